@@ -16,6 +16,7 @@ from .dangerous_patterns import findings_of_added
 from .grants import can_be_anything
 from .policy import Judged, Policy
 from .self_protection import SelfProtection
+from .task_disk import TaskDisks
 from .typed_input import read_typed
 
 if TYPE_CHECKING:
@@ -47,8 +48,11 @@ class Judge:
 
     def __init__(self, assess: Assess, self_protection: SelfProtection) -> None:
         self._assess, self._self_protection = assess, self_protection
+        self._disks = TaskDisks(self_protection.renamed)
 
-    def judge(self, action: Action, tool: str, policy: Policy) -> Judged:
+    def judge(self, action: Action, tool: str, policy: Policy, task: str | None = None) -> Judged:
+        if action.kind is ActionKind.COMMAND and not action.details.get("background"):
+            action = action._replace(details={**action.details, "shell": self._disks.shell(task or "")})
         judged = _WAYS[action.kind](self, action, tool, policy.rulebook)
         if policy.ask_tools and policy.asks_about_tool(tool):
             name = rule_name("tool", tool)
@@ -66,6 +70,8 @@ class Judge:
         return Judged(action, findings, tuple([segment.argv for segment in assessment.segments]))
 
     def _assessed(self, text: str, action: Action, rulebook: Rulebook | None) -> Assessment:
+        if (disk := self._disks.of(action)) is not None:
+            action = action._replace(details={**action.details, "disk": disk})
         try:
             return self._assess(text, action, rulebook)
         except Exception as error:  # noqa: BLE001  what could not be judged is asked about, whatever went wrong
@@ -107,6 +113,7 @@ class Judge:
         return Judged(action, tuple(moved), judged.command_lines)
 
     def _file(self, action: Action, _: str, __: Rulebook | None) -> Judged:
+        self._disks.note_written(action)
         ours = self._self_protection.of_file(action)
         if ours is not None:
             return Judged(action, (ours,))
@@ -160,7 +167,7 @@ def rule_name(theme: str, name: str) -> str:
 
 def builtin_assess(command: str, action: Action, rulebook: Rulebook | None) -> Assessment:
     """The judge that comes with Handrail."""
-    known = {name: action.details[name] for name in ("project", "variables") if name in action.details}
+    known = {name: action.details[name] for name in ("project", "variables", "disk", "shell") if name in action.details}
     return _assess()(command, cwd=action.cwd or None, rulebook=rulebook, homes=_homes(action), **known)
 
 

@@ -119,7 +119,7 @@ class ApprovalGate:
             self._records.close()
 
     def _ruling(self, action: Action, context: ToolContext, policy: Policy) -> Ruling:
-        judged = self._judge.judge(action, context.tool, policy)
+        judged = self._judge.judge(action, context.tool, policy, context.task_id)
         return policy.rule(judged, context.tool, granted=lambda keys: self._is_granted(keys, context))
 
     def _is_granted(self, keys: Iterable[GrantKey], context: ToolContext) -> bool:

@@ -36,12 +36,17 @@ class SelfProtection:
             return Finding("own.program", Severity.ASK, _WHY_CODE, span, (), Reach.SYSTEM)
         return None
 
+    def renamed(self, text: str) -> str:
+        """A text, such as a script's, with each of the folders under its usual name; the same object when it names none."""
+        for name in self._named:
+            if name in text:
+                text = text.replace(name, _USUAL)
+        return text
+
     def in_usual_place(self, action: Action) -> str | None:
         """The command with each of the folders replaced by their usual location, which the rules know in every spelling.
         None when it names none of them."""
-        command = action.text
-        for name in self._named:
-            command = command.replace(name, _USUAL)
+        command = self.renamed(action.text)
         if any(_is_in(action.cwd, folder) for folder in self._folders):
             command = f"cd {_USUAL}; {command}"
         return None if command is action.text or command == action.text else command

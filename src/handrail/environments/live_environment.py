@@ -94,6 +94,11 @@ class LiveEnvironment(ABC):
         self._connected()
 
     @property
+    def is_connected(self) -> bool:
+        """Whether its shell has started: then its files can be read at once."""
+        return self._link is not None
+
+    @property
     def cwd(self) -> str:
         self._connected()
         return self._cwd

@@ -138,6 +138,13 @@ class TaskEnvironments:
             return None
         return cast("Files | None", files(settings.options, settings.cwd))
 
+    def readable_files(self, task_id: str | None) -> Files | str | None:
+        """Where the judge may look at the task's files: "host" for this machine, or an environment that has started already."""
+        if self.has_host_paths(task_id):
+            return "host"
+        environment = self.peek(task_id)
+        return environment.files if environment is not None and getattr(environment, "is_connected", False) else None
+
     def has_host_paths(self, task_id: str | None) -> bool:
         """Whether the task's paths mean the same as on this machine."""
         return is_host(self.backends.get(self.settings(task_id).backend))

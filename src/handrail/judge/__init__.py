@@ -1,12 +1,14 @@
 """Judge a shell command before it runs: `assess(command)` says what would run, what is dangerous in it and what is unknown.
 
-Nothing is ever run, and nothing of Handrail but `errors` and `base.suggest` is imported. From the ground up:
+Nothing is ever run, files are read only through the `Disk` that a caller hands in, and nothing of Handrail but `errors` and
+`base.suggest` is imported. From the ground up:
 
 - `values`: what a word is worth, classes of paths, and the `Assessment` that comes out;
 - `grammar`: the shell's syntax as a tree, SQL statements, and where nested text comes from (`source_map`);
 - `programs`: tables of programs that run others, of shells, interpreters and containers;
 - `rules`: what is dangerous, as data: one file per theme in `rules/themes`, and the rules that users add (`rules.custom`);
 - `languages`: programs in Python, Perl, JavaScript and so on that a command holds;
+- `scripts`: makefiles, package.json and other files in which projects keep what is run;
 - `walk`: follows the tree as the shell would, expands words, and shows every command line to the rules;
 - `assessor`: puts these together.
 

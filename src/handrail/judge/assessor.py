@@ -13,15 +13,19 @@ from .grammar.syntax import ShellSyntaxError, TooLarge
 from .rules import Rulebook, builtin
 from .values import paths
 from .values.assessment import Assessment, Severity
+from .values.disk import Disk, ShellMemory
 from .values.homes import Homes, local_homes
-from .values.word_values import UNKNOWN
+from .values.word_values import UNKNOWN, Value
 from .walk import program_handlers
 from .walk.judgement import Judgement, Limit
+from .walk.sources import Sources
 from .walk.state import State
 from .walk.walk import Walk
 
 MAX_CHARS = 2_000_000
 _LONG = 4_000
+_MAX_ALIASES = 200
+_MAX_REMEMBERED = 10_000
 _BIDI_CONTROL = re.compile("[\u202a-\u202e\u2066-\u2069]")
 
 
@@ -33,20 +37,24 @@ def assess(
     variables: Mapping[str, str | None] | None = None,
     rulebook: Rulebook | None = None,
     homes: Homes | None = None,
+    disk: Disk | None = None,
+    shell: ShellMemory | None = None,
 ) -> Assessment:
     """What would run, what is dangerous in it, and what cannot be known.
 
     `cwd` is the absolute directory that the command starts in, `project` the one in which work is expected (by default
     the same, unless that is a home or belongs to the system); without them, relative paths count as the project's.
     `variables` are those that the shell already has, None for a value that is not known. `homes` are those of the machine
-    that it runs on, by default this one.
+    that it runs on, by default this one. With a `disk`, the scripts, build files and modules that the command would run are
+    read too. `shell` is what earlier commands left in the shell.
     """
     with (
         paths.with_homes(homes or local_homes()),
-        _without_collector() if len(command) >= _LONG else contextlib.nullcontext(),
+        _without_collector() if len(command) >= _LONG or disk is not None else contextlib.nullcontext(),
     ):
         state = State(cwd or ".", variables)
-        judgement = _judged(command, state, _project(project or cwd), rulebook, recording=True)
+        scope = _project(project or cwd)
+        judgement = _judged(command, state, scope, rulebook, recording=True, disk=disk, shell=shell)
         return Assessment(command, judgement.sorted_findings(), judgement.segments(), judgement.unknowns(command))
 
 
@@ -72,7 +80,16 @@ def detect_dangerous_command(command: str) -> tuple[bool, str | None, str | None
     return False, None, None
 
 
-def _judged(command: str, state: State, project: str, rulebook: Rulebook | None, *, recording: bool) -> Judgement:
+def _judged(
+    command: str,
+    state: State,
+    project: str,
+    rulebook: Rulebook | None,
+    *,
+    recording: bool,
+    disk: Disk | None = None,
+    shell: ShellMemory | None = None,
+) -> Judgement:
     judgement = Judgement(rulebook or builtin(), project, length=len(command), recording=recording)
     whole = (0, len(command))
     if len(command) > MAX_CHARS:
@@ -83,7 +100,7 @@ def _judged(command: str, state: State, project: str, rulebook: Rulebook | None,
             judgement.report("text.hidden", [f"U+{ord(control.group()):04X}"], control.span())
         command = command.replace(UNKNOWN, "?")
     try:
-        _follow(command, judgement, state)
+        _follow(command, judgement, state, disk, shell)
     except (Limit, TooLarge) as error:
         judgement.report("limit.exceeded", [str(error)], whole)
     except ShellSyntaxError as error:
@@ -91,17 +108,42 @@ def _judged(command: str, state: State, project: str, rulebook: Rulebook | None,
     return judgement
 
 
-def _follow(command: str, judgement: Judgement, state: State) -> None:
+def _follow(command: str, judgement: Judgement, state: State, disk: Disk | None, shell: ShellMemory | None) -> None:
     script, text_map = parse(command)
     walk = Walk(judgement, state, program_handlers)
+    walk.sources = None if disk is None else Sources(disk)
     walk.source_map = SourceMap(text_map=text_map)
+    known = _recalled(state, shell) if shell is not None else {}
     try:
         walk.script(script, None)
+        if shell is not None:
+            _remember(state, shell)
+        for name, text in known.items():  # they were judged when they were set
+            if state.aliases.get(name) is text:
+                del state.aliases[name]
         if state.functions or state.aliases:
             walk.definitions()
     finally:
         # They refer to each other: without this, all of it would wait for the garbage collector.
         del walk.expander
+
+
+def _recalled(state: State, shell: ShellMemory) -> dict[str, Value]:
+    """Put what earlier commands left into the state; returns the aliases."""
+    if shell.path:
+        state.variables["PATH"] = Value(shell.path)
+    known = {name: Value(text) for name, text in shell.aliases.items()}
+    state.aliases.update(known)
+    return known
+
+
+def _remember(state: State, shell: ShellMemory) -> None:
+    path = state.variables.get("PATH")
+    if isinstance(path, Value) and path is not state.first_path and len(path.text) < _MAX_REMEMBERED:
+        shell.path = path.text
+    for name, text in state.aliases.items():
+        if len(shell.aliases) < _MAX_ALIASES and len(text.text) < _MAX_REMEMBERED:
+            shell.aliases[name] = text.text
 
 
 @contextlib.contextmanager

@@ -17,12 +17,14 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from shlex import quote
 from typing import Annotated
 
 import typer
 
 from ...approval.project_policy import policy_file, tightened
+from ...approval.task_disk import BEFORE_SECONDS, HostDisk
 from ...config import load_config, located
 from ...errors import ConfigError
 from ...judge import assess
@@ -47,7 +49,8 @@ def check(
         rulebook = configured(tightened(load_config(), policy_file()).approval_rules, assess=assess)
     except ConfigError as error:
         raise located(error) from None
-    assessment = assess(text, cwd=os.path.abspath(cwd or os.curdir), rulebook=rulebook)
+    disk = HostDisk(time.time() - BEFORE_SECONDS)
+    assessment = assess(text, cwd=os.path.abspath(cwd or os.curdir), rulebook=rulebook, disk=disk)
     if as_json:
         emit_json(assessment.as_dict())
     else:

@@ -167,6 +167,8 @@ def _name(host: Host, text: str, found: Sequence[Token], place: int) -> None:
     last = chain[-1].rstrip("!?")
     if last not in _LAST_NAMES.get(host.language, _ANY_LAST):
         return
+    if last == "assert" and host.language != "php":  # only there it evaluates a text
+        return
     given, parenthesised = arguments(host.language, found, place + 1, objects=chain[0] in ("Deno", "Bun"))
     if given is None:
         return

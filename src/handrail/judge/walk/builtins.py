@@ -249,6 +249,8 @@ def _source(walk: Walk, call: Call) -> Value | None:
         return walk.run_text(content, call.stdin, "source", same_shell=True)
     elif UNKNOWN in path and not path.rstrip(UNKNOWN):
         walk.report("dynamic.script", [call.program, path])
+    elif walk.sources is not None:
+        walk.programs.source_file(walk, path, args[1:], call.stdin)
     return unknown()
 
 

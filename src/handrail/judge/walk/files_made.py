@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from ..programs.wrapper_options import skip_options
 from ..values.word_values import UNKNOWN, Arg, OtherName, Taint, unknown
 from .files_changed import changed_files
+from .script_files import entry
 from .walk import Call, Walk
 
 _ELSEWHERE = re.compile(r"\w+://|(?:[\w.-]+@)?[\w.-]+:(?!\\)")
@@ -112,6 +113,8 @@ def _copied(walk: Walk, call: Call) -> None:
     sources, target = (operands, folder) if folder is not None else (operands[:-1], operands[-1])
     for source in sources[:_MAX_COPIES]:
         content = call.stdin if source == "/dev/stdin" else walk.known_file(source)
+        if content is None and (found := entry(walk, source)) is not None and not found.is_dir:
+            content = OtherName(found.path)
         if content is None:
             content = unknown() if UNKNOWN in source else OtherName(source if "/" in source else f"./{source}")
         if folder is None and len(sources) == 1 and not target.endswith("/"):

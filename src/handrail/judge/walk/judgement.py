@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from ..grammar.source_map import SourceMap
 from ..grammar.syntax import Script
-from ..rules import Match, Rulebook
+from ..rules import Match, Rule, Rulebook
 from ..values.assessment import Finding, Reach, Segment, Severity, Span, Unknown
 from ..values.word_values import UNKNOWN, Arg
+from .script_scope import Scope
 
 MAX_STEPS = 1_500
+MAX_SCRIPT_STEPS = 60_000
 MAX_TEXT_MADE = 4_000_000
 _MAX_FINDINGS = 50
 _MAX_UNKNOWN = 50
@@ -44,8 +47,13 @@ class Judgement:
         """Every command line that would run, with its source map, its place in that text, and how deep it is nested."""
         self.scripts = 0
         """How many files that the command itself made were run."""
+        self.scope: Scope | None = None
+        """The script on the disk that is being followed, if it is one."""
+        self.scope_cwd: Callable[[], str] = str
+        """The working directory there."""
         self._steps = MAX_STEPS + length
         self._room = MAX_TEXT_MADE + 8 * length
+        self._script_steps = MAX_SCRIPT_STEPS
         self._seen: set[tuple[str, Span]] = set()
 
     def step(self) -> None:
@@ -59,16 +67,34 @@ class Judgement:
         if self._room < 0:
             raise Limit("the command makes more text than is followed")
 
+    @contextlib.contextmanager
+    def in_script(self, scope: Scope, cwd: Callable[[], str], max_steps: int) -> Iterator[None]:
+        """Inside of it fewer findings count, and only so much is followed."""
+        outer, outer_cwd, steps = self.scope, self.scope_cwd, self._steps
+        allowed = min(self._script_steps, max_steps)
+        self.scope, self.scope_cwd, self._steps = scope, cwd, allowed
+        try:
+            yield
+        finally:
+            self._script_steps -= allowed - max(0, self._steps)
+            self.scope, self.scope_cwd, self._steps = outer, outer_cwd, steps
+
     def report(self, rule_id: str, argv: Sequence[str], span: Span, reach: Reach = Reach.NOWHERE) -> None:
         """A finding of the walk itself."""
-        rule = self.rulebook.rules[rule_id]
-        self._add(Finding(rule.id, rule.severity, rule.why, span, shown(argv), reach))
+        self._found(self.rulebook.rules[rule_id], argv, span, reach)
 
-    def add(self, matches: Iterable[Match], argv: Sequence[str], span: Span) -> None:
-        """Findings of rules."""
+    def add(self, matches: Iterable[Match], argv: Sequence[str], span: Span, *, is_checked: bool = False) -> None:
+        """Findings of rules. `is_checked`: they count, wherever they were found."""
         for match in matches:
-            rule = match.rule
-            self._add(Finding(rule.id, rule.severity, rule.why, span, shown(argv), match.reach))
+            self._found(match.rule, argv, span, match.reach, is_checked=is_checked)
+
+    def _found(self, rule: Rule, argv: Sequence[str], span: Span, reach: Reach, *, is_checked: bool = False) -> None:
+        why, scope = rule.why, self.scope
+        if scope is not None:
+            if not is_checked and not scope.counts(rule, reach, argv, self.scope_cwd()):
+                return
+            why = f"{why} (in {scope.path})"
+        self._add(Finding(rule.id, rule.severity, why, span, shown(argv), reach))
 
     def _add(self, finding: Finding) -> None:
         key = (finding.rule, finding.span)

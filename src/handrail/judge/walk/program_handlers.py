@@ -12,8 +12,10 @@ from . import (
     interpreters,
     launcher_programs,
     output_provenance,
+    path_output,
     program_options,
     remote_programs,
+    script_programs,
     text_emulation,
     text_programs,
     unlisted_programs,
@@ -24,7 +26,15 @@ from .files_made import files_made, output_files
 from .program_names import possible_names
 from .walk import Call, Handler, Walk
 
-__all__ = ["builtin_of", "follow_unlisted", "handler_of", "note_effects", "output", "possible_names"]
+__all__ = [
+    "builtin_of",
+    "follow_unlisted",
+    "handler_of",
+    "note_effects",
+    "output",
+    "possible_names",
+    "source_file",
+]
 
 HANDLERS: dict[str, Handler] = {
     **remote_programs.HANDLERS,
@@ -37,6 +47,7 @@ HANDLERS: dict[str, Handler] = {
     **console_programs.HANDLERS,
 }
 follow_unlisted = unlisted_programs.follow
+source_file = script_programs.source_file
 
 
 def builtin_of(name: str) -> Handler | None:
@@ -54,7 +65,9 @@ def handler_of(name: str) -> Handler | None:
 
 
 def note_effects(walk: Walk, call: Call, *, followed: bool) -> None:
-    """What it does besides printing: shells that it opens, files that it writes. `followed`: what it runs was judged."""
+    """What it does besides printing: files that it runs or writes, shells that it opens. `followed`: what it runs was judged."""
+    if walk.sources is not None:
+        script_programs.follow(walk, call)
     if walk.under and call.stdin is None and opens_root_shell(walk.under, call.name, call.args, followed=followed):
         walk.report("privilege.root_shell", call.argv)
     for target in output_files(call):
@@ -67,6 +80,8 @@ def output(walk: Walk, call: Call) -> Value:
     if call.stdin is not None:
         walk.spend(len(call.stdin.text))
     out = text_emulation.output(call.name, call.args, call.stdin, walk.known_file)
+    if out is None:
+        out = path_output.output(walk, call)
     if out is None:
         out = output_provenance.unknown_output(walk, call)
     if call.name in ("tee", "sponge"):

@@ -73,6 +73,7 @@ from .expansion import Expander
 from .judgement import Judgement, Limit, Sink
 from .operators import shell_quoted
 from .path_exploration import PathExploration
+from .sources import Sources
 from .state import Changes, Defined, State
 from .variables import Variables
 
@@ -143,6 +144,9 @@ class Programs(Protocol):
     def possible_names(self, name: Arg, rulebook: Rulebook) -> list[str] | None:
         """The programs that a partly unknown name may stand for; None when it may be anything."""
 
+    def source_file(self, walk: Walk, path: str, args: Sequence[Arg], stdin: Value | None) -> bool:
+        """Run a file on the disk in the same shell; whether it was found."""
+
     def note_effects(self, walk: Walk, call: Call, *, followed: bool) -> None:
         """What a program does besides printing."""
 
@@ -157,6 +161,8 @@ class Walk:
         self.judgement = judgement
         self.state = state
         self.programs = programs
+        self.sources: Sources | None = None
+        """The files on the disk that programs would run; None when nothing may be looked up."""
         self.exploration = PathExploration(state)
         self.pick = self.exploration.pick
         self.expander = Expander(self)

@@ -47,7 +47,7 @@ def actions(args: JsonDict, context: ToolContext) -> list[Action]:
             environment=environment.name,
             isolated=environment.isolated,
             reaches_host=environment.reaches_host,
-            details={"language": "python"},
+            details={"language": "python", "files": environments.readable_files(context.task_id)},
         )
     ]
 

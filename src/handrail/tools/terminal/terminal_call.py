@@ -46,7 +46,11 @@ def actions(args: JsonDict, context: ToolContext) -> list[Action]:
             environment=environment.name,
             isolated=environment.isolated,
             reaches_host=environment.reaches_host,
-            details={"background": bool(args.get("background")), "pty": bool(args.get("pty"))},
+            details={
+                "background": bool(args.get("background")),
+                "pty": bool(args.get("pty")),
+                "files": environments.readable_files(context.task_id),
+            },
         )
     ]
 

@@ -1,0 +1,240 @@
+"""What the judge may look up on the disk of a task's environment: this machine's files, or those of one elsewhere that is up."""
+
+from __future__ import annotations
+
+import os
+import stat
+import struct
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Container, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from ..errors import HandrailError
+from ..judge.values.disk import DiskEntry, ShellMemory
+
+if TYPE_CHECKING:
+    from ..judge.values.disk import Disk
+    from ..protocols import Action, Files
+
+T = TypeVar("T")
+
+_MAX_KEPT_BYTES = 4 << 20
+_MAX_INDEX_BYTES = 16 << 20
+_MAX_SECONDS = 1.0
+_MAX_NAMES = 2000
+_MAX_WRITTEN = 20_000
+_MAX_SHELLS = 1000
+# What was written shortly before the gate was opened may come from the same work: one process per call is usual.
+BEFORE_SECONDS = 3600
+_INDEX_ENTRY = struct.Struct(">10I")
+_INDEX_FIXED = 62
+
+
+class ReadCache:
+    """Contents by path and version, the least used of them dropped first."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[tuple[object, ...], bytes] = OrderedDict()
+        self._bytes = 0
+
+    def get(self, key: tuple[object, ...], read: Callable[[], bytes | None]) -> bytes | None:
+        found = self._kept.get(key)
+        if found is not None:
+            self._kept.move_to_end(key)
+            return found
+        found = read()
+        if found is not None and len(found) < _MAX_KEPT_BYTES // 4:
+            self._kept[key] = found
+            self._bytes += len(found)
+            while self._bytes > _MAX_KEPT_BYTES:
+                self._bytes -= len(self._kept.popitem(last=False)[1])
+        return found
+
+
+class TaskDisks:
+    """The disk of each action's environment, with what all judgements of a gate share: when it began, and what was written.
+
+    An action says in its details where its files are: `files` is "host" for this machine, or the files of an environment that
+    is up. Without it nothing is looked up.
+    """
+
+    def __init__(self, renamed: Callable[[str], str] | None = None) -> None:
+        self._since = time.time() - BEFORE_SECONDS
+        self._renamed = renamed
+        self._cache = ReadCache()
+        self._written: set[str] = set()
+        self._shells: OrderedDict[str, ShellMemory] = OrderedDict()
+
+    def shell(self, task: str) -> ShellMemory:
+        """What earlier commands left in the shell of a task."""
+        found = self._shells.setdefault(task, ShellMemory())
+        self._shells.move_to_end(task)
+        if len(self._shells) > _MAX_SHELLS:
+            self._shells.popitem(last=False)
+        return found
+
+    def of(self, action: Action) -> Disk | None:
+        files = action.details.get("files")
+        if files is None:
+            return None
+        if files == "host":
+            return HostDisk(self._since, cache=self._cache, written=self._written, renamed=self._renamed)
+        return RemoteDisk(files, written=self._written)
+
+    def note_written(self, action: Action) -> None:
+        """A file that an agent writes by a tool."""
+        if len(self._written) < _MAX_WRITTEN:
+            self._written.add(
+                os.path.realpath(os.path.join(action.cwd or os.getcwd(), os.path.expanduser(action.text)))
+            )
+
+
+class HostDisk:
+    """The files of this machine. What changed after `since` is new, unless git's index has exactly this state of it.
+
+    `written` are paths that agents have written by a tool: they are new whatever the index says. `renamed` gives each text
+    with Handrail's own folders under the name that the rules know.
+    """
+
+    def __init__(
+        self,
+        since: float,
+        *,
+        cache: ReadCache | None = None,
+        written: Container[str] = (),
+        renamed: Callable[[str], str] | None = None,
+    ) -> None:
+        self._since = since
+        self._cache = cache or ReadCache()
+        self._written = written
+        self._renamed = renamed
+
+    def find(self, path: str) -> DiskEntry | None:
+        place = os.path.expanduser(path)
+        try:
+            found = os.stat(place)
+        except (OSError, ValueError):
+            return None
+        if not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
+            return None
+        is_link = os.path.islink(place)
+        real = os.path.realpath(place) if is_link else place
+        is_dir = stat.S_ISDIR(found.st_mode)
+        changed = found.st_ctime >= self._since and not is_dir
+        return DiskEntry(real, is_dir, found.st_size, changed and self._is_new(real, found))
+
+    def read(self, path: str, max_bytes: int) -> bytes | None:
+        place = os.path.expanduser(path)
+        try:
+            # Without O_NONBLOCK, opening a FIFO would wait for a writer.
+            fd = os.open(place, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+        except (OSError, ValueError):
+            return None
+        try:
+            found = os.fstat(fd)
+            if not stat.S_ISREG(found.st_mode):
+                return None
+            key = (found.st_dev, found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size, max_bytes)
+            return self._with_names(self._cache.get(key, lambda: _all(fd, max_bytes)))
+        except OSError:
+            return None
+        finally:
+            os.close(fd)
+
+    def names(self, path: str) -> Sequence[str]:
+        try:
+            with os.scandir(os.path.expanduser(path)) as found:
+                return [entry.name for entry, _ in zip(found, range(_MAX_NAMES), strict=False)]
+        except (OSError, ValueError):
+            return ()
+
+    def _with_names(self, data: bytes | None) -> bytes | None:
+        if data is None or self._renamed is None or b"\0" in data[:4096]:
+            return data
+        text = data.decode("utf-8", "surrogateescape")
+        renamed = self._renamed(text)
+        return data if renamed is text else renamed.encode("utf-8", "surrogateescape")
+
+    def _is_new(self, path: str, found: os.stat_result) -> bool:
+        return path in self._written or not self._is_in_index(path, found)
+
+    def _is_in_index(self, path: str, found: os.stat_result) -> bool:
+        """Whether git has this state of the file: then it came with the repository, or was added to it."""
+        folder = os.path.dirname(path)
+        while folder not in ("/", ""):
+            index = os.path.join(folder, ".git", "index")
+            if os.path.exists(index):
+                data = self.read(index, _MAX_INDEX_BYTES) or b""
+                return _index_has(data, os.path.relpath(path, folder), found)
+            folder = os.path.dirname(folder)
+        return False
+
+
+class RemoteDisk:
+    """The files of an environment elsewhere, for one judgement: after a second nothing more is looked up."""
+
+    def __init__(
+        self, files: Files, *, written: Container[str] = (), clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._files, self._written = files, written
+        self._clock = clock
+        self._ends = clock() + _MAX_SECONDS
+        self._found: dict[str, DiskEntry | None] = {}
+
+    def find(self, path: str) -> DiskEntry | None:
+        if path not in self._found:
+            self._found[path] = self._asked(lambda: self._find(path), None)
+        return self._found[path]
+
+    def _find(self, path: str) -> DiskEntry | None:
+        found = self._files.stat(path)
+        if found is None or not (found.is_dir or stat.S_ISREG(found.mode)):
+            return None
+        real = self._files.resolve(path)
+        # Its clock is not ours, so what no tool wrote counts as the project's own.
+        return DiskEntry(real, found.is_dir, found.size, real in self._written)
+
+    def read(self, path: str, max_bytes: int) -> bytes | None:
+        found: bytes | None = self._asked(lambda: self._files.read(path, max_bytes=max_bytes), b"")
+        return found or None
+
+    def names(self, path: str) -> Sequence[str]:
+        return self._asked(lambda: [entry.name for entry in self._files.entries(path)][:_MAX_NAMES], [])
+
+    def _asked(self, ask: Callable[[], T], otherwise: T) -> T:
+        if self._clock() >= self._ends:
+            return otherwise
+        try:
+            return ask()
+        except HandrailError:  # not there, not allowed, or not up any more
+            return otherwise
+
+
+def _all(fd: int, max_bytes: int) -> bytes:
+    pieces = []
+    while max_bytes > 0 and (piece := os.read(fd, min(max_bytes, 1 << 20))):
+        pieces.append(piece)
+        max_bytes -= len(piece)
+    return b"".join(pieces)
+
+
+def _index_has(data: bytes, name: str, found: os.stat_result) -> bool:
+    """Whether an entry of git's index (versions 2 and 3) has this file's name, size and time of change."""
+    if data[:4] != b"DIRC" or data[7:8] not in (b"\2", b"\3"):
+        return False
+    encoded = os.fsencode(name) + b"\0"
+    place = data.find(encoded)
+    while place >= 0:
+        for fixed in (_INDEX_FIXED, _INDEX_FIXED + 2):  # with flags of version 3
+            start = place - fixed
+            if start >= 12:
+                _, _, seconds, nanoseconds, _, inode, _, _, _, size = _INDEX_ENTRY.unpack_from(data, start)
+                if (seconds, size, inode) == (
+                    int(found.st_mtime),
+                    found.st_size & 0xFFFFFFFF,
+                    found.st_ino & 0xFFFFFFFF,
+                ):
+                    return nanoseconds in (0, found.st_mtime_ns % 1_000_000_000)
+        place = data.find(encoded, place + 1)
+    return False

@@ -1,0 +1,235 @@
+"""Read the files in which projects list commands under names: package.json, justfile, Taskfile, tox.ini, pyproject.toml."""
+
+from __future__ import annotations
+
+import configparser
+import json
+import re
+import tomllib
+from collections.abc import Iterator
+from typing import Any
+
+from ..values.word_values import UNKNOWN
+
+_MAX_DEPTH = 8
+_JUST_RECIPE = re.compile(r"@?([A-Za-z_][\w-]*)((?:\s+[^:\s]+)*)\s*:(?!=)\s*(.*)")
+_JUST_VARIABLE = re.compile(r"(?:export\s+)?([A-Za-z_][\w-]*)\s*:=\s*(.*)")
+_JUST_VALUE = re.compile(r"\{\{\s*(.*?)\s*\}\}")
+_BACKTICKS = re.compile(r"`([^`]+)`")
+_TASK_LINE = re.compile(r"(\s*)(?:- )?(.*)")
+
+
+def package_scripts(text: str) -> dict[str, str]:
+    """The `scripts` of a package.json."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    scripts = found.get("scripts") if isinstance(found, dict) else None
+    if not isinstance(scripts, dict):
+        return {}
+    return {str(name): value for name, value in scripts.items() if isinstance(value, str)}
+
+
+def package_workspaces(text: str) -> list[str]:
+    """The folders of a package.json's workspaces, as it writes them: `packages/*`."""
+    try:
+        found = json.loads(text).get("workspaces", [])
+    except (ValueError, AttributeError, RecursionError):
+        return []
+    found = found.get("packages", []) if isinstance(found, dict) else found
+    return [str(one) for one in found] if isinstance(found, list) else []
+
+
+def composer_scripts(text: str) -> dict[str, list[str]]:
+    """The `scripts` of a composer.json, each a list of commands."""
+    try:
+        scripts = json.loads(text).get("scripts", {})
+        return {name: [value] if isinstance(value, str) else list(map(str, value)) for name, value in scripts.items()}
+    except (ValueError, AttributeError, TypeError, RecursionError):
+        return {}
+
+
+def just_lines(text: str, recipes: list[str]) -> list[str]:
+    """The command lines of these recipes, of what they need, and those that run while the file is read."""
+    found: dict[str, tuple[list[str], list[str]]] = {}
+    variables: dict[str, str] = {}
+    lines: list[str] = []
+    current: list[str] | None = None
+    for line in text.split("\n"):
+        if line[:1] in (" ", "\t") and current is not None:
+            current.append(line.strip())
+        elif match := _JUST_VARIABLE.fullmatch(line.strip()):
+            current = None
+            lines += _BACKTICKS.findall(match[2])
+            value = match[2].strip()
+            variables[match[1]] = value[1:-1] if re.fullmatch(r"'[^']*'|\"[^\"\\]*\"", value) else UNKNOWN
+        elif match := _JUST_RECIPE.fullmatch(line.strip()):
+            current = []
+            needs = [
+                need.strip("()").split()[0] for need in re.findall(r"\([^)]*\)|[\w-]+", match[3]) if need.strip("()")
+            ]
+            found.setdefault(match[1], (needs, current))
+    wanted = [name for name in recipes if name in found] or list(found)[:1]
+    for name in _with_needs(wanted, {name: needs for name, (needs, _) in found.items()}):
+        body = found[name][1]
+        if body[:1] and body[0].startswith("#!"):
+            lines.append("\n".join(body))
+        else:
+            lines += [line.lstrip("@-") for line in body if not line.startswith("#")]
+    return [_JUST_VALUE.sub(lambda match: variables.get(match[1], UNKNOWN), line) for line in lines]
+
+
+def taskfile_lines(text: str, tasks: list[str]) -> list[str]:
+    """The command lines of these tasks of a Taskfile.yml, and of those that they call."""
+    found: dict[str, list[str]] = {}
+    calls: dict[str, list[str]] = {}
+    name, level, inside, block = "", 0, False, -1
+    for line in text.split("\n"):
+        bare = line.strip()
+        indent = len(line) - len(line.lstrip())
+        if not bare or bare.startswith("#"):
+            continue
+        if indent == 0:
+            inside, name = bare == "tasks:", ""
+            continue
+        if not inside:
+            continue
+        if not level or indent <= level:
+            level = indent
+            name = bare.partition(":")[0].strip("'\"")
+            found[name], calls[name] = [value] if (value := _yaml_text(bare.partition(":")[2])) else [], []
+            block = -1
+        elif block >= 0 and indent > block:
+            found[name].append(bare)
+        else:
+            block = _task_line(bare, indent, found[name], calls[name])
+    wanted = [task for task in tasks if task in found] or [task for task in ("default",) if task in found]
+    every = _with_needs(wanted, calls)
+    return [re.sub(r"\{\{.*?\}\}", UNKNOWN, line) for task in every for line in found[task]]
+
+
+def _task_line(bare: str, indent: int, commands: list[str], calls: list[str]) -> int:
+    """One line below a task; returns its indent when a block of text follows."""
+    text = bare[2:].strip() if bare.startswith("- ") else bare
+    key, colon, value = text.partition(":")
+    if colon and key in ("cmd", "sh", "cmds", "task", "deps") and (value[:1] in ("", " ")):
+        if value.strip() in ("|", ">", "|-", ">-"):
+            return indent
+        if key == "task":
+            calls.append(_yaml_text(value))
+        elif key == "deps":
+            calls += re.findall(r"[\w:.-]+", value)
+        elif value.strip().startswith("["):
+            commands += [_yaml_text(part) for part in value.strip(" []").split(",")]
+        elif value.strip():
+            commands.append(_yaml_text(value))
+    elif bare.startswith("- "):
+        if text in ("|", ">", "|-", ">-"):
+            return indent
+        commands.append(_yaml_text(text))
+        calls.append(_yaml_text(text))
+    return -1
+
+
+def _yaml_text(text: str) -> str:
+    text = text.strip()
+    return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"" else text
+
+
+def tox_lines(text: str) -> list[str]:
+    """The commands of every environment in a tox.ini, or of `[tool.tox]` in a pyproject.toml."""
+    if "[tox]" not in text and "[testenv" not in text:
+        return list(_toml_commands(_toml(text).get("tool", {}).get("tox", {})))
+    parser = configparser.RawConfigParser(strict=False, interpolation=None)
+    try:
+        parser.read_string(text)
+    except configparser.Error:
+        return []
+    lines: list[str] = []
+    for section in parser.sections():
+        if section.startswith("testenv"):
+            for key in ("commands_pre", "commands", "commands_post", "allowlist_externals"):
+                if key != "allowlist_externals":
+                    lines += parser.get(section, key, fallback="").replace("\\\n", " ").split("\n")
+    return [_tox_value(line.strip().lstrip("-").strip()) for line in lines if line.strip() and "[testenv" not in line]
+
+
+def _tox_value(line: str) -> str:
+    line = re.sub(r"^[\w{},!.-]+:\s+", "", line)  # py311: command
+    line = re.sub(
+        r"\{posargs(?::([^{}]*))?\}|\{env:HOME\}", lambda match: match[1] or ("~" if "HOME" in match[0] else ""), line
+    )
+    line = re.sub(r"\{(?:toxinidir|tox_root)\}", ".", line)
+    return re.sub(r"\{[^{}]*\}", UNKNOWN, line)
+
+
+def _toml_commands(table: Any, depth: int = 0) -> Iterator[str]:
+    if not isinstance(table, dict) or depth > _MAX_DEPTH:
+        return
+    for key, value in table.items():
+        if key in ("commands", "commands_pre", "commands_post") and isinstance(value, list):
+            for line in value:
+                if isinstance(line, list):
+                    yield " ".join(_tox_value(str(word)) for word in line if isinstance(word, str))
+        elif key == "legacy_tox_ini" and isinstance(value, str):
+            yield from tox_lines(value)
+        else:
+            yield from _toml_commands(value, depth + 1)
+
+
+def project_scripts(text: str) -> dict[str, list[str]]:
+    """Named commands of a pyproject.toml: those of poe, pdm, hatch, rye, taskipy."""
+    tool = _toml(text).get("tool", {})
+    tables: list[Any] = [
+        tool.get("poe", {}).get("tasks"),
+        tool.get("pdm", {}).get("scripts"),
+        tool.get("rye", {}).get("scripts"),
+        tool.get("taskipy", {}).get("tasks"),
+        tool.get("hatch", {}).get("scripts"),
+        *(env.get("scripts") for env in tool.get("hatch", {}).get("envs", {}).values() if isinstance(env, dict)),
+    ]
+    found: dict[str, list[str]] = {}
+    for table in tables:
+        if isinstance(table, dict):
+            for name, value in table.items():
+                found.setdefault(name, []).extend(_commands(value))
+    return found
+
+
+def _commands(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, list):
+        return [line for part in value for line in _commands(part)]
+    if isinstance(value, dict):
+        return [
+            line for key in ("cmd", "shell", "composite", "chain", "sequence") for line in _commands(value.get(key))
+        ]
+    return []
+
+
+def build_backend(text: str) -> tuple[str, list[str]]:
+    """The build back end of a pyproject.toml, and the folders that it is looked for in (`backend-path`)."""
+    table = _toml(text).get("build-system", {})
+    backend, path = table.get("build-backend", ""), table.get("backend-path", [])
+    return str(backend), [str(folder) for folder in path] if isinstance(path, list) else []
+
+
+def _toml(text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return {}
+
+
+def _with_needs(names: list[str], needs: dict[str, list[str]]) -> list[str]:
+    """These and what they need, each once."""
+    done: dict[str, None] = {}
+    waiting = list(reversed(names))
+    while waiting and len(done) < 200:
+        name = waiting.pop()
+        if name not in done and name in needs:
+            done[name] = None
+            waiting += needs[name]
+    return list(done)

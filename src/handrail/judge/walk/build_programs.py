@@ -1,0 +1,334 @@
+"""Follow build tools, task runners and package managers to the commands that the project's files list."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
+
+from ..programs.wrapper_options import skip_options
+from ..scripts import cmake, task_lists
+from ..scripts.config_files import spellings
+from ..scripts.makefile import Makefile
+from ..values.word_values import UNKNOWN, Arg
+from .code_programs import build_package
+from .operators import shell_quoted
+from .script_files import here, lookup, run_line, run_shell, run_words
+from .script_programs import Follower, first_file
+from .sources import Source, absolute
+from .walk import Call, Walk
+
+_MAX_FOLDERS = 40
+_MAX_PARENTS = 6
+_MAX_WORKSPACES = 16
+_IN_WORKSPACES = frozenset(("--workspaces", "--workspace", "-w", "-r", "--recursive", "--filter", "--ws"))
+_INSTALL_SCRIPTS = tuple("preinstall install postinstall prepublish preprepare prepare postprepare".split())
+_PACK_SCRIPTS = tuple("prepublishOnly prepack prepare postpack publish postpublish".split())
+_NPM_WORDS = {
+    **dict.fromkeys(
+        ("install", "i", "ci", "add", "install-test", "it", "link", "rebuild", "install-clean"), _INSTALL_SCRIPTS
+    ),
+    **dict.fromkeys(("pack", "publish"), _PACK_SCRIPTS),
+    **dict.fromkeys(("test", "t", "tst"), ("test",)),
+    **{name: (name,) for name in ("start", "stop", "restart", "version")},
+}
+_NPM_VALUES = "prefix workspace dir cwd filter loglevel registry script-shell"
+
+
+def _make(walk: Walk, call: Call) -> None:
+    start_args = list(call.args)
+    folder, files, given, targets = "", [], {}, []
+    place = 0
+    while place < len(start_args):
+        arg = start_args[place]
+        place += 1
+        if arg in ("-n", "--dry-run", "--just-print", "--recon", "-q", "--question", "--help", "--version", "-v"):
+            return
+        name, equals, value = arg.partition("=")
+        if (arg[:2] == "--" and name in ("--directory", "--file", "--makefile")) or arg in (
+            "-C",
+            "-f",
+            "-I",
+            "-o",
+            "-W",
+            "-l",
+        ):
+            taken = value if equals else str(start_args[place]) if place < len(start_args) else ""
+            place += not equals
+            if name in ("--directory", "-C"):
+                folder = posixpath.normpath(f"{folder}/{taken}") if folder and taken[:1] != "/" else taken
+            elif name in ("--file", "--makefile", "-f"):
+                files.append(taken)
+        elif arg[:2] in ("-C", "-f") and len(arg) > 2:
+            folder, files = (arg[2:], files) if arg[1] == "C" else (folder, [*files, arg[2:]])
+        elif equals and arg[:1] != "-":
+            given[name.rstrip(":?+")] = value
+        elif arg[:1] != "-" and not (arg.isdigit() and place > 1 and start_args[place - 2] == "-j"):
+            targets.append(str(arg))
+    cwd = absolute(folder or ".", here(walk))
+    if cwd:
+        _run_makefile(walk, cwd, [absolute(name, cwd) for name in files], given, targets)
+
+
+def _run_makefile(walk: Walk, cwd: str, files: list[str], given: dict[str, str], targets: Sequence[str]) -> None:
+    places = files or [f"{cwd}/{name}" for name in ("GNUmakefile", "makefile", "Makefile")]
+    found = (source for place in places if (source := lookup(walk, place)) is not None and not source.is_binary)
+    main = next(found, None)
+    if main is None or not main.is_whole:
+        return
+    is_new = [main.is_new]
+
+    def include(name: str) -> str | None:
+        if "*" in name:
+            assert walk.sources is not None
+            folder, _, pattern = absolute(name, cwd).rpartition("/")
+            names = [one for one in walk.sources.names(folder) if fnmatchcase(one, pattern)]
+            return "\n".join(include(f"{folder}/{one}") or "" for one in names[:_MAX_WORKSPACES] if "*" not in one)
+        source = lookup(walk, absolute(name, cwd))
+        if source is None or source.is_binary or not source.is_whole:
+            return None
+        is_new[0] |= source.is_new
+        return source.text
+
+    makefile = Makefile(main.text, include, given)
+    lines = makefile.lines(targets)
+    source = main._replace(is_new=is_new[0])
+    for line in (*dict.fromkeys(makefile.shells), *lines):
+        if line.strip() and line.strip() != UNKNOWN:
+            run_line(walk, source, line, cwd=cwd, how="make")
+
+
+def _npm(walk: Walk, call: Call) -> None:
+    args = list(call.args)
+    start, options = skip_options(args, "Cw", _NPM_VALUES)
+    operands = args[start:]
+    word = str(operands[0]) if operands else "install" if call.name in ("yarn", "pnpm", "bun") else ""
+    if call.name == "npm" and not word:
+        return
+    rest = operands[1:]
+    more, later = skip_options(rest, "Cw", _NPM_VALUES)
+    options += later
+    folder = next(
+        (str(value) for name, value in options if name in ("-C", "--prefix", "--dir", "--cwd") and value), "."
+    )
+    package = _upwards(walk, absolute(folder, here(walk)), "package.json")
+    if package is None:
+        return
+    if word in ("run", "run-script", "rum", "urn", "exec", "x") or (word not in _NPM_WORDS and call.name != "npm"):
+        if word in ("run", "run-script", "rum", "urn"):
+            rest = rest[more:]
+            word, rest = (str(rest[0]), rest[1:]) if rest else ("", [])
+        names = [word]
+    else:
+        names = list(_NPM_WORDS.get(word, ()))
+    if "--ignore-scripts" in call.args:
+        names = [name for name in names if name not in _INSTALL_SCRIPTS]
+    passed = [shell_quoted(arg) for arg in rest if arg != "--" and arg not in _IN_WORKSPACES] if len(names) == 1 else []
+    packages = [package]
+    own = args[: args.index(Arg("--"))] if "--" in args else args
+    if not _IN_WORKSPACES.isdisjoint(arg.partition("=")[0] for arg in own):
+        packages = _workspaces(walk, package)
+    for one in packages:
+        _run_scripts(walk, one, names, passed)
+
+
+def _workspaces(walk: Walk, package: Source) -> list[Source]:
+    """The packages below a package."""
+    assert walk.sources is not None
+    cwd = posixpath.dirname(absolute(package.path, here(walk)))
+    folders: list[str] = []
+    for pattern in task_lists.package_workspaces(package.text) or ["packages/*"]:
+        before, star, _ = pattern.partition("*")
+        names = walk.sources.names(f"{cwd}/{before}") if star else [""]
+        folders += [posixpath.normpath(f"{cwd}/{before}/{name}") for name in names]
+    found = (lookup(walk, f"{folder}/package.json") for folder in folders[:_MAX_WORKSPACES])
+    return [source for source in found if source is not None]
+
+
+def _run_scripts(walk: Walk, package: Source, names: Iterable[str], passed: Sequence[str]) -> None:
+    cwd = posixpath.dirname(absolute(package.path, here(walk)))
+    scripts = task_lists.package_scripts(package.text)
+    for name in names:
+        for one in (f"pre{name}", name, f"post{name}"):
+            if one in scripts:
+                text = " ".join([scripts[one], *(passed if one == name else ())])
+                run_line(walk, package, text, cwd=cwd)
+
+
+def _upwards(walk: Walk, folder: str, name: str) -> Source | None:
+    for _ in range(_MAX_PARENTS):
+        if not folder or folder == "/":
+            return None
+        source = lookup(walk, f"{folder}/{name}")
+        if source is not None:
+            return source
+        folder = posixpath.dirname(folder)
+    return None
+
+
+def _run_all(walk: Walk, call: Call) -> None:
+    """`npm-run-all lint 'test:*'`, `run-s build`: several scripts of the package."""
+    package = _upwards(walk, absolute(".", here(walk)), "package.json")
+    if package is not None:
+        patterns = [str(arg) for arg in call.args if arg[:1] != "-"]
+        names = [
+            name for name in task_lists.package_scripts(package.text) for one in patterns if fnmatchcase(name, one)
+        ]
+        _run_scripts(walk, package, dict.fromkeys(names), ())
+
+
+def _direnv(walk: Walk, call: Call) -> None:
+    """`direnv allow` and `direnv exec` run the folder's .envrc."""
+    source = _upwards(walk, absolute(".", here(walk)), ".envrc")
+    if source is not None and call.args[:1] and call.args[0] in ("allow", "exec", "reload", "permit", "grant"):
+        run_shell(walk, source)
+
+
+def _just(walk: Walk, call: Call) -> None:
+    start, options = skip_options(call.args, "fd", "justfile working-directory")
+    named = [str(value) for option, value in options if option in ("-f", "--justfile") and value]
+    source = first_file(walk, named) or first_file(walk, ("justfile", "Justfile", ".justfile"))
+    if source is not None:
+        _run_lines(walk, source, task_lists.just_lines(source.text, [str(arg) for arg in call.args[start:]]))
+
+
+def _task(walk: Walk, call: Call) -> None:
+    start, options = skip_options(call.args, "td", "taskfile dir")
+    named = [str(value) for option, value in options if option in ("-t", "--taskfile") and value]
+    source = first_file(walk, named) or first_file(walk, spellings("Taskfile.{yml,yaml} taskfile.{yml,yaml}"))
+    if source is not None:
+        _run_lines(walk, source, task_lists.taskfile_lines(source.text, [str(arg) for arg in call.args[start:]]))
+
+
+def _tox(walk: Walk, call: Call) -> None:
+    source = first_file(walk, ("tox.ini",)) or first_file(walk, ("pyproject.toml",))
+    if source is not None:
+        _run_lines(walk, source, task_lists.tox_lines(source.text))
+    if "--no-package" not in call.args:
+        build_package(walk, call, absolute(".", here(walk)))
+
+
+def _run_lines(walk: Walk, source: Source, lines: Iterable[str]) -> None:
+    for line in lines:
+        if line.strip() and line.strip() != UNKNOWN:
+            run_line(walk, source, line)
+
+
+def _project_runner(walk: Walk, call: Call) -> None:
+    """`poe test`, `pdm run lint`, `hatch run test:cov`: a command that pyproject.toml names."""
+    operands = [str(arg) for arg in call.args if arg[:1] != "-"]
+    if call.name in ("pdm", "hatch", "rye", "poetry", "uv") and operands[:1] != ["run"]:
+        if operands[:1] in (["build"], ["install"], ["sync"]):
+            build_package(walk, call, absolute(".", here(walk)))
+        return
+    operands = operands[1:] if operands[:1] == ["run"] else operands
+    source = first_file(walk, ("pyproject.toml",))
+    if source is None or not operands:
+        return
+    _run_lines(walk, source, task_lists.project_scripts(source.text).get(operands[0].rpartition(":")[2], []))
+
+
+def _cmake(walk: Walk, call: Call) -> None:
+    args = [str(arg) for arg in call.args]
+    if args[:1] in (["-E"], ["--help"], ["--version"]):
+        return
+    if "-P" in args:
+        names, folder = args[args.index("-P") + 1 :][:1], "."
+    elif args[:1] in (["--build"], ["--install"]):
+        names, folder = [], "."
+        _make(walk, Call("make", [Arg("-C"), *call.args[1:2]], None, Arg("make")))
+    else:
+        given = [
+            arg.removeprefix("-S") or following
+            for arg, following in zip(args, [*args[1:], "."], strict=True)
+            if arg.startswith("-S")
+        ]
+        places = [arg for arg in args if arg[:1] != "-" and "=" not in arg]
+        names, folder = (
+            ["CMakeLists.txt"],
+            (given or [place for place in places if first_file(walk, ["CMakeLists.txt"], place)] or ["."])[0],
+        )
+    waiting = [source for name in names if (source := first_file(walk, [name], folder)) is not None]
+    for number, source in enumerate(waiting):
+        cwd = posixpath.dirname(absolute(source.path, here(walk)))
+        for words in cmake.commands(source.text):
+            if words and UNKNOWN not in words[0]:  # else a tool that cmake has searched for
+                run_words(walk, source, words, cwd=cwd)
+        if number < _MAX_FOLDERS:
+            for below in re.findall(
+                r"(?i)\badd_subdirectory\s*\(\s*([\w./-]+)|\binclude\s*\(\s*([\w./-]+\.cmake)", source.text
+            ):
+                more = lookup(walk, f"{cwd}/{below[0]}/CMakeLists.txt" if below[0] else f"{cwd}/{below[1]}")
+                if more is not None and more.is_whole and all(more.path != one.path for one in waiting):
+                    waiting.append(more)
+
+
+def _meson(walk: Walk, _: Call) -> None:
+    source = first_file(walk, ("meson.build",))
+    if source is not None:
+        for text in re.findall(r"\brun_command\s*\(([^)]*)\)|\bcommand\s*:\s*\[([^\]]*)\]", source.text):
+            words = re.findall(r"'([^']*)'", text[0] or text[1])
+            if words:
+                run_words(walk, source, words)
+
+
+def _composer(walk: Walk, call: Call) -> None:
+    source = first_file(walk, ("composer.json",))
+    if source is None:
+        return
+    scripts = task_lists.composer_scripts(source.text)
+    words = [str(arg) for arg in call.args if arg[:1] != "-"]
+    names = words[1:2] if words[:1] in (["run"], ["run-script"]) else words[:1]
+    for name in names:
+        for one in (
+            name,
+            f"pre-{name}-cmd",
+            f"post-{name}-cmd",
+            "post-autoload-dump" if name in ("install", "update") else "",
+        ):
+            _run_lines(walk, source, [line for line in scripts.get(one, []) if "::" not in line])
+
+
+def _xml(walk: Walk, call: Call) -> None:
+    """pom.xml and build.xml: `<exec executable="..">`, `<delete dir="..">`."""
+    source = first_file(walk, ("pom.xml",) if call.name.startswith("mvn") else ("build.xml",))
+    if source is None:
+        return
+    for kind, path in re.findall(r"<(?:delete|mkdir|touch)\b[^>]*?\b(dir|file)=\"([^\"]*)\"", source.text):
+        words = ["rm", "-rf" if kind == "dir" else "-f", path.replace("${user.home}", "~")]
+        run_words(walk, source, [re.sub(r"\$\{(?:basedir|project\.\w+)\}", ".", word) for word in words])
+    for match in re.finditer(
+        r"<exec\b[^>]*?\bexecutable=\"([^\"]*)\"(.*?)</exec>|<executable>([^<]*)</executable>\s*(?:<arguments>(.*?)</arguments>)?",
+        source.text,
+        re.S,
+    ):
+        words = [
+            match[1] or match[3],
+            *re.findall(r"<arg\b[^>]*?\b(?:value|line)=\"([^\"]*)\"|<argument>([^<]*)<", match[2] or match[4] or ""),
+        ]
+        line = [word if isinstance(word, str) else word[0] or word[1] for word in words]
+        run_words(walk, source, [re.sub(r"\$\{user\.home\}", "~", word) for word in line])
+
+
+def _pre_commit(walk: Walk, call: Call) -> None:
+    source = first_file(walk, (".pre-commit-config.yaml",))
+    if source is not None and (not call.args or call.args[0] in ("run", "try-repo")):
+        _run_lines(walk, source, [line.strip("'\" ") for line in re.findall(r"(?m)^\s*entry:\s*(.+)$", source.text)])
+
+
+FOLLOWERS: dict[str, Follower] = {
+    **dict.fromkeys(("make", "gmake", "bmake"), _make),
+    **dict.fromkeys(("npm", "yarn", "pnpm", "bun"), _npm),
+    **dict.fromkeys(("npm-run-all", "run-s", "run-p"), _run_all),
+    "direnv": _direnv,
+    "just": _just,
+    **dict.fromkeys(("task", "go-task"), _task),
+    "tox": _tox,
+    **dict.fromkeys(("poe", "pdm", "hatch", "rye", "poetry"), _project_runner),
+    **dict.fromkeys(("cmake", "ccmake"), _cmake),
+    "meson": _meson,
+    "composer": _composer,
+    **dict.fromkeys(("mvn", "mvnw", "ant"), _xml),
+    "pre-commit": _pre_commit,
+}

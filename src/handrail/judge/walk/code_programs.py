@@ -1,0 +1,208 @@
+"""Follow test runners, Python's packaging tools and compilers' front ends to the code of the project that they run."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable, Sequence
+
+from ..scripts import task_lists
+from ..scripts.config_files import CONFIG_FILES, TESTS, spellings
+from ..values.word_values import UNKNOWN, Arg
+from . import python_files
+from .script_files import here, judge_code, lookup, run_words
+from .script_programs import Follower, first_file, follow, shell_words
+from .sources import Source, absolute
+from .walk import Call, Walk
+
+_MAX_TESTS = 120
+_MAX_FOLDERS = 40
+_MAX_OWN_TESTS = 150_000
+_SKIPPED = re.compile(r"(?:^|/)(?:node_modules|\.git|\.tox|\.nox|\.?venv|build|dist|target|vendor|__pycache__)(?:/|$)")
+_PYTEST_FILES = re.compile(r"(?:test_.*|.*_test|conftest)\.py")
+_TEST_PATHS = re.compile(r"(?m)^\s*testpaths\s*=\s*((?:.|\n[ \t])+)")
+
+
+def _config(walk: Walk, call: Call) -> None:
+    """Tools that run a file of the project as a program, and the tests that they run."""
+    language, names = CONFIG_FILES.get(call.name, ("", ""))
+    given = [
+        str(value)
+        for arg, value in zip(call.args, call.args[1:], strict=False)
+        if arg in ("-f", "-c", "--config", "-t", "--rakefile", "--noxfile")
+    ]
+    for name in (*given, *spellings(names)):
+        source = first_file(walk, (name,))
+        if source is not None:
+            if language == "python":
+                python_files.follow(walk, call, [source], [posixpath.dirname(absolute(source.path, here(walk)))])
+            else:
+                judge_code(walk, call, source, language)
+    if call.name in TESTS:
+        _tests(walk, call)
+
+
+def _tests(walk: Walk, call: Call) -> None:
+    language, pattern, folders = TESTS[call.name]
+    operands = [str(arg) for arg in call.args if arg[:1] != "-"]
+    chosen = [path for path in operands if _kind(walk, path)] or folders.split()
+    matches = re.compile(pattern)
+    for source in _collected(walk, chosen, lambda path: matches.fullmatch(path) is not None or path in operands):
+        if source.is_new or language != "c":
+            judge_code(walk, call, source, language)
+
+
+def _kind(walk: Walk, path: str) -> str:
+    found = walk.sources.entry(absolute(path, here(walk))) if walk.sources is not None and UNKNOWN not in path else None
+    return "" if found is None else "dir" if found.is_dir else "file"
+
+
+def _collected(walk: Walk, places: Sequence[str], wanted: Callable[[str], bool]) -> list[Source]:
+    """The files below these places, those of this session first, within a budget."""
+    assert walk.sources is not None
+    cwd = absolute(".", here(walk))
+    if not cwd:
+        return []
+    files: list[tuple[bool, str]] = []
+    waiting = [path for place in places if (path := absolute(place, cwd))]
+    seen = 0
+    while waiting and seen < _MAX_FOLDERS and len(files) < _MAX_TESTS * 4:
+        folder = waiting.pop(0)
+        found = walk.sources.entry(folder)
+        if found is None:
+            continue
+        if not found.is_dir:
+            files.append((found.is_new, folder))
+            continue
+        seen += 1
+        for name in walk.sources.names(folder):
+            path = f"{folder}/{name}"
+            if "." not in name[1:] and not name.startswith(".") and not _SKIPPED.search(path[len(cwd) :]):
+                waiting.append(path)
+            elif wanted(path[len(cwd) + 1 :]) and (one := walk.sources.entry(path)) is not None and not one.is_dir:
+                files.append((one.is_new, path))
+    sources: list[Source] = []
+    left = _MAX_OWN_TESTS
+    for is_new, path in sorted(dict.fromkeys(files), key=lambda file: not file[0])[:_MAX_TESTS]:
+        if left <= 0 and not is_new:
+            break
+        source = walk.sources.read(path)
+        if source is not None and not source.is_binary:
+            left -= len(source.text)
+            sources.append(source)
+    return sources
+
+
+def _pytest(walk: Walk, call: Call) -> None:
+    cwd = absolute(".", here(walk))
+    if not cwd or {"--version", "--help", "-h", "--fixtures"} & set(call.args):
+        return
+    chosen = [str(arg).partition("::")[0] for arg in call.args if arg[:1] != "-"]
+    chosen = [path for path in chosen if path and _kind(walk, path)]
+    if not chosen:
+        chosen = _test_paths(walk) or [path for path in ("tests", "test", "src", ".") if _kind(walk, path)]
+    around = ["conftest.py"]
+    for path in chosen:
+        parts = path.strip("./").split("/")
+        around += [f"{'/'.join(parts[: end + 1])}/conftest.py" for end in range(len(parts))]
+    named = {absolute(path, cwd)[len(cwd) + 1 :] for path in chosen}
+    entries = [
+        *(source for name in dict.fromkeys(around) if (source := lookup(walk, f"{cwd}/{name}")) is not None),
+        *_collected(
+            walk, chosen, lambda path: path in named or _PYTEST_FILES.fullmatch(posixpath.basename(path)) is not None
+        ),
+    ]
+    folders = [cwd, f"{cwd}/src", *dict.fromkeys(posixpath.dirname(source.path) for source in entries)]
+    python_files.follow(walk, call, list({source.path: source for source in entries}.values()), folders[:8])
+
+
+def _test_paths(walk: Walk) -> list[str]:
+    for name in ("pytest.ini", "pyproject.toml", "setup.cfg", "tox.ini"):
+        source = first_file(walk, (name,))
+        match = _TEST_PATHS.search(source.text) if source is not None else None
+        if match:
+            return [path for path in re.findall(r"[\w./-]+", match[1]) if _kind(walk, path)]
+    return []
+
+
+def _pip(walk: Walk, call: Call) -> None:
+    """`pip install .`: the project's own setup.py, or its own build back end."""
+    operands = [str(arg) for arg in call.args if arg[:1] != "-"]
+    if operands[:1] == ["pip"]:  # uv pip
+        operands = operands[1:]
+    if operands[:1] not in (["install"], ["wheel"], ["download"]):
+        return
+    for path in operands[1:] or (["."] if call.name == "uv" else []):
+        path = path.partition("[")[0].removeprefix("file://")
+        if _kind(walk, path) == "dir":
+            build_package(walk, call, absolute(path, here(walk)))
+
+
+def _build(walk: Walk, call: Call) -> None:
+    """`python -m build [folder]`, `flit build`."""
+    places = [str(arg) for arg in call.args if arg[:1] != "-" and _kind(walk, str(arg)) == "dir"]
+    build_package(walk, call, absolute((places or ["."])[0], here(walk)))
+
+
+def build_package(walk: Walk, call: Call, folder: str) -> None:
+    if not folder:
+        return
+    pyproject, setup = lookup(walk, f"{folder}/pyproject.toml"), lookup(walk, f"{folder}/setup.py")
+    folders, entries = [folder], [setup] if setup is not None and not setup.is_binary else []
+    if pyproject is not None and pyproject.is_whole:
+        backend, path = task_lists.build_backend(pyproject.text)
+        folders = [*(absolute(place, folder) for place in path), folder]
+        if path and walk.sources is not None:
+            own = python_files.module_file(walk.sources, backend.partition(":")[0], folders)
+            entries += [own] if own is not None else []
+        if "hatch" in backend and (hook := lookup(walk, f"{folder}/hatch_build.py")) is not None:
+            entries.append(hook)
+    python_files.follow(walk, call, entries, folders)
+
+
+def _unittest(walk: Walk, call: Call) -> None:
+    _pytest(walk, Call(call.name, [arg for arg in call.args if arg not in ("discover", "-s")], None, call.program))
+
+
+def _inner(walk: Walk, call: Call) -> None:
+    """`coverage run -m pytest`, `coverage run x.py`: Python, with options of its own before it."""
+    args = list(call.args)
+    if args[:1] == ["run"]:
+        place = next(
+            (number for number, arg in enumerate(args) if arg == "-m" or (number and arg[:1] != "-")), len(args)
+        )
+        follow(walk, Call("python", args[place:], None, Arg("python")))
+
+
+def _cargo(walk: Walk, call: Call) -> None:
+    words = [str(arg) for arg in call.args if arg[:1] != "-"]
+    if not words or words[0] not in ("build", "run", "test", "check", "install", "b", "r", "t", "bench"):
+        return
+    for name in ("build.rs", "src/main.rs", "src/lib.rs"):
+        source = first_file(walk, (name,))
+        if source is not None and (source.is_new or name == "build.rs"):
+            judge_code(walk, call, source, "c")
+    if words[0] in ("run", "test", "r", "t"):
+        _tests(walk, call)
+
+
+def _go(walk: Walk, call: Call) -> None:
+    words = [str(arg) for arg in call.args if arg[:1] != "-"]
+    if words[:1] == ["generate"]:
+        for source in _collected(walk, ["."], lambda path: path.endswith(".go")):
+            for text in re.findall(r"(?m)^//go:generate\s+(.+)$", source.text):
+                run_words(walk, source, shell_words(text))
+    elif words[:1] and words[0] in ("run", "test"):
+        _tests(walk, Call(call.name, [Arg(word.removesuffix("/...")) for word in words[1:2]], None, call.program))
+
+
+FOLLOWERS: dict[str, Follower] = {
+    **dict.fromkeys((*CONFIG_FILES, *TESTS), _config),
+    **dict.fromkeys(("pytest", "py.test", "pytest-3"), _pytest),
+    "unittest": _unittest,
+    **dict.fromkeys(("pip", "pip3", "pipx", "uv"), _pip),
+    **dict.fromkeys(("build", "flit", "pyproject-build"), _build),
+    **dict.fromkeys(("coverage", "kernprof", "scalene"), _inner),
+    "cargo": _cargo,
+    "go": _go,
+}

@@ -1,0 +1,266 @@
+"""Follow a script that lies on the disk, in the shell's language or another one, as if its text were part of the command."""
+
+from __future__ import annotations
+
+import functools
+import posixpath
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from ..grammar.source_map import SourceMap
+from ..grammar.syntax import TooLarge
+from ..languages.host import Host
+from ..programs.interpreter_table import SHELLS
+from ..rules import Rulebook
+from ..values.disk import DiskEntry
+from ..values.word_values import UNKNOWN, Arg, Array, OtherName, Value
+from .judgement import Limit
+from .script_scope import Scope
+from .sources import Source, absolute
+from .state import State
+from .walk import Call, Walk
+
+MAX_DEPTH = 6
+_MAX_STEPS = {False: 2_000, True: 5_000}
+_MAX_SHELL = {False: 32_000, True: 80_000}
+"""By whether the script is new: what the project has had before is read as far as that is cheap."""
+_MAX_CODE = 60_000
+_RUNS = re.compile(
+    r"(?i)\b(?:subprocess|child_process|\w*exec\w*|spawn\w*|system|popen\w*|eval|fork|ctypes|passthru|proc_open|execute|invoke|"
+    r"sh|qx|socket|requests|urllib\w*|httpx|fetch|axios|boto3?|paramiko|fabric|shutil)\b|`"
+)
+_CHANGES = re.compile(
+    r"(?i)\b(?:\w*remove\w*|unlink\w*|\w*rm(?:dir|tree|sync|_rf|_r|_f)?\w*|rimraf\w*|delete\w*|truncate\w*|\w*write\w*|\w*open\w*|"
+    r"rename\w*|replace|move|copy\w*|cp\w*|mv|chmod\w*|chown|symlink\w*|touch|kill\w*|read\w*|file_\w+|spit|slurp)\b"
+)
+_OUTSIDE = re.compile(
+    r"(?i)['\"`](?:~|\.\./|/(?:home|root|etc|usr|var|boot|dev|bin|sbin|opt|srv|mnt|media|lib\w*|sys|proc|run|users|library)\b|/['\"`])|"
+    r"home|environ\b|process\.env|expand_?user|\bchr\b|fromhex|b64|base64|pathlib|\bkill"
+)
+"""A program in another language reaches something outside its tree only if it mentions one of these."""
+_SHELL_WORDS = re.compile(r"dup2|\bpty\b|\b(?:ba|z|da|k)?sh\b|cmd\.exe|powershell")
+
+
+def here(walk: Walk) -> str:
+    """The working directory as the disk takes it: the walk keeps it relative when it is in the project."""
+    cwd, project = walk.cwd, walk.judgement.project
+    return cwd if cwd[:1] in ("/", "~") else absolute(cwd, project) if UNKNOWN not in cwd else ""
+
+
+def on_disk(walk: Walk, path: str) -> str:
+    """The path of a file as the disk takes it; empty when it is not known or nothing may be looked up."""
+    return absolute(str(path), here(walk)) if walk.sources is not None and path and UNKNOWN not in path else ""
+
+
+def lookup(walk: Walk, path: str) -> Source | None:
+    """What a file holds: as the command itself has written it, else as it is on the disk."""
+    if walk.sources is None or UNKNOWN in path or not path:
+        return None
+    known = walk.known_file(path)
+    if isinstance(known, OtherName):
+        return walk.sources.read(known.program)
+    if known is not None:
+        return Source(str(path), known.text, is_new=True) if known.text.strip() != UNKNOWN else None
+    place = on_disk(walk, path)
+    return walk.sources.read(place) if place else None
+
+
+def entry(walk: Walk, path: str) -> DiskEntry | None:
+    """What is on the disk at a path as the command writes it."""
+    place = on_disk(walk, path)
+    return walk.sources.entry(place) if place and walk.sources is not None else None
+
+
+def run_shell(
+    walk: Walk, source: Source, args: Sequence[Arg] = (), stdin: Value | None = None, *, same_shell: bool = False
+) -> None:
+    """A shell script; with `same_shell` what it sets stays."""
+    if len(source.text) > _MAX_SHELL[source.is_new]:
+        source = source._replace(is_whole=False)
+    if not _may_follow(walk, source, ("sh", source.path, tuple(args))):
+        return
+    with followed(walk, source, same_shell=same_shell) as inside:
+        name = Value(source.path)
+        inside.state.name_program(name)
+        inside.state.assign("BASH_SOURCE", Array({"0": name}))
+        if args or not same_shell:
+            inside.state.arguments = tuple(arg.value() for arg in args)
+        inside.run_text(Value(source.text), stdin, "source", same_shell=True)
+
+
+def run_line(
+    walk: Walk, source: Source, text: str, *, cwd: str = "", variables: Mapping[str, str] | None = None, how: str = "-c"
+) -> None:
+    """One command line that a build file holds, for a shell of its own."""
+    if not _may_follow(walk, source, ("line", cwd, text)):
+        return
+    with followed(walk, source, cwd=cwd) as inside:
+        for name, value in (variables or {}).items():
+            inside.state.assign(name, Value(value))
+            inside.exported.add(name)
+        inside.run_text(Value(text), None, how, same_shell=True)
+
+
+def run_words(walk: Walk, source: Source, words: Sequence[str], *, cwd: str = "") -> None:
+    """One command line that a build file holds as a list of words."""
+    if not _may_follow(walk, source, ("words", cwd, tuple(words))):
+        return
+    with followed(walk, source, cwd=cwd) as inside:
+        inside.run([Arg(word) for word in words], None, functions=False, builtins=False)
+
+
+def judge_code(walk: Walk, call: Call, source: Source, language: str, text: str | None = None) -> None:
+    """A program in another language. `text`: the part of it that runs."""
+    code = source.text if text is None else text
+    if not _matters(code, walk.judgement.rulebook):
+        return
+    assert walk.sources is not None
+    if (not source.is_new and len(code) > _MAX_CODE) or not walk.sources.may_judge(len(code), is_new=source.is_new):
+        return
+    if not _may_follow(walk, source, (language, source.path, code)):
+        return
+    with followed(walk, source, is_code=True) as inside:
+        scope = walk.judgement.scope
+        assert scope is not None
+        host = _host(inside, call, language, scope)
+        if language == "python":
+            from ..languages import python  # loads ast
+
+            python.judge(host, code)
+        else:
+            from ..languages import calls, strings  # most commands hold no code
+
+            calls.judge(host, code)
+            if source.is_new and not host.matches:
+                strings.judge(host, code)
+        matches = [match for match in host.matches if scope.counts_in_code(match.rule, match.reach)]
+        if not _SHELL_WORDS.search(code):
+            matches = [match for match in matches if match.rule.id != "rce.reverse_shell"]
+        walk.judgement.add(matches, call.argv, walk.span(call.argv), is_checked=True)
+
+
+@functools.lru_cache(256)
+def _matters(code: str, rulebook: Rulebook) -> bool:
+    """Whether a program can do anything outside its tree: it names a place there, or runs a program that there are rules for."""
+    outside = _OUTSIDE.search(code) is not None
+    if outside and _CHANGES.search(code):
+        return True
+    return _RUNS.search(code) is not None and (outside or _programs(rulebook).search(code) is not None)
+
+
+@functools.lru_cache(4)
+def _programs(rulebook: Rulebook) -> re.Pattern[str]:
+    """A string that starts with the name of a program, or holds it after another command."""
+    names = "|".join(sorted(map(re.escape, {*rulebook.names(), *SHELLS, "sudo"})))
+    return re.compile(rf"(?:['\"`({{]|&& |; |\| |\b(?:sudo|exec|env) )(?:/[\w/]*/)?(?:{names})(?=['\"` ])")
+
+
+def _host(inside: Walk, call: Call, language: str, scope: Scope) -> Host:
+    def shell(text: Value) -> None:
+        with inside.wrapped(call.name):
+            inside.run_text(text, None, language)
+
+    def argv(args: Sequence[Arg]) -> None:
+        with inside.wrapped(call.name), inside.nested():
+            inside.run(args, None, functions=False, builtins=False)
+
+    return Host(
+        language,
+        shell,
+        argv,
+        lambda name: inside.programs.handler_of(name) is not None,
+        inside.cwd,
+        scope.root,
+    )
+
+
+@contextmanager
+def followed(
+    walk: Walk, source: Source, *, cwd: str = "", same_shell: bool = False, is_code: bool = False
+) -> Iterator[Walk]:
+    """Another walk for what a file holds, in which fewer findings count. It ends quietly where it would be too much."""
+    outer, judgement, sources = walk.judgement.scope, walk.judgement, walk.sources
+    assert sources is not None
+    depth = outer.depth + 1 if outer is not None else 1
+    inside = _inside(walk, cwd or here(walk) or walk.cwd, same_shell=same_shell)
+    is_new = source.is_new
+    scope = Scope(
+        _shown(source.path, judgement.project),
+        sources.root(here(walk), judgement.project),
+        is_new,
+        is_code or (outer is not None and outer.is_code),
+        depth,
+        len(source.text),
+    )
+    gave_up = False
+    try:
+        with judgement.in_script(scope, lambda: inside.cwd, _MAX_STEPS[is_new]):
+            yield inside
+    except (Limit, TooLarge, RecursionError):
+        gave_up = True
+    finally:
+        if hasattr(inside, "expander"):
+            del inside.expander  # they refer to each other
+    _keep(walk, inside, same_shell=same_shell and not gave_up)
+    if gave_up and is_new and not scope.is_code:
+        judgement.report("limit.exceeded", [source.path], walk.span([]))
+
+
+def _inside(walk: Walk, cwd: str, *, same_shell: bool) -> Walk:
+    state, outer = State(cwd), walk.state
+    state.first_path = outer.first_path
+    for name, value in outer.variables.items():
+        if same_shell or name in walk.exported:
+            state.variables[name] = value
+    state.files.update(outer.files)
+    state.file_names |= outer.file_names
+    state.has_trees = outer.has_trees
+    if same_shell:
+        state.functions.update(outer.functions)
+        state.aliases.update(outer.aliases)
+        state.arguments = outer.arguments
+    inside = Walk(walk.judgement, state, walk.programs)
+    inside.sources = walk.sources
+    inside.under = walk.under
+    inside.exported |= walk.exported
+    inside.source_map = SourceMap(walk.source_map, whole=walk.place)
+    return inside
+
+
+def _keep(walk: Walk, inside: Walk, *, same_shell: bool) -> None:
+    """What is left behind: the files that were written; in the same shell also what was set."""
+    state, outer = inside.state, walk.state
+    for path, content in state.files.items():
+        if outer.files.get(path) is not content and not path.startswith("/dev/fd/"):
+            outer.write(path, content)
+    if not same_shell:
+        return
+    for name, value in state.variables.items():
+        if outer.variables.get(name) is not value and name != "BASH_SOURCE":
+            outer.assign(name, value)
+    for name, functions in state.functions.items():
+        if outer.functions.get(name) is not functions and functions:
+            outer.define(name, functions[-1])
+    for name, text in state.aliases.items():
+        outer.alias(name, text)
+    outer.cwd = state.cwd
+
+
+def _may_follow(walk: Walk, source: Source, key: object) -> bool:
+    """Once each, and not too deep. A new script that is too long to be read is asked about; one that the project has is not."""
+    assert walk.sources is not None
+    scope = walk.judgement.scope
+    full = (key, here(walk), scope is not None and scope.is_code)
+    if full in walk.sources.followed:
+        return False
+    walk.sources.followed.add(full)
+    if source.is_whole and (scope is None or scope.depth < MAX_DEPTH):
+        return True
+    if source.is_new:
+        walk.judgement.report("limit.exceeded", [source.path], walk.span([]))
+    return False
+
+
+def _shown(path: str, project: str) -> str:
+    return posixpath.relpath(path, project) if project and path.startswith(f"{project}/") else path

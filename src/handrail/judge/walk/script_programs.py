@@ -1,0 +1,323 @@
+"""Find the files that shells, interpreters and plain names of programs run, and follow what is in them."""
+
+from __future__ import annotations
+
+import functools
+import posixpath
+import re
+import shlex
+from collections.abc import Callable, Iterable, Sequence
+
+from ..programs.file_runners import FILE_RUNNERS
+from ..programs.interpreter_table import LANGUAGES, SHELLS
+from ..programs.wrapper_options import skip_options
+from ..values.word_values import UNKNOWN, Arg, OtherName, Value
+from .script_files import entry, here, judge_code, lookup, run_shell, run_words
+from .sources import INSTALLED, Source, absolute
+from .walk import Call, Walk
+
+Follower = Callable[[Walk, Call], None]
+
+_NO_SCRIPT = frozenset("powershell pwsh nu elvish xonsh fish csh tcsh".split())
+_LOADS = {
+    "javascript": ("-r", "--require", "--import", "--loader"),
+    "ruby": ("-r",),
+    "perl": (),
+    "php": ("-f",),
+    "lua": ("-l",),
+}
+_VALUES = {"javascript": "rC", "ruby": "ICEKr", "perl": "IMmCDxiF", "php": "dczt", "lua": "l", "tcl": "f"}
+_RUN_WORDS = frozenset(("run", "x", "test", "e", "script"))
+_IMPORTS = re.compile(
+    r"(?:\brequire|\bimport|\brequire_relative|\binclude|\binclude_once|\brequire_once|\bfrom|\bload|\bdofile|\bdo)\b"
+    r"[\s(]{0,3}(?:__dir__\s*\.\s*|__DIR__\s*\.\s*)?['\"](\.{0,2}/?[\w./@-]+)['\"]"
+)
+_ENDINGS = {
+    "javascript": ("", ".js", ".mjs", ".cjs", ".ts", ".json", "/index.js", "/index.ts"),
+    "ruby": ("", ".rb"),
+    "perl": ("", ".pl", ".pm"),
+    "php": ("",),
+    "lua": ("", ".lua"),
+}
+_MAX_IMPORTS = 24
+_MAX_DIRECTORIES = 8
+_COPIED = (
+    "rm dd shred mv cp find chmod chown kill pkill killall bash sh dash zsh busybox python3 perl ruby node curl wget nc ncat ssh "
+    "scp rsync tar systemctl mkfs.ext4 wipefs truncate git docker kubectl tee ln install env crontab iptables unlink xargs "
+    "reboot shutdown poweroff passwd useradd userdel umount awk gawk mawk sed"
+).split()
+_SOURCES = re.compile(r".+\.(?:c|cc|cpp|cxx|m|rs|go|java|kt|swift|zig|hs|d|nim|cr)")
+
+
+def follow_shell(walk: Walk, call: Call) -> None:
+    path, args = _shell_script(call.args)
+    if path is not None and (source := _from_disk(walk, path)) is not None and not source.is_binary:
+        run_shell(walk, source, args, call.stdin)
+
+
+def _shell_script(args: Sequence[Arg]) -> tuple[Arg | None, Sequence[Arg]]:
+    place = 0
+    while place < len(args) and args[place][:1] in ("-", "+") and args[place] not in ("-", "--"):
+        arg = args[place]
+        if arg[:2] != "--" and ("c" in arg[1:] or "s" in arg[1:]):
+            return None, ()
+        place += 2 if arg in ("--rcfile", "--init-file") or (arg[:2] != "--" and arg[-1:] in ("o", "O")) else 1
+    if args[place : place + 1] == ["--"]:
+        place += 1
+    return (args[place], args[place + 1 :]) if place < len(args) else (None, ())
+
+
+def source_file(walk: Walk, path: str, args: Sequence[Arg], stdin: Value | None) -> bool:
+    """`. file`: whether it was found on the disk."""
+    found = _from_disk(walk, path)
+    if found is None or found.is_binary:
+        return False
+    run_shell(walk, found, args, stdin, same_shell=True)
+    return True
+
+
+def follow_python(walk: Walk, call: Call) -> None:
+    from . import python_files  # loads ast
+
+    assert walk.sources is not None
+    cwd = absolute(".", here(walk))
+    if not cwd:
+        return
+    place, code, module = _python_options(call.args)
+    if module is not None:
+        _module(walk, call, str(module), call.args[place:], cwd)
+    elif code is not None:
+        if "import" in code:
+            typed = Source("", str(code), is_new=False)
+            python_files.follow(walk, call, [typed], [cwd, *_python_path(walk)])
+    elif place < len(call.args):
+        path = call.args[place]
+        found = entry(walk, path)
+        if found is not None and found.is_dir:
+            path = path.like(f"{path}/__main__.py")
+        source = lookup(walk, path)
+        if source is not None and not source.is_binary:
+            folder = posixpath.dirname(absolute(path, here(walk)))
+            python_files.follow(walk, call, [source], [folder, *_python_path(walk)])
+
+
+def _python_options(args: Sequence[Arg]) -> tuple[int, Arg | None, Arg | None]:
+    """Where the operands start, and what `-c` and `-m` are given."""
+    place = 0
+    while place < len(args) and args[place][:1] == "-" and args[place] not in ("-", "--"):
+        arg = args[place]
+        place += 1
+        if arg[:2] == "--":
+            continue
+        for number in range(1, len(arg)):
+            if arg[number] in "cmWXQ":
+                value = arg.like(arg[number + 1 :]) if arg[number + 1 :] else args[place] if place < len(args) else None
+                place += not arg[number + 1 :]
+                if arg[number] == "c":
+                    return place, value, None
+                if arg[number] == "m":
+                    return place, None, value
+                break
+    return place, None, None
+
+
+def _python_path(walk: Walk) -> list[str]:
+    value = walk.lookup("PYTHONPATH")
+    parts = value.text.split(":") if isinstance(value, Value) and value.known else []
+    return [place for part in parts[:8] if part and (place := absolute(part, here(walk)))]
+
+
+def _module(walk: Walk, call: Call, name: str, args: Sequence[Arg], cwd: str) -> None:
+    from . import python_files  # loads ast
+
+    assert walk.sources is not None
+    if UNKNOWN in name:
+        return
+    folders = [cwd, *_python_path(walk)]
+    path = name.replace(".", "/")
+    for folder in folders:
+        for place in (f"{folder}/{path}.py", f"{folder}/{path}/__main__.py"):
+            source = lookup(walk, place)
+            if source is not None and not source.is_binary:
+                first = walk.sources.read(f"{folder}/{path.partition('/')[0]}/__init__.py")
+                entries = [source] if first is None or first.path == source.path else [source, first]
+                python_files.follow(walk, call, entries, folders)
+                return
+    if not walk.judgement.rulebook.knows(name):  # else the module is run as the program of that name
+        follow(walk, Call(name, args, call.stdin, Arg(name)))
+
+
+def follow_language(walk: Walk, call: Call) -> None:
+    """Other interpreters: the program, what options load, and what it includes by a relative path."""
+    language = _language_of(call.name)
+    start, options = skip_options(call.args, _VALUES.get(language, ""), "require import loader file")
+    given = {option for option, _ in options}
+    operands = list(call.args[start:])
+    if call.name in ("deno", "bun", "go", "dart", "nim", "crystal") and operands[:1] and operands[0] in _RUN_WORDS:
+        more, _ = skip_options(operands[1:])
+        operands = operands[1 + more :]
+    paths = [value for option, value in options if option in _LOADS.get(language, ()) and value is not None]
+    if not given & {"-e", "-E", "--eval", "-p", "--print", "-c"}:
+        paths += operands[:1]
+    for path in paths:
+        _follow_program(walk, call, language, str(path))
+
+
+def _follow_program(walk: Walk, call: Call, language: str, path: str) -> None:
+    waiting, done = [path], set[str]()
+    while waiting and len(done) < _MAX_IMPORTS:
+        place = waiting.pop(0)
+        source = next((found for end in _ENDINGS.get(language, ("",)) if (found := lookup(walk, place + end))), None)
+        if source is None or source.is_binary or source.path in done:
+            continue
+        done.add(source.path)
+        if source.path.endswith(".json"):
+            continue
+        judge_code(walk, call, source, language)
+        folder = posixpath.dirname(absolute(source.path, here(walk)))
+        for name in _IMPORTS.findall(source.text):
+            if name.startswith(".") or language in ("ruby", "php", "perl", "lua"):
+                waiting.append(posixpath.normpath(f"{folder}/{name}"))
+
+
+def _language_of(name: str) -> str:
+    return LANGUAGES.get(name) or LANGUAGES.get(name.rstrip("0123456789.").rstrip("-"), "other")
+
+
+def follow_text_program(walk: Walk, call: Call) -> None:
+    """`awk -f file`, `sed -f file`."""
+    _, options = skip_options(call.args, "FvfieEoDlL" if "awk" in call.name else "eflE", "file expression exec include")
+    for option, value in options:
+        if option in ("-f", "--file", "-E", "--exec", "-i", "--include") and value is not None:
+            if option in ("-E", "-i") and "awk" not in call.name:
+                continue
+            source = _from_disk(walk, value)
+            if source is not None and source.is_whole and not source.is_binary:
+                run_words(walk, source, [call.name, *(() if "awk" in call.name else ("-e",)), source.text])
+
+
+def follow_compiler(walk: Walk, call: Call) -> None:
+    """What is compiled now will run sooner or later: sources that were written in this session are read."""
+    for arg in call.args:
+        if _SOURCES.fullmatch(arg) and (source := lookup(walk, arg)) is not None and source.is_new:
+            judge_code(walk, call, source, "c")
+
+
+def follow_path(walk: Walk, call: Call) -> None:
+    """`./x`: a script by its first line, a link to or a copy of another program."""
+    assert walk.sources is not None
+    known = walk.known_file(call.program)
+    if known is not None and not isinstance(known, OtherName):
+        return  # the command has written it itself, and it was followed
+    found = entry(walk, call.program)
+    if found is None or found.is_dir:
+        return
+    real = posixpath.basename(found.path)
+    if _bare(real) != _bare(call.name) and walk.judgement.rulebook.knows(real) and "/bin/" in found.path:
+        walk.run([Arg(found.path), *call.args], call.stdin, functions=False, builtins=False)
+        return
+    source = walk.sources.read(found.path)
+    if source is None:
+        return
+    if source.is_binary:
+        _follow_copy(walk, call, found.path, found.size)
+        return
+    source = source._replace(path=absolute(call.program, here(walk)))
+    first, _, _ = source.text.partition("\n")
+    if not first.startswith("#!"):
+        run_shell(walk, source, call.args, call.stdin)
+        return
+    words = [word for word in first[2:].split() if word not in ("-S", "-i")]
+    if words and words[0].endswith("/env"):
+        words = [word for word in words[1:] if "=" not in word]
+    if words:
+        name = posixpath.basename(words[0])
+        script = [*map(Arg, words[1:]), Arg(source.path), *call.args]
+        follow(walk, Call(name, script, call.stdin, Arg(name)))
+
+
+def _follow_copy(walk: Walk, call: Call, path: str, size: int) -> None:
+    """A program with the same content as one of the system's is that program."""
+    sources = walk.sources
+    assert sources is not None
+    start = b""
+    if path.startswith(INSTALLED):
+        return
+    for name in _COPIED:
+        for folder in ("/usr/bin", "/bin", "/usr/sbin", "/sbin"):
+            other = sources.entry(f"{folder}/{name}")
+            if other is None or other.size != size or other.path == path:
+                continue
+            start = start or sources.start(path, 1 << 16)
+            if start == sources.start(other.path, 1 << 16):
+                walk.run([Arg(f"{folder}/{name}"), *call.args], call.stdin, functions=False, builtins=False)
+                return
+            break
+
+
+def _bare(name: str) -> str:
+    return name.rstrip("0123456789.").rstrip("-")
+
+
+def _from_disk(walk: Walk, path: str) -> Source | None:
+    """A file that the command has not written itself: what it has written is followed already."""
+    known = walk.known_file(path)
+    return None if known is not None and not isinstance(known, OtherName) else lookup(walk, path)
+
+
+def follow(walk: Walk, call: Call) -> None:
+    """Follow the files that a program runs."""
+    name = call.name if call.name in FILE_RUNNERS or call.name in FOLLOWERS else _bare(call.name)
+    follower = file_runners().get(name) if name in FILE_RUNNERS else FOLLOWERS.get(name)
+    if "/" in call.program:
+        follow_path(walk, call)
+    elif walk.state.variables.get("PATH") is not walk.state.first_path and (place := _in_search_path(walk, call.name)):
+        follow_path(walk, Call(call.name, call.args, call.stdin, Arg(place)))
+    if follower is not None:
+        follower(walk, call)
+
+
+@functools.cache
+def file_runners() -> dict[str, Follower]:
+    """How to follow build tools and the like: loaded with the first of them, because most commands are plain."""
+    from . import build_programs, code_programs, git_files
+
+    return {**code_programs.FOLLOWERS, **build_programs.FOLLOWERS, **git_files.FOLLOWERS}
+
+
+def _in_search_path(walk: Walk, name: str) -> str:
+    """Where a program is found in the directories that a command has put in front of PATH."""
+    search = walk.state.variables.get("PATH")
+    if not isinstance(search, Value):
+        return ""
+    for directory in search.text.split(":")[:_MAX_DIRECTORIES]:
+        if UNKNOWN in directory or directory.startswith(("/usr/", "/bin", "/sbin")):
+            break
+        found = entry(walk, f"{directory or '.'}/{name}")
+        if found is not None and not found.is_dir:
+            return f"{directory or '.'}/{name}"
+    return ""
+
+
+def first_file(walk: Walk, names: Iterable[str], folder: str = "") -> Source | None:
+    """The first of these files that is there and can be read."""
+    cwd = absolute(folder or ".", here(walk))
+    found = (source for name in names if cwd and (source := lookup(walk, f"{cwd}/{name}")) is not None)
+    return next((source for source in found if source.is_whole and not source.is_binary), None)
+
+
+def shell_words(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError:
+        return []
+
+
+FOLLOWERS: dict[str, Follower] = {
+    **dict.fromkeys(LANGUAGES, follow_language),
+    **dict.fromkeys(("python", "pypy", "ipython"), follow_python),
+    **dict.fromkeys(SHELLS - _NO_SCRIPT, follow_shell),
+    **dict.fromkeys("awk gawk mawk nawk sed gsed".split(), follow_text_program),
+    **dict.fromkeys("gcc cc g++ c++ clang clang++ rustc javac kotlinc swiftc zig tcc ghc".split(), follow_compiler),
+}
+"""By program: shells, interpreters and compilers."""
