@@ -10,7 +10,7 @@ import pytest
 
 from handrail.base import runtime_id
 
-_SAY = "from handrail import owners; print(owners.runtime_id(), flush=True); input()"
+_SAY = "from handrail.base import runtime_id; print(runtime_id.runtime_id(), flush=True); input()"
 
 
 def test_a_runtime_is_gone_when_its_process_is() -> None:

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from ..approval.approvers.terminal import Hold
     from ..types import Progress
 
-_PR_SET_DUMPABLE = 4
-
 
 def open_runtime(*, yolo: bool = False, asks: bool = True, hold: Hold = notes_held) -> Handrail:
     """`yolo` allows without asking; without `asks`, what would need approval is denied.
@@ -34,7 +32,6 @@ def open_runtime(*, yolo: bool = False, asks: bool = True, hold: Hold = notes_he
     `hold` keeps other lines away from a question. Raises ConfigError when the configuration cannot be used.
     """
     log_as_notes()
-    hide_from_others()
     with contextlib.redirect_stdout(sys.stderr):  # what a plugin prints while it is loaded is not the command's result
         app = default()
     if not asks:
@@ -46,14 +43,6 @@ def open_runtime(*, yolo: bool = False, asks: bool = True, hold: Hold = notes_he
     elif asks:
         _ask_at_terminal(app, hold)
     return app
-
-
-def hide_from_others() -> None:
-    """Other processes of this user, such as what an agent runs, cannot read this one's memory or environment. Root's can."""
-    import ctypes
-
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 def _ask_at_terminal(app: Handrail, hold: Hold) -> None:

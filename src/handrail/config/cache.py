@@ -1,4 +1,7 @@
-"""Small things worth remembering until the next start. Losing them costs time, nothing else: no failure is an error."""
+"""Small things worth remembering until the next start. Losing them costs time, nothing else: no failure is an error.
+
+Only this user can read or write them, whatever the umask: some of it says what is imported at the next start.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import json
 import os
 from typing import Any
 
+from .files import make_private
 from .paths import cache_dir
 
 
@@ -22,8 +26,11 @@ def remember(name: str, known: dict[str, Any], *, home: str = "") -> None:
     path = cache_dir(home) / name
     temporary = path.with_name(f"{name}.{os.getpid()}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(json.dumps(known))
+        make_private(path.parent)
+        path.parent.chmod(0o700)  # one that an earlier version made is as open as the umask then was
+        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "w") as file:
+            os.fchmod(file.fileno(), 0o600)
+            file.write(json.dumps(known))
         temporary.replace(path)
     except OSError:
         with contextlib.suppress(OSError):

@@ -6,8 +6,9 @@ import contextlib
 import ctypes
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
+
+from ..base.self_command import self_command
 
 _PR_SET_PDEATHSIG = 1
 _END_SECONDS = 10
@@ -16,9 +17,8 @@ _END_SECONDS = 10
 @contextlib.contextmanager
 def scheduler() -> Iterator[None]:
     """While this is open, due jobs run; by another scheduler if one is already running."""
-    command = [sys.executable, "-m", "handrail", "cron", "run"]
     quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    process = subprocess.Popen(command, preexec_fn=_end_with_parent, **quiet)  # type: ignore[call-overload]
+    process = subprocess.Popen(self_command("cron", "run"), preexec_fn=_end_with_parent, **quiet)  # type: ignore[call-overload]
     try:
         yield
     finally:

@@ -12,8 +12,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from ..base.agent_ancestry import started_by_agent
-from ..errors import Denied
+from ..base.agent_ancestry import refuse_agents
 from ..store.database import Database
 from .roles import Role, Who
 
@@ -55,12 +54,12 @@ class Audited(NamedTuple):
 
 
 class Keys:
-    """`path` None: in memory. `token` is one more operator token, given at the start."""
+    """`path` None: in memory. `token` is one more operator token, given at the start; `links_of` has links that stay valid."""
 
-    def __init__(self, path: Path | None = None, *, token: str = "") -> None:
+    def __init__(self, path: Path | None = None, *, token: str = "", links_of: Keys | None = None) -> None:
         self._database = Database(path, _STEPS)
         self._given = _digest(token) if token else ""
-        self._links: dict[str, tuple[float, Who]] = {}
+        self._links: dict[str, tuple[float, Who]] = dict(links_of._links) if links_of else {}
 
     def close(self) -> None:
         self._database.close()
@@ -72,8 +71,7 @@ class Keys:
 
         Raises Denied in a process that an agent started.
         """
-        if started_by_agent():
-            raise Denied("an agent cannot make tokens; this process was started by one of its tools")
+        refuse_agents("make tokens")
         token = secrets.token_urlsafe(32)
         with self._database.transaction() as connection:
             connection.execute("DELETE FROM tokens WHERE name = ?", (name,))
@@ -88,7 +86,8 @@ class Keys:
         return [StoredToken(row["name"], Role(row["role"]), row["created"], row["used"]) for row in rows]
 
     def revoke(self, name: str) -> bool:
-        """Revoke a token and the browser logins by it. False if there is none of that name."""
+        """Revoke a token and the browser logins by it. False if there is none of that name. Raises Denied as above."""
+        refuse_agents("revoke tokens")
         with self._database.transaction() as connection:
             gone = connection.execute("DELETE FROM tokens WHERE name = ?", (name,)).rowcount
             connection.execute("DELETE FROM logins WHERE name = ?", (name,))

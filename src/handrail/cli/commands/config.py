@@ -73,7 +73,6 @@ def set_value(
       handrail config set results.max_chars 50000
       handrail config set tools.disabled_toolsets '[browser, rl]'
     """
-    options.refuse_agents("change the configuration")
     file = ConfigFile()
     file.set(key, parse_value(key, value))
     _say_what_holds(key, f"is set in {file.path}")
@@ -87,7 +86,6 @@ def unset(key: Key) -> None:
     Example:
       handrail config unset files.roots
     """
-    options.refuse_agents("change the configuration")
     file = ConfigFile()
     file.unset(key)
     _say_what_holds(key, f"is no longer set in {file.path}")
@@ -114,7 +112,6 @@ def edit() -> None:
     Example:
       EDITOR=nano handrail config edit
     """
-    options.refuse_agents("change the configuration")
     edit_config()
 
 
