@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .base.async_bridge import run_async
-from .config import load_config
 from .config.cache import remember, remembered
+from .config.confirmed import held_config
 from .config.paths import config_path, state_dir
 from .config.project import project_mcp_file
 from .core.discovery import builtin_tools
@@ -51,6 +51,7 @@ log = logging.getLogger(__name__)
 CONFIG_HOOKS = "config.yaml"
 USES_FILE = "tool-uses.json"
 MAX_USES = 10_000
+_MAX_NAMED = 5
 
 
 class Handrail:
@@ -65,6 +66,8 @@ class Handrail:
     tools, hooks, grants, stores or paths. `registry`, `hooks` and `backends` default to fresh ones, with the built-in tools and
     backends in them; `approver` and `person` are asked instead of those that the configuration names.
 
+    `confirms`: a person starts this, so that a `config.yaml` that became weaker since the last start holds; else that waits.
+
     `close` ends what the object started. It is a context manager, `async with` works too.
     """
 
@@ -78,10 +81,12 @@ class Handrail:
         backends: Backends | None = None,
         approver: Approver | None = None,
         person: Person | None = None,
+        confirms: bool = False,
     ) -> None:
         self._temporary_home: str | None = None
         self._reads_file = config is None
-        self.config = config = self._located(config, home)
+        self._pins: Mapping[str, str] = {}
+        self.config = config = self._located(config, home, confirms=confirms)
         self.registry = ToolRegistry() if registry is None else registry
         self.registry.availability.config = config
         self.registry.on_collision = config.tools.on_collision
@@ -94,7 +99,8 @@ class Handrail:
         if config.hooks:
             from .plugins.command_hooks import register_external  # few have hooks in their configuration
 
-            register_external(self.hooks, config.hooks, plugin=CONFIG_HOOKS)
+            folder = config_path(config.home).parent
+            register_external(self.hooks, config.hooks, plugin=CONFIG_HOOKS, folder=folder, pins=self._pins)
         contributed = self.plugins.contributions.toolsets if self.plugins else {}
         self._toolsets = Toolsets(self.registry, {**contributed, **config.toolsets})
         self.environments = TaskEnvironments(config, backends=self.backends)
@@ -123,7 +129,7 @@ class Handrail:
         self._mcp_started = False
         self.mcp = self._find_mcp_servers()
 
-    def _located(self, config: Config | None, home: str | os.PathLike[str] | None) -> Config:
+    def _located(self, config: Config | None, home: str | os.PathLike[str] | None, *, confirms: bool) -> Config:
         """The configuration, with the folder in which this object keeps its files."""
         if home is not None:
             folder = str(Path(home).expanduser().absolute())
@@ -134,8 +140,22 @@ class Handrail:
 
             folder = self._temporary_home = tempfile.mkdtemp(prefix="handrail-")
         if config is None:
-            config = load_config(config_path(folder) if folder else None)
+            config = self._read(config_path(folder), state_dir(folder), confirms=confirms)
         return replace(config, home=folder)
+
+    def _read(self, file: Path, state: Path, *, confirms: bool) -> Config:
+        """The file's settings, without what became weaker since a person confirmed it."""
+        held = held_config(file, state, confirms=confirms)
+        self._pins = held.files
+        if held.waiting:
+            what = "; ".join(map(str, held.waiting[:_MAX_NAMED])) + ("; ..." if len(held.waiting) > _MAX_NAMED else "")
+            then = (
+                "it holds from now on"
+                if confirms
+                else "that waits for `handrail config confirm` in a terminal of yours"
+            )
+            log.warning("%s is weaker than it was: %s; %s", file, what, then)
+        return held.config
 
     def __enter__(self) -> Handrail:
         return self
@@ -307,9 +327,11 @@ class Handrail:
         found = list(find_plugins(home=self.config.home))
         if not found:
             return None
+        from .config.trust import TRUST_FILE, Trust
         from .plugins.loader import Plugins
 
-        plugins = Plugins(self.registry, self.hooks, self.config.plugins)
+        trust = Trust(state_dir(self.config.home) / TRUST_FILE)
+        plugins = Plugins(self.registry, self.hooks, self.config.plugins, trust=trust)
         plugins.load(found)
         add_environments(plugins.contributions, self.backends)
         return plugins

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from .app import Handrail
 from .base.async_bridge import run_async
+from .config.confirmed import is_person
 from .core.registry import registry
 from .environments.backend_table import backends
 from .errors import UnknownToolset
@@ -27,16 +28,20 @@ log = logging.getLogger(__name__)
 ASYNC_SECONDS = 300.0
 
 _default: Handrail | None = None
+_is_first = True  # a person starts a process; what is loaded again in it may have been changed by anyone
 _starting = threading.RLock()
 
 
 def default() -> Handrail:
     """The object that the module's functions use. Raises ConfigError when the configuration cannot be used."""
-    global _default  #  the module's functions wrap one default object, as `random` does
+    global _default, _is_first  #  the module's functions wrap one default object, as `random` does
     if _default is None:
         with _starting:
             if _default is None:
-                _default = Handrail(registry=registry, hooks=hooks, backends=backends)
+                _default = Handrail(
+                    registry=registry, hooks=hooks, backends=backends, confirms=_is_first and is_person()
+                )
+                _is_first = False
     return _default
 
 

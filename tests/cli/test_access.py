@@ -63,7 +63,16 @@ _WORDS = {
 }
 # Those that need a model, a terminal or a network are readers too, and tried elsewhere.
 _LISTS = [
-    *("approvals list", "approvals log", "config show", "config path", "cron list", "mcp list", "pair list", "plugins list"),
+    *(
+        "approvals list",
+        "approvals log",
+        "config show",
+        "config path",
+        "cron list",
+        "mcp list",
+        "pair list",
+        "plugins list",
+    ),
     *("ps", "serve token list", "sessions list", "skills list", "tools", "toolsets"),
 ]
 
@@ -86,9 +95,7 @@ def every_command() -> list[str]:
 @pytest.fixture
 def used(home: Path) -> Path:
     """A home in which something can be changed."""
-    (home / "config.yaml").write_text(
-        "approvals:\n  deny: [git push]\nmcp_servers:\n  docs: {url: 'http://127.0.0.1:9/mcp'}\n"
-    )
+    (home / "config.yaml").write_text("approvals:\n  deny: [git push]\n")
     (home / "plugins").mkdir()
     (home / "plugins" / "guard.py").write_text('"""Guards."""\n')
     state = home / "state"
@@ -111,6 +118,7 @@ def _content(home: Path) -> dict[str, bytes]:
         str(path): path.read_bytes()
         for path in sorted(home.rglob("*"))
         if path.is_file() and path.parent.name != "cache" and not path.name.endswith("-shm")
+        if not path.name.endswith("-wal") or path.stat().st_size
     }
 
 
@@ -187,8 +195,9 @@ _MOUNT = 'mount --bind "$0" "$0" && mount -o remount,ro,bind "$0" && cd / && exe
 
 
 @pytest.mark.skipif(shutil.which("unshare") is None, reason="no unshare")
-@pytest.mark.parametrize("inside", ["", "1"])
-@pytest.mark.parametrize("command", ["serve token list", "approvals list"])
+@pytest.mark.parametrize(
+    ("command", "inside"), [("serve token list", ""), ("serve token list", "1"), ("approvals list", "1")]
+)
 def test_a_reader_works_where_the_state_is_mounted_read_only(
     used: Path, monkeypatch: pytest.MonkeyPatch, command: str, inside: str
 ) -> None:
@@ -200,4 +209,4 @@ def test_a_reader_works_where_the_state_is_mounted_read_only(
     ran = subprocess.run(words, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
     assert ("phone" in ran.stdout) == (command == "serve token list")
-    assert ("session:s" in ran.stdout) == (command == "approvals list")
+    assert ("session s" in ran.stdout) == (command == "approvals list")
