@@ -19,7 +19,7 @@ from handrail.agent.agent import Agent
 from handrail.agent.budgets import Budgets
 from handrail.agent.events import End
 from handrail.agent.models.base import CallPiece, Finished, Piece, TextPiece
-from handrail.agent.models.openai_chat import OpenAIChat
+from handrail.agent.models.providers.openai import OpenAIChat
 from handrail.base.async_bridge import run_async
 from handrail.core.registry import registry
 from handrail.model_tools import default

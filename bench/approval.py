@@ -15,8 +15,8 @@ from pathlib import Path
 
 from tests.fuzz.respelling.forms import all_forms
 from tests.fuzz.respelling.rows import DANGEROUS, HARMLESS
-from tests.judge.test_floor import NEVER
-from tests.judge.test_labelled import NAMED, rows
+from tests.judge.test_judge_floor import NEVER
+from tests.judge.test_judge_labelled import NAMED, rows
 
 from handrail.judge import assess, detect_dangerous_command
 from handrail.judge.rules import builtin

@@ -3,8 +3,8 @@
 import tempfile
 from pathlib import Path
 
+from handrail.agent import Model, ModelReply
 from handrail.model_tools import get_tool_definitions, run_tool_calls
-from handrail.protocols import Model, ModelReply
 from handrail.testing import ScriptedModel, call
 
 

@@ -3,7 +3,7 @@
 import json
 import os
 
-from handrail.core.registry import registry
+from handrail.tools.registry import registry
 
 
 def check_requirements() -> bool:

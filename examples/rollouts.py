@@ -6,8 +6,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from handrail.testing import ModelReply, call
-from handrail.testing.model_server import ModelServer
+from handrail.testing import ModelReply, ModelServer, call
 
 ENVIRONMENT = '''"""Arithmetic, answered in a file."""
 TASKS = [{"id": "sum", "prompt": "Write the sum of 2 and 3 into sum.txt.", "wanted": "5"}]
@@ -25,8 +24,8 @@ with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home, ModelServe
     folder.mkdir()
     (folder / "arithmetic.py").write_text(ENVIRONMENT)
 
+    from handrail.approval import Decision
     from handrail.model_tools import default
-    from handrail.protocols import Decision
     from handrail.testing import RecordingApprover
 
     default().runtime.approver = RecordingApprover([Decision.ONCE])  # somebody says yes to the start

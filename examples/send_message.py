@@ -5,6 +5,7 @@ import os
 import tempfile
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 
 
 class Inbox(BaseHTTPRequestHandler):
@@ -24,11 +25,10 @@ with tempfile.TemporaryDirectory() as home, HTTPServer(("127.0.0.1", 0), Inbox) 
     threading.Thread(target=inbox.serve_forever, daemon=True).start()
     os.environ["HANDRAIL_HOME"] = home  # so that your own configuration is left alone
 
-    from handrail.config import ConfigFile
     from handrail.model_tools import get_tool_definitions, handle_function_call
 
     url = f"http://127.0.0.1:{inbox.server_port}/"
-    ConfigFile().set("messages.targets", {"team": {"kind": "webhook", "url": url}})
+    Path(home, "config.yaml").write_text(f"messages: {{targets: {{team: {{kind: webhook, url: '{url}'}}}}}}\n")
 
     (definition,) = get_tool_definitions(enabled_toolsets=["messaging"])
     print(definition["function"]["description"])

@@ -17,7 +17,7 @@ from handrail.config import json_schema
 from handrail.core.builtin import registry
 from handrail.core.discovery import builtin_tools
 from handrail.core.registry import ToolEntry
-from handrail.plugins.hooks import HookSpecs, hookimpl
+from handrail.plugins.hook_specs import HookSpecs, hookimpl
 from handrail.toolsets import COMPOSITES
 
 ROOT = Path(__file__).parent.parent

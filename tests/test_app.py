@@ -12,7 +12,7 @@ import pytest
 from handrail import Config, Handrail, model_tools, registry
 from handrail.environments.backend_table import backends as default_backends
 from handrail.plugins.hook_manager import hooks as default_hooks
-from handrail.plugins.hooks import Block
+from handrail.plugins.hook_specs import Block
 from handrail.protocols import Answer, ApprovalRequest, Decision
 from handrail.settings.media import MessagesConfig
 from handrail.settings.sections import ApprovalsConfig, ToolsConfig

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import os
 import subprocess
 import sys
+import typing
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+import handrail
 import handrail.model_tools
 from handrail.errors import CallTimeout
 
@@ -77,3 +80,61 @@ def test_a_coroutine_run_inside_a_loop_is_given_up_after_the_originals_limit(mon
 
     asyncio.run(inside())
     assert handrail.model_tools._run_async(asyncio.sleep(0.1, "done")) == "done"
+
+
+@pytest.mark.parametrize("when", ["before", "between", "after"])
+@pytest.mark.parametrize("override", [False, True])
+def test_a_tool_with_a_built_in_name_has_one_outcome_whatever_the_import_order(
+    when: str, override: bool, tmp_path: Path
+) -> None:
+    code = f"""
+import logging
+logging.basicConfig(level=logging.INFO, format="%(message)s")
+from handrail import registry
+
+def register():
+    schema = {{"description": "Mine.", "parameters": {{"type": "object", "properties": {{}}}}}}
+    registry.register("read_file", "mine", schema, lambda args, **_: "mine", override={override})
+
+if {when!r} == "before": register()
+import handrail.model_tools
+if {when!r} == "between": register()
+handrail.model_tools.default()
+if {when!r} == "after": register()
+print(registry.get_toolset_for_tool("read_file"))
+"""
+    env = {**os.environ, "HANDRAIL_HOME": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["mine" if override else "file"]
+    said = "overridden on request" if override else "that of 'file' stays (override=True replaces it)"
+    assert said in done.stderr
+
+
+def test_a_bare_decorator_registers_a_typed_function() -> None:
+    own = handrail.ToolRegistry()
+
+    @own.tool
+    def shout(text: str) -> str:
+        """Say it loudly."""
+        return text.upper()
+
+    assert shout("a") == "A"
+    assert own.get_toolset_for_tool("shout") == "custom"
+    assert own.dispatch("shout", {"text": "a"}) == "A"
+
+
+def test_the_options_of_the_decorator_are_those_of_register() -> None:
+    """An editor shows what the overloads name."""
+    shown = set(inspect.signature(typing.get_overloads(handrail.ToolRegistry.tool)[1]).parameters) - {"self"}
+    taken = set(inspect.signature(handrail.ToolRegistry.register).parameters) - {"self"}
+    from_the_function = {"schema", "handler", "is_async"}
+    of_built_in_tools = {"owner", "toolset_description", "example"}
+    assert shown == taken - from_the_function - of_built_in_tools
+
+
+def test_the_shapes_of_the_originals_answers() -> None:
+    toolsets = handrail.registry.get_available_toolsets()
+    assert toolsets["file"].keys() == {"available", "tools", "description", "requirements"}
+    available, others = handrail.registry.check_tool_availability(quiet=True)
+    assert "file" in available
+    assert all(each.keys() == {"name", "env_vars", "tools"} for each in others)

@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -23,7 +26,7 @@ from handrail.model_tools import (
     handle_function_call,
     run_tool_calls,
 )
-from handrail.plugins.hooks import Block
+from handrail.plugins.hook_specs import Block
 from tests.support import PATIENCE_SECONDS, add, call, error_in, in_threads, parameters, takes_less_than
 
 
@@ -38,7 +41,7 @@ class TestPackage:
 
     def test_a_name_that_is_not_there_is_an_attribute_error(self) -> None:
         with pytest.raises(AttributeError, match="nothing_like_this"):
-            handrail.nothing_like_this  # noqa: B018
+            handrail.nothing_like_this  # noqa: B018  asking for it is the test
 
 
 class TestDefinitions:
@@ -218,3 +221,28 @@ def test_closing_the_runtime_closes_the_gate_if_one_was_made(home: Path, monkeyp
     monkeypatch.setattr(here.gate, "close", lambda: closed.append(True))
     here.close()
     assert closed == [True]
+
+
+def test_the_default_is_made_once_though_plugins_ask_the_registry_meanwhile(tmp_path: Path) -> None:
+    (tmp_path / "plugins").mkdir()
+    (tmp_path / "plugins" / "once.py").write_text("print('loaded')\ndef pre_tool_call(tool_name): print(tool_name)\n")
+    code = "from handrail.model_tools import handle_function_call as call; call('read_file', {'path': '/proc/version'})"
+    env = {**os.environ, "HANDRAIL_HOME": str(tmp_path)}
+    ran = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
+    assert ran.stdout.split() == ["loaded", "read_file"]
+
+
+def test_a_registry_whose_configuration_is_wrong_says_so_each_time(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("calls: 7\n")
+    code = """
+import handrail.model_tools
+from handrail import HandrailError, registry
+for _ in range(2):
+    try:
+        registry.get_all_tool_names()
+    except HandrailError as error:
+        print(type(error).__name__)
+"""
+    env = {**os.environ, "HANDRAIL_HOME": str(tmp_path)}
+    ran = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
+    assert ran.stdout.split() == ["ConfigError", "ConfigError"]

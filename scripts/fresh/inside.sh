@@ -8,8 +8,8 @@ while IFS= read -r line; do export "${line?}"; done </run/environment
 rm /run/environment
 
 user=someone
-telling=(tests/tools/environments/test_environment_sandbox.py tests/tools/environments/test_environment_landlock.py
-  tests/tools/environments/test_interpreter.py tests/cli/test_call.py)
+telling=(tests/environments/test_sandbox.py tests/environments/test_landlock.py
+  tests/environments/test_interpreter.py tests/cli/commands/test_call.py)
 
 say() { printf 'fresh: %s\n' "$*"; }
 

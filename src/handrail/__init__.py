@@ -31,7 +31,7 @@ _HOMES = {
     "register_task_env_overrides": "handrail.model_tools",
     "clear_task_env_overrides": "handrail.model_tools",
     "resolve_toolset": "handrail.toolsets",
-    "hookimpl": "handrail.plugins.hooks",
+    "hookimpl": "handrail.plugins.hook_specs",
     "invoke_hook": "handrail.plugins.hook_manager",
     "run_async": "handrail.base.async_bridge",
     "ToolContext": "handrail.types",
@@ -62,10 +62,14 @@ if TYPE_CHECKING:
         run_tool_calls,
     )
     from .plugins.hook_manager import invoke_hook
-    from .plugins.hooks import hookimpl
+    from .plugins.hook_specs import hookimpl
     from .runtime.dispatch import Runtime
     from .settings.schema import Config
     from .toolsets import resolve_toolset
     from .types import CancelToken, Resources, ToolContext, Unavailable
 
-__getattr__, __dir__ = lazy_module(__name__, _HOMES)
+__getattr__, _ = lazy_module(__name__, _HOMES)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

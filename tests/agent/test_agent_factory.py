@@ -53,7 +53,7 @@ def test_a_session_goes_on_by_its_id_or_as_the_last_of_this_folder(tmp_path: Pat
     assert [each["content"] for each in again.sent[0].messages[1:]] == ["hello", "one", "and?"]
     with open_agent(models=[ScriptedModel([])], resume=first.session_id[:-2]) as agent:
         assert len(agent.loop.conversation) == 4
-    with pytest.raises(SessionNotFound, match="no session was held in"):
+    with pytest.raises(SessionNotFound, match="there is no session in"):
         open_agent(models=[ScriptedModel([])], resume=LAST, cwd=str(tmp_path.parent))
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from handrail.agent.agent import Agent
 from handrail.agent.events import End, Notice, ToolEnded, ToolStarted
-from handrail.agent.models.openai_chat import OpenAIChat
+from handrail.agent.models.providers.openai import OpenAIChat
 from handrail.core.registry import registry
 from handrail.model_tools import default
 from handrail.store.sessions import SessionStore

@@ -1,4 +1,5 @@
 """How the contract tests make an environment of each backend: one function per backend, and the service that it needs.
+A backend that needs neither is found by its file.
 
 `folder` is empty, and the subject's alone. `service` is the value of the fixture: see tests/services/fixtures.py. Its `env` is in
 this process's environment for as long as the subject is used.
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from handrail.environments import LocalEnvironment, SandboxPolicy, default_backends
+from handrail.environments.backend_table import built_in
 from handrail.environments.sandbox import Mechanism
 from handrail.environments.shell_host import proc
 from handrail.testing import Conformance
@@ -88,8 +90,14 @@ def clouded(backend: str, service: Any) -> Conformance:
     return Conformance(make, break_connection=lambda env: service.docker.run("rm", "--force", env._sandbox.id))
 
 
+def default(backend: str) -> Callable[[Path, None], Conformance]:
+    """For a backend that needs no service and no settings."""
+    return lambda folder, service: Conformance(maker(backend, {}, cwd=str(folder)))
+
+
 # The name before the first dash is the backend's own.
 BACKENDS = {
+    **{name: Backend(default(name)) for name in built_in()},
     "local": Backend(local),
     "local-bubblewrap": Backend(bubblewrap),
     "local-landlock": Backend(landlock),
@@ -102,11 +110,11 @@ BACKENDS = {
 }
 
 
-def maker(backend: str, settings: dict[str, Any]) -> Callable[[], Any]:
+def maker(backend: str, settings: dict[str, Any], cwd: str | None = None) -> Callable[[], Any]:
     """Environments of one task: what survives in one is found by the next."""
     kind = default_backends.get(backend)
     task = f"contract-{uuid.uuid4().hex[:8]}"
-    return lambda: kind.from_settings(settings, task_id=task, cwd=None, env={})
+    return lambda: kind.from_settings(settings, task_id=task, cwd=cwd, env={})
 
 
 def client(environment: Any) -> int:

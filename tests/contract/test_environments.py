@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from handrail.environments.backend_table import BUILT_IN
+from handrail.environments.backend_table import built_in
 from handrail.testing import Check, Conformance, environment_checks
 
 from .backends import BACKENDS
@@ -34,4 +34,4 @@ def test_a_backend_keeps_its_promises(subject: Conformance, check: Check) -> Non
 
 
 def test_every_backend_is_checked() -> None:
-    assert set(BUILT_IN) == {name.partition("-")[0] for name in BACKENDS}
+    assert set(built_in()) == {name.partition("-")[0] for name in BACKENDS}

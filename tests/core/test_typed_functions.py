@@ -94,7 +94,7 @@ class TestSchema:
 
     def test_an_argument_called_title_is_kept_and_pydantics_titles_are_not(self, registry: ToolRegistry) -> None:
         @registry.tool(toolset="t")
-        def function(title: str, page: Page | None = None, start: dict[str, str] = {"title": "x"}) -> str:  # noqa: B006
+        def function(title: str, page: Page | None = None, start: dict[str, str] = {"title": "x"}) -> str:  # noqa: B006  this is what is tested
             """Write."""
             return title
 
@@ -171,7 +171,7 @@ class TestSchema:
             registry.tool(toolset="t")(function)
 
     def test_annotations_that_cannot_be_resolved_are_refused_by_tool(self, registry: ToolRegistry) -> None:
-        def function(x: NotDefinedAnywhere) -> str:  # type: ignore[name-defined]  # noqa: F821
+        def function(x: NotDefinedAnywhere) -> str:  # type: ignore[name-defined]  # noqa: F821  this is what is tested
             return ""
 
         with pytest.raises(RegistrationError, match="NotDefinedAnywhere"):
@@ -258,7 +258,7 @@ class TestCalling:
 
     def test_a_default_is_not_shared_between_calls(self, registry: ToolRegistry) -> None:
         @registry.tool(toolset="t")
-        def collect(x: int, into: list[int] = []) -> list[int]:  # noqa: B006
+        def collect(x: int, into: list[int] = []) -> list[int]:  # noqa: B006  this is what is tested
             """Collect."""
             into.append(x)
             return into

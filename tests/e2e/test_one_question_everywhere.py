@@ -25,7 +25,7 @@ expect: Any = sync_api.expect
 
 
 @pytest.fixture(scope="module")
-def page(place: Place) -> Iterator[Any]:  # noqa: F811
+def page(place: Place) -> Iterator[Any]:  # noqa: F811  the fixture above
     """The console's questions, in a browser that came in by a link."""
     expect.set_options(timeout=PATIENCE_SECONDS * 1000)
     with sync_api.sync_playwright() as playwright:
@@ -42,7 +42,7 @@ def page(place: Place) -> Iterator[Any]:  # noqa: F811
         browser.close()
 
 
-def test_a_no_in_the_browser_shows_in_the_chat_and_the_agent_takes_another_way(place: Place, page: Any) -> None:  # noqa: F811
+def test_a_no_in_the_browser_shows_in_the_chat_and_the_agent_takes_another_way(place: Place, page: Any) -> None:  # noqa: F811  the fixture above
     room, folder = place.room(), place.folder("precious")
     aside = folder.with_name("aside")
     place.model.say(
@@ -67,7 +67,7 @@ def test_a_no_in_the_browser_shows_in_the_chat_and_the_agent_takes_another_way(p
     assert "the audit needs it" in str(place.model.requests[-2]["messages"][-1])
 
 
-def test_a_no_in_the_chat_takes_the_card_out_of_the_browser(place: Place, page: Any) -> None:  # noqa: F811
+def test_a_no_in_the_chat_takes_the_card_out_of_the_browser(place: Place, page: Any) -> None:  # noqa: F811  the fixture above
     folder = place.folder("dear")
     place.model.say(ModelReply("", [call("terminal", command=f"rm -rf {folder}")]), ModelReply("Then I leave it."))
     body = {"model": "scripted", "messages": [{"role": "user", "content": "make room, please"}]}

@@ -14,7 +14,8 @@ from typing import Any
 
 from handrail.base import runtime_id
 from handrail.environments.backends.apptainer import ApptainerEnvironment
-from handrail.environments.backends.docker import DockerEnvironment, PodmanEnvironment
+from handrail.environments.backends.docker import DockerEnvironment
+from handrail.environments.backends.podman import PodmanEnvironment
 from handrail.environments.live_environment import LiveEnvironment
 
 from ..services.apptainer import Apptainer

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from handrail.environments.backends.apptainer import ApptainerEnvironment, ApptainerSettings
-from handrail.environments.backends.docker import DockerEnvironment, DockerSettings, PodmanEnvironment
+from handrail.environments.backends.docker import DockerEnvironment, DockerSettings
+from handrail.environments.backends.podman import PodmanEnvironment
 from handrail.environments.container_settings import Mount
 from handrail.errors import ConfigError
 

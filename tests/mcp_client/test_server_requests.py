@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from handrail.agent.sampling import sampler_of
+from handrail.agent.mcp_sampling import sampler_of
 from handrail.approval.approvers import QueueApprover
 from handrail.approval.gate import ApprovalGate
 from handrail.config import McpServerConfig

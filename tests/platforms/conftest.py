@@ -54,13 +54,13 @@ class Mailbox:
     def __init__(self) -> None:
         self.letters: list[Any] = []
 
-    async def handle_RCPT(self, server: Any, session: Any, envelope: Any, address: str, options: Any) -> str:  # noqa: N802
+    async def handle_RCPT(self, server: Any, session: Any, envelope: Any, address: str, options: Any) -> str:  # noqa: N802  named as the library calls it
         if address.startswith("nobody@"):
             return "550 no such person"
         envelope.rcpt_tos.append(address)
         return "250 OK"
 
-    async def handle_DATA(self, server: Any, session: Any, envelope: Any) -> str:  # noqa: N802
+    async def handle_DATA(self, server: Any, session: Any, envelope: Any) -> str:  # noqa: N802  named as the library calls it
         self.letters.append(message_from_bytes(envelope.content, policy=default_policy))
         return "250 OK"
 

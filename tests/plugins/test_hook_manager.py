@@ -14,7 +14,7 @@ import handrail
 from handrail import invoke_hook
 from handrail.errors import RegistrationError
 from handrail.plugins.hook_manager import HookManager
-from handrail.plugins.hooks import HOOK_NAMES, HookSpecs, hookimpl
+from handrail.plugins.hook_specs import HOOK_NAMES, HookSpecs, hookimpl
 from tests.support import PATIENCE_SECONDS, in_threads, takes_less_than
 
 EVENT: dict[str, Any] = {"tool_name": "t", "args": {}, "task_id": None, "session_id": None, "tool_call_id": ""}

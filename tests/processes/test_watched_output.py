@@ -122,7 +122,7 @@ def test_too_many_matches_pause_the_watch_until_somebody_looks(
     one = start("while read x; do echo hit $x; done", watch_patterns=["hit"])
     for number in range(MAX_NOTICES):
         one.use(lambda process: process.write(b"%d\n" % number))  # noqa: B023  called at once
-        wait_until(lambda: collector.has(NoticeKind.MATCHED) and len(collector.notices) == number + 1)  # noqa: B023
+        wait_until(lambda: collector.has(NoticeKind.MATCHED) and len(collector.notices) == number + 1)  # noqa: B023  it is called before the next turn of the loop
     one.use(lambda process: process.write(b"one too many\n"))
     wait_until(lambda: collector.has(NoticeKind.PAUSED))
     paused = collector.notices[-1]
@@ -141,7 +141,7 @@ def test_one_whose_watch_was_paused_is_told_of_at_its_end(start: Start, collecto
     one = start("while read x; do echo hit; done", watch_patterns=["hit"])
     for number in range(MAX_NOTICES + 1):
         one.use(lambda process: process.write(b"\n"))
-        wait_until(lambda: collector.has(NoticeKind.MATCHED) and len(collector.notices) == number + 1)  # noqa: B023
+        wait_until(lambda: collector.has(NoticeKind.MATCHED) and len(collector.notices) == number + 1)  # noqa: B023  it is called before the next turn of the loop
     one.use(lambda process: process.close_stdin())
     wait_until(lambda: collector.has(NoticeKind.ENDED))
 

@@ -18,7 +18,7 @@ from handrail.config import CallsConfig, Config, ResultsConfig
 from handrail.core.registry import ToolRegistry
 from handrail.errors import InvalidArguments, ToolFailed
 from handrail.plugins.hook_manager import HookManager
-from handrail.plugins.hooks import Change
+from handrail.plugins.hook_specs import Change
 from handrail.runtime.batches import Batches
 from handrail.runtime.dispatch import Runtime
 from handrail.store.results import FileResultStore

@@ -90,7 +90,7 @@ def test_whoever_does_not_want_a_search_gets_a_long_list(definitions: Definition
 
 
 @pytest.mark.parametrize("format", ["openai", "responses", "anthropic", "gemini", "mcp"])
-def test_every_format_is_shortened(definitions: Definitions, format: Any) -> None:  # noqa: A002
+def test_every_format_is_shortened(definitions: Definitions, format: Any) -> None:  # noqa: A002  the name of the parameter
     assert _names(definitions.list(max_chars=3000, format=format))[-3:] == SEARCHERS
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from handrail.core.registry import ToolRegistry
 from handrail.plugins.hook_manager import HookManager
-from handrail.plugins.hooks import Ask, Block, Change, hookimpl
+from handrail.plugins.hook_specs import Ask, Block, Change, hookimpl
 from handrail.protocols import ApprovalRequest, Decision
 from handrail.runtime.dispatch import Runtime
 from handrail.types import CancelToken

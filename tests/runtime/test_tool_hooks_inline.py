@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from handrail.plugins.hooks import Ask, Block, Change
+from handrail.plugins.hook_specs import Ask, Block, Change
 from handrail.protocols import Decision
 from handrail.runtime.dispatch import Runtime
 from handrail.testing import RecordingApprover

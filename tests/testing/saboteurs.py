@@ -597,7 +597,7 @@ class HidesALoss(LocalEnvironment):
             return CommandResult(0, 0, Output(b"", b"", 0), "/", 0.0)
 
 
-@breaks("closing.closing_ends_all_that_runs")
+@breaks("leftovers.closing_ends_all_that_runs")
 class LetsOneGo(LocalEnvironment):
     last = ""
 
@@ -610,35 +610,35 @@ class LetsOneGo(LocalEnvironment):
         let_one_get_away(self.last)
 
 
-@breaks("closing.closing_ends_the_command_that_runs")
+@breaks("leftovers.closing_ends_the_command_that_runs")
 class DoesNotInterrupt(LocalEnvironment):
     def close(self) -> None:
         if not self._running.locked():
             super().close()
 
 
-@breaks("closing.what_is_closed_says_so")
+@breaks("leftovers.what_is_closed_says_so")
 class OpensAgain(LocalEnvironment):
     def close(self) -> None:
         super().close()
         self._is_closed = False
 
 
-@breaks("closing.nothing_is_left_on_this_machine")
+@breaks("leftovers.nothing_is_left_on_this_machine")
 class LeavesAFile(LocalEnvironment):
     def close(self) -> None:
         super().close()
         os.close(tempfile.mkstemp()[0])
 
 
-@breaks("closing.nothing_is_left_on_this_machine")
+@breaks("leftovers.nothing_is_left_on_this_machine")
 class LeavesAProcess(LocalEnvironment):
     def close(self) -> None:
         super().close()
         STRAYS.append(subprocess.Popen(["sleep", "987654321"]))
 
 
-@breaks("closing.nothing_is_left_inside")
+@breaks("leftovers.nothing_is_left_inside")
 class LeavesAProcessInside(LocalEnvironment):
     def execute(self, command: str, **options: Any) -> CommandResult:
         result = super().execute(command, **options)

@@ -9,7 +9,7 @@ import pytest
 from handrail.core.registry import ToolRegistry
 from handrail.errors import ResultNotFound
 from handrail.plugins.hook_manager import HookManager
-from handrail.plugins.hooks import Ask
+from handrail.plugins.hook_specs import Ask
 from handrail.protocols import ApprovalRequest, Approver, Decision, Model, Person, ResultStore, TodoItem
 from handrail.runtime.dispatch import Runtime
 from handrail.testing import (

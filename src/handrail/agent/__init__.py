@@ -3,7 +3,7 @@
 `agent.Agent` is one session; `agent_factory.open_agent` makes one from the configuration. Inside a turn: `loop` (the turn),
 `model_requests` (ask, retry, fall back) with `models` (one file per provider), `reply_repair`, `tool_calls` and
 `loop_detection`, `conversation`, `compaction`, `budgets`, `events` (what a listener gets), `telemetry`. What an agent keeps:
-`memory`, `todos`, `system_prompt`; `delegation` runs child agents, `cassette` records and replays, `sampling` answers MCP
+`memory`, `todos`, `system_prompt`; `delegation` runs child agents, `cassette` records and replays, `mcp_sampling` answers MCP
 servers that ask for a model.
 """
 
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from ..base.lazy_module import lazy_module
 
 if TYPE_CHECKING:
+    from ..protocols import Model, ModelReply
     from ..store.sessions import SessionStore
     from .agent import Agent
     from .agent_factory import LAST, open_agent, open_store
@@ -42,6 +43,8 @@ _HOMES = {
     "Budgets": "handrail.agent.budgets",
     "Cassette": "handrail.agent.cassette",
     "Player": "handrail.agent.cassette",
+    "Model": "handrail.protocols",
+    "ModelReply": "handrail.protocols",
     "SessionStore": "handrail.store.sessions",
     **dict.fromkeys(
         (
@@ -65,6 +68,8 @@ __all__ = [
     "Event",
     "Finished",
     "MessageEnded",
+    "Model",
+    "ModelReply",
     "Notice",
     "Piece",
     "Player",

@@ -16,8 +16,8 @@ from ..model_tools import default
 from ..store.sessions import SessionInfo, SessionStore
 from .agent import Agent
 from .budgets import Budgets
+from .mcp_sampling import sampler_of
 from .models.model_selection import build, build_helper, known_providers
-from .sampling import sampler_of
 from .telemetry import Telemetry, start_exporting
 
 if TYPE_CHECKING:

@@ -57,8 +57,10 @@ def discover(tools_dir: str | os.PathLike[str] | None = None) -> Discovered:
             _import(name, file)
             found.imported.append(name)
         except (Exception, SystemExit) as error:  # noqa: BLE001  a module may fail in any way, and others must load
-            found.failed[file.name] = f"{type(error).__name__}: {error}"
-            log.warning("tool module %s could not be imported: %s", file.name, found.failed[file.name])
+            # Each family may have a file of the same name.
+            shown = file.name if tools_dir is not None else f"{file.parent.name}/{file.name}"
+            found.failed[shown] = f"{type(error).__name__}: {error}"
+            log.warning("tool module %s could not be imported: %s", shown, found.failed[shown])
             table.restore(before)
     return found
 

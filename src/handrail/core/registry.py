@@ -275,7 +275,7 @@ class ToolRegistry(ToolTable):
     def _may_replace(self, holder: ToolEntry, entry: ToolEntry, *, override: bool) -> bool:
         both = f"tool {entry.name!r} of toolset {entry.toolset!r} and the one of toolset {holder.toolset!r}"
         if entry.owner and entry.owner != holder.owner and not self.may_override(entry.owner):
-            log.error("%s collide; plugin %r may not override, the first stays", both, entry.owner)
+            log.error("%s collide; plugin %r may not override, that of %r stays", both, entry.owner, holder.toolset)
             return False
         if entry.toolset == holder.toolset:
             return True
@@ -288,7 +288,7 @@ class ToolRegistry(ToolTable):
         if self.on_collision == "replace":
             log.warning("%s share a name; the later one wins", both)
             return True
-        log.error("%s collide; the first stays (override=True replaces it)", both)
+        log.error("%s collide; that of %r stays (override=True replaces it)", both, holder.toolset)
         return False
 
 

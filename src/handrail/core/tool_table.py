@@ -31,8 +31,8 @@ class ToolTable:
         self._lock = threading.RLock()
         self._loader: Callable[[], object] | None = None
 
-    def load_before_first_question(self, loader: Callable[[], object]) -> None:
-        """Call `loader`, which registers more tools, before the first question is answered."""
+    def load_before_first_question(self, loader: Callable[[], object] | None) -> None:
+        """Call `loader`, which registers more tools, before the first question is answered. None: everything is here."""
         self._loader = loader
 
     def _load(self) -> None:

@@ -3,12 +3,12 @@
     task -> environment -> link -> shell host -> bash
 
     task          has one environment, opened at its first use (`TaskEnvironments`, tasks.py) from its settings (task_settings.py)
-    backend       a class in backends/ that makes environments of one sort; backend_table.py lists them by name
+    backend       a file in backends/, whose class makes environments of one sort; backend_table.py finds it by name
     environment   the protocol `Environment` (base.py). Nearly all are a `LiveEnvironment`, which keeps one shell alive
     link          how an environment reaches its shell (transport/): direct on this machine, otherwise frames over a channel
     shell host    the processes beside the shell (shell_host/): they start bash, save its state, and end what runs in it
 
-Around them: output.py and output_capture.py (what is kept of an output and shown), masking.py (secrets), clean_env.py (which
+Around them: output.py and output_capture.py (what is kept of an output and shown), secret_masks.py (secrets), clean_env.py (which
 variables commands get), remote_files.py and process_handles.py (files and background processes through a link), sandbox.py.
 
 To write a backend, subclass `LiveEnvironment`, implement `connect`, and check it with `handrail.testing.check_environment`.
@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from .backend_table import backends as default_backends
     from .backends.apptainer import ApptainerEnvironment
     from .backends.daytona import DaytonaEnvironment
-    from .backends.docker import DockerEnvironment, PodmanEnvironment
+    from .backends.docker import DockerEnvironment
     from .backends.modal import ModalEnvironment
+    from .backends.podman import PodmanEnvironment
     from .backends.ssh import SshEnvironment
     from .base import (
         BackgroundProcess,
@@ -68,8 +69,9 @@ _HOMES = {
     ".backend_table": "Backend Backends",
     ".backends.apptainer": "ApptainerEnvironment",
     ".backends.daytona": "DaytonaEnvironment",
-    ".backends.docker": "DockerEnvironment PodmanEnvironment",
+    ".backends.docker": "DockerEnvironment",
     ".backends.modal": "ModalEnvironment",
+    ".backends.podman": "PodmanEnvironment",
     ".backends.ssh": "SshEnvironment",
     ".base": "BackgroundProcess CommandResult Environment LeftRunning LogPiece "
     "ProcessState ProcessStatus PtyProcess RestartReason ShellRestart ShellState",

@@ -1,7 +1,7 @@
 """The backends by name: the built-in ones, those of installed packages, and those that a plugin adds.
 
-A backend is a class that fits `Backend`. A built-in one is a file in `backends/` and a line in `BUILT_IN`; a package declares an
-entry point of the group `handrail.environments`. Nothing is imported before it is requested by name.
+A backend is a class that fits `Backend`. A built-in one is the `BACKEND` of the file in `backends/` that has its name; a package
+declares an entry point of the group `handrail.environments`. Nothing is imported before it is requested by name.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from ..base.suggest import did_you_mean
@@ -21,16 +22,7 @@ if TYPE_CHECKING:
 ENTRY_POINTS = "handrail.environments"
 # Other names.
 _ALIASES = {"singularity": "apptainer"}
-# Where each backend's class is. A table, so that a listing imports none of them.
-BUILT_IN = {
-    "apptainer": "handrail.environments.backends.apptainer:ApptainerEnvironment",
-    "daytona": "handrail.environments.backends.daytona:DaytonaEnvironment",
-    "docker": "handrail.environments.backends.docker:DockerEnvironment",
-    "local": "handrail.environments.backends.local:LocalBackend",
-    "modal": "handrail.environments.backends.modal:ModalEnvironment",
-    "podman": "handrail.environments.backends.docker:PodmanEnvironment",
-    "ssh": "handrail.environments.backends.ssh:SshEnvironment",
-}
+_FOLDER = Path(__file__).parent / "backends"
 
 
 class Backend(Protocol):
@@ -70,12 +62,12 @@ class Backends:
         self._added.pop(name, None)
 
     def names(self) -> list[str]:
-        return sorted({*BUILT_IN, *self._added, *_entry_points()})
+        return sorted({*built_in(), *self._added, *_entry_points()})
 
     def get(self, name: str) -> Backend:
         """Raises UnknownEnvironment, with the most similar known name."""
         name = _ALIASES.get(name, name)
-        found = BUILT_IN.get(name) or self._added.get(name) or _entry_points().get(name)
+        found = built_in().get(name) or self._added.get(name) or _entry_points().get(name)
         if found is None:
             raise UnknownEnvironment(f"unknown environment {name!r}; {did_you_mean(name, self.names())}")
         return _loaded(name, found) if isinstance(found, str) else found
@@ -87,6 +79,13 @@ backends = Backends()
 def is_host(backend: Backend) -> bool:
     """Whether a path means the same there as on this machine."""
     return bool(getattr(backend, "host_paths", False))
+
+
+@cache
+def built_in() -> dict[str, str]:
+    """Where the class of each built-in backend is, by name."""
+    names = sorted(path.stem for path in _FOLDER.glob("[!_]*.py"))
+    return {name: f"{__package__}.backends.{name}:BACKEND" for name in names}
 
 
 @cache

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from ..base.terminal_text import TextCleaner, clean
-from .masking import MaskedStream, Masker
 from .output import Output, OutputSink, describe, is_binary
+from .secret_masks import MaskedStream, Masker
 
 if TYPE_CHECKING:
     from ..protocols import ResultWriter, StoredResult

@@ -1,6 +1,6 @@
 """Plugins: tools, hooks and more from outside, and the hooks that Handrail calls.
 
-`hooks` is the manual of every hook, with `hookimpl`, `Block`, `Ask` and `Change`; `hook_manager` calls them; `command_hooks`
+`hook_specs` is the manual of every hook, with `hookimpl`, `Block`, `Ask` and `Change`; `hook_manager` calls them; `command_hooks`
 are hooks that are external commands. `sources` finds plugins, `plugin_files` and `manifest` read them, `loader` loads them,
 `api` is what a plugin's `register(api)` gets, `calling_plugin` tells whose code is calling, `contributions` hands what
 plugins add to the gate and the environments, and `template` writes a new plugin.
@@ -15,18 +15,18 @@ from ..base.lazy_module import lazy_module
 if TYPE_CHECKING:
     from .api import PluginApi
     from .hook_manager import HookManager, hooks, invoke_hook
-    from .hooks import HOOK_NAMES, Ask, Block, Change, HookSpecs, hookimpl
+    from .hook_specs import HOOK_NAMES, Ask, Block, Change, HookSpecs, hookimpl
     from .loader import Plugin, Plugins, State
     from .sources import Found, Source, find_plugins
     from .template import write_template
 
 _HOMES = {
-    "hookimpl": "handrail.plugins.hooks",
-    "HookSpecs": "handrail.plugins.hooks",
-    "HOOK_NAMES": "handrail.plugins.hooks",
-    "Block": "handrail.plugins.hooks",
-    "Ask": "handrail.plugins.hooks",
-    "Change": "handrail.plugins.hooks",
+    "hookimpl": "handrail.plugins.hook_specs",
+    "HookSpecs": "handrail.plugins.hook_specs",
+    "HOOK_NAMES": "handrail.plugins.hook_specs",
+    "Block": "handrail.plugins.hook_specs",
+    "Ask": "handrail.plugins.hook_specs",
+    "Change": "handrail.plugins.hook_specs",
     "HookManager": "handrail.plugins.hook_manager",
     "hooks": "handrail.plugins.hook_manager",
     "invoke_hook": "handrail.plugins.hook_manager",

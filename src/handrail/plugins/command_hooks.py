@@ -31,7 +31,7 @@ from ..config.paths import config_path
 from ..environments.clean_env import clean_environment
 from ..errors import ConfigError
 from ..types import JsonDict
-from .hooks import HOOK_NAMES, Ask, Block, Change, Verdict
+from .hook_specs import HOOK_NAMES, Ask, Block, Change, Verdict
 
 if TYPE_CHECKING:
     from .hook_manager import HookManager

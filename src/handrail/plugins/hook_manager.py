@@ -17,7 +17,7 @@ from ..errors import RegistrationError
 if TYPE_CHECKING:
     import pluggy
 
-    from .hooks import HookOptions
+    from .hook_specs import HookOptions
 
 log = logging.getLogger(__name__)
 
@@ -82,7 +82,7 @@ class HookManager:
 
     def register_hook(self, hook: str, function: Callable[..., Any], *, plugin: str = "", **options: Any) -> str:
         """Add a single function, of a plugin if it has one. The options are those of `@hookimpl`."""
-        from .hooks import HOOK_NAMES, HookSpecs, hookimpl
+        from .hook_specs import HOOK_NAMES, HookSpecs, hookimpl
 
         if hook not in HOOK_NAMES:
             raise RegistrationError(f"unknown hook {hook!r}; {did_you_mean(hook, HOOK_NAMES)}")
@@ -153,7 +153,7 @@ class HookManager:
         if self._pluggy is None:
             import pluggy
 
-            from .hooks import PROJECT, HookSpecs
+            from .hook_specs import PROJECT, HookSpecs
 
             self._pluggy = pluggy.PluginManager(PROJECT)
             self._pluggy.add_hookspecs(HookSpecs)
@@ -173,7 +173,7 @@ class HookManager:
 
 
 def _in_order(found: list[pluggy.HookImpl], plugins: Mapping[str, str]) -> Iterator[Implementation]:
-    from .hooks import HookOptions
+    from .hook_specs import HookOptions
 
     # pluggy calls the last registered first; changes that chain read better in the order of registration.
     for impl in sorted(found, key=lambda impl: impl.trylast - impl.tryfirst):

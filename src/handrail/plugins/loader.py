@@ -16,7 +16,7 @@ from ..config.trust import Trust
 from ..errors import RegistrationError
 from .api import Contributions, PluginApi
 from .calling_plugin import Authorship
-from .hooks import HOOK_NAMES
+from .hook_specs import HOOK_NAMES
 from .manifest import Manifest, read_manifest
 from .plugin_files import PluginFiles, forget_plugin, import_plugin, read_plugin
 from .sources import Found, Source

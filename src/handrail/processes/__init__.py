@@ -13,5 +13,5 @@ with it.
     table.py     the table; lazy_table.py makes it at its first use
     tracked.py   one process: status, log (log_pages.py), terminal (screen.py), input (interact.py, keys.py)
     watcher.py   polls watched processes: watched_output.py finds matching lines, notices.py is what is reported
-    pruning.py   removes what nothing needs any longer
+    leftovers.py removes what nothing needs any longer
 """

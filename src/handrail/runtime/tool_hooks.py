@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.outcome import error_of
 from ..errors import Denied
-from ..plugins.hooks import Ask, Block, Change
+from ..plugins.hook_specs import Ask, Block, Change
 from ..protocols import Action, ActionKind
 from ..types import Outcome
 from .arguments import plain_copy, prepare

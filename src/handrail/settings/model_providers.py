@@ -1,6 +1,7 @@
-"""The table of model providers: a provider is one file in `handrail.agent.models` and one line here.
+"""The table of model providers whose addresses are known, so that everything that names a provider can read them.
 
-It is data only and imports nothing, so that everything that names a provider (agent, media tools, CLI) can read it.
+A provider with an OpenAI-compatible API is one line here. One with an API of its own is one file in
+`handrail.agent.models.providers`; it needs a line here only if it has an OpenAI-compatible API too.
 """
 
 from __future__ import annotations
@@ -28,11 +29,15 @@ class ProviderSpec(NamedTuple):
         return self.compatible_url or self.base_url
 
 
-# fmt: off
+_MODELS = "handrail.agent.models.providers"
 PROVIDERS = {
-    "openai": ProviderSpec("handrail.agent.models.openai_chat:OpenAIChat", "https://api.openai.com/v1", "OPENAI_API_KEY"),
-    "anthropic": ProviderSpec("handrail.agent.models.anthropic:AnthropicMessages", "https://api.anthropic.com", "ANTHROPIC_API_KEY", compatible_url="https://api.anthropic.com/v1"),  # noqa: E501  one provider per line
+    "openai": ProviderSpec(f"{_MODELS}.openai:MODEL", "https://api.openai.com/v1", "OPENAI_API_KEY"),
+    "anthropic": ProviderSpec(
+        f"{_MODELS}.anthropic:MODEL",
+        "https://api.anthropic.com",
+        "ANTHROPIC_API_KEY",
+        compatible_url="https://api.anthropic.com/v1",
+    ),
 }
-# fmt: on
 # What servers for local models speak, and what `model.provider` is unless it is set.
 DEFAULT_PROVIDER = "openai"

@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 import pytest
 
 from handrail.agent.models import http_client, local_servers
-from handrail.agent.models.anthropic import AnthropicMessages
 from handrail.agent.models.base import CallPiece, Finished, Piece, Prices, TextPiece, says_too_long
 from handrail.agent.models.model_selection import build, build_helper, choose, find, provider_of
-from handrail.agent.models.openai_chat import OpenAIChat
+from handrail.agent.models.providers.anthropic import AnthropicMessages
+from handrail.agent.models.providers.openai import OpenAIChat
 from handrail.config.keys import key_of, without_key
 from handrail.errors import ModelError
 from handrail.settings.services import ModelConfig
@@ -269,7 +269,7 @@ def test_anthropics_messages_come_in_pieces_with_their_calls() -> None:
 
 
 def test_results_are_blocks_of_the_persons_next_message_for_anthropic() -> None:
-    from handrail.agent.models.anthropic import as_anthropic
+    from handrail.agent.models.providers.anthropic import as_anthropic
 
     messages = [
         {"role": "system", "content": "be kind"},

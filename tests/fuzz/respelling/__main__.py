@@ -16,7 +16,7 @@ from pathlib import Path
 
 from handrail.judge import assess
 from handrail.judge.grammar.syntax import ShellSyntaxError
-from tests.judge.test_labelled import rows
+from tests.judge.test_judge_labelled import rows
 
 from .forms import Form, all_forms
 from .sandbox import REAL, programs_run

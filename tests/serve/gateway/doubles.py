@@ -124,7 +124,7 @@ class Double:
             found[:] = [each for each in here if any(words in text for text in each.texts)]
             return bool(found)
 
-        said: Callable[[], str] = lambda: f"nobody said {words!r}: {[each.texts for each in self.messages]}"  # noqa: E731
+        said: Callable[[], str] = lambda: f"nobody said {words!r}: {[each.texts for each in self.messages]}"  # noqa: E731  it is given to a function that calls it on failure
         wait_until(has_come, timeout=60, otherwise=said)
         return found[0]
 
@@ -155,10 +155,10 @@ class Telegram(Double):
         body = {name: _from_json(value) for name, value in form.items()}
         return web.json_response({"ok": True, "result": await getattr(self, f"_{method}")(body)})
 
-    async def _getMe(self, body: Any) -> Any:  # noqa: N802
+    async def _getMe(self, body: Any) -> Any:  # noqa: N802  named as the service's method
         return {"id": int(ME), "is_bot": True, "first_name": "Hand", "username": "hand_bot"}
 
-    async def _getUpdates(self, body: Any) -> Any:  # noqa: N802
+    async def _getUpdates(self, body: Any) -> Any:  # noqa: N802  named as the service's method
         self._polls += 1
         if body["offset"] < 0:
             return self._updates[-1:]
@@ -169,15 +169,15 @@ class Telegram(Double):
             await asyncio.sleep(0.02)
         return self._updates
 
-    async def _sendMessage(self, body: Any) -> Any:  # noqa: N802
+    async def _sendMessage(self, body: Any) -> Any:  # noqa: N802  named as the service's method
         sent = self._add(body["chat_id"], str(body["text"]), _keyboard(body))
         return _telegram_message(sent.id, body["chat_id"])
 
-    async def _editMessageText(self, body: Any) -> Any:  # noqa: N802
+    async def _editMessageText(self, body: Any) -> Any:  # noqa: N802  named as the service's method
         self._at(body["message_id"]).rewrite(str(body["text"]), _keyboard(body))
         return True
 
-    async def _answerCallbackQuery(self, body: Any) -> Any:  # noqa: N802
+    async def _answerCallbackQuery(self, body: Any) -> Any:  # noqa: N802  named as the service's method
         return True
 
     def _update(self, **what: Any) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...base.suggest import did_you_mean
@@ -33,8 +35,16 @@ class Choice(NamedTuple):
 
 
 def known_providers(plugins: Plugins | None) -> Providers:
-    """The built-in providers and those of plugins."""
-    return PROVIDERS if plugins is None else {**plugins.contributions.model_providers, **PROVIDERS}
+    """Those of plugins, those that are a file in `providers/`, and those of the table."""
+    added = {} if plugins is None else plugins.contributions.model_providers
+    return {**added, **_with_own_file(), **PROVIDERS}
+
+
+@cache
+def _with_own_file() -> Providers:
+    """Nothing is imported yet; such a model says itself when it lacks a key."""
+    names = [path.stem for path in (Path(__file__).parent / "providers").glob("[!_]*.py")]
+    return {name: ProviderSpec(f"{__package__}.providers.{name}:MODEL", needs_key=False) for name in names}
 
 
 def choose(

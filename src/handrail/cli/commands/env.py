@@ -24,7 +24,7 @@ import typer
 from ...config.paths import state_dir
 from ...environments.task_settings import resolve
 from ...errors import HandrailError
-from ...processes.pruning import prune_expired, prune_unknown
+from ...processes.leftovers import prune_expired, prune_unknown
 from ...tools.browser import profile_dir
 from .. import options
 from ..demo import FOLDER_PREFIX

@@ -30,7 +30,7 @@ from ...agent.todos import Todos
 from ...core.outcome import error_of, error_outcome
 from ...errors import CallCancelled, CallTimeout, InvalidArguments
 from ...model_tools import run_tool_calls
-from ...plugins.hooks import hookimpl
+from ...plugins.hook_specs import hookimpl
 from ...runtime.tool_calls import read_call, tool_message
 from .. import options
 from ..batch_input import read_batches

@@ -15,7 +15,6 @@ from typing import Annotated
 
 import typer
 
-from ...model_tools import get_tool_definitions
 from ...runtime.provider_formats import Format
 from .. import options
 from ..output import emit_json
@@ -30,5 +29,6 @@ def schema(
     disable: options.Disabled = None,
     dialect: Annotated[Format, typer.Option("--format", help="Whose dialect to write.")] = "openai",
 ) -> None:
-    open_runtime().await_toolsets(toolset)
-    emit_json(get_tool_definitions(toolset, disable, quiet_mode=True, format=dialect))
+    app = open_runtime()
+    app.await_toolsets(toolset)
+    emit_json(app.get_tool_definitions(toolset, disable, quiet_mode=True, format=dialect))

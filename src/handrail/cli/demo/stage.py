@@ -28,7 +28,7 @@ from ...errors import Denied
 from ...files.local import LocalFiles
 from ...mcp_client.server_config import Server
 from ...plugins.hook_manager import HookManager
-from ...plugins.hooks import hookimpl
+from ...plugins.hook_specs import hookimpl
 from ...processes.table import ProcessTable
 from ...protocols import Action, ActionKind, Decision
 from ...runtime.batches import Batches

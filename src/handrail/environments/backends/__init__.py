@@ -1,1 +1,1 @@
-"""The built-in backends, one file each; `backend_table.BUILT_IN` lists them."""
+"""The built-in backends: one file each, with the backend's name. Its `BACKEND` is the class that makes the environments."""

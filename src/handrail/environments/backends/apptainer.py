@@ -285,6 +285,9 @@ class ApptainerEnvironment(LiveEnvironment):
             log.warning("the instance %s could not be ended: %s", name, error)
 
 
+BACKEND = ApptainerEnvironment
+
+
 def _find(program: str | None) -> str | None:
     return next(filter(None, map(shutil.which, (program,) if program else _PROGRAMS)), None)
 

@@ -93,6 +93,9 @@ class DaytonaEnvironment(CloudEnvironment):
                 raise ConfigError(f"{cls.name}.{key}: a snapshot has resources of its own; set {cls.name}.image too")
 
 
+BACKEND = DaytonaEnvironment
+
+
 class DaytonaCloud:
     def __init__(self, settings: DaytonaSettings) -> None:
         import daytona

@@ -301,10 +301,7 @@ class DockerEnvironment(LiveEnvironment):
             command_line_tools.ask([program, "wait", name], seconds=_LEAVE_SECONDS)
 
 
-class PodmanEnvironment(DockerEnvironment):
-    """The same with Podman."""
-
-    name = engine = "podman"
+BACKEND = DockerEnvironment
 
 
 def _launch(words: list[str]) -> command_line_tools.Answer:

@@ -71,6 +71,9 @@ class LocalBackend:
         return []
 
 
+BACKEND = LocalBackend
+
+
 def _check(settings: Mapping[str, Any]) -> None:
     for name, value in settings.items():
         if name not in _SETTINGS:

@@ -72,6 +72,9 @@ class ModalEnvironment(CloudEnvironment):
         return isinstance(error, AuthError | PermissionDeniedError)
 
 
+BACKEND = ModalEnvironment
+
+
 class ModalCloud:
     def __init__(self, settings: ModalSettings) -> None:
         self._settings = settings

@@ -224,6 +224,9 @@ class SshEnvironment(LiveEnvironment):
         )
 
 
+BACKEND = SshEnvironment
+
+
 def _find_ssh() -> None:
     if shutil.which("ssh") is None:
         raise EnvironmentStartError("the program ssh is not installed here; install OpenSSH's client (openssh-client)")

@@ -6,6 +6,7 @@ import functools
 import importlib
 from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
+from pathlib import Path
 
 from ...errors import RuleError
 from ..values import paths
@@ -18,13 +19,7 @@ from .targets import READERS, WRITERS
 from .unknown_programs import destructive
 from .usage import EXCLUDED, FINDERS, Usage, programs
 
-THEMES = tuple(
-    (
-        "deletes disks system_files permissions users services power processes remote_code persistence credentials history "
-        "network kernel containers clusters machines cloud forges databases git releases packages devices queues personal "
-        "self_protection walk unknown_programs"
-    ).split()
-)
+_THEMES = Path(__file__).parent / "themes"
 _GROUPS = {"$writers": WRITERS, "$readers": READERS, "$sql-clients": SQL_CLIENTS}
 _HISTORY_VARIABLES = frozenset("HISTFILE HISTSIZE HISTFILESIZE SAVEHIST".split())
 _MAX_KEPT = 4096
@@ -170,7 +165,8 @@ def _gravity(match: Match) -> tuple[bool, bool, int]:
 @functools.cache
 def builtin() -> Rulebook:
     """The rules that come with Handrail."""
-    themes = (importlib.import_module(f".themes.{theme}", __package__) for theme in THEMES)
+    names = sorted(path.stem for path in _THEMES.glob("[!_]*.py"))
+    themes = (importlib.import_module(f".themes.{name}", __package__) for name in names)
     return Rulebook(rule for theme in themes for rule in theme.RULES)
 
 

@@ -18,7 +18,7 @@ RESOURCES = (
     "policy",
     "events",
     "completions",
-    "pairing",
+    "paired_people",
 )
 
 

@@ -179,12 +179,12 @@ def environment_checks() -> Sequence[Check]:
     from . import (  # the modules of checks import this package
         background,
         big_output,
-        closing,
         codes,
         commands,
         concurrency,
         files,
         left_running,
+        leftovers,
         limits,
         loss,
         names,
@@ -197,7 +197,7 @@ def environment_checks() -> Sequence[Check]:
 
     themes = (
         *(state, survival, codes, output, big_output, stdin, commands, names, limits, left_running, background),
-        *(terminals, files, concurrency, loss, closing),
+        *(terminals, files, concurrency, loss, leftovers),
     )
     return tuple(one for theme in themes for one in vars(theme).values() if isinstance(one, Check))
 

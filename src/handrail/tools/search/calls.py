@@ -10,7 +10,7 @@ from ...core.builtin import registry
 from ...core.outcome import tool_result
 from ...errors import InvalidArguments, ToolFailed, UnknownTool
 from ...types import Resources
-from .ranking import index_of
+from .bm25 import index_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,13 +10,12 @@ from typing import Any
 import pytest
 
 from handrail.model_tools import reset
+from tests.cli.conftest import Ran, run_here
+from tests.mcp_servers.guarded import Authority, guarded
+from tests.mcp_servers.serving import listening, serving
+from tests.support import PYTHON
 
-from ..mcp_servers.guarded import Authority, guarded
-from ..mcp_servers.serving import listening, serving
-from ..support import PYTHON
-from .conftest import Ran, run_here
-
-SERVERS = Path(__file__).parents[1] / "mcp_servers"
+SERVERS = Path(__file__).parents[2] / "mcp_servers"
 PLAIN = (sys.executable, str(SERVERS / "plain.py"))
 
 

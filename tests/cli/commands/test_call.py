@@ -16,8 +16,7 @@ from handrail import model_tools
 from handrail.cli.arguments import read_arguments
 from handrail.errors import InvalidArguments
 from handrail.testing import OpenGate
-
-from .conftest import Cli, run_here
+from tests.cli.conftest import Cli, run_here
 
 
 def test_a_piped_result_is_the_json_that_the_model_would_get(cli: Cli) -> None:

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from handrail.testing.environment_conformance import environment_checks
-
-from ..environments.conftest import is_running
-from .conftest import Cli
+from tests.cli.conftest import Cli
+from tests.environments.conftest import is_running
 
 BROKEN = """
 from handrail.environments.local_environment import LocalEnvironment
@@ -56,7 +55,7 @@ def _no_clouds_and_no_sockets(cli: Cli) -> None:
     for name in ("modal", "daytona"):
         (absent / f"{name}.py").write_text("raise ImportError('it is not here')\n")
     # Nor about the sockets in /tmp that a test beside these may have left for a moment, of a runtime that it killed.
-    blind = "from handrail.environments import own_folders\n\nown_folders._places = list\n"
+    blind = "from handrail.environments import private_dirs\n\nprivate_dirs._places = list\n"
     (absent / "sitecustomize.py").write_text(blind)
     cli.env["PYTHONPATH"] = str(absent)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import Cli, run_here
+from tests.cli.conftest import Cli, run_here
 
 BROKEN = "files:\n  roots: 7\n"
 FIXED = "files:\n  roots: [/tmp]  # mine\n"

@@ -15,9 +15,8 @@ import pytest
 
 from handrail.errors import Denied, InvalidArguments, JobNotFound
 from handrail.store.jobs import JobStore, Run, RunState
-
-from ..support import wait_until
-from .conftest import Cli, run_here
+from tests.cli.conftest import Cli, run_here
+from tests.support import wait_until
 
 
 @pytest.fixture

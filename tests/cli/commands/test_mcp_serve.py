@@ -25,9 +25,8 @@ from handrail.serve.address import Address, listening
 from handrail.serve.mcp.http import TOKEN_VARIABLE
 from handrail.serve.server import given_token
 from mcp import Client
-
-from .. import fork_server
-from ..support import free_port, wait_until
+from tests import fork_server
+from tests.support import free_port, wait_until
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])

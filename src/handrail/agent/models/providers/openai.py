@@ -7,12 +7,12 @@ import json
 from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, Any
 
-from ...config.keys import without_key
-from ...errors import ModelError
-from ..events import Usage
-from .base import NO_PRICES, CallPiece, Finished, Messages, Piece, Prices, ReasoningPiece, TextPiece, says_too_long
-from .http_client import http_options, reason
-from .images import images_apart
+from ....config.keys import without_key
+from ....errors import ModelError
+from ...events import Usage
+from ..base import NO_PRICES, CallPiece, Finished, Messages, Piece, Prices, ReasoningPiece, TextPiece, says_too_long
+from ..http_client import http_options, reason
+from ..images import images_apart
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -129,6 +129,9 @@ class OpenAIChat:
                 too_long=says_too_long(message),
             )
         return ModelError(f"{where}: {message}", retryable=True)
+
+
+MODEL = OpenAIChat
 
 
 def _pieces(delta: Any) -> list[Piece]:

@@ -14,9 +14,8 @@ from handrail.errors import HandrailError
 from handrail.protocols import ModelReply
 from handrail.testing import call
 from handrail.testing.model_server import Fault, ModelServer
+from tests.cli.conftest import Cli, Ran, run_here
 from tests.support import wait_until
-
-from ..conftest import Cli, Ran, run_here
 
 
 @pytest.fixture
@@ -136,7 +135,7 @@ def test_a_later_question_goes_on_with_the_session(asking: Cli, server: ModelSer
     ("options", "code", "said"),
     [
         (["--resume", "nonsense"], 1, "no session 'nonsense'"),
-        (["--continue"], 1, "no session was held in"),
+        (["--continue"], 1, "there is no session in"),
         (["--toolset", "nonsense"], 2, "nonsense"),
     ],
 )

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from handrail.testing import call
-
-from .conftest import Cli, Ran
+from tests.cli.conftest import Cli, Ran
 
 
 def read(path: str, call_id: str) -> dict[str, Any]:

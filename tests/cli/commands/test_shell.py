@@ -10,8 +10,8 @@ import termios
 
 import pytest
 
-from .conftest import Cli
-from .terminal import Terminal
+from tests.cli.conftest import Cli
+from tests.cli.terminal import Terminal
 
 
 def shell(cli: Cli, *words: str) -> Terminal:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .conftest import Cli, run_here
+from tests.cli.conftest import Cli, run_here
 
 
 def test_tools_are_plain_columns_in_a_pipe(cli: Cli) -> None:

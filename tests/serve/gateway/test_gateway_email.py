@@ -17,7 +17,7 @@ from handrail.platforms.base import Message, Updates
 from handrail.platforms.email import Adapter, Settings, parse, without_quote
 from tests.support import PATIENCE_SECONDS
 
-from ...platforms.conftest import Mail, mail  # noqa: F401
+from ...platforms.conftest import Mail, mail  # noqa: F401  a fixture
 
 ADA = "ada@example.org"
 
@@ -83,7 +83,7 @@ def mailbox() -> Iterator[Mailbox]:
 
 
 @pytest.fixture
-def adapter(mailbox: Mailbox, mail: Mail, monkeypatch: pytest.MonkeyPatch) -> Adapter:  # noqa: F811
+def adapter(mailbox: Mailbox, mail: Mail, monkeypatch: pytest.MonkeyPatch) -> Adapter:  # noqa: F811  the fixture above
     monkeypatch.setenv("MAIL_PASSWORD", "sesame")
     return Adapter(
         Settings(
@@ -116,7 +116,7 @@ async def _next_message(news: AsyncIterator[Updates]) -> Message:
     raise AssertionError("nothing came")
 
 
-def test_only_a_letter_with_the_mark_of_its_sender_is_heard(mailbox: Mailbox, mail: Mail, adapter: Adapter) -> None:  # noqa: F811
+def test_only_a_letter_with_the_mark_of_its_sender_is_heard(mailbox: Mailbox, mail: Mail, adapter: Adapter) -> None:  # noqa: F811  the fixture above
     async def talk() -> None:
         await adapter.connect()
         news = aiter(adapter.receive(""))

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from .conftest import Cli
+from tests.cli.conftest import Cli
 
 
 @pytest.mark.parametrize(("command", "code"), [("ls -la", 0), ("rm -rf build", 3), ("rm -rf /", 4), ("echo 'x", 3)])

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from handrail.errors import Denied, SkillError
-
-from .conftest import run_here
+from tests.cli.conftest import run_here
 
 HIDDEN = "---\nname: helper\ndescription: Helps.\n---\nFine.\u200b Do it.\n"
 
@@ -46,7 +45,7 @@ def test_a_skill_is_listed_shown_trusted_and_untrusted_again(project: Path) -> N
 def test_a_process_that_an_agent_started_cannot_trust(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _project_skill(project, HIDDEN.replace("\u200b", ""))
     monkeypatch.setenv("HANDRAIL_INSIDE", "1")
-    with pytest.raises(Denied):
+    with pytest.raises(Denied, match="an agent cannot trust skills"):
         run_here("skills", "trust", "helper")
     assert run_here("skills", "list", "--json").json[0]["state"] == "untrusted"
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from handrail.config import TerminalConfig
-from handrail.environments.masking import Masker
 from handrail.environments.output import OutputSink
 from handrail.environments.output_capture import Capture
+from handrail.environments.secret_masks import Masker
 from handrail.environments.tasks import TaskEnvironments
 from handrail.protocols import ResultWriter
 from handrail.runtime.dispatch import Runtime

@@ -13,8 +13,7 @@ from handrail.agent.agent_factory import open_agent
 from handrail.errors import HandrailError, ModelError, SessionNotFound
 from handrail.model_tools import reset
 from handrail.testing import ModelReply, ModelServer, ScriptedModel, call
-
-from .conftest import Cli, run_here
+from tests.cli.conftest import Cli, run_here
 
 
 @pytest.fixture

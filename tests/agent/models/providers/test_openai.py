@@ -14,7 +14,7 @@ import pytest
 from handrail.agent.events import Notice, TextDelta, Usage
 from handrail.agent.model_requests import Answer, ModelRequests
 from handrail.agent.models.http_client import reason
-from handrail.agent.models.openai_chat import OpenAIChat
+from handrail.agent.models.providers.openai import OpenAIChat
 from handrail.errors import ModelError
 from handrail.testing import ModelReply, call
 from handrail.testing.model_server import Fault, ModelServer
@@ -92,7 +92,7 @@ def test_a_wrong_key_is_said_with_what_to_do_and_is_not_shown() -> None:
 
 LOADED = """
 import asyncio, sys
-from handrail.agent.models.openai_chat import OpenAIChat
+from handrail.agent.models.providers.openai import OpenAIChat
 from handrail.errors import ModelError
 model = OpenAIChat("m", base_url="http://127.0.0.1:1/v1", api_key="k")
 model.load()

@@ -15,9 +15,8 @@ from handrail.cli.chat.turn import Leave, run
 from handrail.protocols import ModelReply
 from handrail.testing import call
 from handrail.testing.model_server import ModelServer
-
-from ...support import PYTHON
-from ..conftest import Cli, run_here
+from tests.cli.conftest import Cli, run_here
+from tests.support import PYTHON
 
 
 @pytest.fixture

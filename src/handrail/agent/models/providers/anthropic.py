@@ -7,12 +7,12 @@ import json
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...config.keys import without_key
-from ...errors import ModelError
-from ...types import JsonDict
-from ..events import Usage
-from .base import NO_PRICES, CallPiece, Finished, Messages, Piece, Prices, ReasoningPiece, TextPiece, says_too_long
-from .http_client import http_options, reason
+from ....config.keys import without_key
+from ....errors import ModelError
+from ....types import JsonDict
+from ...events import Usage
+from ..base import NO_PRICES, CallPiece, Finished, Messages, Piece, Prices, ReasoningPiece, TextPiece, says_too_long
+from ..http_client import http_options, reason
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
@@ -127,6 +127,9 @@ class AnthropicMessages:
                 too_long=says_too_long(message),
             )
         return ModelError(f"the provider cannot be reached: {error.__cause__ or message}", retryable=True)
+
+
+MODEL = AnthropicMessages
 
 
 def as_anthropic(messages: Messages, tools: Messages) -> JsonDict:

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from ..environments.conftest import is_running
-from ..support import wait_until
-from .conftest import Cli
+from tests.cli.conftest import Cli
+from tests.environments.conftest import is_running
+from tests.support import wait_until
 
 # A program that starts a process in the background, and ends.
 START = """

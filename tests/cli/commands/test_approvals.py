@@ -12,9 +12,8 @@ from handrail.approval.settings import add_to_allowlist
 from handrail.config import ConfigFile
 from handrail.protocols import ActionKind, Answer, ApprovalRequest, Concern, Decision
 from handrail.store.approvals import ApprovalStore
+from tests.cli.conftest import Cli, run_here
 from tests.support import in_threads
-
-from .conftest import Cli, run_here
 
 KIND = "fs.rm.recursive@project:/srv/app"
 

@@ -1,0 +1,14 @@
+"""Commands in a container of Podman, which takes the commands of Docker."""
+
+from __future__ import annotations
+
+from .docker import DockerEnvironment
+
+
+class PodmanEnvironment(DockerEnvironment):
+    """A bash in a container, as with Docker."""
+
+    name = engine = "podman"
+
+
+BACKEND = PodmanEnvironment
