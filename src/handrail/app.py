@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -11,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from .base.async_bridge import run_async
 from .config.cache import remember, remembered
-from .config.confirmed import held_config
+from .config.confirmed import Confirmed, held_config
 from .config.paths import config_path, state_dir
 from .config.project import project_mcp_file
 from .core.discovery import builtin_tools
 from .core.registry import ToolRegistry
 from .environments.backend_table import Backends
 from .environments.tasks import TaskEnvironments
+from .errors import ConfigError
 from .plugins.contributions import (
     ApprovalHooks,
     OutputHooks,
@@ -85,7 +87,9 @@ class Handrail:
     ) -> None:
         self._temporary_home: str | None = None
         self._reads_file = config is None
+        self._confirms = confirms
         self._pins: Mapping[str, str] = {}
+        self._baseline: Config | None = None
         self.config = config = self._located(config, home, confirms=confirms)
         self.registry = ToolRegistry() if registry is None else registry
         self.registry.availability.config = config
@@ -146,7 +150,7 @@ class Handrail:
     def _read(self, file: Path, state: Path, *, confirms: bool) -> Config:
         """The file's settings, without what became weaker since a person confirmed it."""
         held = held_config(file, state, confirms=confirms)
-        self._pins = held.files
+        self._pins, self._baseline = held.files, held.of_file
         if held.waiting:
             what = "; ".join(map(str, held.waiting[:_MAX_NAMED])) + ("; ..." if len(held.waiting) > _MAX_NAMED else "")
             then = (
@@ -302,13 +306,25 @@ class Handrail:
     def gate(self) -> ApprovalGate:
         """What every dangerous action passes. One that was configured by a file reads it again when it changes."""
         from .approval.gate import ApprovalGate  # most starts see no action
-        from .approval.project_policy import policy_file
+        from .approval.project_policy import policy_file, project_settings
         from .approval.self_protection import private_dirs
         from .approval.settings import Settings
 
         rules = self.plugins.contributions.approval_rules.values() if self.plugins else ()
         path = config_path(self.config.home) if self._reads_file else None
-        settings = Settings(self.config, path=path, project=policy_file(), more_rules=tuple(rules))
+        confirmed = Confirmed(state_dir(self.config.home))
+        project = policy_file() or confirmed.policy_above()
+        if project is not None and self._confirms:
+            with contextlib.suppress(ConfigError):  # the gate reports it
+                confirmed.confirm(project, project_settings(project))
+        settings = Settings(
+            self.config,
+            path=path,
+            project=project,
+            more_rules=tuple(rules),
+            confirmed=confirmed,
+            baseline=self._baseline,
+        )
         return ApprovalGate(
             settings,
             folder=state_dir(self.config.home),

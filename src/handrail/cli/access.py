@@ -48,6 +48,7 @@ READERS = frozenset(
 WRITERS = {
     "approvals answer": "answer requests",
     "approvals revoke": "revoke grants",
+    "config confirm": "change the configuration",
     "config edit": "change the configuration",
     "config set": "change the configuration",
     "config unset": "change the configuration",

@@ -19,6 +19,7 @@ from ..model_tools import default
 from ..platforms.remote_user import chosen
 from ..types import CancelToken
 from .output import colours, note, notes_held, paint, visible
+from .trust_questions import ask_about_plugins
 
 if TYPE_CHECKING:
     from ..app import Handrail
@@ -32,6 +33,7 @@ def open_runtime(*, yolo: bool = False, asks: bool = True, hold: Hold = notes_he
     `hold` keeps other lines away from a question. Raises ConfigError when the configuration cannot be used.
     """
     log_as_notes()
+    ask_about_plugins()
     with contextlib.redirect_stdout(sys.stderr):  # what a plugin prints while it is loaded is not the command's result
         app = default()
     if not asks:

@@ -19,6 +19,7 @@ from ..errors import ConfigError, Denied
 from ..settings.schema import Config
 from .environment_variables import override_names, overrides
 from .files import locked, make_private, read_text, write_text
+from .project import POLICY_FILE, PROJECT_FOLDER, folders_above
 from .store import load_config
 
 if TYPE_CHECKING:
@@ -32,9 +33,11 @@ _SETTINGS, _FILES = "settings", "files"
 
 
 class Held(NamedTuple):
-    """The configuration that holds, what of the file waits, and the digests of the files that its hooks run."""
+    """The configuration that holds, what of it is the file's, what of the file waits, and the digests of the files that its
+    hooks run."""
 
     config: Config
+    of_file: Config
     waiting: list[Change]
     files: Mapping[str, str]
 
@@ -73,6 +76,12 @@ class Confirmed:
             record = {_SETTINGS: settings_in(config), _FILES: self.files(file) if files is None else dict(files)}
             if records.get(str(file)) != record:
                 write_text(target, json.dumps({**records, str(file): record}, indent=1) + "\n")
+
+    def policy_above(self) -> Path | None:
+        """The policy file of the current project, if one was confirmed: it holds also when it was removed."""
+        known = self._records()
+        places = (each / PROJECT_FOLDER / POLICY_FILE for each in folders_above())
+        return next((place for place in places if str(place) in known), None)
 
     def confirm_nothing(self, file: Path) -> None:
         """What `confirm` does for the defaults, at the first start ever: without a lock, and fast."""
@@ -127,10 +136,11 @@ def held_config(file: Path, state: Path, *, confirms: bool, environ: Mapping[str
     if config != before or pinned != known.files(file):
         with contextlib.suppress(ConfigError, Denied):  # a read-only state; an agent's process
             known.confirm(file, config, files=pinned)
-    return Held(_overridden(config, environ), changes, pinned)
+    return Held(overridden(config, environ), config, changes, pinned)
 
 
-def _overridden(config: Config, environ: Mapping[str, str]) -> Config:
+def overridden(config: Config, environ: Mapping[str, str]) -> Config:
+    """The configuration with what the environment sets."""
     if not override_names(environ):
         return config
     given = overrides(environ)

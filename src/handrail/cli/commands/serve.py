@@ -29,6 +29,7 @@ from .. import options
 from ..invocation import as_typed
 from ..output import ExitCode, emit, emit_json, emit_table, say
 from ..runtime import log_as_notes
+from ..trust_questions import ask_about_plugins
 
 if TYPE_CHECKING:
     from uvicorn import Server
@@ -56,6 +57,7 @@ def run(
 
     _check_installed()
     log_as_notes()
+    ask_about_plugins()
     address = parse_address(http)
     token = running.given_token(descriptor=token_fd)
     served, is_new = Served(default(), token=token), True
