@@ -22,7 +22,7 @@ from ..support import PYTHON
 from .gate_support import command, gate, review
 
 HANDRAIL = f"{PYTHON} -m handrail"
-INJECTED = Path(__file__).parents[2] / "cli" / "injected"
+INJECTED = Path(__file__).parents[1] / "cli" / "injected"
 
 
 class TestCommands:

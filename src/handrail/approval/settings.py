@@ -137,6 +137,8 @@ class Settings:
         except ConfigError as error:
             log.warning("'always' is valid for this session only: %s", error)
             return False
+        if self._own is not None:
+            self._own.allow(list(map(str, keys)))
         return True
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -58,6 +59,12 @@ class WatchedFile:
             self._keep(holds)
         self._holds = holds
         return holds
+
+    def allow(self, keys: Sequence[str]) -> None:
+        """Somebody answered 'always': these are in the file's allowlist now, and hold."""
+        if self._holds is not None:
+            listed = dict.fromkeys([*self._holds.command_allowlist, *keys])
+            self._holds = dataclasses.replace(self._holds, command_allowlist=tuple(listed))
 
     def answer(self, asked: Sequence[Change], *, allowed: bool) -> None:
         """Let hold what was asked about, or do not ask about it again."""
