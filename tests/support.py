@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from handrail.config import read_config
+from handrail.config.confirmed import Confirmed
 from handrail.config.trust import TRUST_FILE, Trust
 from handrail.core.registry import ToolRegistry
 from handrail.plugins.loader import trust_plugin
@@ -25,6 +27,13 @@ PATIENCE_SECONDS = 60.0
 
 # This Python in a line for a shell, wherever it lies.
 PYTHON = shlex.quote(sys.executable)
+
+
+def configure(home: Path, text: str) -> None:
+    """Write the configuration as a person does with `handrail config edit`: it holds, also where it became weaker."""
+    path = home / "config.yaml"
+    path.write_text(text)
+    Confirmed(home / "state").confirm(path, read_config(path))
 
 
 def trust_plugins(home: Path) -> None:

@@ -27,7 +27,17 @@ from handrail.model_tools import (
     run_tool_calls,
 )
 from handrail.plugins.hook_specs import Block
-from tests.support import PATIENCE_SECONDS, add, call, error_in, in_threads, parameters, takes_less_than, trust_plugins
+from tests.support import (
+    PATIENCE_SECONDS,
+    add,
+    call,
+    configure,
+    error_in,
+    in_threads,
+    parameters,
+    takes_less_than,
+    trust_plugins,
+)
 
 
 def listed(**choice: Any) -> list[str]:
@@ -188,7 +198,7 @@ class TestConfiguration:
         assert "read_file" in listed()
 
     def test_collisions_are_settled_as_it_says(self, home: Path, default_registry: ToolRegistry) -> None:
-        (home / "config.yaml").write_text("tools:\n  on_collision: replace\n")
+        configure(home, "tools:\n  on_collision: replace\n")
         model_tools.reset()
         get_tool_definitions()
         try:
@@ -199,7 +209,7 @@ class TestConfiguration:
             default_registry.on_collision = "refuse"
 
     def test_a_plugin_may_override_only_if_it_says_so(self, home: Path, default_registry: ToolRegistry) -> None:
-        (home / "config.yaml").write_text("plugins:\n  trusted:\n    allow_override: true\n")
+        configure(home, "plugins:\n  trusted:\n    allow_override: true\n")
         model_tools.reset()
         get_tool_definitions()
         add(default_registry, "probe", lambda args, **kw: "ours", toolset="one")
