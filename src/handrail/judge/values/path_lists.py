@@ -93,7 +93,8 @@ HARMLESS_NAMES = re.compile(
 )
 STARTUP = tuple(
     (
-        "~/.local/bin/handrail ~/bin/handrail ~/.bashrc ~/.bash_profile ~/.bash_login ~/.bash_logout ~/.bash_aliases ~/.profile ~/.zshrc "
+        "~/.local/bin/handrail ~/bin/handrail "
+        "~/.bashrc ~/.bash_profile ~/.bash_login ~/.bash_logout ~/.bash_aliases ~/.profile ~/.zshrc "
         "~/.zshenv ~/.zprofile ~/.zlogin ~/.zlogout ~/.kshrc "
         "~/.cshrc ~/.tcshrc ~/.login ~/.config/fish/* ~/.xinitrc ~/.xprofile ~/.xsession ~/.xsessionrc "
         "~/.config/autostart/* ~/.config/systemd/* "
