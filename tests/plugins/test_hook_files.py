@@ -54,16 +54,19 @@ def test_a_hook_that_only_the_current_folder_has_is_refused_at_the_start(
         Handrail(home=home)
 
 
-def test_a_changed_policy_hook_blocks_until_it_is_confirmed(home: Path, project: Path) -> None:
+def test_a_changed_policy_hook_blocks_until_it_is_confirmed(
+    home: Path, project: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     script = project / "gate.sh"
     _script(script, _DENY)
     (home / "config.yaml").write_text(f"hooks:\n  PreToolUse: [{{command: {script}, policy: true}}]\n")
     with Handrail(home=home) as app:
         assert _read(app)["error_type"] == "denied"
         _script(script, _PASS)
-        assert "has changed since it was confirmed" in _read(app)["error"]
+        assert "was blocked" in _read(app)["error"]
     with Handrail(home=home) as app:  # a service's start does not take the new one either
-        assert "has changed since it was confirmed" in _read(app)["error"]
+        assert "was blocked" in _read(app)["error"]
+    assert caplog.text.count("has changed since it was confirmed") == 2
     with Handrail(home=home, confirms=True) as app:
         assert "error" not in _read(app)
 

@@ -15,7 +15,7 @@ from handrail.plugins.sources import Found, Source
 from ..cli.terminal import Terminal
 from ..support import trust_plugins
 
-_CODE = "open({marker!r}, 'a').write('loaded ')\ndef register(api):\n    pass\n"
+_CODE = "with open({marker!r}, 'a') as file:\n    file.write('loaded ')\ndef register(api):\n    pass\n"
 
 
 def _state(home: Path) -> tuple[State, str]:
