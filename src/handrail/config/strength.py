@@ -162,7 +162,7 @@ def _section(name: str, old: Section, new: Section, changes: list[Change]) -> Se
         item.name: _kept(f"{name}.{item.name}", getattr(old, item.name), getattr(new, item.name), changes)
         for item in settings_of(type(old))
     }
-    return dataclasses.replace(new, **kept)  # type: ignore[type-var]
+    return dataclasses.replace(new, **kept)
 
 
 def _kept(key: str, old: Any, new: Any, changes: list[Change]) -> Any:
