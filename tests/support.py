@@ -14,7 +14,12 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from handrail.config import read_config
+from handrail.config.confirmed import Confirmed
+from handrail.config.trust import TRUST_FILE, Trust
 from handrail.core.registry import ToolRegistry
+from handrail.plugins.loader import trust_plugin
+from handrail.plugins.sources import Source, find_plugins
 
 # How long a test waits for what should come at once: long enough for a slow machine that is busy with other things. What hangs
 # in a test hangs for as long.
@@ -22,6 +27,20 @@ PATIENCE_SECONDS = 60.0
 
 # This Python in a line for a shell, wherever it lies.
 PYTHON = shlex.quote(sys.executable)
+
+
+def configure(home: Path, text: str) -> None:
+    """Write the configuration as a person does with `handrail config edit`: it holds, also where it became weaker."""
+    path = home / "config.yaml"
+    path.write_text(text)
+    Confirmed(home / "state").confirm(path, read_config(path))
+
+
+def trust_plugins(home: Path) -> None:
+    """What a person at a terminal says yes to: the plugins in a home."""
+    for found in find_plugins(home=str(home)):
+        if found.source is not Source.PROJECT:
+            trust_plugin(found, Trust(home / "state" / TRUST_FILE))
 
 
 def echo(args: dict[str, Any], **_: Any) -> str:

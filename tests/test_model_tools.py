@@ -27,7 +27,17 @@ from handrail.model_tools import (
     run_tool_calls,
 )
 from handrail.plugins.hook_specs import Block
-from tests.support import PATIENCE_SECONDS, add, call, error_in, in_threads, parameters, takes_less_than
+from tests.support import (
+    PATIENCE_SECONDS,
+    add,
+    call,
+    configure,
+    error_in,
+    in_threads,
+    parameters,
+    takes_less_than,
+    trust_plugins,
+)
 
 
 def listed(**choice: Any) -> list[str]:
@@ -188,7 +198,7 @@ class TestConfiguration:
         assert "read_file" in listed()
 
     def test_collisions_are_settled_as_it_says(self, home: Path, default_registry: ToolRegistry) -> None:
-        (home / "config.yaml").write_text("tools:\n  on_collision: replace\n")
+        configure(home, "tools:\n  on_collision: replace\n")
         model_tools.reset()
         get_tool_definitions()
         try:
@@ -199,7 +209,7 @@ class TestConfiguration:
             default_registry.on_collision = "refuse"
 
     def test_a_plugin_may_override_only_if_it_says_so(self, home: Path, default_registry: ToolRegistry) -> None:
-        (home / "config.yaml").write_text("plugins:\n  trusted:\n    allow_override: true\n")
+        configure(home, "plugins:\n  trusted:\n    allow_override: true\n")
         model_tools.reset()
         get_tool_definitions()
         add(default_registry, "probe", lambda args, **kw: "ours", toolset="one")
@@ -226,6 +236,7 @@ def test_closing_the_runtime_closes_the_gate_if_one_was_made(home: Path, monkeyp
 def test_the_default_is_made_once_though_plugins_ask_the_registry_meanwhile(tmp_path: Path) -> None:
     (tmp_path / "plugins").mkdir()
     (tmp_path / "plugins" / "once.py").write_text("print('loaded')\ndef pre_tool_call(tool_name): print(tool_name)\n")
+    trust_plugins(tmp_path)
     code = "from handrail.model_tools import handle_function_call as call; call('read_file', {'path': '/proc/version'})"
     env = {**os.environ, "HANDRAIL_HOME": str(tmp_path)}
     ran = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)

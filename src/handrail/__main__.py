@@ -1,6 +1,9 @@
-"""`python -m handrail` is `handrail`."""
+"""`python -m handrail` is `handrail`, without what `-m` would import from the current folder."""
 
-from .cli import main
+from .base.self_command import forget_start_folder
 
 if __name__ == "__main__":
+    forget_start_folder()
+    from .cli import main  # looks up other modules, which must not be the current folder's
+
     main()

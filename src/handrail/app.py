@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import replace
@@ -10,13 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .base.async_bridge import run_async
-from .config import load_config
+from .config.confirmed import Confirmed, held_config
 from .config.paths import config_path, remember, remembered, state_dir
 from .config.project import project_mcp_file
 from .core.discovery import builtin_tools
 from .core.registry import ToolRegistry
 from .environments.backend_table import Backends
 from .environments.tasks import TaskEnvironments
+from .errors import ConfigError
 from .plugins.contributions import (
     ApprovalHooks,
     OutputHooks,
@@ -49,6 +51,7 @@ log = logging.getLogger(__name__)
 CONFIG_HOOKS = "config.yaml"
 USES_FILE = "tool-uses.json"
 MAX_USES = 10_000
+_MAX_NAMED = 5
 
 
 class Handrail:
@@ -63,6 +66,8 @@ class Handrail:
     tools, hooks, grants, stores or paths. `registry`, `hooks` and `backends` default to fresh ones, with the built-in tools and
     backends in them; `approver` and `person` are asked instead of those that the configuration names.
 
+    `confirms`: a person starts this, so that a `config.yaml` that became weaker since the last start holds; else that waits.
+
     `close` ends what the object started. It is a context manager, `async with` works too.
     """
 
@@ -76,10 +81,14 @@ class Handrail:
         backends: Backends | None = None,
         approver: Approver | None = None,
         person: Person | None = None,
+        confirms: bool = False,
     ) -> None:
         self._temporary_home: str | None = None
         self._reads_file = config is None
-        self.config = config = self._located(config, home)
+        self._confirms = confirms
+        self._pins: Mapping[str, str] = {}
+        self._baseline: Config | None = None
+        self.config = config = self._located(config, home, confirms=confirms)
         self.registry = ToolRegistry() if registry is None else registry
         self.registry.availability.config = config
         self.registry.on_collision = config.tools.on_collision
@@ -93,7 +102,15 @@ class Handrail:
             from .environments.protection import configured as protected_by  # few have hooks in their configuration
             from .plugins.command_hooks import register_external
 
-            register_external(self.hooks, config.hooks, plugin=CONFIG_HOOKS, protection=protected_by(config))
+            folder = config_path(config.home).parent
+            register_external(
+                self.hooks,
+                config.hooks,
+                plugin=CONFIG_HOOKS,
+                folder=folder,
+                pins=self._pins,
+                protection=protected_by(config),
+            )
         contributed = self.plugins.contributions.toolsets if self.plugins else {}
         self._toolsets = Toolsets(self.registry, {**contributed, **config.toolsets})
         self.environments = TaskEnvironments(config, backends=self.backends)
@@ -122,7 +139,7 @@ class Handrail:
         self._mcp_started = False
         self.mcp = self._find_mcp_servers()
 
-    def _located(self, config: Config | None, home: str | os.PathLike[str] | None) -> Config:
+    def _located(self, config: Config | None, home: str | os.PathLike[str] | None, *, confirms: bool) -> Config:
         """The configuration, with the folder in which this object keeps its files."""
         if home is not None:
             folder = str(Path(home).expanduser().absolute())
@@ -133,8 +150,22 @@ class Handrail:
 
             folder = self._temporary_home = tempfile.mkdtemp(prefix="handrail-")
         if config is None:
-            config = load_config(config_path(folder) if folder else None)
+            config = self._read(config_path(folder), state_dir(folder), confirms=confirms)
         return replace(config, home=folder)
+
+    def _read(self, file: Path, state: Path, *, confirms: bool) -> Config:
+        """The file's settings, without what became weaker since a person confirmed it."""
+        held = held_config(file, state, confirms=confirms)
+        self._pins, self._baseline = held.files, held.of_file
+        if held.waiting:
+            what = "; ".join(map(str, held.waiting[:_MAX_NAMED])) + ("; ..." if len(held.waiting) > _MAX_NAMED else "")
+            then = (
+                "it holds from now on"
+                if confirms
+                else "that waits for `handrail config confirm` in a terminal of yours"
+            )
+            log.warning("%s is weaker than it was: %s; %s", file, what, then)
+        return held.config
 
     def __enter__(self) -> Handrail:
         return self
@@ -281,13 +312,25 @@ class Handrail:
     def gate(self) -> ApprovalGate:
         """What every dangerous action passes. One that was configured by a file reads it again when it changes."""
         from .approval.gate import ApprovalGate  # most starts see no action
-        from .approval.project_policy import policy_file
+        from .approval.project_policy import policy_file, project_settings
         from .approval.self_protection import private_dirs
         from .approval.settings import Settings
 
         rules = self.plugins.contributions.approval_rules.values() if self.plugins else ()
         path = config_path(self.config.home) if self._reads_file else None
-        settings = Settings(self.config, path=path, project=policy_file(), more_rules=tuple(rules))
+        confirmed = Confirmed(state_dir(self.config.home))
+        project = policy_file() or confirmed.policy_above()
+        if project is not None and self._confirms:
+            with contextlib.suppress(ConfigError):  # the gate reports it
+                confirmed.confirm(project, project_settings(project))
+        settings = Settings(
+            self.config,
+            path=path,
+            project=project,
+            more_rules=tuple(rules),
+            confirmed=confirmed,
+            baseline=self._baseline,
+        )
         return ApprovalGate(
             settings,
             folder=state_dir(self.config.home),
@@ -306,9 +349,11 @@ class Handrail:
         found = list(find_plugins(home=self.config.home))
         if not found:
             return None
+        from .config.trust import TRUST_FILE, Trust
         from .plugins.loader import Plugins
 
-        plugins = Plugins(self.registry, self.hooks, self.config.plugins)
+        trust = Trust(state_dir(self.config.home) / TRUST_FILE)
+        plugins = Plugins(self.registry, self.hooks, self.config.plugins, trust=trust)
         plugins.load(found)
         add_environments(plugins.contributions, self.backends)
         return plugins

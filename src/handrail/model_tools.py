@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from .app import Handrail
 from .base.async_bridge import run_async
+from .config.confirmed import is_person
 from .core.registry import registry
 from .environments.backend_table import backends
 from .errors import UnknownToolset
@@ -25,6 +26,7 @@ log = logging.getLogger(__name__)
 ASYNC_SECONDS = 300.0
 
 _default: Handrail | None = None
+_is_first = True  # a person starts a process; what is loaded again in it may have been changed by anyone
 _starting = threading.RLock()
 
 
@@ -40,12 +42,16 @@ def default() -> Handrail:
 
 def _new_default() -> Handrail:
     """Whoever asks the registry meanwhile, a plugin for example, must not make another one."""
+    global _is_first  #  there is one start of a process
     registry.load_before_first_question(None)
     try:
-        return Handrail(registry=registry, hooks=hooks, backends=backends)
+        confirms = _is_first and is_person()
+        made = Handrail(registry=registry, hooks=hooks, backends=backends, confirms=confirms)
     except BaseException:
         registry.load_before_first_question(default)
         raise
+    _is_first = False
+    return made
 
 
 def reset() -> None:

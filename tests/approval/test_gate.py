@@ -222,10 +222,9 @@ class TestBrokenConfiguration:
         assert review(here, HARMLESS) == "allowed"
         path.write_text("approvals: {mode: sometimes}\n")
         assert "must be one of manual, smart, off" in review(here, HARMLESS)
-        path.write_text("approvals: {mode: 'off'}\n")
-        assert review(here, IN_HOME) == "allowed"
-        path.unlink()
-        assert review(here, IN_HOME).startswith("Not run: it needs approval")
+        path.write_text("approvals: {deny: [lp]}\n")
+        assert review(here, HARMLESS) == "allowed"
+        assert "deny list" in review(here, "lp x")
 
     def test_a_store_that_cannot_be_used_denies_what_would_be_asked(self, tmp_path: Path) -> None:
         (tmp_path / "approvals.db").write_bytes(b"this is no database" * 100)

@@ -14,7 +14,7 @@ import pytest
 
 from handrail import model_tools
 from handrail.environments.local_environment import LocalEnvironment
-from handrail.protocols import ApprovalRequest, Decision
+from handrail.protocols import Action, ActionKind, ApprovalRequest, Decision
 from handrail.store.approvals import ApprovalStore
 from handrail.testing import RecordingApprover
 
@@ -224,3 +224,34 @@ class TestInsideAShellOfTheAgent:
         done = shell.execute(way.format(call=f"{HANDRAIL} call shell command=@command.txt --json"), timeout=60)
         assert done.exit_code == 3, done.output
         assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "kill -HUP {pid}",
+        "kill {pid}",
+        "sleep 1; kill -s HUP -- {pid} 5",
+        "kill -1 $(pidof handrail)",
+        "kill -HUP `pgrep -f 'handrail serve'`",
+        "pkill -HUP -f handrail",
+        "systemctl --user reload handrail",
+        "cp evil ~/.local/bin/handrail",
+        "printf x > ~/bin/handrail",
+        "ln -s /tmp/evil /usr/local/bin/handrail",
+        "install -m 755 evil /opt/tools/bin/handrail",
+    ],
+)
+def test_signals_to_us_and_a_program_of_our_name_ask(command: str) -> None:
+    assert review(gate(), command.format(pid=os.getpid())).startswith("Not run: it needs approval")
+
+
+@pytest.mark.parametrize("command", ["kill 1{pid}", "kill -0 4711", "handrail tools", "ls ~/.local/bin/handrail"])
+def test_other_signals_and_a_look_at_our_program_do_not(command: str) -> None:
+    assert review(gate(), command.format(pid=os.getpid())) == "allowed"
+
+
+def test_a_file_of_our_name_among_programs_asks(tmp_path: Path) -> None:
+    planted = Action(ActionKind.FILE_WRITE, str(tmp_path / "bin" / "handrail"), cwd=str(tmp_path))
+    assert review(gate(), planted, tool="write_file").startswith("Not run: it needs approval")
+    assert review(gate(), planted._replace(text=str(tmp_path / "handrail")), tool="write_file") == "allowed"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -12,6 +13,8 @@ import pytest
 from typer.testing import CliRunner
 
 from handrail.cli.app import build
+from handrail.errors import ConfigError
+from tests.support import configure
 
 from .. import fork_server
 from ..fork_server import Process
@@ -84,8 +87,11 @@ class Cli:
         return path
 
     def configure(self, text: str) -> Path:
+        """As a person does: it holds. What is not valid is only written."""
         path = self.home / "config.yaml"
         path.write_text(text)
+        with contextlib.suppress(ConfigError):
+            configure(self.home, text)
         return path
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import fcntl
+import os
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
-from handrail.config import ConfigError, files
+from handrail.config import ConfigError, cache, files
 from tests.support import PATIENCE_SECONDS
 
 APPEND = """
@@ -96,3 +98,23 @@ def test_a_writer_that_never_finishes_does_not_stop_others_for_good(file, path, 
             file.set("calls.max_threads", 2)
     assert not path.exists()
     file.set("calls.max_threads", 2)
+
+
+def test_cache_files_and_new_folders_are_private_whatever_the_umask(home: Path) -> None:
+    before = os.umask(0)
+    try:
+        cache.remember("known.json", {"a": 1}, home=str(home / "new"))
+        files.make_private(home / "other" / "inner")
+    finally:
+        os.umask(before)
+    private = ("new", "new/cache", "other", "other/inner")
+    assert [(home / name).stat().st_mode & 0o777 for name in private] == [0o700] * 4
+    assert (home / "new/cache/known.json").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_cache_that_an_earlier_version_left_open_is_closed(home: Path) -> None:
+    folder = home / "cache"
+    folder.mkdir()
+    folder.chmod(0o777)
+    cache.remember("known.json", {}, home=str(home))
+    assert folder.stat().st_mode & 0o777 == 0o700

@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 
 from ..serve.conftest import Server
-from ..support import wait_until
+from ..support import trust_plugins, wait_until
 
 ROOT = Path(__file__).parents[2]
 BUILT = ROOT / "src/handrail/serve/console"
@@ -55,7 +55,7 @@ def remember(home: Path) -> str:
 
     (home / "plugins").mkdir()
     (home / "plugins/hostile.py").write_text(_PLUGIN)
-    (home / "state").mkdir()
+    trust_plugins(home)
     path = home / "state/sessions.db"
     store = SessionStore(path)
     info = store.create(platform="cli", model="a-model", cwd="/srv/app", title=f"Tidy up {HOSTILE}")

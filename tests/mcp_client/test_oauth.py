@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import stat
 import threading
+import urllib.error
+import urllib.parse
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -45,7 +47,7 @@ def browse(url: str) -> None:
     threading.Thread(target=lambda: urllib.request.urlopen(url).read()).start()
 
 
-def log_in(settings: McpServerConfig) -> str:
+def log_in(settings: McpServerConfig, browse: Callable[[str], None] = browse) -> str:
     """The error; empty when it went well."""
     tools = McpTools([Server("far", settings, "test")], ToolRegistry(), browse=browse)
     try:
@@ -137,3 +139,22 @@ def test_who_was_registered_by_hand_need_not_register(
     assert set(authority.registered) == {"by-hand"}
     connect(far=settings)
     assert secret(runtime) == {"content": "the secret"}
+
+
+@pytest.mark.parametrize("settings", ["http"], indirect=True)
+def test_an_answer_to_another_login_is_ignored(settings: McpServerConfig) -> None:
+    """Any page can send a browser to our address, before the person has said yes."""
+    refused: list[int] = []
+
+    def spoiled(url: str) -> None:
+        back = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(url).query))["redirect_uri"]
+        for query in ("code=theirs&state=another", "code=theirs", "error=access_denied", ""):
+            try:
+                urllib.request.urlopen(f"{back}?{query}").close()
+            except urllib.error.HTTPError as error:
+                refused.append(error.code)
+                error.close()
+        browse(url)
+
+    assert log_in(settings, spoiled) == ""
+    assert refused == [404] * 4

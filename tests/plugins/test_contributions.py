@@ -20,7 +20,7 @@ from handrail.environments.backend_table import backends
 from handrail.errors import ConfigError, ModelError
 from handrail.model_tools import default, handle_function_call
 
-from ..support import error_in, strict_loads, wait_until
+from ..support import error_in, strict_loads, trust_plugins, wait_until
 
 Bring = Callable[..., Any]
 
@@ -34,6 +34,7 @@ def bring(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
         (home / "plugins").mkdir(exist_ok=True)
         (home / "plugins" / "brought.py").write_text(source)
         (home / "config.yaml").write_text(config)
+        trust_plugins(home)
 
     yield write
     for name in [name for name in sys.modules if name.startswith("handrail_plugins")]:

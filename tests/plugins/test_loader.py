@@ -18,7 +18,7 @@ from handrail.config.entry_points import entry_points
 from handrail.config.project import project_folder
 from handrail.config.trust import Trust
 from handrail.plugins.loader import State, trust_plugin
-from handrail.plugins.sources import Source, find_plugins
+from handrail.plugins.sources import Found, Source, find_plugins
 
 from .conftest import Bench
 
@@ -187,7 +187,7 @@ def test_a_projects_plugin_runs_only_when_it_is_trusted(bench: Bench) -> None:
     place = bench.write("local_one", HELLO, project=True)
     assert bench.load()["local_one"].state is State.UNTRUSTED
     assert bench.registry.get_all_tool_names() == []
-    trust_plugin(place)
+    trust_plugin(Found(place.stem, Source.PROJECT, str(place)))
     assert bench.load()["local_one"].state is State.LOADED
 
 
@@ -195,7 +195,7 @@ def test_a_projects_plugin_runs_only_when_it_is_trusted(bench: Bench) -> None:
 def test_any_change_has_to_be_trusted_again(bench: Bench, inner: str) -> None:
     place = bench.write("local_one", HELLO, project=True, inner_py="A = 1", plugin_yaml="version: '1'")
     (place / "data.txt").write_text("x")
-    trust_plugin(place)
+    trust_plugin(Found(place.stem, Source.PROJECT, str(place)))
     assert bench.load()["local_one"].state is State.LOADED
     (place / inner).write_text("# changed\n")
     assert bench.load()["local_one"].state is State.UNTRUSTED
@@ -206,7 +206,7 @@ def test_what_was_looked_at_is_what_is_imported(bench: Bench) -> None:
     place = bench.write(
         "local_one", "from . import inner\nVALUE = inner.VALUE\n", project=True, inner_py="VALUE = 'good'\n"
     )
-    trust_plugin(place)
+    trust_plugin(Found(place.stem, Source.PROJECT, str(place)))
     evil = place / "evil.py"
     evil.write_text("VALUE = 'evil'\n")
     py_compile.compile(str(evil), cfile=str(place / "inner.pyc"))
@@ -235,7 +235,7 @@ def test_a_link_out_of_the_plugin_is_refused(bench: Bench, tmp_path: Path) -> No
 def test_a_projects_plugin_cannot_take_the_place_of_the_users(bench: Bench) -> None:
     bench.write("greeter", HELLO)
     place = bench.write("greeter", "raise RuntimeError", project=True)
-    trust_plugin(place)
+    trust_plugin(Found(place.stem, Source.PROJECT, str(place)))
     bench.load()
     assert bench.plugins is not None
     assert [plugin.state for plugin in bench.plugins.found] == [State.LOADED, State.SHADOWED]
@@ -243,7 +243,7 @@ def test_a_projects_plugin_cannot_take_the_place_of_the_users(bench: Bench) -> N
 
 def test_trust_can_be_taken_back_from_a_plugin(bench: Bench) -> None:
     place = bench.write("local_one", HELLO, project=True)
-    trust_plugin(place)
+    trust_plugin(Found(place.stem, Source.PROJECT, str(place)))
     Trust().revoke("plugin", place)
     assert bench.load()["local_one"].state is State.UNTRUSTED
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from handrail import agent, approval, plugins
+from tests.support import trust_plugins
 
 
 @pytest.mark.parametrize("face", [agent, approval, plugins])
@@ -29,6 +30,7 @@ def test_plugins_are_discovered_from_the_configuration(home: Path) -> None:
         "                      schema={'description': 'Shouts.', 'parameters': {'type': 'object', 'properties': {}}})\n"
     )
     (home / "plugins" / "off.py").write_text("")
+    trust_plugins(home)
     (home / "config.yaml").write_text("plugins: {off: {enabled: false}}")
     found = plugins.discover_plugins()
     assert [(plugin.name, plugin.state) for plugin in found] == [

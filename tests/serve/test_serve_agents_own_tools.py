@@ -153,6 +153,8 @@ def test_the_servers_own_environment_does_not_tell_the_token(server: Server) -> 
         (["serve", "token", "revoke", "phone"], "an agent cannot revoke tokens"),
         (["serve", "--http", "0"], "an agent cannot serve"),
         (["config", "set", "approvals.mode", "off"], "an agent cannot"),
+        (["plugins", "new", "evil"], "an agent cannot write plugins"),
+        (["mcp", "add", "evil", "--", "true"], "an agent cannot add MCP servers"),
     ],
     ids=lambda each: " ".join(each) if isinstance(each, list) else "",
 )

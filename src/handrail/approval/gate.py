@@ -30,6 +30,7 @@ from .settings import Settings
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from ..config.strength import Change
     from ..protocols import Action
     from ..store.approvals import ApprovalStore
     from ..types import ToolContext
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from .requests import ApprovalRequests
 
 STORE_NAME, HISTORY_NAME = "approvals.db", "actions.jsonl"
+_WEAKER = "own.settings"
 # Who decides without being a person.
 _AUTOMATIC = frozenset({"policy", "smart", "nobody"})
 
@@ -77,6 +79,8 @@ class ApprovalGate:
             rulings = [self._ruling(action, context, policy) for action in actions]
         except (ConfigError, StoreError) as error:
             raise unusable(error) from None
+        if self._asks_about_settings(rulings, context):
+            return self._review_again(actions, context)
         for ruling in rulings:
             if not ruling.pending:
                 self._record(ruling, context)
@@ -84,6 +88,31 @@ class ApprovalGate:
                 raise refused(ruling)
         left = [item for ruling in rulings for item in ruling.pending]
         return self._ask(left, context, policy) if left else None
+
+    def _asks_about_settings(self, rulings: Sequence[Ruling], context: ToolContext) -> bool:
+        """Whether a file that became weaker could let pass what does not, and somebody can be asked about it."""
+        return (
+            any(ruling.pending or ruling.refused is not None for ruling in rulings)
+            and context.approver is not None
+            and not self.settings.started_by_agent
+            and bool(self.settings.waiting)
+        )
+
+    async def _review_again(self, actions: Sequence[Action], context: ToolContext) -> None:
+        """First ask whether the weaker settings hold, then review with those that do. A person answers, never a model."""
+        waiting, approver = self.settings.waiting, context.approver
+        assert approver is not None
+        started = time.monotonic()
+        request = _settings_request(waiting, context, expires_at=time.time() + self.settings.timeout)
+        try:
+            request, answer = await self._requests.ask(request, approver)
+            await asyncio.to_thread(self.settings.answer_waiting, waiting, allowed=answer.decision.allows)
+            self._records.answered(self.store, request, answer, (), seconds=time.monotonic() - started)
+        except (ConfigError, StoreError) as error:
+            raise unusable(error) from None
+        further = self.review(actions, context)
+        if further is not None:
+            await further
 
     @cached_property
     def store(self) -> ApprovalStore:
@@ -240,4 +269,21 @@ def _request(left: Sequence[Pending], context: ToolContext, *, expires_at: float
         expires_at=expires_at,
         asker=str(getattr(context.agent, "label", "")),
         preview=preview,
+    )
+
+
+def _settings_request(waiting: Sequence[Change], context: ToolContext, *, expires_at: float) -> ApprovalRequest:
+    """The question whether settings hold that became weaker while an agent is at work."""
+    text = "\n".join(map(str, waiting))
+    why = "the configuration became weaker while this runs; say yes only if you changed it"
+    return ApprovalRequest(
+        tool="configuration",
+        arguments={},
+        reason=why,
+        rule_key=_WEAKER,
+        task_id=context.task_id,
+        session_id=context.session_id,
+        text=text,
+        concerns=(Concern(_WEAKER, why, 0, len(text), _WEAKER),),
+        expires_at=expires_at,
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..config import Config, located, read_config
 from ..config.files import read_text
-from ..config.project import project_folder
+from ..config.project import POLICY_FILE, project_folder
 from ..errors import ConfigError
 from .allowlist import BadEntry, deny_entries
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-POLICY_FILE = "config.yaml"
 _APPROVALS, _RULES = "approvals", "approval_rules"
 _TIGHTEN = ("deny", "ask_tools")
 
@@ -29,16 +28,23 @@ def policy_file(start: Path | None = None) -> Path | None:
     return None if folder is None else folder / POLICY_FILE
 
 
-def tightened(config: Config, path: Path | None) -> Config:
-    """The user's settings with the project's added. Raises ConfigError for a file that does more than tighten."""
-    text = read_text(path) if path is not None else None
-    if path is None or text is None:
-        return config
+def project_settings(path: Path) -> Config:
+    """What a project's file adds. Raises ConfigError for one that does more than tighten."""
+    text = read_text(path)
+    if text is None:
+        return Config()
     from ..config.yaml_document import parse
 
     _check(parse(text, path=str(path)).value or {}, path)
     project = read_config(path)
     _check_entries(project, path)
+    return project
+
+
+def tightened(config: Config, project: Config | None) -> Config:
+    """The user's settings with the project's added."""
+    if project is None:
+        return config
     approvals = dataclasses.replace(
         config.approvals,
         deny=(*config.approvals.deny, *project.approvals.deny),

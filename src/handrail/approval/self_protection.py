@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -15,6 +16,12 @@ _WHY_OWN = "these are Handrail's own files: an agent cannot change the rules tha
 _WHY_CODE = "this is Handrail's own program: a change of it changes the gate"
 _USUAL = "~/.config/handrail"
 _PACKAGE = str(Path(__file__).resolve().parents[2])
+
+
+# `$(pidof handrail)`, and the same in backquotes.
+_FINDS_US = re.compile(
+    r"\$\([^()]*(?:pidof|pgrep|ps)\b[^()]*handrail[^()]*\)|`[^`]*(?:pidof|pgrep|ps)\b[^`]*handrail[^`]*`"
+)
 
 
 class SelfProtection:
@@ -32,7 +39,7 @@ class SelfProtection:
         span = (0, len(action.text))
         if any(_is_in(place, folder) for place in places for folder in self._folders):
             return Finding("own.files", Severity.BLOCK, _WHY_OWN, span, (), Reach.HOME)
-        if any(_is_in(place, _PACKAGE) for place in places):
+        if any(_is_in(place, _PACKAGE) or _is_our_name(place) for place in places):
             return Finding("own.program", Severity.ASK, _WHY_CODE, span, (), Reach.SYSTEM)
         return None
 
@@ -46,10 +53,18 @@ class SelfProtection:
     def in_usual_place(self, action: Action) -> str | None:
         """The command with each of the folders replaced by their usual location, which the rules know in every spelling.
         None when it names none of them."""
-        command = self.renamed(action.text)
+        command = self.renamed(_with_own_processes(action.text))
         if any(_is_in(action.cwd, folder) for folder in self._folders):
             command = f"cd {_USUAL}; {command}"
         return None if command is action.text or command == action.text else command
+
+
+def _with_own_processes(command: str) -> str:
+    """The command with this process's number, and what would print it, replaced by a name that the rules know."""
+    if "kill" not in command:
+        return command
+    command = _FINDS_US.sub("handrail.process", command)
+    return re.sub(rf"(?<![\w./]){os.getpid()}(?![\w./])", "handrail.process", command)
 
 
 def private_dirs(home: str = "") -> list[Path]:
@@ -61,6 +76,12 @@ def private_dirs(home: str = "") -> list[Path]:
         places.append(Path(os.path.realpath(config)))
     project = policy_file()
     return [*places, project] if project is not None else places
+
+
+def _is_our_name(path: str) -> bool:
+    """Whether a file would be found instead of our program, once it lies in a folder of programs."""
+    folder, name = os.path.split(path)
+    return name == "handrail" and (os.path.basename(folder) in ("bin", "sbin") or folder in os.get_exec_path())
 
 
 def _is_in(path: str, folder: str) -> bool:

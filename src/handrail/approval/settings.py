@@ -1,4 +1,5 @@
-"""The user's approval settings as they are now: a change of the file counts from the next action on.
+"""The user's approval settings as they are now: a stricter file counts from the next action on, a weaker one once it is
+confirmed.
 
 A file that cannot be read any more allows nothing. An answer 'always' is written to the file.
 """
@@ -17,13 +18,17 @@ from .. import config as configuration
 from ..base.agent_ancestry import started_by_agent
 from ..base.workers import pool
 from ..config import Config, located, read_config
+from ..config.confirmed import overridden
 from ..errors import ConfigError
 from .policy import Policy, read_policy, strictest
-from .project_policy import tightened
+from .project_policy import project_settings, tightened
+from .watched_file import WatchedFile
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from ..config.confirmed import Confirmed
+    from ..config.strength import Change
     from ..judge.rules import Rule
     from ..protocols import Answer
     from .grants import GrantKey
@@ -42,7 +47,9 @@ class _Read(NamedTuple):
 class Settings:
     """Those of `config`, or of the file at `path`, which is read again when it changes.
 
-    `project` is a project's policy file, which can only tighten. With `yolo` nobody is asked. `more_rules` come from plugins.
+    What becomes stricter in the file holds at once. What becomes weaker than `baseline` (by default what is read first) waits
+    until it is confirmed: here, when somebody is asked, or by a record in `confirmed`. The same holds for `project`, a
+    project's policy file, which can only tighten. With `yolo` nobody is asked. `more_rules` come from plugins.
     Inside an agent's own shell nothing that allows is in force, whatever the settings there say.
     """
 
@@ -54,8 +61,13 @@ class Settings:
         project: Path | None = None,
         yolo: bool = False,
         more_rules: Sequence[Rule] = (),
+        confirmed: Confirmed | None = None,
+        baseline: Config | None = None,
     ) -> None:
-        self._path, self._project, self._yolo, self._unattended = path, project, yolo, False
+        self._path, self._yolo, self._unattended = path, yolo, False
+        self._confirmed = confirmed
+        self._own = None if path is None else WatchedFile(path, confirmed, lambda: read_config(path), baseline)
+        self._project = None if project is None else WatchedFile(project, confirmed, lambda: project_settings(project))
         self._more_rules = tuple(more_rules)
         self._lock = threading.Lock()
         self._read = self._reload(self._look(), config or Config())
@@ -94,6 +106,18 @@ class Settings:
             self._read = self._reload(self._look(), self._read.config)
 
     @property
+    def waiting(self) -> tuple[Change, ...]:
+        """What became weaker in a file, and nobody has said yes or no to yet."""
+        return tuple(change for each in self._files for change in each.unanswered)
+
+    def answer_waiting(self, asked: Sequence[Change], *, allowed: bool) -> None:
+        """Apply what somebody was asked about, or do not, and do not ask about it again."""
+        with self._lock:
+            for each in self._files:
+                each.answer(asked, allowed=allowed)
+            self._read = self._reload(self._look(), self._read.config)
+
+    @property
     def timeout(self) -> float:
         return self.config.approvals.timeout
 
@@ -107,22 +131,32 @@ class Settings:
         """Write the keys to `command_allowlist`. False when there is no file to write to, or it cannot be written."""
         if self._path is None:
             return False
-        writing = asyncio.wrap_future(pool.submit(add_to_allowlist, self._path, [str(key) for key in keys]))
+        writing = asyncio.wrap_future(pool.submit(add_to_allowlist, self._path, list(map(str, keys)), self._confirmed))
         try:
             await asyncio.shield(writing)
         except ConfigError as error:
             log.warning("'always' is valid for this session only: %s", error)
             return False
+        if self._own is not None:
+            self._own.allow(list(map(str, keys)))
         return True
 
+    @property
+    def _files(self) -> list[WatchedFile]:
+        return [each for each in (self._own, self._project) if each is not None]
+
     def _look(self) -> tuple[int, ...]:
-        return (*_stamp(self._path), *_stamp(self._project))
+        paths = [each.path for each in self._files]
+        if paths and self._confirmed is not None:
+            paths.append(self._confirmed.path)
+        return tuple(number for path in paths for number in _stamp(path))
 
     def _reload(self, stamp: tuple[int, ...], config: Config) -> _Read:
         try:
-            if self._path is not None:
-                config = read_config(self._path, os.environ)
-            policy = read_policy(tightened(config, self._project), yolo=self._yolo, more_rules=self._more_rules)
+            if self._own is not None:
+                config = overridden(self._own.read(), os.environ)
+            project = self._project.read() if self._project is not None else None
+            policy = read_policy(tightened(config, project), yolo=self._yolo, more_rules=self._more_rules)
             if self._unattended:
                 policy = policy._replace(ask_disabled_by=None, smart=False)
         except ConfigError as error:
@@ -130,9 +164,7 @@ class Settings:
         return _Read(stamp, config, strictest(policy) if self.started_by_agent else policy)
 
 
-def _stamp(path: Path | None) -> tuple[int, ...]:
-    if path is None:
-        return ()
+def _stamp(path: Path) -> tuple[int, ...]:
     try:
         found = os.stat(path)
     except OSError:
@@ -140,14 +172,14 @@ def _stamp(path: Path | None) -> tuple[int, ...]:
     return (found.st_mtime_ns, found.st_size, found.st_ino)
 
 
-def add_to_allowlist(path: Path, keys: Sequence[str]) -> None:
+def add_to_allowlist(path: Path, keys: Sequence[str], confirmed: Confirmed | None = None) -> None:
     """Keeps the file's comments; safe beside other writers. Raises ConfigError."""
 
     def change(settings: dict[str, Any]) -> None:
         listed = settings.setdefault("command_allowlist", [])
         listed += [key for key in dict.fromkeys(keys) if key not in listed]
 
-    configuration.ConfigFile(path).update(change)
+    configuration.ConfigFile(path, confirmed).update(change)
 
 
 def remove_from_allowlist(path: Path, key: str) -> bool:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+from ..errors import Denied
+
 MARKER = "HANDRAIL_INSIDE"
 _KEEPERS = frozenset({"handrail-fork", "handrail-shell", "handrail-job", "handrail-relay"})
 _MAX_ANCESTORS = 200
@@ -20,6 +22,12 @@ def started_by_agent() -> bool:
     if MARKER in os.environ:
         return True
     return any(name in _KEEPERS or _is_marked(pid) for pid, name in _ancestors())
+
+
+def refuse_agents(what: str) -> None:
+    """Raise Denied in a process that an agent's tool started."""
+    if started_by_agent():
+        raise Denied(f"an agent cannot {what}: this shell was started by one; use a terminal of your own")
 
 
 def _ancestors() -> Iterator[tuple[int, str]]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 
 from .. import __version__
+from ..base.hidden_process import hide_process
+from ..base.self_command import forget_start_folder
 
 
 def main() -> None:
@@ -12,6 +14,9 @@ def main() -> None:
     if sys.argv[1:] == ["--version"]:  # the answer is here already; building the commands would cost ten times as much
         sys.stdout.write(f"handrail {__version__}\n")
         return
+    # First of all: nothing is imported from where this was started, and nobody reads our keys meanwhile.
+    forget_start_folder()
+    hide_process()
     try:
         from .app import run
 

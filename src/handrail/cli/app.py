@@ -18,6 +18,7 @@ from typer.main import get_command
 from .. import __version__
 from ..errors import HandrailError
 from ..plugins.sources import find_plugins
+from .access import guarded
 from .output import ExitCode, end_quietly, exit_code_of_error, say
 
 _COMMANDS = Path(__file__).parent / "commands"
@@ -79,9 +80,10 @@ class CommandGroup(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in command_names():
-            return super().get_command(ctx, cmd_name)
+            found = super().get_command(ctx, cmd_name)
+            return None if found is None else guarded(found, cmd_name)
         module = import_module(f".commands.{cmd_name}", __package__)
-        command = get_command(module.cli)
+        command = guarded(get_command(module.cli), cmd_name)
         command.name, command.help = cmd_name, module.__doc__
         return command
 

@@ -10,8 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from ..app import Handrail
-from ..base.agent_ancestry import started_by_agent
-from ..errors import Denied, HandrailError
+from ..errors import HandrailError
 from .output import ExitCode, say
 
 _MAX_SECONDS = 366 * 24 * 3600
@@ -20,12 +19,6 @@ _MAX_SECONDS = 366 * 24 * 3600
 def new_cli(**settings: Any) -> typer.Typer:
     """The `cli` of a command module, to be filled by `@cli.command()`."""
     return typer.Typer(add_completion=False, rich_markup_mode=None, no_args_is_help=True, **settings)
-
-
-def refuse_agents(what: str) -> None:
-    """Raise Denied in a process that an agent's tool started."""
-    if started_by_agent():
-        raise Denied(f"an agent cannot {what}: this shell was started by one; use a terminal of your own")
 
 
 def require_terminal(otherwise: str) -> None:
@@ -81,6 +74,10 @@ Disabled = Annotated[
 Hosts = Annotated[
     list[str] | None,
     typer.Option("--host", metavar="NAME", help="A name that the server is called by, such as agent.example.org."),
+]
+TokenFd = Annotated[
+    int | None,
+    typer.Option("--token-fd", metavar="N", min=0, help="Read the token from this file descriptor."),
 ]
 ToolsetName = Annotated[str | None, typer.Argument(metavar="[NAME]", help="A toolset.", autocompletion=_toolset_names)]
 Task = Annotated[str | None, typer.Option("--task", metavar="ID", help="The task that the calls belong to.")]

@@ -19,7 +19,17 @@ from ..errors import HandrailError, ToolError, UnknownToolset
 
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 # Controls but tab and newline, and marks that change the direction of text: a terminal obeys them, so they are shown as text.
-_UNSEEN = [*range(9), *range(11, 32), *range(127, 160), 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A)]
+_UNSEEN = [
+    *range(9),
+    *range(11, 32),
+    *range(127, 160),
+    0x061C,
+    0x200E,
+    0x200F,
+    *range(0x2028, 0x202F),
+    *range(0x2066, 0x206A),
+]
+_DIRECTION_MARKS = [0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
 _MADE_VISIBLE = {code: f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}" for code in _UNSEEN}
 
 _notes = threading.Lock()
@@ -111,6 +121,11 @@ def paint(text: str, style: str, *, on: bool) -> str:
 def visible(text: str) -> str:
     """Text that came from elsewhere, with nothing in it that a terminal would obey."""
     return text.replace("\r\n", "\n").translate(_MADE_VISIBLE)
+
+
+def direction_escaped(text: str) -> str:
+    """JSON text with the marks that change the direction of text as `\\uXXXX`, which means the same."""
+    return text.translate({code: f"\\u{code:04x}" for code in _DIRECTION_MARKS})
 
 
 @contextlib.contextmanager

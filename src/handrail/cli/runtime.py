@@ -19,12 +19,11 @@ from ..model_tools import default
 from ..platforms.remote_user import chosen
 from ..types import CancelToken, Progress
 from .output import colours, note, notes_held, paint, visible
+from .trust_questions import ask_about_plugins
 
 if TYPE_CHECKING:
     from ..app import Handrail
     from ..approval.approvers.terminal import Hold
-
-_PR_SET_DUMPABLE = 4
 
 
 def open_runtime(*, yolo: bool = False, asks: bool = True, hold: Hold = notes_held) -> Handrail:
@@ -33,7 +32,7 @@ def open_runtime(*, yolo: bool = False, asks: bool = True, hold: Hold = notes_he
     `hold` keeps other lines away from a question. Raises ConfigError when the configuration cannot be used.
     """
     log_as_notes()
-    hide_from_others()
+    ask_about_plugins()
     with contextlib.redirect_stdout(sys.stderr):  # what a plugin prints while it is loaded is not the command's result
         app = default()
     if not asks:
@@ -45,14 +44,6 @@ def open_runtime(*, yolo: bool = False, asks: bool = True, hold: Hold = notes_he
     elif asks:
         _ask_at_terminal(app, hold)
     return app
-
-
-def hide_from_others() -> None:
-    """Other processes of this user, such as what an agent runs, cannot read this one's memory or environment. Root's can."""
-    import ctypes
-
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 def _ask_at_terminal(app: Handrail, hold: Hold) -> None:

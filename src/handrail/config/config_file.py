@@ -12,19 +12,25 @@ from typing import Any
 from ..errors import ConfigError
 from ..settings.schema import Config
 from ..types import JsonDict
+from .confirmed import Confirmed
 from .files import locked, read_text, write_text
-from .paths import config_path
+from .paths import config_path, state_dir
 from .store import read_config
+from .strength import settings_in
 from .validation import Key, build, check, checked, known_steps, plain, schema_at
 from .yaml_document import Document, parse
 from .yaml_edit import rewritten, same
 
 
 class ConfigFile:
-    """One configuration file, read and changed key by key. A change keeps the file's comments, order and quotes."""
+    """One configuration file, read and changed key by key. A change keeps the file's comments, order and quotes.
 
-    def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
+    It is also confirmed, in `confirmed`; for the user's own file by default. What else waits in the file is not.
+    """
+
+    def __init__(self, path: str | os.PathLike[str] | None = None, confirmed: Confirmed | None = None) -> None:
         self.path = config_path() if path is None else Path(path)
+        self._confirmed = Confirmed(state_dir()) if path is None else confirmed
 
     def load(self, environ: Mapping[str, str] | None = None) -> Config:
         """The file's settings, overridden by those in `environ`, if that is given."""
@@ -76,7 +82,20 @@ class ConfigFile:
             check(wanted, path=str(self.path))
             if not same(wanted, settings):
                 write_text(target, _changed_text(document, settings, wanted))
-        return build(wanted)
+        config = build(wanted)
+        if self._confirmed is not None:
+            self._confirm(function, config, self._confirmed)
+        return config
+
+    def _confirm(self, function: Callable[[JsonDict], object], config: Config, confirmed: Confirmed) -> None:
+        """Let the same change hold in what was confirmed before."""
+        before = confirmed.config(self.path)
+        if before is not None:
+            settings = settings_in(before)
+            function(settings)
+            check(settings, path=str(self.path))
+            config = build(settings)
+        confirmed.confirm(self.path, config)
 
 
 def _settings_in(text: str, path: Path) -> tuple[Document, JsonDict]:

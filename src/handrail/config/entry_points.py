@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
 
+from ..base.self_command import import_folders
 from .paths import remember, remembered
 
 _CACHE = "entry_points.json"
 
 
 def entry_points(group: str) -> list[tuple[str, str]]:
-    """Names and targets of an entry point group, over everything that is installed.
+    """Names and targets of an entry point group, over everything that is installed. The current folder is not looked at.
 
     `importlib.metadata` would import forty modules and read every package's files at each start. What a folder of packages
     holds is remembered by its time, and for nearly everyone it is nothing.
@@ -20,15 +20,15 @@ def entry_points(group: str) -> list[tuple[str, str]]:
     known = remembered(_CACHE)
     found: dict[str, str] = {}
     changed = False
-    for folder in dict.fromkeys(sys.path):
+    for folder in import_folders():
         try:
-            stamp = os.stat(folder or ".").st_mtime_ns
+            stamp = os.stat(folder).st_mtime_ns
         except OSError:
             continue
-        key = f"{group} {os.path.abspath(folder)}"
+        key = f"{group} {folder}"
         there = known.get(key)
         if not (isinstance(there, list) and there[0] == stamp):
-            there = known[key] = [stamp, _entry_points_in(folder or ".", group)]
+            there = known[key] = [stamp, _entry_points_in(folder, group)]
             changed = True
         for name, target in dict(there[1]).items():
             found.setdefault(name, target)  # as with modules, the first folder wins

@@ -8,6 +8,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+from ..base.agent_ancestry import refuse_agents
 from ..errors import ConfigError
 
 MAX_BYTES = 1024 * 1024
@@ -39,12 +40,17 @@ def read_text(path: Path) -> str | None:
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[Path]:
-    """Keep other writers out, of this process and of others. Gives the real file, behind symbolic links."""
+    """Keep other writers out, of this process and of others. Gives the real file, behind symbolic links.
+
+    Everything that is configured, trusted, pinned or kept as a login is changed under this lock. Raises Denied in a process
+    that an agent's tool started: it would change the rules that the agent is held to.
+    """
+    refuse_agents(f"change {path.name}")
     import filelock
 
     target = Path(os.path.realpath(path))
     try:
-        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(target.parent)
         lock = filelock.FileLock(f"{target}.lock", timeout=LOCK_TIMEOUT, poll_interval=0.005)
         lock.acquire()
     except filelock.Timeout:
@@ -56,6 +62,15 @@ def locked(path: Path) -> Iterator[Path]:
         yield target
     finally:
         lock.release()
+
+
+def make_private(folder: Path) -> None:
+    """Make a folder that only this user can enter, and those above it that are missing, whatever the umask."""
+    if folder.is_dir():
+        return
+    make_private(folder.parent)
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
 
 
 def write_text(path: Path, text: str) -> None:

@@ -64,11 +64,15 @@ def remembered(name: str, *, home: str = "") -> dict[str, Any]:
 
 
 def remember(name: str, known: dict[str, Any], *, home: str = "") -> None:
+    """Only this user can read or write it, whatever the umask: some of it says what is imported at the next start."""
     path = cache_dir(home) / name
     temporary = path.with_name(f"{name}.{os.getpid()}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(json.dumps(known))
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.parent.chmod(0o700)  # one that an earlier version made is as open as the umask then was
+        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "w") as file:
+            os.fchmod(file.fileno(), 0o600)
+            file.write(json.dumps(known))
         temporary.replace(path)
     except OSError:
         with contextlib.suppress(OSError):

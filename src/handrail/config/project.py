@@ -8,6 +8,7 @@ from pathlib import Path
 
 PROJECT_FOLDER = ".handrail"
 MCP_FILE = ".mcp.json"
+POLICY_FILE = "config.yaml"
 
 
 def project_folder(start: Path | None = None) -> Path | None:

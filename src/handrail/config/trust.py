@@ -17,6 +17,8 @@ from ..errors import ConfigError
 from .files import locked, read_text, write_text
 from .paths import state_dir
 
+TRUST_FILE = "trust.json"
+
 
 class Trusted(NamedTuple):
     """One trusted thing. `kind` says what it is ("plugin", "mcp"), `path` where it is."""
@@ -31,7 +33,7 @@ class Trust:
     """The trust file. A damaged file trusts nothing, and changing it raises an error."""
 
     def __init__(self, path: Path | None = None) -> None:
-        self.path = path or state_dir() / "trust.json"
+        self.path = path or state_dir() / TRUST_FILE
 
     def is_trusted(self, kind: str, path: str | Path, digest: str) -> bool:
         try:

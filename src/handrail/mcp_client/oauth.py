@@ -10,11 +10,12 @@ from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
+from ..base.agent_ancestry import refuse_agents
 from ..base.lazy_module import lazy_import
 from ..base.safe_text import safe_error
 from ..config.files import locked, read_text, write_text
 from ..config.paths import state_dir
-from ..errors import ConfigError, ToolUnavailable
+from ..errors import ConfigError, Denied, ToolUnavailable
 from ..settings.services import McpServerConfig
 from ..types import JsonDict
 from .server_config import Server
@@ -62,13 +63,15 @@ class Login:
         return known if isinstance(known, dict) and known.get("url") == self._url else {}
 
     def update(self, **more: Any) -> None:
-        with locked(self.path) as target:
+        """In an agent's own shell nothing is kept."""
+        with contextlib.suppress(Denied), locked(self.path) as target:
             target.touch(mode=0o600)
             write_text(target, json.dumps({**self.read(), **more, "url": self._url}) + "\n")
             target.chmod(0o600)
 
     def forget(self) -> bool:
         """Whether there was one."""
+        refuse_agents("forget a login")
         there = self.path.exists()
         for path in (self.path, self.path.with_name(f"{self.path.name}.lock")):
             path.unlink(missing_ok=True)
@@ -109,10 +112,12 @@ class _Nobody:
 
 
 class _Callback:
-    """Listens on this machine for the redirect from the login page."""
+    """Listens on this machine for the redirect from the login page. Any page can send a browser here, so only a request with
+    the `state` of the login that was begun is the answer to it."""
 
     def __init__(self, logins: Logins) -> None:
         self.port = 0
+        self._state: str | None = None
         self._logins = logins
         self._received: asyncio.Future[dict[str, str]] = asyncio.get_running_loop().create_future()
 
@@ -130,6 +135,7 @@ class _Callback:
 
     async def show(self, url: str) -> None:
         self._received = asyncio.get_running_loop().create_future()
+        self._state = dict(parse_qsl(urlsplit(url).query)).get("state")
         assert self._logins.browse is not None
         await asyncio.to_thread(self._logins.browse, url)
 
@@ -148,13 +154,14 @@ class _Callback:
             head = (await reader.readuntil(b"\r\n\r\n"))[:_MAX_REQUEST].decode("latin-1")
             method, target = head.split(" ", 2)[:2]
             parts = urlsplit(target)
-            known = method == "GET" and parts.path == _PATH
+            received = dict(parse_qsl(parts.query))
+            known = method == "GET" and parts.path == _PATH and received.get("state") == self._state
             status, page = (b"200 OK", _DONE) if known else (b"404 Not Found", b"")
             writer.write(b"HTTP/1.1 %s\r\nContent-Type: text/html\r\nContent-Length: %d\r\n" % (status, len(page)))
             writer.write(b"Connection: close\r\n\r\n" + page)
             await writer.drain()
             if known and not self._received.done():
-                self._received.set_result(dict(parse_qsl(parts.query)))
+                self._received.set_result(received)
         writer.close()
 
 

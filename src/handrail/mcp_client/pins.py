@@ -9,10 +9,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from ..base.agent_ancestry import refuse_agents
 from ..base.prompt_injection import suspicion_of
 from ..config.files import locked, read_text, write_text
 from ..config.paths import state_dir
-from ..errors import ConfigError
+from ..errors import ConfigError, Denied
 from .server_config import Server
 from .tool_listing import Listed
 
@@ -41,13 +42,15 @@ class Pins:
             else:
                 new[tool.name] = now
         if new:
-            self._add(new)
+            with contextlib.suppress(Denied):  # in an agent's own shell nothing becomes trusted for longer
+                self._add(new)
         return doubts
 
     def trust(self, tools: Iterable[Listed]) -> None:
         self._add({tool.name: definition_hash(tool) for tool in tools})
 
     def forget(self) -> None:
+        refuse_agents("forget what is trusted")
         for path in (self.path, self.path.with_name(f"{self.path.name}.lock")):
             with contextlib.suppress(FileNotFoundError):
                 path.unlink()

@@ -20,10 +20,14 @@ import re
 import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from ..base.safe_text import safe_error
 from ..base.suggest import did_you_mean
+from ..config.confirmed import file_digest
+from ..config.hook_commands import resolved
+from ..config.paths import config_path
 from ..environments.clean_env import clean_environment
 from ..environments.protection import Protection
 from ..errors import ConfigError
@@ -32,6 +36,8 @@ from .hook_manager import HookManager
 from .hook_specs import HOOK_NAMES, Ask, Block, Change, Verdict
 
 BLOCKS = 2
+# `python -m x` and `python -c` import from the current folder.
+_MODULE = re.compile(r"python[\d.]*\s(?:.*\s)?-\w*[mc]\b")
 _MAX_ANSWER_BYTES = 1_000_000
 # The names that other agents have for the same moments.
 EVENTS = {
@@ -73,10 +79,15 @@ def register_external(
     configured: Mapping[str, Sequence[HookCommand]],
     *,
     plugin: str,
+    folder: Path | None = None,
+    pins: Mapping[str, str] | None = None,
     protection: Protection | None = None,
 ) -> None:
-    """Add the configured commands, which run under `protection`. Raises ConfigError for an unknown event or an invalid
-    pattern."""
+    """Add the configured commands. Raises ConfigError for an unknown event, an invalid pattern, a file that is not there.
+
+    Relative paths are looked up in `folder`, the configuration's. `pins` are the digests that the commands' files must have
+    when they run; without one a file is taken as it is now. The commands run under `protection`.
+    """
     for event, commands in configured.items():
         hook = EVENTS.get(event, event)
         if hook not in HOOK_NAMES:
@@ -90,26 +101,48 @@ def register_external(
                 matches = re.compile(each.matcher if each.matcher not in ("", "*") else ".*").fullmatch
             except re.error as error:
                 raise ConfigError(f"is not a regular expression: {error}", key=f"{key}.matcher") from None
+            try:
+                text, files = resolved(each.command, folder or config_path().parent)
+            except ConfigError as error:
+                raise ConfigError(str(error), key=f"{key}.command") from None
+            run = _Pinned(text, {path: (pins or {}).get(path) or file_digest(path) for path in files})
             hooks.register_hook(
                 hook,
-                _implementation(event, hook, each, matches, protection),
+                _implementation(event, hook, run, each.timeout, matches, protection),
                 plugin=plugin,
                 policy=each.policy,
                 timeout=each.timeout + 1,  # the command's own limit comes first, and ends it
             )
 
 
+class _Pinned(NamedTuple):
+    """A command, and the digests of the files that it runs."""
+
+    text: str
+    files: Mapping[str, str]
+
+    def check(self) -> None:
+        """Raises PermissionError when one of the files is not what was confirmed."""
+        changed = [path for path, digest in self.files.items() if file_digest(path) != digest]
+        if changed:
+            raise PermissionError(
+                f"the hook's file {changed[0]} has changed since it was confirmed; look at it, then `handrail config confirm`"
+            )
+
+
 def _implementation(
     event: str,
     hook: str,
-    command: HookCommand,
+    command: _Pinned,
+    timeout: float,
     matches: Callable[[str], object],
     protection: Protection | None,
 ) -> Callable[..., Any]:
     def call(**payload: Any) -> Any:
         if not matches(str(payload.get("tool_name", ""))):
             return None
-        answer = run_command(command.command, _event(event, payload), timeout=command.timeout, protection=protection)
+        command.check()
+        answer = run_command(command.text, _event(event, payload), timeout=timeout, protection=protection)
         if hook == "pre_tool_call":
             return verdict(answer, payload["args"])
         if hook == "post_tool_call":
@@ -137,7 +170,7 @@ def run_command(command: str, event: bytes, *, timeout: float, protection: Prote
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env=clean_environment() if protection is None else protection.without_variables(clean_environment()),
+        env=_environment(command) if protection is None else protection.without_variables(_environment(command)),
         start_new_session=True,
     ) as process:
         try:
@@ -149,6 +182,14 @@ def run_command(command: str, event: bytes, *, timeout: float, protection: Prote
                 os.killpg(process.pid, signal.SIGKILL)
     message = safe_error(stderr.decode("utf-8", "replace").strip())
     return Answer(command, process.returncode, stdout[:_MAX_ANSWER_BYTES], message)
+
+
+def _environment(command: str) -> dict[str, str]:
+    """Without what would look for programs and modules in the current folder."""
+    env = clean_environment()
+    if "PATH" in env:
+        env["PATH"] = os.pathsep.join(each for each in env["PATH"].split(os.pathsep) if os.path.isabs(each))
+    return {**env, "PYTHONSAFEPATH": "1"} if _MODULE.search(command) else env
 
 
 def verdict(answer: Answer, args: JsonDict) -> Verdict:

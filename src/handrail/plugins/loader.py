@@ -20,7 +20,7 @@ from .api import Contributions, PluginApi
 from .calling_plugin import Authorship
 from .hook_manager import HookManager
 from .hook_specs import HOOK_NAMES
-from .plugin_files import PluginFiles, forget_plugin, import_plugin, read_plugin
+from .plugin_files import PluginFiles, forget_plugin, import_plugin, read_package, read_plugin, serve_from_memory
 from .sources import Found, Source
 
 log = logging.getLogger(__name__)
@@ -86,7 +86,8 @@ class Plugins:
         self.contributions = Contributions()
         self.found: list[Plugin] = []
         self._registry, self._hooks, self._settings = registry, hooks, settings
-        self._trust = trust or Trust()
+        # Who hands over plugins without it vouches for them; a project's always need to be trusted.
+        self._trust, self._trusts_given = trust or Trust(), trust is None
         self._authorship = Authorship()
         self._replaced: dict[str, ToolEntry] = {}
         registry.owner_of_caller = self._authorship.owner_of_caller
@@ -129,12 +130,14 @@ class Plugins:
             plugin.state = State.SHADOWED
             plugin.reason = f"the {earlier.source.value} has one of the same name: {earlier.place}"
             return
-        files = read_plugin(Path(found.place)) if found.source is not Source.PIP else None
-        if files is not None:
+        files = plugin_content(found)
+        if found.source is not Source.PIP:
             plugin.manifest = read_manifest(files)
         settings = self._settings.get(plugin.name)
         plugin.state, plugin.reason = self._verdict(plugin, files, settings)
         if plugin.state is not State.LOADED:
+            if plugin.state is State.UNTRUSTED and plugin.source is not Source.PROJECT:
+                log.warning("plugin %s is not loaded: %s", plugin.name, plugin.reason)
             return
         api = PluginApi(
             plugin.name, self._registry, self._hooks, self.contributions, settings.settings if settings else None
@@ -150,11 +153,10 @@ class Plugins:
         self._replaced.update({name: before[name] for name in owned if name in before})
         plugin.provides = {**api.provided, **({"tools": owned} if owned else {})}
 
-    def _verdict(self, plugin: Plugin, files: PluginFiles | None, settings: PluginSettings | None) -> tuple[State, str]:
+    def _verdict(self, plugin: Plugin, files: PluginFiles, settings: PluginSettings | None) -> tuple[State, str]:
         if settings is not None and not settings.enabled:
             return State.DISABLED, f"switched off; `handrail plugins enable {plugin.name}`"
-        if plugin.source is Source.PROJECT:
-            assert files is not None
+        if plugin.source is Source.PROJECT or not self._trusts_given:
             found = (TRUST_KIND, plugin.place, files.digest)
             if not self._trust.is_trusted(*found):
                 changed = "it has changed since it was trusted; " if self._trust.has_changed(*found) else ""
@@ -164,12 +166,12 @@ class Plugins:
             return State.UNAVAILABLE, f"set {', '.join(missing)} in the environment"
         return State.LOADED, ""
 
-    def _imported(self, plugin: Plugin, files: PluginFiles | None) -> Any:
-        if files is not None:
-            self._authorship.add(files.module_name, plugin.name)
+    def _imported(self, plugin: Plugin, files: PluginFiles) -> Any:
+        self._authorship.add(files.module_name, plugin.name)
+        if plugin.source is not Source.PIP:
             return import_plugin(files)
+        serve_from_memory(files)
         module_name, _, attribute = plugin.place.partition(":")
-        self._authorship.add(module_name.partition(".")[0], plugin.name)
         target: Any = importlib.import_module(module_name)
         plugin.manifest = _manifest_of_package(target)
         for part in attribute.split(".") if attribute else ():
@@ -196,10 +198,15 @@ class Plugins:
         forget_plugin(f"handrail_plugins.{plugin.name}")
 
 
-def trust_plugin(place: Path, trust: Trust | None = None) -> PluginFiles:
-    """Trust a project's plugin as it is now. Raises RegistrationError if it is invalid, ConfigError if that cannot be stored."""
-    files = read_plugin(place)
-    (trust or Trust()).trust(TRUST_KIND, str(place), files.digest)
+def plugin_content(found: Found) -> PluginFiles:
+    """A plugin's files as they are now. Raises RegistrationError for what cannot be a plugin."""
+    return read_package(found.place) if found.source is Source.PIP else read_plugin(Path(found.place))
+
+
+def trust_plugin(found: Found, trust: Trust | None = None) -> PluginFiles:
+    """Trust a plugin as it is now. Raises RegistrationError if it is invalid, ConfigError if that cannot be stored."""
+    files = plugin_content(found)
+    (trust or Trust()).trust(TRUST_KIND, found.place, files.digest)
     return files
 
 

@@ -25,11 +25,12 @@ _MAX_BYTES = 20_000_000
 
 
 class PluginFiles(NamedTuple):
-    """One plugin in a folder: a file `name.py`, or a package `name/` with an `__init__.py`."""
+    """One plugin: a file `name.py`, or a package `name/` with an `__init__.py`."""
 
     name: str
     root: Path  # the file, or the package's folder
     content: Mapping[str, bytes]  # by the path inside the package; a single file is its own `__init__.py`
+    package: str = ""  # its own module name, if pip installed it
 
     @property
     def digest(self) -> str:
@@ -37,7 +38,7 @@ class PluginFiles(NamedTuple):
 
     @property
     def module_name(self) -> str:
-        return f"{PREFIX}.{self.name}"
+        return self.package or f"{PREFIX}.{self.name}"
 
     def place(self, inner: str) -> Path:
         return self.root / inner if self.root.is_dir() else self.root
@@ -55,6 +56,35 @@ def read_plugin(root: Path) -> PluginFiles:
     if "__init__.py" not in content:
         raise RegistrationError(f"plugin {name!r}: the folder has no __init__.py")
     return PluginFiles(name, root, content)
+
+
+def read_package(target: str) -> PluginFiles:
+    """The package that an entry point (`pkg.mod:attr`) leads to, without importing it. Raises RegistrationError."""
+    parts = target.partition(":")[0].split(".")
+    spec = None
+    for count in range(1, len(parts) + 1):
+        name = ".".join(parts[:count])
+        try:
+            if spec is None:
+                spec = importlib.util.find_spec(name)
+            else:  # inside of a folder that several packages share
+                spec = importlib.machinery.PathFinder.find_spec(name, spec.submodule_search_locations)
+        except (ImportError, ValueError):
+            spec = None
+        if spec is None:
+            raise RegistrationError(f"plugin {target!r}: there is no module {name}")
+        if spec.origin is not None and spec.has_location:
+            file = Path(spec.origin)
+            if spec.submodule_search_locations is None:
+                return PluginFiles(parts[count - 1], file, {"__init__.py": file.read_bytes()}, name)
+            return PluginFiles(parts[count - 1], file.parent, _read_folder(file.parent), name)
+    raise RegistrationError(f"plugin {target!r}: {'.'.join(parts)} has no code")
+
+
+def serve_from_memory(files: PluginFiles) -> None:
+    """Let the modules of a package be imported from what was read. Other files of it, such as compiled ones, from the disk."""
+    if files.module_name not in sys.modules:
+        _finder().plugins[files.module_name] = files
 
 
 def _read_folder(root: Path) -> dict[str, bytes]:
@@ -83,7 +113,7 @@ def import_plugin(files: PluginFiles) -> ModuleType:
     """Import it from what was read. Its modules are `handrail_plugins.NAME...`."""
     finder = _finder()
     forget_plugin(files.module_name)
-    finder.plugins[files.name] = files
+    finder.plugins[files.module_name] = files
     return importlib.import_module(files.module_name)
 
 
@@ -127,15 +157,14 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return code
 
     def _inner(self, fullname: str) -> tuple[PluginFiles, str] | None:
-        prefix, _, rest = fullname.partition(".")
-        plugin, *parts = rest.split(".")
-        files = self.plugins.get(plugin) if prefix == PREFIX else None
-        if files is None:
-            return None
-        base = "/".join(parts)
-        for name in (f"{base}/__init__.py".lstrip("/"), f"{base}.py"):
-            if name in files.content:
-                return files, name
+        """The plugin that a module belongs to, and its file in it."""
+        parts = fullname.split(".")
+        for count in range(len(parts), 0, -1):
+            files = self.plugins.get(".".join(parts[:count]))
+            if files is not None:
+                base = "/".join(parts[count:])
+                names = (f"{base}/__init__.py".lstrip("/"), f"{base}.py")
+                return next(((files, name) for name in names if name in files.content), None)
         return None
 
 

@@ -2,5 +2,5 @@
 
 `server` runs `app`, which checks requests (`access_control`, `tokens`, `roles`) and routes them to `http`, `mcp` and the console
 (`static`). `shared_state` is what they share: the app, the `event_bus`, `live_calls`, `pending_requests` and `agent_turns`.
-`gateway` serves chats, `scheduler_process` runs jobs.
+`gateway` serves chats, `server` also runs jobs.
 """

@@ -5,30 +5,39 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import json
+import logging
 import os
 import secrets
 import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..base.runtime_id import has_exited, pid_of, runtime_id
+from ..base.self_command import self_command
+from ..config.files import make_private
 from ..config.paths import state_dir
+from ..config.store import load_config
 from ..errors import ConfigError, HandrailError
 from .access_control import LOOPBACK, Guard, allowed_hosts
 from .address import Address, listening
 
 if TYPE_CHECKING:
-    import uvicorn
+    from uvicorn import Server
 
     from .shared_state import Served
 
+log = logging.getLogger(__name__)
 
 TOKEN_VARIABLE = "HANDRAIL_SERVE_TOKEN"
 _LOCK, _WHO = "serve.lock", "serve.who"
 _GRACE_SECONDS = 5
+# Where systemd puts the files that `LoadCredential=` names.
+_CREDENTIALS = "CREDENTIALS_DIRECTORY"
+_MIN_TOKEN_CHARS = 16
 
 
 class ServerRunning(HandrailError):
@@ -45,7 +54,7 @@ def as_the_server(wanted: Address) -> Iterator[tuple[socket.socket, Address]]:
     import filelock
 
     folder = state_dir()
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private(folder)
     lock = filelock.FileLock(folder / _LOCK)
     try:
         lock.acquire(timeout=0)
@@ -88,7 +97,7 @@ def first_link(served: Served, address: Address) -> str:
     return f"{address.url}/login?code={served.keys.new_link(served.keys.operator)}"
 
 
-def server(served: Served, address: Address, *, hosts: tuple[str, ...] = ()) -> uvicorn.Server:
+def server(served: Served, address: Address, *, hosts: tuple[str, ...] = ()) -> Server:
     import uvicorn
 
     from .app import build
@@ -114,47 +123,57 @@ def server(served: Served, address: Address, *, hosts: tuple[str, ...] = ()) -> 
     return BacklogServer(config)
 
 
-def keep_serving(
-    running: uvicorn.Server, served: Served, listener: socket.socket, *, token: str, with_jobs: bool
-) -> None:
-    """Serve until stopped. SIGHUP restarts with the current configuration."""
-    restart = False
+def keep_serving(make: Callable[[], Server], listener: socket.socket, *, with_jobs: bool) -> None:
+    """Serve until stopped. `make` makes the server from the current configuration; SIGHUP calls it again.
+
+    The listening socket stays open meanwhile: who connects waits. A SIGHUP during that is not lost, nor does it end anything.
+    """
+    reload_wanted = False
+    running: Server | None = None
 
     def reload(*_: object) -> None:
-        nonlocal restart
-        restart = running.should_exit = True
+        nonlocal reload_wanted
+        try:
+            load_config()
+        except ConfigError as error:
+            log.warning("the configuration is not loaded again, as it cannot be used: %s", error)
+            return
+        reload_wanted = True
+        if running is not None:
+            running.should_exit = True
 
     signal.signal(signal.SIGHUP, reload)
     # uvicorn ends gracefully and then raises the signal again, which must not interrupt our clean-up.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    with scheduler() if with_jobs else contextlib.nullcontext():
-        running.run([listener])
-    if restart:
-        served.app.close()
-        os.environ.update({TOKEN_VARIABLE: token} if token else {})
-        os.execv(sys.executable, [sys.executable, "-m", "handrail", *sys.argv[1:]])
+    while True:
+        reload_wanted = False
+        running = make()
+        with scheduler() if with_jobs else contextlib.nullcontext():
+            if not reload_wanted:
+                running.run([listener.dup()])  # uvicorn closes what it is given
+        if not reload_wanted:
+            return
 
 
-def token_from_environment(variable: str = TOKEN_VARIABLE) -> str:
-    """Remove it from the environment, so that no child process has it or finds it in `/proc`."""
-    _wipe_variable(variable)
+def given_token(variable: str = TOKEN_VARIABLE, *, descriptor: int | None = None) -> str:
+    """The token that this start was given: by a file descriptor, as a credential of systemd, or in the environment, out of
+    which it is taken, so that no child process has it. Empty if there is none. Raises ConfigError for one that is too short."""
     token = os.environ.pop(variable, "")
-    if token and len(token) < 16:
-        raise ConfigError(
-            "is too short; give at least 16 characters, such as " + secrets.token_urlsafe(24),
-            key=variable,
-        )
+    folder = os.environ.get(_CREDENTIALS, "")
+    try:
+        if descriptor is not None:
+            with open(descriptor, encoding="utf-8") as file:
+                token, where = file.read().strip(), f"--token-fd {descriptor}"
+        elif folder and (credential := Path(folder, variable.lower())).exists():
+            token, where = credential.read_text("utf-8").strip(), str(credential)
+        else:
+            where = variable
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"the token cannot be read: {error}") from None
+    if (token or where != variable) and len(token) < _MIN_TOKEN_CHARS:
+        fresh = secrets.token_urlsafe(24)
+        raise ConfigError(f"is too short; give at least {_MIN_TOKEN_CHARS} characters, such as {fresh}", key=where)
     return token
-
-
-def _wipe_variable(name: str) -> None:
-    """Overwrite the system's copy of this process's environment. Python's own copy stays."""
-    with contextlib.suppress(OSError, AttributeError):
-        find = ctypes.CDLL(None).getenv
-        find.restype = ctypes.c_void_p
-        address = find(name.encode())
-        if address:
-            ctypes.memset(address, 0, len(os.environb.get(name.encode(), b"")))
 
 
 _PR_SET_PDEATHSIG = 1
@@ -164,9 +183,8 @@ _END_SECONDS = 10
 @contextlib.contextmanager
 def scheduler() -> Iterator[None]:
     """While this is open, due jobs run; by another scheduler if one is already running."""
-    command = [sys.executable, "-m", "handrail", "cron", "run"]
     quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    process = subprocess.Popen(command, preexec_fn=_end_with_parent, **quiet)  # type: ignore[call-overload]
+    process = subprocess.Popen(self_command("cron", "run"), preexec_fn=_end_with_parent, **quiet)  # type: ignore[call-overload]
     try:
         yield
     finally:

@@ -23,11 +23,12 @@ from .tokens import STORE_NAME, Keys
 class Served:
     """The state of one `handrail serve`. It works while `running` is open."""
 
-    def __init__(self, app: Handrail, *, token: str = "") -> None:
+    def __init__(self, app: Handrail, *, token: str = "", links_of: Keys | None = None) -> None:
+        """`token` is one more token. `links_of` are the keys of the server before a reload, whose login links stay valid."""
         self.app = app
         self.started = time.time()
         self.bus = Bus()
-        self.keys = Keys(state_dir() / STORE_NAME, token=token)
+        self.keys = Keys(state_dir() / STORE_NAME, token=token, links_of=links_of)
         self.live = LiveCalls(self.bus)
         self.requests = WaitingRequests(self.approvals, self.bus)
         app.runtime.approver = ServedApprover(self.requests)

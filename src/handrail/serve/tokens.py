@@ -13,8 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from ..base.agent_ancestry import started_by_agent
-from ..errors import Denied
+from ..base.agent_ancestry import refuse_agents
 from ..store.database import Database
 from .logins import Logins, digest
 from .roles import Role, Who
@@ -48,12 +47,13 @@ class Audited(NamedTuple):
 
 class Keys:
     """`path` None: in memory. `token` is one more operator token, given at the server's start; None in a process that is not
-    the server and does not know it, where the logins that came from it are taken as valid."""
+    the server and does not know it, where the logins that came from it are taken as valid. `links_of` has links that stay
+    valid."""
 
-    def __init__(self, path: Path | None = None, *, token: str | None = "") -> None:
+    def __init__(self, path: Path | None = None, *, token: str | None = "", links_of: Keys | None = None) -> None:
         self._database = Database(path, Path(__file__).with_suffix(".sql"))
         self._token, self._given = token, digest(token) if token else ""
-        self._links: dict[str, tuple[float, Who]] = {}
+        self._links: dict[str, tuple[float, Who]] = dict(links_of._links) if links_of else {}
         self.logins = Logins(self._database, self._holds)
 
     def close(self) -> None:
@@ -66,8 +66,7 @@ class Keys:
 
         Raises Denied in a process that an agent started.
         """
-        if started_by_agent():
-            raise Denied("an agent cannot make tokens; this process was started by one of its tools")
+        refuse_agents("make tokens")
         token = secrets.token_urlsafe(32)
         with self._database.transaction() as connection:
             connection.execute("DELETE FROM tokens WHERE name = ?", (name,))
@@ -82,7 +81,9 @@ class Keys:
         return [StoredToken(row["name"], Role(row["role"]), row["created"], row["used"]) for row in rows]
 
     def revoke(self, name: str) -> bool:
-        """Revoke a token, and with it the browser logins and the links that came from it. False if there is none."""
+        """Revoke a token, and with it the browser logins and the links that came from it. False if there is none. Raises
+        Denied as above."""
+        refuse_agents("revoke tokens")
         with self._database.transaction() as connection:
             return bool(connection.execute("DELETE FROM tokens WHERE name = ?", (name,)).rowcount)
 

@@ -10,9 +10,9 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..base.agent_ancestry import started_by_agent
+from ..base.agent_ancestry import refuse_agents
 from ..base.runtime_id import has_exited, runtime_id
-from ..errors import Denied, RequestNotFound, StoreError
+from ..errors import RequestNotFound, StoreError
 from ..protocols import ActionKind, Answer, ApprovalRequest, Concern, Decision
 from .database import Database
 from .decisions import DecisionLog
@@ -84,8 +84,8 @@ class ApprovalStore:
 
         Raises Denied for a yes from a process that an agent started.
         """
-        if answer.decision.allows and started_by_agent():
-            raise Denied("an agent cannot answer requests; this process was started by one of its tools")
+        if answer.decision.allows:
+            refuse_agents("answer requests")
         now = time.time()
         with self.database.transaction() as connection:
             _expire(connection, now)

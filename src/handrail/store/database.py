@@ -1,4 +1,8 @@
-"""One SQLite file that threads and processes share: private, in WAL mode, with a schema version."""
+"""One SQLite file that threads and processes share: private, in WAL mode, with a schema version.
+
+A process that an agent's tool started reads the file and never changes it: what it writes goes to a copy in memory, and is gone
+when it ends.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..base.agent_ancestry import started_by_agent
+from ..config.files import make_private
 from ..errors import StoreError
 
 if TYPE_CHECKING:
@@ -21,6 +27,8 @@ if TYPE_CHECKING:
 _BUSY_SECONDS = 10.0
 _POLL_SECONDS = 0.005
 _MIN_FREE_BYTES = 1 << 16
+# A larger store is not copied for an agent's process, which then has an empty one.
+_MAX_COPY_BYTES = 64 << 20
 _making = threading.Lock()
 
 
@@ -34,6 +42,7 @@ class Database:
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
         self._process = 0
+        self._only_reads = False
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
@@ -42,7 +51,7 @@ class Database:
 
         with self._lock:
             try:
-                connection = self._open()
+                connection = self._open(writes=True)
                 connection.execute("BEGIN IMMEDIATE")
                 try:
                     yield connection
@@ -74,15 +83,27 @@ class Database:
                 self._connection.close()
             self._connection = None
 
-    def _open(self) -> sqlite3.Connection:
-        if self._connection is not None and self._process == os.getpid():
-            return self._connection
+    def _open(self, *, writes: bool = False) -> sqlite3.Connection:
+        if self._connection is None or self._process != os.getpid():
+            # After a fork the parent's connection is not ours to use, nor to close.
+            self._connection, self._process = self._connected(), os.getpid()
+        if writes and self._only_reads:
+            self._connection = self._copied(self._connection)
+        return self._connection
+
+    def _connected(self) -> sqlite3.Connection:
         import sqlite3
 
-        name = ":memory:" if self.path is None else str(self.path)
-        if self.path is not None:
+        options: dict[str, Any] = {"timeout": _BUSY_SECONDS, "isolation_level": None, "check_same_thread": False}
+        self._only_reads = self.path is not None and (started_by_agent() or _is_read_only(self.path.parent))
+        if self._only_reads and self.path is not None and self.path.exists():
+            connection = _reading(self.path, options)
+            if _version(connection) == len(self._steps):
+                return connection
+            return self._copied(connection)  # the steps that are missing run in the copy
+        if self.path is not None and not self._only_reads:
             _make_private(self.path)
-        connection = sqlite3.connect(name, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+        connection = sqlite3.connect(":memory:" if self.path is None or self._only_reads else self.path, **options)
         try:
             connection.row_factory = sqlite3.Row
             _use_wal(connection)
@@ -91,13 +112,28 @@ class Database:
         except BaseException:
             connection.close()
             raise
-        # After a fork the parent's connection is not ours to use, nor to close.
-        self._connection, self._process = connection, os.getpid()
         return connection
 
     @cached_property
     def _steps(self) -> Sequence[str]:
         return read_steps(self._given_steps) if isinstance(self._given_steps, Path) else self._given_steps
+
+    def _copied(self, reader: sqlite3.Connection) -> sqlite3.Connection:
+        """A copy in memory, to which this process may write. Only an agent's has that: others would lose what they write."""
+        import sqlite3
+
+        if not started_by_agent():
+            reader.close()
+            raise StoreError(f"{self.path} cannot be written: its folder is read-only")
+        copy = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        copy.row_factory = sqlite3.Row
+        size = [int(reader.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("page_count", "page_size")]
+        if size[0] * size[1] <= _MAX_COPY_BYTES:
+            reader.backup(copy)
+        reader.close()
+        self._migrate(copy)
+        self._only_reads = False
+        return copy
 
     def _migrate(self, connection: sqlite3.Connection) -> None:
         if _version(connection) == len(self._steps):
@@ -129,6 +165,29 @@ class Database:
 def read_steps(file: Path) -> list[str]:
     """The migration scripts of a file: a line `-- step` is before each."""
     return re.split(r"^-- step.*$", file.read_text("utf-8"), flags=re.MULTILINE)[1:]
+
+
+def _reading(path: Path, options: dict[str, Any]) -> sqlite3.Connection:
+    """A connection that cannot write. In a read-only folder SQLite cannot make the files that WAL mode needs; if they are not
+    there, then nobody writes, and the file alone is the whole of it."""
+    import sqlite3
+
+    address = path.absolute().as_uri()
+    for mode in ("mode=ro", "mode=ro&immutable=1"):
+        connection = sqlite3.connect(f"{address}?{mode}", uri=True, **options)
+        try:
+            connection.row_factory = sqlite3.Row
+            _version(connection)
+            return connection
+        except sqlite3.OperationalError:
+            connection.close()
+            if "immutable" in mode:
+                raise
+    raise AssertionError("one of the two returns or raises")
+
+
+def _is_read_only(folder: Path) -> bool:
+    return folder.is_dir() and not os.access(folder, os.W_OK)
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:
@@ -163,7 +222,7 @@ def _make_private(path: Path) -> None:
     """Only one that is not there yet is opened: whoever closes a file loses all locks that their process has on it, and a store
     without its locks goes on writing where nobody else looks."""
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(path.parent)
         with _making, contextlib.suppress(FileExistsError):
             if not path.exists():
                 os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))

@@ -233,3 +233,17 @@ def test_what_a_call_runs_cannot_read_the_keys_of_the_process_that_made_it(home:
         text=True,
     )
     assert (run.returncode, run.stdout) == (0, "looked\n"), run.stderr
+
+
+def test_marks_that_turn_text_round_are_shown(cli: Cli) -> None:
+    """In a pipe as JSON says them, on a terminal as text, also with --raw."""
+    marks = "a\u202eb\u2066c\u061cd"
+    (cli.cwd / "turned.txt").write_text(marks)
+    piped = cli("call", "read_file", "path=turned.txt").out
+    assert not set(piped) & set("\u202e\u2066\u061c")
+    assert marks in json.loads(piped)["content"]
+    for options in ([], ["--raw"], ["--json"]):
+        with cli.terminal("call", "read_file", "path=turned.txt", *options) as terminal:
+            terminal.end()
+        assert not set(terminal.shown) & set("\u202e\u2066\u061c")
+        assert "\\u202e" in terminal.shown

@@ -110,5 +110,5 @@ def test_a_scheduler_that_is_told_to_end_ends_what_runs(cli: Cli, jobs: JobStore
 def test_a_process_that_an_agent_started_cannot_schedule(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HANDRAIL_INSIDE", "1")
     for command in (("add", "30m", "Do it."), ("run", "--once"), ("now", "x"), ("resume", "x"), ("remove", "x")):
-        with pytest.raises(Denied, match="an agent schedules with its tool"):
+        with pytest.raises(Denied, match="an agent cannot"):
             run_here("cron", *command)

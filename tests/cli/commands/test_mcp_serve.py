@@ -23,7 +23,7 @@ from mcp_types import ElicitResult
 from handrail.errors import ConfigError
 from handrail.serve.address import Address, listening
 from handrail.serve.mcp.http import TOKEN_VARIABLE
-from handrail.serve.server import token_from_environment
+from handrail.serve.server import given_token
 from mcp import Client
 from tests import fork_server
 from tests.support import free_port, wait_until
@@ -124,7 +124,7 @@ def test_what_the_tools_run_does_not_find_the_token(home: Path) -> None:
 def test_a_token_that_can_be_guessed_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(TOKEN_VARIABLE, "abc")
     with pytest.raises(ConfigError, match="HANDRAIL_MCP_TOKEN: is too short"):
-        token_from_environment(TOKEN_VARIABLE)
+        given_token(TOKEN_VARIABLE)
 
 
 def _status(served: Served, headers: dict[str, str]) -> int:

@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tests.support import trust_plugins
+
 
 def test_a_new_plugin_works_and_its_test_passes(cli: Any) -> None:
     ran = cli("plugins", "new", "parrot")
@@ -62,6 +64,7 @@ def test_a_plugin_can_bring_a_command(cli: Any) -> None:
         "def register(api):\n    api.command('greet', add)\n"
         "def add(app):\n    @app.command('greet')\n    def greet(name: str):\n        print('hi', name)\n"
     )
+    trust_plugins(cli.home)
     assert cli("greet", "Ada").out.strip() == "hi Ada"
     assert "greet" in cli("--help").out
 
@@ -77,6 +80,7 @@ def test_the_doctor_shows_a_plugin_that_fails(cli: Any) -> None:
     folder = cli.home / "plugins"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "broken.py").write_text("import nothing_of_that_name\n")
+    trust_plugins(cli.home)
     ran = cli("doctor")
     assert ran.code == 1
     assert "plugin broken" in ran.out

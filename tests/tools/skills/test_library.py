@@ -98,7 +98,7 @@ def test_the_earlier_source_keeps_the_name_and_settings_can_disable_one(desk: De
     assert [(each.name, each.state, each.place.category) for each in found] == [
         ("off", State.DISABLED, ""),
         ("same", State.READY, ""),
-        ("deploy", State.READY, "team"),
+        ("deploy", State.UNTRUSTED, "team"),  # an agent may be able to write there
         ("same", State.SHADOWED, ""),
     ]
 

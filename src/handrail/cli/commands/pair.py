@@ -25,7 +25,6 @@ cli = options.new_cli()
 def show(context: typer.Context) -> None:
     if context.invoked_subcommand is not None:
         return
-    options.refuse_agents("pair people")
     emit(_store().new_code())
     say("Send this to the agent's account in a chat of its own. It works once, within ten minutes.")
 
@@ -48,7 +47,6 @@ def remove(
     person: Annotated[str, typer.Argument(metavar="PERSON")],
 ) -> None:
     """Stop serving a person."""
-    options.refuse_agents("remove people")
     if not _store().unpair(account, person):
         say(f"{person} is not paired with {account}; `handrail pair list` shows who is")
         raise typer.Exit(ExitCode.USAGE)

@@ -20,7 +20,7 @@ from ...config.paths import config_path
 from ...config.trust import Trust
 from ...plugins.hook_manager import hooks
 from ...plugins.loader import TRUST_KIND, Plugin, trust_plugin
-from ...plugins.sources import Source
+from ...plugins.sources import Found, Source
 from ...plugins.template import write_template
 from ...types import JsonDict
 from .. import options
@@ -82,19 +82,16 @@ def trust(
     name: Name,
     revoke: Annotated[bool, typer.Option("--revoke", help="Take the trust back.")] = False,
 ) -> None:
-    """Let a plugin of this project be loaded, as it is now.
+    """Let a plugin be loaded, as it is now.
 
     A plugin is Python that runs with your rights: read it first. Any change of its files has to be trusted again.
     """
     plugin = _get(name)
-    if plugin.source is not Source.PROJECT:
-        emit(f"{name} comes from the {plugin.source.value}; only a project's plugins need to be trusted")
-        return
     if revoke:
         Trust().revoke(TRUST_KIND, plugin.place)
         emit(f"{name} is no longer trusted")
         return
-    files = trust_plugin(Path(plugin.place))
+    files = trust_plugin(Found(plugin.name, plugin.source, plugin.place))
     emit(f"{name} is trusted as it is now: {len(files.content)} files, {files.digest[:12]}")
 
 
@@ -106,8 +103,11 @@ def new(
     ] = None,
 ) -> None:
     """Write a working plugin with a test, to start from."""
-    for path in write_template(name, folder or config_path().parent / "plugins"):
+    user_folder = config_path().parent / "plugins"
+    for path in write_template(name, folder or user_folder):
         emit(str(path))
+    if folder is None:  # it is ours as it is; a change of it is asked about
+        trust_plugin(Found(name, Source.USER, str(user_folder / name)))
 
 
 def _found() -> list[Plugin]:

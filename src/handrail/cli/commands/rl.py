@@ -18,7 +18,6 @@ from ...errors import HandrailError, ToolFailed
 from ...rollouts.environment import load
 from ...rollouts.runner import Rollouts
 from ...store.rollouts import RunState
-from ...tools.cron.job_requests import check_may_schedule
 from ...tools.rollouts.environments import named
 from ...tools.rollouts.runs import BEGUN, open_runs
 from .. import options
@@ -41,7 +40,6 @@ def run(run_id: Annotated[str, typer.Argument(metavar="RUN", help="The run's id,
     Example:
       handrail rl run 1f2e3d4c
     """
-    check_may_schedule()
     app = open_runtime(asks=False)
     with closing(open_runs()) as store:
         planned = store.get(run_id)

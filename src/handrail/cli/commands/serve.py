@@ -14,14 +14,14 @@ from __future__ import annotations
 import sys
 from datetime import datetime
 from importlib.util import find_spec
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ...approval.display import visible
 from ...config.paths import state_dir
 from ...errors import ConfigError
-from ...model_tools import default
+from ...model_tools import default, reset
 from ...platforms.table import accounts
 from ...serve.address import parse_address
 from ...serve.roles import Role
@@ -30,13 +30,18 @@ from ...serve.tokens import STORE_NAME, Keys
 from .. import options
 from ..invocation import as_typed
 from ..output import ExitCode, emit, emit_json, emit_table, say
-from ..runtime import hide_from_others, log_as_notes
+from ..runtime import log_as_notes
+from ..trust_questions import ask_about_plugins
+
+if TYPE_CHECKING:
+    from uvicorn import Server
 
 cli = options.new_cli()
 tokens = options.new_cli(help="Tokens for programs and other devices.")
 cli.add_typer(tokens, name="token")
 logins = options.new_cli(help="Browsers that are logged in.")
 cli.add_typer(logins, name="login")
+_NEW_TOKEN = "`handrail serve token new NAME`"
 DEFAULT = "127.0.0.1:8765"
 _LINK_NOTE = (
     "The link works once, within ten minutes. Other devices need `handrail serve token new NAME`. Ctrl-C stops it."
@@ -46,30 +51,44 @@ NoCron = Annotated[bool, typer.Option("--no-cron", help="Do not run scheduled jo
 
 
 @cli.callback(invoke_without_command=True, no_args_is_help=False)
-def run(context: typer.Context, http: Http = DEFAULT, host: options.Hosts = None, no_cron: NoCron = False) -> None:
+def run(
+    context: typer.Context,
+    http: Http = DEFAULT,
+    host: options.Hosts = None,
+    no_cron: NoCron = False,
+    token_fd: options.TokenFd = None,
+) -> None:
     if context.invoked_subcommand is not None:
         return
     from ...serve import server as running
 
-    options.refuse_agents("serve")
     _check_installed()
     log_as_notes()
+    ask_about_plugins()
     address = parse_address(http)
-    hide_from_others()
-    token = running.token_from_environment()
-    app = default()
-    served = Served(app, token=token)
-    accounts(app.config.gateway.accounts)  # reports what is wrong with them before anything starts
+    token = running.given_token(descriptor=token_fd)
+    served, is_new = Served(default(), token=token), True
+    accounts(served.app.config.gateway.accounts)  # reports what is wrong with them before anything starts
     running.check_bind(address, has_token=served.keys.has_token)
+
+    def make() -> Server:
+        nonlocal served, is_new
+        if not is_new:  # the configuration is to be loaded again
+            reset()
+            served = Served(default(), token=token, links_of=served.keys)
+        is_new = False
+        return running.server(served, address, hosts=tuple(host or ()))
+
     with running.as_the_server(address) as (door, address):
-        server = running.server(served, address, hosts=tuple(host or ()))
         if sys.stdout.isatty():
             emit(f"Open {running.first_link(served, address)}")
-            emit(as_typed(_LINK_NOTE))
-        else:  # a log that others may read
-            emit(f"Open {address.url}")
-            emit(as_typed("Log in with a token: `handrail serve token new NAME --role operate`. Ctrl-C stops it."))
-        running.keep_serving(server, served, door, token=token, with_jobs=not no_cron)
+            emit(
+                as_typed(f"The link works once, within ten minutes. Other devices need {_NEW_TOKEN}. Ctrl-C stops it.")
+            )
+        else:  # from a log, whoever reads that could log in
+            emit(f"Serving on {address.url}")
+            emit(as_typed(f"To log in, make a token in a terminal of yours: {_NEW_TOKEN}"))
+        running.keep_serving(make, door, with_jobs=not no_cron)
 
 
 @tokens.command("new")
@@ -85,7 +104,6 @@ def new_token(
     Examples:
       handrail serve token new phone --role approve
     """
-    options.refuse_agents("make tokens")
     try:
         wanted = Role.named(role)
     except ValueError as error:
@@ -109,7 +127,6 @@ def list_tokens(as_json: options.Json = False) -> None:
 @tokens.command("revoke")
 def revoke_token(name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
     """Revoke a token, and every browser that logged in with it."""
-    options.refuse_agents("revoke tokens")
     if not _keys().revoke(name):
         say(f"no token is called {name!r}; `handrail serve token list` shows those there are")
         raise typer.Exit(ExitCode.USAGE)

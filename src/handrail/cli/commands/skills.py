@@ -73,7 +73,6 @@ def trust(
         Trust().revoke(TRUST_KIND, skill.place.folder)
         emit(f"{name} is no longer trusted")
         return
-    options.refuse_agents("trust skills")
     Trust().trust(TRUST_KIND, skill.place.folder, skill.digest)
     emit(f"{name} is trusted as it is now: {skill.digest[:12]}")
 

@@ -21,6 +21,7 @@ CONFIG = re.compile(r"/(?:etc|boot|bin|sbin|lib\w*|usr(?!/local(?:/|$)|/src(?:/|
 SHADOWING = re.compile(
     r"/usr/local/s?bin/(?:sudo|su|doas|ssh|scp|sshd|login|passwd|ls|cat|ps|top|rm|cp|mv|sh|bash|zsh|env|grep|find|sed|awk|"
     r"curl|wget|git|gpg|systemctl|service|mount|chmod|chown|kill|id|who|w|netstat|ss|apt|apt-get|dnf|yum|crontab|python3?)"
+    r"|.*/s?bin/handrail"
 )
 STARTUP_DIRS = tuple(
     (
@@ -92,6 +93,7 @@ HARMLESS_NAMES = re.compile(
 )
 STARTUP = tuple(
     (
+        "~/.local/bin/handrail ~/bin/handrail "
         "~/.bashrc ~/.bash_profile ~/.bash_login ~/.bash_logout ~/.bash_aliases ~/.profile ~/.zshrc "
         "~/.zshenv ~/.zprofile ~/.zlogin ~/.zlogout ~/.kshrc "
         "~/.cshrc ~/.tcshrc ~/.login ~/.config/fish/* ~/.xinitrc ~/.xprofile ~/.xsession ~/.xsessionrc "

@@ -8,8 +8,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from ...base.agent_ancestry import started_by_agent
-from ...errors import Denied
+from ...base.agent_ancestry import refuse_agents
 from ...store.database import Database
 
 STORE_NAME = "gateway.db"
@@ -55,8 +54,7 @@ class GatewayStore:
 
     def new_code(self) -> str:
         """A code that pairs one user, once, within CODE_SECONDS. Raises Denied in a process that an agent started."""
-        if started_by_agent():
-            raise Denied("an agent cannot pair people; this process was started by one of its tools")
+        refuse_agents("pair people")
         code = "".join(secrets.choice(_ALPHABET) for _ in range(_CODE_CHARS))
         now = time.time()
         with self._database.transaction() as connection:
@@ -83,6 +81,7 @@ class GatewayStore:
         return [Person(*row) for row in rows]
 
     def unpair(self, adapter: str, person: str) -> bool:
+        refuse_agents("remove people")
         with self._database.transaction() as connection:
             return bool(
                 connection.execute("DELETE FROM people WHERE adapter = ? AND person = ?", (adapter, person)).rowcount

@@ -7,12 +7,12 @@ import select
 import shutil
 import statistics
 import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
 from typing import Any
 
+from ...base.self_command import self_command
 from ...base.suggest import did_you_mean
 from ...config.paths import state_dir
 from ...environments.backend_table import backends
@@ -83,12 +83,11 @@ def start(run_id: str) -> None:
     folder = folder_of(run_id)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     log = folder / "log.txt"
-    command = [sys.executable, "-m", "handrail", "rl", "run", run_id]
     # The shell ends immediately, so that nothing has to wait for the process itself.
     with (
         open(log, "wb") as errors,
         subprocess.Popen(
-            ["/bin/sh", "-c", '"$@" &', "sh", *command],
+            ["/bin/sh", "-c", '"$@" &', "sh", *self_command("rl", "run", run_id)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=errors,

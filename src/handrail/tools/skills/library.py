@@ -1,7 +1,7 @@
 """Which skills there are, which of them a model may see, and why not the others.
 
-A project's skills were written by others: a model sees them once the user trusts their present content. The same holds for
-any skill that seems to hide instructions.
+A project's skills were written by others, and a folder that `skills.folders` names can be written by an agent: a model sees
+these once the user trusts their present content. The same holds for any skill that seems to hide instructions.
 """
 
 from __future__ import annotations
@@ -103,6 +103,6 @@ class Library:
         elif found.suspicion and not trusted:
             state = State.SUSPICIOUS
             reason = f"{found.suspicion}; look at it, then `handrail skills trust {header.name}`"
-        elif place.source is Source.PROJECT and not trusted:
+        elif place.source in (Source.PROJECT, Source.FOLDER) and not trusted:
             state, reason = State.UNTRUSTED, f"look at it, then `handrail skills trust {header.name}`"
         return Skill(header, place, state, reason, found.digest)

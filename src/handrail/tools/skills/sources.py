@@ -23,6 +23,7 @@ _MAX_FOLDERS = 5_000
 
 class Source(Enum):
     USER = "user"
+    FOLDER = "folder"  # one that `skills.folders` names, where others may write
     PIP = "pip"
     PROJECT = "project"
 
@@ -41,8 +42,9 @@ def user_folder() -> Path:
 
 def find(folders: Sequence[str] = ()) -> Iterator[Place]:
     """Every skill. Of two with the same name the earlier one is used."""
-    for root in (user_folder(), *(Path(os.path.expanduser(folder)) for folder in folders)):
-        yield from _below(root, Source.USER)
+    yield from _below(user_folder(), Source.USER)
+    for folder in folders:
+        yield from _below(Path(os.path.expanduser(folder)), Source.FOLDER)
     for _, target in sorted(entry_points(GROUP)):
         inside = _of_package(target)
         if inside is not None:

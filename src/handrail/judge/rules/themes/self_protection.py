@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..model import BLOCK, Rule
+from ..model import ASK, BLOCK, Rule
 
 RULES = (
     Rule(
@@ -12,8 +12,10 @@ RULES = (
         uses=(
             "handrail approvals !{second:list|log|simulate|show}",
             "handrail approvals revoke|approve|answer|grant|allow|deny|respond|clear|import|export",
-            "handrail config set|unset|edit|reset|import|add|remove",
-            "handrail plugins|mcp|skills trust",
+            "handrail config set|unset|edit|confirm|reset|import|add|remove",
+            "handrail plugins trust|enable|disable|new",
+            "handrail mcp trust|add|remove|login|logout",
+            "handrail skills trust",
             "handrail serve|pair",
             "python|uvx|pipx handrail serve|pair",
             "handrail {any:--yolo}",
@@ -27,6 +29,9 @@ RULES = (
             "handrail config set approval.mode off",
             "handrail run --yolo x",
             "handrail skills trust x",
+            "handrail plugins disable guard",
+            "handrail mcp add evil -- ./x.sh",
+            "handrail config confirm --yes",
             "handrail serve token new me --role operate",
             "python -m handrail serve",
             "python -m handrail approvals grant x",
@@ -36,9 +41,29 @@ RULES = (
             "handrail approvals log",
             "handrail doctor",
             "handrail skills list",
+            "handrail plugins list",
+            "handrail mcp list",
             "handrail config path",
             "handrail check 'rm -rf /'",
             "python -m handrail tools",
+        ),
+    ),
+    Rule(
+        "own.process",
+        ASK,
+        "sends a signal to Handrail itself",
+        uses=(
+            "kill|pkill|killall|skill|snice {text:*handrail*}",
+            "systemctl|supervisorctl|launchctl|pm2 stop|restart|reload|kill|disable|mask|reload-or-restart {text:*handrail*}",
+            "service|rc-service|sv {text:*handrail*} !status",
+        ),
+        not_match=("pkill -f server.py", "kill 123", "systemctl status handrail", "service handrail status"),
+        match=(
+            "pkill -HUP handrail",
+            "pkill -f 'handrail serve'",
+            "killall handrail",
+            "kill -HUP handrail.4711",
+            "systemctl --user restart handrail",
         ),
     ),
     Rule(

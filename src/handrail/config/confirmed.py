@@ -1,0 +1,177 @@
+"""The last configuration that a person confirmed: a file that became weaker since then is not applied.
+
+An agent that gets at `config.yaml` must not get the gate by it. What a person writes with `handrail config`, answers 'always'
+to, or has in the file when they start Handrail at a terminal, is confirmed. A start without a terminal, such as a service's,
+and a gate that runs already apply what is stricter at once and leave the rest until it is confirmed. The first start ever
+confirms what it finds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..base.agent_ancestry import started_by_agent
+from ..errors import ConfigError, Denied
+from ..settings.schema import Config
+from .environment_variables import override_names, overrides
+from .files import locked, make_private, read_text, write_text
+from .project import POLICY_FILE, PROJECT_FOLDER, folders_above
+from .store import load_config
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from ..types import JsonDict
+    from .strength import Change
+
+FILE = "confirmed.json"
+_SETTINGS, _FILES = "settings", "files"
+
+
+class Held(NamedTuple):
+    """The configuration that holds, what of it is the file's, what of the file waits, and the digests of the files that its
+    hooks run."""
+
+    config: Config
+    of_file: Config
+    waiting: list[Change]
+    files: Mapping[str, str]
+
+
+class Confirmed:
+    """What was confirmed, by configuration file: the user's, and the policies of projects. It is kept in the state folder."""
+
+    def __init__(self, state: Path) -> None:
+        self.path = state / FILE
+
+    def config(self, file: Path) -> Config | None:
+        """None for a file that was never seen. For a damaged record that is the strictest known: the defaults."""
+        record = self._records().get(str(file))
+        if not record:
+            return record if record is None else Config()
+        if not record.get(_SETTINGS):
+            return Config()
+        from .validation import build, check  # loads the YAML parser
+
+        try:
+            check(record[_SETTINGS])
+            return build(record[_SETTINGS])
+        except (ConfigError, KeyError, TypeError):
+            return Config()
+
+    def files(self, file: Path) -> dict[str, str]:
+        found = self._records().get(str(file), {}).get(_FILES, {})
+        return found if isinstance(found, dict) else {}
+
+    def confirm(self, file: Path, config: Config, *, files: Mapping[str, str] | None = None) -> None:
+        """Let this configuration hold from now on. `files` None: those of before. Raises Denied in an agent's process."""
+        from .strength import settings_in  # few starts confirm anything
+
+        with locked(self.path) as target:
+            records = self._records()
+            record = {_SETTINGS: settings_in(config), _FILES: self.files(file) if files is None else dict(files)}
+            if records.get(str(file)) != record:
+                write_text(target, json.dumps({**records, str(file): record}, indent=1) + "\n")
+
+    def policy_above(self) -> Path | None:
+        """The policy file of the current project, if one was confirmed: it holds also when it was removed."""
+        known = self._records()
+        places = (each / PROJECT_FOLDER / POLICY_FILE for each in folders_above())
+        return next((place for place in places if str(place) in known), None)
+
+    def confirm_nothing(self, file: Path) -> None:
+        """What `confirm` does for the defaults, at the first start ever: without a lock, and fast."""
+        if started_by_agent():
+            return
+        with contextlib.suppress(OSError):
+            make_private(self.path.parent)
+            with open(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as new:
+                json.dump({str(file): {_SETTINGS: {}, _FILES: {}}}, new)
+
+    def _records(self) -> JsonDict:
+        """A damaged file is one in which nothing is confirmed but the defaults."""
+        text = read_text(self.path)
+        if not text:
+            return {}
+        with contextlib.suppress(ValueError):
+            known = json.loads(text)
+            if isinstance(known, dict) and all(isinstance(each, dict) for each in known.values()):
+                return known
+        return _Damaged()
+
+
+class _Damaged(dict[str, Any]):
+    def get(self, *_: Any) -> Any:
+        return {}
+
+
+def is_person() -> bool:
+    """Whether a person started this process at a terminal."""
+    return (os.isatty(0) or os.isatty(2)) and not started_by_agent()
+
+
+def held_config(file: Path, state: Path, *, confirms: bool, environ: Mapping[str, str] | None = None) -> Held:
+    """The configuration in `file` as far as it may be applied, overridden by the environment's.
+
+    With `confirms` it is applied as it is, as a person started this; `waiting` then says what became weaker by that.
+    """
+    environ = os.environ if environ is None else environ
+    known, wanted = Confirmed(state), load_config(file, environ={})
+    before = known.config(file)
+    if before is None and not file.exists():
+        known.confirm_nothing(file)
+        before = wanted
+    config, changes = wanted, []
+    if before is not None and before != wanted:
+        from .strength import held_back  # most starts see no change
+
+        config, changes = held_back(before, wanted)
+    pinned, now = known.files(file), file_digests(hook_files(wanted, file.parent))
+    if confirms or before is None:
+        config, pinned = wanted, now
+    if config != before or pinned != known.files(file):
+        with contextlib.suppress(ConfigError, Denied):  # a read-only state; an agent's process
+            known.confirm(file, config, files=pinned)
+    return Held(overridden(config, environ), config, changes, pinned)
+
+
+def overridden(config: Config, environ: Mapping[str, str]) -> Config:
+    """The configuration with what the environment sets."""
+    if not override_names(environ):
+        return config
+    given = overrides(environ)
+    from .strength import settings_in  # the same
+    from .validation import build  # loads the YAML parser
+
+    settings = settings_in(config)
+    for section, values in given.items():
+        settings[section] = {**settings.get(section, {}), **values}
+    return build(settings)
+
+
+def hook_files(config: Config, folder: Path) -> list[str]:
+    """The files that the hooks of a configuration run."""
+    if not config.hooks:
+        return []
+    from .hook_commands import resolved  # most configurations have no hooks
+
+    return [path for hooks in config.hooks.values() for hook in hooks for path in resolved(hook.command, folder).files]
+
+
+def file_digests(paths: Iterable[str]) -> dict[str, str]:
+    return {path: file_digest(path) for path in paths}
+
+
+def file_digest(path: str) -> str:
+    """Empty for one that cannot be read."""
+    import hashlib  # most configurations have no hooks
+
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return ""

@@ -1,0 +1,210 @@
+"""Whether a configuration became weaker: what a change of each setting means for the gate.
+
+Every setting has a direction. A change in the safe direction holds at once; any other is held back, setting by setting, until a
+person confirms it. A setting that is not listed here has no safe direction: each change of it counts as weaker.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from fnmatch import fnmatchcase
+from typing import Any, NamedTuple
+
+from ..base.safe_text import mask_secrets
+from ..settings.options import Section
+from ..settings.schema import Config, settings_of
+
+_MAX_SHOWN = 60
+
+
+class Change(NamedTuple):
+    """A setting that became weaker: what holds, and what the file says."""
+
+    key: str
+    before: Any
+    after: Any
+
+    def __str__(self) -> str:
+        return f"{self.key}: {_shown(self.before)} -> {_shown(self.after)}"
+
+
+class Kept(NamedTuple):
+    """The value that holds, and whether something of the wanted one is held back."""
+
+    value: Any
+    is_weaker: bool
+
+
+Direction = Callable[[Any, Any], Kept]
+
+
+def _either(_: Any, wanted: Any) -> Kept:
+    """A matter of taste, speed or space."""
+    return Kept(wanted, False)
+
+
+def _never(before: Any, wanted: Any) -> Kept:
+    return Kept(before, wanted != before)
+
+
+def _lower(before: Any, wanted: Any) -> Kept:
+    return Kept(min(before, wanted), wanted > before)
+
+
+def _higher(before: Any, wanted: Any) -> Kept:
+    return Kept(max(before, wanted), wanted < before)
+
+
+def _longer(before: Any, wanted: Any) -> Kept:
+    """A list that forbids."""
+    gone = [each for each in before if each not in wanted]
+    return Kept((*wanted, *gone), bool(gone))
+
+
+def _shorter(before: Any, wanted: Any) -> Kept:
+    """A list that allows."""
+    return Kept(tuple(each for each in wanted if each in before), any(each not in before for each in wanted))
+
+
+def _only(no_limit: tuple[str, ...] | None) -> Direction:
+    """A list that allows nothing but what is on it, with the value that means no limit."""
+
+    def kept(before: Any, wanted: Any) -> Kept:
+        if before == no_limit or wanted == no_limit:
+            return Kept(wanted if before == no_limit else before, wanted == no_limit)
+        both = _shorter(before, wanted)
+        return both if both.value != no_limit else Kept(before, True)
+
+    return kept
+
+
+def _first_of(*values: str) -> Direction:
+    """From the strictest on."""
+
+    def kept(before: Any, wanted: Any) -> Kept:
+        return Kept(min(before, wanted, key=values.index), values.index(wanted) > values.index(before))
+
+    return kept
+
+
+# The directions, by key; `*` stands for one name.
+_DIRECTIONS: dict[str, Direction] = {
+    "approvals.mode": _first_of("manual", "smart", "off"),
+    "approvals.headless": _first_of("deny", "queue"),
+    "approvals.timeout": _either,
+    "approvals.smart_timeout": _either,
+    "approvals.task_minutes": _lower,
+    "approvals.task_uses": _lower,
+    "approvals.history_max_bytes": _higher,
+    "approvals.allow": _shorter,
+    "approvals.deny": _longer,
+    "approvals.ask_tools": _longer,
+    "command_allowlist": _shorter,
+    "tools.enabled_toolsets": _only(None),
+    "tools.disabled_toolsets": _longer,
+    "tools.on_collision": _first_of("refuse", "replace"),
+    "tools.max_context_share": _either,
+    "files.roots": _only(()),
+    "files.max_read_bytes": _either,
+    "files.max_write_bytes": _either,
+    "terminal.allowed_secrets": _shorter,
+    "terminal.timeout": _either,
+    "terminal.max_timeout": _either,
+    "terminal.idle_seconds": _either,
+    "terminal.max_output_chars": _either,
+    "terminal.max_stored_bytes": _either,
+    "code.timeout": _either,
+    "code.max_timeout": _either,
+    "code.max_tool_calls": _either,
+    "processes.*": _either,
+    "results.*": _either,
+    "calls.batch_timeout": _either,
+    "calls.max_*": _either,
+    "skills.disabled": _longer,
+    "schedule.timezone": _either,
+    "schedule.max_*": _either,
+    "schedule.timeout": _either,
+    "schedule.keep_runs": _either,
+    "rollouts.max_*": _either,
+    "rollouts.reward_timeout": _either,
+}
+# Of groups under names: whether an entry that is new, or is gone, makes it stricter. A changed one is never known to.
+_NEW_IS_STRICTER = frozenset({"approval_rules"})
+_GONE_IS_STRICTER = frozenset({"mcp_servers"})
+_NOTHING = "nothing"
+
+
+def held_back(before: Config, wanted: Config) -> tuple[Config, list[Change]]:
+    """The wanted configuration without what makes it weaker than the one before, and what that is."""
+    changes: list[Change] = []
+    values: dict[str, Any] = {}
+    for item in settings_of(Config):
+        old, new = getattr(before, item.name), getattr(wanted, item.name)
+        if old == new:
+            continue
+        if isinstance(old, Section):
+            values[item.name] = _section(item.name, old, new, changes)
+        elif isinstance(old, Mapping):
+            values[item.name] = _group(item.name, old, new, changes)
+        else:
+            values[item.name] = _kept(item.name, old, new, changes)
+    return dataclasses.replace(wanted, **values), changes
+
+
+def settings_in(config: Config) -> dict[str, Any]:
+    """What differs from the defaults, as plain values: a file that says it would be read as this configuration."""
+    return _different(config, Config())
+
+
+def _section(name: str, old: Section, new: Section, changes: list[Change]) -> Section:
+    kept = {
+        item.name: _kept(f"{name}.{item.name}", getattr(old, item.name), getattr(new, item.name), changes)
+        for item in settings_of(type(old))
+    }
+    return dataclasses.replace(new, **kept)
+
+
+def _kept(key: str, old: Any, new: Any, changes: list[Change]) -> Any:
+    if old == new:
+        return new
+    direction = next((found for pattern, found in _DIRECTIONS.items() if fnmatchcase(key, pattern)), _never)
+    kept = direction(old, new)
+    if kept.is_weaker:
+        changes.append(Change(key, old, new))
+    return kept.value
+
+
+def _group(name: str, old: Mapping[str, Any], new: Mapping[str, Any], changes: list[Change]) -> dict[str, Any]:
+    kept: dict[str, Any] = {}
+    for key in dict.fromkeys([*new, *old]):
+        before, after = old.get(key), new.get(key)
+        stricter = (key not in old and name in _NEW_IS_STRICTER) or (key not in new and name in _GONE_IS_STRICTER)
+        if before != after and not stricter:
+            shown = [_NOTHING if each is None else each for each in (before, after)]
+            changes.append(Change(f"{name}.{key}", *shown))
+        value = after if before == after or stricter else before
+        if value is not None:
+            kept[key] = value
+    return kept
+
+
+def _different(value: Any, default: Any) -> dict[str, Any]:
+    return {
+        item.name: _plain(getattr(value, item.name), getattr(default, item.name))
+        for item in settings_of(type(value))
+        if getattr(value, item.name) != getattr(default, item.name)
+    }
+
+
+def _plain(value: Any, default: Any = None) -> Any:
+    if isinstance(value, Section):
+        return _different(value, default if type(default) is type(value) else type(value)())
+    if isinstance(value, Mapping):
+        return {name: _plain(each) for name, each in value.items()}
+    return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def _shown(value: Any) -> str:
+    text = mask_secrets(value if isinstance(value, str) else str(_plain(value)))
+    return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 1] + "…"
