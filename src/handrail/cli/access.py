@@ -14,7 +14,15 @@ from ..base.agent_ancestry import refuse_agents
 # They show something, or run tools and agents, whose gate is the strictest there and whose stores are copies in memory.
 READERS = frozenset(
     {
-        *("approvals list", "approvals log", "approvals simulate", "config get", "config path", "config show"),
+        *(
+            "approvals list",
+            "approvals log",
+            "approvals show",
+            "approvals simulate",
+            "config get",
+            "config path",
+            "config show",
+        ),
         *(
             "cron list",
             "cron next",
@@ -27,7 +35,15 @@ READERS = frozenset(
             "mcp test",
         ),
         *("mcp tools", "model list", "model test", "pair list", "plugins info", "plugins list", "ps", "ps log"),
-        *("serve token list", "sessions export", "sessions list", "sessions search", "sessions show", "skills list"),
+        *(
+            "serve login list",
+            "serve token list",
+            "sessions export",
+            "sessions list",
+            "sessions search",
+            "sessions show",
+            "skills list",
+        ),
         *(
             "skills show",
             "ask",
@@ -73,6 +89,7 @@ WRITERS = {
     "ps kill": "kill the processes of other tasks; it has a tool for its own",
     "rl run": "run rollouts from its shell; it has a tool for that",
     "serve": "serve",
+    "serve login end": "end logins",
     "serve token new": "make tokens",
     "serve token revoke": "revoke tokens",
     "sessions branch": "change sessions",

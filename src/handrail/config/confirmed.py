@@ -125,7 +125,7 @@ def held_config(file: Path, state: Path, *, confirms: bool, environ: Mapping[str
     if before is None and not file.exists():
         known.confirm_nothing(file)
         before = wanted
-    config, changes = wanted, []
+    config, changes = wanted, list[Any]()
     if before is not None and before != wanted:
         from .strength import held_back  # most starts see no change
 

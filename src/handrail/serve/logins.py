@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
+from ..base.agent_ancestry import refuse_agents
 from ..store.database import Database
 from .roles import Role, Who
 
@@ -93,7 +94,8 @@ class Logins:
         ]
 
     def end(self, login: str) -> bool:
-        """False if there is none of that id."""
+        """False if there is none of that id. Raises Denied in a process that an agent started."""
+        refuse_agents("end logins")
         with self._database.transaction() as connection:
             return bool(connection.execute("DELETE FROM logins WHERE id = ?", (login,)).rowcount)
 

@@ -103,7 +103,9 @@ class Database:
             return self._copied(connection)  # the steps that are missing run in the copy
         if self.path is not None and not self._only_reads:
             _make_private(self.path)
-        connection = sqlite3.connect(":memory:" if self.path is None or self._only_reads else self.path, **options)
+        connection: sqlite3.Connection = sqlite3.connect(
+            ":memory:" if self.path is None or self._only_reads else self.path, **options
+        )
         try:
             connection.row_factory = sqlite3.Row
             _use_wal(connection)
@@ -174,7 +176,7 @@ def _reading(path: Path, options: dict[str, Any]) -> sqlite3.Connection:
 
     address = path.absolute().as_uri()
     for mode in ("mode=ro", "mode=ro&immutable=1"):
-        connection = sqlite3.connect(f"{address}?{mode}", uri=True, **options)
+        connection: sqlite3.Connection = sqlite3.connect(f"{address}?{mode}", uri=True, **options)
         try:
             connection.row_factory = sqlite3.Row
             _version(connection)

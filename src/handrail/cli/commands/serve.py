@@ -158,7 +158,6 @@ def end_login(
     Examples:
       handrail serve login end 3f9a01bc
     """
-    options.refuse_agents("end logins")
     if not _keys().logins.end(login):
         say(f"there is no login {login!r}; `handrail serve login list` shows those there are")
         raise typer.Exit(ExitCode.USAGE)

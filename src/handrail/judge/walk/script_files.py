@@ -14,7 +14,7 @@ from ..languages.host import Host
 from ..programs.interpreter_table import SHELLS
 from ..rules import Rulebook
 from ..values.disk import DiskEntry
-from ..values.word_values import UNKNOWN, Arg, Array, OtherName, Value
+from ..values.word_values import UNKNOWN, Arg, Array, OtherName, Value, unknown
 from .judgement import Limit
 from .script_scope import Scope
 from .sources import Source, absolute
@@ -98,7 +98,7 @@ def run_line(
     with followed(walk, source, cwd=cwd) as inside:
         for name, value in (variables or {}).items():
             inside.state.assign(name, Value(value))
-            inside.exported.add(name)
+            inside.variables.exported.add(name)
         inside.run_text(Value(text), None, how, same_shell=True)
 
 
@@ -157,19 +157,20 @@ def _programs(rulebook: Rulebook) -> re.Pattern[str]:
 
 
 def _host(inside: Walk, call: Call, language: str, scope: Scope) -> Host:
-    def shell(text: Value) -> None:
+    def shell(text: Value, stdin: Value | None) -> None:
         with inside.wrapped(call.name):
-            inside.run_text(text, None, language)
+            inside.run_text(text, stdin, language)
 
-    def argv(args: Sequence[Arg]) -> None:
+    def argv(args: Sequence[Arg], stdin: Value | None) -> None:
         with inside.wrapped(call.name), inside.nested():
-            inside.run(args, None, functions=False, builtins=False)
+            inside.run(args, stdin, functions=False, builtins=False)
 
     return Host(
         language,
         shell,
         argv,
         lambda name: inside.programs.handler_of(name) is not None,
+        lambda path: inside.state.write(inside.path(path), unknown()),
         inside.cwd,
         scope.root,
     )
@@ -211,7 +212,7 @@ def _inside(walk: Walk, cwd: str, *, same_shell: bool) -> Walk:
     state, outer = State(cwd), walk.state
     state.first_path = outer.first_path
     for name, value in outer.variables.items():
-        if same_shell or name in walk.exported:
+        if same_shell or name in walk.variables.exported:
             state.variables[name] = value
     state.files.update(outer.files)
     state.file_names |= outer.file_names
@@ -223,7 +224,7 @@ def _inside(walk: Walk, cwd: str, *, same_shell: bool) -> Walk:
     inside = Walk(walk.judgement, state, walk.programs)
     inside.sources = walk.sources
     inside.under = walk.under
-    inside.exported |= walk.exported
+    inside.variables.exported |= walk.variables.exported
     inside.source_map = SourceMap(walk.source_map, whole=walk.place)
     return inside
 

@@ -49,9 +49,9 @@ def find(folders: Sequence[str] = ()) -> Iterator[Place]:
         inside = _of_package(target)
         if inside is not None:
             yield from _below(inside, Source.PIP)
-    for folder in folders_above():
+    for above in folders_above():
         for name in PROJECT_FOLDERS:
-            yield from _below(folder / name, Source.PROJECT)
+            yield from _below(above / name, Source.PROJECT)
 
 
 def _below(root: Path, source: Source) -> Iterator[Place]:
