@@ -19,8 +19,9 @@ from tests.services.tenants import Services
 
 from handrail.environments.backends.apptainer import ApptainerEnvironment
 from handrail.environments.backends.daytona import DaytonaEnvironment
-from handrail.environments.backends.docker import DockerEnvironment, PodmanEnvironment
+from handrail.environments.backends.docker import DockerEnvironment
 from handrail.environments.backends.modal import ModalEnvironment
+from handrail.environments.backends.podman import PodmanEnvironment
 from handrail.environments.backends.ssh import SshEnvironment
 from handrail.environments.base import Environment
 from handrail.environments.local_environment import LocalEnvironment

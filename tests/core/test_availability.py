@@ -11,6 +11,7 @@ import pytest
 
 from handrail.core.availability import Availability
 from handrail.core.registry import ToolRegistry
+from handrail.settings.schema import Config
 from handrail.types import Unavailable
 from tests.support import PATIENCE_SECONDS, add, error_in, in_threads, takes_less_than, wait_until
 
@@ -207,6 +208,36 @@ class TestKeeping:
         check.answer = True
         registry.availability.forget()
         assert listed(registry) == ["tool"]
+
+    def test_another_configuration_asks_anew(self, registry: ToolRegistry) -> None:
+        check = Check(True)
+        add(registry, "tool", check_fn=check)
+        assert listed(registry) == ["tool"]
+        check.answer = False
+        registry.availability.config = Config()
+        assert listed(registry) == []
+
+    def test_what_a_check_says_of_the_configuration_before_is_not_taken_for_the_new_one(
+        self, registry: ToolRegistry, held: threading.Event
+    ) -> None:
+        before = registry.availability.config
+        started = threading.Event()
+
+        def check(config: Config) -> bool:
+            if config is before:
+                started.set()
+                return held.wait(PATIENCE_SECONDS)
+            return False
+
+        add(registry, "tool", check_fn=check)
+        first = threading.Thread(target=listed, args=(registry,))
+        first.start()
+        assert started.wait(PATIENCE_SECONDS)
+        registry.availability.config = Config(home="/elsewhere")
+        assert listed(registry) == []
+        held.set()
+        first.join()
+        assert listed(registry) == []
 
     def test_checks_of_tools_that_are_gone_are_not_remembered(self, registry: ToolRegistry) -> None:
         for index in range(50):

@@ -180,7 +180,6 @@ def stage_of_web(site: pages.Site, searx_service: Searx) -> dict[str, str]:
 def stage_of_homeassistant(home_service: HomeAssistant, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     monkeypatch.setenv("HASS_URL", home_service.url)
     monkeypatch.setenv("HASS_TOKEN", home_service.token)
-    registry.availability.forget()
     return {}
 
 
@@ -231,4 +230,3 @@ def _lab(provider: Provider, **models: Any) -> dict[str, str]:
 def _configure(section: str, settings: Mapping[str, Any]) -> None:
     ConfigFile().set(section, settings)
     reset()
-    registry.availability.forget()

@@ -18,7 +18,6 @@ from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import AuthResult, LoginPassword
 
 from handrail.config import ConfigFile
-from handrail.core.builtin import registry
 from handrail.model_tools import handle_function_call, reset
 from tests.support import free_port
 
@@ -32,7 +31,6 @@ def target(home: Path) -> Callable[..., None]:
     def configure(name: str, **settings: Any) -> None:
         ConfigFile().set(("messages", "targets", name), settings)
         reset()
-        registry.availability.forget()
 
     return configure
 

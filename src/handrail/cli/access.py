@@ -13,53 +13,14 @@ from ..base.agent_ancestry import refuse_agents
 
 # They show something, or run tools and agents, whose gate is the strictest there and whose stores are copies in memory.
 READERS = frozenset(
-    {
-        *(
-            "approvals list",
-            "approvals log",
-            "approvals show",
-            "approvals simulate",
-            "config get",
-            "config path",
-            "config show",
-        ),
-        *(
-            "cron list",
-            "cron next",
-            "cron show",
-            "env check",
-            "env list",
-            "mcp get",
-            "mcp list",
-            "mcp serve",
-            "mcp test",
-        ),
-        *("mcp tools", "model list", "model test", "pair list", "plugins info", "plugins list", "ps", "ps log"),
-        *(
-            "serve login list",
-            "serve token list",
-            "sessions export",
-            "sessions list",
-            "sessions search",
-            "sessions show",
-            "skills list",
-        ),
-        *(
-            "skills show",
-            "ask",
-            "call",
-            "chat",
-            "check",
-            "completion",
-            "demo",
-            "doctor",
-            "record",
-            "replay",
-            "run",
-            "schema",
-        ),
-        *("shell", "tools", "toolsets", "trace"),
-    }
+    (
+        "approvals list, approvals log, approvals show, approvals simulate, config get, config path, "
+        "config show, cron list, cron next, cron show, env check, env list, mcp get, mcp list, mcp serve, "
+        "mcp test, mcp tools, model list, model test, pair list, plugins info, plugins list, ps, ps log, "
+        "serve login list, serve token list, sessions export, sessions list, sessions search, sessions show, "
+        "skills list, skills show, ask, call, chat, check, completion, demo, doctor, record, replay, run, "
+        "schema, shell, tools, toolsets, trace"
+    ).split(", ")
 )
 WRITERS = {
     "approvals answer": "answer requests",

@@ -79,7 +79,7 @@ def _only(no_limit: tuple[str, ...] | None) -> Direction:
     return kept
 
 
-def _first_of(*values: str) -> Direction:
+def _first_of(*values: Any) -> Direction:
     """From the strictest on."""
 
     def kept(before: Any, wanted: Any) -> Kept:

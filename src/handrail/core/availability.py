@@ -28,6 +28,7 @@ KEPT_SECONDS = 30.0
 FLAKE_SECONDS = 60.0
 CHECK_DEADLINE_SECONDS = 5.0
 _CHECK_THREADS = 4
+_Waiting = tuple[object, CheckFn, "Future[object]"]
 
 
 class Checked(Protocol):
@@ -59,13 +60,24 @@ class Availability:
         clock: Callable[[], float] = time.monotonic,
         deadline: float = CHECK_DEADLINE_SECONDS,
     ) -> None:
-        self.config = config or Config()
+        self._config = config or Config()
         self._clock = clock
         self._deadline = deadline
         # By `_key`: what a check is compared by, as some callables cannot be hashed.
         self._seen: dict[object, _Seen] = {}
         self._running: dict[object, Future[object]] = {}
         self._lock = threading.Lock()
+
+    @property
+    def config(self) -> Config:
+        return self._config
+
+    @config.setter
+    def config(self, config: Config) -> None:
+        """What the checks said of another configuration holds no longer, nor what those say that still run."""
+        with self._lock:
+            self._config = config
+            self._seen, self._running = {}, {}
 
     def why_not(self, tool: Checked) -> Unavailable | None:
         """None when the tool can be used."""
@@ -113,12 +125,13 @@ class Availability:
         return len(self._seen)
 
     def _refresh(self, checks: dict[object, CheckFn]) -> dict[object, object]:
+        known = self._seen  # another one once the configuration has changed, and then this is lost on purpose
         answers = self._run(checks)
         now = self._clock()
         verdicts: dict[object, object] = {}
         with self._lock:
             for key, check in checks.items():
-                seen = self._seen.setdefault(key, _Seen())
+                seen = known.setdefault(key, _Seen())
                 verdict = answers.get(key, Unavailable(f"its check did not answer within {self._deadline:g} s"))
                 if verdict:
                     seen.last_success = now
@@ -132,12 +145,12 @@ class Availability:
 
     def _run(self, checks: dict[object, CheckFn]) -> dict[object, object]:
         """What each check said in time. One that hangs keeps its thread and is not started again meanwhile."""
-        queue: deque[tuple[object, CheckFn]] = deque()
+        queue: deque[_Waiting] = deque()
         with self._lock:
             for key, check in checks.items():
                 if key not in self._running:
                     self._running[key] = Future()
-                    queue.append((key, check))
+                    queue.append((key, check, self._running[key]))
             asked = {key: self._running[key] for key in checks}
         until = time.monotonic() + self._deadline
         for _ in range(min(_CHECK_THREADS, len(queue))):
@@ -147,23 +160,29 @@ class Availability:
                 self._start(queue)
         with self._lock, contextlib.suppress(IndexError):  # a thread may take the last one first
             while True:  # these were never started: asked again next time
-                self._running.pop(queue.popleft()[0])
+                self._ended(queue.popleft())
         return {key: answer.result() for key, answer in asked.items() if answer.done()}
 
-    def _start(self, queue: deque[tuple[object, CheckFn]]) -> None:
+    def _start(self, queue: deque[_Waiting]) -> None:
         run = contextvars.copy_context().run
         threading.Thread(target=run, args=(self._work, queue), name="handrail-check", daemon=True).start()
 
-    def _work(self, queue: deque[tuple[object, CheckFn]]) -> None:
+    def _work(self, queue: deque[_Waiting]) -> None:
         while True:
             try:
-                key, check = queue.popleft()
+                waiting = queue.popleft()
             except IndexError:
                 return
-            verdict = _answer(check, self.config)
+            _, check, answer = waiting
+            verdict = _answer(check, self._config)
             with self._lock:
-                answer = self._running.pop(key)
+                self._ended(waiting)
             answer.set_result(verdict)
+
+    def _ended(self, waiting: _Waiting) -> None:
+        key, _, answer = waiting
+        if self._running.get(key) is answer:  # not if the configuration has changed since
+            del self._running[key]
 
 
 def first_lack(*reasons: Unavailable | None) -> Unavailable | None:

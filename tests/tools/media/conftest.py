@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from handrail import model_tools
 from handrail.config import ConfigFile
 from handrail.model_tools import handle_function_call, reset
 
@@ -33,7 +32,6 @@ def media(home: Path, provider: Provider) -> Configure:
         lab = {"base_url": provider.base_url, "key_variable": "LAB_KEY"}
         ConfigFile().set("media", {"providers": {"lab": lab}, **settings})
         reset()
-        model_tools.default().registry.availability.forget()
 
     return configure
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from handrail.core.builtin import registry
+from handrail.core.registry import registry
 from tests.support import error_in
 
 from .conftest import Configure, call

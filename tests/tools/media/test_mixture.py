@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from handrail.config import ConfigFile
-from handrail.core.builtin import registry
+from handrail.core.registry import registry
 from handrail.model_tools import handle_function_call, reset
 from handrail.types import Progress
 from tests.support import error_in

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from handrail.core.builtin import registry
+from handrail.core.registry import registry
 from tests.services.components import absent
 from tests.support import error_in
 

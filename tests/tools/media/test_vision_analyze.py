@@ -18,7 +18,7 @@ import pytest
 from PIL import Image
 
 from handrail.config import ConfigFile
-from handrail.core.builtin import registry
+from handrail.core.registry import registry
 from handrail.model_tools import handle_function_call, reset
 from handrail.types import CancelToken
 from tests.support import error_in, takes_less_than, wait_until

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from handrail.config import Config, ConfigFile
-from handrail.core.builtin import registry
+from handrail.core.registry import registry
 from handrail.model_tools import reset
 from handrail.tools.browser.installed_browsers import check
 from handrail.types import Unavailable

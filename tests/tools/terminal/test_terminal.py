@@ -348,8 +348,6 @@ class TestDefault:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("HANDRAIL_TERMINAL", "locl")
-        builtin.availability.forget()
         answer = error_in(model_tools.handle_function_call("terminal", {"command": "true"}))
         assert answer["error_type"] == "unavailable"
         assert "did you mean 'local'" in answer["error"]
-        builtin.availability.forget()
