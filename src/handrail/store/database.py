@@ -97,15 +97,13 @@ class Database:
         options: dict[str, Any] = {"timeout": _BUSY_SECONDS, "isolation_level": None, "check_same_thread": False}
         self._only_reads = self.path is not None and (started_by_agent() or _is_read_only(self.path.parent))
         if self._only_reads and self.path is not None and self.path.exists():
-            connection = _reading(self.path, options)
-            if _version(connection) == len(self._steps):
-                return connection
-            return self._copied(connection)  # the steps that are missing run in the copy
+            reader = _reading(self.path, options)
+            # The steps that are missing run in the copy.
+            return reader if _version(reader) == len(self._steps) else self._copied(reader)
         if self.path is not None and not self._only_reads:
             _make_private(self.path)
-        connection: sqlite3.Connection = sqlite3.connect(
-            ":memory:" if self.path is None or self._only_reads else self.path, **options
-        )
+        name = ":memory:" if self.path is None or self._only_reads else self.path
+        connection: sqlite3.Connection = sqlite3.connect(name, **options)
         try:
             connection.row_factory = sqlite3.Row
             _use_wal(connection)
