@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from .base.async_bridge import run_async
 from .config.confirmed import Confirmed, held_config
-from .config.paths import config_path, remember, remembered, state_dir
+from .config.paths import config_path, state_dir
 from .config.project import project_mcp_file
 from .core.discovery import builtin_tools
 from .core.registry import ToolRegistry
@@ -31,6 +31,7 @@ from .plugins.sources import find_plugins
 from .processes import process_table
 from .runtime.definitions import Definitions, room
 from .runtime.dispatch import Runtime
+from .runtime.tool_uses import previous_uses, remember_uses
 from .store.results import FileResultStore
 from .toolsets import Toolsets
 
@@ -49,8 +50,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 CONFIG_HOOKS = "config.yaml"
-USES_FILE = "tool-uses.json"
-MAX_USES = 10_000
 _MAX_NAMED = 5
 
 
@@ -133,7 +132,7 @@ class Handrail:
         )
         self.registry.runner = self.runtime
         self._definitions = Definitions(self.registry, self._toolsets)
-        self._definitions.uses = self._previous_uses()
+        self._definitions.uses = previous_uses(config.home)
         self.runtime.toolsets = self._toolsets
         self.runtime.given_by_default = lambda: self.definitions.names(*self.chosen_toolsets())
         self._mcp_started = False
@@ -292,7 +291,8 @@ class Handrail:
         if self.mcp is not None:
             self.registry.late = None
             self.mcp.close()
-        self._remember_uses()
+        if self._temporary_home is None:
+            remember_uses(self.runtime.uses, self.config.home)
         self.processes.close()
         self.environments.close_all()
         if "gate" in self.__dict__:  # it is made when the first action comes
@@ -389,20 +389,6 @@ class Handrail:
             return queue
         chosen = chosen_approver(self.plugins.contributions if self.plugins else None, settings.approver)
         return chosen if queue is None else ChainApprover(chosen, queue)
-
-    def _previous_uses(self) -> dict[str, int]:
-        known = remembered(USES_FILE, home=self.config.home)
-        return {name: count for name, count in known.items() if isinstance(count, int)}
-
-    def _remember_uses(self) -> None:
-        uses = self.runtime.uses
-        if not uses or self._temporary_home is not None:
-            return
-        known = self._previous_uses()
-        total = {name: known.get(name, 0) + uses.get(name, 0) for name in {*known, *uses}}
-        if sum(total.values()) > MAX_USES:  # what was used long ago counts ever less
-            total = {name: count // 2 for name, count in total.items() if count > 1}
-        remember(USES_FILE, total, home=self.config.home)
 
 
 class _LateGate:

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 from ..base.runtime_id import has_exited, pid_of, runtime_id
 from ..base.self_command import self_command
 from ..config.files import make_private
-from ..config.paths import state_dir
-from ..config.store import load_config
+from ..config.paths import config_path, state_dir
+from ..config.store import read_config
 from ..errors import ConfigError, HandrailError
 from .access_control import LOOPBACK, Guard, allowed_hosts
 from .address import Address, listening
@@ -134,7 +134,7 @@ def keep_serving(make: Callable[[], Server], listener: socket.socket, *, with_jo
     def reload(*_: object) -> None:
         nonlocal reload_wanted
         try:
-            load_config()
+            read_config(config_path())
         except ConfigError as error:
             log.warning("the configuration is not loaded again, as it cannot be used: %s", error)
             return

@@ -151,7 +151,7 @@ def test_after_a_restart_only_what_is_new_comes(mailbox: Mailbox, adapter: Adapt
     asyncio.run(talk())
 
 
-def test_a_mark_is_for_one_question_and_not_for_ever(mailbox: Mailbox, mail: Mail, adapter: Adapter) -> None:  # noqa: F811
+def test_a_mark_is_for_one_question_and_not_for_ever(mailbox: Mailbox, mail: Mail, adapter: Adapter) -> None:  # noqa: F811  the fixture
     async def talk() -> None:
         await adapter.connect()
         await adapter.send(ADA, "May I?", key="ask-3f9c21ab")

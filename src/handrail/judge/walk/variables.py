@@ -7,7 +7,8 @@ be. Some names are more than variables: the shell runs what `PROMPT_COMMAND` hol
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import Protocol
 
 from ..grammar.syntax import Assignment
 from ..values.word_values import (
@@ -23,9 +24,8 @@ from ..values.word_values import (
     taints_of,
     unknown,
 )
-
-if TYPE_CHECKING:
-    from .walk import Walk
+from .expansion import Expander
+from .state import State
 
 _MAX_ELEMENTS = 256
 _MAX_SLOTS = 8
@@ -40,10 +40,21 @@ _COMPUTED = frozenset(
 _TABLES = frozenset(("BASH_CMDS", "BASH_ALIASES"))
 
 
+class Shell(Protocol):
+    """What the variables need of the walk that they belong to."""
+
+    expander: Expander
+    state: State
+
+    def notice(self, name: str, value: Stored | None) -> None: ...
+    def pick(self, key: object, value: Either) -> Value | None: ...
+    def report(self, rule_id: str, argv: Sequence[str]) -> None: ...
+
+
 class Variables:
     """Names and values, on the walk's state: everything that reads or sets a variable goes through here."""
 
-    def __init__(self, walk: Walk) -> None:
+    def __init__(self, walk: Shell) -> None:
         self._walk = walk
         self._state = walk.state
         self.exported: set[str] = set(_ENVIRONMENT)

@@ -18,8 +18,8 @@ from handrail.environments.local_environment import LocalEnvironment
 from handrail.environments.sandbox import Mechanism, SandboxPolicy
 from handrail.environments.shell_host import landlock, proc
 
-from ..support import PYTHON, wait_until
-from .conftest import PATIENCE_SECONDS, is_running, text
+from ...support import PYTHON, wait_until
+from ..conftest import PATIENCE_SECONDS, is_running, text
 
 LANDLOCK = SandboxPolicy(mechanism=Mechanism.LANDLOCK)
 
