@@ -264,7 +264,8 @@ class Connection:
             poll.register(done, select.POLLIN)
         self.cwd = packet["cwd"]
         self.text_path = f"/proc/{self.supervisor}/fd/{packet['text']}"
-        self.stdin_path = f"/proc/{self.supervisor}/fd/{packet['stdin']}"
+        # bash opens it, for which the supervisor has the number that it has there.
+        self.stdin_path = f"/proc/{packet['supervisor']}/fd/{packet['stdin']}"
         self.started = packet
 
     def _children(self) -> bytes:
