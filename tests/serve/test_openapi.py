@@ -54,13 +54,14 @@ def test_whatever_is_sent_the_answer_is_as_the_page_says(
         checks.status_code_conformance,
         checks.content_type_conformance,
         checks.response_schema_conformance,
-        checks.negative_data_rejection,
     ]
     operation = page[path][method.upper()]
 
     def answer(case: Any) -> None:
         headers = {"authorization": f"Bearer {TOKEN}"}
-        case.validate_response(case.call(server.url, session=line, headers=headers, timeout=60), held)
+        got = case.call(server.url, session=line, headers=headers, timeout=60)
+        # A body that is too long is refused before anybody looks whether it is right.
+        case.validate_response(got, held if got.status_code == 413 else [*held, checks.negative_data_rejection])
 
     for mode in GenerationMode:
         if mode.is_positive or _can_be_wrong(document()["paths"][path][method]):
