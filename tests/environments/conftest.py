@@ -135,26 +135,27 @@ def host_pid(pid: int) -> int:
 
 
 def _known_as(pid: int) -> list[int]:
-    """The numbers here of processes that have the number `pid` in their own namespace, and are not another test's."""
-    mine = proc.stat_of(os.getpid())
-    assert mine is not None
+    """The numbers here of the processes of this test that have the number `pid` in their own namespace."""
     found = []
     for number in (int(name) for name in os.listdir("/proc") if name.isdigit()):
         with contextlib.suppress(OSError), open(f"/proc/{number}/status") as file:
             inner = re.search(r"^NSpid:.*\s(\d+)$", file.read(), re.MULTILINE)
-            stat = proc.stat_of(number)
-            if inner is None or int(inner[1]) != pid or stat is None or stat.start < mine.start:
-                continue
-            if not any("pytest" in proc.command_line(above) for above in _above(number) if above != os.getpid()):
+            if inner is not None and int(inner[1]) == pid and _is_of_this_test(number):
                 found.append(number)
     return found
 
 
-def _above(pid: int) -> Iterator[int]:
-    """The ancestors of a process, as far as this one."""
-    while pid > 1 and pid != os.getpid() and (stat := proc.stat_of(pid)) is not None:
-        pid = stat.parent
-        yield pid
+def _is_of_this_test(pid: int) -> bool:
+    """Whether it runs below this process, or has outlived a runtime of this test. Numbers of namespaces are small: others use them too."""
+    above: int | None = pid
+    while above is not None and above > 1:
+        if above == os.getpid():
+            return True
+        stat = proc.stat_of(above)
+        above = stat.parent if stat is not None else None
+    test = os.environ["PYTEST_CURRENT_TEST"].rpartition(" (")[0].encode()
+    with open(f"/proc/{pid}/environ", "rb") as file:
+        return b"PYTEST_CURRENT_TEST=" + test + b" (" in file.read()
 
 
 def _runs(pid: int) -> bool:
