@@ -8,7 +8,7 @@ import threading
 
 from ...environments.errors import EnvironmentClosed
 from ...environments.shell_host import proc
-from .check import check, expect, expect_error
+from .check import check, expect, expect_error, expect_that
 from .place import Place, takes_at_most
 
 
@@ -36,7 +36,9 @@ def closing_ends_the_command_that_runs(place: Place) -> None:
     with place.running(f"echo begun; sleep {nap}") as command:
         with takes_at_most(place.patience, "closing"):
             place.env.close()
-        command.end()
+        outcome = command.end()
+    timed_out = not isinstance(outcome, Exception) and outcome.timed_out
+    expect_that(not timed_out, "closing did not end the command: its own time was over")
     place.expect_gone(nap, "the command", other)
 
 
