@@ -146,16 +146,19 @@ def _known_as(pid: int) -> list[int]:
 
 
 def _is_of_this_test(pid: int) -> bool:
-    """Whether it runs below this process, or has outlived a runtime of this test. Numbers of namespaces are small: others use them too."""
-    above: int | None = pid
-    while above is not None and above > 1:
-        if above == os.getpid():
+    """Whether it is below this process, or has outlived a runtime that began after it. Numbers in namespaces are small: a process
+    of another test, or of a container, often has the same."""
+    mine, stat, names = proc.stat_of(os.getpid()), proc.stat_of(pid), []
+    assert mine is not None
+    is_newer = stat is not None and stat.start >= mine.start
+    while pid > 1 and stat is not None:
+        if pid == os.getpid():
             return True
-        stat = proc.stat_of(above)
-        above = stat.parent if stat is not None else None
-    test = os.environ["PYTEST_CURRENT_TEST"].rpartition(" (")[0].encode()
-    with open(f"/proc/{pid}/environ", "rb") as file:
-        return b"PYTEST_CURRENT_TEST=" + test + b" (" in file.read()
+        names.append(proc.command_line(pid))
+        pid = stat.parent
+        stat = proc.stat_of(pid)
+    is_ours = any(name.startswith("handrail-") for name in names)
+    return is_newer and is_ours and not any("pytest" in name for name in names)
 
 
 def _runs(pid: int) -> bool:
