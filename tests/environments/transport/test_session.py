@@ -56,7 +56,9 @@ def test_all_of_the_far_side_is_sent() -> None:
 def test_a_module_is_sent_after_all_that_it_imports(sent: tuple[str, ...]) -> None:
     for number, name in enumerate(sent):
         nodes = ast.walk(ast.parse((SOURCES[0].parent / f"{name}.py").read_text()))
-        at_the_top = [node for node in nodes if isinstance(node, ast.ImportFrom) and node.col_offset == 0 and node.level]
+        at_the_top = [
+            node for node in nodes if isinstance(node, ast.ImportFrom) and node.col_offset == 0 and node.level
+        ]
         needed = {word for node in at_the_top for word in ([node.module] if node.module else _names(node))}
         assert needed <= set(sent[:number]), name
 

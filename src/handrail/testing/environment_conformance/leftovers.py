@@ -104,7 +104,9 @@ def _use_and_close(place: Place) -> None:
 
 def _temporary_files(folder: str) -> list[str]:
     """What is in it. A user's own folder for sockets stays, empty: what covers it for commands would not cover another one."""
-    shared = {path for path in private_dirs.shared_parents() if os.path.dirname(path) == folder and not os.listdir(path)}
+    shared = {
+        path for path in private_dirs.shared_parents() if os.path.dirname(path) == folder and not os.listdir(path)
+    }
     return [name for name in os.listdir(folder) if os.path.join(folder, name) not in shared]
 
 
