@@ -254,7 +254,7 @@ def test_a_log_keeps_its_latest_part_in_bounded_space(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_costs_the_log_and_not_the_process(tmp_path: Path) -> None:
-    (tmp_path / "log.b").symlink_to("/dev/full")
+    (tmp_path / "log.a").symlink_to("/dev/full")  # which is written first
     files = job_folder.open_log(str(tmp_path))
     log = LogWriter(files)
     log.write(b"lost")
