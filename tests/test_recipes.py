@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 import pytest
 
+from .support import configure
+
 ROOT = Path(__file__).parent.parent
 COPIED = ("src", "tests", "scripts", "examples", "docs", "pyproject.toml", "README.md", "ARCHITECTURE.md")
 # What a contract test is called when it is about the recipe's thing: the checks of a kind are chosen by these words.
@@ -169,6 +171,8 @@ def test_a_rule_is_found_however_the_command_is_written(copy: Copy) -> None:
 
 def test_a_hook_is_called(copy: Copy) -> None:
     copy.audit.unlink(missing_ok=True)
+    (trust,) = re.findall(r"`handrail (plugins trust \w+)`", (ROOT / "CONTRIBUTING.md").read_text())
+    copy.handrail(*trust.split())
     copy.handrail("call", "roll_dice", "count=1")
     assert copy.audit.read_text() == "roll_dice ok\n"
 
@@ -214,7 +218,7 @@ except SystemExit:
 
 def test_a_platform_sends(copy: Copy, tmp_path: Path) -> None:
     target = {"kind": "notebook", "file": str(tmp_path / "notes.txt")}
-    (copy.home / "config.yaml").write_text(json.dumps({"messages": {"targets": {"notes": target}}}))
+    configure(copy.home, json.dumps({"messages": {"targets": {"notes": target}}}))
     try:
         copy.handrail("call", "send_message", "target=notes", "message=The build is green.")
     finally:
@@ -224,7 +228,7 @@ def test_a_platform_sends(copy: Copy, tmp_path: Path) -> None:
 
 def test_a_platform_chats_with_an_agent_whose_model_is_of_the_new_provider(copy: Copy, tmp_path: Path) -> None:
     account = {"kind": "notebook", "folder": str(tmp_path)}
-    (copy.home / "config.yaml").write_text(json.dumps({"gateway": {"accounts": {"notes": account}}}))
+    configure(copy.home, json.dumps({"gateway": {"accounts": {"notes": account}}}))
     try:
         ran = copy.python("-c", CHAT, str(tmp_path), HANDRAIL_MODEL="parrot:polly")
     finally:

@@ -55,6 +55,7 @@ _WORDS = {
     "plugins trust": ["guard"],
     "ps kill": ["proc_00000000"],
     "rl run": ["x"],
+    "serve login end": ["3f9a01bc"],
     "serve token new": ["me", "--role", "operate"],
     "serve token revoke": ["phone"],
     "sessions branch": ["x"],

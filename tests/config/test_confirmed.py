@@ -172,3 +172,12 @@ def test_a_service_keeps_what_was_confirmed_and_a_persons_start_confirms(home: P
         terminal.end()
     assert Confirmed(home / "state").config(file) == read_config(file)
     assert json.loads((home / "state" / "confirmed.json").read_text())
+
+
+def test_what_a_person_confirmed_meanwhile_is_not_taken_back_by_a_start_that_saw_less(tmp_path: Path) -> None:
+    file, known = tmp_path / "config.yaml", Confirmed(tmp_path / "state")
+    before, allowed = _config(""), _config("approvals: {allow: [rm]}")
+    known.confirm(file, before)
+    known.confirm(file, allowed)
+    known.confirm(file, _config("approvals: {deny: [lp]}"), unless_confirmed_since=before)
+    assert known.config(file) == allowed

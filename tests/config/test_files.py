@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from handrail.config import ConfigError, cache, files
+from handrail.config import ConfigError, files, paths
 from tests.support import PATIENCE_SECONDS
 
 APPEND = """
@@ -103,7 +103,7 @@ def test_a_writer_that_never_finishes_does_not_stop_others_for_good(file, path, 
 def test_cache_files_and_new_folders_are_private_whatever_the_umask(home: Path) -> None:
     before = os.umask(0)
     try:
-        cache.remember("known.json", {"a": 1}, home=str(home / "new"))
+        paths.remember("known.json", {"a": 1}, home=str(home / "new"))
         files.make_private(home / "other" / "inner")
     finally:
         os.umask(before)
@@ -116,5 +116,5 @@ def test_a_cache_that_an_earlier_version_left_open_is_closed(home: Path) -> None
     folder = home / "cache"
     folder.mkdir()
     folder.chmod(0o777)
-    cache.remember("known.json", {}, home=str(home))
+    paths.remember("known.json", {}, home=str(home))
     assert folder.stat().st_mode & 0o777 == 0o700

@@ -26,7 +26,7 @@ from ..tmux import PATIENCE_SECONDS, Tmux, need_tmux
 PICTURES = Path(__file__).parents[2] / "docs" / "tutorial" / "screens"
 CHAT = f"{PYTHON} -m handrail chat"
 LONG = f"sleep 9{os.getpid():06d}"  # nobody else's
-READY = " scripted · ~"  # the toolbar, which stands there only while the person may type
+READY = " scripted · ~/shop"  # the toolbar, which stands there only while the person may type
 
 
 class Desk:
@@ -35,6 +35,7 @@ class Desk:
     def __init__(self, folder: Path, home: Path, server: ModelServer) -> None:
         self.folder, self.home, self.server = folder, home, server
         self._terminals = 0
+        folder.mkdir()
         (folder / "greet.py").write_text('print("Hello")\n')
         (folder / "build").mkdir()
         self.tmux = self._open()
@@ -42,7 +43,7 @@ class Desk:
     def _open(self) -> Tmux:
         env = {
             "PATH": os.environ["PATH"],
-            "HOME": str(self.folder),
+            "HOME": str(self.folder.parent),
             "HANDRAIL_HOME": str(self.home),
             "HANDRAIL_MODEL": "scripted",
             "OPENAI_BASE_URL": self.server.base_url,
@@ -87,12 +88,12 @@ class Desk:
 @pytest.fixture
 def desk(home: Path) -> Iterator[Desk]:
     need_tmux()
-    folder = Path(tempfile.mkdtemp(prefix="shop-"))  # short, so that it fits into a line of the screen
+    ada = Path(tempfile.mkdtemp(prefix="ada-"))  # short, so that it fits into a line of the screen
     with ModelServer() as server:
-        desk = Desk(folder, home, server)
+        desk = Desk(ada / "shop", home, server)
         yield desk
         desk.tmux.end()
-    wait_until(lambda: _is_removed(folder))
+    wait_until(lambda: _is_removed(ada))
 
 
 def _is_removed(folder: Path) -> bool:

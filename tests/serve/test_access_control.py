@@ -70,7 +70,7 @@ def test_a_link_lets_one_browser_in_once(own_server: Server) -> None:
 
 
 def test_the_link_for_whoever_starts_the_server_is_for_terminals_only(own_server: Server) -> None:
-    assert own_server.lines[0] == f"Open {own_server.url}"
+    assert own_server.lines[0] == f"Serving on {own_server.url}"
     assert "handrail serve token new" in own_server.lines[1]
 
 

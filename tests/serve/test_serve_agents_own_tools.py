@@ -90,12 +90,12 @@ def _is_a_stranger(seen: dict[str, Any]) -> bool:
 
 def test_a_command_is_a_stranger(server: Server) -> None:
     (server.cwd / "look.py").write_text(_look(server, _cookie(server)))
-    assert _is_a_stranger(json.loads(server.call("terminal", command="python3 look.py")["output"]))
+    assert _is_a_stranger(json.loads(_allowed(server, "terminal", command="python3 look.py")["output"]))
 
 
 def test_a_background_process_is_a_stranger(server: Server) -> None:
     (server.cwd / "look.py").write_text(_look(server, _cookie(server)))
-    process = server.call("terminal", command="python3 look.py", background=True)["session_id"]
+    process = _allowed(server, "terminal", command="python3 look.py", background=True)["session_id"]
 
     def log() -> str:
         text: str = server.client.get(f"/v1/processes/{process}/log").json()["text"]
@@ -106,18 +106,17 @@ def test_a_background_process_is_a_stranger(server: Server) -> None:
 
 
 def test_a_script_of_execute_code_is_a_stranger(server: Server) -> None:
-    assert _is_a_stranger(json.loads(_run_code(server, _look(server, _cookie(server)))))
+    assert _is_a_stranger(json.loads(_allowed(server, "execute_code", code=_look(server, _cookie(server)))["output"]))
 
 
-def _run_code(server: Server, code: str) -> str:
-    """What a script printed, also one that a person had to allow."""
+def _allowed(server: Server, tool: str, **arguments: Any) -> Any:
+    """The result of a call, also of one that a person has to allow: a script that reads so much and goes to the network."""
     with ThreadPoolExecutor(1) as pool:
-        asked = pool.submit(server.call, "execute_code", code=code)
+        asked = pool.submit(server.call, tool, **arguments)
         wait_until(lambda: asked.done() or server.waiting(), timeout=60)
         for question in server.waiting():
             server.client.post(f"/v1/approvals/{question['id']}", json={"decision": "once"})
-        output: str = asked.result()["output"]
-        return output
+        return asked.result()
 
 
 @pytest.fixture
@@ -136,9 +135,9 @@ def docker_server(tmp_path: Path, docker_service: Docker) -> Iterator[Server]:
 def test_a_command_in_a_container_is_a_stranger(docker_server: Server) -> None:
     look = _look(docker_server, _cookie(docker_server))
     docker_server.call("write_file", path="look.py", content=look)
-    ran = docker_server.call("terminal", command="python3 look.py")
+    ran = _allowed(docker_server, "terminal", command="python3 look.py")
     assert _is_a_stranger(json.loads(ran["output"]))
-    assert _is_a_stranger(json.loads(_run_code(docker_server, look)))
+    assert _is_a_stranger(json.loads(_allowed(docker_server, "execute_code", code=look)["output"]))
 
 
 def test_the_servers_own_environment_does_not_tell_the_token(server: Server) -> None:

@@ -18,7 +18,7 @@ from handrail.errors import ConfigError
 from handrail.serve.server import TOKEN_VARIABLE, given_token
 
 from ..cli.terminal import Terminal
-from ..support import free_port, wait_until
+from ..support import configure, free_port, wait_until
 from .conftest import TOKEN, Server
 
 KEY = "sk-a-key-of-the-person-0001"
@@ -46,7 +46,7 @@ def _family(pid: int) -> list[int]:
 
 
 def _reloaded(server: Server, settings: str, tools: set[str]) -> None:
-    (server.home / "config.yaml").write_text(settings)
+    configure(server.home, settings)
     server.process.send_signal(signal.SIGHUP)
     wait_until(lambda: _offered(server) == tools, timeout=120)
 
@@ -151,9 +151,9 @@ def test_a_broken_configuration_is_not_loaded_and_ends_nothing(own_server: Serve
 
 
 def test_a_link_that_was_not_used_yet_works_after_a_reload(own_server: Server) -> None:
-    link = own_server.client.post("/v1/links", json={"role": "watch"}).json()["url"]
+    code = own_server.code("watch")
     _reloaded(own_server, "tools:\n  enabled_toolsets: [todo]\n", {"todo"})
-    assert own_server.as_().get(link).status_code == 303
+    assert own_server.browser(code=code).get("/v1/me").json()["role"] == "watch"
 
 
 def test_the_login_link_is_for_terminals(own_server: Server, tmp_path: Path) -> None:

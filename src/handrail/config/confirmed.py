@@ -67,11 +67,23 @@ class Confirmed:
         found = self._records().get(str(file), {}).get(_FILES, {})
         return found if isinstance(found, dict) else {}
 
-    def confirm(self, file: Path, config: Config, *, files: Mapping[str, str] | None = None) -> None:
-        """Let this configuration hold from now on. `files` None: those of before. Raises Denied in an agent's process."""
+    def confirm(
+        self,
+        file: Path,
+        config: Config,
+        *,
+        files: Mapping[str, str] | None = None,
+        unless_confirmed_since: Config | None = None,
+    ) -> None:
+        """Let this configuration hold from now on. `files` None: those of before. Raises Denied in an agent's process.
+
+        Nothing happens if what holds is no longer `unless_confirmed_since`: a person has confirmed something meanwhile.
+        """
         from .strength import settings_in  # few starts confirm anything
 
         with locked(self.path) as target:
+            if unless_confirmed_since is not None and self.config(file) != unless_confirmed_since:
+                return
             records = self._records()
             record = {_SETTINGS: settings_in(config), _FILES: self.files(file) if files is None else dict(files)}
             if records.get(str(file)) != record:
@@ -135,7 +147,7 @@ def held_config(file: Path, state: Path, *, confirms: bool, environ: Mapping[str
         config, pinned = wanted, now
     if config != before or pinned != known.files(file):
         with contextlib.suppress(ConfigError, Denied):  # a read-only state; an agent's process
-            known.confirm(file, config, files=pinned)
+            known.confirm(file, config, files=pinned, unless_confirmed_since=None if confirms else before)
     return Held(overridden(config, environ), config, changes, pinned)
 
 

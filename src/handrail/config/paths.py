@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
+from .files import make_private
+
 _APPLICATION = "handrail"
 _ON_LINUX: bool = sys.platform == "linux"
 _LINUX_FOLDERS = {"config": "~/.config", "state": "~/.local/state", "cache": "~/.cache"}
@@ -68,7 +70,7 @@ def remember(name: str, known: dict[str, Any], *, home: str = "") -> None:
     path = cache_dir(home) / name
     temporary = path.with_name(f"{name}.{os.getpid()}")
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(path.parent)
         path.parent.chmod(0o700)  # one that an earlier version made is as open as the umask then was
         with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "w") as file:
             os.fchmod(file.fileno(), 0o600)

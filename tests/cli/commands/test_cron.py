@@ -16,6 +16,7 @@ import pytest
 from handrail.errors import Denied, InvalidArguments, JobNotFound
 from handrail.store.jobs import JobStore, Run, RunState
 from tests.cli.conftest import Cli, run_here
+from tests.environments.conftest import is_running
 from tests.support import wait_until
 
 
@@ -104,7 +105,7 @@ def test_a_scheduler_that_is_told_to_end_ends_what_runs(cli: Cli, jobs: JobStore
     run = _last(jobs, number)
     assert run is not None
     assert run.state is RunState.CANCELLED
-    wait_until(lambda: not Path(f"/proc/{pid.read_text().strip()}").exists())
+    wait_until(lambda: not is_running(int(pid.read_text())))
 
 
 def test_a_process_that_an_agent_started_cannot_schedule(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -111,6 +111,7 @@ class Place:
             folder / "served",
             self.work,
             config=json.dumps(config),
+            HOME=str(folder),  # work is below the home, as it is for people
             BOT_TOKEN=token,
             HANDRAIL_MODEL="scripted",
             OPENAI_BASE_URL=self.model.base_url,

@@ -38,7 +38,7 @@ def test_an_old_code_lets_nobody_in(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_agent_makes_no_codes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stores, "started_by_agent", lambda: True)
+    monkeypatch.setenv("HANDRAIL_INSIDE", "1")
     store = GatewayStore()
     with pytest.raises(Denied, match="cannot pair"):
         store.new_code()

@@ -19,7 +19,7 @@ from typing import Any
 from ...approval.approvers.prompt import question
 from ...approval.gate import ApprovalGate
 from ...base.async_bridge import run_async
-from ...config import Config
+from ...config import Config, cache_dir, state_dir
 from ...core.builtin import registry as builtin
 from ...core.registry import ToolRegistry
 from ...environments.backend_table import Backends
@@ -172,7 +172,8 @@ class Stage:
 @contextlib.contextmanager
 def set_stage() -> Iterator[Stage]:
     """A stage with its project, which is taken away afterwards."""
-    with tempfile.TemporaryDirectory(prefix=f"{FOLDER_PREFIX}{os.getpid()}-") as name:
+    prefix = f"{FOLDER_PREFIX}{os.getpid()}-"
+    with _no_new_folders(state_dir(), cache_dir()), tempfile.TemporaryDirectory(prefix=prefix) as name:
         folder = Path(name).resolve() / "project"
         folder.mkdir()
         for path, text in read_data("project.yaml").items():
@@ -180,6 +181,18 @@ def set_stage() -> Iterator[Stage]:
             (folder / path).write_text(text, "utf-8")
         with contextlib.closing(Stage(folder, folder.parent / "notes")) as made:
             yield made
+
+
+@contextlib.contextmanager
+def _no_new_folders(*folders: Path) -> Iterator[None]:
+    """Take away the empty folders that a protected shell makes, as it can only be kept out of those that are there."""
+    new = [each for folder in folders for each in (folder, *folder.parents) if not each.exists()]
+    try:
+        yield
+    finally:
+        for folder in sorted(new, reverse=True):
+            with contextlib.suppress(OSError):  # somebody has put something there meanwhile
+                folder.rmdir()
 
 
 class _OnStage(LocalEnvironment):
