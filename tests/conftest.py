@@ -22,6 +22,7 @@ import pytest
 
 from handrail import model_tools
 from handrail.core import registry as registry_module
+from handrail.core.builtin import registry as builtin_registry
 from handrail.core.registry import ToolRegistry
 from handrail.plugins.hook_manager import HookManager, hooks
 from handrail.runtime.dispatch import Runtime
@@ -74,6 +75,7 @@ def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
     folder = tmp_path_factory.mktemp("home")
     monkeypatch.setenv("HANDRAIL_HOME", str(folder))
     model_tools.reset()
+    builtin_registry.runner = None  # the runtime that a test before this one has made is not this one's
     yield folder
     model_tools.reset()
 

@@ -14,6 +14,7 @@ from handrail.errors import ModelError, SessionNotFound
 from handrail.model_tools import default, reset
 from handrail.store.sessions import SessionStore
 from handrail.testing import Fault, ModelReply, ModelServer, ScriptedModel
+from tests.support import configure
 
 
 @pytest.fixture(autouse=True)
@@ -89,9 +90,7 @@ def test_a_turn_may_take_what_is_configured(home: Path) -> None:
     model = ScriptedModel([ModelReply("one")] * 2)
     with open_agent(models=[model]) as agent:
         assert agent.loop.budgets == Budgets(model_calls=90)
-    (home / "config.yaml").write_text(
-        "model: {max_model_calls: 3, max_turn_tokens: 500, max_turn_seconds: 60, max_turn_cost: 0.5}\n"
-    )
+    configure(home, "model: {max_model_calls: 3, max_turn_tokens: 500, max_turn_seconds: 60, max_turn_cost: 0.5}\n")
     reset()
     with open_agent(models=[model]) as agent:
         assert agent.loop.budgets == Budgets(model_calls=3, tokens=500, seconds=60, cost=0.5)

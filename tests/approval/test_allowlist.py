@@ -9,10 +9,10 @@ import pytest
 from handrail.approval.action_review import Judge, builtin_assess
 from handrail.approval.allowlist import BadEntry, allow_entries, deny_entries
 from handrail.approval.policy import DecidedBy, Policy
-from handrail.approval.project_policy import tightened
+from handrail.approval.project_policy import project_settings
 from handrail.approval.self_protection import SelfProtection
 from handrail.approval.settings import Settings
-from handrail.config import Config, read_config
+from handrail.config import read_config
 from handrail.errors import ConfigError
 from handrail.protocols import Action, ActionKind
 
@@ -123,4 +123,4 @@ def test_the_error_names_the_line(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"config\.yaml:4: approvals\.deny\[1\]: '--force' can never match"):
         Settings(read_config(path), path=path).policy()
     with pytest.raises(ConfigError, match=r"config\.yaml:4: approvals\.deny\[1\]"):
-        tightened(Config(), path)
+        project_settings(path)

@@ -135,26 +135,30 @@ def host_pid(pid: int) -> int:
 
 
 def _known_as(pid: int) -> list[int]:
-    """The numbers here of processes that have the number `pid` in their own namespace, and are not another test's."""
-    mine = proc.stat_of(os.getpid())
-    assert mine is not None
+    """The numbers here of the processes of this test that have the number `pid` in their own namespace."""
     found = []
     for number in (int(name) for name in os.listdir("/proc") if name.isdigit()):
         with contextlib.suppress(OSError), open(f"/proc/{number}/status") as file:
             inner = re.search(r"^NSpid:.*\s(\d+)$", file.read(), re.MULTILINE)
-            stat = proc.stat_of(number)
-            if inner is None or int(inner[1]) != pid or stat is None or stat.start < mine.start:
-                continue
-            if not any("pytest" in proc.command_line(above) for above in _above(number) if above != os.getpid()):
+            if inner is not None and int(inner[1]) == pid and _is_of_this_test(number):
                 found.append(number)
     return found
 
 
-def _above(pid: int) -> Iterator[int]:
-    """The ancestors of a process, as far as this one."""
-    while pid > 1 and pid != os.getpid() and (stat := proc.stat_of(pid)) is not None:
+def _is_of_this_test(pid: int) -> bool:
+    """Whether it is below this process, or has outlived a runtime that began after it. Numbers in namespaces are small: a process
+    of another test, or of a container, often has the same."""
+    mine, stat, names = proc.stat_of(os.getpid()), proc.stat_of(pid), []
+    assert mine is not None
+    is_newer = stat is not None and stat.start >= mine.start
+    while pid > 1 and stat is not None:
+        if pid == os.getpid():
+            return True
+        names.append(proc.command_line(pid))
         pid = stat.parent
-        yield pid
+        stat = proc.stat_of(pid)
+    is_ours = any(name.startswith("handrail-") for name in names)
+    return is_newer and is_ours and not any("pytest" in name for name in names)
 
 
 def _runs(pid: int) -> bool:

@@ -254,7 +254,7 @@ def test_a_log_keeps_its_latest_part_in_bounded_space(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_costs_the_log_and_not_the_process(tmp_path: Path) -> None:
-    (tmp_path / "log.b").symlink_to("/dev/full")
+    (tmp_path / "log.a").symlink_to("/dev/full")  # which is written first
     files = job_folder.open_log(str(tmp_path))
     log = LogWriter(files)
     log.write(b"lost")
@@ -263,6 +263,17 @@ def test_a_full_disk_costs_the_log_and_not_the_process(tmp_path: Path) -> None:
         os.close(fd)
     piece = read_log(str(tmp_path), 0, 100)
     assert (piece.offset, piece.data, piece.end) == (4, b"kept", 8)
+
+
+def test_a_disk_that_stays_full_does_not_cost_what_was_printed_before(tmp_path: Path) -> None:
+    (tmp_path / "log.b").symlink_to("/dev/full")
+    files = job_folder.open_log(str(tmp_path))
+    log = LogWriter(files, segment_bytes=5)
+    for word in (b"early", b"later", b"later", b"later"):
+        log.write(word)
+    for fd in files:
+        os.close(fd)
+    assert read_log(str(tmp_path), 0, 100).data == b"early"
 
 
 def test_a_status_that_is_just_being_written_says_what_was_known_before(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from handrail.testing.model_server import ModelServer
 from handrail.types import CancelToken
 
 from ..platforms.conftest import Posted
+from ..support import configure
 
 
 def _job(**work: Any) -> Job:
@@ -33,7 +34,7 @@ def _run(here: Handrail, **work: Any) -> Any:
 
 
 def _config(home: Path, text: str) -> Handrail:
-    (home / "config.yaml").write_text(text)
+    configure(home, text)
     model_tools.reset()
     return default()
 

@@ -632,6 +632,16 @@ class LeavesAFile(LocalEnvironment):
 
 
 @breaks("leftovers.nothing_is_left_on_this_machine")
+class LeavesASocket(LocalEnvironment):
+    usual = tempfile.gettempdir()
+
+    def close(self) -> None:
+        super().close()
+        if tempfile.gettempdir() != self.usual:  # where the check looks, and removes it
+            os.mkdir(os.path.join(tempfile.gettempdir(), f".handrail-{os.getuid()}", "left"))
+
+
+@breaks("leftovers.nothing_is_left_on_this_machine")
 class LeavesAProcess(LocalEnvironment):
     def close(self) -> None:
         super().close()

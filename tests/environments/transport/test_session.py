@@ -48,7 +48,23 @@ def test_the_far_side_needs_only_python_3_8_and_itself(path: Path) -> None:
 
 
 def test_all_of_the_far_side_is_sent() -> None:
-    assert {path.stem for path in SOURCES} - {"__init__"} == set(bundle.REMOTE)
+    # The launcher is read from its file, on this machine only.
+    assert {path.stem for path in SOURCES} - {"__init__", "launcher"} == {*bundle.REMOTE, *bundle.LOCAL}
+
+
+@pytest.mark.parametrize("sent", [bundle.REMOTE, bundle.LOCAL], ids=["remote", "local"])
+def test_a_module_is_sent_after_all_that_it_imports(sent: tuple[str, ...]) -> None:
+    for number, name in enumerate(sent):
+        nodes = ast.walk(ast.parse((SOURCES[0].parent / f"{name}.py").read_text()))
+        at_the_top = [
+            node for node in nodes if isinstance(node, ast.ImportFrom) and node.col_offset == 0 and node.level
+        ]
+        needed = {word for node in at_the_top for word in ([node.module] if node.module else _names(node))}
+        assert needed <= set(sent[:number]), name
+
+
+def _names(node: ast.ImportFrom) -> list[str]:
+    return [alias.name for alias in node.names]
 
 
 def test_a_shell_there_has_its_own_variables_and_those_given() -> None:

@@ -131,13 +131,15 @@ class LogWriter:
                 written = os.pwrite(self._files[-1], view, _HEAD_BYTES + self._size)
                 view, self._size = view[written:], self._size + written
         except OSError:
+            if self._size == 0 and os.fstat(self._files[0]).st_size > _HEAD_BYTES:
+                self._files.reverse()  # the same one next time: the other has what was printed before
             self._begin = None  # output that comes when there is space again starts a new file
 
     def _next_segment(self, begin: int) -> None:
         self._files.reverse()
+        self._begin, self._size = begin, 0
         os.ftruncate(self._files[-1], 0)
         os.pwrite(self._files[-1], b"%0*d" % (_HEAD_BYTES, begin), 0)
-        self._begin, self._size = begin, 0
 
 
 def read_log(folder: str, offset: int, max_bytes: int) -> LogPiece:

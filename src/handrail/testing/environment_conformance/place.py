@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import random
 import shlex
 import threading
@@ -11,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from ...environments.errors import EnvironmentClosed
+from ...environments.shell_host import proc
 from ...types import CancelToken
 from .check import ConformanceFailure, NotApplicable, expect, expect_that
 
@@ -135,10 +137,11 @@ class Place:
         return str(random.randrange(10**8, 10**9))
 
     def is_asleep(self, nap: str, env: Environment | None = None) -> bool:
+        """Whether one runs inside, or on this machine: commands may see only processes of their own."""
         # The pattern does not match the command line of grep itself.
         look = f"grep -ls '{nap[:-1]}[{nap[-1]}]' /proc/[0-9]*/cmdline"
         # Not by its exit code, which also shows that some process ended before it was read.
-        return bool((env or self.env).execute(look, timeout=self.patience).output.head)
+        return bool((env or self.env).execute(look, timeout=self.patience).output.head) or _is_asleep_here(nap)
 
     def wait_until_asleep(self, nap: str) -> None:
         self.wait_until(lambda: self.is_asleep(nap), f"`sleep {nap}` did not start")
@@ -183,6 +186,10 @@ def takes_at_most(seconds: float, what: str) -> Iterator[None]:
     yield
     taken = time.monotonic() - began
     expect_that(taken <= seconds, f"{what} took {taken:.1f} s, and at most {seconds:.1f} s are allowed")
+
+
+def _is_asleep_here(nap: str) -> bool:
+    return any(proc.command_line(int(name)) == f"sleep {nap}" for name in os.listdir("/proc") if name.isdigit())
 
 
 def _short(command: str) -> str:

@@ -55,7 +55,7 @@ RULES = (
         uses=(
             "kill|pkill|killall|skill|snice {text:*handrail*}",
             "systemctl|supervisorctl|launchctl|pm2 stop|restart|reload|kill|disable|mask|reload-or-restart {text:*handrail*}",
-            "service|rc-service|sv {text:*handrail*} !status",
+            "service|rc-service|sv {text:*handrail*} !{last:status}",
         ),
         not_match=("pkill -f server.py", "kill 123", "systemctl status handrail", "service handrail status"),
         match=(
