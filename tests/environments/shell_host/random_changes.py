@@ -33,8 +33,8 @@ CHANGES = (
     "mkdir tmp.{r}; mv {p} tmp.{r}/; mv tmp.{r} {q}",
     "mkfifo {p}",
     "tar cf t.tar dir; rm -rf dir; tar xf t.tar; rm t.tar",
-    "python3 -Sc 'import os; os.setxattr(\"{p}\", \"user.k\", b\"{r}\")'",
-    "python3 -Sc 'import mmap; f = open(\"{p}\", \"r+b\"); mmap.mmap(f.fileno(), 0)[0] = 65'",
+    'python3 -Sc \'import os; os.setxattr("{p}", "user.k", b"{r}")\'',
+    'python3 -Sc \'import mmap; f = open("{p}", "r+b"); mmap.mmap(f.fileno(), 0)[0] = 65\'',
     "find {p} -delete",
     "(cd dir && echo {r} > ../{q} && mv x y)",
 )

@@ -13,7 +13,8 @@ from handrail.environments.shell_host.effect_watcher import EffectWatcher
 from handrail.environments.shell_host.journal import CallJournal
 from handrail.environments.shell_host.journal_conflicts import Conflict, conflicts
 from handrail.environments.shell_host.journal_log import Journal, LogWriter
-from handrail.environments.shell_host.journal_undo import Undo, Undone, select as select_entries
+from handrail.environments.shell_host.journal_undo import Undo, Undone
+from handrail.environments.shell_host.journal_undo import select as select_entries
 from handrail.environments.shell_host.stash import Stash
 
 

@@ -42,15 +42,13 @@ class Counts:
 class CallJournal:
     """The entries of one call, as one process writes them. Each method is called before the change."""
 
-    def __init__(
-        self, writer: LogWriter, stash: Stash, call: int, *, max_copy_bytes: int = MAX_COPY_BYTES
-    ) -> None:
+    def __init__(self, writer: LogWriter, stash: Stash, call: int, *, max_copy_bytes: int = MAX_COPY_BYTES) -> None:
         self.call, self.counts = call, Counts()
         self._writer, self._stash, self._max_copy_bytes = writer, stash, max_copy_bytes
         self._known: dict[str, str] = {}
         self._moved: set[str] = set()  # what came by a rename or link is older than the new folder that it may be in
         self._timed: set[str] = set()  # folders whose times are saved
-        self.is_empty = True
+        self.is_ended = self.is_incomplete = False
 
     def create(self, path: str, *, is_folder: bool = False, link_to: int = 0) -> None:
         """Nothing is there. `link_to` is the inode number of the file that a hard link is made to."""
@@ -158,8 +156,10 @@ class CallJournal:
 
     def end(self) -> None:
         """Only the process that let every change through can tell that the call is complete."""
-        if not self.is_empty:
+        self.is_ended = True
+        if self.is_incomplete:
             self._write(log.END, "", meta=Meta(mtime=time.time_ns()))
+            self.is_incomplete = False
 
     def is_new(self, path: str) -> bool:
         """Whether this call made it. What is in a new folder is new, unless it was moved there."""
@@ -171,9 +171,15 @@ class CallJournal:
         return self._known.get(path) == _GROWN
 
     def _write(
-        self, kind: bytes, path: str, second: str = "", meta: Meta = log.NO_META, extended: bytes = b"", data: bytes = b""
+        self,
+        kind: bytes,
+        path: str,
+        second: str = "",
+        meta: Meta = log.NO_META,
+        extended: bytes = b"",
+        data: bytes = b"",
     ) -> None:
-        self.is_empty = False
+        self.is_incomplete = True
         self._writer.append(Entry(self.call, kind, path, second, meta, extended, data))
 
     def _content(self, path: str, meta: Meta) -> None:
@@ -254,7 +260,7 @@ def _copy_piece(source: int, target: int, size: int) -> int:
         except OSError as error:
             if error.errno not in _CANNOT_COPY_RANGE:
                 raise
-    return os.sendfile(target, source, None, size)  # type: ignore[arg-type]  Linux takes None
+    return os.sendfile(target, source, None, size)
 
 
 def extended_attributes(path: str) -> bytes:

@@ -242,7 +242,9 @@ class Journal:
 
     def _is_undone(self, call: int) -> bool:
         """An undo that was itself undone does not count."""
-        undone_by = max((by for log in self._logs.values() for by, pairs in log.undoes.items() if (call, "") in pairs), default=0)
+        undone_by = max(
+            (by for log in self._logs.values() for by, pairs in log.undoes.items() if (call, "") in pairs), default=0
+        )
         return undone_by > 0 and not self._is_undone(undone_by)
 
 

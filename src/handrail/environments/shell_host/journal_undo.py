@@ -31,7 +31,7 @@ _BEFORE_SUFFIX = ".before-undo-"
 class Undone(NamedTuple):
     """What was put back, and what could not be, with the reason."""
 
-    count: int
+    restored: int
     failed: list[tuple[str, str]]
 
 

@@ -165,7 +165,7 @@ def _install() -> int:
             _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
             fd = _libc.syscall(_SECCOMP[_column()], _SET_MODE_FILTER, flags, filter_program)
         if fd >= 0:
-            return fd
+            return int(fd)
     code = ctypes.get_errno()
     raise FilterRefused("another watcher is there already" if code == errno.EBUSY else os.strerror(code))
 
