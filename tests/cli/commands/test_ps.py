@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from handrail.environments.shell_host import proc
 from tests.cli.conftest import Cli
-from tests.environments.conftest import is_running
 from tests.support import wait_until
 
 # A program that starts a process in the background, and ends.
@@ -34,8 +34,17 @@ class Starter:
         words = [sys.executable, "-c", START, command, task, "wait" if wait else ""]
         done = subprocess.run(words, cwd=self._cli.cwd, env=self._cli.env, capture_output=True, text=True, check=True)
         identity, pid = done.stdout.split()
-        self.pids.append(int(pid))
+        # Its number on this machine: in its own namespace it is small, and others have the same.
+        for row in self._cli("ps", "--json").json:
+            if row["session_id"] == identity:
+                pid = row["pid"]
+                self.pids.append(pid)
         return identity, int(pid)
+
+
+def is_running(pid: int) -> bool:
+    stat = proc.stat_of(pid)
+    return stat is not None and stat.state not in b"ZX"
 
 
 @pytest.fixture
@@ -58,7 +67,7 @@ def test_it_lists_what_other_programs_have_started(cli: Cli, start: Starter) -> 
     assert words == ["t1", "local", "running"]
     # The number that holds here; the commands of the agent know it as `pid`.
     with open(f"/proc/{shown}/status") as file:
-        assert f"\t{pid}\n" in next(line for line in file if line.startswith("NSpid:"))
+        assert f"\t{pid}\t" in next(line for line in file if line.startswith("NSpid:"))
     assert rows[0].endswith("sleep 1000")
     assert [row["session_id"] for row in cli("ps", "--task", "t2", "--json").json] == [other]
 
