@@ -1,20 +1,22 @@
-"""One registered tool, and what it must bring to be one."""
+"""One registered tool, and what it must bring to be one: a handler, and parameters whose schema is checked and compiled."""
 
 from __future__ import annotations
 
 import inspect
 import logging
+import marshal
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, cast
+
+import jsonschema_rs
 
 from ..errors import RegistrationError
 from ..protocols import Action
 from ..settings.schema import Config
 from ..types import JsonDict, Resources, ToolContext
 from .availability import CheckFn
-from .contract import NO_PARAMETERS, Contract
 
 log = logging.getLogger(__name__)
 
@@ -156,3 +158,103 @@ class Reference:
 def dereferenced(value: Any) -> Any:
     """A text of the form "module:attribute" as a `Reference`; any other value unchanged."""
     return Reference(value) if isinstance(value, str) and _FORM.fullmatch(value) else value
+
+
+T = TypeVar("T")
+
+NO_PARAMETERS: JsonDict = {"type": "object", "properties": {}}
+_DIALECTS = (
+    "https://json-schema.org/draft/2020-12/schema",
+    "https://json-schema.org/draft/2019-09/schema",
+    "http://json-schema.org/draft-07/schema",
+    "http://json-schema.org/draft-06/schema",
+    "http://json-schema.org/draft-04/schema",
+)
+_COMBINATORS = ("allOf", "anyOf", "oneOf", "if", "$ref", "dependentSchemas")
+
+
+class Contract:
+    """One parameters schema. It is kept as bytes, so that nobody can change it and a copy is one call."""
+
+    __slots__ = ("_derived", "_frozen", "_validator", "is_valid")
+
+    def __init__(self, tool: str, parameters: object) -> None:
+        schema = _plain(tool, parameters)
+        _check_is_object_schema(tool, schema)
+        try:
+            # A dialect that is not built in would be fetched.
+            if _dialect_of(schema) not in _DIALECTS:
+                raise ValueError(f"its $schema {schema['$schema']!r} is not a known draft of JSON Schema")
+            jsonschema_rs.meta.validate(schema)
+            self._validator = jsonschema_rs.validator_for(_closed(schema), retriever=_refuse_to_fetch)
+        except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as error:
+            raise RegistrationError(f"tool {tool!r}: {_place(error)} is not valid JSON Schema: {_why(error)}") from None
+        self._frozen = marshal.dumps(schema)
+        self._derived: dict[object, Any] = {}
+        self.is_valid: Callable[[Any], bool] = self._validator.is_valid
+
+    def schema(self) -> JsonDict:
+        """A copy that belongs to the caller."""
+        return cast("JsonDict", marshal.loads(self._frozen))  # our own bytes
+
+    def derived(self, key: object, make: Callable[[JsonDict], T]) -> T:
+        """What someone works out from the schema, worked out once."""
+        known = self._derived.get(key)
+        if known is None:
+            known = self._derived[key] = make(self.schema())
+        return cast("T", known)
+
+    def errors(self, arguments: object) -> Iterator[jsonschema_rs.ValidationError]:
+        return iter(self._validator.iter_errors(arguments))
+
+
+def _dialect_of(schema: JsonDict) -> object:
+    dialect = schema.get("$schema", _DIALECTS[0])
+    return dialect.rstrip("#") if isinstance(dialect, str) else dialect
+
+
+def _plain(tool: str, parameters: object) -> JsonDict:
+    if not isinstance(parameters, dict):
+        raise RegistrationError(
+            f"tool {tool!r}: parameters must be a JSON Schema object, not {type(parameters).__name__}"
+        )
+    try:
+        return cast("JsonDict", marshal.loads(marshal.dumps(parameters)))  # our own bytes
+    except ValueError:
+        pass  # an enum member or a subclass of str: JSON can still carry it
+    import json
+
+    try:
+        return cast("JsonDict", json.loads(json.dumps(parameters)))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise RegistrationError(f"tool {tool!r}: parameters cannot be written as JSON: {error}") from None
+
+
+def _check_is_object_schema(tool: str, schema: JsonDict) -> None:
+    kind = schema.get("type", "object")
+    if kind != "object" and not (isinstance(kind, list) and "object" in kind):
+        raise RegistrationError(
+            f"tool {tool!r}: parameters.type must be 'object' (arguments are an object), not {kind!r}"
+        )
+
+
+def _closed(schema: JsonDict) -> JsonDict:
+    """The schema that arguments are held against: names it does not mention are refused, unless it says otherwise."""
+    if "properties" not in schema or "additionalProperties" in schema or "unevaluatedProperties" in schema:
+        return schema
+    if "patternProperties" in schema or any(word in schema for word in _COMBINATORS):
+        return {**schema, "unevaluatedProperties": False}
+    return {**schema, "additionalProperties": False}
+
+
+def _refuse_to_fetch(uri: str) -> Any:
+    raise ValueError(f"a schema may not refer to {uri}: nothing is fetched")
+
+
+def _place(error: Exception) -> str:
+    path = getattr(error, "instance_path", None) or []
+    return ".".join(["parameters", *(str(step) for step in path)])
+
+
+def _why(error: Exception) -> str:
+    return str(getattr(error, "message", "") or error).splitlines()[0]

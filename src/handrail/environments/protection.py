@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..base.agent_ancestry import started_by_agent
-from ..config.paths import cache_dir, config_path, state_dir
-from ..config.project import project_folder
+from ..config.paths import cache_dir, config_path, project_folder, state_dir
 from ..errors import InvalidArguments
 from ..settings.schema import Config
 from .private_dirs import shared_parents

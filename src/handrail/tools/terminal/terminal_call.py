@@ -8,8 +8,7 @@ from typing import cast
 
 from ...core.outcome import tool_result
 from ...environments.base import CommandResult, Environment, LeftRunning
-from ...environments.command_request import Request, environments_of, read_request
-from ...environments.output_capture import capture_of
+from ...environments.command_request import Request, capture_of, environments_of, read_request
 from ...environments.tasks import TaskEnvironments
 from ...errors import ToolError
 from ...files.task_arguments import everything

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from handrail.core.contract import Contract
+from handrail.core.entry import Contract
 from handrail.errors import RegistrationError
 from tests.support import parameters
 

@@ -17,8 +17,7 @@ from typer.main import get_command
 
 from handrail import model_tools
 from handrail.approval.gate import STORE_NAME as APPROVALS
-from handrail.cli.access import READERS, WRITERS, guarded
-from handrail.cli.app import command_names
+from handrail.cli.app import READERS, WRITERS, command_names, guarded
 from handrail.config import ConfigFile
 from handrail.config.trust import Trust
 from handrail.errors import Denied
