@@ -296,6 +296,11 @@ def _program() -> tuple[list[str], list[str]]:
     return places, outside
 
 
+def names_program(text: str) -> bool:
+    """Whether a text names a file of what this program is made of."""
+    return any(place in text for place in _program()[0])
+
+
 def _places(name: str) -> Iterator[str]:
     kind = SOCKETS[name]
     patterns = [path for place in kind.places for path in _spelled(place)]
