@@ -45,7 +45,7 @@ async def _adrive(flow: Flow[T], perform: Perform, *, stop_at: Step | None) -> T
         step = flow.send(None)
         while step is not stop_at:
             try:
-                value = await perform(step)
+                value = await (perform(step) if isinstance(step, Step) else aguarded(step, contained=False))
             except BaseException as error:  # noqa: BLE001  the flow decides what becomes of it
                 step = flow.throw(error)
             else:

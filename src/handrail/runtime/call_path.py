@@ -187,7 +187,7 @@ class CallPath:
         try:
             value = guarded(self._bound(plan, call, None))
             if hasattr(value, "__await__"):
-                value = yield Step(lambda: value)
+                value = yield value
             return self._fitted(plan, value)
         except Exception as error:  # noqa: BLE001  a handler's bug becomes the model's result
             return failure_outcome(cause(error))

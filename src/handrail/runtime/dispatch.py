@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -73,11 +73,9 @@ class Runtime:
         """Run one call. It never raises for what a tool, a hook or a model does; `who` and `more` are Call's other fields."""
         return drive(self.path(Call(name, args, *who, **more)))
 
-    async def ahandle(self, name: str, args: Any, *who: str | None, **more: Any) -> Outcome:
+    def ahandle(self, name: str, args: Any, *who: str | None, **more: Any) -> Awaitable[Outcome]:
         """`handle` for async callers: async tools run in this loop, and cancelling the caller cancels the call."""
-        from .async_driver import adrive  # imports asyncio, which sync programs never need
-
-        return await adrive(self.path(Call(name, args, *who, **more)))
+        return self._adrive(self.path(Call(name, args, *who, **more)))
 
     def dispatch(self, name: str, args: Any, context: JsonDict, /) -> Outcome:
         """Run one call without hooks: what `registry.dispatch` does."""
@@ -86,10 +84,14 @@ class Runtime:
 
     async def adispatch(self, name: str, args: Any, context: JsonDict, /) -> Outcome:
         """`dispatch` for async callers."""
+        call, path = self._dispatched(name, args, dict(context))
+        return await self._adrive(path(call))
+
+    @cached_property
+    def _adrive(self) -> Callable[[Flow[Outcome]], Awaitable[Outcome]]:
         from .async_driver import adrive  # imports asyncio, which sync programs never need
 
-        call, path = self._dispatched(name, args, dict(context))
-        return await adrive(path(call))
+        return adrive
 
     def _dispatched(self, name: str, args: Any, context: JsonDict) -> tuple[Call, Callable[[Call], Flow[Outcome]]]:
         gate = context.pop("gate", None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Awaitable, Callable, Generator
 from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from ..core.entry import ToolEntry
 
 T = TypeVar("T")
-Flow = Generator["Step", Any, T]
+# It yields steps, and what an async handler returned, to be awaited.
+Flow = Generator["Step | Awaitable[Any]", Any, T]
 
 
 class Call:
@@ -98,7 +99,11 @@ class Step(NamedTuple):
     kind: StepKind = StepKind.WORK
 
 
-TURN = Step(lambda: None, kind=StepKind.TURN)
+def _nothing() -> None:
+    """What a step does that only marks a place."""
+
+
+TURN = Step(_nothing, kind=StepKind.TURN)
 
 
 def drive(flow: Flow[T]) -> T:
@@ -116,8 +121,11 @@ def drive(flow: Flow[T]) -> T:
         return end.value  # type: ignore[no-any-return]
 
 
-def _perform(step: Step) -> Any:
-    if step.in_caller:
+def _perform(step: Step | Awaitable[Any]) -> Any:
+    if not isinstance(step, Step):
+        value: Any = step
+        step = Step(_nothing)
+    elif step.in_caller:
         value = guarded(step.function, contained=step.contained)
     else:
         work = partial(guarded, step.function, contained=True)
