@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from handrail.approval.records import ActionHistory
 from handrail.errors import RequestNotFound, StoreError
 from handrail.protocols import Answer, ApprovalRequest, Decision
 from handrail.store.approvals import ApprovalStore, DecisionRecord, State
-from handrail.store.history import ActionHistory
 from tests.support import in_threads, wait_until
 
 

@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ..base.workers import pool
 from ..errors import ConfigError, StoreError
 from ..protocols import Answer, ApprovalRequest, Approver, Concern, Decision
-from ..store.history import ActionHistory
 from .action_review import Judge, builtin_assess
 from .approvers import ChainApprover, PolicyApprover
 from .grants import PROCESS_SCOPE, GrantKey, parse_grant_key
 from .policy import DecidedBy, Pending, Policy, Ruling
 from .preview import Previews
-from .records import Records
+from .records import ActionHistory, Records
 from .refusals import refused, unanswered, unusable
 from .self_protection import SelfProtection, private_dirs
 from .settings import Settings

@@ -9,15 +9,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
+import inspect
 import logging
 import time
 from typing import TYPE_CHECKING
 
 from ..base.async_bridge import is_being_cancelled
+from ..base.workers import pool
 from ..errors import StoreError
-from ..protocols import Answer, ApprovalRequest, Approver, Decision
+from ..protocols import Answer, ApprovalRequest, Approver, Decision, Reply
 from ..store.approvals import ApprovalStore, State
-from .approvers.basic import reply_of
 from .display import MAX_CHARS, pieces
 from .preview import bounded
 from .secrets import without_secrets
@@ -189,3 +190,12 @@ class Inbox:
 def _finish(future: asyncio.Future[None]) -> None:
     if not future.done():
         future.set_result(None)
+
+
+async def reply_of(approver: Approver, request: ApprovalRequest) -> Reply:
+    """An async approver is awaited here, another one runs on a worker: neither holds up the loop."""
+    if inspect.iscoroutinefunction(approver.decide):
+        reply: Reply = await approver.decide(request)
+        return reply
+    value = await asyncio.wrap_future(pool.submit(approver.decide, request))
+    return await value if inspect.isawaitable(value) else value

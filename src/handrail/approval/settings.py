@@ -223,9 +223,12 @@ class WatchedFile:
         if before is None:
             self._keep(wanted)
             return wanted
-        from ..config.strength import held_back  # a file that never changes needs no comparison
+        changes: list[Change] = []
+        holds = before
+        if before != wanted:
+            from ..config.strength import held_back  # a file that never changes needs no comparison
 
-        holds, changes = held_back(before, wanted)
+            holds, changes = held_back(before, wanted)
         waiting = [change for change in changes if change.key.startswith(_OF_GATE)]
         if waiting and waiting != self._waiting:
             log.warning(

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..config import read_config
 from ..errors import ConfigError
 from ..protocols import Action, ActionKind
-from ..store.history import ActionHistory
 from .action_review import Judge, builtin_assess
 from .gate import HISTORY_NAME
 from .policy import DecidedBy, Policy, read_policy
+from .records import ActionHistory
 from .self_protection import SelfProtection, private_dirs
 
 if TYPE_CHECKING:

@@ -16,21 +16,7 @@ from ..errors import ConfigError, ToolFailed
 from ..net.http_client import ask
 from ..protocols import Decision
 from ..types import Unavailable
-from .base import (
-    DECISIONS,
-    UPLOAD_SECONDS,
-    ButtonPress,
-    Message,
-    OutgoingMessage,
-    Unreachable,
-    Updates,
-    account_token,
-    http_unavailable,
-    load_sdk,
-    sign_of,
-    split,
-    target_key,
-)
+from . import base
 
 if TYPE_CHECKING:
     import aiohttp
@@ -55,10 +41,10 @@ class Target:
     takes_files = True
 
     def check(self) -> Unavailable | None:
-        return http_unavailable(self.url_variable)
+        return base.http_unavailable(self.url_variable)
 
-    async def send(self, message: OutgoingMessage) -> dict[str, Any]:
-        parts = split(message.full_text, _MAX_CHARS)
+    async def send(self, message: base.OutgoingMessage) -> dict[str, Any]:
+        parts = base.split(message.full_text, _MAX_CHARS)
         ids = []
         for number, part in enumerate(parts, 1):
             # An agent's text must not ping everyone.
@@ -66,8 +52,8 @@ class Target:
             content: dict[str, Any] = {"json": body}
             if message.attachments and number == len(parts):
                 files = {f"files[{n}]": (each.name, each.data, each.mime) for n, each in enumerate(message.attachments)}
-                content = {"data": {"payload_json": json.dumps(body)}, "files": files, "seconds": UPLOAD_SECONDS}
-            url = target_key(self.url_variable)
+                content = {"data": {"payload_json": json.dumps(body)}, "files": files, "seconds": base.UPLOAD_SECONDS}
+            url = base.target_key(self.url_variable)
             reply = await ask("POST", url, what="Discord", params={"wait": "true"}, **content)
             if not reply.is_good:
                 raise reply.failure("Discord")
@@ -91,17 +77,17 @@ class Adapter:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._connected: discord.Client | None = None
-        self._events: asyncio.Queue[Message | ButtonPress] = asyncio.Queue()
+        self._events: asyncio.Queue[base.Message | base.ButtonPress] = asyncio.Queue()
 
     @property
     def _client(self) -> discord.Client:
         if self._connected is None:
-            raise Unreachable("Discord is not connected")
+            raise base.Unreachable("Discord is not connected")
         return self._connected
 
     async def connect(self) -> None:
-        token = account_token(self._settings.token_variable)
-        await load_sdk("Discord", "discord", extra="discord")
+        token = base.account_token(self._settings.token_variable)
+        await base.load_sdk("Discord", "discord", extra="discord")
         discord.VoiceClient.warn_nacl = discord.VoiceClient.warn_dave = False  # no voice is used
         client = discord.Client(
             intents=discord.Intents(guilds=True, guild_messages=True, dm_messages=True, message_content=True),
@@ -135,20 +121,20 @@ class Adapter:
         if client is not None:
             await client.close()
 
-    async def receive(self, cursor: str) -> AsyncIterator[Updates]:  # noqa: ARG002  the library resumes by itself
+    async def receive(self, cursor: str) -> AsyncIterator[base.Updates]:  # noqa: ARG002  the library resumes by itself
         # It reconnects by itself and fetches what it missed.
         running = asyncio.create_task(self._client.connect())
         try:
-            yield Updates("", ())
+            yield base.Updates("", ())
             while True:
                 event = asyncio.create_task(self._events.get())
                 await asyncio.wait({running, event}, return_when=asyncio.FIRST_COMPLETED)
                 if not event.done():
                     event.cancel()
                     break
-                yield Updates("", (event.result(),))
+                yield base.Updates("", (event.result(),))
             await _request(running)
-            raise Unreachable("Discord closed the connection")
+            raise base.Unreachable("Discord closed the connection")
         except discord.PrivilegedIntentsRequired:
             raise ConfigError("switch on the message content intent of the bot in Discord's developer portal") from None
         finally:
@@ -167,7 +153,7 @@ class Adapter:
         chat, user = str(message.channel.id), str(message.author.id)
         written, quoted = message.created_at.timestamp(), message.reference and message.reference.message_id
         reply_to = str(quoted) if quoted else ""
-        self._events.put_nowait(Message(chat, user, text.strip(" :,"), is_direct, is_for_us, written, reply_to))
+        self._events.put_nowait(base.Message(chat, user, text.strip(" :,"), is_direct, is_for_us, written, reply_to))
 
     async def _on_press(self, interaction: discord.Interaction) -> None:
         if interaction.type is not discord.InteractionType.component or interaction.message is None:
@@ -176,10 +162,10 @@ class Adapter:
         with contextlib.suppress(discord.DiscordException, OSError):
             await interaction.response.defer()
         data: Any = interaction.data or {}
-        decision = DECISIONS.get(str(data.get("custom_id")))
+        decision = base.DECISIONS.get(str(data.get("custom_id")))
         if decision is not None:
             chat, message = str(interaction.channel_id), str(interaction.message.id)
-            self._events.put_nowait(ButtonPress(chat, str(interaction.user.id), message, decision))
+            self._events.put_nowait(base.ButtonPress(chat, str(interaction.user.id), message, decision))
 
     async def send(self, chat: str, text: str, *, key: str, offers: Sequence[Decision] = ()) -> str:
         channel = self._client.get_partial_messageable(int(chat))
@@ -201,9 +187,9 @@ async def _request(answer: Awaitable[T]) -> T:
     except (discord.LoginFailure, discord.PrivilegedIntentsRequired):
         raise
     except (discord.DiscordServerError, discord.GatewayNotFound, aiohttp.ClientError, OSError, TimeoutError) as error:
-        raise Unreachable(f"Discord cannot be reached: {type(error).__name__}") from None
+        raise base.Unreachable(f"Discord cannot be reached: {type(error).__name__}") from None
     except discord.ConnectionClosed as error:
-        raise Unreachable(f"Discord closed the connection ({error.code})") from None
+        raise base.Unreachable(f"Discord closed the connection ({error.code})") from None
     except discord.DiscordException as error:
         raise ToolFailed(f"Discord refuses it: {error}") from None
 
@@ -225,6 +211,6 @@ def _view(offers: Sequence[Decision]) -> dict[str, Any]:
     view = discord.ui.View(timeout=None)
     for each in offers:
         style = discord.ButtonStyle.danger if each is Decision.DENY else discord.ButtonStyle.secondary
-        view.add_item(discord.ui.Button(label=f"{sign_of(each)} {each.value}", custom_id=each.value, style=style))
+        view.add_item(discord.ui.Button(label=f"{base.sign_of(each)} {each.value}", custom_id=each.value, style=style))
     view.stop()  # presses come to `on_interaction`; the library need not track the buttons
     return {"view": view}

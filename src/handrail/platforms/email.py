@@ -32,18 +32,7 @@ from ..config.keys import without_key
 from ..errors import CallTimeout, ConfigError, ToolFailed
 from ..protocols import Decision
 from ..types import Unavailable
-from .base import (
-    LOOPBACK_HOSTS,
-    QUESTION_KEY,
-    Attachment,
-    Message,
-    OutgoingMessage,
-    Unreachable,
-    Updates,
-    account_token,
-    missing_key,
-    target_key,
-)
+from . import base
 
 log = logging.getLogger(__name__)
 
@@ -80,13 +69,13 @@ class Target:
             raise ConfigError(f"security must be one of {', '.join(_SMTP_PORTS)}, not {self.security!r}")
         if not self.to:
             raise ConfigError("to is empty: name at least one address")
-        if self.username and self.security == "none" and self.host not in LOOPBACK_HOSTS:
+        if self.username and self.security == "none" and self.host not in base.LOOPBACK_HOSTS:
             raise ConfigError("a password would be sent without encryption; set security to starttls or tls")
 
     def check(self) -> Unavailable | None:
-        return missing_key(self.password_variable) if self.username else None
+        return base.missing_key(self.password_variable) if self.username else None
 
-    async def send(self, message: OutgoingMessage) -> dict[str, Any]:
+    async def send(self, message: base.OutgoingMessage) -> dict[str, Any]:
         mail = self._mail(message)
         delivery = _Delivery(self)
         try:
@@ -105,7 +94,7 @@ class Target:
         result: dict[str, Any] = {"message_id": mail["Message-ID"]}
         return {**result, "refused": _reasons(refused)} if refused else result
 
-    def _mail(self, message: OutgoingMessage) -> EmailMessage:
+    def _mail(self, message: base.OutgoingMessage) -> EmailMessage:
         mail = EmailMessage()
         mail["From"], mail["To"] = self.sender, ", ".join(self.to)
         # One line: what follows a line break would be another header.
@@ -138,7 +127,7 @@ class _Delivery:
             if target.security == "starttls":
                 server.starttls(context=context)
             if target.username:
-                server.login(target.username, target_key(target.password_variable))
+                server.login(target.username, base.target_key(target.password_variable))
             return server.send_message(mail)
 
     def hang_up(self) -> None:
@@ -165,7 +154,7 @@ class Settings:
     def __post_init__(self) -> None:
         if self.security not in _IMAP_PORTS:
             raise ConfigError(f"security must be one of {', '.join(_IMAP_PORTS)}, not {self.security!r}")
-        if self.security == "none" and not {self.imap_host, self.smtp_host} <= set(LOOPBACK_HOSTS):
+        if self.security == "none" and not {self.imap_host, self.smtp_host} <= set(base.LOOPBACK_HOSTS):
             raise ConfigError("a password would be sent without encryption; set security to tls or starttls")
 
 
@@ -187,23 +176,23 @@ class Adapter:
         self._explained: list[float] = []
 
     async def connect(self) -> None:
-        self._password = account_token(self._settings.password_variable)
+        self._password = base.account_token(self._settings.password_variable)
 
     async def disconnect(self) -> None:
         """Nothing stays open between two polls."""
 
-    async def receive(self, cursor: str) -> AsyncIterator[Updates]:
+    async def receive(self, cursor: str) -> AsyncIterator[base.Updates]:
         while True:
             cursor, mails = await asyncio.to_thread(self._poll, cursor)
-            yield Updates(cursor, [each for mail in mails if (each := await self._event(mail))])
+            yield base.Updates(cursor, [each for mail in mails if (each := await self._event(mail))])
             await asyncio.sleep(self._settings.poll_seconds)
 
-    async def _event(self, mail: ReceivedEmail) -> Message | None:
+    async def _event(self, mail: ReceivedEmail) -> base.Message | None:
         if mail.is_automatic or mail.sender == self._settings.address.lower():
             return None
         question = self._proved(mail)
         if question is not None:
-            return Message(
+            return base.Message(
                 mail.sender, mail.sender, mail.text, is_direct=True, is_for_us=True, question=question.strip("-")
             )
         now = time.monotonic()
@@ -211,7 +200,7 @@ class Adapter:
         if len(self._explained) < _MAX_EXPLANATIONS:
             self._explained.append(now)
             text = "Anybody can forge your address. To show that it is you, reply to this email."
-            with contextlib.suppress(ToolFailed, CallTimeout, Unreachable):
+            with contextlib.suppress(ToolFailed, CallTimeout, base.Unreachable):
                 await self.send(mail.sender, text, key="")
         return None
 
@@ -231,16 +220,16 @@ class Adapter:
 
     async def send(self, chat: str, text: str, *, key: str, offers: Sequence[Decision] = ()) -> str:  # noqa: ARG002  there are no buttons
         return await self._send(
-            chat, text, question=key.removeprefix(QUESTION_KEY) if key.startswith(QUESTION_KEY) else "-"
+            chat, text, question=key.removeprefix(base.QUESTION_KEY) if key.startswith(base.QUESTION_KEY) else "-"
         )
 
     async def edit(self, chat: str, message: str, text: str) -> None:  # noqa: ARG002  there is nothing to do
         raise ToolFailed("an email that was sent cannot be changed")
 
     async def send_file(self, chat: str, name: str, data: bytes, *, key: str) -> None:  # noqa: ARG002  SMTP has no such keys
-        await self._send(chat, "The full answer.", Attachment(name, data))
+        await self._send(chat, "The full answer.", base.Attachment(name, data))
 
-    async def _send(self, chat: str, text: str, *files: Attachment, question: str = "-") -> str:
+    async def _send(self, chat: str, text: str, *files: base.Attachment, question: str = "-") -> str:
         settings = self._settings
         target = Target(
             host=settings.smtp_host,
@@ -252,10 +241,10 @@ class Adapter:
             password_variable=settings.password_variable,
         )
         try:
-            sent = await target.send(OutgoingMessage(text, f"Re: {self._mark_of(chat, question)}", tuple(files)))
+            sent = await target.send(base.OutgoingMessage(text, f"Re: {self._mark_of(chat, question)}", tuple(files)))
         except ToolFailed as error:
             if isinstance(error.__context__, ConnectionRefusedError | socket.gaierror):
-                raise Unreachable(str(error)) from None
+                raise base.Unreachable(str(error)) from None
             raise
         return str(sent["message_id"])
 
@@ -271,7 +260,7 @@ class Adapter:
         except imaplib.IMAP4.error as error:
             raise ToolFailed(f"the mailbox cannot be read: {without_key(str(error), self._password)[:200]}") from None
         except OSError as error:
-            raise Unreachable(f"the mail server cannot be reached: {type(error).__name__}") from None
+            raise base.Unreachable(f"the mail server cannot be reached: {type(error).__name__}") from None
 
     def _box(self) -> imaplib.IMAP4:
         settings = self._settings
@@ -287,7 +276,7 @@ class Adapter:
 
     def _new_mails(self, box: imaplib.IMAP4, cursor: str) -> tuple[str, list[ReceivedEmail]]:
         if box.select("INBOX", readonly=True)[0] != "OK":
-            raise Unreachable("the mailbox cannot be opened")
+            raise base.Unreachable("the mailbox cannot be opened")
         validity = (box.response("UIDVALIDITY")[1] or [b"0"])[0] or b"0"
         known, _, last = cursor.partition(":")
         found = box.uid("SEARCH", "UID", f"{int(last or 0) + 1}:*")[1][0] or b""

@@ -20,22 +20,7 @@ from ..errors import CallTimeout, HandrailError, ToolFailed
 from ..net.http_client import Reply, ask
 from ..protocols import Decision
 from ..types import Unavailable
-from .base import (
-    UPLOAD_SECONDS,
-    Attachment,
-    ButtonPress,
-    Message,
-    OutgoingMessage,
-    Unreachable,
-    Updates,
-    account_token,
-    decision_of,
-    http_unavailable,
-    load_sdk,
-    sign_of,
-    split,
-    target_key,
-)
+from . import base
 
 if TYPE_CHECKING:
     import aiohttp
@@ -81,11 +66,11 @@ class Target:
     takes_files = True
 
     def check(self) -> Unavailable | None:
-        return http_unavailable(self.token_variable)
+        return base.http_unavailable(self.token_variable)
 
-    async def send(self, message: OutgoingMessage) -> dict[str, Any]:
+    async def send(self, message: base.OutgoingMessage) -> dict[str, Any]:
         room = await self._open_room()
-        parts = split(message.full_text, _MAX_CHARS)
+        parts = base.split(message.full_text, _MAX_CHARS)
         events = [await self._post(room, {"msgtype": "m.text", "body": part}) for part in parts]
         for each in message.attachments:
             events.append(await self._post(room, await self._uploaded(each)))
@@ -144,12 +129,12 @@ class Target:
         event: str = (await self._good("PUT", path, json=content))["event_id"]
         return event
 
-    async def _uploaded(self, attachment: Attachment) -> dict[str, Any]:
+    async def _uploaded(self, attachment: base.Attachment) -> dict[str, Any]:
         uploaded = await self._good(
             "POST",
             "/upload",
             api=_MEDIA_API,
-            seconds=UPLOAD_SECONDS,
+            seconds=base.UPLOAD_SECONDS,
             params={"filename": attachment.name},
             headers={"content-type": attachment.mime},
             content=attachment.data,
@@ -170,7 +155,7 @@ class Target:
     async def _call(
         self, method: str, path: str, *, api: str = _CLIENT_API, headers: dict[str, str] | None = None, **content: Any
     ) -> Reply:
-        authorized = {"authorization": f"Bearer {target_key(self.token_variable)}", **(headers or {})}
+        authorized = {"authorization": f"Bearer {base.target_key(self.token_variable)}", **(headers or {})}
         url = f"{self.homeserver.rstrip('/')}{api}{path}"
         return await ask(method, url, what="the Matrix server", headers=authorized, **content)
 
@@ -196,8 +181,8 @@ class Adapter:
         self._signing: set[asyncio.Task[None]] = set()
 
     async def connect(self) -> None:
-        token = account_token(self._settings.token_variable)
-        await load_sdk("Matrix", "nio", extra="matrix")
+        token = base.account_token(self._settings.token_variable)
+        await base.load_sdk("Matrix", "nio", extra="matrix")
         # No retries: the caller decides whether to try again.
         config = nio.AsyncClientConfig(
             max_timeouts=0, max_limit_exceeded=3, encryption_enabled=False, request_timeout=_REQUEST_SECONDS
@@ -218,7 +203,7 @@ class Adapter:
         if client is not None:
             await client.close()
 
-    async def receive(self, cursor: str) -> AsyncIterator[Updates]:
+    async def receive(self, cursor: str) -> AsyncIterator[base.Updates]:
         client, first = self._connected, True
         while True:
             answer = client.sync(0 if first else _POLL_MS, _CHAT_FILTER, since=cursor or None, full_state=first)
@@ -226,20 +211,20 @@ class Adapter:
             for room in update.rooms.invite:
                 await self._request(client.join(room))
             is_old = first and not cursor
-            events: list[Message | ButtonPress] = []
+            events: list[base.Message | base.ButtonPress] = []
             for room, joined in update.rooms.join.items() if not is_old else ():
                 events += [each for event in joined.timeline.events if (each := await self._event(room, event))]
             first, cursor = False, update.next_batch
-            yield Updates(cursor, events)
+            yield base.Updates(cursor, events)
 
-    async def _event(self, room: str, event: Any) -> Message | ButtonPress | None:
+    async def _event(self, room: str, event: Any) -> base.Message | base.ButtonPress | None:
         if event.sender == self._connected.user_id:
             return None
         if isinstance(event, nio.MegolmEvent):
             await self._warn_encrypted(room)
         if isinstance(event, nio.ReactionEvent):
-            decision = decision_of(event.key)
-            return ButtonPress(room, event.sender, event.reacts_to, decision) if decision else None
+            decision = base.decision_of(event.key)
+            return base.ButtonPress(room, event.sender, event.reacts_to, decision) if decision else None
         content = event.source.get("content", {})
         is_edit = _relation(content).get("rel_type") == "m.replace"
         if not isinstance(event, nio.RoomMessageText) or is_edit:
@@ -247,7 +232,7 @@ class Adapter:
         known = self._connected.rooms.get(room)
         is_direct = known is not None and known.member_count <= 2
         quoted = _relation(content).get("m.in_reply_to")
-        return Message(
+        return base.Message(
             room,
             event.sender,
             self._without_us(content),
@@ -292,7 +277,7 @@ class Adapter:
         """Failures are ignored: a question can also be answered by commands."""
         with contextlib.suppress(HandrailError):
             for decision in offers:
-                shown = {"rel_type": "m.annotation", "event_id": message, "key": sign_of(decision)}
+                shown = {"rel_type": "m.annotation", "event_id": message, "key": base.sign_of(decision)}
                 await self._put(chat, {"m.relates_to": shown}, key=f"{key}-{decision.value}", kind="m.reaction")
 
     async def edit(self, chat: str, message: str, text: str) -> None:
@@ -313,7 +298,7 @@ class Adapter:
     @property
     def _connected(self) -> nio.AsyncClient:
         if self._client is None:
-            raise Unreachable("Matrix is not connected")
+            raise base.Unreachable("Matrix is not connected")
         return self._client
 
     async def _request(self, answer: Any) -> Any:
@@ -322,7 +307,7 @@ class Adapter:
                 return await answer
         # The last two are raised when the connection is lost while it is being set up.
         except (aiohttp.ClientError, OSError, TimeoutError, RuntimeError, AttributeError) as error:
-            raise Unreachable(f"the Matrix server cannot be reached: {type(error).__name__}") from None
+            raise base.Unreachable(f"the Matrix server cannot be reached: {type(error).__name__}") from None
 
 
 def _relation(content: dict[str, Any]) -> dict[str, Any]:
@@ -348,5 +333,5 @@ def _good(answer: Any, kind: type[T]) -> T:
     status, message = getattr(answer, "status_code", ""), getattr(answer, "message", "")
     transport = getattr(answer, "transport_response", None)
     if status in ("M_LIMIT_EXCEEDED", "M_UNKNOWN", None, "") or getattr(transport, "status", 500) >= 500:
-        raise Unreachable(f"the Matrix server answers {status or 'with something that is not Matrix'}")
+        raise base.Unreachable(f"the Matrix server answers {status or 'with something that is not Matrix'}")
     raise ToolFailed(f"the Matrix server answers {status}: {str(message)[:200]}")

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..base.turns import Turns
+from ..base.workers import Turns
 from ..errors import ToolFailed
 from .table import target_of
 

@@ -14,20 +14,7 @@ from ..errors import ConfigError, ToolFailed
 from ..net.http_client import ask
 from ..protocols import Decision
 from ..types import Unavailable
-from .base import (
-    DECISIONS,
-    ButtonPress,
-    Message,
-    OutgoingMessage,
-    Unreachable,
-    Updates,
-    account_token,
-    http_unavailable,
-    load_sdk,
-    sign_of,
-    split,
-    target_key,
-)
+from . import base
 
 if TYPE_CHECKING:
     import aiohttp
@@ -75,12 +62,12 @@ class Target:
     takes_files = False
 
     def check(self) -> Unavailable | None:
-        return http_unavailable(self.url_variable)
+        return base.http_unavailable(self.url_variable)
 
-    async def send(self, message: OutgoingMessage) -> dict[str, Any]:
-        parts = split(_escaped(message.full_text), _MAX_CHARS)
+    async def send(self, message: base.OutgoingMessage) -> dict[str, Any]:
+        parts = base.split(_escaped(message.full_text), _MAX_CHARS)
         for part in parts:
-            reply = await ask("POST", target_key(self.url_variable), what="Slack", json={"text": part})
+            reply = await ask("POST", base.target_key(self.url_variable), what="Slack", json={"text": part})
             if not reply.is_good:
                 raise reply.failure("Slack")
         return {"parts": len(parts)}
@@ -105,18 +92,18 @@ class Adapter:
         self._connected: web.AsyncWebClient | None = None
         self._app_token = ""
         self._id = ""
-        self._events: asyncio.Queue[Message | ButtonPress] = asyncio.Queue()
+        self._events: asyncio.Queue[base.Message | base.ButtonPress] = asyncio.Queue()
 
     @property
     def _web(self) -> web.AsyncWebClient:
         if self._connected is None:
-            raise Unreachable("Slack is not connected")
+            raise base.Unreachable("Slack is not connected")
         return self._connected
 
     async def connect(self) -> None:
-        self._app_token = account_token(self._settings.app_token_variable)
-        token = account_token(self._settings.token_variable)
-        await load_sdk("Slack", "slack_sdk.socket_mode.aiohttp", extra="slack")
+        self._app_token = base.account_token(self._settings.app_token_variable)
+        token = base.account_token(self._settings.token_variable)
+        await base.load_sdk("Slack", "slack_sdk.socket_mode.aiohttp", extra="slack")
         # Not the library's default, which sends a message again if its answer was lost.
         handlers: list[AsyncRetryHandler] = [retries.AsyncRateLimitErrorRetryHandler(max_retry_count=2)]
         server = f"{self._settings.server.rstrip('/')}/"
@@ -126,16 +113,16 @@ class Adapter:
     async def disconnect(self) -> None:
         self._connected = None
 
-    async def receive(self, cursor: str) -> AsyncIterator[Updates]:  # noqa: ARG002  Slack has no cursor
+    async def receive(self, cursor: str) -> AsyncIterator[base.Updates]:  # noqa: ARG002  Slack has no cursor
         opened = await self._request(self._web.apps_connections_open(app_token=self._app_token), repeatable=True)
         client = socket_mode.SocketModeClient(self._app_token, web_client=self._web)
         client.wss_uri = opened["url"]
         client.socket_mode_request_listeners.append(self._on_request)
         try:
             await client.connect()  # type: ignore[no-untyped-call]
-            yield Updates("", ())
+            yield base.Updates("", ())
             while True:
-                yield Updates("", (await self._events.get(),))
+                yield base.Updates("", (await self._events.get(),))
         finally:
             await _close(client)
 
@@ -146,27 +133,27 @@ class Adapter:
         if event is not None:
             self._events.put_nowait(event)
 
-    def _event(self, kind: str, payload: dict[str, Any]) -> Message | ButtonPress | None:
+    def _event(self, kind: str, payload: dict[str, Any]) -> base.Message | base.ButtonPress | None:
         if kind == "events_api":
             return self._message(payload.get("event") or {})
         if kind == "slash_commands":
             chat, text = str(payload["channel_id"]), f"{payload['command']} {payload.get('text', '')}"
-            return Message(chat, str(payload["user_id"]), text.strip(), chat.startswith("D"), is_for_us=True)
+            return base.Message(chat, str(payload["user_id"]), text.strip(), chat.startswith("D"), is_for_us=True)
         if kind == "interactive" and payload.get("type") == "block_actions":
-            decision = DECISIONS.get(str((payload.get("actions") or [{}])[0].get("value")))
+            decision = base.DECISIONS.get(str((payload.get("actions") or [{}])[0].get("value")))
             if decision is not None:
                 chat, message = str(payload["channel"]["id"]), str(payload["message"]["ts"])
-                return ButtonPress(chat, str(payload["user"]["id"]), message, decision)
+                return base.ButtonPress(chat, str(payload["user"]["id"]), message, decision)
         return None
 
-    def _message(self, event: dict[str, Any]) -> Message | None:
+    def _message(self, event: dict[str, Any]) -> base.Message | None:
         """A direct message or a mention. Slack sends a mention in a channel as both kinds of event; only one counts."""
         is_direct = event.get("type") == "message" and event.get("channel_type") == "im"
         is_for_us = event.get("type") == "app_mention"
         if not (is_direct or is_for_us) or event.get("bot_id") or event.get("subtype") or not event.get("user"):
             return None
         text = re.sub(rf"^\s*<@{re.escape(self._id)}(\|[^>]*)?>[\s:,]*", "", str(event.get("text", "")))
-        return Message(
+        return base.Message(
             str(event["channel"]),
             str(event["user"]),
             html.unescape(text),
@@ -192,16 +179,16 @@ class Adapter:
         except errors.SlackApiError as error:
             raise self._refusal(error) from None
         except aiohttp.ClientConnectorError:
-            raise Unreachable("Slack cannot be reached") from None
+            raise base.Unreachable("Slack cannot be reached") from None
         except (aiohttp.ClientError, TimeoutError, errors.SlackClientError) as error:
             lost = f"Slack: the answer was lost ({type(error).__name__})"
-            raise Unreachable(lost) if repeatable else ToolFailed(f"{lost}; it may have arrived") from None
+            raise base.Unreachable(lost) if repeatable else ToolFailed(f"{lost}; it may have arrived") from None
 
     def _refusal(self, error: Any) -> Exception:
         status = error.response.status_code
         why = str(error.response.get("error") or f"status {status}")
         if status == 429 or status >= 500:
-            return Unreachable(f"Slack is overloaded or rate limiting us: {why}")
+            return base.Unreachable(f"Slack is overloaded or rate limiting us: {why}")
         if why in _TOKEN_FAULTS:
             names = f"{self._settings.token_variable} and {self._settings.app_token_variable}"
             return ConfigError(f"Slack does not accept a token ({why}); check {names}")
@@ -227,7 +214,7 @@ def _body(text: str, offers: Sequence[Decision]) -> dict[str, Any]:
     buttons = [
         {
             "type": "button",
-            "text": {"type": "plain_text", "text": f"{sign_of(each)} {each.value}", "emoji": True},
+            "text": {"type": "plain_text", "text": f"{base.sign_of(each)} {each.value}", "emoji": True},
             "value": each.value,
             "action_id": each.value,
         }

@@ -14,21 +14,7 @@ from ..errors import ConfigError, ToolFailed
 from ..net.http_client import ask
 from ..protocols import Decision
 from ..types import Unavailable
-from .base import (
-    DECISIONS,
-    UPLOAD_SECONDS,
-    ButtonPress,
-    Message,
-    OutgoingMessage,
-    Unreachable,
-    Updates,
-    account_token,
-    http_unavailable,
-    load_sdk,
-    sign_of,
-    split,
-    target_key,
-)
+from . import base
 
 if TYPE_CHECKING:
     import httpx
@@ -65,19 +51,19 @@ class Target:
     takes_files = True
 
     def check(self) -> Unavailable | None:
-        return http_unavailable(self.token_variable)
+        return base.http_unavailable(self.token_variable)
 
-    async def send(self, message: OutgoingMessage) -> dict[str, Any]:
-        parts = split(message.full_text, _MAX_CHARS)
+    async def send(self, message: base.OutgoingMessage) -> dict[str, Any]:
+        parts = base.split(message.full_text, _MAX_CHARS)
         ids = [await self._call("sendMessage", json={"chat_id": self.chat, "text": part}) for part in parts]
         for each in message.attachments:
             files = {"document": (each.name, each.data, each.mime)}
-            sent = self._call("sendDocument", seconds=UPLOAD_SECONDS, data={"chat_id": self.chat}, files=files)
+            sent = self._call("sendDocument", seconds=base.UPLOAD_SECONDS, data={"chat_id": self.chat}, files=files)
             ids.append(await sent)
         return {"parts": len(parts), "message_ids": ids}
 
     async def _call(self, method: str, **content: Any) -> Any:
-        url = f"{_base_url(self.server)}{target_key(self.token_variable)}/{method}"
+        url = f"{_base_url(self.server)}{base.target_key(self.token_variable)}/{method}"
         reply = await ask("POST", url, what="Telegram", **content)
         answer = reply.json()
         if not reply.is_good or not isinstance(answer, dict) or not answer.get("ok"):
@@ -107,12 +93,12 @@ class Adapter:
     @property
     def _bot(self) -> telegram.Bot:
         if self._connected is None:
-            raise Unreachable("Telegram is not connected")
+            raise base.Unreachable("Telegram is not connected")
         return self._connected
 
     async def connect(self) -> None:
-        token = account_token(self._settings.token_variable)
-        await load_sdk("Telegram", "telegram", extra="telegram")
+        token = base.account_token(self._settings.token_variable)
+        await base.load_sdk("Telegram", "telegram", extra="telegram")
         # It logs every address, and each contains the token.
         logging.getLogger("httpx").setLevel(logging.WARNING)
         request = self._request = telegram.request.HTTPXRequest(
@@ -131,13 +117,13 @@ class Adapter:
         if self._request is not None:
             await self._request.shutdown()
 
-    async def receive(self, cursor: str) -> AsyncIterator[Updates]:
+    async def receive(self, cursor: str) -> AsyncIterator[base.Updates]:
         bot = self._bot
         if not cursor:
             # -1 is the latest update: what was sent before we came is not for us.
             last = await _request(lambda: bot.get_updates(offset=-1, timeout=0), repeatable=True)
             cursor = str(last[-1].update_id + 1) if last else "0"
-            yield Updates(cursor, ())
+            yield base.Updates(cursor, ())
         while True:
             updates = await _request(
                 lambda cursor=cursor: bot.get_updates(  # type: ignore[misc]
@@ -148,18 +134,18 @@ class Adapter:
             events = [each for update in updates if (each := await self._event(update))]
             if updates:
                 cursor = str(updates[-1].update_id + 1)
-            yield Updates(cursor, events)
+            yield base.Updates(cursor, events)
 
-    async def _event(self, update: telegram.Update) -> Message | ButtonPress | None:
+    async def _event(self, update: telegram.Update) -> base.Message | base.ButtonPress | None:
         if press := update.callback_query:
             # Without this the button shows a spinner for a minute.
-            with contextlib.suppress(ToolFailed, Unreachable):
+            with contextlib.suppress(ToolFailed, base.Unreachable):
                 await _request(press.answer, repeatable=True)
-            decision = DECISIONS.get(press.data or "")
+            decision = base.DECISIONS.get(press.data or "")
             if press.message is None or decision is None:
                 return None
             chat, message = str(press.message.chat.id), str(press.message.message_id)
-            return ButtonPress(chat, str(press.from_user.id), message, decision)
+            return base.ButtonPress(chat, str(press.from_user.id), message, decision)
         received = update.message
         if received is None or not received.text or received.from_user is None or received.from_user.is_bot:
             return None
@@ -169,7 +155,7 @@ class Adapter:
         if text.lower().startswith(name.lower()):
             text = text[len(name) :].lstrip(" :,")
         is_direct = received.chat.type == "private"
-        return Message(
+        return base.Message(
             str(received.chat.id),
             str(received.from_user.id),
             text,
@@ -209,11 +195,11 @@ async def _request(send: Callable[[], Awaitable[T]], *, repeatable: bool = False
             raise ToolFailed(f"Telegram refuses it: {error.message}") from None
         except errors.NetworkError as error:
             if repeatable or _never_arrived(error):
-                raise Unreachable(f"Telegram cannot be reached: {error.message}") from None
+                raise base.Unreachable(f"Telegram cannot be reached: {error.message}") from None
             raise ToolFailed(f"Telegram: the answer was lost ({error.message}); it may have arrived") from None
         except errors.TelegramError as error:
             raise ToolFailed(f"Telegram refuses it: {error.message}") from None
-    raise Unreachable("Telegram is rate limiting us")
+    raise base.Unreachable("Telegram is rate limiting us")
 
 
 def _never_arrived(error: telegram.error.NetworkError) -> bool:
@@ -223,5 +209,7 @@ def _never_arrived(error: telegram.error.NetworkError) -> bool:
 
 
 def _buttons(offers: Sequence[Decision]) -> telegram.InlineKeyboardMarkup | None:
-    row = [telegram.InlineKeyboardButton(f"{sign_of(each)} {each.value}", callback_data=each.value) for each in offers]
+    row = [
+        telegram.InlineKeyboardButton(f"{base.sign_of(each)} {each.value}", callback_data=each.value) for each in offers
+    ]
     return telegram.InlineKeyboardMarkup([row]) if row else None

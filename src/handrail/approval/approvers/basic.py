@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import logging
 from collections.abc import Awaitable, Callable
 
-from ...base.workers import pool
 from ...protocols import Answer, ApprovalRequest, Approver, Decision, Reply
+from ..requests import reply_of
 
 log = logging.getLogger(__name__)
 
@@ -67,12 +66,3 @@ class ChainApprover:
             if isinstance(reply, Answer):
                 return reply._replace(by=reply.by or name)
         return None
-
-
-async def reply_of(approver: Approver, request: ApprovalRequest) -> Reply:
-    """An async approver is awaited here, another one runs on a worker: neither holds up the loop."""
-    if inspect.iscoroutinefunction(approver.decide):
-        reply: Reply = await approver.decide(request)
-        return reply
-    value = await asyncio.wrap_future(pool.submit(approver.decide, request))
-    return await value if inspect.isawaitable(value) else value

@@ -19,8 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple, TextIO
 
-from ...base.turns import Turns
-from ...base.workers import pool
+from ...base.workers import Turns, pool
 from ...protocols import Answer, ApprovalRequest, Decision
 from .prompt import ANSWERS, PREVIEW_LINES, VIEW, allowed, has_more, question
 from .tty_watch import TtyWatch, device

@@ -3,12 +3,6 @@
 from __future__ import annotations
 
 from ...core.builtin import integer, number, registry, text, tool_schema
-from ...types import JsonDict
-
-
-def _count(description: str, maximum: int) -> JsonDict:
-    return integer(description, minimum=1, maximum=maximum)
-
 
 registry.register(
     name="rl_configure",
@@ -20,10 +14,10 @@ registry.register(
         model=text("Default: the configured one."),
         backend=text("Where they run: local (a sandbox), docker..."),
         toolsets={"type": "array", "items": {"type": "string"}, "description": "What they may use."},
-        tasks=_count("Only so many tasks.", 100_000),
-        per_task=_count("Rollouts of each task (1).", 1000),
-        parallel=_count("At once (2).", 1000),
-        model_calls=_count("For each, at most (30).", 1000),
+        tasks=integer("Only so many tasks.", minimum=1, maximum=100_000),
+        per_task=integer("Rollouts of each task (1).", minimum=1, maximum=1000),
+        parallel=integer("At once (2).", minimum=1, maximum=1000),
+        model_calls=integer("For each, at most (30).", minimum=1, maximum=1000),
         timeout=number("Seconds for each (600).", exclusiveMinimum=0),
     ),
     handler="handrail.tools.rollouts.calls:rl_configure",
