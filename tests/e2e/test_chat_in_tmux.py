@@ -20,10 +20,10 @@ from handrail.store.sessions import SessionStore
 from handrail.testing import call
 from handrail.testing.model_server import ModelServer, Raw
 
+from ..docs.page_blocks import shows
 from ..support import PYTHON, wait_until
 from ..tmux import PATIENCE_SECONDS, Tmux, need_tmux
 
-PICTURES = Path(__file__).parents[2] / "docs" / "tutorial" / "screens"
 CHAT = f"{PYTHON} -m handrail chat"
 LONG = f"sleep 9{os.getpid():06d}"  # nobody else's
 READY = " scripted · ~/shop"  # the toolbar, which stands there only while the person may type
@@ -113,11 +113,7 @@ def picture(desk: Desk, name: str, screen: str, *, since: str) -> None:
     shown = re.sub(r"^[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]", "⠹", shown, flags=re.MULTILINE)
     shown = shown.replace(LONG, "sleep 86399")
     shown = re.sub(r" +$", "", shown, flags=re.MULTILINE).rstrip("\n") + "\n"
-    path = PICTURES / f"{name}.txt"
-    if os.environ.get("UPDATE_PICTURES"):
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(shown)
-    assert path.read_text() == shown
+    assert shows("tutorial/chat.md", name, shown)
 
 
 def test_two_days_with_an_agent(desk: Desk) -> None:
