@@ -14,8 +14,8 @@ from ...config.keys import key_of
 from ...errors import ModelError
 from ...settings.model_providers import DEFAULT_PROVIDER, PROVIDERS, ProviderSpec
 from .base import Prices, StreamingModel, streaming
-from .price_list import list_prices
 from .local_servers import local_servers
+from .price_list import list_prices
 
 if TYPE_CHECKING:
     from ...plugins.loader import Plugins
