@@ -175,7 +175,7 @@ class TestSlashCommands:
         person(f"!git init -q && echo 'x = 1' > a.py && git add a.py && {git} commit -qm first")
         assert "Nothing has changed" in person("/diff")
         (tmp_path / "a.py").write_text("x = 2\n")
-        assert "a.py\n\n   1 - x = 1\n   1 + x = 2\n" in person("/diff")
+        assert "a.py\n   1 - x = 1\n   1 + x = 2\n" in person("/diff")
 
     def test_what_is_used_often_is_a_command(self, talk: Begin) -> None:
         person = talk(ModelReply("Written."), ModelReply("All well."))

@@ -20,7 +20,6 @@ DIFF = """--- a/shop.py
 def test_lines_are_numbered_and_changed_words_are_marked() -> None:
     lines = list(diff_lines(DIFF, "shop.py"))
     assert [line.plain for line in lines] == [
-        "",
         "   3   def price(n):",
         "   4 -     return n * 2",
         "   4 +     return n * 3",
@@ -37,7 +36,7 @@ def test_a_long_diff_is_cut_and_an_unknown_language_is_plain() -> None:
     long = "@@ -0,0 +1,99 @@\n" + "".join(f"+line {n}\n" for n in range(99))
     lines = [line.plain for line in diff_lines(long, "data.unknown", most=11)]
     assert lines[-1] == "… 89 more lines"
-    assert lines[1] == "   1 + line 0"
+    assert lines[0] == "   1 + line 0"
 
 
 def test_escapes_in_a_diff_are_shown_not_obeyed() -> None:

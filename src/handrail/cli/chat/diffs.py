@@ -28,7 +28,8 @@ def diff_lines(diff: str, path: str = "", most: int = 40) -> Iterator[Text]:
     for number, line in enumerate(lines[:most]):
         if place := _PLACE.match(line):
             old, new = int(place[1]), int(place[2])
-            yield Text("⋯" if number else "", "dim")
+            if number:
+                yield Text("⋯", "dim")
             continue
         sign, code = line[:1] or " ", line[1:]
         shown = old if sign == "-" else new
