@@ -107,7 +107,8 @@ def dispatch() -> Iterator[Figure]:
 
         loop.run_until_complete(go())
 
-    yield _micro("call an async tool, in a loop", ours_in_loop, floor_in_loop, 6, "best 7.3, hermes 211")
+    yield _micro("call an async tool, in a loop", ours_in_loop, floor_in_loop, 4, "best 7.3, hermes 211")
+    yield from _in_messages(floor, loop)
 
     def ours_from_sync(count: int) -> None:
         for _ in range(count):
@@ -119,6 +120,31 @@ def dispatch() -> Iterator[Figure]:
 
     yield _micro("call an async tool, from sync code", ours_from_sync, floor_from_sync, 1.5, "best 2.1")
     loop.close()
+
+
+def _in_messages(floor: Callable[[int], None], loop: asyncio.AbstractEventLoop) -> Iterator[Figure]:
+    """What an agent's turn really takes: a message with one call, whose sync tool runs on a worker thread, so that the loop
+    stays free, and the call can be cancelled."""
+    message = [{"id": "c", "function": {"name": "bench_sync", "arguments": samples.ARGUMENTS}}]
+
+    def ours(count: int) -> None:
+        async def go() -> None:
+            for _ in range(count):
+                await arun_tool_calls(message, "task", session_id="session", on_progress=_ignore)
+
+        loop.run_until_complete(go())
+
+    def floor_on_a_thread(count: int) -> None:
+        async def go() -> None:
+            for _ in range(count):
+                await asyncio.to_thread(floor, 1)
+
+        loop.run_until_complete(go())
+
+    what = "call a sync tool in a message, as an agent's turn does"
+    yield _micro(f"{what}, to a thread's hop", ours, floor_on_a_thread, 4, "")
+    mine, base, ratio = paired(ours, floor)
+    yield Figure("  the same, to a plain call", microseconds(mine), microseconds(base), ratio, None, "")
 
 
 def _ignore(update: object) -> None:

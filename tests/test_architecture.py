@@ -10,10 +10,12 @@ import pty
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
+import pathspec
 import pytest
 
 from . import import_graph
@@ -33,8 +35,8 @@ DOCUMENTED = (
 ).split()
 MAX_LATE_IMPORTS_PER_1000_LINES = 6
 # During one call of the terminal that asks. The goal is 90; the figure may only fall.
-MAX_FILES_OF_A_CALL = 140
-MAX_MODULES_OF_A_START = 276
+MAX_FILES_OF_A_CALL = 122
+MAX_MODULES_OF_A_START = 240
 # Folders of tests that are about the whole, and tests about the repository itself.
 WHOLE = {"contract", "docs", "e2e", "fuzz", "services"}
 ABOUT_THE_REPOSITORY = {"architecture", "documented_names", "fork_server", "recipes", "setup_scripts"}
@@ -221,6 +223,26 @@ def test_documentation_imports_from_public_faces_only() -> None:
                 wrong.append(f"{place}: {module}")
     assert seen > 20
     assert wrong == []
+
+
+@pytest.mark.parametrize("target", ["wheel", "sdist"])
+def test_every_file_of_the_package_is_packaged(target: str) -> None:
+    """Hatch leaves out what git ignores, unless it is an artifact: the console, which is built and not in git."""
+    rules = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"][target]
+    ignored = pathspec.GitIgnoreSpec.from_lines((ROOT / ".gitignore").read_text().splitlines())
+    artifacts, excluded = (pathspec.GitIgnoreSpec.from_lines(rules.get(key, [])) for key in ("artifacts", "exclude"))
+    assert "src" in rules.get("include", ["src"])
+    assert rules.get("packages", ["src/handrail"]) == ["src/handrail"]
+    console = "src/handrail/serve/console/index.html"
+    assert ignored.match_file(console)
+    files = [str(path.relative_to(ROOT)) for path in SOURCE.rglob("*") if path.is_file() and path.suffix != ".pyc"]
+    left_out = [
+        path
+        for path in [*files, console]
+        if excluded.match_file(path) or (ignored.match_file(path) and not artifacts.match_file(path))
+    ]
+    assert left_out == []
+    assert any(path.endswith(".sql") for path in files)
 
 
 @pytest.mark.parametrize("page", ["ARCHITECTURE.md", "CONTRIBUTING.md"])

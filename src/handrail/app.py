@@ -2,55 +2,44 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .base.async_bridge import run_async
-from .config.confirmed import Confirmed, held_config
-from .config.paths import config_path, state_dir
-from .config.project import project_mcp_file
 from .core.discovery import builtin_tools
 from .core.registry import ToolRegistry
 from .environments.backend_table import Backends
 from .environments.tasks import TaskEnvironments
-from .errors import ConfigError
-from .plugins.contributions import (
-    ApprovalHooks,
-    OutputHooks,
-    add_environments,
-    chosen_approver,
-    remove_environments,
-)
-from .plugins.hook_manager import HookManager
-from .plugins.sources import find_plugins
+from .plugins.hook_manager import ApprovalHooks, HookManager, OutputHooks
 from .processes import process_table
-from .runtime.definitions import Definitions, room
+from .runtime.app_parts import (
+    CONFIG_HOOKS,
+    add_command_hooks,
+    configured_approver,
+    find_mcp_servers,
+    load_plugins,
+    locate,
+    open_gate,
+    remote_person,
+    results_of,
+)
+from .runtime.definitions import Definitions, previous_uses, remember_uses, room
 from .runtime.dispatch import Runtime
-from .runtime.tool_uses import previous_uses, remember_uses
-from .store.results import FileResultStore
 from .toolsets import Toolsets
 
 if TYPE_CHECKING:
     import os
 
     from .approval.gate import ApprovalGate
-    from .plugins.loader import Plugins
     from .protocols import Action, Approver, Person
     from .runtime.batches import Batches
     from .runtime.provider_formats import Format
     from .settings.schema import Config
-    from .tools.mcp.server_tools import McpTools
     from .types import JsonDict, Outcome, ToolContext
 
 log = logging.getLogger(__name__)
-
-CONFIG_HOOKS = "config.yaml"
-_MAX_NAMED = 5
 
 
 class Handrail:
@@ -82,36 +71,15 @@ class Handrail:
         person: Person | None = None,
         confirms: bool = False,
     ) -> None:
-        self._temporary_home: str | None = None
-        self._reads_file = config is None
+        self._source = source = locate(config, home, confirms=confirms)
         self._confirms = confirms
-        self._pins: Mapping[str, str] = {}
-        self._baseline: Config | None = None
-        self.config = config = self._located(config, home, confirms=confirms)
-        self.registry = ToolRegistry() if registry is None else registry
-        self.registry.availability.config = config
-        self.registry.on_collision = config.tools.on_collision
-        self.registry.may_override = lambda owner: owner in config.plugins and config.plugins[owner].allow_override
-        self.registry.adopt(builtin_tools())
+        self.config = config = source.config
+        self.registry = _own_registry(registry, config)
         self.hooks = HookManager() if hooks is None else hooks
         self.hooks.timeout = config.calls.hook_timeout
         self.backends = Backends() if backends is None else backends
-        self.plugins = self._load_plugins()
-        if config.hooks:
-            from .environments.protection import configured as protected_by  # few have hooks in their configuration
-            from .plugins.command_hooks import register_external
-
-            folder = config_path(config.home).parent
-            register_external(
-                self.hooks,
-                config.hooks,
-                plugin=CONFIG_HOOKS,
-                folder=folder,
-                pins=self._pins,
-                protection=protected_by(config),
-            )
-        contributed = self.plugins.contributions.toolsets if self.plugins else {}
-        self._toolsets = Toolsets(self.registry, {**contributed, **config.toolsets})
+        self.plugins = load_plugins(config, self.registry, self.hooks, self.backends)
+        add_command_hooks(self.hooks, source)
         self.environments = TaskEnvironments(config, backends=self.backends)
         self.environments.change_output = OutputHooks(self.hooks)
         self.processes = process_table(config, self.environments)
@@ -119,52 +87,18 @@ class Handrail:
             self.registry,
             hooks=self.hooks,
             config=config,
-            results=FileResultStore(
-                state_dir(config.home) / "results",
-                keep_days=config.results.keep_days,
-                max_total_bytes=config.results.max_total_bytes,
-            ),
+            results=results_of(config),
             environments=self.environments,
             processes=self.processes,
             gate=_LateGate(self),
-            approver=self._configured_approver() if approver is None else approver,
-            person=_remote_person(config) if person is None else person,
+            approver=configured_approver(config, self.plugins) if approver is None else approver,
+            person=remote_person(config) if person is None else person,
         )
         self.registry.runner = self.runtime
-        self._definitions = Definitions(self.registry, self._toolsets)
-        self._definitions.uses = previous_uses(config.home)
-        self.runtime.toolsets = self._toolsets
+        self.runtime.own_toolsets = lambda: self._toolsets
         self.runtime.given_by_default = lambda: self.definitions.names(*self.chosen_toolsets())
         self._mcp_started = False
-        self.mcp = self._find_mcp_servers()
-
-    def _located(self, config: Config | None, home: str | os.PathLike[str] | None, *, confirms: bool) -> Config:
-        """The configuration, with the folder in which this object keeps its files."""
-        if home is not None:
-            folder = str(Path(home).expanduser().absolute())
-        elif config is None or config.home:
-            folder = config.home if config is not None else ""
-        else:
-            import tempfile  # most programs keep their state
-
-            folder = self._temporary_home = tempfile.mkdtemp(prefix="handrail-")
-        if config is None:
-            config = self._read(config_path(folder), state_dir(folder), confirms=confirms)
-        return replace(config, home=folder)
-
-    def _read(self, file: Path, state: Path, *, confirms: bool) -> Config:
-        """The file's settings, without what became weaker since a person confirmed it."""
-        held = held_config(file, state, confirms=confirms)
-        self._pins, self._baseline = held.files, held.of_file
-        if held.waiting:
-            what = "; ".join(map(str, held.waiting[:_MAX_NAMED])) + ("; ..." if len(held.waiting) > _MAX_NAMED else "")
-            then = (
-                "it holds from now on"
-                if confirms
-                else "that waits for `handrail config confirm` in a terminal of yours"
-            )
-            log.warning("%s is weaker than it was: %s; %s", file, what, then)
-        return held.config
+        self.mcp = find_mcp_servers(config, self.registry)
 
     def __enter__(self) -> Handrail:
         return self
@@ -265,10 +199,24 @@ class Handrail:
         self._start_mcp()
         return self._toolsets
 
+    @cached_property
+    def _toolsets(self) -> Toolsets:
+        contributed = self.plugins.contributions.toolsets if self.plugins else {}
+        toolsets = Toolsets(self.registry, {**contributed, **self.config.toolsets})
+        if self.mcp is not None:
+            toolsets.expected = frozenset(f"mcp-{name}" for name in self.mcp.connections.servers)
+        return toolsets
+
     @property
     def definitions(self) -> Definitions:
         self._start_mcp()
         return self._definitions
+
+    @cached_property
+    def _definitions(self) -> Definitions:
+        definitions = Definitions(self.registry, self._toolsets)
+        definitions.uses = previous_uses(self.config.home)
+        return definitions
 
     def chosen_toolsets(self) -> tuple[list[str] | None, list[str]]:
         """What the configuration offers a model: the sets that are enabled (None: all), and those that are disabled."""
@@ -291,52 +239,29 @@ class Handrail:
         if self.mcp is not None:
             self.registry.late = None
             self.mcp.close()
-        if self._temporary_home is None:
+        if self._source.temporary_home is None:
             remember_uses(self.runtime.uses, self.config.home)
         self.processes.close()
         self.environments.close_all()
         if "gate" in self.__dict__:  # it is made when the first action comes
             self.gate.close()
         if self.plugins is not None:
-            remove_environments(self.plugins.contributions, self.backends)
+            for name in self.plugins.contributions.environments:
+                self.backends.remove(name)
             self.plugins.unload()
         self.hooks.unregister_plugin(CONFIG_HOOKS)
         if self.registry.runner is self.runtime:
             self.registry.runner = None
-        if self._temporary_home is not None:
-            import shutil  # likewise
+        if self._source.temporary_home is not None:
+            import shutil  # most programs keep their state
 
-            shutil.rmtree(self._temporary_home, ignore_errors=True)
+            shutil.rmtree(self._source.temporary_home, ignore_errors=True)
 
     @cached_property
     def gate(self) -> ApprovalGate:
         """What every dangerous action passes. One that was configured by a file reads it again when it changes."""
-        from .approval.gate import ApprovalGate  # most starts see no action
-        from .approval.project_policy import policy_file, project_settings
-        from .approval.self_protection import private_dirs
-        from .approval.settings import Settings
-
         rules = self.plugins.contributions.approval_rules.values() if self.plugins else ()
-        path = config_path(self.config.home) if self._reads_file else None
-        confirmed = Confirmed(state_dir(self.config.home))
-        project = policy_file() or confirmed.policy_above()
-        if project is not None and self._confirms:
-            with contextlib.suppress(ConfigError):  # the gate reports it
-                confirmed.confirm(project, project_settings(project))
-        settings = Settings(
-            self.config,
-            path=path,
-            project=project,
-            more_rules=tuple(rules),
-            confirmed=confirmed,
-            baseline=self._baseline,
-        )
-        return ApprovalGate(
-            settings,
-            folder=state_dir(self.config.home),
-            notices=ApprovalHooks(self.hooks),
-            private=private_dirs(self.config.home),
-        )
+        return open_gate(self._source, tuple(rules), ApprovalHooks(self.hooks), confirms=self._confirms)
 
     @cached_property
     def batches(self) -> Batches:
@@ -344,51 +269,20 @@ class Handrail:
 
         return Batches(self.runtime)
 
-    def _load_plugins(self) -> Plugins | None:
-        """None when there are none, as for most: then nothing of theirs is imported."""
-        found = list(find_plugins(home=self.config.home))
-        if not found:
-            return None
-        from .config.trust import TRUST_FILE, Trust
-        from .plugins.loader import Plugins
-
-        trust = Trust(state_dir(self.config.home) / TRUST_FILE)
-        plugins = Plugins(self.registry, self.hooks, self.config.plugins, trust=trust)
-        plugins.load(found)
-        add_environments(plugins.contributions, self.backends)
-        return plugins
-
-    def _find_mcp_servers(self) -> McpTools | None:
-        """Nothing is connected before somebody asks for the tools there are, or calls one of a server's."""
-        if not self.config.mcp_servers and project_mcp_file() is None:
-            return None
-        from .environments.protection import launcher
-        from .mcp_client.server_config import find_servers
-        from .tools.mcp.server_tools import McpTools
-
-        servers = find_servers(self.config.mcp_servers, config_file=config_path(self.config.home))
-        mcp = McpTools(servers, self.registry, folder=state_dir(self.config.home) / "mcp", launch=launcher(self.config))
-        self.registry.late = mcp.find
-        self._toolsets.expected = frozenset(f"mcp-{name}" for name in mcp.connections.servers)
-        return mcp
-
     def _start_mcp(self) -> None:
         if self.mcp is not None and not self._mcp_started:
             self._mcp_started = True
             self.mcp.start()
 
-    def _configured_approver(self) -> Approver | None:
-        """Who answers where no person is at hand: the one that a plugin adds, then the queue, or nobody."""
-        settings = self.config.approvals
-        if not settings.approver and settings.headless == "deny":
-            return None
-        from .approval.approvers import ChainApprover, QueueApprover
 
-        queue = None if settings.headless == "deny" else QueueApprover()
-        if not settings.approver:
-            return queue
-        chosen = chosen_approver(self.plugins.contributions if self.plugins else None, settings.approver)
-        return chosen if queue is None else ChainApprover(chosen, queue)
+def _own_registry(registry: ToolRegistry | None, config: Config) -> ToolRegistry:
+    """The one that was given, or a fresh one; with this object's settings and the built-in tools."""
+    registry = ToolRegistry() if registry is None else registry
+    registry.availability.config = config
+    registry.on_collision = config.tools.on_collision
+    registry.may_override = lambda owner: owner in config.plugins and config.plugins[owner].allow_override
+    registry.adopt(builtin_tools())
+    return registry
 
 
 class _LateGate:
@@ -403,15 +297,6 @@ class _LateGate:
     def is_strict(self, session_id: str | None) -> bool:
         """Whether a tool that names no actions is reviewed too. A gate that is not loaded has no modes."""
         return "gate" in self._app.__dict__ and self._app.gate.modes.are_strict(session_id)
-
-
-def _remote_person(config: Config) -> Person | None:
-    """Who is asked where nobody is at the terminal."""
-    if not config.messages.person:
-        return None
-    from .platforms.remote_user import RemoteUser
-
-    return RemoteUser(config.messages.person, config.messages.targets, seconds=config.messages.answer_timeout)
 
 
 def _names(toolsets: Sequence[str] | str) -> list[str]:

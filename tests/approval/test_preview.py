@@ -12,8 +12,7 @@ import pytest
 
 from handrail.app import Handrail
 from handrail.approval.approvers.prompt import allowed, has_more, question
-from handrail.approval.bound_preview import MAX_PREVIEW_CHARS
-from handrail.approval.preview import preview_of
+from handrail.approval.preview import MAX_PREVIEW_CHARS, preview_of
 from handrail.approval.requests import kept
 from handrail.config import ApprovalsConfig, Config
 from handrail.files.diff import diff_to_approve

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from handrail.approval import inbox
+from handrail.approval import requests
 from handrail.approval.approvers import CallbackApprover, ChainApprover, PolicyApprover, QueueApprover
 from handrail.protocols import Answer, ApprovalRequest, Decision
 from handrail.store.approvals import ApprovalStore, State
@@ -126,7 +126,7 @@ class TestWaiting:
     def test_an_answer_through_the_store_is_heard_at_once_in_the_same_process(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(inbox, "POLL_SECONDS", 600)  # so it is not at the next look
+        monkeypatch.setattr(requests, "POLL_SECONDS", 600)  # so it is not at the next look
 
         async def scenario() -> str:
             here = gate()

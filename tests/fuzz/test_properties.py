@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from handrail.config import ToolsetConfig
-from handrail.core.contract import Contract
+from handrail.core.entry import Contract
 from handrail.core.registry import ToolRegistry
 from handrail.errors import InvalidArguments
 from handrail.model_tools import get_tool_definitions, handle_function_call

@@ -15,7 +15,7 @@ import pytest
 
 from handrail.config import PluginConfig
 from handrail.config.entry_points import entry_points
-from handrail.config.project import project_folder
+from handrail.config.paths import project_folder
 from handrail.config.trust import Trust
 from handrail.plugins.loader import State, trust_plugin
 from handrail.plugins.sources import Found, Source, find_plugins

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from handrail.core.contract import Contract
+from handrail.core.entry import Contract
 from handrail.errors import InvalidArguments
 from handrail.runtime.arguments import prepare
 from tests.support import costs_less_than, parameters

@@ -13,8 +13,7 @@ from handrail.config.paths import remembered
 from handrail.core.builtin import registry as builtin
 from handrail.core.discovery import builtin_tools
 from handrail.core.registry import ToolRegistry
-from handrail.runtime import tool_uses
-from handrail.runtime.definitions import Definitions, room
+from handrail.runtime.definitions import USES_FILE, Definitions, room
 from handrail.toolsets import Toolsets
 
 from ..support import add, parameters
@@ -118,5 +117,5 @@ def test_what_is_used_is_remembered_when_the_runtime_ends(home: Path) -> None:
             [{"id": "1", "function": {"name": "read_file", "arguments": '{"path": "/proc/nowhere"}'}}]
         )
     model_tools.reset()
-    assert remembered(tool_uses.USES_FILE)["read_file"] == 3
+    assert remembered(USES_FILE)["read_file"] == 3
     assert model_tools.default()._definitions.uses["read_file"] == 3

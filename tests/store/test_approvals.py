@@ -15,8 +15,7 @@ import pytest
 
 from handrail.errors import RequestNotFound, StoreError
 from handrail.protocols import Answer, ApprovalRequest, Decision
-from handrail.store.approvals import ApprovalStore, State
-from handrail.store.decisions import DecisionRecord
+from handrail.store.approvals import ApprovalStore, DecisionRecord, State
 from handrail.store.history import ActionHistory
 from tests.support import in_threads, wait_until
 

@@ -19,10 +19,10 @@ from ..protocols import Answer, ApprovalRequest, Approver, Concern, Decision
 from ..store.history import ActionHistory
 from .action_review import Judge, builtin_assess
 from .approvers import ChainApprover, PolicyApprover
-from .bound_preview import Previews
 from .grants import PROCESS_SCOPE, GrantKey, parse_grant_key
 from .modes import Modes, loosened, tightened
 from .policy import DecidedBy, Pending, Policy, Ruling
+from .preview import Previews
 from .records import Records
 from .refusals import refused, unanswered, unusable
 from .self_protection import SelfProtection, private_dirs

@@ -1,12 +1,18 @@
-"""The lines of what a call would write, as a question shows them: of a diff or of a content, escape-safe, with secrets hidden."""
+"""The lines of what a call would write, as a question shows them: of a diff or of a content, escape-safe, with secrets hidden.
+
+It is read when somebody is asked, and compared after their yes, which is bound to it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Iterable, Iterator
 from enum import Enum
 from typing import NamedTuple
 
-from ..protocols import ApprovalRequest
+from ..base.workers import pool
+from ..errors import Denied
+from ..protocols import Action, ApprovalRequest, Preview
 from .display import MAX_CHARS, Piece, pieces
 
 _TAB = "→   "
@@ -92,3 +98,42 @@ def _kind(line: tuple[Piece, ...]) -> Kind:
     if start in ("--- ", "+++ "):
         return Kind.HEADER
     return {"+": Kind.ADDED, "-": Kind.REMOVED, "@": Kind.PLACE}.get(start[:1], Kind.PLAIN)
+
+
+MAX_PREVIEW_CHARS = 60_000
+_TAIL_CHARS = 10_000
+
+
+class Previews:
+    """The previews of the actions that one question is about."""
+
+    def __init__(self, actions: Iterable[Action]) -> None:
+        makers = (action.preview for action in actions if action.preview is not None)
+        self._makers = list(dict.fromkeys(makers))
+        self._shown: list[Preview] = []
+
+    async def read(self) -> str:
+        """What would be written now. Raises the ToolError of a call that could not be done at all."""
+        self._shown = await self._now()
+        return bounded("\n".join(preview.text for preview in self._shown))
+
+    async def check(self) -> None:
+        """Raises Denied if what is there has changed since it was read: nobody has seen what would be written now."""
+        if self._makers and await self._now() != self._shown:
+            raise Denied(
+                "it was approved, but what it would change was changed by something else while the question was open, so "
+                "nothing was done; look at it again, and repeat the call",
+                decided_by="gate",
+                changed_while_asked=True,
+            )
+
+    async def _now(self) -> list[Preview]:
+        return [await asyncio.wrap_future(pool.submit(make)) for make in self._makers]
+
+
+def bounded(text: str) -> str:
+    """The start and the end of a text that is longer than anybody would read."""
+    if len(text) <= MAX_PREVIEW_CHARS:
+        return text
+    head, tail = text[: MAX_PREVIEW_CHARS - _TAIL_CHARS], text[-_TAIL_CHARS:]
+    return f"{head}\n… {len(text) - MAX_PREVIEW_CHARS:,} characters left out …\n{tail}"

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ..base.safe_text import secret_values
-from ..store.decisions import DecisionRecord
+from ..store.approvals import DecisionRecord
 from .secrets import without_secrets
 
 if TYPE_CHECKING:

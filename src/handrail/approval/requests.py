@@ -1,6 +1,7 @@
 """Ask, and take the first answer: the approver's, or one that comes through the store.
 
-Everything ends in an Answer. Silence, failure and a timeout are a no, each with its reason.
+Everything ends in an Answer. Silence, failure and a timeout are a no, each with its reason. Answers of this
+process arrive at once; one poll per event loop finds those of others, and holds no thread.
 """
 
 from __future__ import annotations
@@ -17,9 +18,8 @@ from ..errors import StoreError
 from ..protocols import Answer, ApprovalRequest, Approver, Decision
 from ..store.approvals import ApprovalStore, State
 from .approvers.basic import reply_of
-from .bound_preview import bounded
 from .display import MAX_CHARS, pieces
-from .inbox import Inbox
+from .preview import bounded
 from .secrets import without_secrets
 
 if TYPE_CHECKING:
@@ -130,3 +130,62 @@ def _fingerprint(request: ApprovalRequest) -> str:
         *([request.preview] if request.preview else []),
     )
     return hashlib.sha256(repr(parts).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+POLL_SECONDS = 0.25
+
+
+class Inbox:
+    """The requests that are waited for, each in its own event loop."""
+
+    def __init__(self, store: ApprovalStore) -> None:
+        self._store = store
+        self._waiting: dict[str, asyncio.Future[None]] = {}
+        self._polls: dict[asyncio.AbstractEventLoop, asyncio.Task[None]] = {}
+        store.listen(self._arrived)
+
+    async def wait(self, request_id: str) -> None:
+        """Until the request has an answer."""
+        loop = asyncio.get_running_loop()
+        answered: asyncio.Future[None] = loop.create_future()
+        self._waiting[request_id] = answered
+        if loop not in self._polls:
+            self._polls[loop] = loop.create_task(self._poll(loop))
+        try:
+            if self._store.answered_among([request_id]):  # answered since it was stored
+                return
+            await answered
+        finally:
+            del self._waiting[request_id]
+            if not self._waiting_in(loop):
+                poll = self._polls.pop(loop)
+                poll.cancel()
+                await asyncio.wait({poll})
+
+    def _waiting_in(self, loop: asyncio.AbstractEventLoop) -> list[str]:
+        return [name for name, future in tuple(self._waiting.items()) if future.get_loop() is loop]
+
+    async def _poll(self, loop: asyncio.AbstractEventLoop) -> None:
+        seen = None
+        while True:
+            try:
+                version = self._store.database.version_of_data()
+                if version != seen:
+                    for request_id in self._store.answered_among(self._waiting_in(loop)):
+                        self._arrived(request_id)
+                seen = version
+            except StoreError as error:
+                log.warning("the store cannot be polled for answers: %s", error)
+            await asyncio.sleep(POLL_SECONDS)
+
+    def _arrived(self, request_id: str) -> None:
+        future = self._waiting.get(request_id)
+        if future is None:
+            return
+        with contextlib.suppress(RuntimeError):  # its loop was closed meanwhile
+            future.get_loop().call_soon_threadsafe(_finish, future)
+
+
+def _finish(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)

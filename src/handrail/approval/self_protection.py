@@ -10,7 +10,7 @@ from pathlib import Path
 from ..config.paths import cache_dir, config_path, state_dir
 from ..judge.values.assessment import Finding, Reach, Severity
 from ..protocols import Action
-from .project_policy import policy_file
+from .policy import policy_file
 
 _WHY_OWN = "these are Handrail's own files: an agent cannot change the rules that it is held to"
 _WHY_CODE = "this is Handrail's own program: a change of it changes the gate"

@@ -21,8 +21,7 @@ from .output import colours, emit, emit_json, emit_table
 
 if TYPE_CHECKING:
     from ..approval.simulation import Simulation
-    from ..store.decisions import DecisionRecord
-    from ..store.grants import StoredGrant
+    from ..store.approvals import DecisionRecord, StoredGrant
     from ..types import JsonDict
 
 _SHORT_TEXT = 200

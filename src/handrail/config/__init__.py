@@ -31,7 +31,7 @@ from .store import load_config, located, read_config
 
 if TYPE_CHECKING:
     from .config_file import ConfigFile
-    from .environment_variables import parse_value
+    from .store import parse_value
 
 __all__ = [
     "ApprovalRuleConfig",
@@ -69,7 +69,7 @@ def __getattr__(name: str) -> Any:
 
         return ConfigFile
     if name == "parse_value":
-        from .environment_variables import parse_value
+        from .store import parse_value
 
         return parse_value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..base.agent_ancestry import started_by_agent
 from ..errors import ConfigError, Denied
 from ..settings.schema import Config
-from .environment_variables import override_names, overrides
 from .files import locked, make_private, read_text, write_text
-from .project import POLICY_FILE, PROJECT_FOLDER, folders_above
-from .store import load_config
+from .paths import POLICY_FILE, PROJECT_FOLDER, folders_above
+from .store import load_config, override_names, overrides
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -1,20 +1,23 @@
-"""One registered tool, and what it must bring to be one."""
+"""One registered tool, and what it must bring to be one: a handler, and parameters whose schema is checked and compiled."""
 
 from __future__ import annotations
 
 import inspect
 import logging
+import marshal
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from ..errors import RegistrationError
 from ..protocols import Action
 from ..settings.schema import Config
 from ..types import JsonDict, Resources, ToolContext
 from .availability import CheckFn
-from .contract import NO_PARAMETERS, Contract
+
+if TYPE_CHECKING:
+    import jsonschema_rs
 
 log = logging.getLogger(__name__)
 
@@ -156,3 +159,172 @@ class Reference:
 def dereferenced(value: Any) -> Any:
     """A text of the form "module:attribute" as a `Reference`; any other value unchanged."""
     return Reference(value) if isinstance(value, str) and _FORM.fullmatch(value) else value
+
+
+T = TypeVar("T")
+
+NO_PARAMETERS: JsonDict = {"type": "object", "properties": {}}
+_DIALECTS = (
+    "https://json-schema.org/draft/2020-12/schema",
+    "https://json-schema.org/draft/2019-09/schema",
+    "http://json-schema.org/draft-07/schema",
+    "http://json-schema.org/draft-06/schema",
+    "http://json-schema.org/draft-04/schema",
+)
+_COMBINATORS = ("allOf", "anyOf", "oneOf", "if", "$ref", "dependentSchemas")
+
+
+class Contract:
+    """One parameters schema. It is kept as bytes, so that nobody can change it and a copy is one call.
+
+    The validator imports forty modules, and compiling takes time. So a schema that is plainly one is compiled at its second
+    use, and at its first only for arguments that do not plainly fit.
+    """
+
+    __slots__ = ("_compiled", "_derived", "_frozen", "is_valid")
+
+    def __init__(self, tool: str, parameters: object) -> None:
+        schema = _plain(tool, parameters)
+        _check_is_object_schema(tool, schema)
+        self._compiled: jsonschema_rs.Validator | None = None
+        self._frozen = marshal.dumps(schema)
+        self._derived: dict[object, Any] = {}
+        self.is_valid: Callable[[Any], bool] = self._is_first_valid
+        if not _is_plainly_schema(schema):
+            self._compile(tool, schema)
+
+    def _is_first_valid(self, arguments: Any) -> bool:
+        self.is_valid = self._is_next_valid
+        return _plainly_fit(arguments, self.schema()) or self._is_next_valid(arguments)
+
+    def _is_next_valid(self, arguments: Any) -> bool:
+        return self._validator.is_valid(arguments)
+
+    @property
+    def _validator(self) -> jsonschema_rs.Validator:
+        return self._compiled or self._compile("", self.schema())
+
+    def _compile(self, tool: str, schema: JsonDict) -> jsonschema_rs.Validator:
+        import jsonschema_rs  # see above
+
+        try:
+            # A dialect that is not built in would be fetched.
+            if _dialect_of(schema) not in _DIALECTS:
+                raise ValueError(f"its $schema {schema['$schema']!r} is not a known draft of JSON Schema")
+            jsonschema_rs.meta.validate(schema)
+            validator = jsonschema_rs.validator_for(_closed(schema), retriever=_refuse_to_fetch)
+        except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as error:
+            raise RegistrationError(f"tool {tool!r}: {_place(error)} is not valid JSON Schema: {_why(error)}") from None
+        self._compiled, self.is_valid = validator, validator.is_valid
+        return validator
+
+    def schema(self) -> JsonDict:
+        """A copy that belongs to the caller."""
+        return cast("JsonDict", marshal.loads(self._frozen))  # our own bytes
+
+    def derived(self, key: object, make: Callable[[JsonDict], T]) -> T:
+        """What someone works out from the schema, worked out once."""
+        known = self._derived.get(key)
+        if known is None:
+            known = self._derived[key] = make(self.schema())
+        return cast("T", known)
+
+    def errors(self, arguments: object) -> Iterator[jsonschema_rs.ValidationError]:
+        return iter(self._validator.iter_errors(arguments))
+
+
+# What a schema may say whose every word we know. The values are the Python types that such a type surely takes.
+_TYPES = {"string": (str,), "integer": (int,), "number": (int,), "boolean": (bool,), "array": (), "object": ()}
+_NOTES = {"type", "description", "default", "title"}
+_LIMITS = ("minimum", "maximum", "exclusiveMinimum", "minLength", "maxLength", "minItems", "maxItems")
+_PLAIN_WORDS = {*_NOTES, *_LIMITS, "properties", "required", "items", "enum", "pattern", "additionalProperties"}
+_PLAIN_PATTERN = re.compile(r"\^(?:\[a-z0-9_\]\+|\\\.)+\$")
+
+
+def _is_plainly_schema(schema: Any, depth: int = 8) -> bool:
+    """Whether it is a JSON Schema beyond doubt. What is not may still be one."""
+    if type(schema) is not dict or not schema.keys() <= _PLAIN_WORDS or not depth:
+        return False
+    kind, names, values = schema.get("type", "object"), schema.get("required", []), schema.get("enum", ["x"])
+    return (
+        type(kind) is str
+        and kind in _TYPES
+        and all(type(schema.get(note, "")) is str for note in ("description", "title"))
+        and all(type(limit := schema.get(word, 0)) is int and limit >= 0 for word in _LIMITS)
+        and all(type(each) is list and set(map(type, each)) <= {str} for each in (names, values))
+        and len(names) == len(set(names))
+        and 0 < len(values) == len(set(values))
+        and ("pattern" not in schema or _PLAIN_PATTERN.fullmatch(str(schema["pattern"])) is not None)
+        and type(schema.get("additionalProperties", True)) is bool
+        and type(properties := schema.get("properties", {})) is dict
+        and all(
+            _is_plainly_schema(each, depth - 1)
+            for each in (*properties.values(), schema.get("items", {}))
+            if each != {}
+        )
+    )
+
+
+def _plainly_fit(arguments: Any, schema: JsonDict) -> bool:
+    """Whether the arguments fit beyond doubt: the names are known, and each value has its type, of which no more is asked."""
+    known = schema.get("properties", {})
+    return (
+        type(arguments) is dict
+        and arguments.keys() >= set(schema.get("required", ()))
+        and all(
+            name in known and known[name].keys() <= _NOTES and type(value) in _TYPES[known[name].get("type", "object")]
+            for name, value in arguments.items()
+        )
+    )
+
+
+def _dialect_of(schema: JsonDict) -> object:
+    dialect = schema.get("$schema", _DIALECTS[0])
+    return dialect.rstrip("#") if isinstance(dialect, str) else dialect
+
+
+def _plain(tool: str, parameters: object) -> JsonDict:
+    if not isinstance(parameters, dict):
+        raise RegistrationError(
+            f"tool {tool!r}: parameters must be a JSON Schema object, not {type(parameters).__name__}"
+        )
+    try:
+        return cast("JsonDict", marshal.loads(marshal.dumps(parameters)))  # our own bytes
+    except ValueError:
+        pass  # an enum member or a subclass of str: JSON can still carry it
+    import json
+
+    try:
+        return cast("JsonDict", json.loads(json.dumps(parameters)))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise RegistrationError(f"tool {tool!r}: parameters cannot be written as JSON: {error}") from None
+
+
+def _check_is_object_schema(tool: str, schema: JsonDict) -> None:
+    kind = schema.get("type", "object")
+    if kind != "object" and not (isinstance(kind, list) and "object" in kind):
+        raise RegistrationError(
+            f"tool {tool!r}: parameters.type must be 'object' (arguments are an object), not {kind!r}"
+        )
+
+
+def _closed(schema: JsonDict) -> JsonDict:
+    """The schema that arguments are held against: names it does not mention are refused, unless it says otherwise."""
+    if "properties" not in schema or "additionalProperties" in schema or "unevaluatedProperties" in schema:
+        return schema
+    if "patternProperties" in schema or any(word in schema for word in _COMBINATORS):
+        return {**schema, "unevaluatedProperties": False}
+    return {**schema, "additionalProperties": False}
+
+
+def _refuse_to_fetch(uri: str) -> Any:
+    raise ValueError(f"a schema may not refer to {uri}: nothing is fetched")
+
+
+def _place(error: Exception) -> str:
+    path = getattr(error, "instance_path", None) or []
+    return ".".join(["parameters", *(str(step) for step in path)])
+
+
+def _why(error: Exception) -> str:
+    return str(getattr(error, "message", "") or error).splitlines()[0]

@@ -13,8 +13,8 @@ from ..errors import ToolUnavailable, UnknownTool
 from ..protocols import Action
 from ..types import JsonDict, Outcome, Resources, ToolContext
 from .availability import Availability, CheckFn
-from .contract import Contract
 from .entry import (
+    Contract,
     Example,
     Handler,
     ToolEntry,

@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..base.agent_ancestry import started_by_agent
-from ..config.paths import cache_dir, config_path, state_dir
-from ..config.project import project_folder
+from ..config.paths import cache_dir, config_path, project_folder, state_dir
 from ..errors import InvalidArguments
 from ..settings.schema import Config
 from .private_dirs import shared_parents
@@ -295,6 +294,11 @@ def _program() -> tuple[list[str], list[str]]:
         places.append(library)
         outside = [os.path.join(library, "site-packages")] if is_venv else []
     return places, outside
+
+
+def names_program(text: str) -> bool:
+    """Whether a text names a file of what this program is made of."""
+    return any(place in text for place in _program()[0])
 
 
 def _places(name: str) -> Iterator[str]:

@@ -18,7 +18,7 @@ from .task_settings import DEFAULT_TASK, EnvironmentSettings, check_overrides, r
 if TYPE_CHECKING:
     from ..protocols import FileEntry, Files, FileStat
     from .base import Environment
-    from .secret_masks import Masker
+    from .output import Masker
 
 __all__ = ["DEFAULT_TASK", "EnvironmentSettings", "TaskEnvironments"]
 
@@ -154,7 +154,7 @@ class TaskEnvironments:
         """Hides the secrets of this runtime, and those that commands were given. Refreshed every few seconds."""
         now = self._clock()
         if self._masker is None or now - self._masked_at > _MASKER_SECONDS:
-            from .secret_masks import Masker, secret_values
+            from .output import Masker, secret_values
 
             terminal = self.config.terminal
             configured = [one.get("env") for one in (*terminal.backends.values(), *self._overrides.values())]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..config.keys import key_of, without_key
 from ..core.availability import missing
-from ..errors import ToolFailed
+from ..errors import ToolFailed, ToolUnavailable
 from ..settings.model_providers import PROVIDERS
 from ..types import Unavailable
 
@@ -48,36 +48,40 @@ def place_of(name: str, config: Config) -> Place:
 
 def why_not(name: str, config: Config) -> Unavailable | None:
     """Why the model cannot be asked; None when nothing that can be checked here is missing."""
-    place = place_of(name, config)
+    return _cannot_ask(place_of(name, config)) or missing("media", "httpx")
+
+
+def _cannot_ask(place: Place) -> Unavailable | None:
     if not place.base_url:
         return Unavailable(
             f"{place.label} has no known address", "name its server under media.providers in config.yaml"
         )
     if place.needs_key and not key_of(place.key_variable):
         return Unavailable(f"{place.key_variable} is not set, the key for {place.model}", "set it in the environment")
-    return missing("media", "httpx")
+    return None
 
 
 async def post(
     place: Place, path: str, body: dict[str, Any], *, config: Config, max_bytes: int = _MAX_ANSWER_BYTES
 ) -> Reply:
-    """A successful reply. Raises ToolFailed or CallTimeout otherwise."""
-    from ..net.http_client import ask
+    """A successful reply. Raises ToolUnavailable when the model cannot be asked, and ToolFailed or CallTimeout otherwise."""
+    from ..net.http_client import NotReached, ask
 
-    if not place.base_url:
-        raise ToolFailed(f"{place.label} has no known address; tell the user to name its server under media.providers")
+    if (why := _cannot_ask(place)) is not None:
+        raise ToolUnavailable(f"{why}; tell the user", reason=why.reason, fix=why.fix)
     key = key_of(place.key_variable)
-    if place.needs_key and not key:
-        raise ToolFailed(f"{place.label} needs a key, and {place.key_variable} is not set; tell the user")
-    reply = await ask(
-        "POST",
-        place.base_url + path,
-        what=place.label,
-        seconds=config.media.timeout,
-        max_bytes=max_bytes,
-        headers={"authorization": f"Bearer {key}"} if key else None,
-        json={"model": place.model, **body},
-    )
+    try:
+        reply = await ask(
+            "POST",
+            place.base_url + path,
+            what=place.label,
+            seconds=config.media.timeout,
+            max_bytes=max_bytes,
+            headers={"authorization": f"Bearer {key}"} if key else None,
+            json={"model": place.model, **body},
+        )
+    except NotReached as error:
+        raise ToolUnavailable(str(error)) from None
     if not reply.is_good:
         failure = reply.failure(place.label)
         raise ToolFailed(without_key(str(failure), key), status=reply.status)

@@ -17,6 +17,10 @@ MAX_REPLY_BYTES = 1024 * 1024
 _MIN_RETRY_SECONDS = 0.1
 
 
+class NotReached(ToolFailed):
+    """Nobody listens at the address, or it cannot be found: nothing was sent."""
+
+
 class Reply(NamedTuple):
     """What a server answered, whatever its status."""
 
@@ -60,7 +64,8 @@ async def ask(
 ) -> Reply:
     """The server's answer. `content` is what httpx takes: json, content, files, data, params.
 
-    Raises ToolFailed when there is no answer, or one that is too long. No message has the address: it may hold a key.
+    Raises ToolFailed when there is no answer (NotReached if nothing was sent), or one that is too
+    long. No message has the address: it may hold a key.
     """
     import httpx
 
@@ -79,7 +84,8 @@ async def ask(
     except (httpx.InvalidURL, httpx.UnsupportedProtocol):
         raise ToolFailed(f"{what}: the configured address is not an http address") from None
     except httpx.HTTPError as error:
-        raise ToolFailed(f"{what} cannot be reached: {str(error) or type(error).__name__}") from None
+        kind = NotReached if isinstance(error, httpx.ConnectError) else ToolFailed
+        raise kind(f"{what} cannot be reached: {str(error) or type(error).__name__}") from None
 
 
 async def _body(response: httpx.Response, max_bytes: int, what: str) -> bytes:

@@ -2,8 +2,7 @@
 
 `hook_specs` is the manual of every hook, with `hookimpl`, `Block`, `Ask` and `Change`; `hook_manager` calls them; `command_hooks`
 are hooks that are external commands. `sources` finds plugins, `plugin_files` and `manifest` read them, `loader` loads them,
-`api` is what a plugin's `register(api)` gets, `calling_plugin` tells whose code is calling, `contributions` hands what
-plugins add to the gate and the environments, and `template` writes a new plugin.
+`api` is what a plugin's `register(api)` gets, `calling_plugin` tells whose code is calling, and `template` writes a new plugin.
 """
 
 from __future__ import annotations

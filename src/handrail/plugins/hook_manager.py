@@ -17,6 +17,7 @@ from ..errors import RegistrationError
 if TYPE_CHECKING:
     import pluggy
 
+    from ..protocols import Answer, ApprovalRequest
     from .hook_specs import HookOptions
 
 log = logging.getLogger(__name__)
@@ -214,3 +215,44 @@ hooks = HookManager()
 def invoke_hook(hook: str, **payload: Any) -> list[Any]:
     """Call a hook of the default manager by name."""
     return hooks.invoke(hook, **payload)
+
+
+class ApprovalHooks:
+    """Notifies the hooks of every approval request and answer."""
+
+    def __init__(self, hooks: HookManager) -> None:
+        self._hooks = hooks
+
+    def about_to_ask(self, request: ApprovalRequest) -> None:
+        self._hooks.invoke("pre_approval_request", **_about(request))
+
+    def answered(self, request: ApprovalRequest, answer: Answer, seconds: float) -> None:
+        outcome = {"decision": answer.decision.value, "answered_by": answer.by, "duration_ms": seconds * 1000}
+        self._hooks.invoke("post_approval_response", **_about(request), **outcome)
+
+
+class OutputHooks:
+    """Lets the hooks change what commands have printed."""
+
+    def __init__(self, hooks: HookManager) -> None:
+        self._hooks = hooks
+
+    def is_wanted(self) -> bool:
+        return bool(self._hooks.implementations("transform_terminal_output"))
+
+    def __call__(
+        self, command: str, output: str, exit_code: int | None, task_id: str | None, session_id: str | None
+    ) -> str:
+        about = {"command": command, "exit_code": exit_code, "task_id": task_id, "session_id": session_id}
+        return self._hooks.transform("transform_terminal_output", "output", output=output, **about)
+
+
+def _about(request: ApprovalRequest) -> dict[str, Any]:
+    return {
+        "tool_name": request.tool,
+        "args": dict(request.arguments),
+        "reason": request.reason,
+        "rule_key": request.rule_key,
+        "task_id": request.task_id,
+        "session_id": request.session_id,
+    }

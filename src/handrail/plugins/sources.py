@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..config.entry_points import entry_points
-from ..config.paths import config_path
-from ..config.project import project_folder
+from ..config.paths import config_path, project_folder
 
 GROUP = "handrail"
 

@@ -16,7 +16,7 @@ from ..types import JsonDict
 if TYPE_CHECKING:
     import jsonschema_rs
 
-    from ..core.contract import Contract
+    from ..core.entry import Contract
 
 MAX_ARGUMENT_CHARS = 5_000_000
 _MAX_PROBLEMS = 5

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, TypeVar, cast
 
 from ..base.async_bridge import is_being_cancelled
-from ..base.loops import bounded
+from ..base.loops import bounded, result_of
 from ..base.workers import pool
 from ..errors import CallCancelled, CallTimeout
 from .steps import TURN, Flow, Foreign, Step, foreign, guarded
@@ -58,7 +58,7 @@ async def _adrive(flow: Flow[T], perform: Perform, *, stop_at: Step | None) -> T
 async def _on_worker(step: Step) -> Any:
     future = pool.submit(partial(guarded, step.function, contained=True))
     try:
-        return await bounded(asyncio.wrap_future(future), timeout=step.timeout, cancel=step.cancel)
+        return await result_of(future, timeout=step.timeout, cancel=step.cancel)
     except (CallCancelled, CallTimeout):
         if step.cancel is None or not step.cancel.cancelled or not step.grace:
             raise

@@ -112,9 +112,13 @@ class Batches:
                     context = self._runtime.context(call, call.cancel or CancelToken()) if named else None
                     waits_for = ordering.add(index, call.entry, call.arguments, context)
                     earlier = [task for other in waits_for if (task := batch[other].task) is not None]
-                running.task = group.create_task(self._run_one(running, call, flow, earlier, asking, on_start))
-                if on_done is not None:
-                    running.task.add_done_callback(partial(_notify, running, on_done))
+                work = self._run_one(running, call, flow, earlier, asking, on_start)
+                if len(batch) == 1:  # nothing to run beside it, so no task of its own
+                    await work
+                    _notify(running, on_done)
+                    continue
+                running.task = group.create_task(work)
+                running.task.add_done_callback(partial(_notify, running, on_done))
 
     async def _run_one(
         self,
@@ -178,6 +182,6 @@ class Batches:
         return [tool_message(r.call.id, r.call.name, outcome) for r, outcome in zip(batch, fitted, strict=True)]
 
 
-def _notify(running: _Running, on_done: OnDone, task: asyncio.Task[None]) -> None:  # noqa: ARG001  a callback of a task
-    if running.outcome is not None:
+def _notify(running: _Running, on_done: OnDone | None, *_: object) -> None:
+    if running.outcome is not None and on_done is not None:
         on_done(running.call.id, running.outcome)

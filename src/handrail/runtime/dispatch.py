@@ -53,7 +53,7 @@ class Runtime:
         self.processes = processes
         # What a model is given when nobody says what: by default everything.
         self.given_by_default: Callable[[], frozenset[str]] = lambda: frozenset(registry.get_all_tool_names())
-        self.toolsets = Toolsets(registry, self.config.toolsets)
+        self.own_toolsets: Callable[[], Toolsets] = lambda: Toolsets(registry, self.config.toolsets)
         self.uses: dict[str, int] = {}
         self._services = Services(
             registry,
@@ -69,31 +69,15 @@ class Runtime:
         if registry.runner is None:
             registry.runner = self
 
-    def handle(
-        self,
-        name: str,
-        args: Any,
-        task_id: str | None = None,
-        user_task: str | None = None,
-        session_id: str | None = None,
-        **more: Any,
-    ) -> Outcome:
-        """Run one call. It never raises for what a tool, a hook or a model does; `more` are the other fields of Call."""
-        return drive(self.path(Call(name, args, task_id, user_task, session_id, **more)))
+    def handle(self, name: str, args: Any, *who: str | None, **more: Any) -> Outcome:
+        """Run one call. It never raises for what a tool, a hook or a model does; `who` and `more` are Call's other fields."""
+        return drive(self.path(Call(name, args, *who, **more)))
 
-    async def ahandle(
-        self,
-        name: str,
-        args: Any,
-        task_id: str | None = None,
-        user_task: str | None = None,
-        session_id: str | None = None,
-        **more: Any,
-    ) -> Outcome:
+    async def ahandle(self, name: str, args: Any, *who: str | None, **more: Any) -> Outcome:
         """`handle` for async callers: async tools run in this loop, and cancelling the caller cancels the call."""
         from .async_driver import adrive  # imports asyncio, which sync programs never need
 
-        return await adrive(self.path(Call(name, args, task_id, user_task, session_id, **more)))
+        return await adrive(self.path(Call(name, args, *who, **more)))
 
     def dispatch(self, name: str, args: Any, context: JsonDict, /) -> Outcome:
         """Run one call without hooks: what `registry.dispatch` does."""
@@ -160,7 +144,7 @@ class CallersTools:
         return self._names
 
     def names_of(self, toolsets: Sequence[str]) -> frozenset[str]:
-        return frozenset(self._runtime.toolsets.select(toolsets))
+        return frozenset(self._runtime.own_toolsets().select(toolsets))
 
     def entries(self) -> Sequence[ToolEntry]:
         registry = self._runtime.registry

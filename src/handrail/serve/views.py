@@ -7,8 +7,7 @@ from ..approval.display import pieces
 from ..approval.preview import has_excerpt, preview_of
 from ..processes.tracked import TrackedProcess
 from ..protocols import ApprovalRequest
-from ..store.approvals import StoredRequest
-from ..store.grants import StoredGrant
+from ..store.approvals import StoredGrant, StoredRequest
 from ..store.sessions import SessionInfo
 from ..types import JsonDict
 

@@ -1,11 +1,14 @@
-"""Approval requests that outlive their process: answered exactly once, by the first answer, or expired."""
+"""Approval requests that outlive their process: answered exactly once, by the first answer, or expired.
+
+With them: what was allowed for longer than once, and who decided what.
+"""
 
 from __future__ import annotations
 
 import json
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,8 +18,6 @@ from ..base.runtime_id import has_exited, runtime_id
 from ..errors import RequestNotFound, StoreError
 from ..protocols import ActionKind, Answer, ApprovalRequest, Concern, Decision
 from .database import Database
-from .decisions import DecisionLog
-from .grants import GrantStore
 
 # How long closed requests are kept, so that a late answer can be told what happened.
 _KEEP_SECONDS = 30 * 86_400
@@ -180,3 +181,140 @@ def _stored(row: Any) -> StoredRequest:
     return StoredRequest(
         request, State(row["state"]), row["created"], answer, row["answered"], is_waiting=not has_exited(row["owner"])
     )
+
+
+_MAX_ROWS = 20_000
+_ROWS_BETWEEN_CUTS = 100
+
+
+class DecisionRecord(NamedTuple):
+    """One decision. `by` is floor, deny list, allowlist, grant, off, yolo, isolated, policy, smart, or a person's surface."""
+
+    tool: str
+    kind: str
+    text: str
+    cwd: str
+    environment: str
+    session: str | None
+    task: str | None
+    keys: tuple[str, ...]
+    decision: str
+    by: str
+    why: str = ""
+    seconds: float = 0.0
+    request: str | None = None
+    at: float = 0.0
+    id: int = 0
+
+
+class DecisionLog:
+    """Grows to a number of rows; the oldest go first."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(self, record: DecisionRecord) -> None:
+        row = record._asdict() | {"keys": json.dumps(record.keys), "at": record.at or time.time()}
+        del row["id"]
+        names = ", ".join(row)
+        with self._database.transaction() as connection:
+            number = connection.execute(
+                f"INSERT INTO decisions ({names}) VALUES ({', '.join('?' * len(row))})", tuple(row.values())
+            ).lastrowid
+            if number is not None and number % _ROWS_BETWEEN_CUTS == 0:
+                connection.execute("DELETE FROM decisions WHERE id <= ?", (number - _MAX_ROWS,))
+
+    def latest(self, count: int) -> Sequence[DecisionRecord]:
+        """The newest, oldest of them first."""
+        rows = self._database.rows("SELECT * FROM decisions ORDER BY id DESC LIMIT ?", (count,))
+        return [_record(row) for row in reversed(rows)]
+
+    def of_session(self, session: str) -> Sequence[DecisionRecord]:
+        rows = self._database.rows("SELECT * FROM decisions WHERE session = ? ORDER BY id", (session,))
+        return [_record(row) for row in rows]
+
+
+def _record(row: Any) -> DecisionRecord:
+    fields = {name: row[name] for name in DecisionRecord._fields}
+    return DecisionRecord(**fields | {"keys": tuple(json.loads(row["keys"]))})
+
+
+# A scope that ends with its process; others are names that a later process can use again.
+_PROCESS_SCOPE = "process:"
+
+
+class StoredGrant(NamedTuple):
+    id: int
+    scope: str
+    key: str
+    by: str
+    created: float
+    expires: float | None
+    uses_left: int | None
+
+
+class GrantStore:
+    """Grants by scope (a task, a session, a process) and key (a rule and its reach)."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(
+        self, scope: str, keys: Iterable[str], *, by: str, seconds: float | None = None, uses: int | None = None
+    ) -> None:
+        now = time.time()
+        expires = None if seconds is None else now + seconds
+        with self._database.transaction() as connection:
+            for key in keys:
+                connection.execute("DELETE FROM grants WHERE scope = ? AND key = ?", (scope, key))
+                connection.execute(
+                    "INSERT INTO grants (scope, key, by, created, expires, uses_left, owner) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                    (scope, key, by, now, expires, uses, runtime_id()),
+                )
+
+    def of(self, scopes: Sequence[str]) -> list[StoredGrant]:
+        """The grants that hold now for one of these."""
+        marks = ", ".join("?" * len(scopes))
+        query = (
+            f"SELECT * FROM grants WHERE scope IN ({marks}) AND (expires IS NULL OR expires > ?) "
+            "AND (uses_left IS NULL OR uses_left > 0) ORDER BY id"
+        )
+        return [_grant(row) for row in self._database.rows(query, (*scopes, time.time()))]
+
+    def use(self, grants: Iterable[StoredGrant]) -> bool:
+        """Count one use of each. False, and nothing is counted, when one of them does not hold any more."""
+        counted = [grant.id for grant in grants]
+        with self._database.transaction() as connection:
+            for number in counted:
+                held = connection.execute(
+                    "SELECT 1 FROM grants WHERE id = ? AND (uses_left IS NULL OR uses_left > 0) "
+                    "AND (expires IS NULL OR expires > ?)",
+                    (number, time.time()),
+                ).fetchone()
+                if held is None:
+                    return False
+            connection.executemany(
+                "UPDATE grants SET uses_left = uses_left - 1 WHERE id = ? AND uses_left IS NOT NULL",
+                [(number,) for number in counted],
+            )
+        return True
+
+    def all(self) -> list[StoredGrant]:
+        """Every grant that holds. What ran out is taken away on the way."""
+        with self._database.transaction() as connection:
+            connection.execute("DELETE FROM grants WHERE expires <= ? OR uses_left <= 0", (time.time(),))
+            rows = connection.execute("SELECT * FROM grants ORDER BY id").fetchall()
+            gone = [row["id"] for row in rows if row["scope"].startswith(_PROCESS_SCOPE) and has_exited(row["owner"])]
+            connection.executemany("DELETE FROM grants WHERE id = ?", [(number,) for number in gone])
+        return [_grant(row) for row in rows if row["id"] not in gone]
+
+    def revoke(self, number: int) -> StoredGrant | None:
+        """Take a grant back. None when there is none of that number."""
+        with self._database.transaction() as connection:
+            row = connection.execute("SELECT * FROM grants WHERE id = ?", (number,)).fetchone()
+            connection.execute("DELETE FROM grants WHERE id = ?", (number,))
+        return None if row is None else _grant(row)
+
+
+def _grant(row: object) -> StoredGrant:
+    return StoredGrant(*(row[name] for name in StoredGrant._fields))  # type: ignore[index]

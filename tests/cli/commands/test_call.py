@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from handrail import model_tools
-from handrail.cli.arguments import read_arguments
+from handrail.cli.commands.call import read_arguments
 from handrail.errors import InvalidArguments
 from handrail.testing import OpenGate
 from tests.cli.conftest import Cli, run_here

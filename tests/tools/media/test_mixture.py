@@ -9,8 +9,11 @@ from typing import Any
 
 import pytest
 
-from handrail.config import ConfigFile
+from handrail.base.async_bridge import run_async
+from handrail.config import Config, ConfigFile
 from handrail.core.registry import registry
+from handrail.errors import ToolUnavailable
+from handrail.media.providers import Place, post
 from handrail.model_tools import handle_function_call, reset
 from handrail.types import Progress
 from tests.support import error_in
@@ -98,3 +101,17 @@ def test_with_fewer_than_two_models_it_says_what_it_needs(home: Path) -> None:
     error = error_in(call("mixture_of_agents", user_prompt=QUESTION))
     assert error["error_type"] == "unavailable"
     assert "media.mixture_models" in error["fix"]
+
+
+@pytest.mark.parametrize(
+    ("lab", "why"),
+    [
+        ({"base_url": "http://127.0.0.1:9/v1"}, "cannot be reached"),
+        ({"base_url": "http://127.0.0.1:9/v1", "key_variable": "NO_SUCH_KEY"}, "NO_SUCH_KEY is not set"),
+        ({"base_url": "", "key_variable": "LAB_KEY"}, "has no known address"),
+    ],
+)
+def test_a_model_that_cannot_be_asked_is_unavailable(home: Path, lab: dict[str, str], why: str) -> None:
+    place = Place("m", lab["base_url"], lab.get("key_variable", ""), needs_key="key_variable" in lab)
+    with pytest.raises(ToolUnavailable, match=why):
+        run_async(post(place, "/chat/completions", {}, config=Config()))

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
+import sysconfig
 import threading
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -351,3 +354,29 @@ class TestDefault:
         answer = error_in(model_tools.handle_function_call("terminal", {"command": "true"}))
         assert answer["error_type"] == "unavailable"
         assert "did you mean 'local'" in answer["error"]
+
+
+_INFO = "tiny-1.dist-info"
+
+
+def _wheel(folder: Path) -> Path:
+    path = folder / "tiny-1-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as wheel:
+        wheel.writestr("tiny.py", "")
+        wheel.writestr(f"{_INFO}/METADATA", "Metadata-Version: 2.1\nName: tiny\nVersion: 1\n")
+        wheel.writestr(f"{_INFO}/WHEEL", "Wheel-Version: 1.0\nGenerator: t\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr(f"{_INFO}/RECORD", f"tiny.py,,\n{_INFO}/METADATA,,\n{_INFO}/WHEEL,,\n{_INFO}/RECORD,,\n")
+    return path
+
+
+def test_an_install_into_our_own_environment_is_told_the_cure(terminal: Terminal, work: Path) -> None:
+    purelib = sysconfig.get_path("purelib")
+    pip = f"{sys.executable} -m pip install --no-index --no-deps --disable-pip-version-check {_wheel(work)}"
+    for command in (pip, f"touch {purelib}/tiny.py", f"cp /dev/null {purelib}/tiny.py"):
+        answer = terminal(command, timeout=300)
+        assert answer["exit_code"] != 0
+        assert "venv" in answer["note"], answer
+        assert "pipx" in answer["note"]
+    assert not Path(purelib, "tiny.py").exists()
+    assert "note" not in terminal("echo Read-only file system; false")
+    assert "note" not in terminal(f"echo Read-only file system {purelib}")

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from handrail.config import TerminalConfig
-from handrail.environments.output import OutputSink
-from handrail.environments.output_capture import Capture
-from handrail.environments.secret_masks import Masker
+from handrail.environments.command_request import Capture
+from handrail.environments.output import Masker, OutputSink
 from handrail.environments.tasks import TaskEnvironments
 from handrail.protocols import ResultWriter
 from handrail.runtime.dispatch import Runtime

@@ -23,7 +23,7 @@ from ...base.turns import Turns
 from ...base.workers import pool
 from ...protocols import Answer, ApprovalRequest, Decision
 from .prompt import ANSWERS, PREVIEW_LINES, VIEW, allowed, has_more, question
-from .tty_watch import TtyWatch
+from .tty_watch import TtyWatch, device
 
 # Every prompt at the terminal takes a turn here, also that of a tool which asks for something else.
 turns = Turns()
@@ -32,10 +32,11 @@ Hold = Callable[[], AbstractContextManager[object]]
 
 
 class Tty(NamedTuple):
-    """Where answers are read and questions written."""
+    """Where answers are read and questions written. `apart`: written by `/dev/tty`, not by the device's own name."""
 
     read: int
     write: TextIO
+    apart: bool = True
 
 
 class TerminalApprover:
@@ -89,19 +90,38 @@ def is_there() -> bool:
 def terminal() -> Iterator[Tty | None]:
     """The terminal on stdin and stderr, or the one that this process belongs to when those lead elsewhere."""
     if sys.stdin is not None and sys.stderr is not None and os.isatty(0) and os.isatty(2):
-        yield Tty(0, sys.stderr)
+        with _controlling() as stream:
+            yield Tty(0, stream) if stream is not None and _is_stderr(stream) else Tty(0, sys.stderr, apart=False)
         return
+    with _controlling() as stream:
+        if stream is None:
+            yield None
+            return
+        number = stream.fileno()
+        in_foreground = False
+        with contextlib.suppress(OSError):
+            in_foreground = os.tcgetpgrp(number) == os.getpgrp()
+        # A job in the background would be stopped by reading.
+        yield Tty(number, stream) if in_foreground else None
+
+
+@contextlib.contextmanager
+def _controlling() -> Iterator[TextIO | None]:
+    """The terminal that this process belongs to, by the name `/dev/tty`."""
     try:
         number = os.open("/dev/tty", os.O_RDWR | os.O_CLOEXEC)
     except OSError:
         yield None
         return
     with open(number, "w", encoding="utf-8", errors="replace") as stream:
-        in_foreground = False
-        with contextlib.suppress(OSError):
-            in_foreground = os.tcgetpgrp(number) == os.getpgrp()
-        # A job in the background would be stopped by reading.
-        yield Tty(number, stream) if in_foreground else None
+        yield stream
+
+
+def _is_stderr(stream: TextIO) -> bool:
+    try:
+        return device(stream.fileno()) == device(2)
+    except OSError:  # a console, or not Linux
+        return False
 
 
 # After so many answers to a question that was painted over, the terminal is taken to be somebody else's.
@@ -120,7 +140,7 @@ _TAKEN = "\n  Something else keeps writing here: no answer counts. In another te
 
 
 def _converse(request: ApprovalRequest, tty: Tty, gone: int) -> Decision | None:
-    with TtyWatch(tty.read) as watch:
+    with TtyWatch(tty.read, apart=tty.apart) as watch:
         return _Conversation(request, tty, gone, watch).run()
 
 

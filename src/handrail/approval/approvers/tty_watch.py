@@ -17,16 +17,19 @@ _HEAD = struct.Struct("iIII")  # of a report: watch, what happened, cookie, leng
 
 
 class TtyWatch:
-    """A context manager. `number` is the terminal's file; where it cannot be watched, nothing is ever reported."""
+    """A context manager. `number` is the terminal's file; where it cannot be watched, nothing is ever reported.
 
-    def __init__(self, number: int) -> None:
-        self._terminal = number
+    `apart`: one's own writing goes by `/dev/tty`, which is not watched, so that every report is about somebody else.
+    """
+
+    def __init__(self, number: int, *, apart: bool) -> None:
+        self._terminal, self._apart = number, apart
         self._events = -1
         self._is_touched = False
 
     def __enter__(self) -> TtyWatch:
         try:
-            path = _device(self._terminal)
+            path = device(self._terminal)
             libc = ctypes.CDLL(None, use_errno=True)
             self._events = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
             if self._events >= 0 and libc.inotify_add_watch(self._events, os.fsencode(path), _IN_MODIFY | _IN_OPEN) < 0:
@@ -54,8 +57,8 @@ class TtyWatch:
         self._note(self._reports())
         yield
         reports = self._reports()
-        # Ours are one report: the kernel joins equal ones that follow each other.
-        self._note(reports[1:] if reports[:1] == [_IN_MODIFY] else reports)
+        # Ours are one report: the kernel joins equal ones that follow each other, and so also somebody else's with ours.
+        self._note(reports[1:] if reports[:1] == [_IN_MODIFY] and not self._apart else reports)
 
     def was_touched(self) -> bool:
         """Whether something else opened the terminal or wrote to it since `reset`."""
@@ -81,7 +84,7 @@ class TtyWatch:
         return found
 
 
-def _device(number: int) -> str:
+def device(number: int) -> str:
     """The terminal's own device: `/dev/tty` is another name, and what others do under the first is not reported for it."""
     path = os.ttyname(number)
     if path != "/dev/tty":

@@ -26,11 +26,11 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from ...approval.project_policy import policy_file, project_settings
+from ...approval.policy import policy_file, project_settings
 from ...config import Config, ConfigFile, config_path, json_schema, load_config, parse_value, read_config, state_dir
 from ...config.confirmed import Confirmed, file_digests, hook_files
-from ...config.environment_variables import override_names, overrides
 from ...config.files import locked, read_text, write_text
+from ...config.store import override_names, overrides
 from ...config.strength import Change, held_back
 from ...config.validation import checked, plain
 from ...config.yaml_document import parse
@@ -38,7 +38,7 @@ from ...errors import ConfigError
 from ...types import JsonDict
 from .. import options
 from ..output import ExitCode, emit, emit_json, emit_table, say, visible
-from ..trust_questions import confirmed_by_hand
+from ..runtime import confirmed_by_hand
 
 Key = Annotated[str, typer.Argument(metavar="KEY", help="A setting, such as files.roots.")]
 

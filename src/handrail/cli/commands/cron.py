@@ -39,9 +39,9 @@ from ...tools.cron.lock import as_scheduler, scheduler_pid
 from ...tools.cron.schedule import first_run, read_schedule, shown
 from ...types import CancelToken, JsonDict
 from .. import options
-from ..arguments import read_arguments
 from ..output import ExitCode, emit, emit_json, emit_table, note, say, visible
 from ..runtime import open_runtime
+from .call import read_arguments
 
 cli = options.new_cli()
 JobName = Annotated[str, typer.Argument(metavar="JOB", help="A job's id or name.", show_default=False)]

@@ -23,8 +23,7 @@ from ...base.prompt_injection import made_visible
 from ...base.safe_text import mask_secrets
 from ...base.suggest import did_you_mean
 from ...config import ConfigFile, load_config
-from ...config.paths import config_path
-from ...config.project import project_mcp_file
+from ...config.paths import config_path, project_mcp_file
 from ...config.validation import plain
 from ...core.registry import ToolRegistry
 from ...mcp_client.manager import check_installed

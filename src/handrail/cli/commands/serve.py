@@ -30,8 +30,7 @@ from ...serve.tokens import STORE_NAME, Keys
 from .. import options
 from ..invocation import as_typed
 from ..output import ExitCode, emit, emit_json, emit_table, say
-from ..runtime import log_as_notes
-from ..trust_questions import ask_about_plugins
+from ..runtime import ask_about_plugins, log_as_notes
 
 if TYPE_CHECKING:
     from uvicorn import Server

@@ -8,8 +8,7 @@ from typing import Any
 from ...core.entry import ToolEntry
 from ...core.outcome import tool_result
 from ...environments.base import CANCELLED_EXIT_CODE, TIMEOUT_EXIT_CODE, BackgroundProcess
-from ...environments.command_request import environments_of
-from ...environments.output_capture import Capture
+from ...environments.command_request import Capture, environments_of
 from ...environments.tasks import TaskEnvironments
 from ...errors import InvalidArguments, ToolFailed
 from ...files.task_arguments import everything

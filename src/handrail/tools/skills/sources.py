@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...config.entry_points import entry_points
-from ...config.paths import config_path
-from ...config.project import folders_above
+from ...config.paths import config_path, folders_above
 from .format import FILE
 
 GROUP = "handrail.skills"

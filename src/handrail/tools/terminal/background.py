@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, cast
 
 from ...core.outcome import tool_result
 from ...environments.base import CANCELLED_EXIT_CODE
+from ...environments.command_request import capture_of
 from ...environments.output import Output
-from ...environments.output_capture import capture_of
 from ...errors import ToolFailed
 from ...processes.interact import wait
 from ...processes.table import ProcessTable, Wanted

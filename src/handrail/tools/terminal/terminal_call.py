@@ -8,8 +8,8 @@ from typing import cast
 
 from ...core.outcome import tool_result
 from ...environments.base import CommandResult, Environment, LeftRunning
-from ...environments.command_request import Request, environments_of, read_request
-from ...environments.output_capture import capture_of
+from ...environments.command_request import Request, capture_of, environments_of, read_request
+from ...environments.protection import names_program
 from ...environments.tasks import TaskEnvironments
 from ...errors import ToolError
 from ...files.task_arguments import everything
@@ -21,6 +21,11 @@ from . import answer, background
 log = logging.getLogger(__name__)
 
 _MAX_SHOWN, _MAX_ADOPTED = 20, 100
+_READ_ONLY = "Read-only file system"
+_OWN_PROGRAM = (
+    "Handrail itself runs from there, so commands cannot change it; install into a virtual environment of the project's own "
+    "(python3 -m venv .venv && .venv/bin/pip install ...), or a program with pipx"
+)
 
 
 def terminal(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
@@ -91,6 +96,8 @@ def _run(request: Request, context: ToolContext, environments: TaskEnvironments)
     if left:
         result["left_running"] = left[:_MAX_SHOWN]
     notes = _notes(ended, idled=environments.idled(context.task_id))
+    if ended.exit_code and _READ_ONLY in shown.text and names_program(shown.text):
+        notes.append(_OWN_PROGRAM)
     return tool_result(answer.with_notes(result, *request.notes, *notes))
 
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import subprocess
+import sys
 from enum import StrEnum
 from typing import Any
 
+import jsonschema_rs
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from handrail.core.contract import Contract
+from handrail.core.entry import Contract
 from handrail.errors import RegistrationError
 from tests.support import parameters
 
@@ -86,3 +92,54 @@ def test_what_is_worked_out_from_a_schema_is_worked_out_once() -> None:
 def test_arguments_are_an_object_or_there_is_no_tool(schema: Any) -> None:
     with pytest.raises(RegistrationError, match="'the_tool'"):
         Contract("the_tool", schema)
+
+
+_leaves = st.sampled_from(
+    ["x", "y", 0, 1, -1, 2.5, float("nan"), True, None, [], ["x"], {}, "^[a-z0-9_]+$", "^[z-a]+$"]
+)
+_words = st.sampled_from(
+    "type description title minimum exclusiveMinimum minLength maxItems enum required pattern default "
+    "additionalProperties $ref anyOf format".split()
+)
+_types = st.sampled_from(
+    ["string", "integer", "number", "boolean", "array", "object", "null", "nonsense", ["string"], 3]
+)
+_schemas = st.recursive(
+    st.dictionaries(_words, _leaves, max_size=3).flatmap(
+        lambda words: _types.map(lambda kind: {**words, "type": kind})
+    ),
+    lambda inner: st.fixed_dictionaries(
+        {"type": st.just("object"), "properties": st.dictionaries(st.sampled_from("abc"), inner, max_size=3)},
+        optional={"required": st.lists(st.sampled_from("abc"), max_size=3), "items": inner},
+    ),
+    max_leaves=6,
+)
+
+
+@given(_schemas, st.lists(st.dictionaries(st.sampled_from("abcd"), _leaves, max_size=3), max_size=4))
+@settings(max_examples=300, deadline=None)
+def test_what_is_not_compiled_yet_means_the_same(schema: dict[str, Any], calls: list[dict[str, Any]]) -> None:
+    schema = {**schema, "type": "object"}
+    try:
+        jsonschema_rs.meta.validate(schema)
+        compiled = jsonschema_rs.validator_for({"additionalProperties": False, **schema})
+    except (ValueError, jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError):
+        with pytest.raises(RegistrationError):
+            Contract("t", schema)
+        return
+    for arguments in calls if "properties" in schema and not {"$ref", "anyOf"} & schema.keys() else ():
+        with contextlib.suppress(ValueError):  # not JSON
+            expected = compiled.is_valid(arguments)
+            contract = Contract("t", schema)
+            assert [contract.is_valid(arguments) for _ in range(3)] == [expected] * 3
+
+
+def test_a_plain_schema_is_compiled_when_it_is_used_twice_or_does_not_plainly_fit() -> None:
+    code = (
+        "import sys; from handrail.core.entry import Contract\n"
+        "c = Contract('t', {'type': 'object', 'properties': {'a': {'type': 'string', 'description': 'x'}}})\n"
+        "assert c.is_valid({'a': 'x'}) and 'jsonschema_rs' not in sys.modules\n"
+        "assert c.is_valid({'a': 'x'}) and 'jsonschema_rs' in sys.modules\n"
+        "assert not Contract('t', c.schema()).is_valid({'b': 'x'})"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

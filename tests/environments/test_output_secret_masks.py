@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handrail.environments.secret_masks import MaskedStream, Masker, secret_values
+from handrail.environments.output import MaskedStream, Masker, secret_values
 
 from ..support import costs_less_than
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,8 +16,7 @@ from typer.main import get_command
 
 from handrail import model_tools
 from handrail.approval.gate import STORE_NAME as APPROVALS
-from handrail.cli.access import READERS, WRITERS, guarded
-from handrail.cli.app import command_names
+from handrail.cli.app import READERS, WRITERS, command_names, guarded
 from handrail.config import ConfigFile
 from handrail.config.trust import Trust
 from handrail.errors import Denied
@@ -30,6 +28,7 @@ from handrail.serve.tokens import STORE_NAME as TOKENS
 from handrail.serve.tokens import Keys
 from handrail.store.approvals import ApprovalStore
 
+from ..fuzz.needs import needs
 from .conftest import run_here
 
 # What each writer is called with; without words if it takes none.
@@ -195,7 +194,6 @@ def test_a_reader_works_and_changes_nothing(used: Path, monkeypatch: pytest.Monk
 _MOUNT = 'mount --bind "$0" "$0" && mount -o remount,ro,bind "$0" && cd / && exec "$@"'
 
 
-@pytest.mark.skipif(shutil.which("unshare") is None, reason="no unshare")
 @pytest.mark.parametrize(
     ("command", "inside"), [("serve token list", ""), ("serve token list", "1"), ("approvals list", "1")]
 )
@@ -203,6 +201,7 @@ def test_a_reader_works_where_the_state_is_mounted_read_only(
     used: Path, monkeypatch: pytest.MonkeyPatch, command: str, inside: str
 ) -> None:
     """There SQLite cannot make the files that it needs for a store in WAL mode."""
+    needs("unshare", "install util-linux")
     assert not list((used / "state").glob("*-wal"))
     words = ["unshare", "-rm", "sh", "-c", _MOUNT, str(used), sys.executable, "-m", "handrail", *command.split()]
     if inside:
