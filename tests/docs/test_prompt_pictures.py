@@ -57,7 +57,9 @@ def test_the_picture_is_the_prompt(name: str, wanted: tuple[str, Action]) -> Non
     with pytest.raises(Denied):
         asyncio.run(_awaited(waiting))
     request = approver.requests[0]._replace(id="3f9c21ab", expires_at=time.time() + 300)
-    asked = ", ".join([*(decision.value for decision in request.offers), *(["view"] if has_more(request, 12) else [])])
+    asked = ", ".join(
+        [*(decision.value for decision in request.offers), "instead", *(["view"] if has_more(request, 12) else [])]
+    )
     shown = partial(question, request, width=80, max_lines=12, how="v shows all")
     picture = shown(painted=False).lstrip("\n") + f"  {asked}?\n"
     drawing = IMAGES / f"{name}.svg"

@@ -255,7 +255,7 @@ def _request(left: Sequence[Pending], context: ToolContext, *, expires_at: float
                 offset + start,
                 offset + end,
                 str(item.key),
-                item.key.described() if item.key.can_last else "",
+                item.key.described(item.finding.why) if item.key.can_last else "",
             )
         )
     first = left[0].action

@@ -110,7 +110,13 @@ def test_shift_tab_changes_the_mode(typed: Callable[..., str]) -> None:
 
 @pytest.mark.parametrize(
     ("word", "first"),
-    [("@ord", "@shop/orders.py"), ("@shpri", "@shop/prices.py"), ("@a b", ""), ("@note", '@"my notes.md"'), ("@zzz", "")],
+    [
+        ("@ord", "@shop/orders.py"),
+        ("@shpri", "@shop/prices.py"),
+        ("@a b", ""),
+        ("@note", '@"my notes.md"'),
+        ("@zzz", ""),
+    ],
 )
 def test_files_are_completed_after_an_at(word: str, first: str, tmp_path: Path) -> None:
     for name in ("shop/orders.py", "shop/prices.py", "my notes.md", ".git/orders"):
