@@ -27,7 +27,7 @@ MAX_LINES = 420
 MAX_FUNCTION_LINES = 60
 LONG_REASON = "This file is longer than the others on purpose."
 """In the docstring of a module that is one object; the reason follows."""
-# What documentation and examples import from; everything else may change.
+# What the documentation imports from; everything else may change.
 FACES = "handrail handrail.approval handrail.environments handrail.agent handrail.testing handrail.plugins handrail.judge".split()
 DOCUMENTED = (
     "handrail.tools.registry handrail.tools.approval handrail.tools.environments handrail.tools.terminal_tool "
@@ -134,7 +134,7 @@ def _suppressions(folder: Path) -> Iterator[tuple[str, str]]:
                 yield f"{path.relative_to(ROOT)}:{number}", found["reason"].strip()
 
 
-@pytest.mark.parametrize("folder", ["src", "tests", "scripts", "bench", "examples"])
+@pytest.mark.parametrize("folder", ["src", "tests", "scripts", "bench"])
 def test_every_suppression_has_its_reason_beside_it(folder: str) -> None:
     assert [place for place, reason in _suppressions(ROOT / folder) if len(reason) < 8] == []
 
@@ -208,15 +208,13 @@ def test_a_face_shows_its_names_and_none_of_them_is_a_module_of_it(name: str) ->
 
 
 def _code_of_pages() -> Iterator[tuple[str, str]]:
-    for path in sorted((ROOT / "examples").glob("*.py")):
-        yield str(path.relative_to(ROOT)), path.read_text()
     for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))):
         if "reference" not in path.parts:
-            for block in re.findall(r"^```python\n(.*?)^```", path.read_text(), re.DOTALL | re.MULTILINE):
+            for block in re.findall(r"^```python.*?\n(.*?)^```", path.read_text(), re.DOTALL | re.MULTILINE):
                 yield str(path.relative_to(ROOT)), block
 
 
-def test_documentation_and_examples_import_from_public_faces_only() -> None:
+def test_documentation_imports_from_public_faces_only() -> None:
     wrong, seen = [], 0
     for place, code in _code_of_pages():
         for module in re.findall(r"^\s*(?:from|import) (handrail(?:\.[\w.]+)?)\b(?!_)", code, re.MULTILINE):

@@ -294,6 +294,10 @@ class _LateGate:
     def review(self, actions: Sequence[Action], context: ToolContext) -> Awaitable[None] | None:
         return self._app.gate.review(actions, context)
 
+    def is_strict(self, session_id: str | None) -> bool:
+        """Whether a tool that names no actions is reviewed too. A gate that is not loaded has no modes."""
+        return "gate" in self._app.__dict__ and self._app.gate.modes.are_strict(session_id)
+
 
 def _names(toolsets: Sequence[str] | str) -> list[str]:
     return [toolsets] if isinstance(toolsets, str) else list(toolsets)

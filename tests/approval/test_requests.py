@@ -319,7 +319,7 @@ class TestShown:
         assert concern.rule == "fs.rm.recursive"
         assert concern.why
         assert concern.key == "fs.rm.recursive@project:/srv/app"
-        assert concern.covers == "fs.rm.recursive below /srv/app"
+        assert concern.covers == "deletes a tree of files below /srv/app"
         assert request.offers == tuple(Decision)
         assert request.id
 

@@ -1,4 +1,4 @@
-"""What the documentation shows is run: the examples, and the commands in its console blocks."""
+"""What the documentation shows is run: its programs, and the commands in its console blocks."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ import pytest
 
 from tests import fork_server
 
-ROOT = Path(__file__).parent.parent.parent
-EXAMPLES = {
+from .page_blocks import ROOT, programs
+
+PRINTS = {
     "first_runtime.py": "unknown argument 'file'",
     "typed_tool.py": '"be": 2',
     "hooks.py": "secrets stay unread",
@@ -50,12 +51,19 @@ def _environment(home: Path) -> dict[str, str]:
     return {**os.environ, "HANDRAIL_HOME": str(home), "PATH": path, "EDITOR": "true", "VISUAL": "true", "NO_COLOR": "1"}
 
 
-@pytest.mark.parametrize("name", sorted(path.name for path in (ROOT / "examples").glob("*.py")))
-def test_an_example_runs_and_shows_what_it_promises(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "code"), [pytest.param(*program, id=program[0]) for program in programs()])
+def test_a_program_of_a_page_runs_and_shows_what_it_promises(name: str, code: str, tmp_path: Path) -> None:
     ours = {name: value for name, value in _environment(tmp_path / "home").items() if not name.startswith("PYTHON")}
-    run = fork_server.run(str(ROOT / "examples" / name), cwd=tmp_path, env={**ours, "LANG": "C.UTF-8"})
+    (folder := tmp_path / "work").mkdir()
+    (program := tmp_path / name).write_text(code)
+    run = fork_server.run(str(program), cwd=folder, env={**ours, "LANG": "C.UTF-8"})
     assert run.returncode == 0, run.stderr
-    assert EXAMPLES[name] in run.stdout
+    assert PRINTS[name] in run.stdout
+
+
+def test_no_page_includes_a_file_that_a_reader_on_the_web_would_not_see() -> None:
+    assert {name for name, _ in programs()} == set(PRINTS)
+    assert [str(page) for page in PAGES if "--8<--" in page.read_text()] == []
 
 
 @pytest.mark.parametrize(("page", "command"), _commands())

@@ -20,13 +20,13 @@ from handrail.store.sessions import SessionStore
 from handrail.testing import call
 from handrail.testing.model_server import ModelServer, Raw
 
+from ..docs.page_blocks import shows
 from ..support import PYTHON, wait_until
 from ..tmux import PATIENCE_SECONDS, Tmux, need_tmux
 
-PICTURES = Path(__file__).parents[2] / "docs" / "tutorial" / "screens"
 CHAT = f"{PYTHON} -m handrail chat"
 LONG = f"sleep 9{os.getpid():06d}"  # nobody else's
-READY = " scripted · ~/shop"  # the toolbar, which stands there only while the person may type
+READY = "auto (Shift-Tab)"  # the toolbar, which stands there only while the person may type
 
 
 class Desk:
@@ -113,11 +113,7 @@ def picture(desk: Desk, name: str, screen: str, *, since: str) -> None:
     shown = re.sub(r"^[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]", "⠹", shown, flags=re.MULTILINE)
     shown = shown.replace(LONG, "sleep 86399")
     shown = re.sub(r" +$", "", shown, flags=re.MULTILINE).rstrip("\n") + "\n"
-    path = PICTURES / f"{name}.txt"
-    if os.environ.get("UPDATE_PICTURES"):
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(shown)
-    assert path.read_text() == shown
+    assert shows("tutorial/chat.md", name, shown)
 
 
 def test_two_days_with_an_agent(desk: Desk) -> None:
@@ -142,8 +138,8 @@ def _edits_a_file_and_runs_it(desk: Desk) -> None:
     desk.say("Make the greeting more formal")
     screen = desk.answered("nothing else used it")
     assert (desk.folder / "greet.py").read_text() == 'print("Good day")\n'
-    assert '-print("Hello")' in screen
-    assert '+print("Good day")' in screen
+    assert '1 - print("Hello")' in screen
+    assert '1 + print("Good day")' in screen
     assert "**" not in screen
     assert "Good day" in desk.told()
     picture(desk, "edit", screen[: screen.rindex("›")], since="› Make the greeting")
@@ -156,7 +152,7 @@ def _is_denied_something_dangerous(desk: Desk) -> None:
     )
     desk.tmux.type("C-l")
     desk.say("Clean up")
-    screen = desk.tmux.wait_for("once, task, session, always, deny?")
+    screen = desk.tmux.wait_for("once, task, session, always, deny, instead?")
     picture(desk, "approval", screen, since="› Clean up")
     desk.tmux.type("-l", "deny")
     desk.tmux.type("Enter")
@@ -190,8 +186,10 @@ def _is_interrupted(desk: Desk) -> None:
     screen = desk.tmux.wait_for(f"💻 terminal echo warming up; {LONG} ·", "    warming up")
     picture(desk, "running", screen, since="› Train the model")
     wait_until(lambda: desk.runs(LONG))
-    desk.tmux.type("C-c")
-    desk.answered("Stopped: the user interrupted.")
+    desk.tmux.type("Escape")
+    screen = desk.answered("Interrupted by you.")
+    assert "Stopped; output so far:" in screen
+    assert screen.count("    warming up") == 1
     wait_until(lambda: not desk.runs(LONG))
     desk.say("Never mind")
     desk.answered("All right, I leave it.")
@@ -250,7 +248,7 @@ def test_a_question_of_the_agent_is_answered_or_interrupted(desk: Desk) -> None:
     desk.say("Paint it again")
     desk.tmux.wait_for("1-2, or your own words:")
     desk.tmux.type("C-c")
-    desk.answered("Stopped: the user interrupted.")
+    desk.answered("Interrupted by you.")
     desk.say("What is typed now is for the agent")
     desk.answered("Then none.")
     assert "What is typed now is for the agent" in desk.told()
@@ -279,7 +277,7 @@ def test_what_is_typed_while_the_agent_works_is_shown_and_said_next(desk: Desk) 
     desk.tmux.type("-l", "his")
     desk.tmux.wait_for("› And then this")
     desk.tmux.type("Enter")
-    desk.tmux.wait_for("› And then this (next)")
+    desk.tmux.wait_for("› And then this (sent)")
     desk.tmux.type("-l", "half a li")
     desk.tmux.wait_for("› half a li")
     first.set()
@@ -292,9 +290,9 @@ def test_what_is_typed_while_the_agent_works_is_shown_and_said_next(desk: Desk) 
     desk.tmux.wait_for("is thinking")
     desk.tmux.type("-l", "not now")
     desk.tmux.type("Enter")
-    desk.tmux.wait_for("› not now (next)")
+    desk.tmux.wait_for("› not now (sent)")
     desk.tmux.type("C-c")
-    desk.tmux.wait_for("Stopped: the user interrupted.", "› not now", READY)
+    desk.tmux.wait_for("Interrupted by you.", "› not now", READY)
     third.set()
     assert "half a line" in desk.told()
     assert "not now" not in desk.told()
@@ -310,19 +308,19 @@ def test_what_is_typed_before_there_is_a_prompt_is_said(desk: Desk) -> None:
 
 def test_what_was_typed_ahead_answers_no_question(desk: Desk) -> None:
     asking = _waiting(desk, ModelReply("", [call("clarify", question="Which colour?", choices=["red", "blue"])]))
-    desk.server.say(ModelReply("Red it is."), ModelReply("Two of them."))
+    desk.server.say(ModelReply("Red it is."))
     desk.chat()
     desk.say("Paint it")
     desk.tmux.wait_for("is thinking")
     desk.tmux.type("2", "Enter")
-    desk.tmux.wait_for("› 2 (next)")
+    desk.tmux.wait_for("› 2 (sent)")
     asking.set()
     desk.tmux.wait_for("1-2, or your own words:")
     desk.tmux.type("1", "Enter")
-    desk.answered("Two of them.")
+    desk.answered("Red it is.")
     answers = [message["content"] for message in desk.server.requests[-1]["messages"] if message["role"] == "tool"]
     assert "red" in answers[0]
-    assert desk.server.requests[-1]["messages"][-1]["content"] == "2"
+    assert desk.server.requests[-1]["messages"][-1]["content"] == "[The user says while you work] 2"
 
 
 def _furthest_word(desk: Desk) -> int:

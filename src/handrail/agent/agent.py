@@ -76,6 +76,7 @@ class Agent:
         self.telemetry = telemetry or Telemetry()
         self._memory = memory or Memory(state_dir(app.config.home) / "memory")
         self.listener: Listener = ignore  # of the current turn
+        self._said_meanwhile: list[str] = []
         self.closing = contextlib.ExitStack()
         info = session or store.create(
             platform=platform,
@@ -135,7 +136,17 @@ class Agent:
     def _notifications(self, first: bool) -> list[str]:
         """What happened in the background. When a turn starts, also to processes that an earlier runtime has left."""
         found = self.app.processes.drain_notices(self.session_id, take_over=first)
-        return [f"[Notification, not from the user] {notice}" for notice in found]
+        notices = [f"[Notification, not from the user] {notice}" for notice in found]
+        return [*notices, *(f"[The user says while you work] {text}" for text in self.take_unheard())]
+
+    def steer(self, text: str) -> None:
+        """Say something to the agent while it works: it hears it before it asks its model again."""
+        self._said_meanwhile.append(text)
+
+    def take_unheard(self) -> list[str]:
+        """What was said while it worked, and it has not heard yet."""
+        said, self._said_meanwhile = self._said_meanwhile, []
+        return said
 
     @property
     def session_id(self) -> str:

@@ -19,6 +19,7 @@ from ..protocols import Answer, ApprovalRequest, Approver, Concern, Decision
 from .action_review import Judge, builtin_assess
 from .approvers import ChainApprover, PolicyApprover
 from .grants import PROCESS_SCOPE, GrantKey, parse_grant_key
+from .modes import Modes, loosened, tightened
 from .policy import DecidedBy, Pending, Policy, Ruling
 from .preview import Previews
 from .records import ActionHistory, Records
@@ -66,6 +67,7 @@ class ApprovalGate:
         private: Iterable[Path] | None = None,
     ) -> None:
         self.settings = settings or Settings()
+        self.modes = Modes()
         self._notices = notices
         self._folder, self._given_smart = folder, smart
         self._judge = Judge(assess, SelfProtection(private_dirs() if private is None else private))
@@ -74,7 +76,7 @@ class ApprovalGate:
     def review(self, actions: Sequence[Action], context: ToolContext) -> Awaitable[None] | None:
         """Raise Denied, now or when awaited, unless all of it may happen."""
         try:
-            policy = self.settings.policy()
+            policy = self._policy(context)
             rulings = [self._ruling(action, context, policy) for action in actions]
         except (ConfigError, StoreError) as error:
             raise unusable(error) from None
@@ -87,6 +89,10 @@ class ApprovalGate:
                 raise refused(ruling)
         left = [item for ruling in rulings for item in ruling.pending]
         return self._ask(left, context, policy) if left else None
+
+    def _policy(self, context: ToolContext) -> Policy:
+        policy = self.settings.policy()
+        return loosened(policy, self.modes.of(context.session_id)) if self.settings.may_loosen else policy
 
     def _asks_about_settings(self, rulings: Sequence[Ruling], context: ToolContext) -> bool:
         """Whether a file that became weaker could let pass what does not, and somebody can be asked about it."""
@@ -148,6 +154,7 @@ class ApprovalGate:
 
     def _ruling(self, action: Action, context: ToolContext, policy: Policy) -> Ruling:
         judged = self._judge.judge(action, context.tool, policy, context.task_id)
+        judged = tightened(judged, context.tool, self.modes.of(context.session_id))
         return policy.rule(judged, context.tool, granted=lambda keys: self._is_granted(keys, context))
 
     def _is_granted(self, keys: Iterable[GrantKey], context: ToolContext) -> bool:
@@ -247,7 +254,7 @@ def _request(left: Sequence[Pending], context: ToolContext, *, expires_at: float
                 offset + start,
                 offset + end,
                 str(item.key),
-                item.key.described() if item.key.can_last else "",
+                item.key.described(item.finding.why) if item.key.can_last else "",
             )
         )
     first = left[0].action

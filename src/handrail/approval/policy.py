@@ -33,6 +33,8 @@ T = TypeVar("T")
 _UNREAD = ("parse.", "limit", "judge.", "policy.")
 # Rules that are not the judge's, and are about the machine where the action runs.
 _HERE = ("judge.", "input.", "code.", "own.")
+# What refuses every change while a session only plans.
+PLAN_RULE = "mode.plan"
 # In a container that has the project mounted, these can be on the host's side of the mount.
 _MOUNTED = frozenset({Reach.PROJECT, Reach.OUTSIDE, Reach.HOME, Reach.UNKNOWN})
 
@@ -47,6 +49,7 @@ class DecidedBy(Enum):
     ISOLATED = "isolated"
     GRANT = "grant"
     OFF = "off"
+    PLAN = "plan"
     YOLO = "yolo"
 
 
@@ -90,7 +93,7 @@ class Policy(NamedTuple):
         """`granted` tells whether all these keys were allowed for longer; calling it counts as one use."""
         for finding in judged.findings:
             if finding.severity is Severity.BLOCK:
-                return Ruling(judged, DecidedBy.FLOOR, finding)
+                return Ruling(judged, DecidedBy.PLAN if finding.rule == PLAN_RULE else DecidedBy.FLOOR, finding)
         if self.deny and (denied := self._denied(judged, tool)) is not None:
             return Ruling(judged, DecidedBy.DENY_LIST, denied)
         found = [finding for finding in judged.findings if finding.severity is Severity.ASK]

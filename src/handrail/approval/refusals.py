@@ -18,6 +18,7 @@ _NOBODY = (
     "Tell the user what you wanted to do and why. They can do it themselves, run this where they can be asked, or allow it "
     "in config.yaml."
 )
+_PLANNING = "Go on with the plan, and tell the user what you would change; they switch the mode when it is to be done."
 _DENIED_BY_USER = "Go on without it, or ask the user what to do instead."
 
 
@@ -25,6 +26,8 @@ def refused(ruling: Ruling) -> Denied:
     """Denied by the floor or the deny list."""
     finding = ruling.refused
     assert finding is not None
+    if ruling.by is DecidedBy.PLAN:
+        return Denied(f"Not run: {finding.why}. {_PLANNING}", rules=[finding.rule], decided_by=ruling.by.value)
     never = _NEVER if ruling.by is DecidedBy.FLOOR else "The user has forbidden it in config.yaml."
     return Denied(
         f"Not run: {finding.why} ({finding.rule}). {never} {_NO_OTHER_WAY} {_TELL}",

@@ -92,6 +92,11 @@ class Settings:
         """Whether an agent started this process: then nobody here may approve."""
         return started_by_agent()
 
+    @property
+    def may_loosen(self) -> bool:
+        """Whether a mode may stop the asking here: not in an agent's own shell, and not where nobody watches."""
+        return not (self.started_by_agent or self._unattended)
+
     def lift_asking(self, lifted: bool = True) -> None:
         """Stop asking (`--yolo`), or ask again."""
         with self._lock:

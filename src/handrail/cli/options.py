@@ -95,6 +95,14 @@ Yolo = Annotated[
     bool,
     typer.Option("--yolo", help="Do not ask about dangerous actions. Blocked ones, and your deny list, still hold."),
 ]
+Mode = Annotated[
+    str,
+    typer.Option(
+        "--mode",
+        metavar="MODE",
+        help="plan (change nothing), ask (edits and commands ask), auto (what destroys asks), yolo.",
+    ),
+]
 Model = Annotated[
     str | None, typer.Option("--model", "-m", metavar="NAME", help="The model to use, instead of the configured one.")
 ]

@@ -23,7 +23,7 @@ from ..base.safe_text import safe_error
 from ..core.outcome import error_outcome, failure_outcome, to_outcome, tool_error
 from ..core.registry import ToolRegistry, unknown_tool
 from ..errors import CallCancelled, CallTimeout, Denied, NeedsAgent, ToolError, ToolUnavailable
-from ..protocols import ActionKind
+from ..protocols import Action, ActionKind
 from ..types import CancelToken, Gate, JsonDict, Outcome, ToolContext
 from .arguments import prepare
 from .steps import TURN, Call, Flow, Step, StepKind, cause, guarded
@@ -149,21 +149,32 @@ class CallPath:
     def pass_gate(self, inner: Inner, call: Call) -> Flow[Outcome]:
         """Nothing changes the call later, and what it depends on (where the task's shell is) is as the calls before it left
         it: what the gate says yes to is what runs."""
-        if _entry(call).actions is None and not call.batched:
-            return inner(call)
-        return self._gated(inner, call)
+        if call.batched or self._has_actions(call):
+            return self._gated(inner, call)
+        return inner(call)
+
+    def _has_actions(self, call: Call) -> bool:
+        """Whether the tool says what it is about to do, or the mode of the session asks about every tool that changes."""
+        entry = _entry(call)
+        if entry.actions is not None or entry.read_only or entry.needs_agent:
+            return entry.actions is not None
+        is_strict = getattr(self._services.gate(), "is_strict", None)  # gates of others need only review
+        return is_strict is not None and is_strict(call.session_id)
 
     def _gated(self, inner: Inner, call: Call) -> Flow[Outcome]:
         if call.batched:
             yield TURN
-        if _entry(call).actions is not None:
+        if self._has_actions(call):
             yield Step(partial(self._review, call), self._gate_seconds, call.cancel, kind=StepKind.QUESTION)
         return (yield from inner(call))
 
     def _review(self, call: Call) -> Any:
         entry = _entry(call)
         context = call.context or self._services.context(call, call.cancel or CancelToken())
-        actions = entry.actions(call.arguments, context) if entry.actions is not None else ()
+        if entry.actions is not None:
+            actions = entry.actions(call.arguments, context)
+        else:
+            actions = (Action(ActionKind.TOOL, f"{entry.name} {json.dumps(call.arguments, ensure_ascii=False)}"),)
         if not actions:
             return None
         gate = self._services.gate()

@@ -295,3 +295,35 @@ def test_faults_of_anthropic_say_what_to_do(fault: Fault, said: str, retryable: 
     with ModelServer([fault]) as server, pytest.raises(ModelError, match=said) as raised:
         pieces(claude(server))
     assert raised.value.retryable is retryable
+
+
+@pytest.mark.parametrize(
+    ("name", "environ", "provider", "variable"),
+    [
+        ("claude-sonnet-4-5", {}, "anthropic", "ANTHROPIC_API_KEY"),
+        ("claude-sonnet-4-5", {"OPENAI_API_KEY": "k"}, "anthropic", "ANTHROPIC_API_KEY"),
+        ("gemini-2.5-pro", {}, "gemini", "GEMINI_API_KEY"),
+        ("gpt-5-mini", {"ANTHROPIC_API_KEY": "k"}, "openai", "OPENAI_API_KEY"),
+        ("llama-3.3-70b", {"GROQ_API_KEY": "k"}, "groq", "GROQ_API_KEY"),
+        ("llama-3.3-70b", {"GROQ_API_KEY": "k", "XAI_API_KEY": "k"}, "openai", "OPENAI_API_KEY"),
+        ("claude-by-proxy", {"OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}, "openai", "OPENAI_API_KEY"),
+    ],
+)
+def test_the_provider_follows_from_the_name_and_the_keys(
+    name: str, environ: dict[str, str], provider: str, variable: str
+) -> None:
+    chosen = choose(ModelConfig(), environ={"HANDRAIL_MODEL": name, **environ})
+    assert chosen is not None
+    assert (chosen.name, chosen.provider, chosen.key_variable) == (name, provider, variable)
+
+
+def test_a_configured_server_is_asked_whatever_the_name() -> None:
+    chosen = choose(ModelConfig(name="claude-x", base_url="http://127.0.0.1:1/v1"), environ={})
+    assert chosen is not None
+    assert chosen.provider == "openai"
+
+
+def test_a_missing_key_names_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HANDRAIL_MODEL", "claude-sonnet-4-5")
+    with pytest.raises(ModelError, match="set ANTHROPIC_API_KEY"):
+        build(ModelConfig())

@@ -11,8 +11,11 @@ import pytest
 
 from handrail.agent.models.base import CallPiece, Finished, Piece, ReasoningPiece, TextPiece
 from handrail.cli.chat.turn import Leave
+from handrail.cli.chat.work_commands import own_commands
+from handrail.config.paths import config_path
 from handrail.protocols import Decision, ModelReply
 from handrail.testing import call
+from handrail.tools.skills.library import Library
 
 from .conftest import Talk
 
@@ -33,14 +36,14 @@ def test_calls_are_shown_with_what_they_changed(talk: Begin, tmp_path: Path) -> 
     for line in (
         "I change it.",
         "✓ 🩹 patch a.txt (",
-        "    -old\n    +new\n",
+        "       1 - old\n       1 + new\n",
         "✓ 💻 terminal seq 20 (",
         "    … 15 lines above\n    16\n    17\n    18\n    19\n    20\n",
         "    ☑ Rest",
         "✗ 📖 read_file nowhere.txt (",
         "✓ ✍️ write_file b.txt (",
-        "    +line 0\n",
-        "    +line 9\n    … 20 more lines\n",
+        "       1 + line 0\n",
+        "      10 + line 9\n    … 20 more lines\n",
         "It is new.",
         "5 calls · ",
     ):
@@ -158,13 +161,53 @@ class TestOwnCommands:
 
 
 class TestSlashCommands:
+    def test_the_mode_is_shown_and_changed(self, talk: Begin) -> None:
+        person = talk(ModelReply("", [call("write_file", path="a.txt", content="x")]), ModelReply("It may not."))
+        assert "● auto  what destroys asks you" in person("/mode")
+        assert "● plan  nothing that changes anything runs" in person("/mode plan")
+        assert "this session only plans" in person("Write it")
+        assert "no mode 'fast'; choose plan, ask, auto or yolo" in person("/mode fast")
+
+    def test_the_changes_since_the_last_commit(self, talk: Begin, tmp_path: Path) -> None:
+        person = talk()
+        assert "git: " in person("/diff")
+        git = "git -c user.name=a -c user.email=a@example.org"
+        person(f"!git init -q && echo 'x = 1' > a.py && git add a.py && {git} commit -qm first")
+        assert "Nothing has changed" in person("/diff")
+        (tmp_path / "a.py").write_text("x = 2\n")
+        assert "a.py\n   1 - x = 1\n   1 + x = 2\n" in person("/diff")
+
+    def test_what_is_used_often_is_a_command(self, talk: Begin) -> None:
+        person = talk(ModelReply("Written."), ModelReply("All well."))
+        assert "Written." in person("/init")
+        assert "write AGENTS.md" in person.sent[-1]
+        assert "All well." in person("/review locking")
+        assert "above all: locking" in person.sent[-1]
+        assert "Copied 9 characters" in person("/copy")
+        assert "No MCP servers" in person("/mcp")
+        assert "mode    auto" in person("/status")
+        assert "No skills" in person("/skills")
+        assert "colours of monokai" in person("/theme monokai")
+        assert "no theme 'pink'" in person("/theme pink")
+
+    def test_own_commands_are_files_beside_the_configuration(self, talk: Begin, tmp_path: Path) -> None:
+        folder = config_path().parent / "commands"
+        folder.mkdir(parents=True)
+        (folder / "explain.md").write_text("# Explain a file\nExplain $ARGUMENTS to a child.\n")
+        (folder / "help.md").write_text("never used")
+        person = talk(ModelReply("It is easy."))
+        person.chat.commands = [*person.chat.commands, *own_commands(Library(), ["help"])]
+        assert "It is easy." in person("/explain a.py")
+        assert "Explain a.py to a child." in person.sent[-1]
+        assert [each.name for each in own_commands(Library(), ["help"])] == ["explain"]
+
     def test_help_names_every_command(self, talk: Begin) -> None:
         from handrail.cli.chat.slash_commands import COMMANDS
 
         shown = talk()("/help")
         assert all(f"/{command.name}" in shown for command in COMMANDS)
         assert max(map(len, shown.splitlines())) <= 80
-        assert all(line.startswith(("/", "!", "Alt-", "Ctrl-", "while")) for line in shown.splitlines()), (
+        assert all(line.startswith(("/", "!", "@", "Alt-", "Esc", "Shift-", "while")) for line in shown.splitlines()), (
             "one line each"
         )
 

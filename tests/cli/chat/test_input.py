@@ -14,6 +14,7 @@ from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
 from handrail.cli.chat.input import Input, _Words
+from handrail.cli.chat.pastes import Pastes
 
 CHOICES: dict[str, tuple[str, Callable[[], list[str]]]] = {
     "help": ("what there is", list),
@@ -24,12 +25,21 @@ CHOICES: dict[str, tuple[str, Callable[[], list[str]]]] = {
 @pytest.fixture
 def typed(tmp_path: Path) -> Iterator[Callable[..., str]]:
     with create_pipe_input() as pipe, create_app_session(input=pipe, output=DummyOutput()):
+        modes: list[str] = []
 
         def read(keys: str, text: str = "") -> str:
-            made = Input(history=tmp_path / "state" / "history", choices=CHOICES, toolbar=lambda: "", coloured=False)
+            made = Input(
+                history=tmp_path / "state" / "history",
+                choices=CHOICES,
+                toolbar=lambda: "",
+                coloured=False,
+                folder=lambda: str(tmp_path),
+                next_mode=lambda: modes.append("next"),
+            )
             pipe.send_text(keys)
             return made.read("› ", text=text)
 
+        read.modes = modes  # type: ignore[attr-defined]
         yield read
 
 
@@ -82,5 +92,37 @@ def test_history_is_kept_for_the_next_chat_and_from_others_eyes(typed: Callable[
 def test_what_is_completed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, offered: list[str]) -> None:
     (tmp_path / "notes.txt").touch()
     monkeypatch.chdir(tmp_path)
-    found = _Words(CHOICES).get_completions(Document(line, len(line)), CompleteEvent())
+    found = _Words(CHOICES, lambda: ".").get_completions(Document(line, len(line)), CompleteEvent())
     assert [each.text for each in found] == offered
+
+
+def test_a_long_paste_is_folded_and_sent_whole(typed: Callable[..., str]) -> None:
+    long = "\n".join(f"line {number}" for number in range(400))
+    assert typed(f"look: \x1b[200~{long}\x1b[201~ please\r") == f"look: {long} please"
+    assert Pastes().folded(long) == "[Pasted text #1 +400 lines]"
+    assert Pastes().unfolded("[Pasted text #7 +3 lines]") == "[Pasted text #7 +3 lines]"
+
+
+def test_shift_tab_changes_the_mode(typed: Callable[..., str]) -> None:
+    assert typed("a\x1b[Z\x1b[Zb\r") == "ab"
+    assert typed.modes == ["next", "next"]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("word", "first"),
+    [
+        ("@ord", "@shop/orders.py"),
+        ("@shpri", "@shop/prices.py"),
+        ("@a b", ""),
+        ("@note", '@"my notes.md"'),
+        ("@zzz", ""),
+    ],
+)
+def test_files_are_completed_after_an_at(word: str, first: str, tmp_path: Path) -> None:
+    for name in ("shop/orders.py", "shop/prices.py", "my notes.md", ".git/orders"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    document = Document(f"look at {word}")
+    found = [each.text for each in _Words(CHOICES, lambda: str(tmp_path)).get_completions(document, CompleteEvent())]
+    assert (found[0] if found else "") == first
+    assert not any(".git" in each for each in found)

@@ -44,3 +44,16 @@ def test_bytes_that_are_no_text_do_no_harm() -> None:
     ahead = TypedAhead()
     ahead.feed(b"a\xff\xfeb\r")
     assert ahead.lines == ["a��b"]
+
+
+def test_esc_by_itself_is_told_from_keys_that_begin_with_it() -> None:
+    typed = TypedAhead()
+    typed.feed(b"\x1b")
+    assert not typed.escaped
+    typed.feed(b"[A")  # an arrow, in two pieces
+    typed.feed(b"")
+    assert not typed.escaped
+    typed.feed(b"ab\x1b")
+    typed.feed(b"")
+    assert typed.escaped
+    assert typed.text == "ab"

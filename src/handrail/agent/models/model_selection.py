@@ -15,6 +15,7 @@ from ...errors import ModelError
 from ...settings.model_providers import DEFAULT_PROVIDER, PROVIDERS, ProviderSpec
 from .base import Prices, StreamingModel, streaming
 from .local_servers import local_servers
+from .price_list import list_prices
 
 if TYPE_CHECKING:
     from ...plugins.loader import Plugins
@@ -60,9 +61,23 @@ def choose(
     if not wanted:
         return None
     prefix, _, rest = wanted.partition(":")
-    provider, wanted = (prefix, rest) if prefix in providers and rest else (config.provider, wanted)
+    if prefix in providers and rest:
+        provider, wanted = prefix, rest
+    else:
+        provider = _provider_by(wanted, config, environ, providers)
     source = "asked for" if name else "HANDRAIL_MODEL" if environ.get("HANDRAIL_MODEL") else "config.yaml"
     return Choice(wanted, provider, *_location(config, provider, environ, providers), source)
+
+
+def _provider_by(name: str, config: ModelConfig, environ: Mapping[str, str], providers: Providers) -> str:
+    """The configured provider, unless nothing is configured and the name, or the only key that is there, tells of another."""
+    if config.provider != DEFAULT_PROVIDER or config.base_url or environ.get("OPENAI_BASE_URL"):
+        return config.provider
+    for provider, spec in providers.items():
+        if name.startswith(spec.names or ("\0",)):
+            return provider
+    with_key = [each for each, spec in providers.items() if spec.key_variable and environ.get(spec.key_variable)]
+    return with_key[0] if len(with_key) == 1 else config.provider
 
 
 def find(config: ModelConfig, *, name: str | None = None, providers: Providers = PROVIDERS) -> Choice | None:
@@ -109,11 +124,11 @@ def connect(choice: Choice, config: ModelConfig, providers: Providers = PROVIDER
     return streaming(
         _maker(spec)(
             choice.name,
-            base_url=choice.base_url,
+            base_url=choice.base_url or spec.base_url or None,
             api_key=key,
             key_variable=choice.key_variable or spec.key_variable,
             context_tokens=config.context_tokens,
-            prices=Prices(config.input_price, config.output_price),
+            prices=Prices(config.input_price, config.output_price) if config.input_price else list_prices(choice.name),
         )
     )
 

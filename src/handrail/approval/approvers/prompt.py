@@ -69,17 +69,14 @@ def _lines(request: ApprovalRequest, width: int, painted: bool, max_lines: int |
     yield ""
     yield _paint(title + "─" * (width - len(title)), "title", on=painted)
     yield from _filled(_what(request), width, indent="  ")
-    yield ""
     spans = [(concern.start, concern.end) for concern in request.concerns]
     for line in lines(request.text, spans, width=width - 4):
         yield "    " + "".join(_piece(piece, on=painted) for piece in line.pieces)
         if line.pointers:
             yield "    " + _paint(line.pointers, "marked", on=painted)
     yield from _preview(request, width=width, painted=painted, max_lines=max_lines, how=how)
-    yield ""
     for rule, why in dict.fromkeys((concern.rule, concern.why) for concern in request.concerns):
         yield from _filled(f"{visible(why)} ({visible(rule)})", width, indent="    ", first="  • ")
-    yield ""
     yield from _offers(request, width=width, painted=painted)
 
 
@@ -131,15 +128,11 @@ def _kinds(request: ApprovalRequest) -> str:
 
 def _offers(request: ApprovalRequest, *, width: int, painted: bool) -> Iterator[str]:
     covered = _kinds(request)
-    for decision in request.offers:
-        first, *more = textwrap.wrap(_COVERED[decision], width - 11)
-        yield f"  {_paint(f'{decision.value:8}', 'key', on=painted)} {first}"
-        yield from (f"           {line}" for line in more)
     if covered and len(request.offers) > 2:
-        yield from _filled(f"The same kind is: {visible(covered)}", width, indent="           ")
+        yield from _filled(f"Longer answers allow: {visible(covered)}", width, indent="  ")
     left = max(0, round(request.expires_at - time.time()))
     if left:
-        no_answer = f"Denied automatically in {_duration(left)}."
+        no_answer = f"Auto-deny in {_duration(left)}, Esc denies now."
         here = f" Also: handrail approvals answer {request.id}" if request.id else ""
         for line in _filled(no_answer + here, width, indent="  "):
             yield _paint(line, "dim", on=painted)

@@ -1,8 +1,9 @@
 """Ask the user at the terminal.
 
-They see what runs, with the dangerous parts marked, what would be written, and what each answer would cover. Enter alone is not
-an answer, nor is what was typed before the prompt appeared. When something else writes to the terminal, the prompt is drawn again
-on a cleared screen, and only an answer to that counts. One prompt is shown at a time; the others wait without a thread.
+They see what runs, with the dangerous parts marked, what would be written, and what each answer would cover. A key answers, or
+arrows and Enter; Enter alone is not an answer, nor is what was typed before the prompt appeared. When something else writes to
+the terminal, the prompt is drawn again on a cleared screen, and only an answer to that counts. One prompt is shown at a time;
+the others wait without a thread.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from typing import NamedTuple, TextIO
 
 from ...base.workers import Turns, pool
 from ...protocols import Answer, ApprovalRequest, Decision
-from .prompt import ANSWERS, PREVIEW_LINES, VIEW, allowed, has_more, question
+from .menu import INSTEAD, NO_ANSWER, Menu, by_key
+from .prompt import PREVIEW_LINES, VIEW, allowed, covered_by, has_more, question
 from .tty_watch import TtyWatch, device
 
 # Every prompt at the terminal takes a turn here, also that of a tool which asks for something else.
@@ -75,8 +77,7 @@ class TerminalApprover:
             if tty is None:
                 return None
             stack.enter_context(self._hold())
-            decision = _converse(request, tty, gone)
-        return None if decision is None else Answer(decision, self.name)
+            return _converse(request, tty, gone)
 
 
 def is_there() -> bool:
@@ -133,12 +134,12 @@ _NOT_YET = "\0"
 # Leave every mode that a painter could have set (other screen, margins, character set, hidden cursor), and clear the screen.
 _FRESH = "\x1b[?1049l\x1b[!p\x1b[r\x1b(B\x0f\x1b[0m\x1b[?25h\x1b[H\x1b[2J"
 # The lines of a question beside those of what would be written.
-_OTHER_LINES = 22
+_OTHER_LINES = 16
 _TOUCHED = "\n  Something else wrote to this terminal, so the question is drawn again. Answer this one.\n"
 _TAKEN = "\n  Something else keeps writing here: no answer counts. In another terminal: handrail approvals answer {}\n"
 
 
-def _converse(request: ApprovalRequest, tty: Tty, gone: int) -> Decision | None:
+def _converse(request: ApprovalRequest, tty: Tty, gone: int) -> Answer | None:
     with TtyWatch(tty.read, apart=tty.apart) as watch:
         return _Conversation(request, tty, gone, watch).run()
 
@@ -152,53 +153,82 @@ class _Conversation:
         self._width = min(size.columns, 120)
         self._max_lines = max(6, min(PREVIEW_LINES, size.lines - _OTHER_LINES))
         self._has_more = has_more(request, self._max_lines)
+        self._by_key = os.environ.get("TERM", "dumb") != "dumb"
         self._calm_at = 0.0
 
-    def run(self) -> Decision | None:
+    def run(self) -> Answer | None:
         self._draw()
         while True:
-            line = self._answer()
-            if line is None:
+            word = self._answer()
+            if word is None:
                 over = (
                     "No answer is needed any more." if time.time() < self._request.expires_at else "Timed out: denied."
                 )
                 self._write(f"\n  {over}\n")
                 return None
-            if line == "":  # the end of input, Ctrl-D
-                self._write("\n  Denied.\n")
-                return Decision.DENY
-            word = line.strip().lower()
-            decision = ANSWERS.get(word)
-            if decision in self._request.offers and decision is not None:
-                self._write(f"  {'Denied.' if decision is Decision.DENY else allowed(self._request, decision)}\n")
-                return decision
-            if self._has_more and word in (VIEW, VIEW[0]):
+            if word == VIEW:
                 self._draw(whole=True)
-                continue
-            self._write("  Type one of these words, or its first letter; Enter alone is not an answer.\n")
+            elif word == INSTEAD:
+                return self._denied_with_reason()
+            elif word == NO_ANSWER:
+                self._write("\n  Arrows and Enter, a word or its first letter; Enter alone is not an answer.\n")
+            else:
+                decision = Decision(word)
+                said = "Denied." if decision is Decision.DENY else allowed(self._request, decision)
+                self._write(f"\n  {said}\n")
+                self._forget_typed()
+                return Answer(decision, TerminalApprover.name)
+
+    def _denied_with_reason(self) -> Answer:
+        self._write("\n  What should it do instead? ")
+        line = _read(self._tty.read, self._gone, self._request.expires_at, [], by_line=True)
+        self._write("  Denied.\n")
+        return Answer(Decision.DENY, TerminalApprover.name, (line or "").strip())
 
     def _answer(self) -> str | None:
-        """A line that was typed below a question which nobody has painted over."""
+        """A word that was answered below a question which nobody has painted over; None when it is not needed any more."""
         words = [decision.value for decision in self._request.offers]
-        prompt = f"  {', '.join(words)}{', view' if self._has_more else ''}? "
-        self._write(prompt)
+        menu = Menu([*words, INSTEAD, *([VIEW] if self._has_more else [])])
+        self._write(self._prompt(menu))
         refused = 0
-        while True:
-            until = (
-                min(self._calm_at, self._request.expires_at) if self._watch.was_touched() else self._request.expires_at
-            )
-            line = _line(self._tty.read, self._gone, until, [] if self._watch.was_touched() else self._watch.files)
-            if line is None and time.time() < self._request.expires_at and not _is_readable(self._gone):
-                line = _NOT_YET
-            if not line or not (self._watch.was_touched() or line == _NOT_YET):
-                return line
-            refused += line != _NOT_YET
-            if refused > _MAX_REFUSED:
-                self._write(_TAKEN.format(self._request.id))
-                return _line(-1, self._gone, self._request.expires_at, [])
-            if line != _NOT_YET or time.time() >= self._calm_at:
-                self._draw_again()
-                self._write(prompt)
+        with by_key(self._tty.read) if self._by_key else contextlib.nullcontext(False):
+            while True:
+                typed = self._typed()
+                if typed is None:
+                    return None
+                if not (self._watch.was_touched() or typed == _NOT_YET):
+                    word = menu.feed(typed) if typed else Decision.DENY.value
+                    if word or not self._by_key:
+                        return word or NO_ANSWER
+                    self._write(f"\r\x1b[K{self._prompt(menu)}")
+                    continue
+                refused += typed != _NOT_YET
+                if refused > _MAX_REFUSED:
+                    self._write(_TAKEN.format(self._request.id))
+                    _read(-1, self._gone, self._request.expires_at, [], by_line=True)
+                    return None
+                if typed != _NOT_YET or time.time() >= self._calm_at:
+                    self._draw_again()
+                    self._write(self._prompt(menu))
+
+    def _typed(self) -> str | None:
+        """What was typed; _NOT_YET when something else wrote to the terminal; None when no answer is needed any more."""
+        touched = self._watch.was_touched()
+        until = min(self._calm_at, self._request.expires_at) if touched else self._request.expires_at
+        interrupts = [] if touched else self._watch.files
+        typed = _read(self._tty.read, self._gone, until, interrupts, by_line=not self._by_key)
+        if typed is None and time.time() < self._request.expires_at and not _is_readable(self._gone):
+            return _NOT_YET
+        return typed
+
+    def _prompt(self, menu: Menu) -> str:
+        prompt = f"  {menu.line()}? "
+        if menu.chosen is None:
+            return prompt
+        word = menu.words[menu.chosen]
+        means = {INSTEAD: "no, and say what to do instead", VIEW: "show all that would be written"}.get(word)
+        means = means or covered_by(self._request, Decision(word))
+        return prompt + means[: max(0, self._width - len(prompt) - 1)]
 
     def _draw_again(self) -> None:
         self._watch.reset()
@@ -230,11 +260,11 @@ def _is_readable(number: int) -> bool:
     return bool(select.select([number], [], [], 0)[0])
 
 
-def _line(number: int, gone: int, expires_at: float, interrupts: Sequence[int]) -> str | None:
-    """The line that was typed; "" at the end of input; None when it is not needed any more; _NOT_YET when a file of `interrupts`
-    is readable. A `number` below 0 only waits."""
-    line = b"" if number >= 0 else b"\0"
-    while not line.endswith(b"\n"):
+def _read(number: int, gone: int, expires_at: float, interrupts: Sequence[int], *, by_line: bool) -> str | None:
+    """What was typed, a line or some keys; "" at the end of input; None when it is not needed any more; _NOT_YET when a file of
+    `interrupts` is readable. A `number` below 0 only waits."""
+    typed = b"" if number >= 0 else b"\0"
+    while not typed.endswith(b"\n"):
         left = max(0.0, expires_at - time.time())
         ready, _, _ = select.select([*([number] if number >= 0 else []), gone, *interrupts], [], [], left)
         if not ready or gone in ready:
@@ -247,5 +277,7 @@ def _line(number: int, gone: int, expires_at: float, interrupts: Sequence[int]) 
             return ""
         if not piece:
             return ""
-        line += piece
-    return line.decode("utf-8", "replace")
+        typed += piece
+        if not by_line:
+            break
+    return typed.decode("utf-8", "replace")

@@ -13,6 +13,7 @@ from rich.text import Text
 from ...core.outcome import error_of
 from ..call_text import duration, main_argument, parsed, shortened
 from ..output import visible
+from .diffs import diff_lines
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -26,7 +27,6 @@ _OUTPUT_LINES = 6
 _DIFF_LINES = 40
 _NEW_FILE_LINES = 10
 _REASON_CHARS = 300
-_DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 _TODO_MARKS = {"pending": "☐", "in_progress": "▶", "completed": "☑", "cancelled": "☒"}
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
@@ -40,19 +40,19 @@ class Call:
         about = main_argument(registry, started.tool, started.arguments, max_chars=room)
         self._name = Text.assemble(f"{started.emoji} ", (visible(started.tool), "bold"), f" {about}" if about else "")
         self._arguments = started.arguments
-        self._news: deque[str] = deque(maxlen=_NEWS_LINES)
+        self._output: deque[str] = deque(maxlen=_OUTPUT_LINES)
         self._share: float | None = None
 
     def update(self, progress: ToolProgress) -> None:
         self._share = progress.fraction
         if progress.message:
-            self._news.append(visible(progress.message))
+            self._output.append(visible(progress.message))
 
     def running(self, now: float) -> Iterator[Text]:
         """The lines that are shown below meanwhile."""
         share = f" · {self._share:.0%}" if self._share is not None else ""
         yield Text.assemble((f"{spin(now)} ", "cyan"), self._name, (f" · {seconds(now - self.since)}{share}", "dim"))
-        for line in self._news:
+        for line in list(self._output)[-_NEWS_LINES:]:
             yield Text(f"    {line}", "dim")
 
     def ended(self, event: ToolEnded) -> Iterator[RenderableType]:
@@ -61,7 +61,9 @@ class Call:
         yield Text.assemble(mark, self._name, (f" ({duration(event.seconds * 1000)})", "dim"))
         failure = error_of(event.result) if event.result else None
         details = []
-        if failure is not None:
+        if event.error_type in ("cancelled", "timeout") and self._output:
+            details = [Text("Stopped; output so far:", "yellow"), *(Text(line, "dim") for line in self._output)]
+        elif failure is not None:
             # What follows the first sentence is advice for the model.
             reason = " ".join(str(failure["error"]).split()).partition(". ")[0]
             details.append(Text(visible(shortened(reason, _REASON_CHARS)), "red"))
@@ -82,23 +84,16 @@ def seconds(elapsed: float) -> str:
 def _details(result: JsonDict, arguments: JsonDict) -> Iterator[Text]:
     """What a result shows of itself depends on what it holds, not on whose it is."""
     if isinstance(result.get("diff"), str):
-        yield from diff_lines(result["diff"])
+        yield from diff_lines(result["diff"], str(arguments.get("path") or ""), _DIFF_LINES)
     elif result.get("created") is True and isinstance(arguments.get("content"), str):
-        yield from diff_lines("".join(f"+{line}\n" for line in arguments["content"].splitlines()), _NEW_FILE_LINES)
+        added = "".join(f"+{line}\n" for line in arguments["content"].splitlines())
+        yield from diff_lines(added, str(arguments.get("path") or ""), _NEW_FILE_LINES)
     elif isinstance(result.get("output"), str):
         yield from _last_lines(result["output"])
     elif isinstance(result.get("todos"), list):
         yield from (_todo(item) for item in result["todos"] if isinstance(item, dict))
     elif isinstance(result.get("results"), list):
         yield from (_child(item) for item in result["results"] if isinstance(item, dict) and "summary" in item)
-
-
-def diff_lines(diff: str, most: int = _DIFF_LINES) -> Iterator[Text]:
-    lines = [line for line in visible(diff).splitlines() if not line.startswith(("--- ", "+++ "))]
-    for line in lines[:most]:
-        yield Text(line, _DIFF_STYLES.get(line[:1], "dim"))
-    if len(lines) > most:
-        yield Text(f"… {len(lines) - most} more lines", "dim")
 
 
 def _last_lines(output: str) -> Iterator[Text]:

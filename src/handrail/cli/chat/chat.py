@@ -13,16 +13,19 @@ from rich.text import Text
 
 from ...agent.agent_factory import open_agent
 from ...agent.events import End
+from ...approval.modes import Mode
 from ...base.suggest import nearest
 from ...base.terminal_text import TextCleaner, clean
 from ...config.paths import state_dir
 from ...environments import protection
 from ...errors import HandrailError, InvalidArguments
-from ...types import CancelToken
+from ...types import CancelToken, JsonDict
 from ..output import visible
 from ..runtime import TerminalPerson
 from . import turn
+from .mentions import mentioned
 from .plain_input import PlainInput
+from .status_line import StatusLine
 from .turn import Leave
 from .type_ahead import TypedAhead
 from .view import View
@@ -61,16 +64,25 @@ class Chat:
         self.view = View(screen, app.runtime.registry)
         self.view.shows_thoughts = app.config.model.show_reasoning
         self.agent: Agent  # since `open`
-        self.yolo = False
+        self.mode = Mode.AUTO
         self.notes: list[str] = []  # for the agent, with the next message
         self.draft = ""  # already typed at the next prompt
         self._ahead: list[str] = []  # messages that were typed while the agent worked
+        self._status = StatusLine(self)
 
     def open(self, resume: str | None = None) -> None:
         """Continue a session, or start one. The previous one is closed, and deleted if it is empty."""
         agent = open_agent(self.app, store=self.store, resume=resume, **self.options)
         self.close()
         self.agent = agent
+        self.view.todos = agent.todos.items
+        self.set_mode(self.mode)
+
+    def set_mode(self, mode: Mode) -> None:
+        """How much the agent may do by itself, in this session and those that follow it here."""
+        if mode is not self.mode or mode is not Mode.AUTO:  # the gate is loaded with the first action
+            self.app.gate.modes.default = mode
+        self.mode = mode
 
     def load_ahead(self) -> None:
         """Load what the first question needs."""
@@ -123,24 +135,43 @@ class Chat:
     def ask(self, text: str) -> None:
         """One turn of the agent."""
         notes, self.notes = self.notes, []
-        self.view.begin(f"{self.agent.models[0].name} is thinking · Ctrl-C stops it")
+        self.view.begin(f"{self.agent.models[0].name} is thinking · Esc stops it")
         typed = self.view.ahead = TypedAhead(self.draft)
+        message = self._with_mentions("\n\n".join([text, *notes]))
         try:
             with self.screen.reading_keys() as reads:
                 ended = self.wait_for(
-                    lambda: self.agent.run("\n\n".join([text, *notes]), self.view.listen),
+                    lambda: self.agent.run(message, self.view.listen),
                     stop=self._stop,
-                    read_keys=(lambda: typed.feed(self.screen.keys(turn.FRAME_SECONDS / 2))) if reads else None,
+                    read_keys=partial(self._read_keys, typed) if reads else None,
                 )
         finally:
             self.view.ahead = None
             self.view.end()
+        unheard = self.agent.take_unheard()
         if ended.end is End.ANSWERED:
-            self._ahead += typed.lines
+            self._ahead += unheard
             self.draft = typed.text
         else:  # all of it was typed for another course of things
-            self.draft = "\n".join([*self._ahead, *typed.lines, typed.text]).rstrip("\n")
+            self.draft = "\n".join([*self._ahead, *unheard, typed.text]).rstrip("\n")
             self._ahead.clear()
+
+    def _read_keys(self, typed: TypedAhead) -> None:
+        """What is typed while the agent works: Esc stops it, and a line that is sent is heard before its next step."""
+        sent = len(typed.lines)
+        typed.feed(self.screen.keys(turn.FRAME_SECONDS / 2))
+        for line in typed.lines[sent:]:
+            self.agent.steer(line)
+        if typed.escaped:
+            typed.escaped = False
+            self._stop()
+
+    def _with_mentions(self, text: str) -> str | list[JsonDict]:
+        found = mentioned(text, self.agent.cwd)
+        for problem in found.problems:
+            self.say(problem, "yellow")
+        whole = "\n\n".join([text, *found.texts])
+        return [{"type": "text", "text": whole}, *found.images] if found.images else whole
 
     def _stop(self) -> None:
         self.view.stopping()
@@ -204,13 +235,14 @@ class Chat:
         self.draft = typed.text
 
     def _read(self) -> str:
-        prompt = "yolo › " if self.yolo else "› "
+        prompt = "› " if self.mode is Mode.AUTO else f"{self.mode.value} › "
         if self._ahead:
             line = self._ahead.pop(0)
             self._input.remember(line)
             self.screen.write(f"{prompt}{visible(line)}\n")
             return line
         draft, self.draft = self.draft, ""
+        self._status.refresh()
         return self._input.read(prompt, text=draft)
 
     @cached_property
@@ -222,13 +254,11 @@ class Chat:
         return Input(
             history=state_dir() / "chat_history",
             choices={command.name: (command.about, partial(command.choices, self)) for command in self.commands},
-            toolbar=self._toolbar,
+            toolbar=self._status.text,
             coloured=self.screen.coloured,
+            folder=lambda: self.agent.cwd,
+            next_mode=lambda: self.set_mode(self.mode.next),
         )
-
-    def _toolbar(self) -> str:
-        where = self.agent.cwd.replace(os.path.expanduser("~"), "~", 1)
-        return f" {self.agent.models[0].name} · {where} · Alt-Enter: new line · /help"
 
 
 def log_to(screen: Screen) -> None:
@@ -242,6 +272,7 @@ def log_to(screen: Screen) -> None:
 
 
 _MAX_CHARS = 8_000
+_QUIET_SECONDS = 30.0
 
 
 class Ran(NamedTuple):
@@ -272,6 +303,13 @@ def run_own(app: Handrail, screen: Screen, command: str, *, task_id: str) -> Ran
     for note in notes:
         screen.write(f"{note}\n")
     return Ran(ended.exit_code, output)
+
+
+def run_quietly(app: Handrail, command: str, *, task_id: str) -> Ran:
+    """The same without showing anything: for a command of the chat itself."""
+    with app.environments.use(task_id) as environment:
+        ended = environment.execute(command, timeout=_QUIET_SECONDS)
+    return Ran(ended.exit_code, clean(ended.output.head) + clean(ended.output.tail))
 
 
 def _execute(

@@ -1,6 +1,7 @@
 """Input of one line or several, with history and completion.
 
-Enter sends; Alt-Enter, Ctrl-J or a backslash at the end of the line start another one; what is pasted stays together.
+Enter sends; Alt-Enter, Ctrl-J or a backslash at the end of the line start another one; what is pasted stays together, and is
+folded when it is long. Shift-Tab changes the mode.
 """
 
 from __future__ import annotations
@@ -16,7 +17,11 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Always, Condition
 from prompt_toolkit.history import FileHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.keys import Keys
 from prompt_toolkit.output import ColorDepth
+
+from .mentions import FolderIndex
+from .pastes import Pastes
 
 # What can come after a command's name.
 Choices = Callable[[], Iterable[str]]
@@ -32,25 +37,28 @@ class Input:
         choices: Mapping[str, tuple[str, Choices]],
         toolbar: Callable[[], str],
         coloured: bool,
+        folder: Callable[[], str],
+        next_mode: Callable[[], object],
     ) -> None:
         _make_private(history)
+        self._pastes = Pastes()
         self._session: PromptSession[str] = PromptSession(
             history=FileHistory(str(history)),
-            completer=_Words(choices),
-            complete_while_typing=Condition(lambda: get_app().current_buffer.text.startswith("/")),
+            completer=_Words(choices, folder),
+            complete_while_typing=Condition(_completes),
             multiline=True,
-            key_bindings=_keys(),
+            key_bindings=_keys(self._pastes, next_mode),
             prompt_continuation="  ",
             bottom_toolbar=toolbar,
             color_depth=None if coloured else ColorDepth.DEPTH_1_BIT,
-            reserve_space_for_menu=5,
+            reserve_space_for_menu=8,
         )
         for window in self._session.layout.find_all_windows():
             window.dont_extend_height = Always()  # the toolbar is below the text, not at the bottom of the screen
 
     def read(self, prompt: str, *, text: str = "") -> str:
         """A message; `text` is already typed there. Raises EOFError for Ctrl-D, KeyboardInterrupt for Ctrl-C."""
-        return self._session.prompt(prompt, default=text)
+        return self._pastes.unfolded(self._session.prompt(prompt, default=text))
 
     def remember(self, line: str) -> None:
         """Have it in the history, as if it had been read here."""
@@ -63,10 +71,10 @@ class Input:
 
 
 class _Words(Completer):
-    """Slash commands and what follows them; paths after `!`, and for words that look like one."""
+    """Slash commands and what follows them; files after `@`; paths after `!`, and for words that look like one."""
 
-    def __init__(self, choices: Mapping[str, tuple[str, Choices]]) -> None:
-        self._choices = choices
+    def __init__(self, choices: Mapping[str, tuple[str, Choices]], folder: Callable[[], str]) -> None:
+        self._choices, self._folder, self._files = choices, folder, FolderIndex()
         self._paths = PathCompleter(expanduser=True)
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
@@ -81,14 +89,33 @@ class _Words(Completer):
             for each in self._choices[name[1:]][1]():
                 if each.startswith(word):
                     yield Completion(each, start_position=-len(word))
+        elif (mention := document.get_word_before_cursor(WORD=True)).startswith("@"):
+            for path in self._files.matching(self._folder(), mention[1:]):
+                shown = f'"{path}"' if " " in path else path
+                yield Completion(f"@{shown}", start_position=-len(mention))
         else:
             word = document.get_word_before_cursor(WORD=True).lstrip("!")
             if line.startswith("!") or "/" in word:
                 yield from self._paths.get_completions(Document(word, len(word)), complete_event)
 
 
-def _keys() -> KeyBindings:
+def _completes() -> bool:
+    """Whether choices are shown while typing: for slash commands, and for `@file`."""
+    document = get_app().current_buffer.document
+    return document.text.startswith("/") or document.get_word_before_cursor(WORD=True).startswith("@")
+
+
+def _keys(pastes: Pastes, next_mode: Callable[[], object]) -> KeyBindings:
     keys = KeyBindings()
+
+    @keys.add(Keys.BracketedPaste)
+    def paste(event: KeyPressEvent) -> None:
+        event.current_buffer.insert_text(pastes.folded(event.data.replace("\r\n", "\n").replace("\r", "\n")))
+
+    @keys.add("s-tab")
+    def mode(event: KeyPressEvent) -> None:
+        next_mode()
+        event.app.invalidate()
 
     @keys.add("enter")
     def send(event: KeyPressEvent) -> None:

@@ -38,6 +38,7 @@ class Screen:
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stdout
         self.coloured = colours(self._stream)
+        self.code_theme = "ansi_dark"
         self.moves = self._stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
         self._lock = threading.RLock()
         self._below: list[Text] = []  # as they are shown now
@@ -68,7 +69,7 @@ class Screen:
             return
         from .markdown import Markdown
 
-        self.print(Markdown(text, code_theme="ansi_dark", hyperlinks=False))
+        self.print(Markdown(text, code_theme=self.code_theme, hyperlinks=False))
 
     def write(self, text: str) -> None:
         """The same for text that is ready, with its line ends."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from rich.table import Table
 
-from . import session_commands, tool_commands
+from . import session_commands, tool_commands, work_commands
 from .chat import Chat, Command
 from .turn import Leave
 
@@ -32,8 +32,10 @@ _KEYS = (
     ("!command", "run a command in the agent's shell; the agent sees it"),
     ("!!command", "the same, but hidden from the agent"),
     ("Alt-Enter", "a new line; also Ctrl-J, or \\ and Enter"),
-    ("while it works", "what you type and send is your next message"),
-    ("Ctrl-C", "stop what is running; again: leave"),
+    ("@path", "send a file, a folder's names or an image along"),
+    ("Shift-Tab", "the next mode: plan, ask, auto, yolo"),
+    ("while it works", "what you type and send is heard before its next step"),
+    ("Esc, Ctrl-C", "stop what is running; Ctrl-C again: leave"),
 )
 
 COMMANDS = (
@@ -46,9 +48,19 @@ COMMANDS = (
     Command("processes", "[log|kill ID]", "list the background processes", tool_commands.processes,
             tool_commands.process_choices, ("ps",)),
     Command("approve", "[ID [ANSWER]]", "show pending requests and grants, or answer a request", tool_commands.approve,
-            tool_commands.request_choices, ("approvals",)),
+            tool_commands.request_choices, ("approvals", "permissions")),
+    Command("mode", "[MODE]", "show or change how much the agent may do by itself", tool_commands.mode,
+            tool_commands.mode_choices),
     Command("yolo", "[on|off]", "stop asking for approval in this chat, or ask again", tool_commands.yolo, on_or_off),
     Command("undo", "", "take back your last message; files stay as they are", session_commands.undo),
+    Command("diff", "[PATH]", "show what has changed since the last commit", work_commands.diff),
+    Command("review", "[ABOUT]", "have the uncommitted changes reviewed", work_commands.review),
+    Command("init", "", "have AGENTS.md written for this project", work_commands.init),
+    Command("status", "", "session, model, mode, folder and servers", work_commands.status),
+    Command("mcp", "", "list the MCP servers, and how they are", work_commands.mcp),
+    Command("skills", "", "list the skills; /NAME uses one", work_commands.skills),
+    Command("copy", "", "copy the last answer to the clipboard", work_commands.copy),
+    Command("theme", "[NAME]", "colours of code", work_commands.theme, work_commands.theme_choices),
     Command("save", "[FILE]", "write the conversation to a file: .md or .jsonl", session_commands.save),
     Command("resume", "[ID]", "list earlier sessions, or continue one", session_commands.resume, session_commands.choices,
             ("sessions",)),

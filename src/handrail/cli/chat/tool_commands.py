@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 
 from ...agent.models.model_selection import build, known_providers
+from ...approval.modes import MEANINGS, Mode, read_mode
 from ...base.terminal_text import clean
 from ...errors import InvalidArguments
 from ...protocols import Answer, Decision
@@ -151,12 +152,22 @@ def _show_approvals(chat: Chat) -> None:
         chat.say(f"allowed always: {key}", "dim")
 
 
+def mode(chat: Chat, rest: str) -> None:
+    if rest:
+        chat.set_mode(read_mode(rest))
+    for each, meaning in MEANINGS.items():
+        chat.say(f"{'●' if each is chat.mode else '○'} {each.value:5} {meaning}", "" if each is chat.mode else "dim")
+
+
+def mode_choices(chat: Chat) -> Iterable[str]:  # noqa: ARG001  as those that depend on it
+    return [each.value for each in Mode]
+
+
 def yolo(chat: Chat, rest: str) -> None:
-    wanted = {"": not chat.yolo, "on": True, "off": False}.get(rest.lower())
+    wanted = {"": chat.mode is not Mode.YOLO, "on": True, "off": False}.get(rest.lower())
     if wanted is None:
         raise InvalidArguments("/yolo on, or /yolo off")
-    chat.app.gate.settings.lift_asking(wanted)
-    chat.yolo = wanted
+    chat.set_mode(Mode.YOLO if wanted else Mode.AUTO)
     if wanted:
         chat.say("You are not asked from now on. Blocked actions and your deny list still hold.", "yellow")
     else:

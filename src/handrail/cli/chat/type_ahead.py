@@ -23,9 +23,12 @@ class TypedAhead:
         self.text = text
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._pending = ""
+        self.escaped = False  # Esc was pressed, by itself
 
     def feed(self, data: bytes) -> None:
-        """What came from the terminal, in any pieces."""
+        """What came from the terminal, in any pieces; b"" when nothing came for a moment."""
+        if not data and self._pending == "\x1b":  # the beginning of no other key: those come in one piece
+            self._pending, self.escaped = "", True
         self._pending += self._decoder.decode(data)
         place = 0
         while match := _KEY.match(self._pending, place):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -28,6 +28,7 @@ from .calls import Call, seconds, spin
 
 if TYPE_CHECKING:
     from ...core.registry import ToolRegistry
+    from ...protocols import TodoItem
     from .screen import Screen
     from .type_ahead import TypedAhead
 
@@ -49,6 +50,7 @@ class View:
         self.ahead: TypedAhead | None = None  # what is typed meanwhile
         self._since = 0.0
         self._status, self._is_stopping = "", False
+        self.todos: Callable[[], Sequence[TodoItem]] = lambda: ()
 
     def begin(self, status: str) -> None:
         """A turn begins."""
@@ -74,18 +76,28 @@ class View:
             lines = [Text(line, "dim italic") for line in self._thought.tail(min(columns - 2, self.screen.width))]
             lines += [Text(line) for line in tail]
             lines += [line for call in self._calls.values() for line in call.running(now)]
+            lines += self._open_todos()
             if self._status and (self._is_stopping or not self._calls):
                 lines.append(
                     Text.assemble((f"{spin(now)} ", "cyan"), (f"{self._status} · {seconds(now - self._since)}", "dim"))
                 )
             self.screen.below([*lines, *self._typed()])
 
+    def _open_todos(self) -> list[Text]:
+        """The todo list while the agent works on it: what is under way, and how much is done."""
+        items = self.todos()
+        current = next((item for item in items if item.status == "in_progress"), None)
+        if current is None:
+            return []
+        done = sum(1 for item in items if item.status == "completed")
+        return [Text(f"▶ {visible(current.content)} ({done}/{len(items)} done)", "dim")]
+
     def _typed(self) -> list[Text]:
         """What was typed: queued messages, and the one that is not sent yet."""
         if self.ahead is None:
             return []
         room = self.screen.width - 10
-        waiting = [Text(f"› {shortened(_in_one_line(line), room)} (next)", "dim") for line in self.ahead.lines]
+        waiting = [Text(f"› {shortened(_in_one_line(line), room)} (sent)", "dim") for line in self.ahead.lines]
         return [*waiting, Text(f"› {_in_one_line(self.ahead.text)[-room:]}")] if self.ahead.text else waiting
 
     def end(self) -> None:
@@ -147,7 +159,7 @@ class View:
             case End.ANSWERED:
                 pass
             case End.INTERRUPTED:
-                self._say(f"Stopped: {event.reason}. What was done stays done.", "yellow")
+                self._say("Interrupted by you. Changes made so far were kept.", "yellow")
             case End.FAILED:
                 self._say(event.reason, "red")
             case _:

@@ -32,6 +32,7 @@ import typer
 from ...agent.agent import Agent
 from ...agent.agent_factory import LAST, budgets_of, open_agent
 from ...agent.events import End, Event, Notice, ToolEnded, ToolStarted, TurnEnded, Usage
+from ...approval.modes import Mode, read_mode
 from ...core.outcome import error_of
 from ...types import CancelToken, JsonDict
 from .. import options
@@ -58,6 +59,7 @@ def ask(
     max_calls: Annotated[
         int | None, typer.Option("--max-calls", metavar="N", min=1, help="How many times the model may be called.")
     ] = None,
+    mode: options.Mode = "auto",
     yolo: options.Yolo = False,
     as_json: options.Json = False,
     events: Annotated[
@@ -67,6 +69,8 @@ def ask(
 ) -> None:
     text = _text(question)
     app = open_runtime(yolo=yolo, asks=False)
+    if (chosen := read_mode(mode)) is not Mode.AUTO:
+        app.gate.modes.default = chosen
     budgets = budgets_of(app.config.model)
     with (
         result_stream() as stdout,

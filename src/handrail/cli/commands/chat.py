@@ -25,14 +25,17 @@ import typer
 
 from ...agent.agent_factory import LAST, open_store
 from ...agent.models.model_selection import HOW_TO, find
+from ...approval.modes import read_mode
 from ...config import load_config
 from ...errors import ModelError
+from ...tools.skills.library import Library
 from .. import options
 from ..chat.chat import Chat, log_to
 from ..chat.screen import Screen
 from ..chat.session_commands import greet
 from ..chat.slash_commands import COMMANDS
 from ..chat.turn import Leave, leave_on_signals
+from ..chat.work_commands import own_commands
 from ..invocation import as_typed, typed
 from ..output import emit
 from ..runtime import open_runtime
@@ -48,6 +51,7 @@ def chat(
     resume: options.Resume = None,
     toolset: options.Toolsets = None,
     disable: options.Disabled = None,
+    mode: options.Mode = "auto",
     yolo: options.Yolo = False,
     or_demo: Annotated[bool, typer.Option("--or-demo", help="Without a model or a terminal: show the demo.")] = False,
 ) -> None:
@@ -61,7 +65,7 @@ def chat(
         emit(_console())
     options.require_terminal("handrail ask")
     with_agent = {"model": model, "toolsets": toolset, "without": disable}
-    made = _made(yolo, with_agent)
+    made = _made("yolo" if yolo else mode, with_agent)
     try:
         code = _talk(made, LAST if goes_on else resume, message)
     finally:
@@ -85,15 +89,17 @@ def _talk(made: Chat, resume: str | None, message: str) -> int:
     return 0
 
 
-def _made(yolo: bool, with_agent: dict[str, str | list[str] | None]) -> Chat:
+def _made(mode: str, with_agent: dict[str, str | list[str] | None]) -> Chat:
     try:
         import prompt_toolkit  # noqa: F401  fail now, not at the first prompt
     except ImportError:
         raise ModelError("the chat needs more packages; pip install 'handrail[agent]'") from None
     screen = Screen()
     log_to(screen)
-    made = Chat(open_runtime(yolo=yolo, hold=screen.held), screen, open_store(), COMMANDS, **with_agent)
-    made.yolo = yolo
+    app = open_runtime(hold=screen.held)
+    own = own_commands(Library(app.config.skills), [name for each in COMMANDS for name in (each.name, *each.aliases)])
+    made = Chat(app, screen, open_store(), [*COMMANDS, *own], **with_agent)
+    made.mode = read_mode(mode)
     return made
 
 

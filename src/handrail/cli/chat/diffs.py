@@ -1,0 +1,93 @@
+"""A unified diff as a person reads it: line numbers, the colours of its language, and the words that changed marked."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator
+
+from rich.syntax import Syntax
+from rich.text import Text
+
+from ..output import visible
+
+_PLACE = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
+_WORDS = re.compile(r"\w+|\s+|[^\w\s]")
+_BACKGROUND = {"+": "on #12351f", "-": "on #3d1518"}
+_MARKED = {"+": "on #1f6b38", "-": "on #7a2329"}
+_SIGNS = {"+": "green", "-": "red", " ": "dim"}
+_MAX_WORDS = 400
+
+
+def diff_lines(diff: str, path: str = "", most: int = 40) -> Iterator[Text]:
+    """The lines of a diff, at most so many; `path` tells the language."""
+    old = new = 1
+    lines = [line for line in visible(diff).splitlines() if not line.startswith(("--- ", "+++ ", "\\ "))]
+    colour = _Highlighter(path)
+    partners = _partners(lines)
+    for number, line in enumerate(lines[:most]):
+        if place := _PLACE.match(line):
+            old, new = int(place[1]), int(place[2])
+            if number:
+                yield Text("⋯", "dim")
+            continue
+        sign, code = line[:1] or " ", line[1:]
+        shown = old if sign == "-" else new
+        old, new = old + (sign != "+"), new + (sign != "-")
+        text = colour(code)
+        if sign in _BACKGROUND:
+            text.stylize(_BACKGROUND[sign])
+            for start, end in _changed_words(code, partners.get(number, "")):
+                text.stylize(_MARKED[sign], start, end)
+        yield Text.assemble((f"{shown:4} ", "dim"), (f"{sign} ", _SIGNS.get(sign, "dim")), text)
+    if len(lines) > most:
+        yield Text(f"… {len(lines) - most} more lines", "dim")
+
+
+class _Highlighter:
+    """Colours one line of code; plain text for a language that is not known."""
+
+    def __init__(self, path: str) -> None:
+        lexer = Syntax.guess_lexer(path) if path else "default"
+        self._syntax = None if lexer == "default" else Syntax("", lexer, theme="ansi_dark")
+
+    def __call__(self, code: str) -> Text:
+        if self._syntax is None:
+            return Text(code)
+        text = self._syntax.highlight(code)
+        text.rstrip()
+        return text if text.plain == code else Text(code)
+
+
+def _partners(lines: list[str]) -> dict[int, str]:
+    """Of lines that were replaced one by one: the other version of each."""
+    found: dict[int, str] = {}
+    number = 0
+    while number < len(lines):
+        first = number
+        while number < len(lines) and lines[number].startswith("-"):
+            number += 1
+        middle = number
+        while number < len(lines) and lines[number].startswith("+"):
+            number += 1
+        if middle - first == number - middle > 0:
+            for removed, added in zip(range(first, middle), range(middle, number), strict=True):
+                found[removed], found[added] = lines[added][1:], lines[removed][1:]
+        number = max(number, first + 1)
+    return found
+
+
+def _changed_words(code: str, other: str) -> Iterator[tuple[int, int]]:
+    """Where a line differs from its other version; nothing when most of it does."""
+    mine, theirs = _WORDS.findall(code), _WORDS.findall(other)
+    if not other or len(mine) + len(theirs) > _MAX_WORDS:
+        return
+    matcher = difflib.SequenceMatcher(None, mine, theirs, autojunk=False)
+    if matcher.ratio() < 0.5:
+        return
+    starts = [0]
+    for word in mine:
+        starts.append(starts[-1] + len(word))
+    for kind, begin, end, _, _ in matcher.get_opcodes():
+        if kind != "equal" and end > begin:
+            yield starts[begin], starts[end]

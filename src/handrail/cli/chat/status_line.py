@@ -1,0 +1,55 @@
+"""The line below the prompt: model, mode, how full the context is, cost, branch, background processes, todo list."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...agent.compaction import estimate
+
+if TYPE_CHECKING:
+    from .chat import Chat
+
+
+class StatusLine:
+    """Looked up once per prompt, not per key: `refresh` before each."""
+
+    def __init__(self, chat: Chat) -> None:
+        self._chat = chat
+        self._facts: list[str] = []
+
+    def refresh(self) -> None:
+        agent = self._chat.agent
+        used, window = estimate(agent.loop.conversation), agent.models[0].context_tokens
+        facts = [f"{used / window:.0%} context"] if used else []
+        cost = self._chat.store.get(agent.session_id).cost
+        facts += [f"${cost:.2f}"] if cost else []
+        facts += [branch] if (branch := git_branch(agent.cwd)) else []
+        running = sum(1 for one in self._chat.app.processes.list() if one.record.ended_at is None)
+        facts += [f"{running} in background"] if running else []
+        todos = agent.todos.items()
+        done = sum(1 for item in todos if item.status == "completed")
+        self._facts = [*facts, f"todo {done}/{len(todos)}"] if todos else facts
+
+    def text(self) -> str:
+        agent = self._chat.agent
+        where = agent.cwd.replace(os.path.expanduser("~"), "~", 1)
+        shown = [agent.models[0].name, f"{self._chat.mode.value} (Shift-Tab)", where, *self._facts, "/help"]
+        return " " + " · ".join(shown)
+
+
+def git_branch(folder: str) -> str:
+    """The branch that is checked out there, read from git's files; empty outside of a repository."""
+    for place in (Path(folder), *Path(folder).parents):
+        found = place / ".git"
+        try:
+            if found.is_file():  # a worktree or submodule
+                found = place / found.read_text("utf-8").removeprefix("gitdir:").strip()
+            if not found.is_dir():
+                continue
+            head = (found / "HEAD").read_text("utf-8").strip()
+        except (OSError, UnicodeDecodeError):
+            return ""
+        return head.removeprefix("ref: refs/heads/") if head.startswith("ref:") else head[:8]
+    return ""

@@ -1,0 +1,150 @@
+"""Slash commands about the work: what changed, what is set up, prompts that are used often, and the user's own."""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ... import __version__
+from ...approval.modes import MEANINGS
+from ...config.paths import config_path
+from ...errors import InvalidArguments, ToolFailed
+from ...tools.skills.library import Library
+from ..output import visible
+from .chat import Chat, Command, run_quietly
+from .diffs import diff_lines
+
+if TYPE_CHECKING:
+    from ...types import JsonDict
+
+_DIFF_LINES = 200
+_INIT = (
+    "Look at this project, then write AGENTS.md in its root for the agents that will work here: what it is, how to build, run, "
+    "test and lint it (try the commands), how the code is laid out, and the conventions that are not obvious. Keep it under 60 "
+    "lines. If there is an AGENTS.md already, improve it."
+)
+_REVIEW = (
+    "Review the uncommitted changes of this project (git diff HEAD, and new files){about}. Read the code around them. Report "
+    "only what is wrong or risky: bugs, missed cases, security, tests that are missing; each with file, line and a fix, worst "
+    "first. Change nothing."
+)
+THEMES = ("ansi_dark", "ansi_light", "monokai", "github-dark", "default", "bw")
+
+
+def diff(chat: Chat, rest: str) -> None:
+    """The uncommitted changes; by git in the agent's shell, which is where the agent works."""
+    ran = run_quietly(
+        chat.app, f"git --no-pager diff --no-ext-diff --no-color HEAD {rest}", task_id=chat.agent.session_id
+    )
+    if ran.exit_code:
+        raise ToolFailed(f"git: {ran.output.strip()[:300]}")
+    if not ran.output.strip():
+        chat.say("Nothing has changed since the last commit.")
+    for part in ran.output.split("diff --git ")[1:]:
+        path = part.partition("\n")[0].rpartition(" b/")[2]
+        hunks = part[part.find("@@") :] if "@@" in part else ""
+        chat.say(path, "bold")
+        chat.screen.print(*diff_lines(hunks, path, _DIFF_LINES))
+
+
+def status(chat: Chat, rest: str) -> None:  # noqa: ARG001  a command's signature
+    agent = chat.agent
+    chat.say(f"Handrail {__version__}, session {agent.session_id}")
+    chat.say(f"model   {', '.join(each.name for each in agent.models)}")
+    chat.say(f"mode    {chat.mode.value}: {MEANINGS[chat.mode]}")
+    chat.say(f"folder  {agent.cwd}, commands run on {chat.app.environments.settings(agent.session_id).backend}")
+    mcp(chat, "")
+
+
+def mcp(chat: Chat, rest: str) -> None:  # noqa: ARG001  a command's signature
+    """The MCP servers, and how they are."""
+    found = chat.app.mcp.connections.status() if chat.app.mcp is not None else {}
+    if not found:
+        chat.say("No MCP servers. `handrail mcp add NAME -- COMMAND` adds one.")
+    for name, each in found.items():
+        chat.say(f"mcp     {name}: {each.state.value}, {each.tools} tools")
+
+
+def skills(chat: Chat, rest: str) -> None:  # noqa: ARG001  a command's signature
+    found = Library(chat.app.config.skills).all()
+    for each in found:
+        chat.say(f"/{each.name:20} {each.reason or each.header.description}")
+    if not found:
+        chat.say("No skills. `handrail skills list` says where they are looked for.")
+
+
+def init(chat: Chat, rest: str) -> None:
+    chat.ask(f"{_INIT} {rest}".strip())
+
+
+def review(chat: Chat, rest: str) -> None:
+    chat.ask(_REVIEW.format(about=f", above all: {rest}" if rest else ""))
+
+
+def copy(chat: Chat, rest: str) -> None:  # noqa: ARG001  a command's signature
+    """The last answer to the clipboard, by the terminal: over ssh and in tmux too, where the terminal allows it."""
+    answer = next((text for text in map(_answer, reversed(chat.agent.loop.conversation.messages)) if text), "")
+    if not answer:
+        raise InvalidArguments("there is no answer to copy yet")
+    chat.screen.write(f"\x1b]52;c;{base64.b64encode(answer.encode()).decode('ascii')}\x07")
+    chat.say(f"Copied {len(answer):,} characters.")
+
+
+def _answer(message: JsonDict) -> str:
+    content = message.get("content")
+    return content if message["role"] == "assistant" and isinstance(content, str) else ""
+
+
+def theme(chat: Chat, rest: str) -> None:
+    if rest:
+        if rest not in THEMES:
+            raise InvalidArguments(f"there is no theme {rest!r}; choose one of {', '.join(THEMES)}")
+        chat.screen.code_theme = rest
+    chat.say(f"Code is shown in the colours of {chat.screen.code_theme}. Others: {', '.join(THEMES)}")
+
+
+def theme_choices(chat: Chat) -> Iterable[str]:  # noqa: ARG001  as those that depend on it
+    return THEMES
+
+
+def own_commands(app_skills: Library, taken: Iterable[str]) -> list[Command]:
+    """The user's own commands: Markdown files in `commands` beside config.yaml, and skills by their names."""
+    known = set(taken)
+    found = [_of_file(path) for path in sorted(_folder().glob("*.md")) if path.stem not in known]
+    known |= {command.name for command in found}
+    return [
+        *found,
+        *(_of_skill(each.name, each.header.description) for each in app_skills.ready() if each.name not in known),
+    ]
+
+
+def _folder() -> Path:
+    return config_path().parent / "commands"
+
+
+def _of_file(path: Path) -> Command:
+    first = _lines(path)[:1]
+    about = first[0].lstrip("# ")[:60] if first else "your own command"
+
+    def run(chat: Chat, rest: str) -> None:
+        text = "\n".join(_lines(path))
+        chat.ask(text.replace("$ARGUMENTS", rest) if "$ARGUMENTS" in text else f"{text}\n\n{rest}".strip())
+
+    return Command(path.stem, "[TEXT]", visible(about), run)
+
+
+def _lines(path: Path) -> Sequence[str]:
+    try:
+        return path.read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ToolFailed(f"{os.fspath(path)} cannot be read: {error}") from None
+
+
+def _of_skill(name: str, about: str) -> Command:
+    def run(chat: Chat, rest: str) -> None:
+        chat.ask(f"Use the skill {name!r} (read it with skill_view first). {rest}".strip())
+
+    return Command(name, "[TEXT]", visible(about)[:60], run)
