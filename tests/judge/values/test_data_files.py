@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from handrail.judge.values.data_files import DataFileError, Entry, Section, read_records, read_sections, read_tables
+from handrail.judge.values.data_files import (
+    DataFileError,
+    Entry,
+    Section,
+    lazy_pattern,
+    read_records,
+    read_sections,
+    read_tables,
+)
 
 TEXT = """\
 # A comment.
@@ -73,3 +82,16 @@ def test_records_have_typed_fields() -> None:
 def test_an_unknown_field_is_an_error() -> None:
     with pytest.raises(ValueError, match="a: unknown field 'leters'; known: like, letters"):
         read_records({"a": "leters x"}, Tool)
+
+
+def test_a_lazy_pattern_finds_what_a_compiled_one_finds() -> None:
+    pattern = lazy_pattern("(?m)^b(c)?", re.IGNORECASE)
+    assert [match[0] for match in pattern.finditer("a\nBC\nb")] == ["BC", "b"]
+    assert pattern.fullmatch("bc") is not None
+    assert (pattern.pattern, pattern.flags) == ("(?m)^b(c)?", re.compile("(?m)^b(c)?", re.IGNORECASE).flags)
+
+
+def test_a_lazy_pattern_is_not_compiled_before_its_first_use() -> None:
+    pattern = lazy_pattern("(")
+    with pytest.raises(re.error):
+        pattern.search("x")

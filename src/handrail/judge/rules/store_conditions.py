@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable, Iterator
 
 from ..grammar.sql import problem
-from ..values.data_files import read_tables
+from ..values.data_files import lazy_pattern, read_tables
 from ..values.word_values import UNKNOWN, Arg, Taint
 from .command import Command
 
-_MASS_DELETE = re.compile(
+_MASS_DELETE = lazy_pattern(
     r"\.objects\b[^;]*\.delete\(|\b(?:delete_all|destroy_all|drop_all|dropDatabase|drop_database|drop_collection|drop_table|"
     r"flushall|flushdb|flushAll|flushDb|dropAllTables|dropAllSchemas|delete_collection|delete_index)\s*[!(]?|"
     r"\.query\([^;]*\)\.delete\(|::(?:truncate|query\(\)->delete)\b|->(?:delete|truncate|forceDelete)\(\)|"
@@ -21,14 +21,14 @@ _CLIENTS = read_tables(__file__)["clients"]
 """Options whose value is SQL; after a `;` those whose value is a file of SQL. `*` when operands are SQL too."""
 _POSTED = ("curl", "http")
 SQL_CLIENTS = (*_CLIENTS, *_POSTED)
-_REDIS = re.compile(
+_REDIS = lazy_pattern(
     r"(?i)(?:^|[\s;'\"(])(flushall|flushdb|swapdb|shutdown|debug\s+(?:segfault|sleep|reload)|"
     r"script\s+flush|function\s+flush|config\s+(?:set|rewrite|resetstat)|cluster\s+(?:reset|forget|"
     r"failover|flushslots|delslots)|"
     r"failover|replicaof|slaveof|acl\s+(?:deluser|setuser|load)|client\s+kill|module\s+(?:load|unload)|"
     r"reset|migrate|restore|bgrewriteaof)(?=$|[\s'\",);])"
 )
-_MONGO = re.compile(
+_MONGO = lazy_pattern(
     r"(?i)dropDatabase|dropCollection|\.drop\(|deleteMany\(\s*(?:\{\s*\})?\s*[,)]|"
     r"\.remove\(\s*(?:\{\s*\})?\s*[,)]|shutdownServer|dropUser|dropAllUsers|dropRole|dropIndex|"
     r"updateMany\(\s*\{\s*\}|fsyncLock|replSetReconfig|rs\.(?:stepDown|remove|reconfig)|"

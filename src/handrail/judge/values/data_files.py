@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 _Record = TypeVar("_Record")
 _ESCAPE = re.compile(r"\\u\{([0-9a-f]+)\}")
@@ -109,3 +109,18 @@ def read_records(table: Mapping[str, str], kind: type[_Record]) -> dict[str, _Re
             )
         found.update(dict.fromkeys(names.split(), made(**fields)))
     return found
+
+
+def lazy_pattern(text: str, flags: int = 0) -> re.Pattern[str]:
+    """A regular expression that is compiled when it is first used: a command needs few of the hundred that rules have."""
+    return cast("re.Pattern[str]", _LazyPattern(text, flags))
+
+
+class _LazyPattern:
+    def __init__(self, text: str, flags: int) -> None:
+        self._made_of = (text, flags)
+
+    def __getattr__(self, name: str) -> object:
+        value = getattr(re.compile(*self._made_of), name)
+        setattr(self, name, value)  # found there from now on
+        return value
