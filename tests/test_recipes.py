@@ -69,10 +69,10 @@ def _recipes() -> dict[str, Recipe]:
     found = {}
     for section in (ROOT / "CONTRIBUTING.md").read_text().split("\n## ")[1:]:
         title, _, body = section.partition("\n")
-        blocks = re.findall(r"```python\n(.*?)```", body, re.DOTALL)
+        blocks = re.findall(r"```(?:python|ini)\n(.*?)```", body, re.DOTALL)
         if title.startswith("Add "):
-            text = body.partition("```python")[0]
-            paths: list[str] = re.findall(r"`((?:src/handrail|plugins)/[\w/]+\.py)`", text)
+            text = body.partition("```")[0]
+            paths: list[str] = re.findall(r"`((?:src/handrail|plugins)/[\w/]+\.(?:py|rules))`", text)
             found[title.split(" ", 2)[2]] = Recipe(paths[-1], blocks)
     return found
 
@@ -249,7 +249,8 @@ def test_the_contract_of_its_kind_accepts_it(contracts: dict[str, list[tuple[str
 
 
 def test_what_the_recipes_add_is_clean_code_in_its_layer(copy: Copy) -> None:
-    added = [HOOKS, *(recipe.path for recipe in RECIPES.values() if recipe.path.startswith("src/"))]
+    paths = (recipe.path for recipe in RECIPES.values())
+    added = [HOOKS, *(path for path in paths if path.startswith("src/") and path.endswith(".py"))]
     for tool in (["ruff", "check", "--no-cache", *added], ["ruff", "format", "--check", "--no-cache", *added]):
         ran = copy.python("-m", *tool)
         assert ran.returncode == 0, ran.stdout + ran.stderr

@@ -116,6 +116,14 @@ def test_nothing_of_the_rules_is_loaded_before_a_command_is_judged() -> None:
     import subprocess
     import sys
 
-    code = "import sys, handrail.judge.assessor; print(any('.rules.themes.' in name for name in sys.modules))"
+    code = """
+import sys
+opened = []
+sys.addaudithook(lambda event, args: opened.append(str(args[0])) if event == "open" else None)
+import handrail.judge.assessor
+before = [path for path in opened if path.endswith(".rules")]
+handrail.judge.assess("ls")
+print(before, any(path.endswith(".rules") for path in opened))
+"""
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert out.strip() == "False"
+    assert out.strip() == "[] True"

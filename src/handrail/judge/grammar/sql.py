@@ -5,30 +5,32 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from ..values.data_files import lazy_pattern
+
 _MAX_CHARS = 200_000
-_NOISE = re.compile(
+_NOISE = lazy_pattern(
     r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`[^`]*`|\[[^\]\n]*\]|\$(\w*)\$.*?\$\1\$|/\*!?\d*|\*/|--[^\n]*|^\s*#[^\n]*",
     re.DOTALL | re.MULTILINE,
 )
-_COMMENT = re.compile(r"/\*(?!!).*?\*/", re.DOTALL)
-_SPLIT = re.compile(r";|\\g\b|\\G\b|\bGO\b(?=\s*(?:\n|$))|\n\s*/\s*\n")
-_PREFIX = re.compile(
+_COMMENT = lazy_pattern(r"/\*(?!!).*?\*/", re.DOTALL)
+_SPLIT = lazy_pattern(r";|\\g\b|\\G\b|\bGO\b(?=\s*(?:\n|$))|\n\s*/\s*\n")
+_PREFIX = lazy_pattern(
     r"(?:EXPLAIN(?! ANALY[SZ]E)|BEGIN(?: TRANSACTION| WORK)?|START TRANSACTION|ROLLBACK|SET \w+ ?= "
     r"?\w+|\(|USE \S+|DO)\s+"
 )
-_HARMLESS_DROP = re.compile(r"DROP (?:PREPARE|TEMPORARY|TEMP)\b")
-_DELETE = re.compile(
+_HARMLESS_DROP = lazy_pattern(r"DROP (?:PREPARE|TEMPORARY|TEMP)\b")
+_DELETE = lazy_pattern(
     r"(?:^|\bAS (?:MATERIALIZED )?\( ?|\) |\bTHEN |\bBEGIN )DELETE (?:LOW_PRIORITY |QUICK |IGNORE "
     r")?(?:[\w.]+ )?(?:FROM\b|TOP\b)(?P<rest>.*)"
 )
-_BARE_DELETE = re.compile(r"DELETE [\w.]+$")
-_UPDATE = re.compile(r"(?:^|\) |\bAS \( ?|\bTHEN )UPDATE\b.*? SET\b(?P<rest>.*)")
-_ALTERS = re.compile(
+_BARE_DELETE = lazy_pattern(r"DELETE [\w.]+$")
+_UPDATE = lazy_pattern(r"(?:^|\) |\bAS \( ?|\bTHEN )UPDATE\b.*? SET\b(?P<rest>.*)")
+_ALTERS = lazy_pattern(
     r"ALTER TABLE\b.*\b(?:DROP|TRUNCATE|DISABLE|RENAME TO|EXCHANGE|DELETE WHERE|UPDATE .* WHERE (?:1|"
     r"TRUE))\b|ALTER (?:USER|ROLE|DATABASE|SYSTEM|LOGIN|SERVER|TABLESPACE|SCHEMA|OWNER|KEYSPACE|"
     r"ACCOUNT|WAREHOUSE)\b"
 )
-_ADMIN = re.compile(
+_ADMIN = lazy_pattern(
     r"(?:GRANT ALL|GRANT\b.*\b(?:SUPERUSER|DBA|ADMIN|ALL PRIVILEGES|SYSADMIN|ACCOUNTADMIN)|REVOKE|DENY|"
     r"SHUTDOWN|KILL|RESET (?:MASTER|SLAVE|REPLICA)|PURGE|REASSIGN OWNED|"
     r"CREATE (?:OR REPLACE )?(?:USER|ROLE|LOGIN)|SET (?:GLOBAL )?PASSWORD|FLUSH (?:TABLES WITH|HOSTS|"
@@ -39,21 +41,21 @@ _ADMIN = re.compile(
     r"ALTER INDEX .*(?:UNUSABLE|DISABLE)|EXEC(?:UTE)?(?: MASTER\.\.| SYS\.)? ?SP_(?:CONFIGURE|DROP\w*|"
     r"DETACH_DB|ADDSRVROLEMEMBER))\b"
 )
-_RUNS = re.compile(
+_RUNS = lazy_pattern(
     r"\bCOPY\b.*\b(?:TO|FROM) PROGRAM\b|XP_CMDSHELL|XP_REGWRITE|\bINTO (?:OUTFILE|DUMPFILE)\b|"
     r"\bLOAD_FILE ?\(|\bLO_(?:IMPORT|EXPORT) ?\(|\bPG_READ_FILE ?\(|\bSYS_EXEC ?\(|\bLOAD_EXTENSION "
     r"?\(|"
     r"\bWRITEFILE ?\(|PG_TERMINATE_BACKEND ?\(|PG_CANCEL_BACKEND ?\(.*FROM PG_STAT|\bDBMS_SCHEDULER\b|"
     r"^\\!|^\.SHELL\b|^\.SYSTEM\b|PG_RELOAD_CONF|PG_SWITCH_WAL|PG_DROP_REPLICATION_SLOT"
 )
-_BLOCK = re.compile(r"(?is)\bDO\s+(?:LANGUAGE\s+\w+\s+)?\$(\w*)\$(.*?)\$\1\$")
-_EXECUTES = re.compile(r"(?i)\b(?:EXECUTE|EXEC|EXECUTE IMMEDIATE|PREPARE\s+\w+\s+FROM)\s*\(?\s*N?'((?:[^']|'')*)'")
-_ALWAYS = re.compile(
+_BLOCK = lazy_pattern(r"(?is)\bDO\s+(?:LANGUAGE\s+\w+\s+)?\$(\w*)\$(.*?)\$\1\$")
+_EXECUTES = lazy_pattern(r"(?i)\b(?:EXECUTE|EXEC|EXECUTE IMMEDIATE|PREPARE\s+\w+\s+FROM)\s*\(?\s*N?'((?:[^']|'')*)'")
+_ALWAYS = lazy_pattern(
     r"\(*(?:TRUE|1|NOT FALSE|NOT 0|(?P<same>[\w.']+) ?(?:=|<=|>=|<=>|IS) ?(?P=same)|1 ?< ?2|2 ?> ?1|0 "
     r"?= ?0|S ?= ?S|NULL IS NULL|1 ?<> ?0|1 ?!= ?0|EXISTS ?\( ?SELECT 1 ?\)|S LIKE S)\)*"
 )
-_OWN_COMMAND = re.compile(r"(?m)^\s*[\\.][A-Za-z?+]+[^\n;]*$")
-_META = re.compile(r"(?m)^\s*(?:\\!|\.shell\b|\.system\b|\.restore\b|\.import\b.*--drop|!\s*\w)")
+_OWN_COMMAND = lazy_pattern(r"(?m)^\s*[\\.][A-Za-z?+]+[^\n;]*$")
+_META = lazy_pattern(r"(?m)^\s*(?:\\!|\.shell\b|\.system\b|\.restore\b|\.import\b.*--drop|!\s*\w)")
 
 
 def problem(text: str) -> str:

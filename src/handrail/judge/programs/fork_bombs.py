@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
-
 from ..grammar.syntax import ArithmeticCommand, Block, Command, Literal, Pipeline, Script, Simple, While, Word
+from ..values.data_files import lazy_pattern
 
 _TRUE = (["true"], [":"], ["1"], ["[", "1", "]"], ["test", "1"], ["/bin/true"])
 _FALSE = (["false"], ["/bin/false"], ["[", "]"])
 _QUICK = frozenset(": true false echo printf let export declare local set shift continue test [".split())
-_ENDLESS = re.compile(
+_ENDLESS = lazy_pattern(
     r"\b(?:while|until)\b\s*\(?\s*(?:1|true|!0|not false)\b|\bfor\s*\(\s*;\s*;\s*\)|\bloop\s*(?:do\b|\{)"
 )
 

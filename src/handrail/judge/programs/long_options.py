@@ -8,9 +8,9 @@ from __future__ import annotations
 import functools
 from bisect import bisect_left
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple
 
+from ..values.data_files import read_tables
 from ..values.word_values import UNKNOWN, Arg
 from .wrapper_table import WRAPPERS
 
@@ -103,9 +103,10 @@ def _takes_next(program: str, option: str) -> bool:
 
 @functools.cache
 def _lines() -> dict[str, str]:
-    text = Path(__file__).with_suffix(".txt").read_text("utf-8")
-    entries = (line.partition(": ") for line in text.splitlines() if not line.startswith("#"))
-    return {program.removesuffix("+"): ("+ " if program.endswith("+") else "") + names for program, _, names in entries}
+    table = read_tables(__file__)[""]
+    return {
+        program.removesuffix("+"): ("+ " if program.endswith("+") else "") + names for program, names in table.items()
+    }
 
 
 @functools.cache

@@ -5,15 +5,16 @@ from __future__ import annotations
 import functools
 import re
 
+from ..values.data_files import lazy_pattern
 from ..values.word_values import NO_TAINTS, Taint, Taints
 
-_SECRET = re.compile(
+_SECRET = lazy_pattern(
     r"SECRET|PASSW(?:OR)?D|PASSPHRASE|PRIVATE_?KEY|CREDENTIAL|ACCESS_KEY|SESSION_TOKEN|"
     r"(?:GITHUB|GH|GITLAB|NPM|PYPI|VAULT|CI_JOB|OPENAI|ANTHROPIC|AWS|AZURE|GOOGLE|DOCKER)_\w*(?:TOKEN|KEY)",
     re.IGNORECASE,
 )
 # What is about a secret, and not the secret itself.
-_ABOUT = re.compile(
+_ABOUT = lazy_pattern(
     r"_(?:URL|URI|HOST|ADDR|ADDRESS|ENDPOINT|PORT|PATH|FILE|DIR|NAME|ARN|REGION|VERSION|LENGTH)$", re.IGNORECASE
 )
 _PRIVATE: Taints = frozenset((Taint.PRIVATE,))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
+
+from ..values.data_files import lazy_pattern
 
 _RAISERS = frozenset("sudo doas pkexec run0 please su setpriv systemd-run dzdo".split())
 _EDITORS = frozenset(
@@ -18,7 +19,7 @@ _NO_SHELL = frozenset(
     "-ls -list -wipe -v -V --version --help -h -X -c --command ls list-sessions list-windows list-panes list-keys kill-session "
     "kill-server has-session info source-file show-options set-option send-keys capture-pane delete-session".split()
 )
-_SHELL_PATH = re.compile(r"/(?:usr/(?:local/)?)?bin/(?:ba|da|z|k|mk|a|c|tc|fi)?sh")
+_SHELL_PATH = lazy_pattern(r"/(?:usr/(?:local/)?)?bin/(?:ba|da|z|k|mk|a|c|tc|fi)?sh")
 _ABOUT_FILES = frozenset(
     "ls stat file which whereis cat cp mv ln readlink realpath test [ dpkg rpm dnf pacman apt md5sum sha1sum sha256sum "
     "ldd du grep find chmod chown chsh useradd usermod adduser getcap setcap cmp diff tee echo printf strings objdump "

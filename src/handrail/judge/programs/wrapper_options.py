@@ -37,7 +37,7 @@ class Wrapper(NamedTuple):
 class Container(NamedTuple):
     """A program that runs a command somewhere else, behind a sub-command."""
 
-    subcommands: str
+    subcommands: str = ""
     """`exec`, or `compose/exec`; `unshare=0` when it takes another number of operands; empty when it needs none."""
     letters: str = ""
     words: str = ""

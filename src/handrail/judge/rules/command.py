@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import functools
+import re
 from collections.abc import Callable, Iterable, Sequence
 from fnmatch import fnmatchcase
+from typing import NamedTuple
 
 from ..programs.long_options import options_of
 from ..values import paths
 from ..values.assessment import Reach
+from ..values.data_files import read_tables
 from ..values.word_values import Arg, Value
-from .options import IGNORES_HELP, SHORT_HELP, ValueOptions, canonical, value_options
 
+_TABLES = read_tables(__file__, "options")
+_HELP_ANYWHERE, _NO_SHORT_HELP, _IGNORES_HELP = (
+    frozenset(_TABLES[""][key].split()) for key in ("help anywhere", "no help", "ignores help")
+)
+_VALUES = _TABLES["values"]
+_CANONICAL = {name: family for family, names in _TABLES["same"].items() for name in names.split()}
+_VERSIONED = re.compile(
+    r"(python|pip|pypy|ruby|perl|php|lua|node|psql|pg_ctl|clang|gcc|kubectl|go|java|gem)-?\d+(?:\.\d+)*"
+)
 _NOT_DRY = frozenset(("none", "false", "0", "no", "off"))
 _DRY_RUN = frozenset(
     "--dry-run --dryrun --dry --simulate --just-print --what-if --whatif --noop --no-act --no-op "
@@ -18,6 +30,20 @@ _DRY_RUN = frozenset(
 )
 _INIT_SCRIPTS = ("/etc/init.d/", "/etc/rc.d/", "/usr/local/etc/rc.d/")
 _HELP_WORDS = frozenset(("help", "--help", "-help", "--usage", "-?", "/?", "-WhatIf"))
+
+
+class _ValueOptions(NamedTuple):
+    letters: frozenset[str]
+    longs: frozenset[str]
+    exact: bool
+    """Long options are never abbreviated."""
+    wordy: bool
+    """Options have one dash and many letters; letters are never combined."""
+    flags: bool
+    """No other option takes a value."""
+
+
+_NO_VALUES = _ValueOptions(frozenset(), frozenset(), exact=False, wordy=False, flags=False)
 
 
 class Command:
@@ -60,9 +86,9 @@ class Command:
         self.maybe: set[int] = set()
         """Indexes of operands that may be values of options that no table lists; rules read them both ways."""
         self.operands: list[Arg] = []
-        self._parse(value_options(self.name))
+        self._parse(_value_options(self.name))
 
-    def _parse(self, takes: ValueOptions) -> None:
+    def _parse(self, takes: _ValueOptions) -> None:
         args, count, index = self.args, len(self.args), 0
         operands = self.operands
         while index < count:
@@ -85,7 +111,7 @@ class Command:
             elif following is not None and following[:1] != "-" and not takes.flags and "=" not in arg:
                 self.maybe.add(len(operands))
 
-    def _long(self, arg: Arg, following: Arg | None, takes: ValueOptions) -> bool:
+    def _long(self, arg: Arg, following: Arg | None, takes: _ValueOptions) -> bool:
         """Read `--name`, `--name=value` or `--name value`; true when it took the argument that follows."""
         name, equals, value = arg.partition("=")
         self.words.add(name)
@@ -101,7 +127,7 @@ class Command:
         options = options_of(self.name, self.operands) if name[:2] == "--" else None
         return options is not None and name[2:] in options.valued
 
-    def _cluster(self, arg: Arg, following: Arg | None, takes: ValueOptions) -> bool:
+    def _cluster(self, arg: Arg, following: Arg | None, takes: _ValueOptions) -> bool:
         """Read `-abc`, `-avalue` or `-a value`; true when it took the argument that follows."""
         if len(arg) > 2 and arg[1:].partition("=")[0] in takes.longs:
             return self._long(arg, following, takes)
@@ -137,7 +163,7 @@ class Command:
 
     def _abbreviated(self, name: str) -> bool:
         """Whether an option stands for this one, or may: where the program's options are not known, or where it fits several."""
-        takes = value_options(self.name)
+        takes = _value_options(self.name)
         if takes.exact:
             return False
         options = options_of(self.name, self.operands)
@@ -184,19 +210,48 @@ class Command:
         For the gravest actions only a switch before every operand counts: not every system reads those that follow.
         """
         args = self.args
-        if not args or self.name in IGNORES_HELP or (self.program.endswith(".sh") and self.words.isdisjoint(_DRY_RUN)):
+        if not args or self.name in _IGNORES_HELP or (self.program.endswith(".sh") and self.words.isdisjoint(_DRY_RUN)):
             return False
         first = args[0]
         if first in _HELP_WORDS or (len(args) == 1 and first in ("--version", "-V", "-v", "version", "-version")):
             return True
-        if first == "-h" and len(args) == 1 and self.name not in SHORT_HELP.never:
+        if first == "-h" and len(args) == 1 and self.name not in _NO_SHORT_HELP:
             return True
         if grave or self.name == "kill":
             return False
         if "--help" in self.words or "-help" in self.words or args[-1] == "help":
             return True
-        if "-h" in self.words and self.name in SHORT_HELP.always:
+        if "-h" in self.words and self.name in _HELP_ANYWHERE:
             return True
         if self.words.isdisjoint(_DRY_RUN) and "-WhatIf" not in self.words:
             return False
         return not any(option == "--dry-run" and value.lower() in _NOT_DRY for option, value in self.values)
+
+
+def canonical(name: str) -> str:
+    """The family of a program: `podman` takes `docker`'s commands, `python3.12` is `python`."""
+    if name in _CANONICAL:
+        return _CANONICAL[name]
+    if name[-1:].isdigit() and (match := _VERSIONED.fullmatch(name)):
+        return _CANONICAL.get(match[1], match[1])
+    if name.endswith(".exe"):
+        return canonical(name[:-4])
+    return name
+
+
+def _value_options(name: str) -> _ValueOptions:
+    return _read_options(name) if name in _VALUES else _NO_VALUES
+
+
+@functools.cache
+def _read_options(name: str) -> _ValueOptions:
+    text = _VALUES[name]
+    options = text.lstrip("=-!").split()
+    marks = text[: len(text) - len(text.lstrip("=-!"))]
+    return _ValueOptions(
+        letters=frozenset(option for option in options if len(option) == 1),
+        longs=frozenset(option for option in options if len(option) > 1),
+        exact="=" in marks or "-" in marks,
+        wordy="-" in marks,
+        flags="!" in marks,
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
+from ..values.data_files import lazy_pattern
 from ..values.word_values import UNKNOWN, Arg, Taint
 from . import targets
 from .command import Command
@@ -22,10 +23,10 @@ _NARROWING = frozenset(
     "-links -lname -samefile -nouser -nogroup -maxdepth -newermt -uid -gid -used -executable -readable "
     "-writable -xtype -anewer -cnewer -fstype".split()
 )
-_MODE = re.compile(rf"0?[0-7]{{1,5}}|[-ugoa,+=rwxXst]*[+=-][rwxXstugo,+=-]*|{UNKNOWN}")
-_OPTION_CLUSTER = re.compile(r"-[RvcfhHLPn]+")
-_DELETES_ALL = re.compile(r"(?:1,\$|/\.\*/)?\s*d;?")
-_WINDOWS_ROOT = re.compile(r"(?i)[a-z]:(?:[\\/]\*?|[\\/](?:users|windows|program ?files|winnt)(?:[\\/].*)?)?\*?")
+_MODE = lazy_pattern(rf"0?[0-7]{{1,5}}|[-ugoa,+=rwxXst]*[+=-][rwxXstugo,+=-]*|{UNKNOWN}")
+_OPTION_CLUSTER = lazy_pattern(r"-[RvcfhHLPn]+")
+_DELETES_ALL = lazy_pattern(r"(?:1,\$|/\.\*/)?\s*d;?")
+_WINDOWS_ROOT = lazy_pattern(r"(?i)[a-z]:(?:[\\/]\*?|[\\/](?:users|windows|program ?files|winnt)(?:[\\/].*)?)?\*?")
 
 
 def find_roots(command: Command) -> Sequence[Arg]:

@@ -7,15 +7,16 @@ from collections.abc import Callable, Iterator
 
 from ..programs.secret_names import secret_taints
 from ..values import paths
+from ..values.data_files import lazy_pattern
 from ..values.word_values import UNKNOWN, Arg, Taint
 from .command import Command
 from .targets import read
 
-_URL = re.compile(r"(?i)(?:https?|ftps?|s3|gs|oci)://|\\\\\w")
+_URL = lazy_pattern(r"(?i)(?:https?|ftps?|s3|gs|oci)://|\\\\\w")
 _INDEX_OPTIONS = tuple(
     "--index-url -i --extra-index-url --find-links -f --source -s --registry --default-index --index --trusted-host".split()
 )
-_KNOWN_INDEX = re.compile(
+_KNOWN_INDEX = lazy_pattern(
     r"(?i)https?://(?:[\w.-]*\.)?(?:pypi\.org|pythonhosted\.org|npmjs\.org|npmjs\.com|yarnpkg\.com|"
     r"rubygems\.org|pytorch\.org|jsr\.io|github\.com|nvidia\.com|googleapis\.com|tuna\.tsinghua\.edu\.cn|ustc\.edu\.cn|"
     r"mirrors\.aliyun\.com|npmmirror\.com|taobao\.org|tencentyun\.com|cloud\.tencent\.com|huaweicloud\.com|ruby-china\.com|"
@@ -24,37 +25,37 @@ _KNOWN_INDEX = re.compile(
     r"packagist\.org|maven\.org|maven\.apache\.org|hex\.pm|r-project\.org|posit\.co)(?:/|$|,)"
     r"|https?://(?:localhost|127\.0\.0\.1|\[::1\])(?:[:/]|$)"
 )
-_INDEX_OPTION = re.compile(r"-(?:.*(?:index|registry|proxy|mirror|repo|links|source|url|channel).*)$")
+_INDEX_OPTION = lazy_pattern(r"-(?:.*(?:index|registry|proxy|mirror|repo|links|source|url|channel).*)$")
 _INSTALLING = ("-i", "-U", "--install", "--from", "-jar", "-cp")
-_STORE_COMMAND = re.compile(
+_STORE_COMMAND = lazy_pattern(
     r"(?im)(?:^|\\n)\s*(?:flushall|flushdb|flush_all|shutdown|config set|debug segfault|slaveof|kill)\b"
 )
-_SOCKET = re.compile(
+_SOCKET = lazy_pattern(
     r"(?i)\bsocket\b|TCPServer|TCPSocket|createServer|net\.connect|createConnection|IO::Socket|java\.net\.|fsockopen|ServerSocket|"
     r"ztcp|spawn\s+(?:nc|ncat|telnet)\b|/inet/tcp|Sockets\b"
 )
-_RUNS_SHELL = re.compile(
+_RUNS_SHELL = lazy_pattern(
     r"(?i)[\"'`/\s](?:ba|z|da|k)?sh[\"'`\s,)\]]|pty\.spawn|ProcessBuilder|system\s*\(?\s*\$_|exec\s+(?:ba)?sh|spawn\s+(?:ba)?sh|cmd\.exe|"
     r"io\.popen|getRuntime"
 )
 _METHODS = ("-X", "--request", "--method")
-_DELETING_URL = re.compile(
+_DELETING_URL = lazy_pattern(
     r"(?i)_delete_by_query|/_close\b|/_freeze\b|/_all\b.*-x|flushall|/shutdown\b|/_cluster/reroute|/delete(?:all)?(?:[/?]|"
     r"$)|/_shutdown|/actuator/(?:shutdown|restart)|query=\W*(?:drop|truncate|delete)\b"
 )
-_SECRET_WORDS = re.compile(r"(?i)passw|secret|api.?key|access.?key|token|private.key|AKIA|credential|BEGIN ")
+_SECRET_WORDS = lazy_pattern(r"(?i)passw|secret|api.?key|access.?key|token|private.key|AKIA|credential|BEGIN ")
 _LOGIN_OPTIONS = frozenset(
     "-H --header -u --user -U --proxy-user --oauth2-bearer -b --cookie --pass -a --auth --password --http-password "
     "--ftp-password --proxy-password -K --config".split()
 )
-_LOGIN_FIELD = re.compile(
+_LOGIN_FIELD = lazy_pattern(
     rf"(?i)(?:pass|secret|token|key|auth|credential|assertion|code)[\w-]*[\"']?\s*[=:]+\s*[\"']?{UNKNOWN}"
 )
-_HEADER = re.compile(r"[\w-]+\s*:")
-_LOGIN_HEADER = re.compile(
+_HEADER = lazy_pattern(r"[\w-]+\s*:")
+_LOGIN_HEADER = lazy_pattern(
     r"(?i)(?:proxy-)?authorization|[\w-]*(?:token|key|auth|cookie|session|secret|credential)[\w-]*\s*:"
 )
-_USER_OF_URL = re.compile(rf"//[^/@]*{UNKNOWN}[^/@]*@")
+_USER_OF_URL = lazy_pattern(rf"//[^/@]*{UNKNOWN}[^/@]*@")
 _SECRET_CLASSES = frozenset(("credential", "credential-name", "history"))
 _BROAD = frozenset(("home-root", "root", "system-root", "home"))
 # Options whose value names a key or a certificate that is used, not sent.
@@ -68,9 +69,9 @@ _SENT_BY = {"curl": frozenset(("-F",)), "wget": frozenset(("-i",)), "http": froz
 _SCRIPTED = frozenset(("ftp", "sftp", "lftp", "smbclient", "tftp"))
 _UPLOADERS = frozenset(("curl", "wget", "netcat", "http", "socat"))
 _COPIERS = frozenset("scp rsync sftp rclone aws gsutil gcloud s3cmd s5cmd mc azcopy b2".split())
-_ELSEWHERE = re.compile(r"[\w.@-]+:|\w+://")
+_ELSEWHERE = lazy_pattern(r"[\w.@-]+:|\w+://")
 _ONLY_BY_STDIN = frozenset("ssh sftp openssl gh glab git ping".split())
-_HOST_PATHS = re.compile(
+_HOST_PATHS = lazy_pattern(
     r"/|/(?:etc|root|proc|sys|home|dev|boot|usr|var|bin|sbin|lib)/?|/var/run/docker\.sock|"
     r"/run/docker\.sock|/run/containerd/?.*|/var/lib/docker/?|/var/run/?|/run/?|~|/home/[^/]+/?|"
     r"\$HOME|/Users(?:/[^/]+)?/?|/root/\.ssh|~/\.(?:ssh|aws|kube|docker)/?.*|/etc/.*|/var/lib/?"

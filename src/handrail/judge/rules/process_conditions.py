@@ -6,14 +6,15 @@ import re
 from collections.abc import Callable
 
 from ..programs.fork_bombs import loops_forever
+from ..values.data_files import lazy_pattern
 from ..values.word_values import UNKNOWN, Taint
 from .command import Command
 
-_HARD = re.compile(r"-?(?:SIG)?(?:9|KILL|STOP|19|ABRT|6|SEGV|11)", re.IGNORECASE)
-_AT_ONCE = re.compile(r"(?:^|\s)(?:-[Pj]|--max-procs|--jobs)[= ]?(?:0|\d{3,})(?:\s|$)")
-_MILD = re.compile(r"-?(?:SIG)?(?:HUP|USR1|USR2|WINCH|CONT|1|10|12)", re.IGNORECASE)
+_HARD = lazy_pattern(r"-?(?:SIG)?(?:9|KILL|STOP|19|ABRT|6|SEGV|11)", re.IGNORECASE)
+_AT_ONCE = lazy_pattern(r"(?:^|\s)(?:-[Pj]|--max-procs|--jobs)[= ]?(?:0|\d{3,})(?:\s|$)")
+_MILD = lazy_pattern(r"-?(?:SIG)?(?:HUP|USR1|USR2|WINCH|CONT|1|10|12)", re.IGNORECASE)
 _PROBES = frozenset(("-l", "-L", "-0", "--list", "--table", "-t"))
-_EVERYTHING = re.compile(r"\^?\.?[.*+]*\$?|\^|\[\^?.*\]\*?|\.\*.*\.\*")
+_EVERYTHING = lazy_pattern(r"\^?\.?[.*+]*\$?|\^|\[\^?.*\]\*?|\.\*.*\.\*")
 
 
 def _targets(command: Command) -> list[str]:

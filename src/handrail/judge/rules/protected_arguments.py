@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ..programs.path_readers import path_readers
+from ..values.data_files import lazy_pattern
 from ..values.paths import Classes
 from ..values.word_values import Arg
 from .command import Command
@@ -16,17 +17,17 @@ _BY_ITSELF = frozenset(("startup", "credential", "own", "hook", "kernel", "devic
 _LISTS = frozenset(("-f", "-F", "-n", "--file", "-i", "-s"))
 _OF_THE_SYSTEM = frozenset(("config", "kernel", "root"))
 _SETTINGS = ("/etc/", "/boot/")
-_OUTPUT = re.compile(
+_OUTPUT = lazy_pattern(
     r"-(?:o|O|d|D|w|P|output-directory|outdir|Logfile|out|oG|oN|oX|oA)|--?(?:out|dest|dir|target|result|log|save|write|install|export|extract|"
     r"prefix|download|to)[\w-]*|--[\w-]+_out"
 )
 # Options that name what is read or used: settings, keys to log in with, input.
-_INPUT = re.compile(
+_INPUT = lazy_pattern(
     r"-(?:c|C|f|F|i|I|K|E|S|L|s|k|n)|--?(?:config|conf|file|input|in|key|cert|ca|cacert|identity|kubeconfig|env-file|settings|"
     r"password-file|pass-file|passfile|secret|credential|auth|netrc|token|inventory|schema|rc|rcfile|include|library|shell|"
     r"source|from|root|keyring|keyfile|ssh|user|profile|socket)[\w-]*"
 )
-_SETTING = re.compile(r"(?:DESTDIR|prefix|PREFIX|of|out|output|dest|path|dir|file)=(.+)", re.S)
+_SETTING = lazy_pattern(r"(?:DESTDIR|prefix|PREFIX|of|out|output|dest|path|dir|file)=(.+)", re.S)
 _CODE_OPTIONS = frozenset(
     ("-c", "-e", "-E", "-ex", "-x", "-cmd", "--eval", "--execute", "--command", "--expr", "-r", "-g")
 )
@@ -36,11 +37,11 @@ _PROMPTS = frozenset(
     "lftp ftp sftp tftp expect gnuplot ghci maxima sage gp ocaml racket sbcl clisp erl iex scala jshell groovy kotlin swipl "
     "gawk awk duckdb clickhouse-client perl python ruby node php ed ex gst-launch-1.0 csi nasm screen debugfs".split()
 )
-_WRITING_WORD = re.compile(
+_WRITING_WORD = lazy_pattern(
     r"(?i)write|save|dump|out(?:put|file)?\b|once|download|copy|store\b|retrieve|\bcp\b|\bputs?\b|\bget\b|\bw(?:q|a)?!?\s|\bto\b|append|"
     r"fopen|backup|export|clone|[\"']wb?[\"']|set\s+logging|->\s*/|\blog\b|\btee\b"
 )
-_PATHS = re.compile(r"(?:(?<=[\s\"'=(,:>])|^)(?:/|~/)[\w./*~@+-]+")
+_PATHS = lazy_pattern(r"(?:(?<=[\s\"'=(,:>])|^)(?:/|~/)[\w./*~@+-]+")
 _MAX_TEXT = 20_000
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib
 from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -11,9 +10,8 @@ from pathlib import Path
 from ...errors import RuleError
 from ..values import paths
 from ..values.assessment import Reach, Severity
-from .command import Command
-from .model import Match, Rule
-from .options import canonical
+from .command import Command, canonical
+from .model import Match, Rule, read_rules
 from .protected_arguments import protected_arguments
 from .store_conditions import SQL_CLIENTS
 from .targets import READERS, WRITERS
@@ -58,16 +56,19 @@ class Rulebook:
             if rule.regex:
                 self._by_text.append(rule)
             for use in rule.uses:
-                self._index(rule, use)
+                for program in programs(use):
+                    listed = self._by_program.get(program)
+                    if listed is not None:
+                        listed.append((rule, use))
+                    else:
+                        self._index(program, rule, use)
 
-    def _index(self, rule: Rule, use: str) -> None:
-        for program in programs(use):
-            names: Iterable[str] = _GROUPS.get(program, (program,))
-            for name in names:
-                if "*" in name or "?" in name:
-                    self._by_glob.append((name, rule, use))
-                else:
-                    self._by_program.setdefault(canonical(name), []).append((rule, use))
+    def _index(self, program: str, rule: Rule, use: str) -> None:
+        for name in _GROUPS.get(program, (program,)):
+            if "*" in name or "?" in name:
+                self._by_glob.append((name, rule, use))
+            else:
+                self._by_program.setdefault(canonical(name), []).append((rule, use))
 
     def findings(self, command: Command) -> list[Match]:
         """Every rule that the command line matches, the gravest first; one use of a rule is enough."""
@@ -177,9 +178,7 @@ def _gravity(match: Match) -> tuple[bool, bool, int]:
 @functools.cache
 def builtin() -> Rulebook:
     """The rules that come with Handrail."""
-    names = sorted(path.stem for path in _THEMES.glob("[!_]*.py"))
-    themes = (importlib.import_module(f".themes.{name}", __package__) for name in names)
-    return Rulebook(rule for theme in themes for rule in theme.RULES)
+    return Rulebook(rule for path in sorted(_THEMES.glob("*.rules")) for rule in read_rules(path))
 
 
 def rule(rule_id: str) -> Rule:

@@ -6,98 +6,29 @@ import re
 from collections.abc import Callable, Iterator
 
 from ..grammar.sql import problem
+from ..values.data_files import lazy_pattern, read_tables
 from ..values.word_values import UNKNOWN, Arg, Taint
 from .command import Command
 
-_MASS_DELETE = re.compile(
+_MASS_DELETE = lazy_pattern(
     r"\.objects\b[^;]*\.delete\(|\b(?:delete_all|destroy_all|drop_all|dropDatabase|drop_database|drop_collection|drop_table|"
     r"flushall|flushdb|flushAll|flushDb|dropAllTables|dropAllSchemas|delete_collection|delete_index)\s*[!(]?|"
     r"\.query\([^;]*\)\.delete\(|::(?:truncate|query\(\)->delete)\b|->(?:delete|truncate|forceDelete)\(\)|"
     r"\.(?:deleteMany|remove|destroy)\(\s*(?:\{\s*(?:(?:where|truncate)\s*:\s*(?:\{\s*\}|true)\s*,?\s*)*\})?\s*\)(?=.*(?:prisma|mongoose|sequelize|db\.|[Mm]odel))|"
     r"\.sync\(\s*\{\s*force\s*:\s*true"
 )
-# Options whose value is SQL, and options whose value is a file of SQL; `*` when operands are SQL too.
-_CLIENTS: dict[str, tuple[str, str]] = {
-    "psql": ("-c --command", "-f --file"),
-    "mysql": ("-e --execute --init-command", ""),
-    "sqlite3": ("-cmd *", "-init"),
-    "sqlite": ("*", ""),
-    "litecli": ("-e --execute *", ""),
-    "duckdb": ("-c -s -cmd *", "-f -init"),
-    "clickhouse-client": ("-q --query --multiquery", "--queries-file"),
-    "clickhouse-local": ("-q --query", "--queries-file"),
-    "sqlcmd": ("-Q -q", "-i"),
-    "osql": ("-Q -q", "-i"),
-    "isql": ("*", ""),
-    "mssql-cli": ("-Q -q", "-i"),
-    "cockroach": ("-e --execute", "-f --file"),
-    "cqlsh": ("-e --execute", "-f --file"),
-    "usql": ("-c --command", "-f --file"),
-    "snowsql": ("-q --query", "-f --filename"),
-    "snow": ("-q --query", "-f --filename"),
-    "bq": ("*", ""),
-    "trino": ("--execute", "-f --file"),
-    "hive": ("-e", "-f"),
-    "beeline": ("-e", "-f"),
-    "impala-shell": ("-q --query", "-f --query_file"),
-    "spark-sql": ("-e", "-f"),
-    "wrangler": ("--command", "--file"),
-    "turso": ("*", ""),
-    "influx": ("-execute", ""),
-    "supabase": ("*", ""),
-    "db2": ("*", "-f"),
-    "vsql": ("-c --command", "-f"),
-    "mysqlsh": ("-e --execute --sql", "-f --file"),
-    "rqlite": ("*", ""),
-    "pscale": ("*", ""),
-    "athenacli": ("-e", ""),
-    "phoenix-sqlline": ("-e", ""),
-    "sqlline": ("-e", "-f"),
-    "sqlplus": ("*", ""),
-    "nzsql": ("-c", "-f"),
-    "gsql": ("-c", "-f"),
-    "ysqlsh": ("-c", "-f"),
-    "ycqlsh": ("-e", "-f"),
-    "tidb": ("-e", ""),
-    "heroku": ("-c --command", "-f --file"),
-    "dolt": ("-q --query", ""),
-    "q": ("*", ""),
-    "datasette": ("--sql", ""),
-    "sqlite-utils": ("*", ""),
-    "dbt": ("--inline", ""),
-    "prisma": ("", "--file"),
-    "aws": ("--sql --statement --query-string", ""),
-    "gcloud": ("--sql", ""),
-    "wp": ("*", ""),
-    "drush": ("*", ""),
-    "flask": ("", ""),
-    "monetdb": ("-s --statement", ""),
-    "mclient": ("-s --statement", ""),
-    "exaplus": ("-sql", "-f"),
-    "bteq": ("*", ""),
-    "dbaccess": ("*", ""),
-    "isql-fb": ("*", "-i"),
-    "octosql": ("*", ""),
-    "steampipe": ("*", ""),
-    "cloudquery": ("", ""),
-    "neonctl": ("*", ""),
-    "xata": ("*", ""),
-    "databricks": ("--statement *", ""),
-    "surreal": ("*", ""),
-    "kubectl": ("", ""),
-    "manage.py": ("", ""),
-    "rails": ("*", ""),
-}
+_CLIENTS = read_tables(__file__)["clients"]
+"""Options whose value is SQL; after a `;` those whose value is a file of SQL. `*` when operands are SQL too."""
 _POSTED = ("curl", "http")
 SQL_CLIENTS = (*_CLIENTS, *_POSTED)
-_REDIS = re.compile(
+_REDIS = lazy_pattern(
     r"(?i)(?:^|[\s;'\"(])(flushall|flushdb|swapdb|shutdown|debug\s+(?:segfault|sleep|reload)|"
     r"script\s+flush|function\s+flush|config\s+(?:set|rewrite|resetstat)|cluster\s+(?:reset|forget|"
     r"failover|flushslots|delslots)|"
     r"failover|replicaof|slaveof|acl\s+(?:deluser|setuser|load)|client\s+kill|module\s+(?:load|unload)|"
     r"reset|migrate|restore|bgrewriteaof)(?=$|[\s'\",);])"
 )
-_MONGO = re.compile(
+_MONGO = lazy_pattern(
     r"(?i)dropDatabase|dropCollection|\.drop\(|deleteMany\(\s*(?:\{\s*\})?\s*[,)]|"
     r"\.remove\(\s*(?:\{\s*\})?\s*[,)]|shutdownServer|dropUser|dropAllUsers|dropRole|dropIndex|"
     r"updateMany\(\s*\{\s*\}|fsyncLock|replSetReconfig|rs\.(?:stepDown|remove|reconfig)|"
@@ -119,7 +50,7 @@ def _sql_texts(command: Command) -> Iterator[str]:
             if option.startswith(("-d", "--data")) and re.match(r"(?i)\s*(?:drop|truncate|delete|alter)\b", value)
         )
         return
-    options, files = (part.split() for part in _CLIENTS[command.name])
+    options, files = (part.split() for part in _CLIENTS[command.name].partition(";")[::2])
     args = command.args
     for place, arg in enumerate(args):
         name, equals, value = arg.partition("=")

@@ -6,13 +6,16 @@ import re
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
+from ..values.data_files import lazy_pattern
 from ..values.word_values import Arg
 from .command import Command
 
 Paths = Sequence[Arg]
-_EDITS = re.compile(r"(?:^|[\s|:])(?:w|wq|x|wa|wqa|update|saveas?|write)!?(?:\s|$|\|)|%?d\b|norm")
-_OF_A_SYSTEM = re.compile(r"/(?:etc|boot|s?bin|lib\w*|usr/(?:s?bin|lib\w*)|root/\.\w|home/[^/]+/\.\w)(?:/|\w|$)|~/\.\w")
-_ELSEWHERE = re.compile(r"(?:\w[\w.-]*@)?[\w./-]+:")
+_EDITS = lazy_pattern(r"(?:^|[\s|:])(?:w|wq|x|wa|wqa|update|saveas?|write)!?(?:\s|$|\|)|%?d\b|norm")
+_OF_A_SYSTEM = lazy_pattern(
+    r"/(?:etc|boot|s?bin|lib\w*|usr/(?:s?bin|lib\w*)|root/\.\w|home/[^/]+/\.\w)(?:/|\w|$)|~/\.\w"
+)
+_ELSEWHERE = lazy_pattern(r"(?:\w[\w.-]*@)?[\w./-]+:")
 
 
 def written(command: Command) -> Paths:
@@ -163,12 +166,12 @@ def _wget_reads(command: Command) -> Paths:
     return command.given("--post-file", "--body-file", "-i", "--input-file")
 
 
-def _rename(command: Command) -> Paths:
-    return command.operands[1:]
-
-
 def _second_on(command: Command) -> Paths:
     return command.operands[1:]
+
+
+def _compressed(command: Command) -> Paths:
+    return () if command.has(("-c", "--stdout", "-l", "-t")) else command.operands
 
 
 def _yq(command: Command) -> Paths:
@@ -221,7 +224,7 @@ _WRITES: dict[str, Callable[[Command], Paths]] = {
     "bsdcpio": _values("-D", "--directory"),
     "patch": lambda command: command.operands[:1] or command.given("-d", "--directory", "-o", "--output"),
     "dd": _key_value("of="),
-    "rename": _rename,
+    "rename": _second_on,
     "crudini": lambda command: command.operands[:1] if command.has(("--set", "--del", "--merge")) else (),
     "augtool": _all,
     "sqlite3": _first,
@@ -239,7 +242,7 @@ _WRITES: dict[str, Callable[[Command], Paths]] = {
     "pv": _values("-o", "--output"),
     "socat": _socat,
     "xxd": lambda command: command.operands[1:2],
-    "gzip": lambda command: () if command.has(("-c", "--stdout", "-l", "-t")) else command.operands,
+    **dict.fromkeys(("gzip", "gunzip"), _compressed),
     "script": _first,
     "logger": _values("-f"),
     "dos2unix": _all,
@@ -264,7 +267,6 @@ _WRITES: dict[str, Callable[[Command], Paths]] = {
     "wipe": _all,
     "ddrescue": _second_on,
     "mcopy": _last,
-    "gunzip": lambda command: () if command.has(("-c", "--stdout", "-l", "-t")) else command.operands,
 }
 _READS: dict[str, Callable[[Command], Paths]] = {
     **dict.fromkeys(

@@ -7,11 +7,12 @@ import re
 from collections.abc import Callable
 from fnmatch import fnmatchcase
 
+from ..values.data_files import lazy_pattern
 from ..values.word_values import Taint
 from .command import Command
 
 _WHOLE_TREE = frozenset((".", "*", ":/", "./", ":(top)", "/", "..", ":/*", ":", "'*'"))
-_RUNS_PROGRAMS = re.compile(
+_RUNS_PROGRAMS = lazy_pattern(
     r"(?i)core\.(hookspath|sshcommand|pager|editor|fsmonitor|askpass|gitproxy|attributesfile|worktree|"
     r"excludesfile)|alias\..*|credential\..*|"
     r"include(if)?\..*|filter\..*|url\..*|safe\.directory|http\..*(proxy|sslverify|extraheader).*|"
@@ -22,7 +23,7 @@ _RUNS_PROGRAMS = re.compile(
     r"init\.templatedir|submodule\..*update|browser\..*|web\.browser|man\..*\.cmd|difftool\..*|"
     r"mergetool\..*cmd"
 )
-_FRAMEWORK_DB = re.compile(
+_FRAMEWORK_DB = lazy_pattern(
     r"db:(drop|reset|purge|schema:load|migrate:reset|migrate:redo|rollback|wipe|truncate\w*|setup|"
     r"structure:load|seed:replant|drop:_unsafe|drop:all|migrate:down|forward|prepare:force)(:\w+)?|"
     r"migrate:(fresh|reset|rollback|refresh|undo\w*|down|redo)|(seed|db:seed):undo\w*|flush|reset_db|"
@@ -34,7 +35,7 @@ _FRAMEWORK_DB = re.compile(
     r"clearsessions:all|"
     r"assets:clobber:all|down:force|typeorm|ef|db-drop|db_drop|downgrade|wipe"
 )
-_BUS = re.compile(r"[A-Za-z_]+")
+_BUS = lazy_pattern(r"[A-Za-z_]+")
 
 
 @functools.cache

@@ -2,113 +2,66 @@
 
 from __future__ import annotations
 
-import re
 from itertools import pairwise
 
 from ..programs.data_programs import DATA_PROGRAMS
 from ..programs.interpreter_table import SHELLS
 from ..programs.long_options import options_of
 from ..programs.wrapper_table import WRAPPERS
+from ..values.data_files import lazy_pattern, read_tables
 from .command import Command
 
-# Words that destroy or stop something anywhere among the first operands, also joined to a noun.
-_VERBS = frozenset(
-    "delete destroy purge wipe terminate erase nuke drop unpublish obliterate teardown remove rm del uninstall unregister "
-    "deregister kill stop revoke prune reset disable shutdown reboot restart flush forget clear undeploy poweroff rollback "
-    "truncate decommission deprovision expunge".split()
-)
-# Destructive as the first operand; further on they are often a name or a value.
-_FIRST = _VERBS | frozenset(
-    "tear-down power-off halt force-stop force-delete hard-reset shred trash eradicate annihilate dropdb drop-db rmi rmtree "
-    "rmdir killall yank formatdisk mkfs flushall evict drain suspend abort cancel empty discard revert force-push unlink "
-    "unset unload undefine deactivate format zap eject rmv rem publish disconnect disconnect-all abandon dismount leave rmr "
-    "quit".split()
-)
-# Verbs that are programs too: a text that starts with one may be for a shell, which is judged by itself.
-_PROGRAMS = frozenset(
-    "rm rmdir kill killall unset unlink reset clear shutdown reboot poweroff halt mkfs suspend eject trash shred truncate".split()
-)
+_LISTS = read_tables(__file__)[""]
+_WORDS = {name: frozenset(words.split()) for name, words in _LISTS.items()}
+_VERBS = _WORDS["verbs"]
+_FIRST = _VERBS | _WORDS["first"]
+_PROGRAMS = _WORDS["programs"]
 _LATER = _VERBS | {"publish"}
 _JOINED = _VERBS - {"forget"} | {"evict", "expire", "unload", "deactivate", "unlink"}
-_NO_VERB_BEFORE = frozenset(
-    "no not dont skip never keep show list get is can with without test check print on after add".split()
-)
-# What is bad to lose; names of options and programs need one of these beside the verb.
-_NOUN_LIST = (
-    "user|users|group|groups|domain|host|hosts|vol|volume|volumes|snap|snapshot|snapshots|env|virtualenv|venv|list|disk|disks|"
-    "fs|pool|db|database|node|nodes|queue|account|role|key|keys|cert|share|zone|record|records|route|routes|peer|bridge|br|"
-    "iface|interface|link|repo|repository|pkg|package|packages|image|images|vm|container|containers|job|jobs|task|tasks|topic|"
-    "index|table|bucket|file|files|dir|folder|tree|all|member|members|mailbox|principal|princ|part|partition|namespace|"
-    "project|app|service|services|tunnel|license|session|os|kernel|entry|dev|device|devices|backup|backups|slot|object|"
-    "policy|rule|rules|fid|brick|lun|target|home|orphan|orphans|data|media|menu|sms|message|messages|server|"
-    "schema|store|keyspace|collection|tables|databases"
-)
-_NOUNS = frozenset(_NOUN_LIST.split("|"))
-_GLUED = re.compile(
+_NO_VERB_BEFORE = _WORDS["no verb before"]
+_NOUN_LIST = _LISTS["nouns"].replace(" ", "|")
+_NOUNS = _WORDS["nouns"]
+_GLUED = lazy_pattern(
     rf"(?:remove|delete|destroy|uninstall|purge|wipe|erase)[a-z0-9]{{2,}}(?<![drs])|(?:del|rm|drop|kill|stop)(?:{_NOUN_LIST})|"
     r"[a-z]+(?:delete|remove|destroy|uninstall|purge|erase)|[a-z]{2,}(?:(?<!p)reset|(?<!on)stop|kill)"
 )
-_GLUED_OPTION = re.compile(r"del(?![aeitu])[a-z]+")
-# Clearing these costs nothing but time.
-_CHEAP = frozenset(
-    "cache caches cached alias aliases completion completions clipboard screen terminal filter filters breakpoint breakpoints "
-    "selection statistics stats notification notifications bookmark".split()
-)
+_GLUED_OPTION = lazy_pattern(r"del(?![aeitu])[a-z]+")
+_CHEAP = _WORDS["cheap"]
 _CACHES = frozenset(("cache", "caches", "cached"))
 _RECKLESS = frozenset(("unsafe", "force", "hard"))
-_PLAIN_OPTIONS = (
-    "delete destroy purge wipe erase uninstall kill shutdown reboot poweroff halt factory-reset nuke terminate remove "
-    "unregister delete-all remove-all kill-all stop reset reset-all revoke restart clean-all force-delete overwrite-all del "
-    "disable disable-all format-disk unpublish publish rollback zap unmount unpair obliterate expunge decommission"
-).split()
-_OPTIONS = frozenset(dash + option for option in _PLAIN_OPTIONS for dash in ("-", "--"))
+_OPTIONS = frozenset(dash + option for option in _WORDS["options"] for dash in ("-", "--"))
 _ABBREVIATED = tuple(
     "--delete --destroy --purge --wipe --erase --uninstall --factory-reset --obliterate --expunge".split()
 )
 _ALWAYS_LOST = frozenset("delete destroy wipe erase purge uninstall terminate nuke revoke unregister".split())
 _LOST_FOR_GOOD = frozenset(("erase", "wipe", "destroy", "uninstall"))
 _LOST_WITH_NOUN = frozenset("remove del rm disable reset clear expire forget drop kill".split())
-_ABOUT_WHEN = frozenset(
-    "on when after if time delay timeout policy filter level signal excluded missing before others privileges caps "
-    "protection as conflicting".split()
-)
-_OF_TEXT = frozenset(
-    "unused dup dups duplicate duplicates comment comments tag tags trailing whitespace blank import imports variable variables "
-    "space spaces line lines column columns prefix suffix quotes cache caches cached label labels color colors".split()
-)
+_ABOUT_WHEN = _WORDS["about when"]
+_OF_TEXT = _WORDS["of text"]
 _ACTIONS = frozenset("--action --op --operation --command --cmd --mode --do --state --service --task --control".split())
-# What follows these is a name or a text, whatever it says.
-_NAMING_OPTIONS = frozenset(
-    "--name --message --title --branch --description --desc --label --tag --output --file --filter --grep --topic "
-    "--subject --text --comment --exclude --include --search --match --pattern --query --target --env --namespace --group".split()
-)
+_NAMING_OPTIONS = _WORDS["naming options"]
 _NAMING_LETTERS = frozenset("-n -m -t -b -d -l -o -f -k -g -s -e -p -T -N".split())
 _TEXT_OPTIONS = frozenset("-c -q -e -x --command --execute --eval --exec --cmd --query".split())
-_PROMPTS = re.compile(r".*(?:shell|cli|console|ctl|cmd|client|adm|admin|sh|sql|admc)")
-_NOUN = re.compile(r"[a-z][a-z0-9_.:/-]{0,30}|[0-9]{1,6}")
-_WORD = re.compile(r"[\w:.-]+")
-_WHERE = re.compile(r"/dev/\S+|[\w.:/\\%$-]+@[\w.-]+|[a-z+]+://\S+|\d+\.\d+\.\d+\.\d+")
-_PARTS = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z0-9]+")
-_FILE = re.compile(r".*\.[a-z0-9]{1,8}")
-_NAME = re.compile(
+_PROMPTS = lazy_pattern(r".*(?:shell|cli|console|ctl|cmd|client|adm|admin|sh|sql|admc)")
+_NOUN = lazy_pattern(r"[a-z][a-z0-9_.:/-]{0,30}|[0-9]{1,6}")
+_WORD = lazy_pattern(r"[\w:.-]+")
+_WHERE = lazy_pattern(r"/dev/\S+|[\w.:/\\%$-]+@[\w.-]+|[a-z+]+://\S+|\d+\.\d+\.\d+\.\d+")
+_PARTS = lazy_pattern(r"[A-Z]?[a-z0-9]+|[A-Z0-9]+")
+_FILE = lazy_pattern(r".*\.[a-z0-9]{1,8}")
+_NAME = lazy_pattern(
     r".*[-_.](?:remove|delete|purge|uninstall)\w+|(?:.*[-_.])?(?:delete|destroy|purge|wipe|erase|"
     r"uninstall|shutdown|reboot|poweroff|killall|nuke|remove|rm|stop|kill|reset|umount|unmount|drop|"
     r"rmdir|restart|disable|disconnect|poweroff|detach)(?:[-_.](?:all|force|sh|py|data|db|disk|fs|private))*|"
     rf"[a-z0-9]*(?:del|rm|remove|delete|destroy|wipe|erase|purge)(?:{_NOUN_LIST})"
 )
-_CMDLET = re.compile(
+_CMDLET = lazy_pattern(
     r"(?:Remove|Stop|Clear|Disable|Uninstall|Reset|Restart|Format|Revoke|Suspend|Unregister|Unpublish)-[A-Z]\w+"
 )
-_TELLING_CMDLET = re.compile(
+_TELLING_CMDLET = lazy_pattern(
     r"(?:Get|Test|Select|Where|Format|Out|Write|Find|Measure|Compare|Show|Sort|ConvertTo|ConvertFrom)-[A-Z]"
 )
 _REFUSALS = frozenset("never no false off none 0".split())
-# After one of these words comes what it is about, not what is to be done.
-_HARMLESS = frozenset(
-    "info show list ls search find help view get describe status install add inspect explain display print query read create "
-    "new run exec test build start edit cat log logs version check validate why what watch open import export upgrade update "
-    "fetch generate g gen make scaffold invoke call load render compile eval lint subscribe sub".split()
-)
+_HARMLESS = _WORDS["harmless"]
 _NEVER_BY_NAME = frozenset("rm rmdir stop kill unmount umount remove drop reset systemd-umount".split())
 
 

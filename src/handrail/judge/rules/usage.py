@@ -107,7 +107,7 @@ Term = Option | Places | Condition
 class Usage:
     """A parsed usage pattern. `matches` returns how far the action goes, or None."""
 
-    __slots__ = ("least", "needs", "options", "refuses", "sub_commands", "where", "words")
+    __slots__ = ("least", "needs", "options", "refuses", "where", "words")
 
     def __init__(self, pattern: str) -> None:
         self.words: list[Word] = []
