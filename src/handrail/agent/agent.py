@@ -173,6 +173,10 @@ class Agent:
         self.loop.requests = ModelRequests(self.models)
         self.store.set_model(self.session_id, self.models[0].name)
 
+    def offer(self, toolsets: Sequence[str] | None, without: Sequence[str] = ()) -> None:
+        """Continue with the tools of other sets; None means all."""
+        self.loop.tool_calls.toolsets = (toolsets, without)
+
     def interrupt(self, reason: str = "the user interrupted") -> None:
         self.loop.interrupt(reason)
 
