@@ -188,6 +188,8 @@ def _bounded(text: str) -> str:
 
 
 def _fenced(text: str, language: str = "") -> str:
+    if not text.strip():
+        return ""
     longest = max((len(line) - len(line.lstrip("`")) for line in text.splitlines()), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{language}\n{_bounded(text)}\n{fence}"
