@@ -108,6 +108,7 @@ class Agent:
             compaction=self.compaction,
             notifications=self._notifications,
             budgets=budgets,
+            hook=partial(self.hook, platform=platform) if app.runtime.hooks.active else None,
         )
         self.hook("on_session_start", session_id=info.id, platform=platform)
 
@@ -155,9 +156,7 @@ class Agent:
         adding = partial(asyncio.to_thread, self._added_by_hooks, message, first) if hooked else None
         with self.telemetry.turn(self.session_id, agent=self.label or _NAME):
             ended = await self.loop.arun(text, self.listener, adding=adding)
-        if hooked:
-            await asyncio.to_thread(self._notify_hooks, message, ended)
-        return ended
+        return await asyncio.to_thread(self._notify_hooks, message, ended) if hooked else ended
 
     async def compact(self) -> bool:
         """Replace all but the last turn by a summary. False when there was nothing to summarise."""
@@ -212,10 +211,14 @@ class Agent:
         )
         return "\n\n".join(each for each in found if isinstance(each, str))
 
-    def _notify_hooks(self, message: str, ended: TurnEnded) -> None:
+    def _notify_hooks(self, message: str, ended: TurnEnded) -> TurnEnded:
+        about = {"session_id": self.session_id, "model": self.models[0].name, "platform": self.platform}
+        text = self.app.runtime.hooks.transform("transform_llm_output", "response_text", response_text=ended.answer, **about)
+        ended = ended._replace(answer=text)
         payload = {"model": self.models[0].name, "user_message": message, "answer": ended.answer}
         self.hook("post_llm_call", session_id=self.session_id, usage=ended.usage._asdict(), **payload)
         self.hook("on_session_end", session_id=self.session_id, platform=self.platform, reason=ended.end.value)
+        return ended
 
     # For the agent-level tools.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import marshal
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar, cast
@@ -10,6 +11,8 @@ import jsonschema_rs
 
 from ..errors import RegistrationError
 from ..types import JsonDict
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -32,6 +35,7 @@ class Contract:
     def __init__(self, tool: str, parameters: object) -> None:
         schema = _plain(tool, parameters)
         _check_is_object_schema(tool, schema)
+        _prune_required(tool, schema)
         try:
             # A dialect that is not built in would be fetched.
             if _dialect_of(schema) not in _DIALECTS:
@@ -87,6 +91,17 @@ def _check_is_object_schema(tool: str, schema: JsonDict) -> None:
         raise RegistrationError(
             f"tool {tool!r}: parameters.type must be 'object' (arguments are an object), not {kind!r}"
         )
+
+
+def _prune_required(tool: str, schema: JsonDict) -> None:
+    """Take out of `required` what no call could give: a name that is not declared where only declared ones are taken."""
+    names, declared = schema.get("required"), schema.get("properties", {})
+    if not isinstance(names, list) or not isinstance(declared, dict) or _closed(schema).get("additionalProperties") is not False:
+        return
+    if "patternProperties" in schema or not (missing := [name for name in names if name not in declared]):
+        return
+    log.warning("tool %r requires %s, which its properties do not have; it is not required", tool, ", ".join(map(str, missing)))
+    schema["required"] = [name for name in names if name in declared]
 
 
 def _closed(schema: JsonDict) -> JsonDict:

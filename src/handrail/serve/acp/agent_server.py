@@ -136,7 +136,7 @@ class AgentServer:
     async def prompt(self, session_id: str, prompt: Sequence[Any], **_: Any) -> schema.PromptResponse:
         session = self._open_session(session_id)
         content = content_of(prompt)
-        found = command_in(content) if isinstance(content, str) else None
+        found = command_in(session, content) if isinstance(content, str) else None
         with _told():
             if found is None:
                 return await session.prompt(content)
@@ -186,7 +186,7 @@ class AgentServer:
             raise
         self._sessions[session.id] = session
         # The editor knows the session when it has the answer to its request, which is sent before these.
-        asyncio.get_running_loop().call_later(0.05, session.link.send, available())
+        asyncio.get_running_loop().call_later(0.05, session.link.send, available(session))
         task = asyncio.ensure_future(session.list_models())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from acp import schema
 
 from ...agent.compaction import estimate
+from ...plugins.api import ChatCommand
 from .session import Session
 
 
@@ -59,18 +61,31 @@ COMMANDS = {
 }
 
 
-def available() -> schema.AvailableCommandsUpdate:
+def available(session: Session) -> schema.AvailableCommandsUpdate:
     listed = [
         schema.AvailableCommand(name=name, description=command.about, input=_input(command.hint))
-        for name, command in COMMANDS.items()
+        for name, command in _all(session).items()
     ]
     return schema.AvailableCommandsUpdate(session_update="available_commands_update", available_commands=listed)
 
 
-def command_in(text: str) -> tuple[Command, str] | None:
+def _all(session: Session) -> dict[str, Command]:
+    """Those of plugins, too."""
+
+    def of_plugin(command: ChatCommand) -> Command:
+        async def run(_: Session, text: str) -> str:
+            return await asyncio.to_thread(command.reply, text)
+
+        return Command(command.about, command.hint, run)
+
+    found = session.app.plugins.contributions.chat_commands if session.app.plugins else {}
+    return {**{name: of_plugin(command) for name, command in found.items()}, **COMMANDS}
+
+
+def command_in(session: Session, text: str) -> tuple[Command, str] | None:
     """The command that a prompt is, and what is typed behind its name."""
     name, _, rest = text.strip().partition(" ")
-    known = COMMANDS.get(name.removeprefix("/")) if name.startswith("/") else None
+    known = _all(session).get(name.removeprefix("/")) if name.startswith("/") else None
     return None if known is None else (known, rest.strip())
 
 
