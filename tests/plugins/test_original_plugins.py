@@ -47,7 +47,9 @@ WEATHER = {"name": "weather", "description": "Says what the weather is like.",
 """
 
 
-def test_a_folder_with_a_hyphen_and_every_documented_key_is_loaded(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_with_a_hyphen_and_every_documented_key_is_loaded(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     bench.write("weather-report", TOOL, plugin_yaml=MANIFEST, schemas_py=SCHEMAS)
     assert bench.load()["weather-report"].state is State.UNAVAILABLE
     assert "PLAIN_KEY, WEATHER_KEY" in bench.load()["weather-report"].reason
@@ -119,7 +121,10 @@ def test_its_hooks_are_called_at_the_right_moment_with_their_arguments(bench: Be
             ModelReply("done"),
         ]
     )
-    with Handrail(Config(), home=tmp_path / "own", hooks=bench.hooks) as app, contextlib.closing(SessionStore()) as store:
+    with (
+        Handrail(Config(), home=tmp_path / "own", hooks=bench.hooks) as app,
+        contextlib.closing(SessionStore()) as store,
+    ):
         agent = Agent(app, [model], store=store, cwd=str(tmp_path))
         ended = agent.run("go")
         other = Agent(app, [ScriptedModel([])], store=store, cwd=str(tmp_path))
@@ -130,14 +135,22 @@ def test_its_hooks_are_called_at_the_right_moment_with_their_arguments(bench: Be
     assert ended.answer == "DONE"
     assert failed.answer == ""
     names = [each[0] for each in plugin.seen]
-    main = [each[1] for each in plugin.seen if each[0] == "post_api_request" and each[1]["session_id"] == agent.session_id]
+    main = [
+        each[1] for each in plugin.seen if each[0] == "post_api_request" and each[1]["session_id"] == agent.session_id
+    ]
     assert [each["api_call_count"] for each in main] == [1, 2]
     assert [each["assistant_tool_call_count"] for each in main] == [1, 0]
     assert names.index("pre_api_request") < names.index("post_api_request") < names.index("pre_tool_call") + len(names)
     assert ("child", "completed", "THREE", None) in plugin.seen
     assert ("answer", "DONE") in plugin.seen
     assert ("finished", True, False) in plugin.seen
-    assert {"api_request_error", "on_session_finalize", "on_session_reset", "on_session_start", "post_tool_call"} <= set(names)
+    assert {
+        "api_request_error",
+        "on_session_finalize",
+        "on_session_reset",
+        "on_session_start",
+        "post_tool_call",
+    } <= set(names)
     assert "never" not in names
     assert any("the moon is full" in str(message) for message in model.sent[0].messages)
 
@@ -145,7 +158,11 @@ def test_its_hooks_are_called_at_the_right_moment_with_their_arguments(bench: Be
 def test_a_hook_that_is_named_like_one_and_registered_runs_once(bench: Bench) -> None:
     source = "seen = []\ndef post_tool_call(tool_name, **kwargs):\n    seen.append(tool_name)\n"
     for name, call_ in (("theirs", "ctx.register_hook"), ("ours", "ctx.hook")):
-        bench.write(name, f"{source}def register(ctx):\n    {call_}('post_tool_call', post_tool_call)\n", plugin_yaml=f"name: {name}")
+        bench.write(
+            name,
+            f"{source}def register(ctx):\n    {call_}('post_tool_call', post_tool_call)\n",
+            plugin_yaml=f"name: {name}",
+        )
     bench.load()
     bench.hooks.invoke("post_tool_call", tool_name="x", args={}, result="", status="ok", error_type=None, duration_ms=1.0,
                        task_id=None, session_id=None, tool_call_id="")  # fmt: skip
@@ -183,5 +200,7 @@ def test_a_required_argument_that_is_not_declared_does_not_make_a_tool_uncallabl
     bench.registry.register("echoes", "t", schema, lambda args, **_: json.dumps(args))
     assert bench.registry.get_schema("echoes")["parameters"]["required"] == ["a"]
     open_ = {**parameters, "additionalProperties": True}
-    bench.registry.register("open", "t", {"description": "Echoes.", "parameters": open_}, lambda args, **_: json.dumps(args))
+    bench.registry.register(
+        "open", "t", {"description": "Echoes.", "parameters": open_}, lambda args, **_: json.dumps(args)
+    )
     assert bench.registry.get_schema("open")["parameters"]["required"] == ["a", "ghost"]

@@ -25,6 +25,7 @@ from ..store.sessions import CHILD, MAIN, SessionInfo, SessionStore, StoredMessa
 from ..tools.skills.library import Library
 from ..tools.skills.prompt import skills_prompt
 from ..types import CancelToken, JsonDict
+from .background_children import BackgroundChildren
 from .budgets import DEFAULT_BUDGETS, Budgets
 from .compaction import Compaction
 from .conversation import Conversation
@@ -76,6 +77,8 @@ class Agent:
         self.telemetry = telemetry or Telemetry()
         self._memory = memory or Memory(state_dir(app.config.home) / "memory")
         self.listener: Listener = ignore  # of the current turn
+        self.inbox: list[str] = []  # what a parent adds to the task while this works on it
+        self._children = BackgroundChildren(self)
         self.closing = contextlib.ExitStack()
         info = session or store.create(
             platform=platform,
@@ -135,8 +138,11 @@ class Agent:
 
     def _notifications(self, first: bool) -> list[str]:
         """What happened in the background. When a turn starts, also to processes that an earlier runtime has left."""
-        found = self.app.processes.drain_notices(self.session_id, take_over=first)
-        return [f"[Notification, not from the user] {notice}" for notice in found]
+        found = [*self.app.processes.drain_notices(self.session_id, take_over=first), *self._children.notices()]
+        more = []
+        while self.inbox and not first:
+            more.append(f"[From the agent that gave you the task] {self.inbox.pop(0)}")
+        return [*(f"[Notification, not from the user] {notice}" for notice in found), *more]
 
     @property
     def session_id(self) -> str:
@@ -187,6 +193,7 @@ class Agent:
         """Stop what runs, and end the shell of this session. Background processes keep running."""
         with self.closing:
             self.interrupt("the session is over")
+            self._children.close()
             self.hook("on_session_finalize", session_id=self.session_id, platform=self.platform)
             self.app.environments.close(self.session_id)
 
@@ -213,7 +220,9 @@ class Agent:
 
     def _notify_hooks(self, message: str, ended: TurnEnded) -> TurnEnded:
         about = {"session_id": self.session_id, "model": self.models[0].name, "platform": self.platform}
-        text = self.app.runtime.hooks.transform("transform_llm_output", "response_text", response_text=ended.answer, **about)
+        text = self.app.runtime.hooks.transform(
+            "transform_llm_output", "response_text", response_text=ended.answer, **about
+        )
         ended = ended._replace(answer=text)
         payload = {"model": self.models[0].name, "user_message": message, "answer": ended.answer}
         self.hook("post_llm_call", session_id=self.session_id, usage=ended.usage._asdict(), **payload)
@@ -247,6 +256,11 @@ class Agent:
         self, tasks: Sequence[Mapping[str, Any]], cancel: CancelToken, tell: Callable[[str], object]
     ) -> Sequence[Mapping[str, Any]]:
         return await delegate(self, tasks, cancel, tell)
+
+    def manage_children(
+        self, action: str, *, tasks: Sequence[Mapping[str, Any]] = (), child: str = "", message: str = ""
+    ) -> Sequence[Mapping[str, Any]]:
+        return self._children.manage(action, tasks=tasks, child=child, message=message)
 
     def charge(self, usage: Usage) -> None:
         """Add a child's usage to this turn."""

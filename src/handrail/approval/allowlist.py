@@ -100,7 +100,9 @@ def original_entry(text: str) -> tuple[GrantKey, ...] | Entry:
     if known is not None:
         return tuple(GrantKey(known, reach) for reach in (Reach.NOWHERE, Reach.TEMP, Reach.PROJECT))
     if _WILD.search(text.partition(" ")[0]):
-        raise BadEntry(0, f"{text!r} does not name a program; write rule@reach, such as fs.rm.recursive@project, or a command")
+        raise BadEntry(
+            0, f"{text!r} does not name a program; write rule@reach, such as fs.rm.recursive@project, or a command"
+        )
     return allow_entries([text])[0]
 
 

@@ -68,7 +68,12 @@ class Editor:
         words = [command, *(more.get("args") or ())]
         name = f"terminal-{len(self.terminals)}"
         self.terminals[name] = subprocess.Popen(
-            words, cwd=more.get("cwd"), env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
+            words,
+            cwd=more.get("cwd"),
+            env=env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
         )
         return schema.CreateTerminalResponse(terminal_id=name)
 

@@ -63,7 +63,9 @@ def acpx(cwd: Path, env: dict[str, str], *words: str, agent: str = "") -> list[d
     start = [str(node)] if node.exists() else ["node"]
     command = f"{sys.executable} -m handrail acp {agent}".strip()
     words = (*start, client, "--format", "json", *words[:-1], "--agent", command, "exec", words[-1])
-    ran = subprocess.run(words, cwd=cwd, env=env, capture_output=True, text=True, timeout=PATIENCE_SECONDS * 4, check=False)
+    ran = subprocess.run(
+        words, cwd=cwd, env=env, capture_output=True, text=True, timeout=PATIENCE_SECONDS * 4, check=False
+    )
     found = [json.loads(line) for line in ran.stdout.splitlines() if line.startswith("{")]
     assert any("stopReason" in str(each.get("result")) for each in found), ran.stdout + ran.stderr
     return found

@@ -45,7 +45,10 @@ def said_by_tool(model: ModelServer, place: int = -1) -> Any:
 
 def test_a_turn_streams_text_thoughts_cards_diffs_and_the_plan(home: Path, cwd: Path, model: ModelServer) -> None:
     (cwd / "old.txt").write_text("one\ntwo\n")
-    items = [{"id": "1", "content": "look", "status": "completed"}, {"id": "2", "content": "write", "status": "pending"}]
+    items = [
+        {"id": "1", "content": "look", "status": "completed"},
+        {"id": "2", "content": "write", "status": "pending"},
+    ]
     model.say(
         Raw([{"reasoning_content": "let me see"}, {"content": "I begin."}], finish="stop"),
         ModelReply(
@@ -211,7 +214,9 @@ def test_cancel_answers_within_200_ms(home: Path, cwd: Path, model: ModelServer,
 
 
 def test_a_session_is_listed_loaded_forked_and_closed(home: Path, cwd: Path, model: ModelServer) -> None:
-    model.say(ModelReply("Here.", [call("terminal", "c", command="echo out")]), ModelReply("Done."), ModelReply("Again."))
+    model.say(
+        ModelReply("Here.", [call("terminal", "c", command="echo out")]), ModelReply("Done."), ModelReply("Again.")
+    )
 
     async def first(editor: Editor) -> None:
         await editor.prompt("remember this")

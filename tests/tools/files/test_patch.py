@@ -588,7 +588,7 @@ def test_every_path_of_a_patch_is_declared_as_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("there", "old", "new", "after"),
     [
-        ("say(“hi…”, it’s  –  fine)\n", "\"hi...\", it's - fine", "“yes…”  - 'a'", "say(“yes…”  - 'a')\n"),
+        ("say(“hi…”, it’s  –  fine)\n", '"hi...", it\'s - fine', "“yes…”  - 'a'", "say(“yes…”  - 'a')\n"),
         ("x = call(a,   b)  # wait...\n", "call(a, b) # wait…", "call(a,  b)", "x = call(a,  b)\n"),
         ("one two\tthree four\n", "two three", "2\t 3", "one 2\t 3 four\n"),
     ],

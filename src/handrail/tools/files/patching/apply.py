@@ -74,7 +74,11 @@ def _replace_characters(body: str, old: str, new: str, how: How, *, replace_all:
     else:
         (haystack, at), (needle, _) = folded(body), folded(old)
         # An ellipsis is matched as a whole.
-        whole = [(start, end) for start, end in _found(haystack, needle) if (not start or at[start - 1] < at[start]) and at[end - 1] < at[end]]
+        whole = [
+            (start, end)
+            for start, end in _found(haystack, needle)
+            if (not start or at[start - 1] < at[start]) and at[end - 1] < at[end]
+        ]
         spans = [(at[start], at[end]) for start, end in whole]
     starts = [start for start, _ in spans]
     if not starts:
