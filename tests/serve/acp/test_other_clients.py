@@ -91,7 +91,7 @@ def test_acpx_allows_denies_and_shows_diffs(cwd: Path, env: dict[str, str]) -> N
 
 
 def test_commands_run_in_the_terminals_of_acpx(cwd: Path, env: dict[str, str]) -> None:
-    ran = acpx(cwd, env, "--approve-all", "remove it", agent="--terminal editor")
+    ran = acpx(cwd, env, "--approve-all", "remove it", agent="--editor-terminals")
     assert not (cwd / "victim").exists()
     assert any(each.get("method") == "terminal/create" for each in ran)
     assert updates(ran, "tool_call_update")[-1]["status"] == "completed"

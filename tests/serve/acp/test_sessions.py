@@ -411,7 +411,7 @@ def test_commands_run_in_the_terminals_of_the_editor(home: Path, cwd: Path, mode
     async def work(editor: Editor) -> None:
         await editor.prompt("go")
 
-    editor = run(home, cwd, model, work, "--terminal", "editor", terminal=True)
+    editor = run(home, cwd, model, work, "--editor-terminals", terminal=True)
     assert len(editor.terminals) == 3
     assert all(each.poll() is not None for each in editor.terminals.values())
     ends = editor.ends()

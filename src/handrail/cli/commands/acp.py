@@ -6,45 +6,31 @@ in the console, a chat or with `handrail approvals` as well.
 \b
 Examples:
   handrail acp
-  handrail acp --terminal editor
+  handrail acp --editor-terminals
 """
 
 from __future__ import annotations
 
 import asyncio
-from enum import StrEnum
 from importlib.util import find_spec
 from typing import Annotated
 
 import typer
 
+from ...errors import ToolUnavailable
 from .. import options
-from ..output import ExitCode, say
 from ..runtime import log_as_notes
 
 cli = options.new_cli()
-
-
-class Terminal(StrEnum):
-    OWN = "own"
-    EDITOR = "editor"
+Terminals = Annotated[bool, typer.Option("--editor-terminals", help="Run commands in the editor's terminals.")]
+Model = Annotated[str | None, typer.Option("--model", "-m", metavar="NAME", help="Instead of the configured one.")]
 
 
 @cli.command()
-def acp(
-    model: Annotated[
-        str | None, typer.Option("--model", "-m", metavar="NAME", help="Instead of the configured one.")
-    ] = None,
-    terminal: Annotated[
-        Terminal,
-        typer.Option("--terminal", help="Where commands run: in a shell of Handrail, or in the editor's terminals."),
-    ] = Terminal.OWN,
-) -> None:
+def acp(model: Model = None, editor_terminals: Terminals = False) -> None:
     if find_spec("acp") is None:
-        say("this needs the package agent-client-protocol; pip install 'handrail[acp]'")
-        raise typer.Exit(ExitCode.FAILED)
+        raise ToolUnavailable("this needs the package agent-client-protocol; pip install 'handrail[acp]'")
     from ...serve.acp.agent_server import serve  # a heavy optional dependency
-    from ...serve.acp.session import Options
 
     log_as_notes()
-    asyncio.run(serve(Options(terminals=terminal is Terminal.EDITOR, model=model)))
+    asyncio.run(serve(model, terminals=editor_terminals))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import os
 import threading
 from collections.abc import Iterator, Sequence
@@ -19,22 +18,21 @@ from ...agent.agent_factory import open_store
 from ...errors import HandrailError, ModelError, SessionNotFound
 from ...types import JsonDict
 from ..mcp.stdio import stdio_pair
-from .link import EditorLink
-from .session import Options, Session, open_session
-from .slash_commands import available, command_in
+from .link import PRESENTATION, EditorLink
+from .session import Prompt, Session, open_session
+from .slash_commands import available, reply_to
 from .updates import plan_of, replayed
-
-log = logging.getLogger(__name__)
 
 _PAGE = 50
 _MAX_TEXT = 400_000
+_CODES: dict[type[HandrailError], int] = {SessionNotFound: -32002, ModelError: -32000}
 
 
 class AgentServer:
-    """All sessions of one editor. The SDK calls a method per request."""
+    """All sessions of one editor. The SDK calls a method per request. `terminals`: commands run in those of the editor."""
 
-    def __init__(self, options: Options) -> None:
-        self._options = options
+    def __init__(self, model: str | None, *, terminals: bool) -> None:
+        self._model, self._terminals = model, terminals
         self._store = open_store()
         self._sessions: dict[str, Session] = {}
         self._capabilities: schema.ClientCapabilities | None = None
@@ -52,96 +50,69 @@ class AgentServer:
     ) -> schema.InitializeResponse:
         self._capabilities = client_capabilities
         return schema.InitializeResponse(
-            protocol_version=min(protocol_version, acp.PROTOCOL_VERSION)
-            if protocol_version > 0
-            else acp.PROTOCOL_VERSION,
+            protocol_version=min(max(protocol_version, 1), acp.PROTOCOL_VERSION),
             agent_info=schema.Implementation(name="handrail", title="Handrail", version=__version__),
+            agent_capabilities=schema.AgentCapabilities.model_validate(PRESENTATION["capabilities"]),
             auth_methods=[],
-            agent_capabilities=schema.AgentCapabilities(
-                load_session=True,
-                prompt_capabilities=schema.PromptCapabilities(image=True, audio=False, embedded_context=True),
-                mcp_capabilities=schema.McpCapabilities(http=True, sse=True),
-                session_capabilities=schema.SessionCapabilities(
-                    list=schema.SessionListCapabilities(),
-                    fork=schema.SessionForkCapabilities(),
-                    resume=schema.SessionResumeCapabilities(),
-                    close=schema.SessionCloseCapabilities(),
-                ),
-            ),
         )
 
     async def authenticate(self, method_id: str, **_: Any) -> None:
         raise acp.RequestError.invalid_params({"methodId": method_id, "reason": "no login is needed"})
 
-    async def new_session(self, cwd: str, mcp_servers: Sequence[Any] | None = None, **_: Any) -> Any:
-        session = await self._open(cwd, mcp_servers)
-        return schema.NewSessionResponse(session_id=session.id, **self._state(session))
+    async def new_session(self, cwd: str, **more: Any) -> schema.NewSessionResponse:
+        session = await self._open(cwd, **more)
+        return schema.NewSessionResponse(session_id=session.id, **session.state())
 
-    async def load_session(
-        self, cwd: str, session_id: str, mcp_servers: Sequence[Any] | None = None, **_: Any
-    ) -> schema.LoadSessionResponse:
-        session = await self._reopen(cwd, session_id, mcp_servers)
+    async def load_session(self, cwd: str, session_id: str, **more: Any) -> schema.LoadSessionResponse:
+        session = await self._reopen(cwd, session_id, **more)
         for update in replayed(self._store.messages(session.id), session.agent.cwd):
             session.link.send(update)
         if todos := session.agent.todos.items():
             session.link.send(plan_of(todos))
         await session.link.flush()
-        return schema.LoadSessionResponse(**self._state(session))
+        return schema.LoadSessionResponse(**session.state())
 
-    async def resume_session(
-        self, session_id: str, cwd: str, mcp_servers: Sequence[Any] | None = None, **_: Any
-    ) -> schema.ResumeSessionResponse:
-        return schema.ResumeSessionResponse(**self._state(await self._reopen(cwd, session_id, mcp_servers)))
+    async def resume_session(self, cwd: str, session_id: str, **more: Any) -> schema.ResumeSessionResponse:
+        return schema.ResumeSessionResponse(**(await self._reopen(cwd, session_id, **more)).state())
 
-    async def fork_session(
-        self, session_id: str, cwd: str, mcp_servers: Sequence[Any] | None = None, **_: Any
-    ) -> schema.ForkSessionResponse:
-        with _told():
-            branch = self._store.branch(self._known(session_id)).id
-        session = await self._open(cwd, mcp_servers, resume=branch)
-        return schema.ForkSessionResponse(session_id=session.id, **self._state(session))
+    async def fork_session(self, cwd: str, session_id: str, **more: Any) -> schema.ForkSessionResponse:
+        session = await self._open(cwd, resume=self._store.branch(self._known(session_id)).id, **more)
+        return schema.ForkSessionResponse(session_id=session.id, **session.state())
 
     async def list_sessions(self, cwd: str | None = None, cursor: str | None = None, **_: Any) -> Any:
         if cursor is not None and not (cursor.isascii() and cursor.isdigit()):
             raise acp.RequestError.invalid_params({"cursor": cursor})
         start = int(cursor or 0)
         found = self._store.recent(limit=_PAGE + 1, offset=start, cwd=cwd)
-        listed = [
-            schema.SessionInfo(
-                session_id=info.id,
-                cwd=info.cwd,
-                title=info.title or None,
-                updated_at=datetime.fromtimestamp(info.updated, UTC).isoformat(timespec="seconds"),
-            )
-            for info in found[:_PAGE]
-        ]
-        more = {"next_cursor": str(start + _PAGE)} if len(found) > _PAGE else {}
-        return schema.ListSessionsResponse(sessions=listed, **more)
+        listed = []
+        for info in found[:_PAGE]:
+            used = datetime.fromtimestamp(info.updated, UTC).isoformat(timespec="seconds")
+            more: Any = {"cwd": info.cwd, "title": info.title or None, "updated_at": used}
+            listed.append(schema.SessionInfo(session_id=info.id, **more))
+        following = {"next_cursor": str(start + _PAGE)} if len(found) > _PAGE else {}
+        return schema.ListSessionsResponse(sessions=listed, **following)
 
     async def close_session(self, session_id: str, **_: Any) -> schema.CloseSessionResponse:
-        self._open_session(session_id)
-        await self._sessions.pop(session_id).close()
+        await self._sessions.pop(self._session(session_id).id).close()
         return schema.CloseSessionResponse()
 
     async def set_session_mode(self, session_id: str, mode_id: str, **_: Any) -> schema.SetSessionModeResponse:
-        self._open_session(session_id).set_mode(mode_id)
+        self._session(session_id).set_mode(mode_id)
         return schema.SetSessionModeResponse()
 
     async def set_config_option(self, config_id: str, session_id: str, value: Any, **_: Any) -> Any:
-        session = self._open_session(session_id)
+        session = self._session(session_id)
         with _told():
             await session.set_config_option(config_id, value)
         return schema.SetSessionConfigOptionResponse(config_options=session.config_options())
 
     async def prompt(self, session_id: str, prompt: Sequence[Any], **_: Any) -> schema.PromptResponse:
-        session = self._open_session(session_id)
-        content = content_of(prompt)
-        found = command_in(session, content) if isinstance(content, str) else None
+        session, content = self._session(session_id), content_of(prompt)
         with _told():
-            if found is None:
+            reply = await reply_to(session, content)
+            if reply is None:
                 return await session.prompt(content)
-            command, rest = found
-            session.link.send(acp.update_agent_message_text(await command.run(session, rest)))
+        session.link.send(acp.update_agent_message_text(reply))
         await session.link.flush()
         return schema.PromptResponse(stop_reason="end_turn")
 
@@ -149,54 +120,41 @@ class AgentServer:
         if session_id in self._sessions:
             self._sessions[session_id].cancel()
 
-    async def ext_method(self, method: str, params: JsonDict) -> JsonDict:  # noqa: ARG002  the SDK's signature
-        raise acp.RequestError.method_not_found(f"_{method}")
-
-    async def ext_notification(self, method: str, params: JsonDict) -> None:
-        """We define none; those of others are ignored."""
-
     async def close(self) -> None:
         for task in self._tasks:
             task.cancel()
-        sessions, self._sessions = list(self._sessions.values()), {}
-        await asyncio.gather(*(session.close() for session in sessions), return_exceptions=True)
+        await asyncio.gather(*(session.close() for session in self._sessions.values()), return_exceptions=True)
         self._turns.call_soon_threadsafe(self._turns.stop)
         await asyncio.to_thread(self._thread.join, 5)
         self._store.close()
 
-    async def _open(self, cwd: str, servers: Sequence[Any] | None, resume: str | None = None) -> Session:
+    async def _open(
+        self, cwd: str, mcp_servers: Sequence[Any] | None = None, *, resume: str | None = None, **_: Any
+    ) -> Session:
         if not os.path.isabs(cwd) or not await asyncio.to_thread(os.path.isdir, cwd):
             raise acp.RequestError.invalid_params({"cwd": cwd, "reason": "it must be the absolute path of a folder"})
         link = EditorLink(self._client, self._capabilities)
-        given = list(servers or ())
+        link.uses_terminals = self._terminals and link.has_terminals
+        options: Any = {"cwd": cwd, "servers": mcp_servers or (), "model": self._model, "resume": resume}
         try:
             with _told():
-                session = await asyncio.to_thread(
-                    open_session,
-                    link,
-                    self._turns,
-                    self._store,
-                    cwd=cwd,
-                    servers=given,
-                    resume=resume,
-                    options=self._options,
-                )
+                parts = await asyncio.to_thread(open_session, link, self._turns, self._store, **options)
         except BaseException:
             link.close()
             raise
-        self._sessions[session.id] = session
+        session = self._sessions[link.session_id] = Session(parts)
         # The editor knows the session when it has the answer to its request, which is sent before these.
-        asyncio.get_running_loop().call_later(0.05, session.link.send, available(session))
+        asyncio.get_running_loop().call_later(0.05, link.send, available(session))
         task = asyncio.ensure_future(session.list_models())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return session
 
-    async def _reopen(self, cwd: str, session_id: str, servers: Sequence[Any] | None) -> Session:
+    async def _reopen(self, cwd: str, session_id: str, **more: Any) -> Session:
         known = self._known(session_id)
         if known in self._sessions:
             await self._sessions.pop(known).close()
-        return await self._open(cwd, servers, resume=known)
+        return await self._open(cwd, resume=known, **more)
 
     def _known(self, session_id: str) -> str:
         """The id of a stored session: all of it, not only its start."""
@@ -205,16 +163,13 @@ class AgentServer:
                 return session_id
         raise acp.RequestError.resource_not_found(session_id)
 
-    def _open_session(self, session_id: str) -> Session:
+    def _session(self, session_id: str) -> Session:
         if session_id not in self._sessions:
             raise acp.RequestError.resource_not_found(session_id)
         return self._sessions[session_id]
 
-    def _state(self, session: Session) -> JsonDict:
-        return {"modes": session.modes(), "config_options": session.config_options()}
 
-
-def content_of(prompt: Sequence[Any]) -> str | list[JsonDict]:
+def content_of(prompt: Sequence[Any]) -> Prompt:
     """A prompt for a model: text if it is only that, else parts in OpenAI's shape."""
     parts: list[JsonDict] = []
     for block in prompt:
@@ -232,11 +187,8 @@ def _text_of(block: Any) -> str:
         return str(block.text)
     if block.type == "resource_link":
         return f"[{block.name}]({block.uri})"
-    if block.type == "resource":
-        text = getattr(block.resource, "text", None)
-        if text is None:
-            return f"[{block.resource.uri}: not text]"
-        return f"<file path={block.resource.uri!r}>\n{text[:_MAX_TEXT]}\n</file>"
+    if block.type == "resource" and hasattr(block.resource, "text"):
+        return f"<file path={block.resource.uri!r}>\n{block.resource.text[:_MAX_TEXT]}\n</file>"
     return f"[{block.type} was left out: it cannot be read here]"
 
 
@@ -245,18 +197,14 @@ def _told() -> Iterator[None]:
     """What goes wrong as an error of the protocol, with a message for the user."""
     try:
         yield
-    except SessionNotFound as error:
-        raise acp.RequestError(-32002, str(error)) from None
-    except ModelError as error:
-        raise acp.RequestError(-32000, f"{error}") from None
     except HandrailError as error:
-        raise acp.RequestError(-32603, str(error)) from None
+        raise acp.RequestError(_CODES.get(type(error), -32603), str(error)) from None
 
 
-async def serve(options: Options) -> None:
+async def serve(model: str | None, *, terminals: bool) -> None:
     """Serve the editor that started this process, until it closes the connection."""
     async with stdio_pair() as (reader, writer):
-        server = AgentServer(options)
+        server: Any = AgentServer(model, terminals=terminals)
         try:
             await acp.run_agent(server, writer, reader, use_unstable_protocol=True)
         finally:

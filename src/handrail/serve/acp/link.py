@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import logging
 from collections.abc import Coroutine
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ...agent.events import ToolStarted
@@ -19,6 +21,8 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 REQUEST_SECONDS = 30.0
+# What editors are told and shown: capabilities, kinds of tools, modes, commands.
+PRESENTATION: dict[str, Any] = json.loads(Path(__file__).with_name("presentation.json").read_text("utf-8"))
 
 
 class Change(NamedTuple):
@@ -32,18 +36,16 @@ class Change(NamedTuple):
 class EditorLink:
     """One session's side of the connection. Made in the connection's loop; agents and tools run in others."""
 
-    def __init__(self, client: Client, capabilities: ClientCapabilities | None) -> None:
-        self.client = client
-        files = capabilities.fs if capabilities else None
+    def __init__(self, client: Client, offered: ClientCapabilities | None) -> None:
+        self.client, self.loop, self.session_id = client, asyncio.get_running_loop(), ""
+        files = offered.fs if offered else None
         self.reads_files = bool(files and files.read_text_file)
         self.writes_files = bool(files and files.write_text_file)
-        self.has_terminals = bool(capabilities and capabilities.terminal)
-        self.has_forms = bool(capabilities and capabilities.elicitation and capabilities.elicitation.form)
+        self.has_terminals = bool(offered and offered.terminal)
+        self.has_forms = bool(offered and offered.elicitation and offered.elicitation.form)
         self.uses_terminals = False  # whether commands run in the editor's terminals
-        self.session_id = ""
         self.changes: dict[str, Change] = {}  # of the running calls, by path
         self.open_calls: dict[str, ToolStarted] = {}  # whose cards are not over
-        self.loop = asyncio.get_running_loop()
         self._updates: asyncio.Queue[Any] = asyncio.Queue()
         self._sender = self.loop.create_task(self._send_all())
 
@@ -72,22 +74,17 @@ class EditorLink:
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(request, self.loop))
 
     def wait(self, request: Coroutine[Any, Any, T], *, seconds: float = REQUEST_SECONDS) -> T:
-        """From a thread without a loop of the connection: the editor's answer. Raises ToolFailed if it refuses or is silent."""
+        """From another thread: the editor's answer. Raises ToolFailed if it refuses or is silent."""
         future = asyncio.run_coroutine_threadsafe(request, self.loop)
         try:
             return future.result(seconds)
-        except TimeoutError:
-            future.cancel()
-            raise ToolFailed(f"the editor did not answer within {seconds:g} s") from None
         except Exception as error:
-            raise ToolFailed(f"the editor refused: {error}") from error
+            future.cancel()
+            raise ToolFailed(f"the editor did not do it: {error or type(error).__name__}") from error
 
     def card_of(self, call_id: str) -> str:
         """The open card of a call; that of the outer call for one that another call makes. Empty if there is none."""
-        for candidate in (call_id, call_id.rpartition(".")[0]):
-            if candidate in self.open_calls:
-                return candidate
-        return ""
+        return next((each for each in (call_id, call_id.rpartition(".")[0]) if each in self.open_calls), "")
 
     def close(self) -> None:
         self._sender.cancel()

@@ -15,12 +15,11 @@ from ...approval.display import visible
 from ...errors import ToolError
 from ...protocols import Answer, ApprovalRequest, Decision, Files
 from .link import Change, EditorLink
-from .updates import card, diff_content
+from .updates import card, diff_content, fenced, text_content
 
-_WIDTH = 100
-_MAX_LINES = 60
+_WIDTH, _MAX_LINES = 100, 60
 _MAX_DIFF_BYTES = 1 << 20
-_NAMES: dict[Decision, tuple[Any, str]] = {
+_OPTIONS: dict[Decision, tuple[Any, str]] = {
     Decision.ONCE: ("allow_once", "Allow once"),
     Decision.SESSION: ("allow_always", "Allow in this session"),
     Decision.DENY: ("reject_once", "Deny"),
@@ -43,40 +42,36 @@ class EditorApprover:
         call_id = link.card_of(request.tool_call_id)
         if not call_id:  # a child agent's call, or none of a model's: it has no card yet
             call_id = f"approval-{request.id}"
-            arguments = {"path" if request.kind.value.startswith("file") else "command": request.text}
-            link.send(card(call_id, request.tool, arguments, cwd=self._cwd, status="pending"))
+            link.send(card(call_id, request.tool, {"command": request.text}, cwd=self._cwd, status="pending"))
         await link.flush()
-        shown = schema.ToolCallUpdate(
-            tool_call_id=call_id,
-            status="pending",
-            title=visible(request.text, max_chars=200),
-            content=await self._content(request, link.open_calls.get(request.tool_call_id)),
-        )
+        title, content = visible(request.text, max_chars=200), await self._content(request)
+        shown = schema.ToolCallUpdate(tool_call_id=call_id, status="pending", title=title, content=content)
         try:
-            answer = await link.client.request_permission(
+            asked = link.client.request_permission(
                 session_id=link.session_id, tool_call=shown, options=_options(request)
             )
+            outcome = (await asked).outcome
         except (acp.RequestError, ConnectionError):
             return None  # it cannot ask: the next approver may
-        chosen = answer.outcome.option_id if answer.outcome.outcome == "selected" else Decision.DENY.value
-        decision = next((each for each in _NAMES if each.value == chosen and each in request.offers), Decision.DENY)
+        if outcome.outcome != "selected":
+            return Answer(Decision.DENY, self.name, "the question was closed")
+        offered = {each.value: each for each in _OPTIONS if each in request.offers}
+        decision = offered.get(outcome.option_id, Decision.DENY)
         if decision.allows:
             link.send(acp.update_tool_call(call_id, status="in_progress"))
             return Answer(decision, self.name)
-        was_closed = answer.outcome.outcome != "selected"
-        return Answer(Decision.DENY, self.name, "the question was closed" if was_closed else await self._why(call_id))
+        return Answer(Decision.DENY, self.name, await self._why(call_id))
 
-    async def _content(self, request: ApprovalRequest, call: ToolStarted | None) -> list[Any]:
+    async def _content(self, request: ApprovalRequest) -> list[Any]:
         """The question as it is asked everywhere, and what would be written as a diff."""
-        asked = question(request, width=_WIDTH, painted=False, max_lines=_MAX_LINES).strip("\n")
-        content: list[Any] = [acp.tool_content(acp.text_block(f"````\n{asked}\n````"))]
-        if call is not None and call.tool == "write_file" and isinstance(text := call.arguments.get("content"), str):
-            path = str(call.arguments.get("path", ""))
-            content.append(diff_content(await asyncio.to_thread(self._change, path, text)))
+        content = text_content(fenced(question(request, width=_WIDTH, painted=False, max_lines=_MAX_LINES).strip("\n")))
+        call = self._link.open_calls.get(request.tool_call_id)
+        if call is not None and call.tool == "write_file":
+            content.append(diff_content(await asyncio.to_thread(self._change, call)))
         return content
 
-    def _change(self, path: str, after: str) -> Change:
-        files, before = self._files(), None
+    def _change(self, call: ToolStarted) -> Change:
+        files, path, before = self._files(), str(call.arguments.get("path", "")), None
         try:
             path = files.resolve(path)
             found = files.stat(path)
@@ -84,15 +79,13 @@ class EditorApprover:
                 before = files.read(path, max_bytes=_MAX_DIFF_BYTES).decode("utf-8", "replace")
         except ToolError:
             before = None
-        return Change(path, before, after)
+        return Change(path, before, str(call.arguments.get("content", "")))
 
     async def _why(self, call_id: str) -> str:
         """The reason of a denial, for the model; empty where the editor has no forms, or the user gives none."""
-        reason = schema.ElicitationStringPropertySchema(type="string", title="Reason", max_length=2000)
-        content = await _form(
-            self._link, "Why not? The agent is told, and may do something else.", {"reason": reason}, call_id
-        )
-        return str(content.get("reason") or "").strip()
+        field = {"reason": {"type": "string", "title": "Reason", "maxLength": 2000}}
+        filled = await _form(self._link, "Why not? The agent is told, and may do something else.", field, call_id)
+        return str(filled.get("reason") or "").strip()
 
 
 class EditorPerson:
@@ -102,35 +95,28 @@ class EditorPerson:
         self._link = link
 
     async def ask(self, question: str, choices: Sequence[str]) -> str | None:
-        if not self._link.has_forms:
-            return None
-        text = schema.ElicitationStringPropertySchema(type="string", title="Answer", description="In your own words")
-        fields: dict[str, Any] = {"answer": text}
-        if choices:
-            fields = {"choice": schema.ElicitationStringPropertySchema(type="string", enum=list(choices)), **fields}
-        content = await self._link.ask(_form(self._link, question, fields))
-        return str(content.get("answer") or content.get("choice") or "").strip() or None
+        fields: dict[str, Any] = {"choice": {"type": "string", "enum": list(choices)}} if choices else {}
+        fields["answer"] = {"type": "string", "title": "Answer", "description": "In your own words"}
+        filled = await self._link.ask(_form(self._link, question, fields))
+        return str(filled.get("answer") or filled.get("choice") or "").strip() or None
 
 
 def _options(request: ApprovalRequest) -> list[schema.PermissionOption]:
     covered = "; ".join(dict.fromkeys(concern.covers for concern in request.concerns if concern.covers))
-    options = []
-    for decision, (kind, name) in _NAMES.items():
-        if decision in request.offers:
-            more = f": {visible(covered, max_chars=120)}" if decision is Decision.SESSION and covered else ""
-            options.append(schema.PermissionOption(option_id=decision.value, kind=kind, name=name + more))
-    return options
+    more = {Decision.SESSION: f": {visible(covered, max_chars=120)}"} if covered else {}
+    return [
+        schema.PermissionOption(option_id=each.value, kind=kind, name=name + more.get(each, ""))
+        for each, (kind, name) in _OPTIONS.items()
+        if each in request.offers
+    ]
 
 
 async def _form(link: EditorLink, message: str, fields: dict[str, Any], call_id: str | None = None) -> dict[str, Any]:
     """What was filled in; empty if the form was declined, or cannot be shown."""
     if not link.has_forms:
         return {}
-    mode = schema.ElicitationFormSessionMode(
-        session_id=link.session_id,
-        tool_call_id=call_id,
-        requested_schema=schema.ElicitationSchema(type="object", properties=fields),
-    )
+    wanted = schema.ElicitationSchema.model_validate({"type": "object", "properties": fields})
+    mode = schema.ElicitationFormSessionMode(session_id=link.session_id, tool_call_id=call_id, requested_schema=wanted)
     try:
         answer = await link.client.create_elicitation(message=message, mode=mode)
     except (acp.RequestError, ConnectionError, ValueError):

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import acp
@@ -24,75 +24,59 @@ from ...config.trust import digest
 from ...environments.protection import launcher
 from ...errors import HandrailError, ToolUnavailable
 from ...mcp_client.server_config import Server, problem_of
+from ...plugins.api import ChatCommand
 from ...settings.services import McpServerConfig
 from ...store.sessions import SessionStore
 from ...tools.mcp.server_tools import McpTools
 from ...toolsets import Toolset
 from ...types import JsonDict
 from .editor_environment import EditorBackends
-from .link import EditorLink
+from .link import PRESENTATION, EditorLink
 from .permissions import EditorApprover, EditorPerson
-from .updates import abandoned, plan_of, updates_of
+from .updates import plan_of, text_content, updates_of
 
 log = logging.getLogger(__name__)
 
-PLATFORM = "acp"
-_TOOLSET, _PLAN_TOOLSET = "handrail-acp", "acp-plan"
-_PLANNING = ("todo", "clarify")
+Prompt = str | list[JsonDict]
+_TOOLSET, _PLAN_TOOLSET, _PLANNING = "handrail-acp", "acp-plan", ("todo", "clarify")
 # An editor that cancels has its answer in 200 ms, whatever the calls need to end.
-_CANCEL_SECONDS = 0.12
-_INTERRUPT_EVERY = 0.02
+_CANCEL_SECONDS, _INTERRUPT_EVERY = 0.12, 0.02
 _LIST_SECONDS = _SERVERS_SECONDS = 10.0
-_MODEL, _TERMINAL = "model", "terminal"
-MODES = {
-    "ask": ("Ask", "asks before anything dangerous"),
-    "plan": ("Plan", "reads and plans; writes and runs nothing"),
-    "yolo": ("Do not ask", "runs what it would ask about; what is forbidden stays forbidden"),
-}
-_STOPS: dict[End, Any] = {
-    End.ANSWERED: "end_turn",
-    End.INTERRUPTED: "cancelled",
-    End.TOKENS: "max_tokens",
-    End.TURNS: "max_turn_requests",
-    End.TIME: "max_turn_requests",
-    End.COST: "max_turn_requests",
-}
+_STOPS: Mapping[End, Any] = {End.ANSWERED: "end_turn", End.INTERRUPTED: "cancelled", End.TOKENS: "max_tokens"}
 
 
-class Options(NamedTuple):
-    """How sessions are opened: in the editor's terminals or not, with which model."""
+class Parts(NamedTuple):
+    """What a session is made of. `turns` is the loop of the agents: tools that wait for the editor do not keep its messages
+    from being read. `closing` ends it all."""
 
-    terminals: bool = False
-    model: str | None = None
+    app: Handrail
+    agent: Agent
+    link: EditorLink
+    turns: asyncio.AbstractEventLoop
+    mcp: McpTools | None
+    closing: contextlib.ExitStack
 
 
 class Session:
-    """The agent runs in `turns`, a loop of its own: tools that wait for the editor do not keep its messages from being read."""
+    """One conversation with the user of an editor."""
 
-    def __init__(
-        self,
-        app: Handrail,
-        agent: Agent,
-        link: EditorLink,
-        turns: asyncio.AbstractEventLoop,
-        mcp: McpTools | None,
-        closing: contextlib.ExitStack,
-    ) -> None:
-        self.app, self.agent, self.link, self._turns, self._closing = app, agent, link, turns, closing
-        self._mcp = mcp  # until its servers were waited for
-        self.mode = "ask"
-        self._toolsets = agent.loop.tool_calls.toolsets
-        self._models = [agent.models[0].name]
+    def __init__(self, parts: Parts) -> None:
+        self.app, self.agent, self.link, self._turns, self._mcp, self._closing = parts
+        self.mode, self._title, self._models = "ask", "", [self.agent.models[0].name]
+        self._toolsets = self.agent.loop.tool_calls.toolsets
         self._lock = asyncio.Lock()
         self._cancels: set[asyncio.Event] = set()
         self._ending: asyncio.Future[Any] | None = None  # a cancelled turn that still cleans up
-        self._title = ""
 
     @property
     def id(self) -> str:
         return self.agent.session_id
 
-    async def prompt(self, content: str | list[JsonDict]) -> schema.PromptResponse:
+    @property
+    def plugin_commands(self) -> Mapping[str, ChatCommand]:
+        return self.app.plugins.contributions.chat_commands if self.app.plugins else {}
+
+    async def prompt(self, content: Prompt) -> schema.PromptResponse:
         """One turn. A prompt that comes during another turn waits for its end."""
         cancel = asyncio.Event()
         self._cancels.add(cancel)
@@ -100,8 +84,6 @@ class Session:
             async with self._lock:
                 if self._ending is not None:
                     await asyncio.wait({self._ending})
-                if cancel.is_set():
-                    return schema.PromptResponse(stop_reason="cancelled")
                 return await self._turn(content, cancel)
         finally:
             self._cancels.discard(cancel)
@@ -111,50 +93,41 @@ class Session:
             each.set()
         self.agent.interrupt("the user cancelled")
 
-    async def _turn(self, content: str | list[JsonDict], cancel: asyncio.Event) -> schema.PromptResponse:
-        is_shown = True
+    async def _turn(self, content: Prompt, cancel: asyncio.Event) -> schema.PromptResponse:
+        is_shown = not cancel.is_set()
 
         def listen(event: Event) -> None:
-            if not is_shown:
-                return
-            for update in updates_of(event, self.link, self.agent.cwd):
+            for update in updates_of(event, self.link, self.agent.cwd) if is_shown else ():
                 self.link.send(update)
-            if isinstance(event, ToolEnded) and event.tool == "todo":
+            if isinstance(event, ToolEnded) and event.tool == "todo" and is_shown:
                 self.link.send(plan_of(self.agent.todos.items()))
 
         self.link.changes.clear()
-        work = asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._answer(content, listen), self._turns))
+        work = asyncio.ensure_future(self.in_turns(self._answer(content, listen)))
         cancelled = asyncio.ensure_future(cancel.wait())
         await asyncio.wait({work, cancelled}, return_when=asyncio.FIRST_COMPLETED)
         cancelled.cancel()
         if not work.done():
-            stopping = self._ending = asyncio.ensure_future(self._stop(work))
-            await asyncio.wait({stopping}, timeout=_CANCEL_SECONDS)
+            self._ending = asyncio.ensure_future(self._stop(work))
+            await asyncio.wait({self._ending}, timeout=_CANCEL_SECONDS)
         is_shown = False
         for call_id in list(self.link.open_calls):
             del self.link.open_calls[call_id]
-            self.link.send(abandoned(call_id))
-        if not work.done():
-            await self.link.flush()
-            return schema.PromptResponse(stop_reason="cancelled")
-        ended = work.result()
-        self._send_state()
-        if ended.end is End.FAILED:
-            await self.link.flush()
-            raise acp.RequestError(-32603, ended.reason)
-        if ended.end not in (End.ANSWERED, End.INTERRUPTED):
-            self.link.send(acp.update_agent_message_text(f"\n[{ended.reason}]"))
+            self.link.send(acp.update_tool_call(call_id, status="failed", content=text_content("cancelled")))
+        ended = work.result() if work.done() else None
+        if ended is not None:
+            self._send_state(ended)
         await self.link.flush()
-        used = ended.usage
-        usage = schema.Usage(
-            input_tokens=used.input_tokens,
-            output_tokens=used.output_tokens,
-            cached_read_tokens=used.cached_tokens,
-            total_tokens=used.input_tokens + used.output_tokens,
-        )
-        return schema.PromptResponse(stop_reason=_STOPS[ended.end], usage=usage)
+        if ended is None:
+            return schema.PromptResponse(stop_reason="cancelled")
+        if ended.end is End.FAILED:
+            raise acp.RequestError(-32603, ended.reason)
+        sent, answered, cached, _ = ended.usage
+        counts: Any = {"input_tokens": sent, "output_tokens": answered, "cached_read_tokens": cached}
+        usage = schema.Usage(total_tokens=sent + answered, **counts)
+        return schema.PromptResponse(stop_reason=_STOPS.get(ended.end, "max_turn_requests"), usage=usage)
 
-    async def _answer(self, content: str | list[JsonDict], listen: Callable[[Event], object]) -> TurnEnded:
+    async def _answer(self, content: Prompt, listen: Callable[[Event], object]) -> TurnEnded:
         if self._mcp is not None:  # a model should not begin without the tools that its user has just configured
             await asyncio.to_thread(self._mcp.connections.wait, _SERVERS_SECONDS)
             self._mcp = None
@@ -165,10 +138,12 @@ class Session:
         while not work.done():
             self.agent.interrupt("the user cancelled")
             await asyncio.wait({work}, timeout=_INTERRUPT_EVERY)
-        work.exception()  # nobody else asks for it
+        work.exception()  # nobody else may ask for it
 
-    def _send_state(self) -> None:
-        """The title if it is new, and how full the context is."""
+    def _send_state(self, ended: TurnEnded) -> None:
+        """Why a turn was cut short, the title if it is new, and how full the context is."""
+        if ended.end not in (End.ANSWERED, End.INTERRUPTED, End.FAILED):
+            self.link.send(acp.update_agent_message_text(f"\n[{ended.reason}]"))
         info = self.agent.store.get(self.id)
         if info.title and info.title != self._title:
             self._title = info.title
@@ -177,14 +152,16 @@ class Session:
         used, size = estimate(self.agent.loop.conversation), self.agent.models[0].context_tokens
         self.link.send(schema.UsageUpdate(session_update="usage_update", used=used, size=size, cost=cost))
 
-    def modes(self) -> schema.SessionModeState:
-        offered = [name for name in MODES if name != "yolo" or not self.app.gate.settings.started_by_agent]
-        modes = [schema.SessionMode(id=name, name=MODES[name][0], description=MODES[name][1]) for name in offered]
-        return schema.SessionModeState(current_mode_id=self.mode, available_modes=modes)
+    def state(self) -> JsonDict:
+        """The modes and options, for the answer to whoever opens the session."""
+        may_lift = not self.app.gate.settings.started_by_agent
+        modes = [each for each in PRESENTATION["modes"] if each["id"] != "yolo" or may_lift]
+        state = schema.SessionModeState(current_mode_id=self.mode, available_modes=modes)
+        return {"modes": state, "config_options": self.config_options()}
 
     def set_mode(self, mode: str) -> None:
-        if mode not in [each.id for each in self.modes().available_modes]:
-            raise acp.RequestError.invalid_params({"modeId": mode, "known": list(MODES)})
+        if mode not in [each.id for each in self.state()["modes"].available_modes]:
+            raise acp.RequestError.invalid_params({"modeId": mode})
         self.mode = mode
         self.app.gate.settings.lift_asking(mode == "yolo")
         enabled, disabled = self._toolsets
@@ -196,18 +173,19 @@ class Session:
         self.agent.offer(enabled, disabled)
 
     def config_options(self) -> list[Any]:
-        options = [_select(_MODEL, "Model", "model", self.agent.models[0].name, {name: name for name in self._models})]
+        models = {name: name for name in self._models}
+        options = [_select("model", "Model", self.agent.models[0].name, models, category="model")]
         if self.link.has_terminals:
             choices = {"own": "Handrail's own shell", "editor": "The editor's terminals"}
             now = "editor" if self.link.uses_terminals else "own"
-            options.append(_select(_TERMINAL, "Commands run in", None, now, choices))
+            options.append(_select("terminal", "Commands run in", now, choices))
         return options
 
     async def set_config_option(self, name: str, value: object) -> None:
         option = next((each for each in self.config_options() if each.id == name), None)
         if option is None or value not in [each.value for each in option.options]:
             raise acp.RequestError.invalid_params({"configId": name, "value": value})
-        if name == _TERMINAL:
+        if name == "terminal":
             self.link.uses_terminals = value == "editor"
             return
         config, providers = self.app.config.model, known_providers(self.app.plugins)
@@ -235,12 +213,8 @@ class Session:
         self.cancel()
         if self._ending is not None:
             await asyncio.wait({self._ending}, timeout=5)
-        await asyncio.to_thread(self._close)
+        await asyncio.to_thread(self._closing.close)
         self.link.close()
-
-    def _close(self) -> None:
-        with self._closing:
-            self.agent.close()
 
 
 def open_session(
@@ -250,73 +224,70 @@ def open_session(
     *,
     cwd: str,
     servers: Sequence[Any] = (),
-    resume: str | None = None,
-    options: Options,
-) -> Session:
-    """A session with a runtime of its own. Blocks, so it is called on a thread; raises HandrailError."""
+    **options: Any,
+) -> Parts:
+    """The parts of a session with a runtime of its own. Blocks, so it is called on a thread; raises HandrailError. The
+    options are those of `open_agent`."""
     with contextlib.ExitStack() as closing:
         app = Handrail(backends=EditorBackends(link), person=EditorPerson(link))
         closing.callback(app.close)
-        link.uses_terminals = options.terminals and link.has_terminals
         mcp = _editor_servers(app, servers, cwd)
         if mcp is not None:
             closing.callback(mcp.close)
-        tools = app.config.tools
-        added = [f"mcp-{name}" for name in mcp.connections.servers] if mcp is not None else []
-        known = [f"mcp-{name}" for name in app.mcp.connections.servers] if app.mcp is not None else []
-        enabled = [*(tools.enabled_toolsets or [_TOOLSET, *known]), *added]
-        agent = open_agent(
-            app, model=options.model, resume=resume, store=store, toolsets=enabled, platform=PLATFORM, cwd=cwd
-        )
+        named = [[f"mcp-{name}" for name in each.connections.servers] if each else [] for each in (app.mcp, mcp)]
+        enabled = [*(app.config.tools.enabled_toolsets or [_TOOLSET, *named[0]]), *named[1]]
+        agent = open_agent(app, store=store, toolsets=enabled, platform="acp", cwd=cwd, **options)
+        closing.callback(agent.close)
         link.session_id = agent.session_id
         if mcp is not None:
             mcp.ask_model_by(sampler_of(agent.models))
-        mine = EditorApprover(link, cwd, lambda: app.environments.files(agent.session_id))
-        otherwise = app.runtime.approver
+        mine, otherwise = (
+            EditorApprover(link, cwd, lambda: app.environments.files(link.session_id)),
+            app.runtime.approver,
+        )
         app.runtime.approver = mine if otherwise is None else ChainApprover(mine, otherwise)
-        return Session(app, agent, link, turns, mcp, closing.pop_all())
+        return Parts(app, agent, link, turns, mcp, closing.pop_all())
 
 
 def _editor_servers(app: Handrail, given: Sequence[Any], cwd: str) -> McpTools | None:
     """The MCP servers that the editor passes, for this runtime alone. One that cannot be used is reported, and left out."""
-    taken = set() if app.mcp is None else set(app.mcp.connections.servers)
-    servers: list[Server] = []
+    taken = {} if app.mcp is None else app.mcp.connections.servers
+    servers: dict[str, Server] = {}
     for each in given:
         name = re.sub(r"[^A-Za-z0-9]+", "-", each.name).strip("-")[:24] or "editor"
         name = f"{name}-editor" if name in taken else name
         server = Server(name, _settings_of(each, cwd), "the editor")
-        if problem := problem_of(server) or ("there are two of that name" if name in [s.name for s in servers] else ""):
+        if problem := problem_of(server) or ("there are two of that name" if name in servers else ""):
             log.warning("MCP server %s of the editor is not used: %s", each.name, problem)
-            continue
-        servers.append(server)
+        else:
+            servers[name] = server
     if not servers:
         return None
     # Definitions are pinned per set of servers: another project may pass another server under the same name.
     folder = state_dir(app.config.home) / "mcp" / f"editor-{digest({'servers': repr(servers).encode()})[:12]}"
-    tools = McpTools(servers, app.registry, folder=folder, launch=launcher(app.config))
+    tools = McpTools(list(servers.values()), app.registry, folder=folder, launch=launcher(app.config))
     try:
         tools.start()
     except ToolUnavailable as error:
         log.warning("%s", error)
         tools.close()
         return None
-    app.toolsets.expected |= {f"mcp-{server.name}" for server in servers}
+    app.toolsets.expected |= {f"mcp-{name}" for name in servers}
     return tools
 
 
 def _settings_of(server: Any, cwd: str) -> McpServerConfig:
-    if isinstance(server, schema.HttpMcpServer | schema.SseMcpServer):
-        headers = {header.name: header.value for header in server.headers}
-        return McpServerConfig(url=server.url, headers=headers, type=server.type)
     if isinstance(server, schema.McpServerStdio):
         env = {each.name: each.value for each in server.env}
         return McpServerConfig(command=server.command, args=tuple(server.args), env=env, cwd=cwd)
+    if isinstance(server, schema.HttpMcpServer | schema.SseMcpServer):
+        return McpServerConfig(
+            url=server.url, headers={each.name: each.value for each in server.headers}, type=server.type
+        )
     return McpServerConfig()  # a transport that we did not offer
 
 
-def _select(name: str, title: str, category: Any, now: str, choices: dict[str, str]) -> Any:
+def _select(name: str, title: str, now: str, choices: Mapping[str, str], **more: Any) -> Any:
     options = [schema.SessionConfigSelectOption(value=value, name=label) for value, label in choices.items()]
-    more = {"category": category} if category else {}
-    return schema.SessionConfigOptionSelect(
-        type="select", id=name, name=title, current_value=now, options=options, **more
-    )
+    fields: Any = {"type": "select", "id": name, "name": title, "current_value": now, "options": options, **more}
+    return schema.SessionConfigOptionSelect(**fields)

@@ -4,21 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import NamedTuple
 
 from acp import schema
 
 from ...agent.compaction import estimate
-from ...plugins.api import ChatCommand
+from .link import PRESENTATION
 from .session import Session
-
-
-class Command(NamedTuple):
-    """`run` gets the session and what was typed behind the name, and returns the text that the user sees."""
-
-    about: str
-    hint: str
-    run: Callable[[Session, str], Awaitable[str]]
 
 
 async def compact(session: Session, _: str) -> str:
@@ -34,10 +25,8 @@ async def undo(session: Session, _: str) -> str:
 
 
 async def tools(session: Session, _: str) -> str:
-    enabled, disabled = session.agent.loop.tool_calls.toolsets
-    found = session.app.definitions.list(enabled, list(disabled), quiet=True, format="openai")
-    lines = [f"- `{tool['function']['name']}`: {_first_sentence(tool['function']['description'])}" for tool in found]
-    return "\n".join(lines)
+    found = [tool["function"] for tool in session.agent.loop.tool_calls.tools()]
+    return "\n".join(f"- `{each['name']}`: {each['description'].partition(chr(10))[0]}" for each in found)
 
 
 async def cost(session: Session, _: str) -> str:
@@ -52,46 +41,28 @@ async def title(session: Session, text: str) -> str:
     return session.agent.store.get(session.id).title or "It has no title yet."
 
 
-COMMANDS = {
-    "compact": Command("replace all but the last turns by a summary", "", compact),
-    "undo": Command("take back your last message; files stay as they are", "", undo),
-    "tools": Command("list the agent's tools", "", tools),
-    "cost": Command("tokens and money so far", "", cost),
-    "title": Command("show or change the title of this session", "a new title", title),
+_OWN: dict[str, Callable[[Session, str], Awaitable[str]]] = {
+    each.__name__: each for each in (compact, undo, tools, cost, title)
 }
 
 
 def available(session: Session) -> schema.AvailableCommandsUpdate:
-    listed = [
-        schema.AvailableCommand(name=name, description=command.about, input=_input(command.hint))
-        for name, command in _all(session).items()
+    """What the editor is told of them; those of plugins, too."""
+    own = [(name, *PRESENTATION["commands"][name]) for name in _OWN]
+    listed = [*own, *((name, each.about, each.hint) for name, each in session.plugin_commands.items())]
+    made = [
+        {"name": name, "description": about, "input": {"hint": hint} if hint else None} for name, about, hint in listed
     ]
-    return schema.AvailableCommandsUpdate(session_update="available_commands_update", available_commands=listed)
+    fields = {"sessionUpdate": "available_commands_update", "availableCommands": made}
+    return schema.AvailableCommandsUpdate.model_validate(fields)
 
 
-def _all(session: Session) -> dict[str, Command]:
-    """Those of plugins, too."""
-
-    def of_plugin(command: ChatCommand) -> Command:
-        async def run(_: Session, text: str) -> str:
-            return await asyncio.to_thread(command.reply, text)
-
-        return Command(command.about, command.hint, run)
-
-    found = session.app.plugins.contributions.chat_commands if session.app.plugins else {}
-    return {**{name: of_plugin(command) for name, command in found.items()}, **COMMANDS}
-
-
-def command_in(session: Session, text: str) -> tuple[Command, str] | None:
-    """The command that a prompt is, and what is typed behind its name."""
-    name, _, rest = text.strip().partition(" ")
-    known = _all(session).get(name.removeprefix("/")) if name.startswith("/") else None
-    return None if known is None else (known, rest.strip())
-
-
-def _input(hint: str) -> schema.AvailableCommandInput | None:
-    return schema.AvailableCommandInput(root=schema.UnstructuredCommandInput(hint=hint)) if hint else None
-
-
-def _first_sentence(text: str) -> str:
-    return text.partition("\n")[0].partition(". ")[0]
+async def reply_to(session: Session, prompt: object) -> str | None:
+    """What the user sees if a prompt is a command. None: it is none."""
+    if not isinstance(prompt, str) or not prompt.startswith("/"):
+        return None
+    name, _, rest = prompt[1:].strip().partition(" ")
+    if name in _OWN:
+        return await _OWN[name](session, rest.strip())
+    command = session.plugin_commands.get(name)
+    return None if command is None else await asyncio.to_thread(command.reply, rest.strip())

@@ -18,19 +18,12 @@ from ...core.outcome import error_of
 from ...protocols import TodoItem
 from ...store.sessions import StoredMessage
 from ...types import JsonDict
-from .link import Change, EditorLink
+from .link import PRESENTATION, Change, EditorLink
 
 _MAX_CHARS = 20_000
 _TITLE_CHARS = 120
-_KINDS = {
-    "read_file": "read", "write_file": "edit", "patch": "edit", "search_files": "search", "terminal": "execute",
-    "process": "execute", "execute_code": "execute", "web_search": "search", "web_extract": "fetch", "todo": "think",
-    "memory": "think", "delegate_task": "think", "session_search": "search", "skill_view": "read", "skills_list": "read",
-    "read_result": "read", "tool_search": "search",
-}  # fmt: skip
 _EDITS = ("write_file", "patch")
-# Where the argument is that says most about a call.
-_SUBJECTS = ("command", "path", "query", "pattern", "url", "urls", "goal", "name", "code", "question", "action")
+_STATES: dict[str, Any] = {name: name for name in ("pending", "in_progress", "completed")}
 
 
 def updates_of(event: Event, link: EditorLink, cwd: str) -> Iterator[Any]:
@@ -46,8 +39,7 @@ def updates_of(event: Event, link: EditorLink, cwd: str) -> Iterator[Any]:
         yield card(event.call_id, event.tool, event.arguments, cwd=cwd, status="in_progress")
     elif isinstance(event, ToolProgress) and event.call_id in link.open_calls:
         share = "" if event.fraction is None else f" ({event.fraction:.0%})"
-        content = [_text(f"{event.message}{share}")]
-        yield acp.update_tool_call(event.call_id, status="in_progress", content=content)
+        yield acp.update_tool_call(event.call_id, content=text_content(f"{event.message}{share}"))
     elif isinstance(event, ToolEnded):
         link.open_calls.pop(event.call_id, None)
         yield _ended(event, _changes_of(event, link))
@@ -55,65 +47,53 @@ def updates_of(event: Event, link: EditorLink, cwd: str) -> Iterator[Any]:
 
 def card(call_id: str, tool: str, arguments: JsonDict, *, cwd: str, status: Any, **more: Any) -> Any:
     """A new card. The arguments are shown as the model wrote them."""
-    path = arguments.get("path")
-    locations = None
+    path, line = arguments.get("path"), arguments.get("offset")
     if isinstance(path, str) and path:
-        line = arguments.get("offset")
         place = os.path.join(cwd, os.path.expanduser(path))
-        locations = [schema.ToolCallLocation(path=place, line=line if isinstance(line, int) and line > 0 else None)]
-    kind: Any = _KINDS.get(tool, "fetch" if tool.startswith("browser_") else "other")
-    title = title_of(tool, arguments)
+        more["locations"] = [schema.ToolCallLocation(path=place, line=line if isinstance(line, int) else None)]
+    kind = PRESENTATION["kinds"].get(tool, "other")
     return acp.start_tool_call(
-        call_id, title, kind=kind, status=status, locations=locations, raw_input=arguments, **more
+        call_id, title_of(tool, arguments), kind=kind, status=status, raw_input=arguments, **more
     )
 
 
 def title_of(tool: str, arguments: Mapping[str, Any]) -> str:
     """One line: the command itself, or the tool and what it is about. Control characters are made visible."""
-    subject = next((arguments[name] for name in _SUBJECTS if isinstance(arguments.get(name), str)), "")
+    subject = next((arguments[name] for name in PRESENTATION["subjects"] if isinstance(arguments.get(name), str)), "")
     first, _, rest = subject.strip().partition("\n")
     text = first + (" …" if rest else "")
     title = visible(text if tool == "terminal" and text else f"{tool} {text}".strip())
     return title if len(title) <= _TITLE_CHARS else f"{title[: _TITLE_CHARS - 1]}…"
 
 
-def abandoned(call_id: str) -> Any:
-    """The end of a card whose call was cancelled."""
-    return acp.update_tool_call(call_id, status="failed", content=[_text("cancelled")])
-
-
 def plan_of(todos: Iterable[TodoItem]) -> Any:
     """The plan, from the agent's todo list. What was dropped from it is not shown."""
-    known: dict[str, Any] = {name: name for name in ("pending", "in_progress", "completed")}
-    return acp.update_plan(
-        [acp.plan_entry(item.content, status=known[item.status]) for item in todos if item.status in known]
-    )
+    known = [item for item in todos if item.status in _STATES]
+    return acp.update_plan([acp.plan_entry(item.content, status=_STATES[item.status]) for item in known])
 
 
 def replayed(messages: Sequence[StoredMessage], cwd: str) -> Iterator[Any]:
     """A stored conversation as an editor would have seen it."""
-    results = {
-        stored.message["tool_call_id"]: stored.message for stored in messages if stored.message["role"] == "tool"
-    }
-    for stored in messages:
-        message = stored.message
+    tool_messages = [stored.message for stored in messages if stored.message["role"] == "tool"]
+    results = {message["tool_call_id"]: message["content"] for message in tool_messages}
+    for message in (stored.message for stored in messages):
         if message["role"] == "user" and ADDED_BY not in message:
             yield from map(acp.update_user_message, _blocks(message["content"]))
         elif message["role"] == "assistant":
             yield from map(acp.update_agent_message, _blocks(message.get("content") or ""))
             for call in message.get("tool_calls") or ():
-                yield _old_card(call, results.get(call["id"], {}).get("content", ""), cwd)
+                name, result = call["function"]["name"], results.get(call["id"], "")
+                more: Any = {"status": "completed" if result and not error_of(result) else "failed"}
+                more["content"] = _result_content(name, result)
+                yield card(call["id"], name, arguments_of(call["function"]), cwd=cwd, **more)
 
 
 def diff_content(change: Change) -> Any:
     return acp.tool_diff_content(change.path, change.after or "", change.before)
 
 
-def _old_card(call: JsonDict, result: Any, cwd: str) -> Any:
-    function = call["function"]
-    status = "failed" if not result or error_of(result) else "completed"
-    content = [acp.tool_content(block) for block in _result_blocks(function["name"], result)]
-    return card(call["id"], function["name"], arguments_of(function), cwd=cwd, status=status, content=content)
+def text_content(text: str) -> list[Any]:
+    return [acp.tool_content(acp.text_block(_bounded(text)))] if text else []
 
 
 def _changes_of(event: ToolEnded, link: EditorLink) -> list[Change]:
@@ -121,52 +101,44 @@ def _changes_of(event: ToolEnded, link: EditorLink) -> list[Change]:
     if event.tool not in _EDITS or event.error_type:
         return []
     found = _parsed(event.result)
-    entries = [found, *(each for each in found.get("files", ()) if isinstance(each, dict))]
+    entries = [found, *found.get("files", ())]
     named = [str(entry[key]) for entry in entries for key in ("path", "moved_to") if entry.get(key)]
     return [link.changes.pop(path) for path in dict.fromkeys(named) if path in link.changes]
 
 
 def _ended(event: ToolEnded, changes: Sequence[Change]) -> Any:
-    content: list[Any] = [diff_content(change) for change in changes]
-    if not content:
-        content = [acp.tool_content(block) for block in _result_blocks(event.tool, event.result)]
+    is_short = len(event.result) <= _MAX_CHARS
     return acp.update_tool_call(
         event.call_id,
         status="failed" if event.error_type else "completed",
-        content=content,
+        content=[diff_content(change) for change in changes] or _result_content(event.tool, event.result),
         locations=[schema.ToolCallLocation(path=change.path) for change in changes] or None,
-        raw_output=(len(event.result) <= _MAX_CHARS and _parsed(event.result)) or event.result[:_MAX_CHARS],
+        raw_output=(is_short and _parsed(event.result)) or event.result[:_MAX_CHARS],
     )
 
 
-def _result_blocks(tool: str, result: Any) -> list[Any]:
+def _result_content(tool: str, result: Any) -> list[Any]:
     """A result for people: the output of a command and a diff as they are, everything else as the model gets it."""
     if not isinstance(result, str):
-        return _blocks(result)
+        return [acp.tool_content(block) for block in _blocks(result)]
     found = _parsed(result)
     if tool == "terminal" and isinstance(found.get("output"), str):
-        text = f"{_fenced(found['output'])}\n{found.get('error', '')}".strip()
-    elif found.get("error"):
-        text = str(found["error"])
-    elif tool in _EDITS and found.get("diff"):
-        text = _fenced(str(found["diff"]), "diff")
-    else:
-        text = result
-    return [acp.text_block(_bounded(text))] if text else []
+        return text_content(f"{fenced(found['output'])}\n{found.get('error', '')}".strip())
+    if tool in _EDITS and found.get("diff"):
+        return text_content(fenced(str(found["diff"]), "diff"))
+    return text_content(str(found.get("error") or result))
 
 
 def _blocks(content: Any) -> list[Any]:
     """Content in OpenAI's shape as blocks of the protocol."""
     if isinstance(content, str):
         return [acp.text_block(content)] if content.strip() else []
-    parts = content.get("content") if isinstance(content, dict) else content
     blocks: list[Any] = []
-    for part in parts if isinstance(parts, list) else ():
-        url = str((part.get("image_url") or {}).get("url", "")) if isinstance(part, dict) else ""
-        if url.startswith("data:") and ";base64," in url:
-            kind, _, data = url.removeprefix("data:").partition(";base64,")
-            blocks.append(acp.image_block(data, kind))
-        elif isinstance(part, dict) and part.get("text"):
+    for part in (content.get("content") if isinstance(content, dict) else content) or ():
+        kind, found, data = str((part.get("image_url") or {}).get("url", "")).partition(";base64,")
+        if found:
+            blocks.append(acp.image_block(data, kind.removeprefix("data:")))
+        elif part.get("text"):
             blocks.append(acp.text_block(str(part["text"])))
     return blocks
 
@@ -179,17 +151,12 @@ def _parsed(result: str) -> JsonDict:
     return found if isinstance(found, dict) else {}
 
 
-def _text(text: str) -> Any:
-    return acp.tool_content(acp.text_block(_bounded(text)))
-
-
 def _bounded(text: str) -> str:
     return text if len(text) <= _MAX_CHARS else f"{text[:_MAX_CHARS]}\n[{len(text) - _MAX_CHARS:,} more characters]"
 
 
-def _fenced(text: str, language: str = "") -> str:
-    if not text.strip():
-        return ""
+def fenced(text: str, language: str = "") -> str:
+    """As a block of code, whatever is in it; nothing for nothing."""
     longest = max((len(line) - len(line.lstrip("`")) for line in text.splitlines()), default=0)
     fence = "`" * max(3, longest + 1)
-    return f"{fence}{language}\n{_bounded(text)}\n{fence}"
+    return f"{fence}{language}\n{_bounded(text)}\n{fence}" if text.strip() else ""
