@@ -34,6 +34,7 @@ elif [ ${#missing[@]} -gt 0 ]; then
 fi
 
 ./install-mcp.sh || leave_out "the MCP servers of others" "$without"
+./install-acp.sh || leave_out "the ACP clients of others" "$without"
 ./install-synapse.sh || leave_out "a Matrix server" "$without"
 ./install-homeassistant.sh || leave_out "a Home Assistant" "$without"
 ./install-llm.sh || leave_out "the small language model" "$without"

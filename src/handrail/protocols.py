@@ -88,6 +88,7 @@ class ApprovalRequest(NamedTuple):
     preview: str = (
         ""  # what would be written: its content, or a unified diff against what was there when this was asked
     )
+    tool_call_id: str = ""  # of the call that it is about, as the model named it
 
 
 class Answer(NamedTuple):

@@ -117,6 +117,11 @@ class AgentState(Protocol):
     ) -> Awaitable[Sequence[Mapping[str, Any]]]:
         """Have child agents do the tasks, beside each other; `tell` hears what they do. One answer a task, in their order."""
 
+    def manage_children(
+        self, action: str, *, tasks: Sequence[Mapping[str, Any]] = (), child: str = "", message: str = ""
+    ) -> Sequence[Mapping[str, Any]]:
+        """Start children in the background, or list, steer or stop them. What each of those concerned does."""
+
 
 class Toolbox(Protocol):
     """The tools that the model was given, for a tool that calls others: the same dispatch, gate and budgets hold."""

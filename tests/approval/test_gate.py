@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -233,3 +234,35 @@ class TestBrokenConfiguration:
         assert "cannot be used" in review(here, IN_PROJECT, approver=approver)
         assert review(here, HARMLESS) == "allowed"
         here.close()
+
+
+@pytest.mark.parametrize(
+    ("entry", "allowed", "asked"),
+    [
+        ("recursive delete", IN_PROJECT, IN_HOME),
+        ("git force push", REMOTE, IN_PROJECT),
+        ("rm -rf build", IN_PROJECT, "rm -rf other"),
+        ("git push --force *", REMOTE, IN_PROJECT),
+    ],
+)
+def test_an_entry_in_the_form_of_hermes_agent_is_understood(entry: str, allowed: str, asked: str) -> None:
+    kept = gate(allowlist=(entry,))
+    assert review(kept, HARMLESS) == "allowed"
+    assert review(kept, allowed) == "allowed"
+    assert review(kept, asked).startswith("Not run:")
+    assert review(kept, FORBIDDEN).startswith("Not run:")
+
+
+@pytest.mark.parametrize("entry", ["bash", "docker*", "shell command via -c/-lc flag | sh", "a 'quote", "sudo *"])
+def test_an_entry_of_hermes_agent_that_means_nothing_here_is_reported_with_its_line(
+    entry: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text(f"command_allowlist:\n  - fs.rm.recursive@project\n  - {json.dumps(entry)}\n")
+    kept = gate(path=path)
+    assert review(kept, HARMLESS) == "allowed"
+    assert review(kept, IN_PROJECT) == "allowed"
+    assert review(kept, "sudo bash -c 'rm -rf /srv/x'").startswith("Not run:")
+    if entry != "sudo *":
+        assert f"{path}:3" in caplog.text
+        assert "it allows nothing" in caplog.text

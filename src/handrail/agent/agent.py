@@ -25,6 +25,7 @@ from ..store.sessions import CHILD, MAIN, SessionInfo, SessionStore, StoredMessa
 from ..tools.skills.library import Library
 from ..tools.skills.prompt import skills_prompt
 from ..types import CancelToken, JsonDict
+from .background_children import BackgroundChildren
 from .budgets import DEFAULT_BUDGETS, Budgets
 from .compaction import Compaction
 from .conversation import Conversation
@@ -76,7 +77,9 @@ class Agent:
         self.telemetry = telemetry or Telemetry()
         self._memory = memory or Memory(state_dir(app.config.home) / "memory")
         self.listener: Listener = ignore  # of the current turn
-        self._said_meanwhile: list[str] = []
+        self._said_meanwhile: list[str] = []  # by the user
+        self.inbox: list[str] = []  # what a parent adds to the task while this works on it
+        self._children = BackgroundChildren(self)
         self.closing = contextlib.ExitStack()
         info = session or store.create(
             platform=platform,
@@ -109,6 +112,7 @@ class Agent:
             compaction=self.compaction,
             notifications=self._notifications,
             budgets=budgets,
+            hook=partial(self.hook, platform=platform) if app.runtime.hooks.active else None,
         )
         self.hook("on_session_start", session_id=info.id, platform=platform)
 
@@ -135,8 +139,11 @@ class Agent:
 
     def _notifications(self, first: bool) -> list[str]:
         """What happened in the background. When a turn starts, also to processes that an earlier runtime has left."""
-        found = self.app.processes.drain_notices(self.session_id, take_over=first)
+        found = [*self.app.processes.drain_notices(self.session_id, take_over=first), *self._children.notices()]
         notices = [f"[Notification, not from the user] {notice}" for notice in found]
+        if not first:
+            notices += [f"[From the agent that gave you the task] {text}" for text in self.inbox]
+            self.inbox.clear()
         return [*notices, *(f"[The user says while you work] {text}" for text in self.take_unheard())]
 
     def steer(self, text: str) -> None:
@@ -166,9 +173,7 @@ class Agent:
         adding = partial(asyncio.to_thread, self._added_by_hooks, message, first) if hooked else None
         with self.telemetry.turn(self.session_id, agent=self.label or _NAME):
             ended = await self.loop.arun(text, self.listener, adding=adding)
-        if hooked:
-            await asyncio.to_thread(self._notify_hooks, message, ended)
-        return ended
+        return await asyncio.to_thread(self._notify_hooks, message, ended) if hooked else ended
 
     async def compact(self) -> bool:
         """Replace all but the last turn by a summary. False when there was nothing to summarise."""
@@ -184,6 +189,10 @@ class Agent:
         self.loop.requests = ModelRequests(self.models)
         self.store.set_model(self.session_id, self.models[0].name)
 
+    def offer(self, toolsets: Sequence[str] | None, without: Sequence[str] = ()) -> None:
+        """Continue with the tools of other sets; None means all."""
+        self.loop.tool_calls.toolsets = (toolsets, without)
+
     def interrupt(self, reason: str = "the user interrupted") -> None:
         self.loop.interrupt(reason)
 
@@ -195,6 +204,7 @@ class Agent:
         """Stop what runs, and end the shell of this session. Background processes keep running."""
         with self.closing:
             self.interrupt("the session is over")
+            self._children.close()
             self.hook("on_session_finalize", session_id=self.session_id, platform=self.platform)
             self.app.environments.close(self.session_id)
 
@@ -219,10 +229,16 @@ class Agent:
         )
         return "\n\n".join(each for each in found if isinstance(each, str))
 
-    def _notify_hooks(self, message: str, ended: TurnEnded) -> None:
+    def _notify_hooks(self, message: str, ended: TurnEnded) -> TurnEnded:
+        about = {"session_id": self.session_id, "model": self.models[0].name, "platform": self.platform}
+        text = self.app.runtime.hooks.transform(
+            "transform_llm_output", "response_text", response_text=ended.answer, **about
+        )
+        ended = ended._replace(answer=text)
         payload = {"model": self.models[0].name, "user_message": message, "answer": ended.answer}
         self.hook("post_llm_call", session_id=self.session_id, usage=ended.usage._asdict(), **payload)
         self.hook("on_session_end", session_id=self.session_id, platform=self.platform, reason=ended.end.value)
+        return ended
 
     # For the agent-level tools.
 
@@ -251,6 +267,11 @@ class Agent:
         self, tasks: Sequence[Mapping[str, Any]], cancel: CancelToken, tell: Callable[[str], object]
     ) -> Sequence[Mapping[str, Any]]:
         return await delegate(self, tasks, cancel, tell)
+
+    def manage_children(
+        self, action: str, *, tasks: Sequence[Mapping[str, Any]] = (), child: str = "", message: str = ""
+    ) -> Sequence[Mapping[str, Any]]:
+        return self._children.manage(action, tasks=tasks, child=child, message=message)
 
     def charge(self, usage: Usage) -> None:
         """Add a child's usage to this turn."""

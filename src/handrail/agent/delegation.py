@@ -33,6 +33,7 @@ class Lineage(NamedTuple):
 
 class Child(Protocol):
     lineage: Lineage
+    inbox: list[str]
 
     @property
     def session_id(self) -> str: ...
@@ -65,14 +66,20 @@ async def delegate(
 
     async def one(number: int, task: Mapping[str, Any]) -> JsonDict:
         async with slots:
-            return await _run(parent, number, task, cancel, notify)
+            return await run_child(parent, number, task, cancel, notify)
 
     return list(await asyncio.gather(*(one(number, task) for number, task in enumerate(tasks))))
 
 
-async def _run(
-    parent: Parent, number: int, task: Mapping[str, Any], cancel: CancelToken, notify: Callable[[str], object]
+async def run_child(
+    parent: Parent,
+    number: int,
+    task: Mapping[str, Any],
+    cancel: CancelToken,
+    notify: Callable[[str], object],
+    started: Callable[[Child], object] = lambda _: None,
 ) -> JsonDict:
+    """Have a child do one task. `started` gets the child; what comes into its inbox later is one more turn of it."""
     goal = str(task["goal"])
     if cancel.cancelled:
         return {"task": number, "status": "cancelled", "summary": ""}
@@ -88,11 +95,15 @@ async def _run(
         return {"task": number, "status": "failed", "summary": str(error)}
     about = {"session_id": parent.session_id, "child_session_id": child.session_id, "goal": goal}
     forget = cancel.on_cancel(lambda: child.interrupt(cancel.reason))
+    started(child)
     try:
         await asyncio.to_thread(parent.hook, "subagent_start", **about)
         context = str(task.get("context") or "")
         ended = await child.arun(f"{goal}\n\n{context}".strip(), _listener(parent, child, notify))
         parent.charge(ended.usage)
+        while child.inbox and ended.end is End.ANSWERED and not cancel.cancelled:
+            ended = await child.arun(child.inbox.pop(0), _listener(parent, child, notify))
+            parent.charge(ended.usage)
     finally:
         forget()
         await asyncio.to_thread(child.close)

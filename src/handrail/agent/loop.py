@@ -47,7 +47,9 @@ class Loop:
         compaction: Compaction | None = None,
         notifications: Callable[[bool], Iterable[str]] = lambda _: (),
         budgets: Budgets = DEFAULT_BUDGETS,
+        hook: Callable[..., object] | None = None,
     ) -> None:
+        self._hook = hook
         self.requests, self.conversation, self.tool_calls, self.budgets = requests, conversation, tool_calls, budgets
         self._system, self._compaction, self._notifications = system, compaction, notifications
         self._stop = CancelToken()
@@ -175,6 +177,8 @@ class Loop:
         span = self.tool_calls.telemetry.model(
             name, getattr(self.requests.models[0], "provider", DEFAULT_PROVIDER), session
         )
+        about = {"session_id": session, "model": name, "api_call_count": turn.model_calls + 1}
+        await self._call_hook("pre_api_request", **about, message_count=len(messages), tool_count=len(tools))
         try:
             answer = await self._interruptible(ask(), turn.seconds_left())
         except BaseException as error:
@@ -182,6 +186,7 @@ class Loop:
             if isinstance(error, ModelError):
                 failed = StoredModelCall(began, time.time() - began, name, error=str(error))
                 self.conversation.add([], asked=failed)
+                await self._call_hook("api_request_error", **about, error=str(error))
             elif isinstance(error, Interrupted | TimeoutError) and "".join(written).strip():
                 self.conversation.add([{"role": "assistant", "content": "".join(written)}])
             raise
@@ -192,7 +197,20 @@ class Loop:
                 CACHED_TOKENS: used.cached_tokens, INPUT_MESSAGES: messages, OUTPUT_MESSAGES: [answer.message],
             }
         )  # fmt: skip
+        await self._call_hook(
+            "post_api_request",
+            **about,
+            api_duration=time.time() - began,
+            response_model=answer.model,
+            usage=used._asdict(),
+            assistant_content_chars=len(str(answer.message.get("content") or "")),
+            assistant_tool_call_count=len(answer.message.get("tool_calls") or ()),
+        )
         return answer, StoredModelCall(began, time.time() - began, answer.model, *used)
+
+    async def _call_hook(self, name: str, **payload: Any) -> None:
+        if self._hook is not None:
+            await asyncio.to_thread(self._hook, name, **payload)
 
     async def _interruptible(self, work: Any, seconds: float | None) -> Any:
         """Raises Interrupted when the user interrupts, and TimeoutError."""

@@ -6,11 +6,16 @@ An entry is the first words of a command line; a command with more words matches
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from collections.abc import Callable, Iterable, Sequence
 from fnmatch import fnmatchcase, translate
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
+
+from ..judge.values.assessment import Reach
+from .grants import GrantKey
 
 if TYPE_CHECKING:
     from ..judge.rules import Command
@@ -84,6 +89,21 @@ class Entry(NamedTuple):
         if not all(_has(command, word, same) for word in wanted if word[:1] == "-"):
             return False
         return _in_order(command, [word for word in wanted if word[:1] != "-"], same)
+
+
+def original_entry(text: str) -> tuple[GrantKey, ...] | Entry:
+    """What an entry of `command_allowlist` means that Hermes Agent wrote: the name of a pattern there, or a command.
+
+    A pattern becomes our rule, for what stays in a project or in folders for temporary files. Raises BadEntry.
+    """
+    known = json.loads(Path(__file__).with_name("original_patterns.json").read_text("utf-8")).get(text)
+    if known is not None:
+        return tuple(GrantKey(known, reach) for reach in (Reach.NOWHERE, Reach.TEMP, Reach.PROJECT))
+    if _WILD.search(text.partition(" ")[0]):
+        raise BadEntry(
+            0, f"{text!r} does not name a program; write rule@reach, such as fs.rm.recursive@project, or a command"
+        )
+    return allow_entries([text])[0]
 
 
 def deny_entries(texts: Iterable[str]) -> tuple[Entry, ...]:

@@ -275,6 +275,7 @@ def _request(left: Sequence[Pending], context: ToolContext, *, expires_at: float
         expires_at=expires_at,
         asker=str(getattr(context.agent, "label", "")),
         preview=preview,
+        tool_call_id=context.tool_call_id,
     )
 
 
@@ -292,4 +293,5 @@ def _settings_request(waiting: Sequence[Change], context: ToolContext, *, expire
         text=text,
         concerns=(Concern(_WEAKER, why, 0, len(text), _WEAKER),),
         expires_at=expires_at,
+        tool_call_id=context.tool_call_id,
     )

@@ -10,6 +10,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ..config import Config, located, read_config
@@ -17,7 +18,7 @@ from ..config.files import read_text
 from ..config.paths import POLICY_FILE, project_folder
 from ..errors import ConfigError
 from ..judge.values.assessment import Finding, Reach, Severity
-from .allowlist import BadEntry, Entry, allow_entries, deny_entries
+from .allowlist import BadEntry, Entry, allow_entries, deny_entries, original_entry
 from .grants import GrantKey, can_be_anything, grant_key, parse_grant_key
 
 if TYPE_CHECKING:
@@ -84,6 +85,7 @@ class Policy(NamedTuple):
     ask_disabled_by: DecidedBy | None = None
     smart: bool = False
     allowlist: tuple[GrantKey, ...] = ()
+    ignored: tuple[ConfigError, ...] = ()  # what is wrong with entries that were left out
     allow: tuple[Entry, ...] = ()
     deny: tuple[Entry, ...] = ()
     ask_tools: tuple[str, ...] = ()
@@ -157,15 +159,37 @@ class Policy(NamedTuple):
 def read_policy(config: Config, *, yolo: bool = False, more_rules: Sequence[Rule] = ()) -> Policy:
     """Raises ConfigError for an entry that cannot be used. `more_rules` are those of plugins."""
     settings = config.approvals
+    allowlist, commands, ignored = _allowlist(config.command_allowlist)
     return Policy(
         ask_disabled_by=DecidedBy.YOLO if yolo else DecidedBy.OFF if settings.mode == "off" else None,
         smart=settings.mode == "smart",
-        allowlist=_checked("command_allowlist", lambda: tuple(map(parse_grant_key, config.command_allowlist))),
-        allow=_checked("approvals.allow", lambda: allow_entries(settings.allow)),
+        allowlist=allowlist,
+        ignored=ignored,
+        allow=(*_checked("approvals.allow", lambda: allow_entries(settings.allow)), *commands),
         deny=_checked("approvals.deny", lambda: deny_entries(settings.deny)),
         ask_tools=settings.ask_tools,
         rulebook=_checked("approval_rules", lambda: _rulebook(config, more_rules)),
     )
+
+
+def _allowlist(texts: Sequence[str]) -> tuple[tuple[GrantKey, ...], tuple[Entry, ...], tuple[ConfigError, ...]]:
+    """Grants, commands that the file of another agent allows, and entries of that form that mean nothing here: these allow
+    nothing, and are no reason to stop everything."""
+    grants: list[GrantKey] = []
+    commands: list[Entry] = []
+    ignored: list[ConfigError] = []
+    for number, text in enumerate(texts):
+        if "@" in text or not text.strip("*? ") or (" " not in text.strip() and "." in text):
+            grants.append(_checked("command_allowlist", partial(parse_grant_key, text)))
+            continue
+        try:
+            found = original_entry(text)
+        except BadEntry as error:
+            ignored.append(ConfigError(str(error), key=f"command_allowlist[{number}]"))
+            continue
+        commands += [found] if isinstance(found, Entry) else []
+        grants += [] if isinstance(found, Entry) else found
+    return tuple(grants), tuple(commands), tuple(ignored)
 
 
 def _rulebook(config: Config, more: Sequence[Rule]) -> Rulebook | None:

@@ -161,6 +161,8 @@ class Settings:
                 config = overridden(self._own.read(), os.environ)
             project = self._project.read() if self._project is not None else None
             policy = read_policy(tightened(config, project), yolo=self._yolo, more_rules=self._more_rules)
+            for problem in policy.ignored:
+                log.warning("%s; it allows nothing", located(problem, self._path))
             if self._unattended:
                 policy = policy._replace(ask_disabled_by=None, smart=False)
         except ConfigError as error:

@@ -161,7 +161,7 @@ READERS = frozenset(
         "config show, cron list, cron next, cron show, env check, env list, mcp get, mcp list, mcp serve, "
         "mcp test, mcp tools, model list, model test, pair list, plugins info, plugins list, ps, ps log, "
         "serve login list, serve token list, sessions export, sessions list, sessions search, sessions show, "
-        "skills list, skills show, ask, call, chat, check, completion, demo, doctor, record, replay, run, "
+        "skills list, skills show, acp, ask, call, chat, check, completion, demo, doctor, record, replay, run, "
         "schema, shell, tools, toolsets, trace"
     ).split(", ")
 )
@@ -184,6 +184,7 @@ WRITERS = {
     "mcp logout": "forget logins",
     "mcp remove": "remove MCP servers",
     "mcp trust": "trust MCP servers",
+    "migrate hermes": "change the configuration",
     "pair": "pair people",
     "pair remove": "remove people",
     "plugins disable": "disable plugins",

@@ -186,6 +186,7 @@ class Contract:
     def __init__(self, tool: str, parameters: object) -> None:
         schema = _plain(tool, parameters)
         _check_is_object_schema(tool, schema)
+        _prune_required(tool, schema)
         self._compiled: jsonschema_rs.Validator | None = None
         self._frozen = marshal.dumps(schema)
         self._derived: dict[object, Any] = {}
@@ -306,6 +307,23 @@ def _check_is_object_schema(tool: str, schema: JsonDict) -> None:
         raise RegistrationError(
             f"tool {tool!r}: parameters.type must be 'object' (arguments are an object), not {kind!r}"
         )
+
+
+def _prune_required(tool: str, schema: JsonDict) -> None:
+    """Take out of `required` what no call could give: a name that is not declared where only declared ones are taken."""
+    names, declared = schema.get("required"), schema.get("properties", {})
+    if (
+        not isinstance(names, list)
+        or not isinstance(declared, dict)
+        or _closed(schema).get("additionalProperties") is not False
+    ):
+        return
+    if "patternProperties" in schema or not (missing := [name for name in names if name not in declared]):
+        return
+    log.warning(
+        "tool %r requires %s, which its properties do not have; it is not required", tool, ", ".join(map(str, missing))
+    )
+    schema["required"] = [name for name in names if name in declared]
 
 
 def _closed(schema: JsonDict) -> JsonDict:

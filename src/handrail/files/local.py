@@ -81,6 +81,14 @@ class LocalFiles:
             raise os_failure(error, doing="read", path=path) from None
 
     def write(self, path: str, data: bytes, *, mode: int | None = None) -> FileStat:
+        resolved = self.check_write(path, data)
+        try:
+            return _stat(replace_file(resolved, data, mode=mode))
+        except OSError as error:
+            raise os_failure(error, doing="write", path=path) from None
+
+    def check_write(self, path: str, data: bytes) -> str:
+        """The resolved path, if this may be written there. Raises what `write` would."""
         if len(data) > self.max_write_bytes:
             raise ToolFailed(
                 f"cannot write {shown(path)}: it would be {size_text(len(data))}, and the limit is "
@@ -89,9 +97,9 @@ class LocalFiles:
         resolved = self.resolve(path)
         try:
             self._check_replaceable(path, resolved)
-            return _stat(replace_file(resolved, data, mode=mode))
         except OSError as error:
             raise os_failure(error, doing="write", path=path) from None
+        return resolved
 
     @staticmethod
     def _check_replaceable(path: str, resolved: str) -> None:

@@ -2,16 +2,38 @@
 
 from __future__ import annotations
 
+import inspect
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
+from ..base.async_bridge import run_async
 from ..core.registry import ToolRegistry
-from ..errors import RegistrationError
+from ..errors import RegistrationError, ToolFailed
 from ..settings.model_providers import ProviderSpec
 from .hook_manager import HookManager
+from .original_hooks import NEVER_CALLED, adapted
+
+log = logging.getLogger(__name__)
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class ChatCommand(NamedTuple):
+    """A slash command of a plugin: `run` gets what is typed behind the name, and returns what the user sees."""
+
+    run: Callable[[str], Any]
+    about: str = ""
+    hint: str = ""
+
+    def reply(self, text: str) -> str:
+        """What the user sees. Raises ToolFailed for whatever goes wrong in the plugin."""
+        try:
+            made = self.run(text)
+            return str((run_async(made) if inspect.isawaitable(made) else made) or "")
+        except Exception as error:  # a plugin may raise anything
+            raise ToolFailed(f"the command failed: {type(error).__name__}: {error}") from error
 
 
 class PluginToolset(NamedTuple):
@@ -32,6 +54,7 @@ class Contributions:
     approvers: dict[str, Any] = field(default_factory=dict)
     commands: dict[str, Callable[[Any], None]] = field(default_factory=dict)
     model_providers: dict[str, ProviderSpec] = field(default_factory=dict)
+    chat_commands: dict[str, ChatCommand] = field(default_factory=dict)
 
 
 class PluginApi:
@@ -49,11 +72,12 @@ class PluginApi:
         self.settings = dict(settings or {})
         self.provided: dict[str, list[str]] = {}
         self._registry, self._hooks, self._contributions = registry, hooks, contributions
+        self._hooked: set[tuple[str, Callable[..., Any]]] = set()
 
-    def register_tool(self, name: str, **properties: Any) -> bool:
+    def register_tool(self, name: str, *places: Any, **properties: Any) -> bool:
         """Add a tool, with the arguments of `registry.register`. False when the name is taken."""
         properties["owner"] = self.plugin
-        added = self._registry.register(name, **properties)
+        added = self._registry.register(name, *places, **properties)
         if added:
             self._note("tools", name)
         return added
@@ -74,9 +98,36 @@ class PluginApi:
         return self._registry.deregister(name, owner=self.plugin)
 
     def hook(self, name: str, function: Callable[..., Any], **options: Any) -> None:
-        """Add a function for one hook; the options are those of `@hookimpl`."""
+        """Add a function for one hook; the options are those of `@hookimpl`. The same function is added once."""
+        if (name, function) in self._hooked:
+            return
+        self._hooked.add((name, function))
         self._hooks.register_hook(name, function, plugin=self.plugin, **options)
         self._note("hooks", name)
+
+    def register_hook(self, name: str, callback: Callable[..., Any]) -> None:
+        """`hook` for plugins of Hermes Agent: arguments by their names there, and hooks that are never called here."""
+        if name in NEVER_CALLED:
+            log.info("plugin %s: the hook %s is never called here", self.plugin, name)
+        elif (name, callback) not in self._hooked:
+            self.hook(name, adapted(callback))
+            self._hooked.add((name, callback))
+
+    def register_command(
+        self, name: str, handler: Callable[[str], Any], description: str = "", args_hint: str = ""
+    ) -> None:
+        """Add a slash command for chats: a function of what is typed behind its name, which returns the reply."""
+        self._contribute("chat_commands", name.lstrip("/"), ChatCommand(handler, description, args_hint))
+
+    def dispatch_tool(self, name: str, args: Mapping[str, Any], **context: Any) -> Any:
+        """Call a tool, with the gate and limits of every call."""
+        return self._registry.dispatch(name, dict(args), **context)
+
+    def __getattr__(self, name: str) -> Any:
+        """What a plugin of Hermes Agent can register there and not here is reported, and the rest of it is loaded."""
+        if not name.startswith("register_"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return lambda *_, **__: log.warning("plugin %s: %s does nothing here", self.plugin, name)
 
     def toolset(
         self, name: str, *, description: str, tools: tuple[str, ...] = (), includes: tuple[str, ...] = ()

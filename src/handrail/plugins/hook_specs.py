@@ -159,6 +159,35 @@ class HookSpecs:
         """After a turn: the model's final answer, and the tokens used."""
 
     @hookspec
+    def transform_llm_output(self, session_id: str, model: str, response_text: str, platform: str) -> str | None:
+        """The final answer of a turn. Return a string to put it in place, in what callers get; users have seen it streamed."""
+
+    @hookspec
+    def pre_api_request(
+        self, session_id: str, model: str, platform: str, api_call_count: int, message_count: int, tool_count: int
+    ) -> None:
+        """A request is about to be sent to the model: there are several in a turn with tool calls."""
+
+    @hookspec
+    def post_api_request(  # noqa: PLR0913  an implementation takes only what it wants
+        self,
+        session_id: str,
+        model: str,
+        platform: str,
+        api_call_count: int,
+        api_duration: float,
+        response_model: str,
+        usage: JsonDict,
+        assistant_content_chars: int,
+        assistant_tool_call_count: int,
+    ) -> None:
+        """The model has answered a request. `api_duration` is in seconds."""
+
+    @hookspec
+    def api_request_error(self, session_id: str, model: str, platform: str, api_call_count: int, error: str) -> None:
+        """No model answered a request."""
+
+    @hookspec
     def subagent_start(self, session_id: str, child_session_id: str, goal: str) -> None:
         """The agent handed a task to a child."""
 

@@ -20,12 +20,25 @@ from .api import Contributions, PluginApi
 from .calling_plugin import Authorship
 from .hook_manager import HookManager
 from .hook_specs import HOOK_NAMES
-from .plugin_files import PluginFiles, forget_plugin, import_plugin, read_package, read_plugin, serve_from_memory
+from .plugin_files import (
+    PluginFiles,
+    forget_plugin,
+    import_plugin,
+    module_of,
+    read_package,
+    read_plugin,
+    serve_from_memory,
+)
 from .sources import Found, Source
 
 log = logging.getLogger(__name__)
 
 TRUST_KIND = "plugin"
+# What a manifest of Hermes Agent may say besides; here it is for its readers only.
+_OF_ORIGINAL = frozenset(
+    "author kind hooks provides_tools provides_hooks license homepage repository tags requires dependencies "
+    "pip_dependencies optional_env platforms label".split()
+)
 MANIFEST = "plugin.yaml"
 
 
@@ -181,8 +194,7 @@ class Plugins:
     def _begin(self, plugin: Plugin, api: PluginApi, target: Any) -> None:
         """Start a module or object with hook functions or `register(api)`, or a function that is one."""
         for name, function, options in _marked_hooks(target):
-            self._hooks.register_hook(name, function, plugin=plugin.name, **options)
-            api.provided.setdefault("hooks", []).append(name)
+            api.hook(name, function, **options)
         register = getattr(target, "register", target if not isinstance(target, ModuleType) else None)
         if callable(register):
             register(api)
@@ -195,7 +207,7 @@ class Plugins:
             if kind not in ("tools", "hooks"):
                 for name in names:
                     getattr(self.contributions, kind).pop(name, None)
-        forget_plugin(f"handrail_plugins.{plugin.name}")
+        forget_plugin(module_of(plugin.name))
 
 
 def plugin_content(found: Found) -> PluginFiles:
@@ -246,12 +258,12 @@ def read_manifest(files: PluginFiles) -> Manifest:
     if MANIFEST not in files.content:
         return Manifest(name=files.name, description=_first_line(source))
     found = _parsed(files)
-    unknown = sorted(map(str, found.keys() - set(Manifest._fields)))
+    unknown = sorted(map(str, found.keys() - set(Manifest._fields) - _OF_ORIGINAL))
     if unknown:
         raise RegistrationError(
             f"plugin {files.name!r}: {MANIFEST} has unknown keys {', '.join(unknown)}; known: {', '.join(Manifest._fields)}"
         )
-    if found.get("name", files.name) != files.name:
+    if module_of(str(found.get("name", files.name))).lower() != module_of(files.name).lower():
         raise RegistrationError(
             f"plugin {files.name!r}: {MANIFEST} calls it {found['name']!r}; the folder's name must be the same"
         )
@@ -260,7 +272,7 @@ def read_manifest(files: PluginFiles) -> Manifest:
         str(found.get("version", "")),
         str(found.get("description", "")) or _first_line(source),
         _words(files.name, found, "requires_env"),
-        _words(files.name, found, "provides"),
+        (*_words(files.name, found, "provides"), *_words(files.name, found, "provides_tools")),
     )
 
 
@@ -279,6 +291,8 @@ def _parsed(files: PluginFiles) -> dict[str, Any]:
 
 def _words(name: str, found: dict[str, Any], key: str) -> tuple[str, ...]:
     words = found.get(key) or []
+    if isinstance(words, list):  # a variable may come with a description: {name: KEY, description: ...}
+        words = [word.get("name") if isinstance(word, dict) else word for word in words]
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
         raise RegistrationError(f"plugin {name!r}: {key} in {MANIFEST} must be a list of names")
     return tuple(words)

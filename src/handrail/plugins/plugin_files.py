@@ -38,17 +38,22 @@ class PluginFiles(NamedTuple):
 
     @property
     def module_name(self) -> str:
-        return self.package or f"{PREFIX}.{self.name}"
+        return self.package or module_of(self.name)
 
     def place(self, inner: str) -> Path:
         return self.root / inner if self.root.is_dir() else self.root
 
 
+def module_of(name: str) -> str:
+    """The module of a plugin that is a file or a folder."""
+    return f"{PREFIX}.{name.replace('-', '_')}"
+
+
 def read_plugin(root: Path) -> PluginFiles:
     """Raises RegistrationError for what is not a plugin, or is too large."""
     name = root.stem if root.suffix == ".py" else root.name
-    if not name.isidentifier():
-        raise RegistrationError(f"plugin {name!r}: the name must be one that Python can import: letters, digits and _")
+    if not name.replace("-", "_").isidentifier():
+        raise RegistrationError(f"plugin {name!r}: the name must be letters, digits, _ and -")
     try:
         content = {"__init__.py": root.read_bytes()} if root.suffix == ".py" else _read_folder(root)
     except OSError as error:

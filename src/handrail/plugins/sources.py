@@ -11,7 +11,7 @@ from typing import NamedTuple
 from ..config.entry_points import entry_points
 from ..config.paths import config_path, project_folder
 
-GROUP = "handrail"
+GROUP, ORIGINAL_GROUP = "handrail", "hermes_agent.plugins"
 
 
 class Source(Enum):
@@ -31,8 +31,9 @@ class Found(NamedTuple):
 def find_plugins(project: Path | None = None, *, home: str = "") -> Iterator[Found]:
     """Every plugin, in the order in which they are loaded: the first with a name keeps it."""
     yield from _in_folder(config_path(home).parent / "plugins", Source.USER)
-    for name, target in sorted(entry_points(GROUP)):
-        yield Found(name, Source.PIP, target)
+    for group in (GROUP, ORIGINAL_GROUP):
+        for name, target in sorted(entry_points(group)):
+            yield Found(name, Source.PIP, target)
     folder = project or project_folder()
     if folder is not None:
         yield from _in_folder(folder / "plugins", Source.PROJECT)

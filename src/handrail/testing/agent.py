@@ -60,5 +60,13 @@ class FakeAgent:
         answers = [self.children.pop(0) if self.children else "done" for _ in tasks]
         return [{"task": place, "status": "completed", "summary": each} for place, each in enumerate(answers)]
 
+    def manage_children(
+        self, action: str, *, tasks: Sequence[Mapping[str, Any]] = (), child: str = "", message: str = ""
+    ) -> Sequence[Mapping[str, Any]]:
+        self.delegated += [dict(task) for task in tasks]
+        return [
+            {"child": child or "child-1", "status": "cancelled" if action == "stop" else "running", "doing": message}
+        ]
+
     def _message(self, place: int) -> JsonDict:
         return {"session": "fake", "message_id": place, "role": "user", "excerpt": self.said[place]}

@@ -583,3 +583,33 @@ def test_every_path_of_a_patch_is_declared_as_written(tmp_path: Path) -> None:
     assert {os.path.relpath(path) for path in named} == {"a.py", "new/b.py", "old.py", "script.sh", "bin/script.sh"}
     assert entry.resources({"path": "/x/a.py", "old_string": "a", "new_string": "b"}).writes == ("/x/a.py",)
     assert entry.resources({"mode": "patch", "patch": "nonsense"}).writes == ("/",)
+
+
+@pytest.mark.parametrize(
+    ("there", "old", "new", "after"),
+    [
+        ("say(“hi…”, it’s  –  fine)\n", '"hi...", it\'s - fine', "“yes…”  - 'a'", "say(“yes…”  - 'a')\n"),
+        ("x = call(a,   b)  # wait...\n", "call(a, b) # wait…", "call(a,  b)", "x = call(a,  b)\n"),
+        ("one two\tthree four\n", "two three", "2\t 3", "one 2\t 3 four\n"),
+    ],
+)
+def test_typography_and_inner_white_space_do_not_matter_and_what_is_written_is_as_asked(
+    tmp_path: Path, there: str, old: str, new: str, after: str
+) -> None:
+    (tmp_path / "a.txt").write_text(there)
+    answer = replace(tmp_path, old, new, path="a.txt")
+    assert (tmp_path / "a.txt").read_text() == after
+    assert "not every hunk matched exactly" in answer["notice"]
+
+
+def test_a_part_of_an_ellipsis_is_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("wait…\n")
+    assert "error" in replace(tmp_path, "wait..", "go", path="a.txt")
+    assert (tmp_path / "a.txt").read_text() == "wait…\n"
+
+
+def test_syntax_errors_of_what_was_patched_are_reported(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("def f():\n    return 1\n")
+    answer = replace(tmp_path, "return 1", "return (1")
+    assert "line 2" in answer["syntax_errors"][str(tmp_path / "a.py")]
+    assert "syntax_errors" not in replace(tmp_path, "return (1", "return 2")

@@ -220,3 +220,19 @@ def test_what_was_written_is_what_is_read(tmp_path: Path, content: str) -> None:
     assert path.read_bytes() == content.encode()
     if "\0" not in content and not content.startswith("\ufeff"):
         assert call("read_file", tmp_path, path="round.txt")["content"] == content
+
+
+@pytest.mark.parametrize(
+    ("name", "broken", "fine"),
+    [
+        ("a.py", "def f(:\n    pass\n", "def f():\n    pass\n"),
+        ("a.json", '{"a": }', '{"a": 1}'),
+        ("a.yaml", "a: [1\nb: 2\n", "a: [1]\nb: 2\n"),
+        ("a.toml", "a = \n", "a = 1\n"),
+    ],
+)
+def test_syntax_errors_of_what_was_written_are_reported(tmp_path: Path, name: str, broken: str, fine: str) -> None:
+    assert "line" in write(tmp_path, name, broken)["syntax_error"]
+    assert (tmp_path / name).read_text() == broken
+    assert "syntax_error" not in write(tmp_path, name, fine)
+    assert "syntax_error" not in write(tmp_path, "a.txt", broken)

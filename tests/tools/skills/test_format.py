@@ -76,3 +76,17 @@ def test_any_header_is_read_or_refused_and_nothing_else(text: str) -> None:
             continue
         assert header.name
         assert header.description
+
+
+@pytest.mark.parametrize(
+    ("header", "expected"),
+    [
+        ("required_environment_variables: [A_KEY, {name: B_KEY, prompt: The key}]", ("A_KEY", "B_KEY")),
+        ("prerequisites: {env_vars: [C_KEY]}", ("C_KEY",)),
+        ("required_environment_variables: D_KEY", ("D_KEY",)),
+        ("required_environment_variables: ['not a name', 7]", ()),
+        ("license: MIT", ()),
+    ],
+)
+def test_a_skill_declares_the_variables_that_it_needs(header: str, expected: tuple[str, ...]) -> None:
+    assert parse(f"---\nname: a\ndescription: b\n{header}\n---\n")[0].variables == expected

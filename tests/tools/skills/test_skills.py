@@ -176,3 +176,16 @@ def test_other_tools_cannot_write_where_the_users_skills_are(desk: Desk, yes: Re
     path = str(desk.user / "git-release" / "SKILL.md")
     assert _call("write_file", path=path, content="x")["error_type"] == "denied"
     assert _call("terminal", command=f"echo x > {path}")["error_type"] == "denied"
+
+
+def test_a_model_is_told_which_variables_a_skill_lacks(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = desk.write("weather")
+    header = "required_environment_variables: [WEATHER_API_KEY, WEATHER_PLACE, WEATHER_TOKEN]"
+    (folder / "SKILL.md").write_text(f"---\nname: weather\ndescription: It.\n{header}\n---\nDo it.\n")
+    monkeypatch.setenv("WEATHER_API_KEY", "x")
+    monkeypatch.setenv("WEATHER_PLACE", "here")
+    viewed = _call("skill_view", name="weather")
+    assert viewed["missing_variables"] == ["WEATHER_TOKEN"]
+    assert viewed["hidden_variables"] == ["WEATHER_API_KEY"]
+    desk.write("plain")
+    assert not {"variables", "note"} & _call("skill_view", name="plain").keys()

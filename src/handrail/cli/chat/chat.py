@@ -53,6 +53,14 @@ class Command(NamedTuple):
     aliases: tuple[str, ...] = ()
 
 
+def _of_plugins(app: Handrail) -> list[Command]:
+    found = app.plugins.contributions.chat_commands if app.plugins else {}
+    return [
+        Command(name, each.hint, each.about, lambda chat, rest, each=each: chat.say(each.reply(rest)))
+        for name, each in found.items()
+    ]
+
+
 class Chat:
     """One user, one screen, and one agent at a time. `options` go to `open_agent` whenever an agent is made."""
 
@@ -60,7 +68,7 @@ class Chat:
         self, app: Handrail, screen: Screen, store: SessionStore, commands: Sequence[Command], **options: Any
     ) -> None:
         self.app, self.screen, self.store = app, screen, store
-        self.commands, self.options = commands, options
+        self.commands, self.options = [*commands, *_of_plugins(app)], options
         self.view = View(screen, app.runtime.registry)
         self.view.shows_thoughts = app.config.model.show_reasoning
         self.agent: Agent  # since `open`

@@ -38,6 +38,24 @@ async def stdio_streams() -> AsyncIterator[Any]:
             os.set_blocking(reads, True)
 
 
+@contextlib.asynccontextmanager
+async def stdio_pair() -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    """Standard input and output as the streams of a protocol that is not MCP. Both must be pipes, as an editor's are."""
+    loop = asyncio.get_running_loop()
+    with _taken(_IN, _empty_input()) as reads, _taken(_OUT, os.dup(_ERR)) as writes:
+        reader = asyncio.StreamReader(limit=_PIECE_BYTES)
+        source = os.fdopen(os.dup(reads), "rb", buffering=0)
+        transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), source)
+        writer = await _writer(os.dup(writes))
+        try:
+            yield reader, writer
+        finally:
+            transport.close()
+            writer.transport.abort()
+            os.set_blocking(writes, True)
+            os.set_blocking(reads, True)
+
+
 def _is_pipe(descriptor: int) -> bool:
     try:
         mode = os.fstat(descriptor).st_mode

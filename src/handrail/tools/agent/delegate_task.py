@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from ...core.builtin import registry, text
 from ...core.registry import tool_result
 from ...errors import InvalidArguments
@@ -11,6 +13,10 @@ MAX_TASKS = 8
 
 
 async def delegate_task(args: JsonDict, *, agent: AgentState, context: ToolContext, **_: object) -> str:
+    action = args.get("action", "start")
+    if action != "start":
+        about = {name: args.get(name, "") for name in ("child", "message")}
+        return tool_result(children=list(await asyncio.to_thread(agent.manage_children, action, **about)))
     tasks = args.get("tasks") or []
     if args.get("goal"):
         tasks = [{key: args[key] for key in ("goal", "context", "toolsets") if key in args}, *tasks]
@@ -18,6 +24,8 @@ async def delegate_task(args: JsonDict, *, agent: AgentState, context: ToolConte
         raise InvalidArguments("give a goal, or tasks with a goal each")
     if len(tasks) > MAX_TASKS:
         raise InvalidArguments(f"{len(tasks)} tasks are too many at once; give at most {MAX_TASKS}")
+    if args.get("background"):
+        return tool_result(children=list(agent.manage_children("start", tasks=tasks)))
     return tool_result(results=list(await agent.delegate(tasks, context.cancel, context.progress)))
 
 
@@ -54,6 +62,16 @@ registry.register(
                     },
                     "description": "Several tasks at once, each with the same fields.",
                 },
+                "background": {
+                    "type": "boolean",
+                    "description": "Go on without waiting; you are told when a child has ended.",
+                },
+                "action": text(
+                    "Default start. The others are about children in the background.",
+                    enum=["start", "list", "steer", "stop"],
+                ),
+                "child": text("Which child, for steer and stop."),
+                "message": text("What it is to know or do besides, for steer."),
             },
         },
     },

@@ -10,6 +10,7 @@ from ...files.content import Current, check_unchanged, load
 from ...files.diff import bounded_diff, diff_to_approve
 from ...files.failures import size_text
 from ...files.read_tracking import Since, reads
+from ...files.syntax import syntax_error
 from ...files.task_arguments import (
     files_of,
     judged_path,
@@ -44,6 +45,8 @@ def write_file(args: JsonDict, *, context: ToolContext | None = None, **_: objec
         result["encoding"] = target.encoding
     if line_endings(target.body) in ("crlf", "mixed"):
         result["line_endings"] = line_endings(target.body)
+    if problem := syntax_error(resolved, data):
+        result["syntax_error"] = problem
     return tool_result(result)
 
 

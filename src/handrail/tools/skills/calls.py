@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+
 from ...core.outcome import tool_result
+from ...environments.clean_env import is_secret_name
 from ...errors import InvalidArguments, SkillError
 from ...protocols import Action
 from ...types import JsonDict, ToolContext
@@ -46,7 +49,15 @@ def skill_view(args: JsonDict, *, context: ToolContext | None = None, **_: objec
     except SkillError as error:
         raise InvalidArguments(str(error)) from None
     others = sorted(each for each in files if each != FILE)
-    more = {"files": others, "compatibility": header.compatibility, "allowed_tools": header.allowed_tools}
+    allowed = (context or ToolContext()).config.terminal.allowed_secrets
+    missing = [name for name in header.variables if not os.environ.get(name)]
+    hidden = [name for name in header.variables if is_secret_name(name) and name not in (*allowed, *missing)]
+    more: JsonDict = {"variables": list(header.variables), "missing_variables": missing, "hidden_variables": hidden}
+    if missing or hidden:
+        more["note"] = (
+            "the user sets missing variables, and lists hidden ones in terminal.allowed_secrets, for commands to see them"
+        )
+    more |= {"files": others, "compatibility": header.compatibility, "allowed_tools": header.allowed_tools}
     return tool_result(
         name=skill.name,
         description=header.description,

@@ -13,6 +13,7 @@ MAX_NAME_CHARS = 64
 MAX_DESCRIPTION_CHARS = 1024
 _MAX_FILE_CHARS = 262_144
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,100}")
 EXAMPLE = (
     "---\nname: git-release\ndescription: How this team tags and publishes a release. Use when asked to release.\n---\n"
 )
@@ -27,6 +28,7 @@ class Header(NamedTuple):
     compatibility: str = ""
     allowed_tools: str = ""
     metadata: Mapping[str, str] = {}
+    variables: tuple[str, ...] = ()  # environment variables that it needs
 
 
 def check_name(name: object) -> str:
@@ -67,7 +69,20 @@ def _header(text: str) -> Header:
         _words(found.get("compatibility")),
         _words(found.get("allowed-tools")),
         {str(key): _words(value) for key, value in metadata.items()} if isinstance(metadata, dict) else {},
+        _variables(found),
     )
+
+
+def _variables(found: dict[str, Any]) -> tuple[str, ...]:
+    """From `required_environment_variables`, names or mappings with a `name`, or the older `prerequisites.env_vars`."""
+    before = found.get("prerequisites")
+    given = found.get("required_environment_variables") or (
+        before.get("env_vars") if isinstance(before, dict) else None
+    )
+    names = [
+        each.get("name") if isinstance(each, dict) else each for each in (given if isinstance(given, list) else [given])
+    ]
+    return tuple(name for name in names if isinstance(name, str) and _VARIABLE.fullmatch(name))
 
 
 def _mapping(text: str) -> dict[str, Any]:

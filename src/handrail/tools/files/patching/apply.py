@@ -10,7 +10,7 @@ from ....errors import InvalidArguments, ToolFailed
 from ....files.failures import shown
 from ....files.text import line_endings, with_crlf
 from .changes import Hunk, Op
-from .match import Haystack, How, plain
+from .match import Haystack, How, folded
 from .place import Edit, Placer, edit_at, misfit
 
 _MAX_PLACES_NAMED = 20
@@ -69,23 +69,39 @@ def new_content(hunks: Sequence[Hunk]) -> str:
 
 def _replace_characters(body: str, old: str, new: str, how: How, *, replace_all: bool, path: str) -> Applied | None:
     """Anywhere in the text, also within a line."""
-    haystack, needle = (body, old) if how is How.EXACT else (plain(body), plain(old))
-    starts: list[int] = []
-    at = haystack.find(needle)
-    while at >= 0:
-        starts.append(at)
-        at = haystack.find(needle, at + len(needle))
+    if how is How.EXACT:
+        spans = _found(body, old)
+    else:
+        (haystack, at), (needle, _) = folded(body), folded(old)
+        # An ellipsis is matched as a whole.
+        whole = [
+            (start, end)
+            for start, end in _found(haystack, needle)
+            if (not start or at[start - 1] < at[start]) and at[end - 1] < at[end]
+        ]
+        spans = [(at[start], at[end]) for start, end in whole]
+    starts = [start for start, _ in spans]
     if not starts:
         return None
     places = _line_numbers(body, starts)
     _check_one(places, replace_all=replace_all, path=path)
     pieces: list[str] = []
     position = 0
-    for start in starts:
+    for start, position_after in spans:
         pieces += (body[position:start], new)
-        position = start + len(old)
+        position = position_after
     pieces.append(body[position:])
     return Applied("".join(pieces), tuple((line, how) for line in places))
+
+
+def _found(haystack: str, needle: str) -> list[tuple[int, int]]:
+    """Where it is, without overlaps: start and end."""
+    spans: list[tuple[int, int]] = []
+    at = haystack.find(needle) if needle.strip() else -1
+    while at >= 0:
+        spans.append((at, at + len(needle)))
+        at = haystack.find(needle, at + len(needle))
+    return spans
 
 
 def _replace_lines(body: str, old: str, new: str, *, replace_all: bool, path: str) -> Applied | None:

@@ -10,13 +10,13 @@ from .similar import nearest_windows
 
 Key = Callable[[str], str]
 
-# Each becomes one character, so that positions in a line stay what they are.
 _PLAIN = str.maketrans(
     {
         **dict.fromkeys("‘’‚‛′", "'"),
         **dict.fromkeys("“”„‟″", '"'),
         **dict.fromkeys("‐‑‒–—―−", "-"),
         **dict.fromkeys("\u00a0\u2002\u2003\u2007\u2009\u202f\u3000", " "),
+        "…": "...",
     }
 )
 _SPACES = re.compile(r"\s+")
@@ -38,8 +38,23 @@ class How(Enum):
 
 
 def plain(text: str) -> str:
-    """Typographic quotes, dashes and spaces as their ASCII relatives, character for character."""
+    """Typographic quotes, dashes, ellipses and spaces as their ASCII relatives."""
     return text.translate(_PLAIN)
+
+
+def folded(text: str) -> tuple[str, list[int]]:
+    """The plain text with white space inside of lines as single spaces, and where each of its characters is in the text."""
+    made: list[str] = []
+    places: list[int] = []
+    for place, character in enumerate(text):
+        each = plain(character)
+        if each in " \t":
+            if made and made[-1] == " ":
+                continue
+            each = " "
+        made += each
+        places += [place] * len(each)
+    return "".join(made), [*places, len(text)]
 
 
 _KEYS: dict[How, Key] = {

@@ -10,6 +10,7 @@ from ....errors import InvalidArguments, ToolError
 from ....files.diff import MAX_DIFF_CHARS, bounded_diff, diff_to_approve
 from ....files.read_tracking import reads
 from ....files.roots import check_path
+from ....files.syntax import syntax_error
 from ....files.task_arguments import (
     everything,
     files_of,
@@ -39,7 +40,11 @@ def patch(args: JsonDict, *, context: ToolContext | None = None, **_: object) ->
     for step in steps:
         judged_path(step.path, context)
     _remember(task_id, steps, commit(files, steps))
-    return tool_result(_described(plan.done))
+    result = _described(plan.done)
+    broken = {step.path: syntax_error(step.path, step.data) for step in steps if step.data is not None}
+    if errors := {well_formed(path): problem for path, problem in broken.items() if problem}:
+        result["syntax_errors"] = errors
+    return tool_result(result)
 
 
 def actions(args: JsonDict, context: ToolContext) -> list[Action]:

@@ -1,0 +1,36 @@
+"""Be the agent of an editor that speaks the Agent Client Protocol: Zed, JetBrains, Neovim, Emacs.
+
+The editor starts this command and talks with it over stdin and stdout. Approvals are asked in the editor, and can be answered
+in the console, a chat or with `handrail approvals` as well.
+
+\b
+Examples:
+  handrail acp
+  handrail acp --editor-terminals
+"""
+
+from __future__ import annotations
+
+import asyncio
+from importlib.util import find_spec
+from typing import Annotated
+
+import typer
+
+from ...errors import ToolUnavailable
+from .. import options
+from ..runtime import log_as_notes
+
+cli = options.new_cli()
+Terminals = Annotated[bool, typer.Option("--editor-terminals", help="Run commands in the editor's terminals.")]
+Model = Annotated[str | None, typer.Option("--model", "-m", metavar="NAME", help="Instead of the configured one.")]
+
+
+@cli.command()
+def acp(model: Model = None, editor_terminals: Terminals = False) -> None:
+    if find_spec("acp") is None:
+        raise ToolUnavailable("this needs the package agent-client-protocol; pip install 'handrail[acp]'")
+    from ...serve.acp.agent_server import serve  # a heavy optional dependency
+
+    log_as_notes()
+    asyncio.run(serve(model, terminals=editor_terminals))

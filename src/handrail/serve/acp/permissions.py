@@ -1,0 +1,124 @@
+"""Ask the editor's user: for permission, on the card of the call that it is about, and for answers to the agent's questions."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import acp
+from acp import schema
+
+from ...agent.events import ToolStarted
+from ...approval.approvers.prompt import question
+from ...approval.display import visible
+from ...errors import ToolError
+from ...protocols import Answer, ApprovalRequest, Decision, Files
+from .link import Change, EditorLink
+from .updates import card, diff_content, fenced, text_content
+
+_WIDTH, _MAX_LINES = 100, 60
+_MAX_DIFF_BYTES = 1 << 20
+_OPTIONS: dict[Decision, tuple[Any, str]] = {
+    Decision.ONCE: ("allow_once", "Allow once"),
+    Decision.SESSION: ("allow_always", "Allow in this session"),
+    Decision.DENY: ("reject_once", "Deny"),
+}
+
+
+class EditorApprover:
+    """The editor's user. The question is in the store as well: whoever answers first, there or here, decides."""
+
+    name = "editor"
+
+    def __init__(self, link: EditorLink, cwd: str, files: Callable[[], Files]) -> None:
+        self._link, self._cwd, self._files = link, cwd, files
+
+    async def decide(self, request: ApprovalRequest) -> Answer | None:
+        return await self._link.ask(self._decide(request))
+
+    async def _decide(self, request: ApprovalRequest) -> Answer | None:
+        link = self._link
+        call_id = link.card_of(request.tool_call_id)
+        if not call_id:  # a child agent's call, or none of a model's: it has no card yet
+            call_id = f"approval-{request.id}"
+            link.send(card(call_id, request.tool, {"command": request.text}, cwd=self._cwd, status="pending"))
+        await link.flush()
+        title, content = visible(request.text, max_chars=200), await self._content(request)
+        shown = schema.ToolCallUpdate(tool_call_id=call_id, status="pending", title=title, content=content)
+        try:
+            asked = link.client.request_permission(
+                session_id=link.session_id, tool_call=shown, options=_options(request)
+            )
+            outcome = (await asked).outcome
+        except (acp.RequestError, ConnectionError):
+            return None  # it cannot ask: the next approver may
+        if outcome.outcome != "selected":
+            return Answer(Decision.DENY, self.name, "the question was closed")
+        offered = {each.value: each for each in _OPTIONS if each in request.offers}
+        decision = offered.get(outcome.option_id, Decision.DENY)
+        if decision.allows:
+            link.send(acp.update_tool_call(call_id, status="in_progress"))
+            return Answer(decision, self.name)
+        return Answer(Decision.DENY, self.name, await self._why(call_id))
+
+    async def _content(self, request: ApprovalRequest) -> list[Any]:
+        """The question as it is asked everywhere, and what would be written as a diff."""
+        content = text_content(fenced(question(request, width=_WIDTH, painted=False, max_lines=_MAX_LINES).strip("\n")))
+        call = self._link.open_calls.get(request.tool_call_id)
+        if call is not None and call.tool == "write_file":
+            content.append(diff_content(await asyncio.to_thread(self._change, call)))
+        return content
+
+    def _change(self, call: ToolStarted) -> Change:
+        files, path, before = self._files(), str(call.arguments.get("path", "")), None
+        try:
+            path = files.resolve(path)
+            found = files.stat(path)
+            if found is not None and not found.is_dir and found.size <= _MAX_DIFF_BYTES:
+                before = files.read(path, max_bytes=_MAX_DIFF_BYTES).decode("utf-8", "replace")
+        except ToolError:
+            before = None
+        return Change(path, before, str(call.arguments.get("content", "")))
+
+    async def _why(self, call_id: str) -> str:
+        """The reason of a denial, for the model; empty where the editor has no forms, or the user gives none."""
+        field = {"reason": {"type": "string", "title": "Reason", "maxLength": 2000}}
+        filled = await _form(self._link, "Why not? The agent is told, and may do something else.", field, call_id)
+        return str(filled.get("reason") or "").strip()
+
+
+class EditorPerson:
+    """Answers questions of the agent, where the editor can show a form."""
+
+    def __init__(self, link: EditorLink) -> None:
+        self._link = link
+
+    async def ask(self, question: str, choices: Sequence[str]) -> str | None:
+        fields: dict[str, Any] = {"choice": {"type": "string", "enum": list(choices)}} if choices else {}
+        fields["answer"] = {"type": "string", "title": "Answer", "description": "In your own words"}
+        filled = await self._link.ask(_form(self._link, question, fields))
+        return str(filled.get("answer") or filled.get("choice") or "").strip() or None
+
+
+def _options(request: ApprovalRequest) -> list[schema.PermissionOption]:
+    covered = "; ".join(dict.fromkeys(concern.covers for concern in request.concerns if concern.covers))
+    more = {Decision.SESSION: f": {visible(covered, max_chars=120)}"} if covered else {}
+    return [
+        schema.PermissionOption(option_id=each.value, kind=kind, name=name + more.get(each, ""))
+        for each, (kind, name) in _OPTIONS.items()
+        if each in request.offers
+    ]
+
+
+async def _form(link: EditorLink, message: str, fields: dict[str, Any], call_id: str | None = None) -> dict[str, Any]:
+    """What was filled in; empty if the form was declined, or cannot be shown."""
+    if not link.has_forms:
+        return {}
+    wanted = schema.ElicitationSchema.model_validate({"type": "object", "properties": fields})
+    mode = schema.ElicitationFormSessionMode(session_id=link.session_id, tool_call_id=call_id, requested_schema=wanted)
+    try:
+        answer = await link.client.create_elicitation(message=message, mode=mode)
+    except (acp.RequestError, ConnectionError, ValueError):
+        return {}
+    return dict(answer.content or {}) if isinstance(answer, schema.AcceptElicitationResponse) else {}
