@@ -250,7 +250,7 @@ def _run(host: Host, call: Call) -> None:
     elif call.first in _SHELL_PROGRAMS and not call.known[1:]:
         host.run(call.first)
     elif call.arguments:
-        host.run(*(UNKNOWN if argument is None else _interpolated(argument) for argument in call.arguments))
+        host.start(*(UNKNOWN if argument is None else _interpolated(argument) for argument in call.arguments))
 
 
 def _tree(host: Host, call: Call) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..values.word_values import UNKNOWN
 from . import python_modules
-from .constants import fold
+from .constants import ARGUMENTS, fold
 from .host import MAX_DEPTH, Host
 from .python_values import Values
 
@@ -29,6 +29,7 @@ _EXEC = re.compile(r"os\.(?:exec|spawn|posix_spawn)\w*")
 _TREE = frozenset("shutil.rmtree os.removedirs distutils.dir_util.remove_tree".split())
 _REMOVE = frozenset("os.remove os.unlink os.rmdir os.truncate send2trash.send2trash".split())
 _DELETES = _TREE | _REMOVE
+_LOADERS = frozenset("runpy.run_path runpy.run_module imp.load_source execfile".split())
 _NAMESPACES = frozenset(("globals", "locals", "sys.modules", "__builtins__.globals"))
 _BY_NAME = frozenset(("operator.methodcaller", "operator.attrgetter"))
 _HARMLESS_NAMES = frozenset(
@@ -46,6 +47,9 @@ _SEND = re.compile(r"(?:requests|httpx|urllib\d?|http|aiohttp|smtplib|ftplib|soc
 _PRIVATE = re.compile(
     r"os\.environ|getenv|\.ssh/|\.aws/|/etc/(?:shadow|passwd)|\.netrc|\.kube/|credentials|id_rsa|\.env\b"
 )
+_LEAVES = (ast.Break, ast.Return, ast.Raise, ast.Yield, ast.YieldFrom, ast.Await)
+_WRITERS = frozenset("write writelines write_text write_bytes copyfile copy mkstemp NamedTemporaryFile".split())
+_QUICK = frozenset("open str len range join encode bytes bytearray urandom format flush fsync repr random choice seek".split())
 _LISTING = re.compile(r"\b(?:listdir|glob|iglob|rglob|walk|iterdir|scandir)\b")
 _WALKED = re.compile(r"\b(?:walk|rglob|glob|Path|listdir|scandir)\(\s*(['\"])(.+?)\1")
 _DOWNLOADS = re.compile(r"\b(?:requests|urlopen|httpx|urllib|urlretrieve)\b")
@@ -62,7 +66,10 @@ def judge(host: Host, text: str) -> None:
     if len(nodes) > _MAX_NODES or host.depth > MAX_DEPTH:
         host.find("limit.exceeded")
         return
-    _Reader(host, text, nodes).read()
+    reader = _Reader(host, text, nodes)
+    if host.arguments is not None:
+        reader.constants[ARGUMENTS] = list(host.arguments)
+    reader.read()
 
 
 _COPIES = frozenset(
@@ -97,6 +104,8 @@ class _Reader:
         for node in self.nodes:
             if isinstance(node, ast.While | ast.For | ast.ListComp | ast.GeneratorExp) and self._forks(node):
                 self.host.find("proc.fork_bomb")
+            if isinstance(node, ast.While) and self._fills(node):
+                self.host.find("disk.fill")
             if isinstance(node, ast.Call):
                 for _ in self.values.worlds(node):
                     self._call(node)
@@ -113,6 +122,8 @@ class _Reader:
                 if alias.name == "*":
                     self.everything_of.append(node.module or "")
                 self.names[alias.asname or alias.name] = f"{node.module or ''}.{alias.name}"
+                if (node.module, alias.name) == ("sys", "argv") and self.host.arguments is not None:
+                    self.constants[alias.asname or "argv"] = list(self.host.arguments)
         elif (
             isinstance(node, ast.Call)
             and isinstance(node.func, ast.Attribute)
@@ -154,6 +165,14 @@ class _Reader:
             isinstance(node, ast.Call) and (self._dotted(node.func) or "") in ("os.fork", "os.forkpty")
             for node in ast.walk(loop)
         )
+
+    def _fills(self, loop: ast.While) -> bool:
+        """`while True: f.write(x)`: it writes for ever, and nothing in it waits or leaves."""
+        inside = list(ast.walk(loop))
+        if not (isinstance(loop.test, ast.Constant) and loop.test.value) or any(isinstance(n, _LEAVES) for n in inside):
+            return False
+        called = {_last(node.func) for node in inside if isinstance(node, ast.Call)}
+        return not called.isdisjoint(_WRITERS) and called <= _WRITERS | _QUICK
 
     def _dotted(self, node: ast.AST) -> str | None:
         """`os.system` for whatever refers to it: an alias, getattr, __import__."""
@@ -218,8 +237,10 @@ class _Reader:
             for keyword in node.keywords
             if keyword.arg in ("args", "path", "command", "cmd")
         ]
-        if name in ("exec", "eval", "compile", "runpy.run_path", "code.interact"):
+        if name in ("exec", "eval", "compile", "code.interact"):
             self._evaluates(name, node, args)
+        elif name in _LOADERS:
+            self._loads(name, args)
         elif name in _SHELL or name in _SUBPROCESS or _EXEC.fullmatch(name):
             self._runs(name, node, args)
         elif name in _TREE or name in _REMOVE:
@@ -319,6 +340,14 @@ class _Reader:
             if not (isinstance(inner, ast.Call) and self._dotted(inner.func) in ("compile", "input")):
                 self.host.find("code.exec_computed")
 
+    def _loads(self, name: str, args: list[Any]) -> None:
+        """Another file or module is run as a program."""
+        given = [arg for arg in args if isinstance(arg, str)]
+        if not given or UNKNOWN in given[-1]:
+            self.host.find("code.exec_computed")
+        else:
+            self.host.start("python3", *(("-m",) if name == "runpy.run_module" else ()), given[-1])
+
     def _runs(self, name: str, node: ast.Call, args: list[Any]) -> None:
         if "socket" in self.modules and "connect" in self.text:
             self.host.find("rce.reverse_shell")
@@ -336,18 +365,18 @@ class _Reader:
         if _EXEC.fullmatch(name):
             flat = [item for arg in args for item in (arg if isinstance(arg, list) else [arg]) if isinstance(item, str)]
             if flat:
-                self.host.run(flat[0], *flat[2:])
+                self.host.start(flat[0], *flat[2:])
             else:
                 self.host.find("code.exec_computed")
         elif words and words[0] != UNKNOWN:
-            self.host.run(*words, stdin=stdin)
-        elif isinstance(first, str) and first != UNKNOWN:
+            self.host.start(*words, stdin=stdin)
+        elif isinstance(first, str) and first.lstrip()[:1] != UNKNOWN:
             if name.startswith("asyncio.create_subprocess_exec"):
-                self.host.run(*(arg if isinstance(arg, str) else UNKNOWN for arg in args))
+                self.host.start(*(arg if isinstance(arg, str) else UNKNOWN for arg in args))
             elif through_shell or " " in first or name == "pty.spawn":
                 self.host.shell(first, stdin=stdin)
             else:
-                self.host.run(first, stdin=stdin)
+                self.host.start(first, stdin=stdin)
         else:
             self.host.find("code.exec_computed")
 
@@ -409,6 +438,11 @@ class _Reader:
             or re.search(r"O_(?:WRONLY|RDWR|TRUNC|CREAT|APPEND)", flags) is not None
         )
         self.host.write(args[0]) if writes else self.host.read(args[0])
+
+
+def _last(function: ast.expr) -> str:
+    """The last part of a function's name."""
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
 
 
 def _usual_name(name: str) -> str:

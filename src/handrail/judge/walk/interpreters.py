@@ -266,6 +266,23 @@ def _compiler(walk: Walk, call: Call) -> Value | None:
     return None
 
 
+def program_arguments(language: str, call: Call) -> list[str] | None:
+    """What a program in this language is started with, its own name first; None when that is not known."""
+    if LANGUAGES.get(call.name.rstrip("0123456789.")) != language:
+        return None
+    takes, codes = VALUE_LETTERS.get(language, ""), CODE_OPTIONS[language].split()
+    letters = "".join(flag[1] for flag in codes if len(flag) == 2)
+    words = " ".join(flag[2:] for flag in codes if flag[:2] == "--")
+    start, options = skip_options(call.args, takes + letters, words)
+    given = {option for option, _ in options}
+    if language == "python" and "-c" in given:
+        start = next(place for place, arg in enumerate(call.args) if arg[:1] == "-" and "c" in arg)
+        start += 1 if call.args[start].partition("c")[2] else 2
+    if not given.isdisjoint(codes) or "-m" in given:
+        return ["-c", *map(str, call.args[start:])]
+    return [str(arg) for arg in call.args[start:]] or None
+
+
 def judge_code(walk: Walk, call: Call, language: str, code: Value) -> None:
     """Judge a program in another language."""
     if isinstance(code, Either):
@@ -283,7 +300,7 @@ def judge_code(walk: Walk, call: Call, language: str, code: Value) -> None:
         with walk.wrapped(call.name):
             return walk.run_text(text, stdin, language)
 
-    def argv(args: Sequence[Arg], stdin: Value | None) -> Value:
+    def argv(args: Sequence[Arg], stdin: Value | None, *, starts: bool) -> Value:
         with walk.wrapped(call.name), walk.nested():
             return walk.run(args, stdin, functions=False, builtins=False)
 
@@ -296,6 +313,7 @@ def judge_code(walk: Walk, call: Call, language: str, code: Value) -> None:
         changed=lambda path: walk.state.write(walk.path(path), unknown()),
         cwd=walk.cwd,
         project=walk.judgement.project,
+        arguments=program_arguments(language, call),
     )
     walk.judgement.add(matches, call.argv, walk.span(call.argv))
 
