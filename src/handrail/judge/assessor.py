@@ -24,6 +24,7 @@ from .walk.walk import Walk
 
 MAX_CHARS = 2_000_000
 _LONG = 4_000
+_CODE_PATHS = frozenset("PYTHONPATH PERL5LIB RUBYLIB NODE_PATH COMPOSE_FILE".split())
 _MAX_ALIASES = 200
 _MAX_REMEMBERED = 10_000
 _BIDI_CONTROL = re.compile("[\u202a-\u202e\u2066-\u2069]")
@@ -113,11 +114,11 @@ def _follow(command: str, judgement: Judgement, state: State, disk: Disk | None,
     walk = Walk(judgement, state, program_handlers)
     walk.sources = None if disk is None else Sources(disk)
     walk.source_map = SourceMap(text_map=text_map)
-    known = _recalled(state, shell) if shell is not None else {}
+    known = _recalled(walk, shell) if shell is not None else {}
     try:
         walk.script(script, None)
         if shell is not None:
-            _remember(state, shell)
+            _remember(walk, shell)
         for name, text in known.items():  # they were judged when they were set
             if state.aliases.get(name) is text:
                 del state.aliases[name]
@@ -128,8 +129,12 @@ def _follow(command: str, judgement: Judgement, state: State, disk: Disk | None,
         del walk.expander
 
 
-def _recalled(state: State, shell: ShellMemory) -> dict[str, Value]:
+def _recalled(walk: Walk, shell: ShellMemory) -> dict[str, Value]:
     """Put what earlier commands left into the state; returns the aliases."""
+    state = walk.state
+    for name, text in shell.variables.items():
+        state.variables.setdefault(name, Value(text))
+        walk.variables.exported.add(name)
     if shell.path:
         state.variables["PATH"] = Value(shell.path)
     known = {name: Value(text) for name, text in shell.aliases.items()}
@@ -137,7 +142,12 @@ def _recalled(state: State, shell: ShellMemory) -> dict[str, Value]:
     return known
 
 
-def _remember(state: State, shell: ShellMemory) -> None:
+def _remember(walk: Walk, shell: ShellMemory) -> None:
+    state = walk.state
+    for name in _CODE_PATHS & walk.variables.exported:
+        value = state.variables.get(name)
+        if isinstance(value, Value) and len(value.text) < _MAX_REMEMBERED:
+            shell.variables[name] = value.text
     path = state.variables.get("PATH")
     if isinstance(path, Value) and path is not state.first_path and len(path.text) < _MAX_REMEMBERED:
         shell.path = path.text

@@ -36,6 +36,7 @@ def fold(node: ast.AST | None, constants: Constants) -> Any:
         IndexError,
         KeyError,
         LookupError,
+        AttributeError,
         OverflowError,
         RecursionError,
         binascii.Error,
@@ -150,8 +151,10 @@ def _call(node: ast.Call, constants: Constants) -> Any:
         return "/".join(arg.rstrip("/") for arg in args)
     if name == "home":
         return "~"
-    if name == "join" and isinstance(node.func.value, ast.Name) and node.func.value.id == "shlex":
-        return " ".join(UNKNOWN if item is None else shlex.quote(item) for item in args[0])
+    if isinstance(node.func.value, ast.Name) and node.func.value.id == "shlex":
+        if name == "split":
+            return shlex.split(args[0])
+        return " ".join(UNKNOWN if item is None else shlex.quote(item) for item in args[0]) if name == "join" else None
     if name == "format" and node.keywords:
         return _format(fold(node.func.value, constants), args, node.keywords, constants)
     return _method(name, fold(node.func.value, constants), args)

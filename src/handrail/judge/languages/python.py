@@ -18,17 +18,24 @@ _DANGEROUS_WORDS = re.compile(r"\b(system|exec|eval|rmtree|remove|unlink|subproc
 _SHELL = frozenset(
     "os.system os.popen subprocess.getoutput subprocess.getstatusoutput commands.getoutput "
     "asyncio.create_subprocess_shell pty.spawn "
-    "popen2.popen2 platform.popen".split()
+    "popen2.popen2 platform.popen webbrowser.get".split()
 )
 _SUBPROCESS = frozenset(
     "subprocess.run subprocess.call subprocess.Popen subprocess.check_call subprocess.check_output "
-    "asyncio.create_subprocess_exec sh.Command".split()
+    "asyncio.create_subprocess_exec sh.Command distutils.spawn.spawn".split()
 )
 _RUNS = _SHELL | _SUBPROCESS
 _EXEC = re.compile(r"os\.(?:exec|spawn|posix_spawn)\w*")
 _TREE = frozenset("shutil.rmtree os.removedirs distutils.dir_util.remove_tree".split())
 _REMOVE = frozenset("os.remove os.unlink os.rmdir os.truncate send2trash.send2trash".split())
 _DELETES = _TREE | _REMOVE
+_EVALUATORS = frozenset(
+    "timeit.timeit timeit.repeat timeit.Timer cProfile.run cProfile.runctx profile.run profile.runctx pdb.run pdb.runeval "
+    "pdb.runctx doctest.debug_src".split()
+)
+_CONSOLE = frozenset(("push", "runsource", "runcode"))
+_UNPICKLERS = frozenset("pickle.loads _pickle.loads cPickle.loads dill.loads cloudpickle.loads marshal.loads".split())
+_YAML = frozenset("yaml.load yaml.unsafe_load yaml.full_load yaml.load_all".split())
 _LOADERS = frozenset("runpy.run_path runpy.run_module imp.load_source execfile".split())
 _NAMESPACES = frozenset(("globals", "locals", "sys.modules", "__builtins__.globals"))
 _BY_NAME = frozenset(("operator.methodcaller", "operator.attrgetter"))
@@ -235,12 +242,22 @@ class _Reader:
         args += [
             fold(keyword.value, self.constants)
             for keyword in node.keywords
-            if keyword.arg in ("args", "path", "command", "cmd")
+            if keyword.arg in ("args", "path", "command", "cmd", "stmt", "setup", "extract_dir")
         ]
+        last = name.rpartition(".")[2]
         if name in ("exec", "eval", "compile", "code.interact"):
             self._evaluates(name, node, args)
         elif name in _LOADERS:
             self._loads(name, args)
+        elif name in _EVALUATORS or (last in _CONSOLE and "code" in self.modules):
+            self._evaluates_later(args)
+        elif name in _UNPICKLERS or (name in _YAML and "!!python/" in str(args[:1])):
+            given = args[0].decode("latin-1") if args and isinstance(args[0], bytes) else str(args[:1])
+            if _DANGEROUS_WORDS.search(given):
+                self.host.find("code.exec_computed")
+        elif last == "extractall" or name == "shutil.unpack_archive":
+            if args and isinstance(args[-1], str) and (last == "extractall" or len(args) > 1):
+                self.host.run("tar", "-xf", "archive", "-C", args[-1])
         elif name in _SHELL or name in _SUBPROCESS or _EXEC.fullmatch(name):
             self._runs(name, node, args)
         elif name in _TREE or name in _REMOVE:
@@ -340,6 +357,14 @@ class _Reader:
             if not (isinstance(inner, ast.Call) and self._dotted(inner.func) in ("compile", "input")):
                 self.host.find("code.exec_computed")
 
+    def _evaluates_later(self, args: list[Any]) -> None:
+        """`timeit.timeit(code, setup)` and the like: what is set up comes last."""
+        code = "\n".join(arg for arg in reversed(args) if isinstance(arg, str))
+        if code and self.host.depth <= MAX_DEPTH:
+            self.host.depth += 1
+            judge(self.host, code)
+            self.host.depth -= 1
+
     def _loads(self, name: str, args: list[Any]) -> None:
         """Another file or module is run as a program."""
         given = [arg for arg in args if isinstance(arg, str)]
@@ -352,12 +377,18 @@ class _Reader:
         if "socket" in self.modules and "connect" in self.text:
             self.host.find("rce.reverse_shell")
             return
+        if name == "webbrowser.get" and not (args and isinstance(args[0], str) and " " in args[0]):
+            return
         first = args[0] if args else None
         stdin = self._input(name, node)
         reads_input = any(keyword.arg in ("input", "stdin") for keyword in node.keywords)
         if "urlretrieve" in self.text or (reads_input and _DOWNLOADS.search(self.text)):
             self.host.find("rce.download_to_shell")
         words = [str(item) if item is not None else UNKNOWN for item in first] if isinstance(first, list) else []
+        program = next((keyword.value for keyword in node.keywords if keyword.arg == "executable"), None)
+        if program is not None and words:
+            found = fold(program, self.constants)
+            words[0] = found if isinstance(found, str) else UNKNOWN
         through_shell = name in _SHELL or any(
             keyword.arg == "shell" and fold(keyword.value, self.constants) not in (False, None)
             for keyword in node.keywords
@@ -437,7 +468,8 @@ class _Reader:
             (isinstance(mode, int) and mode & 3 != 0)
             or re.search(r"O_(?:WRONLY|RDWR|TRUNC|CREAT|APPEND)", flags) is not None
         )
-        self.host.write(args[0]) if writes else self.host.read(args[0])
+        empties = ".truncate(" in self.text
+        self.host.write(args[0], empties=empties) if writes else self.host.read(args[0])
 
 
 def _last(function: ast.expr) -> str:
@@ -447,5 +479,5 @@ def _last(function: ast.expr) -> str:
 
 def _usual_name(name: str) -> str:
     """The name by which a function is listed here."""
-    name = name.removeprefix("builtins.").removeprefix("__builtins__.")
+    name = name.removeprefix("builtins.").removeprefix("__builtins__.").removesuffix(".__call__")
     return f"os.{name[6:]}" if name.startswith("posix.") else name

@@ -56,6 +56,18 @@ class Values:
         for node in binding:
             if id(node) in self._repeated or id(node) in later:
                 self._bind(node)
+        if any(self._is_namespace_change(node) for node in nodes):
+            for name in list(self._possible):
+                self._add(name, None)
+
+    def _is_namespace_change(self, node: ast.AST) -> bool:
+        """`globals()["x"] = y`, `exec("x = y")`: any name may get another value."""
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+            return isinstance(node.value, ast.Call) and self._dotted(node.value.func) in ("globals", "locals", "vars")
+        if not isinstance(node, ast.Call) or self._dotted(node.func) not in ("exec", "builtins.exec"):
+            return False
+        text = fold(node.args[0], self.constants) if node.args else None
+        return not isinstance(text, str) or "=" in text
 
     def worlds(self, node: ast.AST) -> Iterator[None]:
         """Go through what the names in an expression may be: in each world, `constants` says which value they have."""

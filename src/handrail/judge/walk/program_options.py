@@ -156,6 +156,15 @@ def _run_parts(walk: Walk, call: Call) -> Value | None:
     return None
 
 
+def _tex(walk: Walk, call: Call) -> Value | None:
+    """`\\write18{command}` and `\\input|"command"`, where they are allowed."""
+    if any(re.fullmatch(r"--?(?:shell-escape|enable-write18)", arg) for arg in call.args):
+        for arg in call.args:
+            for match in re.finditer(r"\\write18\s*\{(.*?)\}|\\input\s*\|\s*\"([^\"]+)\"", arg):
+                _run_option(walk, match[1] or match[2], arg)
+    return None
+
+
 def _strace(walk: Walk, call: Call) -> Value | None:
     """`-o '|command'` writes to a program."""
     for arg, following in itertools.pairwise([*call.args, Arg("")]):
@@ -416,6 +425,7 @@ HANDLERS: dict[str, Handler] = {
     "run-parts": _run_parts,
     "git": _git,
     "tmux": _tmux,
+    **dict.fromkeys("tex latex pdftex pdflatex xetex xelatex luatex lualatex latexmk".split(), _tex),
     "screen": _screen,
     "ansible": _ansible,
     "socat": _socat,

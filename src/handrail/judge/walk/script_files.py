@@ -30,11 +30,12 @@ _MAX_SHELL = {False: 32_000, True: 80_000}
 _MAX_CODE = 60_000
 _RUNS = re.compile(
     r"(?i)\b(?:subprocess|child_process|\w*exec\w*|spawn\w*|system|popen\w*|eval|fork|ctypes|passthru|proc_open|execute|invoke|"
-    r"sh|qx|socket|requests|urllib\w*|httpx|fetch|axios|boto3?|paramiko|fabric|shutil)\b|`"
+    r"sh|shell|qx|socket|requests|urllib\w*|httpx|fetch|axios|boto3?|paramiko|fabric|shutil)\b|`"
 )
 _STARTS = re.compile(r"\b(?:subprocess|child_process|exec\w*|spawn\w*|system|popen\w*|passthru|proc_open|runpy)\b")
 _MAX_SMALL = 3_000
 """A program of this session that starts others is read whatever it names, if it is as short as most of them."""
+_READS_CODE = re.compile(r"\bexec\s*\([^\n]*?(?:open|Path)\s*\(\s*['\"]")
 _ARGUMENTS = re.compile(r"\b(?:argv|ARGV|argparse|click|typer|optparse|getopt)\b")
 _CHANGES = re.compile(
     r"(?i)\b(?:\w*remove\w*|unlink\w*|\w*rm(?:dir|tree|sync|_rf|_r|_f)?\w*|rimraf\w*|delete\w*|truncate\w*|\w*write\w*|\w*open\w*|"
@@ -65,7 +66,7 @@ def lookup(walk: Walk, path: str) -> Source | None:
         return None
     known = walk.known_file(path)
     if isinstance(known, OtherName):
-        return walk.sources.read(known.program)
+        return walk.sources.read(on_disk(walk, known.program) or known.program)
     if known is not None:
         return Source(str(path), known.text, is_new=True) if known.text.strip() != UNKNOWN else None
     place = on_disk(walk, path)
@@ -116,6 +117,15 @@ def run_words(walk: Walk, source: Source, words: Sequence[str], *, cwd: str = ""
         inside.run([Arg(word) for word in words], None, functions=False, builtins=False)
 
 
+def run_with_file(walk: Walk, source: Source, call: Call, path: str, stdin: Value | None) -> None:
+    """A command line once more, now that it is known what one of its files holds."""
+    if not _may_follow(walk, source, ("file", call.name, path, tuple(call.args))):
+        return
+    with followed(walk, source) as inside:
+        inside.state.write(inside.path(path), Value(source.text))
+        inside.run(call.argv, stdin, functions=False, builtins=False)
+
+
 def judge_code(walk: Walk, call: Call, source: Source, language: str, text: str | None = None) -> None:
     """A program in another language. `text`: the part of it that runs."""
     code = source.text if text is None else text
@@ -135,8 +145,9 @@ def judge_code(walk: Walk, call: Call, source: Source, language: str, text: str 
         host = _host(inside, call, language, scope)
         languages.read(host, code, strings=source.is_new)
         matches = [match for match in host.matches if scope.counts_in_code(match.rule, match.reach)]
-        if not host.arguments or posixpath.basename(host.arguments[0]) != posixpath.basename(source.path):
-            # In what is only imported, a command that is computed is the rule: the program itself says more.
+        named = host.arguments and posixpath.basename(host.arguments[0]) == posixpath.basename(source.path)
+        if not named or _READS_CODE.search(code):
+            # In what is only imported, a command that is computed is the rule; a file that is read and run is followed.
             matches = [match for match in matches if match.rule.id != "code.exec_computed"]
         if not _SHELL_WORDS.search(code):
             matches = [match for match in matches if match.rule.id != "rce.reverse_shell"]

@@ -844,6 +844,8 @@ class Walk:
                 stdin = unknown() if UNKNOWN in target else self.state.files.get(f"/dev/fd/{target}", stdin)
             elif operator in ("<", "<>"):
                 content = self.read_file(target)
+                if self.sources is not None and content.text == UNKNOWN and not content.taints and UNKNOWN not in target:
+                    content = OtherName(str(target))  # it can be looked up
                 if redirect.descriptor in ("", "0"):
                     stdin = content
                 else:
