@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import gc
 import re
 from collections.abc import Iterator, Mapping
@@ -12,7 +13,7 @@ from .grammar.source_map import SourceMap
 from .grammar.syntax import ShellSyntaxError, TooLarge
 from .rules import Rulebook, builtin
 from .values import paths
-from .values.assessment import Assessment, Severity
+from .values.assessment import Assessment, Finding, Severity
 from .values.disk import Disk, ShellMemory
 from .values.homes import Homes, local_homes
 from .values.word_values import UNKNOWN, Value
@@ -56,7 +57,16 @@ def assess(
         state = State(cwd or ".", variables)
         scope = _project(project or cwd)
         judgement = _judged(command, state, scope, rulebook, recording=True, disk=disk, shell=shell)
-        return Assessment(command, judgement.sorted_findings(), judgement.segments(), judgement.unknowns(command))
+        findings = judgement.sorted_findings()
+        if findings and not scope and "home-root" in paths.classes(project or cwd or "."):
+            findings = tuple(map(_in_a_home, findings))
+        return Assessment(command, findings, judgement.segments(), judgement.unknowns(command))
+
+
+def _in_a_home(finding: Finding) -> Finding:
+    """Work in a home itself is not in a project: the reason must not speak of one."""
+    why = finding.why.replace("outside the project", "in your home or elsewhere").replace("the project", "your home")
+    return finding if why == finding.why else dataclasses.replace(finding, why=why)
 
 
 def _project(place: str | None) -> str:
