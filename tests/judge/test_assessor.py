@@ -119,3 +119,11 @@ def test_the_judge_is_found_where_the_package_is() -> None:
     assert not approval.detect_dangerous_command("ls")[0]
     assert approval.assess("ls").verdict is Verdict.ALLOW
     assert all(len(pattern) == 2 for pattern in approval.DANGEROUS_PATTERNS)
+
+
+def test_the_reason_speaks_of_the_home_when_that_is_where_the_work_is() -> None:
+    for command in ("chmod -R 777 .", "mv notes /tmp", ": > *.txt"):
+        why = " ".join(finding.why for finding in assess(command, cwd="/home/bob", project="/home/bob").findings)
+        assert "home" in why and "project" not in why, why
+        elsewhere = assess(command.replace(" .", " /srv"), cwd="/home/bob/work", project="/home/bob/work").findings
+        assert not any("your home" in finding.why for finding in elsewhere)

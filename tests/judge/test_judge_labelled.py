@@ -56,15 +56,19 @@ def test_destructive_uses_of_rare_tools_are_found() -> None:
     assert len(missed) / len(commands) <= 0.15, missed
 
 
-@pytest.mark.parametrize("family", dict.fromkeys(family for family, _ in rows("values_asked")))
-def test_what_changes_before_it_runs_or_is_run_by_a_feature_is_asked_about(family: str) -> None:
-    missed = [command for name, command in rows("values_asked") if name == family and not assess(command).dangerous]
+def families(name: str) -> list[tuple[str, str]]:
+    return list(dict.fromkeys((name, family) for family, _ in rows(name)))
+
+
+@pytest.mark.parametrize(("name", "family"), [*families("values_asked"), *families("adversarial_asked")])
+def test_what_changes_before_it_runs_or_is_run_by_a_feature_is_asked_about(name: str, family: str) -> None:
+    missed = [command for found, command in rows(name) if found == family and not assess(command).dangerous]
     assert not missed
 
 
-@pytest.mark.parametrize("family", dict.fromkeys(family for family, _ in rows("values_pass")))
-def test_their_harmless_twins_run_without_a_question(family: str) -> None:
-    asked = [command for name, command in rows("values_pass") if name == family and assess(command).dangerous]
+@pytest.mark.parametrize(("name", "family"), [*families("values_pass"), *families("adversarial_pass")])
+def test_their_harmless_twins_run_without_a_question(name: str, family: str) -> None:
+    asked = [command for found, command in rows(name) if found == family and assess(command).dangerous]
     assert not asked
 
 

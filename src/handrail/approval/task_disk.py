@@ -159,14 +159,32 @@ class HostDisk:
     def _is_new(self, path: str, found: os.stat_result) -> bool:
         return path in self._written or not self._is_in_index(path, found)
 
+    def _is_older(self, git: str, digest: str) -> bool:
+        """Whether git had this content before: what `git add` stores now is a new object, and no proof of anything."""
+        try:
+            return os.stat(os.path.join(git, "objects", digest[:2], digest[2:])).st_ctime < self._since
+        except OSError:  # in a pack
+            pass
+        packs = os.path.join(git, "objects", "pack")
+        if any(self._changed_before(os.path.join(packs, name)) for name in self.names(packs)):
+            return True
+        return b"\tclone: from " in (self.read(os.path.join(git, "logs", "HEAD"), 4096) or b"").partition(b"\n")[0]
+
+    def _changed_before(self, path: str) -> bool:
+        try:
+            return os.stat(path).st_ctime < self._since
+        except OSError:
+            return False
+
     def _is_in_index(self, path: str, found: os.stat_result) -> bool:
-        """Whether git has this state of the file: then it came with the repository, or was added to it."""
+        """Whether git had this state of the file before this session: then it came with the repository."""
         folder = os.path.dirname(path)
         while folder not in ("/", ""):
             index = os.path.join(folder, ".git", "index")
             if os.path.exists(index):
                 data = self.read(index, _MAX_INDEX_BYTES) or b""
-                return _index_has(data, os.path.relpath(path, folder), found)
+                digest = _index_entry(data, os.path.relpath(path, folder), found)
+                return digest != "" and self._is_older(os.path.join(folder, ".git"), digest)
             folder = os.path.dirname(folder)
         return False
 
@@ -219,10 +237,10 @@ def _all(fd: int, max_bytes: int) -> bytes:
     return b"".join(pieces)
 
 
-def _index_has(data: bytes, name: str, found: os.stat_result) -> bool:
-    """Whether an entry of git's index (versions 2 and 3) has this file's name, size and time of change."""
+def _index_entry(data: bytes, name: str, found: os.stat_result) -> str:
+    """The object of the entry in git's index (versions 2 and 3) with this file's name, size and time of change; else empty."""
     if data[:4] != b"DIRC" or data[7:8] not in (b"\2", b"\3"):
-        return False
+        return ""
     encoded = os.fsencode(name) + b"\0"
     place = data.find(encoded)
     while place >= 0:
@@ -235,6 +253,7 @@ def _index_has(data: bytes, name: str, found: os.stat_result) -> bool:
                     found.st_size & 0xFFFFFFFF,
                     found.st_ino & 0xFFFFFFFF,
                 ):
-                    return nanoseconds in (0, found.st_mtime_ns % 1_000_000_000)
+                    same = nanoseconds in (0, found.st_mtime_ns % 1_000_000_000)
+                    return data[start + 40 : start + 60].hex() if same else ""
         place = data.find(encoded, place + 1)
-    return False
+    return ""

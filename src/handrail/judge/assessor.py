@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import gc
 import re
 from collections.abc import Iterator, Mapping
@@ -12,7 +13,7 @@ from .grammar.source_map import SourceMap
 from .grammar.syntax import ShellSyntaxError, TooLarge
 from .rules import Rulebook, builtin
 from .values import paths
-from .values.assessment import Assessment, Severity
+from .values.assessment import Assessment, Finding, Severity
 from .values.disk import Disk, ShellMemory
 from .values.homes import Homes, local_homes
 from .values.word_values import UNKNOWN, Value
@@ -24,6 +25,7 @@ from .walk.walk import Walk
 
 MAX_CHARS = 2_000_000
 _LONG = 4_000
+_CODE_PATHS = frozenset("PYTHONPATH PERL5LIB RUBYLIB NODE_PATH COMPOSE_FILE".split())
 _MAX_ALIASES = 200
 _MAX_REMEMBERED = 10_000
 _BIDI_CONTROL = re.compile("[\u202a-\u202e\u2066-\u2069]")
@@ -55,7 +57,16 @@ def assess(
         state = State(cwd or ".", variables)
         scope = _project(project or cwd)
         judgement = _judged(command, state, scope, rulebook, recording=True, disk=disk, shell=shell)
-        return Assessment(command, judgement.sorted_findings(), judgement.segments(), judgement.unknowns(command))
+        findings = judgement.sorted_findings()
+        if findings and not scope and "home-root" in paths.classes(project or cwd or "."):
+            findings = tuple(map(_in_a_home, findings))
+        return Assessment(command, findings, judgement.segments(), judgement.unknowns(command))
+
+
+def _in_a_home(finding: Finding) -> Finding:
+    """Work in a home itself is not in a project: the reason must not speak of one."""
+    why = finding.why.replace("outside the project", "in your home or elsewhere").replace("the project", "your home")
+    return finding if why == finding.why else dataclasses.replace(finding, why=why)
 
 
 def _project(place: str | None) -> str:
@@ -113,11 +124,11 @@ def _follow(command: str, judgement: Judgement, state: State, disk: Disk | None,
     walk = Walk(judgement, state, program_handlers)
     walk.sources = None if disk is None else Sources(disk)
     walk.source_map = SourceMap(text_map=text_map)
-    known = _recalled(state, shell) if shell is not None else {}
+    known = _recalled(walk, shell) if shell is not None else {}
     try:
         walk.script(script, None)
         if shell is not None:
-            _remember(state, shell)
+            _remember(walk, shell)
         for name, text in known.items():  # they were judged when they were set
             if state.aliases.get(name) is text:
                 del state.aliases[name]
@@ -128,8 +139,12 @@ def _follow(command: str, judgement: Judgement, state: State, disk: Disk | None,
         del walk.expander
 
 
-def _recalled(state: State, shell: ShellMemory) -> dict[str, Value]:
+def _recalled(walk: Walk, shell: ShellMemory) -> dict[str, Value]:
     """Put what earlier commands left into the state; returns the aliases."""
+    state = walk.state
+    for name, text in shell.variables.items():
+        state.variables.setdefault(name, Value(text))
+        walk.variables.exported.add(name)
     if shell.path:
         state.variables["PATH"] = Value(shell.path)
     known = {name: Value(text) for name, text in shell.aliases.items()}
@@ -137,7 +152,12 @@ def _recalled(state: State, shell: ShellMemory) -> dict[str, Value]:
     return known
 
 
-def _remember(state: State, shell: ShellMemory) -> None:
+def _remember(walk: Walk, shell: ShellMemory) -> None:
+    state = walk.state
+    for name in _CODE_PATHS & walk.variables.exported:
+        value = state.variables.get(name)
+        if isinstance(value, Value) and len(value.text) < _MAX_REMEMBERED:
+            shell.variables[name] = value.text
     path = state.variables.get("PATH")
     if isinstance(path, Value) and path is not state.first_path and len(path.text) < _MAX_REMEMBERED:
         shell.path = path.text

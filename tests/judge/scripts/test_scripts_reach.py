@@ -118,16 +118,35 @@ class TestWhatCannotBeKnown:
         for command in ("./x", "sh x", "python x", ". ./x", "make -f x", "node x", "awk -f x"):
             assert not judged(tmp_path, command).dangerous
 
-    def test_what_git_has_is_the_projects_own(self, tmp_path: Path) -> None:
+    def test_what_git_had_before_is_the_projects_own(self, tmp_path: Path) -> None:
+        script = tmp_path / "x.sh"
         put(tmp_path, x__sh='rm -rf "$(cat list)"\n')
         os.system(f"cd {tmp_path} && git init -q && git add x.sh")
-        assert not judged(tmp_path, "sh x.sh", NEW).dangerous
+        since = time.time()
+        while script.stat().st_ctime < since:  # the kernel's clock for files goes in steps
+            script.unlink()
+            os.system(f"cd {tmp_path} && git checkout -q -- x.sh")
+        assert not judged(tmp_path, "sh x.sh", since).dangerous
         put(tmp_path, x__sh='rm -rf "$(cat list2)"\n')
+        assert judged(tmp_path, "sh x.sh", since).dangerous
+
+    @pytest.mark.parametrize("then", ["true", "git commit -qm x", "git commit -qm x && git gc -q", "git repack -adq"])
+    def test_adding_a_file_to_git_does_not_make_it_the_projects_own(self, then: str, tmp_path: Path) -> None:
+        put(tmp_path, x__sh='rm -rf "$(cat list)"\n')
+        user = "-c user.name=x -c user.email=x@example.com"
+        os.system(f"cd {tmp_path} && git init -q && git add x.sh && {then.replace('git ', f'git {user} ')}")
         assert judged(tmp_path, "sh x.sh", NEW).dangerous
-        disk = HostDisk(NEW, written={str(tmp_path / "y.sh")})
-        shutil.copy(tmp_path / "x.sh", tmp_path / "y.sh")
-        os.system(f"cd {tmp_path} && git add y.sh")
-        assert assess("sh y.sh", cwd=str(tmp_path), disk=disk).dangerous
+
+    def test_what_came_with_a_clone_is_the_projects_own(self, tmp_path: Path) -> None:
+        origin, clone = tmp_path / "origin", tmp_path / "clone"
+        origin.mkdir()
+        put(origin, x__sh='rm -rf "$(cat list)"\n')
+        user = "-c user.name=x -c user.email=x@example.com"
+        os.system(f"cd {origin} && git init -q && git add x.sh && git {user} commit -qm x")
+        os.system(f"git clone -q file://{origin} {clone}")
+        assert not judged(clone, "sh x.sh", NEW).dangerous
+        disk = HostDisk(NEW, written={str(clone / "x.sh")})
+        assert assess("sh x.sh", cwd=str(clone), disk=disk).dangerous
 
 
 class TestOtherNames:

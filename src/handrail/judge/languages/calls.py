@@ -12,6 +12,7 @@ from ..programs.interpreter_table import SHELLS
 from ..values.word_values import UNKNOWN
 from .arguments import arguments
 from .call_table import ARGV, KINDS, QUALIFIERS, SHELL
+from .home_names import with_homes
 from .host import MAX_DEPTH, Host
 from .tokens import Token, tokens, too_long
 
@@ -53,15 +54,13 @@ _SDK_DELETES = re.compile(
     r"\b(?:delete|terminate|destroy|purge|remove|stop|prune)(?:_\w+|[A-Z]\w*)\s*\(|\b(?:Delete|Terminate|Destroy|Purge|Stop)\w+Command\b"
 )
 _REBOOT = re.compile(r"(?i)0xfee1dead|\b4276215469\b")
+_INNER_SPAWN = re.compile(r"\bprocess\.binding\(\s*['\"](?:spawn_sync|process_wrap)")
 _EVALUATES_LATER = re.compile(r"\b(?:then|map|forEach|on)\s*\((?:\s*['\"]\w+['\"]\s*,)?\s*(?:eval|Function)\s*\)")
 _INCLUDES = re.compile(
     r"\binclude\s*\(\s*download\b|\b(?:include|require|import|source|dofile|load)(?:_once)?\b\s*\(?\s*['\"](?:https?|ftp|data)://"
 )
 _LISTS = re.compile(
     r"\b(?:glob|readdir\w*|entries|children|opendir|scandir|list\.files|forEach|each|map|walk)\b|Dir\[|<\*"
-)
-_HOME = re.compile(
-    r"\$ENV\{['\"]?HOME['\"]?\}|#\{(?:ENV\[['\"]HOME['\"]\]|Dir\.home)\}|\$\{(?:process\.env\.HOME|os\.homedir\(\))\}"
 )
 _FILE_MODULE = re.compile(r"['\"](?:node:)?fs(?:/promises|-extra)?['\"]")
 _REMOVERS = re.compile(r"['\"](?:rimraf|del|fs-extra)['\"]")
@@ -74,6 +73,7 @@ _TELLING = (
     (_EVALUATES_DECODED, "code.exec_computed"),
     (_DELETES_ELSEWHERE, "cloud.api_delete"),
     (_REBOOT, "power.off"),
+    (_INNER_SPAWN, "code.exec_computed"),
 )
 _FORKS = frozenset(("fork", "pcntl_fork"))
 _STARTS = frozenset(("spawn", "execFile", "popen", "proc_open"))
@@ -120,7 +120,7 @@ def judge(host: Host, text: str) -> None:
     if _NETWORK.search(text) and _SHELL_PATH.search(text):
         host.find("rce.reverse_shell")
         return
-    text = _HOME.sub("~", text)
+    text = with_homes(text)
     found = tokens(host.language, text)
     _as_a_whole(host, text, found)
     for place, token in enumerate(found):
@@ -250,7 +250,7 @@ def _run(host: Host, call: Call) -> None:
     elif call.first in _SHELL_PROGRAMS and not call.known[1:]:
         host.run(call.first)
     elif call.arguments:
-        host.run(*(UNKNOWN if argument is None else _interpolated(argument) for argument in call.arguments))
+        host.start(*(UNKNOWN if argument is None else _interpolated(argument) for argument in call.arguments))
 
 
 def _tree(host: Host, call: Call) -> None:
@@ -261,7 +261,8 @@ def _file(host: Host, call: Call) -> None:
     tree = host.language == "r" and "recursive" in call.text
     for path in call.known:
         host.delete(path, tree=tree)
-    if not call.known and _mentions(_LISTS, call.text):
+    far = [path for path in call.known if path[:1] in ("~", "/") and (UNKNOWN in path or "$" in path)]
+    if (far or not call.known) and _mentions(_LISTS, call.text):
         host.find("code.delete")
 
 

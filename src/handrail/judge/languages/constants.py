@@ -8,6 +8,7 @@ import binascii
 import bz2
 import codecs
 import re
+import shlex
 import zlib
 from collections.abc import Callable
 from typing import Any
@@ -15,6 +16,8 @@ from typing import Any
 from ..values.word_values import UNKNOWN
 
 Constants = dict[str, Any]
+ARGUMENTS = "sys.argv"
+"""The name under which the arguments of the program are among the constants."""
 _TEXT_METHODS = frozenset("join replace strip lower upper split lstrip rstrip format removeprefix removesuffix".split())
 _MAX_TEXT = 100_000
 _MAX_ITEMS = 1_000
@@ -33,6 +36,7 @@ def fold(node: ast.AST | None, constants: Constants) -> Any:
         IndexError,
         KeyError,
         LookupError,
+        AttributeError,
         OverflowError,
         RecursionError,
         binascii.Error,
@@ -51,6 +55,8 @@ def _fold(node: ast.AST | None, constants: Constants) -> Any:
             return constants.get(node.id)
         case ast.Attribute(value=ast.Name(id="sys"), attr="executable"):
             return "python3"
+        case ast.Attribute(value=ast.Name(id="sys"), attr="argv"):
+            return constants.get(ARGUMENTS)
         case ast.List() | ast.Tuple():
             return _list(node.elts, constants)
         case ast.Dict() if all(key is not None for key in node.keys):
@@ -101,11 +107,9 @@ def _binary(node: ast.BinOp, constants: Constants) -> Any:
     if isinstance(node.op, ast.Mod) and isinstance(left, str):
         if _WIDE.search(left):
             return None
-        return (
-            left % (tuple(right) if isinstance(right, list) else right)
-            if right is not None
-            else left.replace("%s", UNKNOWN)
-        )
+        if isinstance(right, list):
+            return left % tuple(UNKNOWN if item is None else item for item in right)
+        return left % right if right is not None else re.sub(r"%(?:\(\w+\))?[a-z]", UNKNOWN, left)
     if isinstance(node.op, ast.Div) and isinstance(left, str) and isinstance(right, str):
         return f"{left.rstrip('/')}/{right}"  # pathlib
     if isinstance(node.op, ast.BitOr) and isinstance(left, int) and isinstance(right, int):
@@ -147,7 +151,23 @@ def _call(node: ast.Call, constants: Constants) -> Any:
         return "/".join(arg.rstrip("/") for arg in args)
     if name == "home":
         return "~"
+    if isinstance(node.func.value, ast.Name) and node.func.value.id == "shlex":
+        if name == "split":
+            return shlex.split(args[0])
+        return " ".join(UNKNOWN if item is None else shlex.quote(item) for item in args[0]) if name == "join" else None
+    if name == "format" and node.keywords:
+        return _format(fold(node.func.value, constants), args, node.keywords, constants)
     return _method(name, fold(node.func.value, constants), args)
+
+
+def _format(base: Any, args: list[Any], keywords: list[ast.keyword], constants: Constants) -> str | None:
+    if not isinstance(base, str) or _WIDE.search(base):
+        return None
+    named = {keyword.arg or "": fold(keyword.value, constants) for keyword in keywords}
+    if "" in named:  # **values
+        return re.sub(r"\{[^{}]*\}", UNKNOWN, base)
+    given = {name: UNKNOWN if value is None else value for name, value in named.items()}
+    return base.format(*(UNKNOWN if arg is None else arg for arg in args), **given)
 
 
 def _builtin(name: str, args: list[Any]) -> Any:

@@ -19,13 +19,16 @@ class Host:
         self,
         language: str,
         shell: Callable[[Value, Value | None], object],
-        argv: Callable[[Sequence[Arg], Value | None], object],
+        argv: Callable[..., object],
         is_followed: Callable[[str], bool],
         changed: Callable[[str], object],
         cwd: str,
         project: str,
+        arguments: Sequence[str] | None = None,
     ) -> None:
         self.language = language
+        self.arguments = arguments
+        """What the program is started with, its own name first; None when that is not known."""
         self.matches: list[Match] = []
         self.depth = 0
         self.shown: list[str] = []
@@ -58,10 +61,27 @@ class Host:
 
     def run(self, *words: str, stdin: str | None = None) -> None:
         """It runs a program with these arguments and this input, or does what that program would do."""
+        self._run(words, stdin, starts=False)
+
+    def start(self, *words: str, stdin: str | None = None) -> None:
+        """It starts a program by its name; `run` is also for what it does itself."""
+        self._run(words, stdin, starts=True)
+
+    def start_arguments(self) -> None:
+        """It may start what it was given as arguments: `run.py rm -rf x`."""
+        words = list(self.arguments or ())[1:]
+        words = words[words.index("--") + 1 :] if "--" in words else words
+        if len(words) == 1 and " " in words[0]:
+            self.shell(words[0])
+        elif words and self.is_program(words[0]):
+            self.start(*words)
+
+    def _run(self, words: Sequence[str], stdin: str | None, *, starts: bool) -> None:
         if not self._is_new(words, stdin):
             return
         self.shown += words
-        self._argv([make_arg(word, glob="*" in word) for word in words], None if stdin is None else Value(stdin))
+        args = [make_arg(word, glob="*" in word) for word in words]
+        self._argv(args, None if stdin is None else Value(stdin), starts=starts)
 
     def _is_new(self, *command: object) -> bool:
         """Whether this has not been judged yet."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..values.word_values import UNKNOWN
 from . import python_modules
-from .constants import fold
+from .constants import ARGUMENTS, fold
 from .host import MAX_DEPTH, Host
 from .python_values import Values
 
@@ -18,17 +18,25 @@ _DANGEROUS_WORDS = re.compile(r"\b(system|exec|eval|rmtree|remove|unlink|subproc
 _SHELL = frozenset(
     "os.system os.popen subprocess.getoutput subprocess.getstatusoutput commands.getoutput "
     "asyncio.create_subprocess_shell pty.spawn "
-    "popen2.popen2 platform.popen".split()
+    "popen2.popen2 platform.popen webbrowser.get".split()
 )
 _SUBPROCESS = frozenset(
     "subprocess.run subprocess.call subprocess.Popen subprocess.check_call subprocess.check_output "
-    "asyncio.create_subprocess_exec sh.Command".split()
+    "asyncio.create_subprocess_exec sh.Command distutils.spawn.spawn".split()
 )
 _RUNS = _SHELL | _SUBPROCESS
 _EXEC = re.compile(r"os\.(?:exec|spawn|posix_spawn)\w*")
 _TREE = frozenset("shutil.rmtree os.removedirs distutils.dir_util.remove_tree".split())
 _REMOVE = frozenset("os.remove os.unlink os.rmdir os.truncate send2trash.send2trash".split())
 _DELETES = _TREE | _REMOVE
+_EVALUATORS = frozenset(
+    "timeit.timeit timeit.repeat timeit.Timer cProfile.run cProfile.runctx profile.run profile.runctx pdb.run pdb.runeval "
+    "pdb.runctx doctest.debug_src".split()
+)
+_CONSOLE = frozenset(("push", "runsource", "runcode"))
+_UNPICKLERS = frozenset("pickle.loads _pickle.loads cPickle.loads dill.loads cloudpickle.loads marshal.loads".split())
+_YAML = frozenset("yaml.load yaml.unsafe_load yaml.full_load yaml.load_all".split())
+_LOADERS = frozenset("runpy.run_path runpy.run_module imp.load_source execfile".split())
 _NAMESPACES = frozenset(("globals", "locals", "sys.modules", "__builtins__.globals"))
 _BY_NAME = frozenset(("operator.methodcaller", "operator.attrgetter"))
 _HARMLESS_NAMES = frozenset(
@@ -46,6 +54,9 @@ _SEND = re.compile(r"(?:requests|httpx|urllib\d?|http|aiohttp|smtplib|ftplib|soc
 _PRIVATE = re.compile(
     r"os\.environ|getenv|\.ssh/|\.aws/|/etc/(?:shadow|passwd)|\.netrc|\.kube/|credentials|id_rsa|\.env\b"
 )
+_LEAVES = (ast.Break, ast.Return, ast.Raise, ast.Yield, ast.YieldFrom, ast.Await)
+_WRITERS = frozenset("write writelines write_text write_bytes copyfile copy mkstemp NamedTemporaryFile".split())
+_QUICK = frozenset("open str len range join encode bytes bytearray urandom format flush fsync repr random choice seek".split())
 _LISTING = re.compile(r"\b(?:listdir|glob|iglob|rglob|walk|iterdir|scandir)\b")
 _WALKED = re.compile(r"\b(?:walk|rglob|glob|Path|listdir|scandir)\(\s*(['\"])(.+?)\1")
 _DOWNLOADS = re.compile(r"\b(?:requests|urlopen|httpx|urllib|urlretrieve)\b")
@@ -62,7 +73,10 @@ def judge(host: Host, text: str) -> None:
     if len(nodes) > _MAX_NODES or host.depth > MAX_DEPTH:
         host.find("limit.exceeded")
         return
-    _Reader(host, text, nodes).read()
+    reader = _Reader(host, text, nodes)
+    if host.arguments is not None:
+        reader.constants[ARGUMENTS] = list(host.arguments)
+    reader.read()
 
 
 _COPIES = frozenset(
@@ -97,6 +111,8 @@ class _Reader:
         for node in self.nodes:
             if isinstance(node, ast.While | ast.For | ast.ListComp | ast.GeneratorExp) and self._forks(node):
                 self.host.find("proc.fork_bomb")
+            if isinstance(node, ast.While) and self._fills(node):
+                self.host.find("disk.fill")
             if isinstance(node, ast.Call):
                 for _ in self.values.worlds(node):
                     self._call(node)
@@ -113,6 +129,8 @@ class _Reader:
                 if alias.name == "*":
                     self.everything_of.append(node.module or "")
                 self.names[alias.asname or alias.name] = f"{node.module or ''}.{alias.name}"
+                if (node.module, alias.name) == ("sys", "argv") and self.host.arguments is not None:
+                    self.constants[alias.asname or "argv"] = list(self.host.arguments)
         elif (
             isinstance(node, ast.Call)
             and isinstance(node.func, ast.Attribute)
@@ -154,6 +172,14 @@ class _Reader:
             isinstance(node, ast.Call) and (self._dotted(node.func) or "") in ("os.fork", "os.forkpty")
             for node in ast.walk(loop)
         )
+
+    def _fills(self, loop: ast.While) -> bool:
+        """`while True: f.write(x)`: it writes for ever, and nothing in it waits or leaves."""
+        inside = list(ast.walk(loop))
+        if not (isinstance(loop.test, ast.Constant) and loop.test.value) or any(isinstance(n, _LEAVES) for n in inside):
+            return False
+        called = {_last(node.func) for node in inside if isinstance(node, ast.Call)}
+        return not called.isdisjoint(_WRITERS) and called <= _WRITERS | _QUICK
 
     def _dotted(self, node: ast.AST) -> str | None:
         """`os.system` for whatever refers to it: an alias, getattr, __import__."""
@@ -216,10 +242,22 @@ class _Reader:
         args += [
             fold(keyword.value, self.constants)
             for keyword in node.keywords
-            if keyword.arg in ("args", "path", "command", "cmd")
+            if keyword.arg in ("args", "path", "command", "cmd", "stmt", "setup", "extract_dir")
         ]
-        if name in ("exec", "eval", "compile", "runpy.run_path", "code.interact"):
+        last = name.rpartition(".")[2]
+        if name in ("exec", "eval", "compile", "code.interact"):
             self._evaluates(name, node, args)
+        elif name in _LOADERS:
+            self._loads(name, args)
+        elif name in _EVALUATORS or (last in _CONSOLE and "code" in self.modules):
+            self._evaluates_later(args)
+        elif name in _UNPICKLERS or (name in _YAML and "!!python/" in str(args[:1])):
+            given = args[0].decode("latin-1") if args and isinstance(args[0], bytes) else str(args[:1])
+            if _DANGEROUS_WORDS.search(given):
+                self.host.find("code.exec_computed")
+        elif last == "extractall" or name == "shutil.unpack_archive":
+            if args and isinstance(args[-1], str) and (last == "extractall" or len(args) > 1):
+                self.host.run("tar", "-xf", "archive", "-C", args[-1])
         elif name in _SHELL or name in _SUBPROCESS or _EXEC.fullmatch(name):
             self._runs(name, node, args)
         elif name in _TREE or name in _REMOVE:
@@ -319,9 +357,27 @@ class _Reader:
             if not (isinstance(inner, ast.Call) and self._dotted(inner.func) in ("compile", "input")):
                 self.host.find("code.exec_computed")
 
+    def _evaluates_later(self, args: list[Any]) -> None:
+        """`timeit.timeit(code, setup)` and the like: what is set up comes last."""
+        code = "\n".join(arg for arg in reversed(args) if isinstance(arg, str))
+        if code and self.host.depth <= MAX_DEPTH:
+            self.host.depth += 1
+            judge(self.host, code)
+            self.host.depth -= 1
+
+    def _loads(self, name: str, args: list[Any]) -> None:
+        """Another file or module is run as a program."""
+        given = [arg for arg in args if isinstance(arg, str)]
+        if not given or UNKNOWN in given[-1]:
+            self.host.find("code.exec_computed")
+        else:
+            self.host.start("python3", *(("-m",) if name == "runpy.run_module" else ()), given[-1])
+
     def _runs(self, name: str, node: ast.Call, args: list[Any]) -> None:
         if "socket" in self.modules and "connect" in self.text:
             self.host.find("rce.reverse_shell")
+            return
+        if name == "webbrowser.get" and not (args and isinstance(args[0], str) and " " in args[0]):
             return
         first = args[0] if args else None
         stdin = self._input(name, node)
@@ -329,6 +385,10 @@ class _Reader:
         if "urlretrieve" in self.text or (reads_input and _DOWNLOADS.search(self.text)):
             self.host.find("rce.download_to_shell")
         words = [str(item) if item is not None else UNKNOWN for item in first] if isinstance(first, list) else []
+        program = next((keyword.value for keyword in node.keywords if keyword.arg == "executable"), None)
+        if program is not None and words:
+            found = fold(program, self.constants)
+            words[0] = found if isinstance(found, str) else UNKNOWN
         through_shell = name in _SHELL or any(
             keyword.arg == "shell" and fold(keyword.value, self.constants) not in (False, None)
             for keyword in node.keywords
@@ -336,18 +396,18 @@ class _Reader:
         if _EXEC.fullmatch(name):
             flat = [item for arg in args for item in (arg if isinstance(arg, list) else [arg]) if isinstance(item, str)]
             if flat:
-                self.host.run(flat[0], *flat[2:])
+                self.host.start(flat[0], *flat[2:])
             else:
                 self.host.find("code.exec_computed")
         elif words and words[0] != UNKNOWN:
-            self.host.run(*words, stdin=stdin)
-        elif isinstance(first, str) and first != UNKNOWN:
+            self.host.start(*words, stdin=stdin)
+        elif isinstance(first, str) and first.lstrip()[:1] != UNKNOWN:
             if name.startswith("asyncio.create_subprocess_exec"):
-                self.host.run(*(arg if isinstance(arg, str) else UNKNOWN for arg in args))
+                self.host.start(*(arg if isinstance(arg, str) else UNKNOWN for arg in args))
             elif through_shell or " " in first or name == "pty.spawn":
                 self.host.shell(first, stdin=stdin)
             else:
-                self.host.run(first, stdin=stdin)
+                self.host.start(first, stdin=stdin)
         else:
             self.host.find("code.exec_computed")
 
@@ -408,10 +468,16 @@ class _Reader:
             (isinstance(mode, int) and mode & 3 != 0)
             or re.search(r"O_(?:WRONLY|RDWR|TRUNC|CREAT|APPEND)", flags) is not None
         )
-        self.host.write(args[0]) if writes else self.host.read(args[0])
+        empties = ".truncate(" in self.text
+        self.host.write(args[0], empties=empties) if writes else self.host.read(args[0])
+
+
+def _last(function: ast.expr) -> str:
+    """The last part of a function's name."""
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
 
 
 def _usual_name(name: str) -> str:
     """The name by which a function is listed here."""
-    name = name.removeprefix("builtins.").removeprefix("__builtins__.")
+    name = name.removeprefix("builtins.").removeprefix("__builtins__.").removesuffix(".__call__")
     return f"os.{name[6:]}" if name.startswith("posix.") else name

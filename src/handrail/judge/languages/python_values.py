@@ -15,6 +15,7 @@ from .constants import Constants, fold
 
 MAX_VALUES = 8
 MAX_WORLDS = 16
+MAX_PASSED = 64
 _LIST_CHANGES = frozenset("append extend insert".split())
 _LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
@@ -36,6 +37,7 @@ class Values:
         """Whether any name has more than one value."""
         self._dotted = dotted
         self._repeated: set[int] = set()
+        self._local: dict[str, ast.FunctionDef] = {}
         self._used: dict[int, frozenset[str]] = {}
 
     def read(self, nodes: Sequence[ast.AST]) -> None:
@@ -44,14 +46,28 @@ class Values:
         later = {id(inner) for node in nodes if isinstance(node, _FUNCTIONS) for inner in ast.walk(node)}
         ordered = sorted((node for node in nodes if hasattr(node, "lineno")), key=_position)
         binding = [node for node in ordered if isinstance(node, _BINDING)]
+        self._local = _plain_functions(nodes)
+        known = {id(arg) for function in self._local.values() for arg in (*function.args.posonlyargs, *function.args.args)}
         for node in nodes:
-            for name in _unknown_names(node):
+            for name in _unknown_names(node) if id(node) not in known else ():
                 self._add(name, None)
         for node in binding:
             self._bind(node)
         for node in binding:
             if id(node) in self._repeated or id(node) in later:
                 self._bind(node)
+        if any(self._is_namespace_change(node) for node in nodes):
+            for name in list(self._possible):
+                self._add(name, None)
+
+    def _is_namespace_change(self, node: ast.AST) -> bool:
+        """`globals()["x"] = y`, `exec("x = y")`: any name may get another value."""
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+            return isinstance(node.value, ast.Call) and self._dotted(node.value.func) in ("globals", "locals", "vars")
+        if not isinstance(node, ast.Call) or self._dotted(node.func) not in ("exec", "builtins.exec"):
+            return False
+        text = fold(node.args[0], self.constants) if node.args else None
+        return not isinstance(text, str) or "=" in text
 
     def worlds(self, node: ast.AST) -> Iterator[None]:
         """Go through what the names in an expression may be: in each world, `constants` says which value they have."""
@@ -62,7 +78,7 @@ class Values:
         count = 1
         for name in names:
             count *= len(self._possible[name])
-        if count > MAX_WORLDS:
+        if count > (MAX_PASSED if len(names) == 1 else MAX_WORLDS):
             yield  # none of them has a value in `constants`
             return
         for chosen in itertools.product(*(self._possible[name] for name in names)):
@@ -90,6 +106,7 @@ class Values:
         elif isinstance(node, ast.For | ast.AsyncFor | ast.comprehension):
             self._iterate(node.target, node.iter)
         elif isinstance(node, ast.Call):
+            self._pass(node)
             self._mutate(node)
 
     def _assign(self, target: ast.expr, value: ast.expr) -> None:
@@ -142,6 +159,20 @@ class Values:
                 else:
                     self._forget(target)
 
+    def _pass(self, node: ast.Call) -> None:
+        """A call of one of the program's own functions binds its parameters."""
+        function = self._local.get(node.func.id) if isinstance(node.func, ast.Name) else None
+        if function is None:
+            return
+        names = [arg.arg for arg in (*function.args.posonlyargs, *function.args.args)]
+        given = dict(zip(reversed(names), reversed(function.args.defaults), strict=False))
+        given.update(zip(names, node.args, strict=False))
+        given.update((keyword.arg, keyword.value) for keyword in node.keywords if keyword.arg in names)
+        spread = any(isinstance(arg, ast.Starred) for arg in node.args) or any(key.arg is None for key in node.keywords)
+        for name in names:
+            for value in self._all(given[name]) if name in given and not spread else [None]:
+                self._add(name, value, most=MAX_PASSED)
+
     def _mutate(self, node: ast.Call) -> None:
         """`args.append("-rf")`: the list may also be the longer one."""
         if not isinstance(node.func, ast.Attribute) or not isinstance(node.func.value, ast.Name):
@@ -172,11 +203,11 @@ class Values:
             found.append(fold(node, self.constants))
         return found
 
-    def _add(self, name: str, value: Any) -> None:
+    def _add(self, name: str, value: Any, *, most: int = MAX_VALUES) -> None:
         possible = self._possible.setdefault(name, [])
         if any(type(value) is type(one) and value == one for one in possible):
             return
-        if len(possible) >= MAX_VALUES:
+        if len(possible) >= most:
             value = None
             if None in possible:
                 return
@@ -191,6 +222,21 @@ class Values:
 _BINDING = (
     ast.Assign, ast.NamedExpr, ast.AnnAssign, ast.AugAssign, ast.For, ast.AsyncFor, ast.comprehension, ast.Call,
 )  # fmt: skip
+
+
+def _plain_functions(nodes: Sequence[ast.AST]) -> dict[str, ast.FunctionDef]:
+    """The program's own functions of which every call is seen: defined once, not decorated, never passed on."""
+    found: dict[str, ast.FunctionDef] = {}
+    calls = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
+    other = {node.id for node in nodes if isinstance(node, ast.Name) and id(node) not in calls}
+    methods = {id(one) for node in nodes if isinstance(node, ast.ClassDef) for one in node.body}
+    for node in nodes:
+        if isinstance(node, ast.FunctionDef):
+            if node.name in found or node.decorator_list or id(node) in methods:
+                other.add(node.name)
+            found[node.name] = node
+    called = {node.func.id for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
+    return {name: function for name, function in found.items() if name in called and name not in other}
 
 
 def _position(node: ast.AST) -> tuple[int, int]:

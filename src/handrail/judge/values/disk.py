@@ -38,3 +38,5 @@ class ShellMemory:
     aliases: dict[str, str] = field(default_factory=dict)
     path: str = ""
     """PATH, where a command has set it; what is unknown in it stays so."""
+    variables: dict[str, str] = field(default_factory=dict)
+    """Exported variables that say where programs find code: PYTHONPATH and its like."""

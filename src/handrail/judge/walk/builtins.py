@@ -15,6 +15,7 @@ from ..values.word_values import (
     Arg,
     Array,
     OtherName,
+    Taint,
     Taints,
     Value,
     either,
@@ -28,6 +29,7 @@ from .walk import Call, Handler, Walk
 
 _MAX_READ = 64
 _MAX_READ_LINES = 256
+_WIDE: Taints = frozenset((Taint.WIDE,))
 
 
 def _cd(walk: Walk, call: Call) -> Value | None:
@@ -129,6 +131,8 @@ def _read(walk: Walk, call: Call) -> Value | None:
     taints = source.taints if source is not None else NO_TAINTS
     separators = walk.lookup("IFS")
     if lines is None or (isinstance(separators, Value) and not separators.known):
+        if walk.loops:  # a list of which every line is used
+            taints |= _WIDE
         for name in [*names, *([array] if array is not None else [])]:
             walk.variables.assign_to(name.value(), unknown(taints))
         return EMPTY
@@ -180,7 +184,7 @@ def _mapfile(walk: Walk, call: Call) -> Value | None:
     if callback is not None:  # it gets the index and the line as two more arguments
         walk.run_text(Value(f"{callback} {UNKNOWN} {UNKNOWN}", callback.taints | taints), None, "mapfile")
     if source is None or not source.known or not values.keys().isdisjoint(("-n", "-O", "-s")) or UNKNOWN in name:
-        value = Array({str(index): unknown(taints) for index in range(2)})
+        value = Array({str(index): unknown(taints | _WIDE) for index in range(2)})
     else:
         delimiter = values.get("-d")
         end = "\n" if delimiter is None else delimiter[:1] or "\0"

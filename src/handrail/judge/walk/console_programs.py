@@ -123,7 +123,7 @@ def _texts(walk: Walk, call: Call, console: Console) -> Iterator[Value]:
         arg = call.args[place]
         place += 1
         name, equals, attached = arg.partition("=")
-        option = name if name in (*texts, *files, *pipes) else arg[:2] if arg[:2] in (*texts, *pipes) else ""
+        option = name if name in (*texts, *files, *pipes) else arg[:2] if arg[:2] in (*texts, *files, *pipes) else ""
         if not option:
             if arg[:1] != "-":
                 operands += 1

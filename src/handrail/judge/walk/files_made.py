@@ -112,6 +112,8 @@ def _copied(walk: Walk, call: Call) -> None:
         return
     sources, target = (operands, folder) if folder is not None else (operands[:-1], operands[-1])
     for source in sources[:_MAX_COPIES]:
+        if Taint.ENDLESS in walk.file_taints(source) and call.name in ("cp", "gcp"):
+            walk.on_write(target, ">", unknown([Taint.ENDLESS]))
         content = call.stdin if source == "/dev/stdin" else walk.known_file(source)
         if content is None and (found := entry(walk, source)) is not None and not found.is_dir:
             content = OtherName(found.path)

@@ -18,6 +18,9 @@ _LAST_IN_SHELL = frozenset("zsh rzsh ksh ksh93 mksh".split())
 _PROMPT_OPTIONS = {"python": "i", "perl": "d", "javascript": "i", "php": "a"}
 """Options with which interpreters take more code from their input, after what they were given."""
 _READS_CODE = re.compile(r"\binteract\b|\bbreakpoint\b|\bset_trace\b|\b(?:exec|eval)\b.*\binput\b")
+_ENDLESS = re.compile(r"(?i)\b(?:while|until)\b\s*\(?\s*(?:1|true|!0)\b|\bfor\s*\(\s*;\s*;\s*\)|\bloop\s*(?:do\b|\{)")
+_PRINTS = re.compile(r"\b(?:print\w*|puts|echo|say|console\.log|write)\b")
+_LEAVES = re.compile(r"\b(?:break|last|exit|return|sleep|input|read\w*|die|raise|wait|select|usleep)\b")
 _WITH_MORE_CODE = frozenset(("ipython", "perl"))
 _URL = re.compile(r"https?://")
 _ONLY_CHECK = SHELLS - frozenset("nu xonsh elvish powershell pwsh".split())
@@ -59,6 +62,10 @@ def _run_shell(walk: Walk, call: Call, given: ShellOptions) -> Value | None:
     if not operands and raised(walk.under):
         walk.report("privilege.root_shell", [Arg(walk.under[0]), *call.argv])
     if call.stdin is not None:
+        if isinstance(call.stdin, OtherName):
+            with walk.subshell():
+                if walk.programs.source_file(walk, call.stdin.program, operands, None):
+                    return unknown()
         return walk.run_text(call.stdin, None, "stdin")
     return unknown()
 
@@ -133,13 +140,16 @@ def _language(walk: Walk, call: Call) -> Value | None:
     if module:
         return _run_module(walk, call)
     if codes:
-        return None
+        return unknown([Taint.ENDLESS]) if any(map(_prints_forever, codes)) else None
     start, _ = skip_options(call.args, VALUE_LETTERS.get(language, ""))
     operands = call.args[start:]
     if call.name in ("deno", "bun", "go", "dart", "nim", "crystal") and operands and operands[0] in _SUBCOMMANDS:
         more, _ = skip_options(operands[1:])
         operands = operands[1 + more :]
     if not operands or operands[0] in STDIN_PATHS:
+        if isinstance(call.stdin, OtherName) and walk.sources is not None:
+            file = Arg(call.stdin.program)
+            return walk.run([call.program, *call.args[:start], file, *operands[1:]], None, functions=False)
         if call.stdin is not None:
             judge_code(walk, call, language, call.stdin)
         elif raised(walk.under) and not only_describes_itself(call.args):
@@ -150,6 +160,10 @@ def _language(walk: Walk, call: Call) -> Value | None:
         return None
     _run_code_file(walk, call, language, operands[0])
     return None
+
+
+def _prints_forever(code: str) -> bool:
+    return _ENDLESS.search(code) is not None and _PRINTS.search(code) is not None and not _LEAVES.search(code)
 
 
 def _reads_more(language: str, args: Sequence[Arg], codes: Sequence[Arg]) -> bool:
@@ -266,6 +280,23 @@ def _compiler(walk: Walk, call: Call) -> Value | None:
     return None
 
 
+def program_arguments(language: str, call: Call) -> list[str] | None:
+    """What a program in this language is started with, its own name first; None when that is not known."""
+    if LANGUAGES.get(call.name.rstrip("0123456789.")) != language:
+        return None
+    takes, codes = VALUE_LETTERS.get(language, ""), CODE_OPTIONS[language].split()
+    letters = "".join(flag[1] for flag in codes if len(flag) == 2)
+    words = " ".join(flag[2:] for flag in codes if flag[:2] == "--")
+    start, options = skip_options(call.args, takes + letters, words)
+    given = {option for option, _ in options}
+    if language == "python" and "-c" in given:
+        start = next(place for place, arg in enumerate(call.args) if arg[:1] == "-" and "c" in arg)
+        start += 1 if call.args[start].partition("c")[2] else 2
+    if not given.isdisjoint(codes) or "-m" in given:
+        return ["-c", *map(str, call.args[start:])]
+    return [str(arg) for arg in call.args[start:]] or None
+
+
 def judge_code(walk: Walk, call: Call, language: str, code: Value) -> None:
     """Judge a program in another language."""
     if isinstance(code, Either):
@@ -283,7 +314,7 @@ def judge_code(walk: Walk, call: Call, language: str, code: Value) -> None:
         with walk.wrapped(call.name):
             return walk.run_text(text, stdin, language)
 
-    def argv(args: Sequence[Arg], stdin: Value | None) -> Value:
+    def argv(args: Sequence[Arg], stdin: Value | None, *, starts: bool) -> Value:
         with walk.wrapped(call.name), walk.nested():
             return walk.run(args, stdin, functions=False, builtins=False)
 
@@ -296,6 +327,7 @@ def judge_code(walk: Walk, call: Call, language: str, code: Value) -> None:
         changed=lambda path: walk.state.write(walk.path(path), unknown()),
         cwd=walk.cwd,
         project=walk.judgement.project,
+        arguments=program_arguments(language, call),
     )
     walk.judgement.add(matches, call.argv, walk.span(call.argv))
 

@@ -9,10 +9,12 @@ from collections.abc import Sequence
 from ..grammar.lexical import decode_escapes
 from ..programs.interpreter_table import SHELLS
 from ..programs.wrapper_options import skip_options
-from ..values.word_values import UNKNOWN, Arg, Taint, Taints, Value, make_arg, taints_of, unknown
+from ..values.word_values import EMPTY, UNKNOWN, Arg, Taint, Taints, Value, make_arg, taints_of, unknown
 from .walk import Call, Handler, Walk
 
 _WIDE: Taints = frozenset((Taint.WIDE,))
+_COPY_INPUT = frozenset(("tee", "sponge"))
+"""Programs that write what they read, which below xargs is nothing."""
 _MAX_ROOTS = 16
 _MAX_ITEMS = 64
 _MAX_LINES = 16
@@ -47,14 +49,9 @@ def _find(walk: Walk, call: Call) -> Value | None:
         end = place + 1
         while end < len(args) and args[end] != ";" and not (args[end] == "+" and args[end - 1] == "{}"):
             end += 1
-        command: list[Arg] = []
-        for arg in args[place + 1 : end]:
-            if "{}" not in arg:
-                command.append(arg)
-                continue
-            command += [arg.like(arg.replace("{}", path), taints=_WIDE) for path in found]
-        with walk.wrapped("find"), walk.subshell():
-            walk.run(command, None, functions=False, builtins=False)
+        for command in _filled(args[place + 1 : end], found):
+            with walk.wrapped("find"), walk.subshell():
+                walk.run(command, call.stdin, functions=False, builtins=False)
         place = end
     for arg, target in itertools.pairwise(args):
         if arg in _FIND_WRITES:
@@ -63,6 +60,19 @@ def _find(walk: Walk, call: Call) -> Value | None:
         return None
     separator = "\0" if "-print0" in args else "\n"
     return Value("".join(f"{path}{separator}" for path in found), frozenset(_WIDE))
+
+
+def _filled(words: Sequence[Arg], found: Sequence[str]) -> list[list[Arg]]:
+    """The command lines that find runs: with all paths at once, or one by one where `{}` is part of a word."""
+    if any("{}" in word and word != "{}" for word in words):
+        return [
+            [word.like(word.replace("{}", path), taints=_WIDE) if "{}" in word else word for word in words]
+            for path in found
+        ]
+    line: list[Arg] = []
+    for word in words:
+        line += [word.like(path, taints=_WIDE) for path in found] if word == "{}" else [word]
+    return [line]
 
 
 def _found(root: str, args: Sequence[Arg]) -> list[str]:
@@ -169,7 +179,7 @@ def _with_items(walk: Walk, call: Call, command: list[Arg], items: list[Arg], re
     out: Value | None = None
     for line in lines:
         with walk.wrapped("xargs"), walk.subshell():
-            out = walk.run(line, None, functions=False, builtins=False)
+            out = walk.run(line, EMPTY if line[0] in _COPY_INPUT else None, functions=False, builtins=False)
     fetched = call.stdin is not None and Taint.NETWORK in call.stdin.taints
     if fetched and command[0].rsplit("/", 1)[-1] in SHELLS:
         walk.report("rce.download_to_shell", call.argv)

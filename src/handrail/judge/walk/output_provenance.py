@@ -49,13 +49,13 @@ _ENVIRONMENT = frozenset(("env", "printenv", "set", "export", "declare"))
 _FINDERS = frozenset(("find", "fd", "fdfind", "locate", "ls"))
 _WITH_PROVENANCE = frozenset(
     (
-        "openssl", "history", "yes", *_NETWORK, *_STORAGE, *_READERS, *_SECRET_STORES, *_LISTERS, *_ARCHIVERS,
+        "openssl", "history", "yes", "seq", *_NETWORK, *_STORAGE, *_READERS, *_SECRET_STORES, *_LISTERS, *_ARCHIVERS,
         *_ENVIRONMENT, *_FINDERS, *_DUMPERS, *_DUMPING, *_SURVEILLANCE, *ENV_SCRIPT_PRINTERS,
     )
 )  # fmt: skip
 """Programs about whose output something is known."""
 _ENDLESS_TOO = frozenset(
-    "yes cat tac base64 base32 basenc xxd od hexdump tr tee gzip xz bzip2 zstd pv rev fold sponge".split()
+    "yes seq cat tac base64 base32 basenc xxd od hexdump tr tee gzip xz bzip2 zstd pv rev fold sponge".split()
 )
 """Programs that go on as long as their input does, and print it in another form."""
 _HUGE = re.compile(r"\d{12}|\d{3,}\s*[gG]|\d\s*[tTpPeE]")
@@ -84,12 +84,14 @@ def unknown_output(walk: Walk, call: Call) -> Value:
         taints.add(Taint.CREDENTIAL)
     if name in _ALWAYS:
         taints.add(_ALWAYS[name])
+    if name == "seq" and any(_HUGE.search(arg) or arg[:3] == "inf" for arg in args):
+        taints.add(Taint.ENDLESS)
     if prints_env_script(name, args):
         taints.add(Taint.ENV_SCRIPT)
-    return unknown(taints - {Taint.ENDLESS} if _ends(name, args) else taints)
+    return unknown(taints - {Taint.ENDLESS} if ends(name, args) else taints)
 
 
-def _ends(name: str, args: Sequence[Arg]) -> bool:
+def ends(name: str, args: Sequence[Arg]) -> bool:
     """Whether a program stops reading by itself."""
     if name == "head":
         return not any(_HUGE.search(arg) for arg in args)

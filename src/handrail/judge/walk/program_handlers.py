@@ -6,7 +6,7 @@ import re
 
 from ..programs.interpreter_table import LANGUAGES, SHELLS
 from ..programs.shell_escapes import opens_root_shell
-from ..values.word_values import Value, unknown
+from ..values.word_values import Taint, Value, unknown
 from . import (
     console_programs,
     interpreters,
@@ -80,6 +80,8 @@ def output(walk: Walk, call: Call) -> Value:
     if call.stdin is not None:
         walk.spend(len(call.stdin.text))
     out = text_emulation.output(call.name, call.args, call.stdin, walk.known_file)
+    if out is not None and Taint.ENDLESS in out.taints and output_provenance.ends(call.name, call.args):
+        out = Value(out.text, out.taints - {Taint.ENDLESS})
     if out is None:
         out = path_output.output(walk, call)
     if out is None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from ..grammar.lexical import decode_escapes
 from ..programs.interpreter_table import TEXT_OPTIONS
+from ..programs.shell_escapes import raised
 from ..programs.wrapper_options import skip_options
 from ..values.word_values import NO_TAINTS, UNKNOWN, Arg, Value, make_arg, unknown
 from .interpreters import judge_code
@@ -15,19 +16,24 @@ from .judgement import Limit
 from .operators import shell_quoted
 from .remote_programs import HANDLERS as REMOTE_HANDLERS
 from .remote_programs import local_command
+from .script_files import on_disk
 from .walk import Call, Handler, Walk
 from .wrapper_programs import wrap
 
 _MAX_LINES = 1_000
 _MAX_CLUSTER = 8
+_MAX_PARTS = 32
 _TAR_COMMANDS = frozenset(
     "--to-command --use-compress-program --rsh-command --info-script --new-volume-script -I -F".split()
 )
 _GIT_COMMAND_KEYS = frozenset(
     "core.sshcommand core.pager core.editor core.fsmonitor diff.external credential.helper sequence.editor gpg.program "
-    "core.askpass core.gitproxy interactive.difffilter sendemail.smtpserver".split()
+    "core.askpass core.gitproxy interactive.difffilter sendemail.smtpserver uploadpack.packobjectshook".split()
 )
-_GIT_COMMAND_ENDS = tuple(".command .cmd .textconv .clean .smudge .process .helper .driver .path .program".split())
+_GIT_COMMAND_ENDS = tuple(
+    ".command .cmd .textconv .clean .smudge .process .helper .driver .program .sshcommand .uploadpack .receivepack .tocmd".split()
+)
+_GIT_PLACES = ("core.hookspath", "include.path", "init.templatedir", "core.attributesfile")
 _GIT_TRANSPORTS = frozenset("clone fetch pull push ls-remote fetch-pack send-pack rebase archive difftool".split())
 _TMUX_LETTERS = {
     **dict.fromkeys(("new", "new-session"), "cnstxyeFf"),
@@ -84,7 +90,10 @@ def _tar(walk: Walk, call: Call) -> Value | None:
             value = str(call.args[place + 1])
         if name == "--checkpoint-action" and value.startswith("exec="):
             _run_option(walk, value[5:], arg)
-        elif name in _TAR_COMMANDS or re.fullmatch(r"-[a-zA-Z]*I", arg):
+        elif glued := re.fullmatch(r"(?s)-[a-zA-Z]*?[IF](.+)", arg):
+            if "f" not in arg.partition(glued[1])[0]:  # else it is a file's name
+                _run_option(walk, glued[1], arg)
+        elif name in _TAR_COMMANDS or re.fullmatch(r"-[a-zA-Z]*[IF]", arg):
             _run_option(walk, value, arg, stdin=unknown() if name == "--to-command" else None)
     return None
 
@@ -130,6 +139,29 @@ def _copies_by_ssh(walk: Walk, call: Call) -> Value | None:
                 _run_option(walk, str(value), value)
         elif option == "-o" and (text := local_command(value)):
             _run_option(walk, text, value)
+    return None
+
+
+def _run_parts(walk: Walk, call: Call) -> Value | None:
+    """Every program in a folder: those on the disk are read; with the rights of root, unknown ones are asked about."""
+    start, options = skip_options(call.args, "au", "arg umask lsbsysinit regex")
+    if start >= len(call.args) or not {option for option, _ in options}.isdisjoint(("--test", "--list", "--help")):
+        return None
+    folder = call.args[start]
+    place = on_disk(walk, folder)
+    names = walk.sources.names(place)[:_MAX_PARTS] if place and walk.sources is not None else ()
+    for name in names or ([UNKNOWN] if raised(walk.under) and not folder.startswith("/etc/") else ()):
+        with walk.wrapped("run-parts"), walk.subshell():
+            walk.run([folder.like(f"{folder}/{name}")], None, functions=False, builtins=False)
+    return None
+
+
+def _tex(walk: Walk, call: Call) -> Value | None:
+    """`\\write18{command}` and `\\input|"command"`, where they are allowed."""
+    if any(re.fullmatch(r"--?(?:shell-escape|enable-write18)", arg) for arg in call.args):
+        for arg in call.args:
+            for match in re.finditer(r"\\write18\s*\{(.*?)\}|\\input\s*\|\s*\"([^\"]+)\"", arg):
+                _run_option(walk, match[1] or match[2], arg)
     return None
 
 
@@ -200,15 +232,15 @@ def _git(walk: Walk, call: Call) -> Value | None:
     if rest and rest[0] == "clone":
         options += skip_options(rest[1:], "cbou", "branch origin config depth template")[1]
     for option, value in options:
-        if option not in ("-c", "--config") or value is None:
-            continue
-        key, _, text = value.partition("=")
-        key = key.lower()
-        if key.startswith("alias.") and rest and rest[0] == key[6:]:
-            command = text[1:] if text.startswith("!") else f"git {text}"
-            _run_option(walk, command + "".join(f" {shell_quoted(arg)}" for arg in rest[1:]), value)
-        elif key in _GIT_COMMAND_KEYS or (key.endswith(_GIT_COMMAND_ENDS) and not key.startswith("remote.")):
-            _run_option(walk, text.lstrip("!"), value)
+        if option in ("-c", "--config") and value is not None:
+            _git_setting(walk, value, rest)
+        elif option == "--config-env" and value is not None:
+            key, _, variable = value.partition("=")
+            stored = walk.lookup(variable)
+            text = stored.text if isinstance(stored, Value) else UNKNOWN
+            _git_setting(walk, value.like(f"{key}={text}"), rest)
+        elif option == "--exec-path" and value and "temp" in walk.classes(value):
+            walk.report("env.inject", call.argv)
     for place, arg in enumerate(rest):
         following = rest[place + 1] if place + 1 < len(rest) else None
         if rest[0] == "grep" and arg.startswith(("-O", "--open-files-in-pager=")):
@@ -221,6 +253,27 @@ def _git(walk: Walk, call: Call) -> Value | None:
         elif rest[0] == "filter-branch" and arg.endswith("-filter") and following is not None:
             _run_option(walk, str(following), following)
     return REMOTE_HANDLERS["git"](walk, call)
+
+
+def _git_setting(walk: Walk, setting: Arg, rest: Sequence[Arg]) -> None:
+    """`-c key=value`: some keys hold a command, or a place where commands are."""
+    key, _, text = setting.partition("=")
+    key = key.lower()
+    if key.startswith("alias."):
+        if rest and rest[0] == key[6:]:
+            command = text[1:] if text.startswith("!") else text if text == UNKNOWN else f"git {text}"
+            _run_option(walk, command + "".join(f" {shell_quoted(arg)}" for arg in rest[1:]), setting)
+    elif key in _GIT_PLACES or (key.startswith("includeif.") and key.endswith(".path")):
+        if "temp" in walk.classes(text) or text == UNKNOWN:
+            walk.report("env.inject", ["git", "-c", setting])
+    elif (
+        key in _GIT_COMMAND_KEYS
+        or key.endswith(_GIT_COMMAND_ENDS)
+        or (key.endswith(".path") and key.startswith(("difftool.", "mergetool.", "browser.", "man.")))
+        or (key.startswith("pager.") and text.lower() not in ("true", "false", "yes", "no", "on", "off", "0", "1"))
+        or UNKNOWN in key
+    ):
+        _run_option(walk, text.lstrip("!"), setting)
 
 
 def _run_address(walk: Walk, arg: Arg) -> None:
@@ -369,8 +422,10 @@ HANDLERS: dict[str, Handler] = {
         ("hyperfine", "concurrently", "wtype", "mispipe", "pee", "mprocs", "xdotool", "ydotool"), _every_text
     ),
     "crontab": _crontab,
+    "run-parts": _run_parts,
     "git": _git,
     "tmux": _tmux,
+    **dict.fromkeys("tex latex pdftex pdflatex xetex xelatex luatex lualatex latexmk".split(), _tex),
     "screen": _screen,
     "ansible": _ansible,
     "socat": _socat,

@@ -10,12 +10,14 @@ from contextlib import contextmanager
 
 from ..grammar.source_map import SourceMap
 from ..grammar.syntax import TooLarge
+from .. import languages
 from ..languages.host import Host
 from ..programs.interpreter_table import SHELLS
 from ..rules import Rulebook
 from ..values.disk import DiskEntry
 from ..values.word_values import UNKNOWN, Arg, Array, OtherName, Value, unknown
-from .judgement import Limit
+from .interpreters import program_arguments
+from .judgement import Judgement, Limit
 from .script_scope import Scope
 from .sources import Source, absolute
 from .state import State
@@ -28,8 +30,13 @@ _MAX_SHELL = {False: 32_000, True: 80_000}
 _MAX_CODE = 60_000
 _RUNS = re.compile(
     r"(?i)\b(?:subprocess|child_process|\w*exec\w*|spawn\w*|system|popen\w*|eval|fork|ctypes|passthru|proc_open|execute|invoke|"
-    r"sh|qx|socket|requests|urllib\w*|httpx|fetch|axios|boto3?|paramiko|fabric|shutil)\b|`"
+    r"sh|shell|qx|socket|requests|urllib\w*|httpx|fetch|axios|boto3?|paramiko|fabric|shutil)\b|`"
 )
+_STARTS = re.compile(r"\b(?:subprocess|child_process|exec\w*|spawn\w*|system|popen\w*|passthru|proc_open|runpy)\b")
+_MAX_SMALL = 3_000
+"""A program of this session that starts others is read whatever it names, if it is as short as most of them."""
+_READS_CODE = re.compile(r"\bexec\s*\([^\n]*?(?:open|Path)\s*\(\s*['\"]")
+_ARGUMENTS = re.compile(r"\b(?:argv|ARGV|argparse|click|typer|optparse|getopt)\b")
 _CHANGES = re.compile(
     r"(?i)\b(?:\w*remove\w*|unlink\w*|\w*rm(?:dir|tree|sync|_rf|_r|_f)?\w*|rimraf\w*|delete\w*|truncate\w*|\w*write\w*|\w*open\w*|"
     r"rename\w*|replace|move|copy\w*|cp\w*|mv|chmod\w*|chown|symlink\w*|touch|kill\w*|read\w*|file_\w+|spit|slurp)\b"
@@ -59,7 +66,7 @@ def lookup(walk: Walk, path: str) -> Source | None:
         return None
     known = walk.known_file(path)
     if isinstance(known, OtherName):
-        return walk.sources.read(known.program)
+        return walk.sources.read(on_disk(walk, known.program) or known.program)
     if known is not None:
         return Source(str(path), known.text, is_new=True) if known.text.strip() != UNKNOWN else None
     place = on_disk(walk, path)
@@ -110,31 +117,38 @@ def run_words(walk: Walk, source: Source, words: Sequence[str], *, cwd: str = ""
         inside.run([Arg(word) for word in words], None, functions=False, builtins=False)
 
 
+def run_with_file(walk: Walk, source: Source, call: Call, path: str, stdin: Value | None) -> None:
+    """A command line once more, now that it is known what one of its files holds."""
+    if not _may_follow(walk, source, ("file", call.name, path, tuple(call.args))):
+        return
+    with followed(walk, source) as inside:
+        inside.state.write(inside.path(path), Value(source.text))
+        inside.run(call.argv, stdin, functions=False, builtins=False)
+
+
 def judge_code(walk: Walk, call: Call, source: Source, language: str, text: str | None = None) -> None:
     """A program in another language. `text`: the part of it that runs."""
     code = source.text if text is None else text
-    if not _matters(code, walk.judgement.rulebook):
+    runs_arguments = _STARTS.search(code) is not None and (
+        _ARGUMENTS.search(code) is not None or (source.is_new and len(code) < _MAX_SMALL)
+    )
+    if not runs_arguments and not _matters(code, walk.judgement.rulebook):
         return
     assert walk.sources is not None
     if (not source.is_new and len(code) > _MAX_CODE) or not walk.sources.may_judge(len(code), is_new=source.is_new):
         return
-    if not _may_follow(walk, source, (language, source.path, code)):
+    if not _may_follow(walk, source, (language, source.path, code, tuple(call.args) if runs_arguments else ())):
         return
     with followed(walk, source, is_code=True) as inside:
         scope = walk.judgement.scope
         assert scope is not None
         host = _host(inside, call, language, scope)
-        if language == "python":
-            from ..languages import python  # loads ast
-
-            python.judge(host, code)
-        else:
-            from ..languages import calls, strings  # most commands hold no code
-
-            calls.judge(host, code)
-            if source.is_new and not host.matches:
-                strings.judge(host, code)
+        languages.read(host, code, strings=source.is_new)
         matches = [match for match in host.matches if scope.counts_in_code(match.rule, match.reach)]
+        named = host.arguments and posixpath.basename(host.arguments[0]) == posixpath.basename(source.path)
+        if not named or _READS_CODE.search(code):
+            # In what is only imported, a command that is computed is the rule; a file that is read and run is followed.
+            matches = [match for match in matches if match.rule.id != "code.exec_computed"]
         if not _SHELL_WORDS.search(code):
             matches = [match for match in matches if match.rule.id != "rce.reverse_shell"]
         walk.judgement.add(matches, call.argv, walk.span(call.argv), is_checked=True)
@@ -156,13 +170,25 @@ def _programs(rulebook: Rulebook) -> re.Pattern[str]:
     return re.compile(rf"(?:['\"`({{]|&& |; |\| |\b(?:sudo|exec|env) )(?:/[\w/]*/)?(?:{names})(?=['\"` ])")
 
 
+@contextmanager
+def _as_commands(judgement: Judgement, starts: bool) -> Iterator[None]:
+    """What a program of this session starts is judged like a shell script's command: where it is not known, it asks."""
+    outer = judgement.scope
+    if starts and outer is not None and outer.is_new:
+        judgement.scope = outer._replace(is_code=False)
+    try:
+        yield
+    finally:
+        judgement.scope = outer
+
+
 def _host(inside: Walk, call: Call, language: str, scope: Scope) -> Host:
     def shell(text: Value, stdin: Value | None) -> None:
-        with inside.wrapped(call.name):
+        with inside.wrapped(call.name), _as_commands(inside.judgement, True):
             inside.run_text(text, stdin, language)
 
-    def argv(args: Sequence[Arg], stdin: Value | None) -> None:
-        with inside.wrapped(call.name), inside.nested():
+    def argv(args: Sequence[Arg], stdin: Value | None, *, starts: bool) -> None:
+        with inside.wrapped(call.name), inside.nested(), _as_commands(inside.judgement, starts):
             inside.run(args, stdin, functions=False, builtins=False)
 
     return Host(
@@ -173,6 +199,7 @@ def _host(inside: Walk, call: Call, language: str, scope: Scope) -> Host:
         lambda path: inside.state.write(inside.path(path), unknown()),
         inside.cwd,
         scope.root,
+        program_arguments(language, call),
     )
 
 

@@ -12,7 +12,8 @@ from ..programs.file_runners import FILE_RUNNERS
 from ..programs.interpreter_table import LANGUAGES, SHELLS
 from ..programs.wrapper_options import skip_options
 from ..values.word_values import UNKNOWN, Arg, OtherName, Value
-from .script_files import entry, here, judge_code, lookup, run_shell, run_words
+from .script_files import entry, here, judge_code, lookup, run_shell, run_with_file, run_words
+from .shell_options import read_options
 from .sources import INSTALLED, Source, absolute
 from .walk import Call, Walk
 
@@ -25,8 +26,9 @@ _LOADS = {
     "perl": (),
     "php": ("-f",),
     "lua": ("-l",),
+    "scheme": ("-l", "--load", "--script"),
 }
-_VALUES = {"javascript": "rC", "ruby": "ICEKr", "perl": "IMmCDxiF", "php": "dczt", "lua": "l", "tcl": "f"}
+_VALUES = {"javascript": "rC", "ruby": "ICEKr", "perl": "IMmCDxiF", "php": "dczt", "lua": "l", "tcl": "f", "scheme": "l"}
 _RUN_WORDS = frozenset(("run", "x", "test", "e", "script"))
 _IMPORTS = re.compile(
     r"(?:\brequire|\bimport|\brequire_relative|\binclude|\binclude_once|\brequire_once|\bfrom|\bload|\bdofile|\bdo)\b"
@@ -39,6 +41,12 @@ _ENDINGS = {
     "php": ("",),
     "lua": ("", ".lua"),
 }
+_MAX_OPERANDS = 16
+_MAX_CONSOLE = 60_000
+_CONSOLES = (
+    "psql pgcli mysql mariadb mycli sqlite3 litecli duckdb gdb lldb vim vi nvim view ex gvim vimdiff nmap mongosh mongo m4 lftp "
+    "sftp ftp redis-cli clickhouse-client cqlsh"
+).split()
 _MAX_IMPORTS = 24
 _MAX_DIRECTORIES = 8
 _COPIED = (
@@ -50,6 +58,8 @@ _SOURCES = re.compile(r".+\.(?:c|cc|cpp|cxx|m|rs|go|java|kt|swift|zig|hs|d|nim|c
 
 
 def follow_shell(walk: Walk, call: Call) -> None:
+    for file in read_options(call.name, call.args).startup:
+        source_file(walk, file, (), None)
     path, args = _shell_script(call.args)
     if path is not None and (source := _from_disk(walk, path)) is not None and not source.is_binary:
         run_shell(walk, source, args, call.stdin)
@@ -127,6 +137,18 @@ def _python_path(walk: Walk) -> list[str]:
     return [place for part in parts[:8] if part and (place := absolute(part, here(walk)))]
 
 
+def _customised(walk: Walk, call: Call) -> None:
+    """Python runs these modules at every start, wherever PYTHONPATH has them; whatever is run may start Python."""
+    for folder in _python_path(walk):
+        for name in ("sitecustomize", "usercustomize"):
+            for end in (".py", "/__init__.py"):
+                source = lookup(walk, f"{folder}/{name}{end}")
+                if source is not None and not source.is_binary:
+                    from . import python_files  # loads ast
+
+                    python_files.follow(walk, call, [source], [folder])
+
+
 def _module(walk: Walk, call: Call, name: str, args: Sequence[Arg], cwd: str) -> None:
     from . import python_files  # loads ast
 
@@ -150,7 +172,7 @@ def _module(walk: Walk, call: Call, name: str, args: Sequence[Arg], cwd: str) ->
 def follow_language(walk: Walk, call: Call) -> None:
     """Other interpreters: the program, what options load, and what it includes by a relative path."""
     language = _language_of(call.name)
-    start, options = skip_options(call.args, _VALUES.get(language, ""), "require import loader file")
+    start, options = skip_options(call.args, _VALUES.get(language, ""), "require import loader file load script")
     given = {option for option, _ in options}
     operands = list(call.args[start:])
     if call.name in ("deno", "bun", "go", "dart", "nim", "crystal") and operands[:1] and operands[0] in _RUN_WORDS:
@@ -182,6 +204,22 @@ def _follow_program(walk: Walk, call: Call, language: str, path: str) -> None:
 
 def _language_of(name: str) -> str:
     return LANGUAGES.get(name) or LANGUAGES.get(name.rstrip("0123456789.").rstrip("-"), "other")
+
+
+def follow_console(walk: Walk, call: Call) -> None:
+    """psql, gdb, vim and their like: judged once more with what the files that they are given hold."""
+    assert walk.sources is not None
+    paths = [call.stdin.program] if isinstance(call.stdin, OtherName) else []
+    for arg in call.args[:_MAX_OPERANDS]:
+        paths += [arg.partition("=")[2]] if arg[:2] == "--" else [arg[2:]] if arg[:1] == "-" else [str(arg)]
+    for path in filter(None, paths):
+        found = entry(walk, path)
+        if found is None or found.is_dir or found.size > _MAX_CONSOLE or walk.known_file(path) is not None:
+            continue
+        source = lookup(walk, path)
+        if source is not None and not source.is_binary and source.is_whole:
+            reads = isinstance(call.stdin, OtherName) and path == call.stdin.program
+            run_with_file(walk, source, call, path, Value(source.text) if reads else None)
 
 
 def follow_text_program(walk: Walk, call: Call) -> None:
@@ -267,6 +305,8 @@ def _from_disk(walk: Walk, path: str) -> Source | None:
 
 def follow(walk: Walk, call: Call) -> None:
     """Follow the files that a program runs."""
+    if "PYTHONPATH" in walk.state.variables:
+        _customised(walk, call)
     name = call.name if call.name in FILE_RUNNERS or call.name in FOLLOWERS else _bare(call.name)
     follower = file_runners().get(name) if name in FILE_RUNNERS else FOLLOWERS.get(name)
     if "/" in call.program:
@@ -275,6 +315,12 @@ def follow(walk: Walk, call: Call) -> None:
         follow_path(walk, Call(call.name, call.args, call.stdin, Arg(place)))
     if follower is not None:
         follower(walk, call)
+
+
+def _compose(walk: Walk, call: Call) -> None:
+    from .compose_files import follow_compose  # most commands start no containers
+
+    follow_compose(walk, call)
 
 
 @functools.cache
@@ -318,6 +364,8 @@ FOLLOWERS: dict[str, Follower] = {
     **dict.fromkeys(("python", "pypy", "ipython"), follow_python),
     **dict.fromkeys(SHELLS - _NO_SCRIPT, follow_shell),
     **dict.fromkeys("awk gawk mawk nawk sed gsed".split(), follow_text_program),
+    **dict.fromkeys(_CONSOLES, follow_console),
+    **dict.fromkeys("docker docker-compose podman podman-compose nerdctl".split(), _compose),
     **dict.fromkeys("gcc cc g++ c++ clang clang++ rustc javac kotlinc swiftc zig tcc ghc".split(), follow_compiler),
 }
 """By program: shells, interpreters and compilers."""

@@ -18,11 +18,11 @@ _IN_TREE = frozenset(
 _UNREAD = frozenset(("dynamic", "parse", "limit", "text"))
 _OF_CODE = frozenset(
     "exfil.send exfil.private exfil.pipe rce.reverse_shell rce.download_to_shell rce.run_url proc.fork_bomb proc.kill_all "
-    "power.off disk.unmount cloud.delete".split()
+    "power.off disk.unmount disk.fill cloud.delete code.exec_computed".split()
 )
 """What is recognised by the program as a whole. In a long program of others that is not enough to go by."""
 _MAX_PROGRAM = 5_000
-_MAX_TELLING = {"rce.reverse_shell": 2_000}
+_MAX_TELLING = {"rce.reverse_shell": 2_000, "code.exec_computed": 3_000}
 
 
 class Scope(NamedTuple):

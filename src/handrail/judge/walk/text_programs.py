@@ -16,6 +16,10 @@ from .walk import Call, Handler, Walk
 
 _AWK_TOKEN = re.compile(r'"((?:[^"\\]|\\.)*)"|#[^\n]*|/(?:[^/\\\n]|\\.)+/(?=\s*[){},;&|!~?\n]|\s*$)', re.S)
 _AWK_STRING = re.compile("\ue001(\\d+)\ue001")
+_AWK_HOME = re.compile(r'ENVIRON\s*\[\s*"HOME"\s*\]')
+_AWK_JOINED = re.compile("\ue001(\\d+)\ue001\\s*\ue001(\\d+)\ue001")
+_AWK_FILLS = re.compile(r"\bprintf?\b[^;}\n]*>")
+_AWK_LEAVES = re.compile(r"\b(?:exit|break|getline|next|system|return)\b")
 _SED_ADDRESS = re.compile(
     r"\s*(?:\d+(?:~\d+)?|\$|/(?:[^/\\\n]|\\.)*/[IM]*|\\(.)(?:(?!\1).)*\1)?(?:\s*,\s*(?:[+~]?\d+|\$|/(?:[^/\\\n]|\\.)*/[IM]*))?\s*!?\s*"
 )
@@ -26,6 +30,8 @@ _VIM_DELETES = r"\bdelete\((['\"])(.*?)\1"
 _VIM_TERMINAL = r"\s*:*\s*(?:\w+\s+)?ter(?:m|mi|min|minal)?\s+(?:\+\+\S+\s+)*(.+)"
 _VIM_SYSTEM = r"system(?:list)?\((['\"])(.*?)\1\)"
 _VIM_LANGUAGE = r"(?s)\s*:*\s*(py3?|py3do|pythonx?|python3|lua|luado|perl|perldo|ruby|rubydo|tcl)\s+(.+)"
+_VIM_FILE = r"\s*:*\s*(so|source|luafile|luaf|pyfile|pyf|py3file|py3f|rubyfile|rubyf)!?\s+([^\s|]+)"
+_VIM_FILES = {"lu": "lua", "py": "python3", "ru": "ruby"}
 _ED_RUNS = r"(?m)^\s*(?:[rwe]\s*)?!(.+)$"
 _M4_RUNS = r"\be?syscmd\(\s*`?([^()]{1,2000}?)'?\s*\)"
 _MAX_SCRIPT = 100_000
@@ -76,10 +82,13 @@ def _awk_program(walk: Walk, text: Arg, given: dict[str, Arg]) -> None:
         strings.append(decode_escapes(match[1]))
         return f"\ue001{len(strings) - 1}\ue001"
 
-    code = _AWK_TOKEN.sub(kept, text)
+    code = _AWK_TOKEN.sub(kept, _AWK_HOME.sub('"~"', text))
+    code = _AWK_JOINED.sub(lambda match: _joined_home(match, strings), code)
     if loops_forever(code) and any(string.rstrip().endswith("&") for string in strings):
         walk.report("proc.fork_bomb", [text])
-    for match in re.finditer(r"\bsystem\s*\(", code):
+    if loops_forever(code) and _AWK_FILLS.search(code) and not _AWK_LEAVES.search(code):
+        walk.report("disk.fill", [text])
+    for match in re.finditer(r"\bsystem\s*\(|@\w+\s*\(", code):  # a function by its name in a variable may be that one
         _awk_run(walk, text, _until_parenthesis(code, match.end()), strings)
     for match in re.finditer(r"([^;{}\n|&]*)\|&?\s*getline\b", code):
         _awk_run(walk, text, match[1].rpartition("(")[2], strings)
@@ -87,6 +96,14 @@ def _awk_program(walk: Walk, text: Arg, given: dict[str, Arg]) -> None:
         if re.search(r"\bprintf?\b[^;{}\n]*$", code[max(0, match.start() - _LOOK_BACK) : match.start()]):
             _awk_run(walk, text, match[1], strings, unknown())
     _awk_files(walk, text, code, strings, given)
+
+
+def _joined_home(match: re.Match[str], strings: list[str]) -> str:
+    """The home directory and the text after it as one string."""
+    if strings[int(match[1])] != "~":
+        return match[0]
+    strings.append("~" + strings[int(match[2])])
+    return f"\ue001{len(strings) - 1}\ue001"
 
 
 def _awk_files(walk: Walk, text: Arg, code: str, strings: list[str], given: dict[str, Arg]) -> None:
@@ -192,6 +209,10 @@ def _vim(walk: Walk, call: Call) -> Value | None:
             language = "python" if match[1].startswith("py") else match[1].removesuffix("do")
             judge_code(walk, call, language, Value(match[2]))
             continue
+        if match := re.match(_VIM_FILE, text):
+            program = [call.program, Arg("-S")] if match[1].startswith("so") else [Arg(_VIM_FILES[match[1][:2]])]
+            walk.run([*program, arg.like(match[2])], None, functions=False)
+            continue
         for rest in _parts(text):
             if match := re.match(_VIM_RUNS, rest):
                 walk.run_text(Value(match[1], arg.taints, arg.word), None, "-c")
@@ -229,8 +250,8 @@ def _editor_commands(walk: Walk, call: Call) -> Iterator[tuple[Arg, str]]:
             yield arg, str(call.args[place + 1])
         elif arg[:1] == "+":
             yield arg, arg[1:]
-        elif arg in ("-S", "-s", "-u") and place + 1 < len(call.args):
-            content = walk.known_file(call.args[place + 1])
+        elif arg[:2] in ("-S", "-s", "-u") and (arg[2:] or place + 1 < len(call.args)):
+            content = walk.known_file(arg.like(arg[2:]) if arg[2:] else call.args[place + 1])
             for line in content.text.split("\n") if content is not None else ():
                 yield arg, line
     if call.stdin is not None and (call.name == "ex" or any(re.match(r"-[A-Za-z]*[eE]", arg) for arg in call.args)):

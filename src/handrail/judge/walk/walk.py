@@ -69,6 +69,9 @@ from ..values.word_values import (
     taints_of,
     unknown,
 )
+from .endless_loops import goes_on_writing, makes_files
+from .environment_variables import STARTS as ENVIRONMENT_STARTS
+from .environment_variables import follow_variable
 from .expansion import Expander
 from .judgement import Judgement, Limit, Sink
 from .operators import shell_quoted
@@ -101,6 +104,8 @@ _BUILT = re.compile(
     r"(?:^|/)(?:gradlew|mvnw|configure|autogen\.sh|bootstrap|manage\.py)$"
 )
 """Paths of a project's build tools and their output: a build runs these anyway."""
+_MANY = frozenset(("find", "fd", "xargs", "parallel"))
+_DELETERS = frozenset("rm unlink rmdir shred truncate trash srm".split())
 _STANDARD = frozenset(("", "0", "1", "2"))
 _HERE = frozenset(("", ".", ".."))
 _normalised = functools.lru_cache(4096)(paths.normalise)
@@ -185,8 +190,10 @@ class Walk:
         self._calls: tuple[int, ...] = ()
         """The functions being called, by the identity of their bodies: another shell may have one of the same name."""
         self._called: set[Defined] = set()
-        self._loops = 0
+        self.loops = 0
         """How many loops surround the command at hand."""
+        self._fills = 0
+        """How many of them go on for ever without a pause."""
         self.last_in_shell = False
         """Whether the last command of a pipeline runs in this shell: in zsh and ksh, and by `shopt -s lastpipe`."""
 
@@ -294,11 +301,28 @@ class Walk:
         def once() -> Value:
             return joined([self.script(node.condition, stdin), self.script(node.body, stdin)])
 
-        if starts_and_goes_on(node.body) and is_endless(node):
+        endless = is_endless(node)
+        if endless and starts_and_goes_on(node.body):
             self.report("proc.fork_bomb", ["while"])
-        out = self._repeated(once)
+        with self._filling(node.body, endless):
+            out = self._repeated(once)
         self._read_to_the_end(node.condition)
-        return out
+        return self._endless(out, node.body, endless)
+
+    @contextlib.contextmanager
+    def _filling(self, body: Script, endless: bool) -> Iterator[None]:
+        """Inside a loop that may go on for ever: what each of its rounds appends to fills the disk."""
+        fills = endless and goes_on_writing(body)
+        if fills and makes_files(body):
+            self.report("disk.fill", ["while"])
+        self._fills += fills
+        try:
+            yield
+        finally:
+            self._fills -= fills
+
+    def _endless(self, out: Value, body: Script, endless: bool) -> Value:
+        return Value(out.text, out.taints | _ENDLESS) if endless and out.text and goes_on_writing(body) else out
 
     def _read_to_the_end(self, condition: Script) -> None:
         """`while read x`: when there is nothing left to read, the variables are empty."""
@@ -315,11 +339,11 @@ class Walk:
     def _loop(self) -> Iterator[int]:
         """Inside a loop; how many of its rounds are walked. Leaving it early concerns nothing after it."""
         breaks = self.breaks
-        self._loops += 1
+        self.loops += 1
         try:
-            yield MAX_ROUNDS[min(self._loops, len(MAX_ROUNDS)) - 1]
+            yield MAX_ROUNDS[min(self.loops, len(MAX_ROUNDS)) - 1]
         finally:
-            self._loops -= 1
+            self.loops -= 1
             self.breaks = breaks
 
     def _repeated(self, once: Callable[[], Value]) -> Value:
@@ -367,6 +391,8 @@ class Walk:
             words = node.words
             found: list[list[Arg]] = self.exploration.each(lambda: self.expander.args(words))
             values = [arg.value() for args in found for arg in args]
+            if any(isinstance(part, Substitution) for word in words for part in word.parts):
+                values = [unknown(value.taints | _WIDE) if value.text == UNKNOWN else value for value in values]
         if len(values) > rounds:
             return [*values[: rounds - 1], unknown(taints_of(values))]
         return values or [unknown()]
@@ -374,7 +400,8 @@ class Walk:
     def _arithmetic_for(self, node: ArithmeticFor, stdin: Value | None) -> Value:
         number = self.expander.number
         start, test, step = (*self.expander.text(node.parts).text.split(";"), "", "")[:3]
-        if starts_and_goes_on(node.body) and test.strip() in ("", "1"):
+        endless = test.strip() in ("", "1")
+        if endless and starts_and_goes_on(node.body):
             self.report("proc.fork_bomb", ["for"])
         number(Value(start))
         outs: list[Value] = []
@@ -385,7 +412,7 @@ class Walk:
             number(Value(step))
             return out
 
-        with self._loop() as rounds:
+        with self._loop() as rounds, self._filling(node.body, endless):
             for _ in range(rounds):
                 goes_on = number(Value(test or "1"))
                 if goes_on == 0:
@@ -401,7 +428,7 @@ class Walk:
                 marks.append(self.state.mark())
                 outs.append(self._widened(changing, once))
         self._perhaps(marks)
-        return joined(outs)
+        return self._endless(joined(outs), node.body, endless)
 
     def _case(self, node: Case, stdin: Value | None) -> Value:
         self.expander.one(node.subject)
@@ -455,6 +482,8 @@ class Walk:
             declared = [word for word in node.words if isinstance(word, Assignment)]
             words = [word for word in node.words if isinstance(word, Word)]
         argv = self.expander.args(words)
+        if argv and argv[0] in _DELETERS:
+            _mark_lists(argv)
         if stdin is None:
             stdin = self.state.settings.get("&0")
         if node.redirects:
@@ -513,6 +542,8 @@ class Walk:
             for option in _options(value):
                 if option.known and option.text:
                     self.run_text(option, None, name)
+        elif name[:4] in ENVIRONMENT_STARTS:
+            follow_variable(self, name, value)
         elif name in INJECTING_VARIABLES and (not value.known or re.search(INJECTING_VARIABLES[name], value.text)):
             self.report("env.inject", [name, value.text])
 
@@ -813,6 +844,8 @@ class Walk:
                 stdin = unknown() if UNKNOWN in target else self.state.files.get(f"/dev/fd/{target}", stdin)
             elif operator in ("<", "<>"):
                 content = self.read_file(target)
+                if self.sources is not None and content.text == UNKNOWN and not content.taints and UNKNOWN not in target:
+                    content = OtherName(str(target))  # it can be looked up
                 if redirect.descriptor in ("", "0"):
                     stdin = content
                 else:
@@ -963,6 +996,8 @@ class Walk:
 
     def known_file(self, path: str) -> Value | None:
         """What a file holds, if the command itself has made it."""
+        if path == "/dev/null":
+            return EMPTY
         if not self.state.files:
             return None
         found = self.written_file(path)
@@ -990,8 +1025,6 @@ class Walk:
         known = self.known_file(path)
         if known is not None:
             return known
-        if path == "/dev/null":
-            return EMPTY
         self.judgement.add(on_read(path, self.cwd, self.judgement.project), ["<", path], self.span([path]))
         if path.startswith(("/dev/tcp/", "/dev/udp/")):
             return unknown([Taint.NETWORK])
@@ -1008,11 +1041,12 @@ class Walk:
         return _PRIVATE if path in _USER_LISTS else NO_TAINTS
 
     def on_write(self, target: Arg, operator: str, content: Value) -> None:
-        if Taint.ENDLESS in content.taints and (not target.startswith("/dev/") or target.startswith("/dev/shm/")):
+        grows = ">>" in operator or UNKNOWN in target
+        if (Taint.ENDLESS in content.taints or (self._fills and grows and content.text)) and not _is_device(target):
             self.report("disk.fill", [operator, target])
         empties = operator in (">", ">|", "&>") and not content.text.strip()
         matches = on_write(target, self.cwd, self.judgement.project, empties=empties)
-        if empties and not matches and (Taint.WIDE in target.taints or "*" in target):
+        if empties and not matches and (Taint.WIDE in target.taints or "*" in target or self._is_one_of_many(target)):
             self.report("redirect.data", [operator, target])
         if matches:
             self.judgement.add(matches, [operator, target], self.span([target]))
@@ -1023,6 +1057,10 @@ class Walk:
                 self.report("rce.reverse_shell", [operator, target])
             elif re.search(_EMPTIES_STORE, content.text):
                 self.report("sql.destructive", [operator, target])
+
+    def _is_one_of_many(self, target: Arg) -> bool:
+        """Whether a path that is not known stands for each one that find or xargs has found."""
+        return UNKNOWN in target and not _MANY.isdisjoint(self.under)
 
     # Findings
 
@@ -1041,6 +1079,17 @@ class Walk:
 def _options(value: Value) -> list[Value]:
     """What it may be."""
     return [option for option in value.options if option is not None] if isinstance(value, Either) else [value]
+
+
+def _mark_lists(argv: Sequence[Arg]) -> None:
+    """`rm $(cat list)`: one unknown word of a substitution stands for any number of them."""
+    for arg in argv:
+        if arg == UNKNOWN and arg.word is not None and isinstance(arg.word.parts[0], Substitution):
+            arg.taints |= _WIDE
+
+
+def _is_device(target: str) -> bool:
+    return target.startswith("/dev/") and not target.startswith("/dev/shm/")
 
 
 def _is_descriptor(target: str) -> bool:

@@ -1,0 +1,291 @@
+"""What a command starts by an option, a variable, a list of arguments or a file that it reads is judged like the thing itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from handrail.approval.task_disk import HostDisk
+from handrail.judge import assess
+from handrail.judge.values.assessment import Assessment
+from handrail.judge.values.disk import ShellMemory
+
+NEW, OLD = 0.0, float("inf")
+
+
+def judged(folder: Path, files: dict[str, str], *commands: str, since: float) -> Assessment:
+    """The last of these commands, each with what the ones before it left in the shell."""
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        path.chmod(0o755)
+    memory = ShellMemory()
+    return [
+        assess(command, cwd=str(folder), project=str(folder), disk=HostDisk(since), shell=memory)
+        for command in commands
+    ][-1]
+
+
+def check(folder: Path, files: dict[str, str], *commands: str, asked: bool, only_new: bool = False) -> None:
+    for since in (NEW,) if only_new else (NEW, OLD):
+        found = judged(folder, files, *commands, since=since)
+        assert found.dangerous is asked, (commands, [(finding.rule, finding.argv) for finding in found.findings])
+
+
+STARTERS = """
+git -c core.pager=./x log
+git -c core.fsmonitor=./x status
+git -c diff.external=./x diff
+git -c gpg.program=./x commit -S -m y
+git bisect run ./x
+git difftool -x ./x
+GIT_SSH=./x git fetch
+GIT_EXTERNAL_DIFF=./x git diff
+EDITOR=./x git commit
+tcpdump -z ./x -w a -G 1
+tcpdump -z./x -w a -G 1
+tar -cf a b -I./x
+tar cf a b --use-compress-program=./x
+scp -S ./x a b:
+scp -S./x a b:
+sort --compress-program=./x a
+rsync -e./x a b:
+ssh -oProxyCommand=./x h
+gcc -wrapper ./x,a f.c
+man -P./x ls
+sudo ./x
+sudo scp -S ./x a b:
+sudo zip a b -T -TT ./x
+sudo openvpn --script-security 2 --up ./x
+sudo watch ./x
+start-stop-daemon --start --exec ./x
+bash --rcfile ./x -i
+sh < x
+bash -s a b < x
+dd if=x of=y; sh y
+make SHELL=./x
+split --filter=./x f
+strace -o '|./x' ls
+run-parts .
+hyperfine ./x
+systemd-run ./x
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("command", STARTERS)
+def test_a_program_named_in_an_option_or_variable_is_read(command: str, tmp_path: Path) -> None:
+    check(tmp_path, {"x": "#!/bin/sh\nrm -rf ~/work\n"}, command, asked=True)
+    check(tmp_path, {"x": "#!/bin/sh\necho hello\n"}, command, asked=False)
+
+
+RUNNERS = {
+    "run.py": "import subprocess, sys\nsubprocess.run(sys.argv[1:])\n",
+    "exec.py": "import os, sys\nos.execvp(sys.argv[1], sys.argv[1:])\n",
+    "join.py": "from sys import argv\nimport os\nos.system(' '.join(argv[1:]))\n",
+    "rest.py": "import argparse, subprocess\np = argparse.ArgumentParser()\np.add_argument('c', nargs='...')\n"
+    "subprocess.call(p.parse_args().c)\n",
+    "run.sh": '#!/bin/sh\nset -e\n"$@"\n',
+    "exec.sh": 'exec "$@"\n',
+    "eval.sh": 'eval "$*"\n',
+    "run.pl": "system(@ARGV);\n",
+    "run.rb": "system(*ARGV)\n",
+    "run.js": "require('child_process').spawnSync(process.argv[2], process.argv.slice(3))\n",
+}
+INTERPRETERS = {"py": "python3", "sh": "sh", "pl": "perl", "rb": "ruby", "js": "node"}
+
+
+@pytest.mark.parametrize("name", RUNNERS)
+def test_a_script_that_runs_its_arguments_runs_these(name: str, tmp_path: Path) -> None:
+    start = f"{INTERPRETERS[name.partition('.')[2]]} {name}"
+    check(tmp_path, RUNNERS, f"{start} rm -rf /home/bob/work", asked=True)
+    check(tmp_path, RUNNERS, f"{start} ls; {start} rm -rf /home/bob/work", asked=True)
+    for harmless in ("ls", "pytest -q", "rm -rf build"):
+        found = judged(tmp_path, RUNNERS, f"{start} {harmless}", since=OLD)
+        assert not found.dangerous, found.findings
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "os.system('rm -rf ' + x)",
+        "os.system(f'rm -rf {x}')",
+        "os.system('rm -rf %s' % x)",
+        "os.system('%s -rf %s' % (x, x))",
+        "os.system('rm -rf {}'.format(x))",
+        "os.system('rm -rf {p}'.format(p=x))",
+        "os.system('rm -rf {p}'.format(**d))",
+        "os.system(' '.join(['rm', '-rf', x]))",
+        "subprocess.run(['rm', '-rf', x])",
+        "subprocess.run(x, shell=True)",
+        "subprocess.Popen([x, '-rf'])",
+        "os.system(x)",
+        "os.system(f'{x} -rf y')",
+    ],
+)
+def test_a_command_that_a_new_script_computes_is_asked_about(line: str, tmp_path: Path) -> None:
+    start = "import json, os, subprocess\nd = json.load(open('c.json'))\nx = d['p']\n"
+    check(tmp_path, {"x.py": f"{start}{line}\n"}, "python x.py", asked=True, only_new=True)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "os.system('rm -rf build/' + x)",
+        "os.system(f'echo {x}')",
+        "subprocess.run(['git', 'log', x])",
+        "subprocess.run([sys.executable, '-m', 'pytest', x])",
+        "subprocess.run(['cp', x, 'out/'])",
+        "print('rm -rf ' + x)",
+        "shutil.rmtree(x)",
+        "run('ls'); run('git status'); run(cmd='make')",
+        "[run(f'echo {n}') for n in range(20)]",
+    ],
+)
+def test_what_it_only_prints_or_does_in_the_tree_is_not(line: str, tmp_path: Path) -> None:
+    start = "import json, os, shutil, subprocess, sys\nx = json.load(open('c.json'))['p']\n"
+    function = "def run(cmd, check=True):\n    return subprocess.run(cmd, shell=True, check=check)\n" if "run('" in line else ""
+    check(tmp_path, {"x.py": f"{start}{function}{line}\n"}, "python x.py", asked=False)
+
+
+def test_what_a_scripts_own_function_is_given_is_followed(tmp_path: Path) -> None:
+    function = "import subprocess\ndef run(cmd):\n    subprocess.run(cmd, shell=True)\n"
+    check(tmp_path, {"x.py": f"{function}run('ls')\nrun('rm -rf ~/work')\n"}, "python x.py", asked=True)
+    check(tmp_path, {"x.py": f"{function}run('ls')\nrun(input())\n"}, "python x.py", asked=True, only_new=True)
+
+
+BAD, GOOD = "import os\nos.system('rm -rf ~/work')\n", "print(1)\n"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import runpy; runpy.run_path('y.py')",
+        "import runpy; runpy.run_path('y' + '.py')",
+        "import runpy; runpy.run_module('y')",
+        "from runpy import run_path as r; r('y.py')",
+        "import runpy, sys; runpy.run_path(sys.argv[1])",
+    ],
+)
+def test_what_runpy_runs_is_read(code: str, tmp_path: Path) -> None:
+    check(tmp_path, {"y.py": BAD}, f'python3 -c "{code}" y.py', asked=True)
+    check(tmp_path, {"y.py": GOOD}, f'python3 -c "{code}" y.py', asked=False)
+
+
+@pytest.mark.parametrize("name", ["lib/sitecustomize.py", "lib/usercustomize.py", "lib/sitecustomize/__init__.py"])
+@pytest.mark.parametrize(
+    "commands",
+    [
+        ("PYTHONPATH=lib python3 -c 1",),
+        ("env PYTHONPATH=other:lib pip list",),
+        ("export PYTHONPATH=lib", "python3 -V"),
+        ("PYTHONPATH=$PWD/lib; export PYTHONPATH", "ls", "black ."),
+    ],
+)
+def test_modules_that_python_runs_at_its_start_are_read(name: str, commands: tuple[str, ...], tmp_path: Path) -> None:
+    check(tmp_path, {name: BAD}, *commands, asked=True)
+    check(tmp_path, {name: "import sys\nsys.path.append('x')\n"}, *commands, asked=False)
+
+
+HOMES = {
+    "js": [
+        "const os = require('os'); const h = os.homedir(); fs.rmSync(h + '/work', {recursive: true})",
+        "const h = process.env.HOME; fs.rmSync(`${h}/work`, {recursive: true})",
+        "const {homedir} = require('os'); fs.rmSync(homedir() + '/work', {recursive: true})",
+        "const path = require('path'); const p = path.join(require('os').homedir(), 'work'); fs.rmSync(p, {recursive: true})",
+        "const { HOME: h } = process.env; fs.rmSync(`${h}/work`, {recursive: true})",
+        "let h = process.env['HOME']; let p = h + '/work'; fs.rmSync(p, {recursive: true})",
+        "const h = require('node:os').homedir(); cp.execSync(`rm -rf ${h}/work`)",
+        "const h = process.env.HOME\nfs.writeFileSync(`${h}/.bashrc`, 'x')",
+    ],
+    "rb": ["h = Dir.home\nFileUtils.rm_rf(\"#{h}/work\")", "h = ENV['HOME']\nFileUtils.rm_rf(h + '/work')"],
+    "pl": ['my $h = $ENV{HOME};\nsystem("rm -rf $h/work");'],
+    "php": ["<?php $h = getenv('HOME');\nsystem(\"rm -rf $h/work\");"],
+}
+IN_HOMES = [
+    "const h = process.env.HOME; console.log(h)",
+    "fs.rmSync('build', {recursive: true}); console.log(require('os').homedir())",
+    "const p = path.join(os.homedir(), '.cache', 'x'); fs.mkdirSync(p, {recursive: true})",
+]
+
+
+@pytest.mark.parametrize(("kind", "code"), [(kind, code) for kind, codes in HOMES.items() for code in codes])
+def test_a_home_in_a_variable_is_the_home(kind: str, code: str, tmp_path: Path) -> None:
+    start = "const fs = require('fs'), cp = require('child_process');\n" if kind == "js" else ""
+    program = {"js": "node", "rb": "ruby", "pl": "perl", "php": "php"}[kind]
+    check(tmp_path, {f"x.{kind}": f"{start}{code}\n"}, f"{program} x.{kind}", asked=True)
+
+
+@pytest.mark.parametrize("code", IN_HOMES)
+def test_naming_the_home_is_no_harm(code: str, tmp_path: Path) -> None:
+    start = "const fs = require('fs'), path = require('path'), os = require('os');\n"
+    check(tmp_path, {"x.js": f"{start}{code}\n"}, "node x.js", asked=False)
+
+
+SERVICE = "services:\n  a:\n    image: x\n"
+RISKY = [
+    "    privileged: true\n",
+    "    volumes:\n      - /:/host\n",
+    "    volumes: ['/:/host']\n",
+    "    volumes:\n      - type: bind\n        source: /\n        target: /host\n",
+    "    volumes: [all:/host]\nvolumes:\n  all:\n    driver_opts: {type: none, o: bind, device: /}\n",
+    "    volumes:\n      - /var/run/docker.sock:/var/run/docker.sock\n",
+]
+ORDINARY = [
+    "    ports: ['80:80']\n    volumes:\n      - ./data:/data\n",
+    "    volumes: [db:/var/lib/postgresql/data]\nvolumes:\n  db:\n",
+    "    command: sh -c 'rm -rf /tmp/x'\n",
+    "    privileged: false\n",
+]
+
+
+@pytest.mark.parametrize("rights", RISKY)
+def test_a_compose_file_gets_no_more_than_docker_run(rights: str, tmp_path: Path) -> None:
+    check(tmp_path, {"compose.yaml": SERVICE + rights}, "docker compose up -d", asked=True)
+    check(tmp_path, {"compose.yaml": SERVICE + rights}, "docker compose ps", asked=False)
+
+
+def test_compose_files_are_found_where_compose_finds_them(tmp_path: Path) -> None:
+    files = {"x.yml": SERVICE + RISKY[0], "compose.yml": SERVICE}
+    for command in ("docker compose -f x.yml up", "docker-compose --file=x.yml run a", "COMPOSE_FILE=x.yml docker compose up"):
+        check(tmp_path, files, command, asked=True)
+    check(tmp_path, files, "docker compose up", asked=False)
+    check(tmp_path, {**files, "compose.override.yml": SERVICE + RISKY[0]}, "docker compose up", asked=True)
+    check(tmp_path, {}, "printf 'services: {a: {privileged: true}}' > compose.yaml; docker compose up", asked=True)
+
+
+@pytest.mark.parametrize("rights", ORDINARY)
+def test_ordinary_compose_files_ask_nothing(rights: str, tmp_path: Path) -> None:
+    check(tmp_path, {"compose.yaml": SERVICE + rights}, "docker compose up -d", asked=False)
+
+
+@pytest.mark.parametrize(
+    ("command", "name", "bad", "good"),
+    [
+        ("vim -S x", "x", "!rm -rf ~/work", "set number"),
+        ("vim -Sx", "x", "silent !rm -rf ~/work", "set number"),
+        ("nvim --headless -c 'luafile x.lua'", "x.lua", "os.execute('rm -rf ~/work')", "print(1)"),
+        ("gdb -x x", "x", "shell rm -rf ~/work", "break main"),
+        ("gdb -xx", "x", "shell rm -rf ~/work", "break main"),
+        ("nmap --script x.nse h", "x.nse", "os.execute('rm -rf ~/work')", "x = 1"),
+        ("psql -f x.sql", "x.sql", "\\! rm -rf ~/work", "select 1;"),
+        ("sqlite3 app.db < x.sql", "x.sql", ".shell rm -rf ~/work", "create table a(b int);"),
+        ("mysql < x.sql", "x.sql", "\\! rm -rf ~/work", "select 1;"),
+        ("emacs --batch -l x.el", "x.el", '(shell-command "rm -rf ~/work")', '(message "hello")'),
+        ("python3 < x", "x", "import os; os.system('rm -rf ~/work')", "print(1)"),
+        ("python3 - a b < x", "x", "import os; os.system('rm -rf ~/work')", "print(1)"),
+        ("node < x.js", "x.js", "require('child_process').execSync('rm -rf ~/work')", "console.log(1)"),
+    ],
+)
+def test_files_of_commands_for_other_programs_are_read(
+    command: str, name: str, bad: str, good: str, tmp_path: Path
+) -> None:
+    check(tmp_path, {name: f"{bad}\n"}, command, asked=True)
+    check(tmp_path, {name: f"{good}\n"}, command, asked=False)
+
+
+def test_a_file_that_is_only_edited_or_counted_is_not_run(tmp_path: Path) -> None:
+    files = {"x": "!rm -rf ~\n:!rm -rf ~\nrm -rf ~\n"}
+    for command in ("vim x", "wc -l < x", "while read -r l; do echo $l; done < x", "sort < x > y", "sh z.sh < x"):
+        check(tmp_path, files, command, asked=False)
