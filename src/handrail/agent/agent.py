@@ -24,7 +24,7 @@ from ..store.search import search, window
 from ..store.sessions import CHILD, MAIN, SessionInfo, SessionStore, StoredMessage
 from ..tools.skills.library import Library
 from ..tools.skills.prompt import skills_prompt
-from ..types import CancelToken, JsonDict
+from ..types import NO_CALLER, Caller, CancelToken, JsonDict
 from .budgets import DEFAULT_BUDGETS, Budgets
 from .compaction import Compaction
 from .conversation import Conversation
@@ -46,7 +46,7 @@ class Agent:
     """One session of one agent. Close it to end what it runs. Without a `session` it starts a new one.
 
     `environment` says where its commands run, as for `register_task_env_overrides`; `play` answers calls instead of the tools;
-    `helper` is the model that writes summaries; `lineage` is that of a child agent.
+    `helper` is the model that writes summaries; `lineage` is that of a child agent; `caller` says who is asked.
     """
 
     def __init__(  # noqa: PLR0913  each is a part that can be replaced
@@ -68,6 +68,7 @@ class Agent:
         play: Run | None = None,
         helper: Model | StreamingModel | None = None,
         lineage: Lineage = Lineage(),  # noqa: B008  an immutable value
+        caller: Caller = NO_CALLER,
     ) -> None:
         self.app, self.store, self.platform, self.lineage = app, store, platform, lineage
         self.models = [streaming(model) for model in models]
@@ -103,6 +104,7 @@ class Agent:
                 toolsets=(toolsets, without),
                 telemetry=self.telemetry,
                 play=play,
+                caller=caller,
             ),
             system=lambda: prompt,
             compaction=self.compaction,
@@ -271,6 +273,7 @@ class Agent:
             telemetry=self.telemetry,
             helper=self._helper,
             lineage=Lineage(self.session_id, depth, goal.partition("\n")[0][:80]),
+            caller=self.loop.tool_calls.caller,
         )
 
 

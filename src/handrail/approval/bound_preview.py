@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import Iterable
 
 from ..base.workers import pool
 from ..errors import Denied
-from ..protocols import Action, Preview
+from ..protocols import Action, ApprovalRequest, Preview
 
 MAX_PREVIEW_CHARS = 60_000
 _TAIL_CHARS = 10_000
@@ -24,6 +25,14 @@ class Previews:
     async def read(self) -> str:
         """What would be written now. Raises the ToolError of a call that could not be done at all."""
         self._shown = await self._now()
+        return self._text()
+
+    def read_now(self) -> str:
+        """`read`, on a thread that may wait."""
+        self._shown = [make() for make in self._makers]
+        return self._text()
+
+    def _text(self) -> str:
         return bounded("\n".join(preview.text for preview in self._shown))
 
     async def check(self) -> None:
@@ -46,3 +55,19 @@ def bounded(text: str) -> str:
         return text
     head, tail = text[: MAX_PREVIEW_CHARS - _TAIL_CHARS], text[-_TAIL_CHARS:]
     return f"{head}\n… {len(text) - MAX_PREVIEW_CHARS:,} characters left out …\n{tail}"
+
+
+def fingerprint_of(request: ApprovalRequest) -> str:
+    """Equal for the same request of the same session, also when a later process repeats it."""
+    parts = (
+        request.session_id,
+        request.task_id,
+        request.tool,
+        request.kind.value,
+        request.text,
+        request.cwd,
+        request.environment,
+        [concern.key for concern in request.concerns],
+        *([request.preview] if request.preview else []),
+    )
+    return hashlib.sha256(repr(parts).encode("utf-8", "surrogatepass")).hexdigest()

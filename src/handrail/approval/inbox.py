@@ -11,6 +11,7 @@ import contextlib
 import logging
 from typing import TYPE_CHECKING
 
+from ..base.loops import on_database
 from ..errors import StoreError
 
 if TYPE_CHECKING:
@@ -38,9 +39,8 @@ class Inbox:
         if loop not in self._polls:
             self._polls[loop] = loop.create_task(self._poll(loop))
         try:
-            if self._store.answered_among([request_id]):  # answered since it was stored
-                return
-            await answered
+            if not await on_database(self._store.answered_among, [request_id]):  # else answered since it was stored
+                await answered
         finally:
             del self._waiting[request_id]
             if not self._waiting_in(loop):
@@ -55,9 +55,9 @@ class Inbox:
         seen = None
         while True:
             try:
-                version = self._store.database.version_of_data()
+                version = await on_database(self._store.database.version_of_data)
                 if version != seen:
-                    for request_id in self._store.answered_among(self._waiting_in(loop)):
+                    for request_id in await on_database(self._store.answered_among, self._waiting_in(loop)):
                         self._arrived(request_id)
                 seen = version
             except StoreError as error:

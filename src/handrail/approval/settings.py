@@ -106,6 +106,11 @@ class Settings:
             self._read = self._reload(self._look(), self._read.config)
 
     @property
+    def takes_modes(self) -> bool:
+        """Whether a session may have a mode of its own."""
+        return not (self._unattended or self.started_by_agent)
+
+    @property
     def waiting(self) -> tuple[Change, ...]:
         """What became weaker in a file, and nobody has said yes or no to yet."""
         return tuple(change for each in self._files for change in each.unanswered)

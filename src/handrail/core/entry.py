@@ -48,6 +48,7 @@ class ToolEntry(NamedTuple):
     actions: Callable[[JsonDict, ToolContext], Sequence[Action]] | None = None
     toolset_description: str = ""
     example: Example | None = None
+    waits: bool = False
 
     def __hash__(self) -> int:  # an example may hold what cannot be hashed
         return hash((self.name, self.contract, self.handler))

@@ -35,9 +35,9 @@ def adrive(flow: Flow[T], perform: Perform = aperform) -> Awaitable[T]:
     return cast("Awaitable[T]", _adrive(flow, perform, stop_at=None))
 
 
-async def adrive_to_turn(flow: Flow[T]) -> T | None:
+async def adrive_to_turn(flow: Flow[T], perform: Perform = aperform) -> T | None:
     """Run a flow until it waits for its turn. Returns None then, and the flow's value if it ends before."""
-    return await _adrive(flow, aperform, stop_at=TURN)
+    return await _adrive(flow, perform, stop_at=TURN)
 
 
 async def _adrive(flow: Flow[T], perform: Perform, *, stop_at: Step | None) -> T | None:

@@ -73,12 +73,18 @@ class CallPath:
         self._registry, self._hooks = services.registry, services.hooks
         self._max_argument_chars = services.config.calls.max_argument_chars
         self._plans: dict[str, Plan] = {}
+        self._reviewed: set[str] = set()
         before = (self.report, self.look_up, self.read_arguments)
         self._whole = stack(self.notify_hooks, *before, self.ask_hooks, self.pass_gate, self.run)
         self.without_hooks = stack(*before, self.pass_gate, self.run)
 
     def __call__(self, call: Call) -> Flow[Outcome]:
         return self._whole(call)
+
+    def until_run(self, gate: Gate) -> Inner:
+        """The way of a call up to its handler, which does not run, past another gate. What goes wrong is raised."""
+        path = CallPath(self._services._replace(gate=lambda: gate, gate_for_questions=lambda: gate))
+        return stack(path.look_up, path.read_arguments, path.ask_hooks, path.pass_gate, _nothing)
 
     @cached_property
     def _around(self) -> HooksAroundCall:
@@ -156,8 +162,13 @@ class CallPath:
     def _gated(self, inner: Inner, call: Call) -> Flow[Outcome]:
         if call.batched:
             yield TURN
-        if _entry(call).actions is not None:
-            yield Step(partial(self._review, call), self._gate_seconds, call.cancel, kind=StepKind.QUESTION)
+        entry = _entry(call)
+        if entry.actions is not None:
+            # The first review of a tool imports what it needs, which may take long.
+            is_first = entry.name not in self._reviewed
+            self._reviewed.add(entry.name)
+            review = partial(self._review, call)
+            yield Step(review, self._gate_seconds, call.cancel, may_block=is_first, kind=StepKind.QUESTION)
         return (yield from inner(call))
 
     def _review(self, call: Call) -> Any:
@@ -181,7 +192,10 @@ class CallPath:
         return self._services.config.approvals.timeout + GATE_MARGIN_SECONDS
 
     def run(self, call: Call) -> Flow[Outcome]:
-        plan = self._plan(_entry(call))
+        entry = _entry(call)
+        plan = self._plans.get(entry.name)
+        if plan is None or plan.entry is not entry:
+            plan = yield Step(partial(self._plan, entry), may_block=True)  # imports the handler's module
         if call.cancel is not None or not plan.plain or call.batched:
             return (yield from self._run_bounded(plan, call))
         try:
@@ -264,6 +278,11 @@ def stack(*wrappers: Any) -> Inner:
     for wrapper in reversed(wrappers[:-1]):
         inner = partial(wrapper, inner)
     return inner
+
+
+def _nothing(call: Call) -> Flow[Outcome]:  # noqa: ARG001  the innermost of a stack
+    yield Step(lambda: None)
+    return ""
 
 
 def _entry(call: Call) -> ToolEntry:

@@ -16,7 +16,17 @@ from .call_path import CallPath, Services
 from .results import fit
 from .steps import Call, Flow, drive
 
-_CALL_FIELDS = ("task_id", "user_task", "session_id", "tool_call_id", "cancel", "on_progress", "agent", "enabled_tools")
+_CALL_FIELDS = (
+    "task_id",
+    "user_task",
+    "session_id",
+    "tool_call_id",
+    "cancel",
+    "on_progress",
+    "agent",
+    "enabled_tools",
+    "caller",
+)
 
 
 class Runtime:
@@ -127,16 +137,18 @@ class Runtime:
             cancel=cancel,
             on_progress=call.on_progress,
             results=self.results,
-            approver=self.approver,
+            approver=call.caller.approver or self.approver,
             gate=self.gate,
             agent=call.agent,
             files=self.files if environments is None else environments.files(call.task_id),
-            person=self.person,
+            person=call.caller.person or self.person,
             environments=environments,
             processes=self.processes,
             tools=CallersTools(self, call),
             config=self.config,
             judged_paths=call.judged_paths,
+            caller=call.caller,
+            changes=call.changes,
         )
 
     @cached_property
@@ -188,4 +200,5 @@ class CallersTools:
             "on_progress": outer.on_progress,
             "agent": outer.agent,
             "enabled_tools": self.names(),
+            "caller": outer.caller._replace(answered=()),
         }

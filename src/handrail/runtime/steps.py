@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from ..base.async_bridge import run_async
 from ..base.workers import run_bounded
 from ..errors import ToolFailed
-from ..types import AgentState, CancelToken, JsonDict, ProgressListener, ToolContext
+from ..types import NO_CALLER, AgentState, Caller, CancelToken, FileChange, JsonDict, ProgressListener, ToolContext
 
 if TYPE_CHECKING:
     from ..core.entry import ToolEntry
@@ -21,11 +21,11 @@ Flow = Generator["Step", Any, T]
 
 
 class Call:
-    """The first ten fields are the caller's; the wrappers of the call path fill in the rest."""
+    """The first eleven fields are the caller's; the wrappers of the call path fill in the rest."""
 
     __slots__ = (
-        "agent", "arguments", "batched", "blocked", "cancel", "context", "enabled_tools", "entry", "extra", "judged_paths",
-        "name", "on_progress", "raw", "session_id", "started", "task_id", "tool_call_id", "user_task",
+        "agent", "arguments", "batched", "blocked", "caller", "cancel", "changes", "context", "enabled_tools", "entry", "extra",
+        "judged_paths", "name", "on_progress", "raw", "session_id", "started", "task_id", "tool_call_id", "user_task",
     )  # fmt: skip
 
     def __init__(  # noqa: PLR0913  one per fact about the caller
@@ -41,6 +41,7 @@ class Call:
         on_progress: ProgressListener | None = None,
         agent: AgentState | None = None,
         enabled_tools: frozenset[str] | None = None,
+        caller: Caller = NO_CALLER,
     ) -> None:
         self.name, self.raw = name, raw  # `raw`: the arguments as the model sent them
         self.task_id, self.user_task, self.session_id = task_id, user_task, session_id
@@ -48,6 +49,8 @@ class Call:
         self.enabled_tools = (
             enabled_tools  # all tools that the model was given; None: those that the configuration gives
         )
+        self.caller = caller
+        self.changes: list[FileChange] = []
         self.entry: ToolEntry | None = None
         self.arguments: JsonDict = {}
         self.blocked = False

@@ -78,6 +78,11 @@ class GrantStore:
             connection.executemany("DELETE FROM grants WHERE id = ?", [(number,) for number in gone])
         return [_grant(row) for row in rows if row["id"] not in gone]
 
+    def forget(self, scopes: Sequence[str]) -> None:
+        """Take back all grants of these."""
+        with self._database.transaction() as connection:
+            connection.executemany("DELETE FROM grants WHERE scope = ?", [(scope,) for scope in scopes])
+
     def revoke(self, number: int) -> StoredGrant | None:
         """Take a grant back. None when there is none of that number."""
         with self._database.transaction() as connection:

@@ -87,6 +87,17 @@ class SessionStore:
         row = SessionInfo(_new_id(now), now, now, title, platform, model, cwd, parent, None, kind, 0, 0, None)
         return self._inserted(row)
 
+    def begin(self, session_id: str, *, platform: str, model: str, cwd: str) -> SessionInfo:
+        """The session of exactly that id, made if there is none. Raises SessionNotFound for one that was deleted."""
+        now = time.time()
+        row = SessionInfo(session_id, now, now, "", platform, model, cwd, None, None, MAIN, 0, 0, None)
+        with self._database.transaction() as connection:
+            connection.execute(f"INSERT OR IGNORE INTO sessions VALUES ({', '.join('?' * len(row))})", row)
+            found = SessionInfo(*connection.execute("SELECT * FROM sessions WHERE id = ?", (session_id,)).fetchone())
+        if found.kind == "deleted":
+            raise SessionNotFound(f"session {session_id!r} was deleted; use another id")
+        return found
+
     def get(self, session_id: str) -> SessionInfo:
         """By its id, or a unique prefix of it. Raises SessionNotFound."""
         begins = "SELECT * FROM sessions WHERE id >= ? AND id < ? AND kind != 'deleted' ORDER BY id LIMIT 2"

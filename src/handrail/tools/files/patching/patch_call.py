@@ -20,8 +20,9 @@ from ....files.task_arguments import (
     write_actions,
     written_name,
 )
+from ....files.text import decode
 from ....protocols import Action, FileStat, Preview
-from ....types import JsonDict, Resources, ToolContext
+from ....types import FileChange, JsonDict, Resources, ToolContext
 from .apply import replace_string
 from .changes import Change
 from .commit import Step, commit
@@ -39,7 +40,15 @@ def patch(args: JsonDict, *, context: ToolContext | None = None, **_: object) ->
     for step in steps:
         judged_path(step.path, context)
     _remember(task_id, steps, commit(files, steps))
+    if context is not None:
+        context.changes.extend(FileChange(well_formed(step.path), *_texts(step)) for step in steps)
     return tool_result(_described(plan.done))
+
+
+def _texts(step: Step) -> tuple[str | None, str | None]:
+    before = step.before.text if step.before is not None else None
+    after = None if step.data is None else decode(step.data)
+    return (None if before is None else before.body), (None if after is None else after.body)
 
 
 def actions(args: JsonDict, context: ToolContext) -> list[Action]:
