@@ -353,7 +353,9 @@ class Handrail:
         from .plugins.loader import Plugins
 
         trust = Trust(state_dir(self.config.home) / TRUST_FILE)
-        plugins = Plugins(self.registry, self.hooks, self.config.plugins, trust=trust)
+        plugins = Plugins(
+            self.registry, self.hooks, self.config.plugins, trust=trust, load_seconds=self.config.calls.plugin_timeout
+        )
         plugins.load(found)
         add_environments(plugins.contributions, self.backends)
         return plugins

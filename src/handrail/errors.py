@@ -9,6 +9,7 @@ HandrailError
 │   ├── Denied                (also PermissionError)
 │   ├── CallTimeout           (also TimeoutError)
 │   ├── CallCancelled
+│   ├── TooManyCalls
 │   ├── ResultContract        a handler gave back what is not a result
 │   └── ToolFailed            the tool ran and reports a failure of its own
 ├── RegistrationError         (also ValueError) a tool that cannot be registered
@@ -73,6 +74,10 @@ class CallTimeout(ToolError, TimeoutError):
 
 class CallCancelled(ToolError):
     error_type = "cancelled"
+
+
+class TooManyCalls(ToolError):
+    error_type = "too_many_calls"
 
 
 class ResultContract(ToolError):

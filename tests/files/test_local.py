@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -105,3 +108,17 @@ def test_the_version_changes_with_the_file(tmp_path: Path) -> None:
     files = LocalFiles(cwd=str(tmp_path))
     versions = [files.write("x", content).version for content in (b"a", b"b", b"a")]
     assert len(set(versions)) == 3
+
+
+def test_a_write_that_is_killed_leaves_nothing_in_the_tree(tmp_path: Path) -> None:
+    """Killed in the middle of the data, of a new file and of one that is there."""
+    (tmp_path / "old").write_text("old")
+    for name in ("new", "old"):
+        program = (
+            "import os, signal, handrail.files.atomic as atomic\n"
+            "atomic._copy_mode_and_owner = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
+            f"atomic.replace_file({str(tmp_path / name)!r}, b'x' * 100000)\n"
+        )
+        assert subprocess.run([sys.executable, "-c", program]).returncode == -signal.SIGKILL
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["old"]
+    assert (tmp_path / "old").read_text() == "old"

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ..base.async_bridge import is_being_cancelled
+from ..base.interrupts import is_interrupt
 from ..base.loops import on_database
 from ..base.workers import database_lane
 from ..errors import StoreError
@@ -104,7 +105,9 @@ async def consult(approver: Approver, request: ApprovalRequest) -> Answer:
         if is_being_cancelled():
             raise
         return Answer(Decision.DENY, name, "asking was cancelled")
-    except Exception as error:  # noqa: BLE001  an approver may be anybody's, and a failure is not a yes
+    except BaseException as error:
+        if is_interrupt(error):
+            raise
         log.warning("the approver %s failed: %s: %s", name, type(error).__name__, error)
         return Answer(Decision.DENY, name, f"asking failed: {type(error).__name__}: {error}")
     if isinstance(reply, Decision):

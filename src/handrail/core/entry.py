@@ -54,6 +54,13 @@ class ToolEntry(NamedTuple):
         return hash((self.name, self.contract, self.handler))
 
     @property
+    def is_builtin(self) -> bool:
+        """Whether its handler is code of this package."""
+        handler = self.handler
+        module = handler.target if isinstance(handler, Reference) else getattr(handler, "__module__", "")
+        return str(module).startswith("handrail.") and not self.owner
+
+    @property
     def schema(self) -> JsonDict:
         """The OpenAI function schema; a copy that belongs to the caller."""
         return {"name": self.name, "description": self.description, "parameters": self.contract.schema()}

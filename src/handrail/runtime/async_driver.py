@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, TypeVar, cast
 
-from ..base.async_bridge import is_being_cancelled
+from ..base.async_bridge import is_being_cancelled, run_async
 from ..base.loops import bounded
 from ..base.workers import pool
-from ..errors import CallCancelled, CallTimeout
+from ..errors import CallCancelled, CallTimeout, ToolFailed
 from .steps import TURN, Flow, Foreign, Step, foreign, guarded
 
 T = TypeVar("T")
@@ -21,13 +21,13 @@ Perform = Callable[[Step], Awaitable[Any]]
 
 async def aperform(step: Step) -> Any:
     """Wait for one step in the running loop."""
-    is_here = step.in_caller and not step.may_block
-    value = guarded(step.function, contained=step.contained) if is_here else await _on_worker(step)
+    is_here = step.in_caller and not step.may_block and not step.apart
+    value = guarded(step.function, contained=True) if is_here else await _on_worker(step)
     if not hasattr(value, "__await__"):
         return value
     if step.timeout is None and step.cancel is None:
-        return await aguarded(value, contained=step.contained)
-    return await bounded(aguarded(value, contained=step.contained), timeout=step.timeout, cancel=step.cancel)
+        return await aguarded(value, contained=True)
+    return await bounded(aguarded(value, contained=True), timeout=step.timeout, cancel=step.cancel)
 
 
 def adrive(flow: Flow[T], perform: Perform = aperform) -> Awaitable[T]:
@@ -56,7 +56,8 @@ async def _adrive(flow: Flow[T], perform: Perform, *, stop_at: Step | None) -> T
 
 
 async def _on_worker(step: Step) -> Any:
-    future = pool.submit(partial(guarded, step.function, contained=True))
+    function = partial(_complete, step) if step.apart else step.function
+    future = pool.submit(partial(guarded, function, contained=True))
     try:
         return await bounded(asyncio.wrap_future(future), timeout=step.timeout, cancel=step.cancel)
     except (CallCancelled, CallTimeout):
@@ -68,6 +69,13 @@ async def _on_worker(step: Step) -> Any:
         return future.result()
 
 
+def _complete(step: Step) -> Any:
+    value = step.function()
+    if not hasattr(value, "__await__"):
+        return value
+    return run_async(aguarded(value, contained=True), timeout=step.timeout, cancel=step.cancel)
+
+
 async def aguarded(awaitable: Any, *, contained: bool) -> Any:
     try:
         return await awaitable
@@ -75,5 +83,9 @@ async def aguarded(awaitable: Any, *, contained: bool) -> Any:
         if is_being_cancelled():
             raise
         raise Foreign(error) from None
+    except GeneratorExit:
+        if asyncio._get_running_loop() is None:  # nobody raised it: the coroutine is being closed
+            raise
+        raise Foreign(ToolFailed("the handler raised GeneratorExit")) from None
     except BaseException as error:  # noqa: BLE001  what others' code raises must not pass for something of ours
         raise foreign(error, contained=contained) from None

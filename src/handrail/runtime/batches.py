@@ -145,7 +145,7 @@ class Batches:
                     continue
                 raw = running.call
                 call = Call(raw.name, raw.arguments, tool_call_id=raw.id, **shared)
-                call.batched, running.changes = True, call.changes
+                call.batched, call.contained, running.changes = True, True, call.changes
                 flow = self._runtime.path(call)
                 # One after the other: a hook may change the arguments, and a person is asked one question at a time.
                 running.outcome = await adrive_to_turn(flow, clock.perform)

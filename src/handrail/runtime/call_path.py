@@ -74,6 +74,8 @@ class CallPath:
         self._max_argument_chars = services.config.calls.max_argument_chars
         self._plans: dict[str, Plan] = {}
         self._reviewed: set[str] = set()
+        # Others' handlers and hooks get no hold of the caller's loop: for programs that serve many.
+        self.isolates = False
         before = (self.report, self.look_up, self.read_arguments)
         self._whole = stack(self.notify_hooks, *before, self.ask_hooks, self.pass_gate, self.run)
         self.without_hooks = stack(*before, self.pass_gate, self.run)
@@ -90,7 +92,7 @@ class CallPath:
     def _around(self) -> HooksAroundCall:
         from .tool_hooks import HooksAroundCall  # imports pluggy, and most programs have no hooks
 
-        return HooksAroundCall(self._hooks, self._ask)
+        return HooksAroundCall(self._hooks, self._ask, isolates=lambda: self.isolates)
 
     def notify_hooks(self, inner: Inner, call: Call) -> Flow[Outcome]:
         if not self._hooks.around_calls:
@@ -196,10 +198,10 @@ class CallPath:
         plan = self._plans.get(entry.name)
         if plan is None or plan.entry is not entry:
             plan = yield Step(partial(self._plan, entry), may_block=True)  # imports the handler's module
-        if call.cancel is not None or not plan.plain or call.batched:
+        if call.cancel is not None or not plan.plain or call.batched or self._isolates(entry):
             return (yield from self._run_bounded(plan, call))
         try:
-            value = guarded(self._bound(plan, call, None))
+            value = guarded(self._bound(plan, call, None), contained=call.contained)
             if hasattr(value, "__await__"):
                 value = yield Step(lambda: value)
             return self._fitted(plan, value)
@@ -207,17 +209,19 @@ class CallPath:
             return failure_outcome(cause(error))
 
     def _run_bounded(self, plan: Plan, call: Call) -> Flow[Outcome]:
-        entry, stop = plan.entry, CancelToken()
+        entry, stop, is_apart = plan.entry, CancelToken(), self._isolates(plan.entry)
         forget = stop.link(call.cancel) if call.cancel is not None else None
         try:
             stop.raise_if_cancelled()
             step = Step(
                 self._bound(plan, call, stop),
                 entry.timeout,
-                stop if call.cancel is not None else None,
+                stop if call.cancel is not None or is_apart else None,
                 in_caller=entry.is_async or (entry.timeout is None and call.cancel is None),
                 may_block=not (plan.plain or entry.is_async),
                 grace=CANCEL_GRACE_SECONDS if plan.wants_context else 0,
+                apart=is_apart,
+                contained=call.contained,
                 kind=StepKind.HANDLER,
             )
             outcome = self._fitted(plan, (yield step))
@@ -233,6 +237,9 @@ class CallPath:
         finally:
             if forget is not None:
                 forget()
+
+    def _isolates(self, entry: ToolEntry) -> bool:
+        return self.isolates and not entry.is_builtin
 
     def _bound(self, plan: Plan, call: Call, stop: CancelToken | None) -> Callable[[], Any]:
         """The one place where a handler is called."""

@@ -103,7 +103,9 @@ class Runtime:
         """`handle` for async callers: async tools run in this loop, and cancelling the caller cancels the call."""
         from .async_driver import adrive  # imports asyncio, which sync programs never need
 
-        return await adrive(self.path(Call(name, args, task_id, user_task, session_id, **more)))
+        call = Call(name, args, task_id, user_task, session_id, **more)
+        call.contained = True
+        return await adrive(self.path(call))
 
     def dispatch(self, name: str, args: Any, context: JsonDict, /) -> Outcome:
         """Run one call without hooks: what `registry.dispatch` does."""
@@ -115,6 +117,7 @@ class Runtime:
         from .async_driver import adrive  # imports asyncio, which sync programs never need
 
         call, path = self._dispatched(name, args, dict(context))
+        call.contained = True
         return await adrive(path(call))
 
     def _dispatched(self, name: str, args: Any, context: JsonDict) -> tuple[Call, Callable[[Call], Flow[Outcome]]]:

@@ -273,7 +273,9 @@ class Session:
         )
         who = self._who()
         who["caller"] = self._caller._replace(answered=bound)
-        return Call(name, args, **who, **more)
+        call = Call(name, args, **who, **more)
+        call.contained = True
+        return call
 
     def _who(self) -> JsonDict:
         if self._stop.cancelled:

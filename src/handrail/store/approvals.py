@@ -14,7 +14,7 @@ from ..base.agent_ancestry import refuse_agents
 from ..base.runtime_id import has_exited, runtime_id
 from ..errors import RequestNotFound, StoreError
 from ..protocols import ActionKind, Answer, ApprovalRequest, Concern, Decision
-from .database import Database
+from .database import Database, reading_entry
 from .decisions import DecisionLog
 from .grants import GrantStore
 
@@ -169,6 +169,11 @@ def _question(request: ApprovalRequest) -> str:
 
 
 def _stored(row: Any) -> StoredRequest:
+    with reading_entry(f"the approval request {row['id']!r}"):
+        return _read(row)
+
+
+def _read(row: Any) -> StoredRequest:
     fields = json.loads(row["question"])
     fields["kind"] = ActionKind(fields["kind"])
     fields["concerns"] = tuple(Concern(*concern) for concern in fields["concerns"])
