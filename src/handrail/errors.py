@@ -12,6 +12,10 @@ HandrailError
 │   ├── TooManyCalls
 │   ├── ResultContract        a handler gave back what is not a result
 │   └── ToolFailed            the tool ran and reports a failure of its own
+│       ├── FileMissing       (also FileNotFoundError)
+│       ├── IsFolder          (also IsADirectoryError)
+│       ├── FileDenied        (also PermissionError)
+│       └── FileTooLarge
 ├── RegistrationError         (also ValueError) a tool that cannot be registered
 ├── UnknownToolset            (also ValueError)
 ├── RuleError                 (also ValueError) a rule about commands that cannot be used
@@ -86,6 +90,22 @@ class ResultContract(ToolError):
 
 class ToolFailed(ToolError):
     error_type = "tool_failed"
+
+
+class FileMissing(ToolFailed, FileNotFoundError):
+    error_type = "not_found"
+
+
+class IsFolder(ToolFailed, IsADirectoryError):
+    error_type = "is_a_directory"
+
+
+class FileDenied(ToolFailed, PermissionError):
+    error_type = "permission_denied"
+
+
+class FileTooLarge(ToolFailed):
+    error_type = "too_large"
 
 
 class RegistrationError(HandrailError, ValueError):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import SessionNotFound
 from ..types import JsonDict
-from .database import Database
+from .database import Database, reading_entry
 from .search_index import MAX_WAITING_CHARS, forget_messages, index_waiting, waiting_chars
 
 if TYPE_CHECKING:
@@ -217,7 +217,9 @@ class SessionStore:
             "CASE WHEN ? THEN copy = 0 ELSE hidden = 0 OR hidden >= ? END ORDER BY id",
             (info.id, last, hidden, last),
         )
-        return [*found, *(StoredMessage(row["id"], row["session"], row["at"], json.loads(row["body"])) for row in rows)]
+        with reading_entry(f"a message of the session {info.id!r}"):
+            own = [StoredMessage(row["id"], row["session"], row["at"], json.loads(row["body"])) for row in rows]
+        return [*found, *own]
 
     def hide(self, session_id: str, ids: Iterable[int]) -> None:
         """Hide messages from the conversation: undone or summarised. They can still be searched."""
