@@ -89,9 +89,8 @@ class ApprovalGate:
     def _all_harmless(self, actions: Sequence[Action], context: ToolContext) -> bool:
         """Whether no store is needed to decide. What cannot be decided here is decided, and reported, by the review."""
         try:
-            policy = self._policy(context)
-            rulings = [self._ruling(action, context, policy, granted=lambda _: False) for action in actions]
-        except ConfigError:
+            rulings, _ = self._rulings(actions, context, lambda _: False)
+        except Denied:
             return False
         return all(r.by is DecidedBy.HARMLESS and not r.pending and r.refused is None for r in rulings)
 
@@ -101,14 +100,7 @@ class ApprovalGate:
             await further
 
     def _previewed(self, actions: Sequence[Action], context: ToolContext) -> ApprovalRequest | None:
-        def granted(keys: Iterable[GrantKey]) -> bool:
-            return self._granting(keys, context) is not None
-
-        try:
-            policy = self._policy(context)
-            rulings = [self._ruling(action, context, policy, granted=granted) for action in actions]
-        except (ConfigError, StoreError) as error:
-            raise unusable(error) from None
+        rulings, _ = self._rulings(actions, context, lambda keys: self._granting(keys, context) is not None)
         for ruling in rulings:
             if ruling.refused is not None:
                 raise refused(ruling)
@@ -118,6 +110,17 @@ class ApprovalGate:
         shown = Previews(item.action for item in left).read_now()
         return _request(left, context, expires_at=time.time() + self.settings.timeout, preview=shown)
 
+    def _rulings(
+        self, actions: Sequence[Action], context: ToolContext, granted: Callable[[Iterable[GrantKey]], bool]
+    ) -> tuple[list[Ruling], Policy]:
+        """Raises Denied when the settings or the store cannot be used."""
+        try:
+            policy = self._policy(context)
+            judged = [self._judge.judge(action, context.tool, policy, context.task_id) for action in actions]
+            return [policy.rule(each, context.tool, granted=granted) for each in judged], policy
+        except (ConfigError, StoreError) as error:
+            raise unusable(error) from None
+
     def _policy(self, context: ToolContext) -> Policy:
         """The settings, with the mode of the caller's session; an agent's own shell has no say in that."""
         policy, mode = self.settings.policy(), context.caller.mode
@@ -126,11 +129,7 @@ class ApprovalGate:
         return policy._replace(ask_disabled_by=DecidedBy.OFF if mode == "off" else None, smart=mode == "smart")
 
     def _reviewed(self, actions: Sequence[Action], context: ToolContext) -> Awaitable[None] | None:
-        try:
-            policy = self._policy(context)
-            rulings = [self._ruling(action, context, policy) for action in actions]
-        except (ConfigError, StoreError) as error:
-            raise unusable(error) from None
+        rulings, policy = self._rulings(actions, context, lambda keys: self._is_granted(keys, context))
         if self._asks_about_settings(rulings, context):
             return self._review_again(actions, context)
         for ruling in rulings:
@@ -199,16 +198,6 @@ class ApprovalGate:
             self.store.close()
         if "_records" in self.__dict__:
             self._records.close()
-
-    def _ruling(
-        self,
-        action: Action,
-        context: ToolContext,
-        policy: Policy,
-        granted: Callable[[Iterable[GrantKey]], bool] | None = None,
-    ) -> Ruling:
-        judged = self._judge.judge(action, context.tool, policy, context.task_id)
-        return policy.rule(judged, context.tool, granted=granted or (lambda keys: self._is_granted(keys, context)))
 
     def _is_granted(self, keys: Iterable[GrantKey], context: ToolContext) -> bool:
         found = self._granting(keys, context)

@@ -88,9 +88,9 @@ def _responses_output(answer: JsonDict) -> Any:
     content = answer["content"]
     if isinstance(content, str):
         return content
-    kinds = {"text": lambda part: {"type": "input_text", "text": part["text"]}}
-    image = lambda part: {"type": "input_image", "image_url": part["image_url"]["url"]}  # noqa: E731  one of two rows
-    return [kinds.get(part["type"], image)(part) for part in content]
+    texts = ({"type": "input_text", "text": part["text"]} if part["type"] == "text" else None for part in content)
+    images = ({"type": "input_image", "image_url": part.get("image_url", {}).get("url")} for part in content)
+    return [text or image for text, image in zip(texts, images, strict=True)]
 
 
 def _anthropic_block(answer: JsonDict) -> JsonDict:

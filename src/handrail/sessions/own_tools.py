@@ -40,18 +40,9 @@ class WithOwnTools:
         self.registry.late = self._find
         self.toolsets = Toolsets(self.registry, app.toolsets.custom)
         self.toolsets.expected = app.toolsets.expected | {f"mcp-{server.name}" for server in found}
-        theirs = app.runtime
-        self.runtime = Runtime(
-            self.registry,
-            hooks=app.hooks,
-            config=app.config,
-            results=theirs.results,
-            approver=theirs.approver,
-            person=theirs.person,
-            gate=theirs.gate,
-            environments=app.environments,
-            processes=app.processes,
-        )
+        shared = {name: getattr(app.runtime, name) for name in ("results", "approver", "person", "gate")}
+        shared |= {"environments": app.environments, "processes": app.processes}
+        self.runtime = Runtime(self.registry, hooks=app.hooks, config=app.config, **shared)
         self.runtime.toolsets = self.toolsets
         self.runtime.given_by_default = lambda: self.definitions.names(*app.chosen_toolsets())
         self.definitions = Definitions(self.registry, self.toolsets)

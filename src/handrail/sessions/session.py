@@ -12,7 +12,6 @@ import contextlib
 import json
 import os
 import secrets
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -34,8 +33,6 @@ from .formats import read_message, write_answers
 from .own_tools import WithOwnTools
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from ..agent.agent import Agent
     from ..approval.gate import ApprovalGate
     from ..settings.services import McpServerConfig
@@ -98,15 +95,9 @@ def session(  # noqa: PLR0913  each is something that a session can have of its 
         approver = _Function(approver)
     if cwd is not None:
         environment["cwd"] = os.fspath(cwd)
-    options = _Options(
-        id,
-        environment,
-        _names(toolsets) if toolsets is not None else None,
-        _names(without),
-        Caller(cast("Approver | None", approver), person, mode, on_question=on_question),
-        mcp_servers or {},
-        model,
-    )
+    caller = Caller(cast("Approver | None", approver), person, mode, on_question=on_question)
+    chosen = _names(toolsets) if toolsets is not None else None
+    options = _Options(id, environment, chosen, _names(without), caller, mcp_servers or {}, model)
     is_own = config is not None or home is not None
     make = partial(Handrail, config, home=home) if is_own else (lambda: app or default())
     return Opening(make, options, closes=is_own)
@@ -136,20 +127,12 @@ class Opening:
         self._session = self._open()
         return SyncSession(self._session)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._session is not None:
             self._session.close_now()
 
     def _open(self) -> Session:
-        app = self._make()
-        try:
-            return Session(app, self._options, closes_app=self._closes)
-        except BaseException:
-            if self._closes:
-                app.close()
-            raise
+        return Session(self._make(), self._options, closes_app=self._closes)
 
 
 def _close_late(opening: asyncio.Future[Session]) -> None:
@@ -165,7 +148,7 @@ class Session:
         self._options, self._caller = options, options.caller
         self._stop = CancelToken()
         self._agents: list[Agent] = []
-        self._previewed: OrderedDict[tuple[str, str], str] = OrderedDict()
+        self._previewed: dict[tuple[str, str], str] = {}
         with contextlib.ExitStack() as closing:
             if closes_app:
                 closing.callback(app.close)
@@ -232,7 +215,9 @@ class Session:
             if isinstance(error, Denied):
                 return error
             if isinstance(error, _Question):
-                self._remember(name, args, error.request)
+                self._previewed[_key(name, args)] = error.request.fingerprint
+                if len(self._previewed) > _MAX_PREVIEWS:
+                    self._previewed.pop(next(iter(self._previewed)))
                 return error.request
             if not isinstance(error, HandrailError):
                 raise
@@ -243,13 +228,11 @@ class Session:
         `open_agent`. It is closed with the session."""
         from ..agent.agent_factory import open_agent  # a model's client is imported only for who wants an agent
 
-        models = None if self._options.model is None or isinstance(self._options.model, str) else self._options.model
-        name = self._options.model if isinstance(self._options.model, str) else None
-        enabled, disabled = self._chosen()
-        given: JsonDict = {"model": name, "models": models, "toolsets": enabled, "without": disabled, **options}
-        environment = self._options.environment
-        given.setdefault("cwd", environment.get("cwd"))
-        made = open_agent(self._app, id=self.id, environment=environment, caller=self._caller, **given)
+        model, (enabled, disabled) = self._options.model, self._chosen()
+        given: JsonDict = {"model": model} if isinstance(model, str) else {"models": model}
+        given |= {"toolsets": enabled, "without": disabled, "cwd": self._options.environment.get("cwd")}
+        own = {"id": self.id, "environment": self._options.environment, "caller": self._caller}
+        made = open_agent(self._app, **{**given, **options}, **own)
         self._agents.append(made)
         return made
 
@@ -271,22 +254,15 @@ class Session:
             each if each.fingerprint else each._replace(fingerprint=self._previewed.get(_key(name, args), "none"))
             for each in given
         )
-        who = self._who()
-        who["caller"] = self._caller._replace(answered=bound)
-        call = Call(name, args, **who, **more)
+        call = Call(name, args, **{**self._who(), "caller": self._caller._replace(answered=bound)}, **more)
         call.contained = True
         return call
 
     def _who(self) -> JsonDict:
         if self._stop.cancelled:
             raise InvalidArguments(_over)
-        return {
-            "task_id": self.id,
-            "session_id": self.id,
-            "cancel": self._stop,
-            "enabled_tools": self._names(),
-            "caller": self._caller,
-        }
+        who = {"task_id": self.id, "session_id": self.id, "cancel": self._stop, "caller": self._caller}
+        return {**who, "enabled_tools": self._names()}
 
     def _chosen(self) -> tuple[list[str] | None, list[str]]:
         enabled, disabled = self._app.chosen_toolsets()
@@ -297,11 +273,6 @@ class Session:
 
     def _names(self) -> frozenset[str]:
         return self._app.definitions.names(*self._chosen())
-
-    def _remember(self, name: str, args: Any, request: ApprovalRequest) -> None:
-        self._previewed[_key(name, args)] = request.fingerprint
-        while len(self._previewed) > _MAX_PREVIEWS:
-            self._previewed.popitem(last=False)
 
     def _end_processes(self) -> None:
         for tracked in self._app.processes.list(self.id):
@@ -357,12 +328,12 @@ class _PreviewGate:
 
 
 def _result(outcome: Outcome, call: Call) -> Result:
+    data: Any = outcome if isinstance(outcome, dict) else None
     text = outcome if isinstance(outcome, str) else _text_of(outcome)
+    if isinstance(outcome, str):
+        with contextlib.suppress(ValueError, RecursionError):
+            data = json.loads(text)
     failure = error_of(outcome)
-    try:
-        data = json.loads(text) if isinstance(outcome, str) else outcome
-    except (ValueError, RecursionError):
-        data = None
     kind = str(failure.get("error_type", "tool_failed")) if failure else ""
     return Result(text, data, failure is not None, kind, tuple(call.changes))
 
