@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, TypeVar, cast
+from weakref import WeakKeyDictionary
 
 from ..base.async_bridge import is_being_cancelled, run_async
 from ..base.loops import bounded
@@ -40,7 +42,47 @@ async def adrive_to_turn(flow: Flow[T], perform: Perform = aperform) -> T | None
     return await _adrive(flow, perform, stop_at=TURN)
 
 
+class _Pace:
+    """Lets calls begin for a few milliseconds per turn of the loop: many at once would hold up everything else in it."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._until, self._waiting = 0.0, deque[asyncio.Future[None]]()
+
+    async def turn(self) -> None:
+        if not self._until:
+            self._until = self._loop.time() + _BEGIN_SECONDS
+            self._loop.call_soon(self._next)
+        elif self._waiting or self._loop.time() > self._until:
+            self._waiting.append(self._loop.create_future())
+            await self._waiting[-1]
+
+    def _next(self) -> None:
+        """One of those that wait goes on per turn of the loop."""
+        self._until = 0.0
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                self._until = self._loop.time() + _BEGIN_SECONDS
+                self._loop.call_soon(self._next)
+                return
+
+
+_BEGIN_SECONDS = 0.003
+_paces: WeakKeyDictionary[asyncio.AbstractEventLoop, _Pace] = WeakKeyDictionary()
+
+
+def _pace() -> _Pace:
+    loop = asyncio.get_running_loop()
+    found = _paces.get(loop)
+    if found is None:
+        found = _paces[loop] = _Pace()
+    return found
+
+
 async def _adrive(flow: Flow[T], perform: Perform, *, stop_at: Step | None) -> T | None:
+    await _pace().turn()
     try:
         step = flow.send(None)
         while step is not stop_at:
@@ -56,6 +98,7 @@ async def _adrive(flow: Flow[T], perform: Perform, *, stop_at: Step | None) -> T
 
 
 async def _on_worker(step: Step) -> Any:
+    await _pace().turn()
     function = partial(_complete, step) if step.apart else step.function
     future = pool.submit(partial(guarded, function, contained=True))
     try:

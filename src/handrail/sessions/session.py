@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from ..app import Handrail
 from ..base.async_bridge import run_async
 from ..base.loops import on_worker
-from ..base.workers import MAX_SECONDS
+from ..base.workers import MAX_SECONDS, Lane, pool
 from ..core.outcome import error_of
 from ..errors import Denied, HandrailError, InvalidArguments
 from ..model_tools import default
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 MODES = ("manual", "smart", "off")
 _MAX_PREVIEWS = 1000
+# Many sessions that open or close at once take turns: more threads would only hold up the caller's loop.
+_lane = Lane(pool, 8)
 _over = "the session is over"
 
 
@@ -111,7 +113,8 @@ class Opening:
         self._session: Session | None = None
 
     async def __aenter__(self) -> Session:
-        opening = asyncio.ensure_future(on_worker(self._open))
+        waits = self._closes or self._options.mcp_servers
+        opening = asyncio.ensure_future(on_worker(self._open, on=pool if waits else _lane))
         try:
             self._session = await asyncio.shield(opening)
         except asyncio.CancelledError:  # what is being opened is closed as soon as it is there
@@ -238,7 +241,7 @@ class Session:
 
     async def close(self) -> None:
         """End its calls, commands, background processes and MCP servers. Closing twice is the same as once."""
-        await on_worker(self.close_now)
+        await on_worker(self.close_now, on=_lane)
 
     def close_now(self) -> None:
         """`close` from sync code."""
