@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from collections.abc import Iterable
 
-from ..base.workers import pool
+from ..base.loops import on_worker
 from ..errors import Denied
 from ..protocols import Action, ApprovalRequest, Preview
 
@@ -24,20 +23,16 @@ class Previews:
 
     async def read(self) -> str:
         """What would be written now. Raises the ToolError of a call that could not be done at all."""
-        self._shown = await self._now()
-        return self._text()
+        return await on_worker(self.read_now)
 
     def read_now(self) -> str:
         """`read`, on a thread that may wait."""
-        self._shown = [make() for make in self._makers]
-        return self._text()
-
-    def _text(self) -> str:
+        self._shown = self._now()
         return bounded("\n".join(preview.text for preview in self._shown))
 
     async def check(self) -> None:
         """Raises Denied if what is there has changed since it was read: nobody has seen what would be written now."""
-        if self._makers and await self._now() != self._shown:
+        if self._makers and await on_worker(self._now) != self._shown:
             raise Denied(
                 "it was approved, but what it would change was changed by something else while the question was open, so "
                 "nothing was done; look at it again, and repeat the call",
@@ -45,8 +40,8 @@ class Previews:
                 changed_while_asked=True,
             )
 
-    async def _now(self) -> list[Preview]:
-        return [await asyncio.wrap_future(pool.submit(make)) for make in self._makers]
+    def _now(self) -> list[Preview]:
+        return [make() for make in self._makers]
 
 
 def bounded(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 from opcode import opmap
-from types import CodeType, TracebackType
+from types import CodeType
 
 _RAISE = opmap["RAISE_VARARGS"]
 
@@ -15,17 +15,13 @@ def is_interrupt(error: BaseException) -> bool:
     the signal. A `raise` statement elsewhere is the code's own doing."""
     if not isinstance(error, KeyboardInterrupt) or threading.current_thread() is not threading.main_thread():
         return False
-    innermost = _innermost(error.__traceback__)
-    if innermost is None:
-        return True
-    code = innermost.tb_frame.f_code
-    return code.co_code[innermost.tb_lasti] != _RAISE or _handles_the_signal(code)
-
-
-def _innermost(trace: TracebackType | None) -> TracebackType | None:
+    trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    return trace
+    if trace is None:
+        return True
+    code = trace.tb_frame.f_code
+    return code.co_code[trace.tb_lasti] != _RAISE or _handles_the_signal(code)
 
 
 def _handles_the_signal(code: CodeType) -> bool:

@@ -75,10 +75,7 @@ _paces: WeakKeyDictionary[asyncio.AbstractEventLoop, _Pace] = WeakKeyDictionary(
 
 def _pace() -> _Pace:
     loop = asyncio.get_running_loop()
-    found = _paces.get(loop)
-    if found is None:
-        found = _paces[loop] = _Pace()
-    return found
+    return _paces.get(loop) or _paces.setdefault(loop, _Pace())
 
 
 async def _adrive(flow: Flow[T], perform: Perform, *, stop_at: Step | None) -> T | None:

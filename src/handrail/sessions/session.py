@@ -14,6 +14,7 @@ import os
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from ..app import Handrail
@@ -94,7 +95,7 @@ def session(  # noqa: PLR0913  each is something that a session can have of its 
     if app is not None and (config is not None or home is not None):
         raise InvalidArguments("give either app, or config and home: a Handrail that exists has both", argument="app")
     if callable(approver) and not hasattr(approver, "decide"):
-        approver = _Function(approver)
+        approver = SimpleNamespace(decide=approver, name=getattr(approver, "__name__", "the session's approver"))
     if cwd is not None:
         environment["cwd"] = os.fspath(cwd)
     caller = Caller(cast("Approver | None", approver), person, mode, on_question=on_question)
@@ -302,14 +303,6 @@ def _forget_grants(app: Handrail, session_id: str) -> None:
     if "gate" in app.__dict__:  # else nobody was ever asked
         with contextlib.suppress(HandrailError):
             app.gate.forget_session(session_id)
-
-
-class _Function:
-    """A function as an approver: it may be async; another one runs on a worker."""
-
-    def __init__(self, function: Callable[[ApprovalRequest], Any]) -> None:
-        self.decide = function
-        self.name = getattr(function, "__name__", "the session's approver")
 
 
 class _Question(HandrailError):
