@@ -255,7 +255,7 @@ class ToolRegistry(ToolTable):
         return self.late is None if entry is None else entry.check_fn is None or self.availability.is_fresh(entry)
 
     def dispatch(self, name: str, args: JsonDict, **context: Any) -> Outcome:
-        """Run one call without hooks. Whatever goes wrong comes back as a JSON error; only KeyboardInterrupt and SystemExit pass.
+        """Run one call without hooks. Whatever goes wrong comes back as a JSON error; KeyboardInterrupt and SystemExit pass.
 
         A tool that says what it is about to do needs a gate that looks at it first: the runtime's, or `gate` in the context.
         """

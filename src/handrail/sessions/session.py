@@ -235,7 +235,7 @@ class Session:
         model, (enabled, disabled) = self._options.model, self._chosen()
         given: JsonDict = {"model": model} if isinstance(model, str) else {"models": model}
         given |= {"toolsets": enabled, "without": disabled, "cwd": self._options.environment.get("cwd")}
-        own = {"id": self.id, "environment": self._options.environment, "caller": self._caller}
+        own: JsonDict = {"id": self.id, "environment": self._options.environment, "caller": self._caller}
         made = open_agent(self._app, **{**given, **options}, **own)
         self._agents.append(made)
         return made
