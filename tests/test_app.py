@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -140,3 +141,46 @@ def test_a_tool_with_a_built_in_name_has_the_same_outcome_whatever_comes_first(
     assert entry is not None
     assert (entry.toolset == "mine") is wins
     assert wins or "override=True replaces it" in caplog.text
+
+
+def test_a_session_yes_without_a_session_id_holds_for_its_task_only(tmp_path: Path) -> None:
+    call = {"command": f"rm -rf {tmp_path}/build"}
+    yes = Says(Decision.SESSION)
+    with Handrail(Config(), approver=yes) as app:
+        for task in ("one", "one", "two", "one", "two"):
+            assert answer(app, "terminal", call, task_id=task)["exit_code"] == 0
+        assert yes.asked == 2
+        assert answer(app, "terminal", call, task_id="three", session_id="one")["exit_code"] == 0
+        assert yes.asked == 3  # a session that has a task's name is another scope
+
+
+def test_two_policies_hold_when_both_objects_are_used_in_turn_from_threads_and_loops(tmp_path: Path) -> None:
+    def config(word: str) -> Config:
+        return Config(approvals=ApprovalsConfig(deny=(f"touch {word}",)))
+
+    def verdicts(app: Handrail, task: str) -> list[str]:
+        found = [
+            answer(app, "terminal", {"command": f"touch {word}", "workdir": str(tmp_path)}, task_id=task)
+            for word in "ab"
+        ]
+        return [each.get("error_type", "ran") for each in found]
+
+    with Handrail(config("a")) as one, Handrail(config("b")) as other:
+        for turn in range(3):
+            assert verdicts(one, f"t{turn}") == ["denied", "ran"]
+            assert verdicts(other, f"t{turn}") == ["ran", "denied"]
+        with ThreadPoolExecutor(4) as threads:
+            both = [threads.submit(verdicts, app, f"p{n}") for n in range(4) for app in (one, other)]
+            assert [each.result() for each in both] == [["denied", "ran"], ["ran", "denied"]] * 4
+
+        async def asynchronously(app: Handrail, word: str) -> str:
+            call = {"command": f"touch {word}", "workdir": str(tmp_path)}
+            found = json.loads(await app.ahandle_function_call("terminal", call, task_id=f"a{word}"))
+            return str(found.get("error_type", "ran"))
+
+        async def all_of_them() -> list[str]:
+            return await asyncio.gather(*(asynchronously(app, word) for app in (one, other) for word in "ab"))
+
+        assert asyncio.run(all_of_them()) == ["denied", "ran", "ran", "denied"]
+        assert {each.decision for each in one.gate.store.decisions.latest(50)} == {"deny"}
+        assert one.gate.store.database.path != other.gate.store.database.path

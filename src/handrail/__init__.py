@@ -17,6 +17,8 @@ _HOMES = {
     "load_config": "handrail.config.store",
     "Agent": "handrail.agent.agent",
     "open_agent": "handrail.agent.agent_factory",
+    "session": "handrail.sessions.session",
+    "Session": "handrail.sessions.session",
     "registry": "handrail.core.registry",
     "ToolRegistry": "handrail.core.registry",
     "ToolEntry": "handrail.core.registry",
@@ -64,6 +66,7 @@ if TYPE_CHECKING:
     from .plugins.hook_manager import invoke_hook
     from .plugins.hook_specs import hookimpl
     from .runtime.dispatch import Runtime
+    from .sessions.session import Session, session
     from .settings.schema import Config
     from .toolsets import resolve_toolset
     from .types import CancelToken, Resources, ToolContext, Unavailable

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from .base.async_bridge import run_async
+from .base.workers import MAX_SECONDS
 from .core.discovery import builtin_tools
 from .core.registry import ToolRegistry
 from .environments.backend_table import Backends
@@ -171,9 +172,8 @@ class Handrail:
 
         `more`: session_id, user_task, cancel, on_progress, agent, enabled_tools, and `timeout` in seconds for the whole batch.
         """
-        # The batch ends itself; this limit only says how long a caller inside a running loop may be held.
-        limit = (more.get("timeout") or self.config.calls.batch_timeout) + 30
-        return run_async(self.batches.run(tool_calls, task_id=task_id, **more), timeout=limit)
+        # The batch ends itself: its time stands still while somebody is asked.
+        return run_async(self.batches.run(tool_calls, task_id=task_id, **more), timeout=MAX_SECONDS)
 
     async def arun_tool_calls(self, tool_calls: Any, task_id: str | None = None, **more: Any) -> list[JsonDict]:
         """`run_tool_calls` for async callers."""

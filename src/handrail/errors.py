@@ -9,8 +9,13 @@ HandrailError
 │   ├── Denied                (also PermissionError)
 │   ├── CallTimeout           (also TimeoutError)
 │   ├── CallCancelled
+│   ├── TooManyCalls
 │   ├── ResultContract        a handler gave back what is not a result
 │   └── ToolFailed            the tool ran and reports a failure of its own
+│       ├── FileMissing       (also FileNotFoundError)
+│       ├── IsFolder          (also IsADirectoryError)
+│       ├── FileDenied        (also PermissionError)
+│       └── FileTooLarge
 ├── RegistrationError         (also ValueError) a tool that cannot be registered
 ├── UnknownToolset            (also ValueError)
 ├── RuleError                 (also ValueError) a rule about commands that cannot be used
@@ -75,12 +80,32 @@ class CallCancelled(ToolError):
     error_type = "cancelled"
 
 
+class TooManyCalls(ToolError):
+    error_type = "too_many_calls"
+
+
 class ResultContract(ToolError):
     error_type = "tool_result_contract"
 
 
 class ToolFailed(ToolError):
     error_type = "tool_failed"
+
+
+class FileMissing(ToolFailed, FileNotFoundError):
+    error_type = "not_found"
+
+
+class IsFolder(ToolFailed, IsADirectoryError):
+    error_type = "is_a_directory"
+
+
+class FileDenied(ToolFailed, PermissionError):
+    error_type = "permission_denied"
+
+
+class FileTooLarge(ToolFailed):
+    error_type = "too_large"
 
 
 class RegistrationError(HandrailError, ValueError):

@@ -88,7 +88,12 @@ class ApprovalRequest(NamedTuple):
     preview: str = (
         ""  # what would be written: its content, or a unified diff against what was there when this was asked
     )
-    tool_call_id: str = ""  # of the call that it is about, as the model named it
+    tool_call_id: str = ""  # the model's call that it is about
+    fingerprint: str = ""  # equal for the same question of the same session; an answer given in advance is bound to it
+
+    def answer(self, decision: Decision, *, by: str = "", why: str = "") -> Answer:
+        """An answer to this question and to no other, for a call that is made later."""
+        return Answer(decision, by, why, fingerprint=self.fingerprint)
 
 
 class Answer(NamedTuple):
@@ -99,6 +104,7 @@ class Answer(NamedTuple):
     why: str = ""
     seconds: float | None = None
     uses: int | None = None
+    fingerprint: str = ""  # of the request that it answers; needed only where the answer comes before the question
 
 
 Reply = Decision | Answer | None

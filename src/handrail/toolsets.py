@@ -98,7 +98,7 @@ class Toolsets:
 
     def __init__(self, registry: ToolRegistry, custom: Mapping[str, SetOfTools] | None = None) -> None:
         self._registry = registry
-        self._custom: Mapping[str, SetOfTools] = custom or {}
+        self.custom: Mapping[str, SetOfTools] = custom or {}
         self.expected: frozenset[str] = frozenset()  # sets whose tools come later, as those of an MCP server
         self._leaves: tuple[int, dict[str, list[str]]] = (-1, {})
 
@@ -107,7 +107,7 @@ class Toolsets:
         self._custom = {**self._custom, name: toolset}
 
     def names(self) -> list[str]:
-        return sorted({*_LEAVES, *COMPOSITES, *self._custom, *self.expected, *self._registered()})
+        return sorted({*_LEAVES, *COMPOSITES, *self.custom, *self.expected, *self._registered()})
 
     def canonical(self, name: str) -> str:
         """The set that a name stands for: itself, an alias, an old name. Raises UnknownToolset."""
@@ -157,11 +157,11 @@ class Toolsets:
         return leaves[1]
 
     def _is_known(self, name: str) -> bool:
-        sets: tuple[Container[str], ...] = (_LEAVES, COMPOSITES, self._custom, self.expected, self._registered())
+        sets: tuple[Container[str], ...] = (_LEAVES, COMPOSITES, self.custom, self.expected, self._registered())
         return any(name in each for each in sets)
 
     def _bundle(self, name: str) -> SetOfTools | None:
-        return self._custom.get(name) or COMPOSITES.get(name)
+        return self.custom.get(name) or COMPOSITES.get(name)
 
     def _collect(self, name: str) -> set[str]:
         """Every set that can be reached, filled from its own tools and what it includes until nothing changes any more:

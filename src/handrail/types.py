@@ -12,7 +12,18 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from .errors import CallCancelled, CallTimeout
-from .protocols import Action, Approver, Environments, Files, Person, Processes, ResultStore, TodoList
+from .protocols import (
+    Action,
+    Answer,
+    ApprovalRequest,
+    Approver,
+    Environments,
+    Files,
+    Person,
+    Processes,
+    ResultStore,
+    TodoList,
+)
 from .settings.schema import Config
 
 log = logging.getLogger(__name__)
@@ -30,6 +41,29 @@ class Progress(NamedTuple):
     message: str
     fraction: float | None = None
     tool_call_id: str = ""
+
+
+class FileChange(NamedTuple):
+    """A file that a call changed. None: there was no file, or it is gone now, or it is not text, or too long to carry."""
+
+    path: str
+    before: str | None
+    after: str | None
+
+
+class Caller(NamedTuple):
+    """What whoever makes a call brings along. `approver` and `person` are asked instead of the runtime's, `mode` holds
+    instead of `approvals.mode`. `answered` are answers to questions that were previewed: with them nobody is asked.
+    `on_question` is called, in the caller's loop, when the call begins to wait for an answer."""
+
+    approver: Approver | None = None
+    person: Person | None = None
+    mode: str = ""
+    answered: tuple[Answer, ...] = ()
+    on_question: Callable[[ApprovalRequest], object] | None = None
+
+
+NO_CALLER = Caller()
 
 
 class CancelToken:
@@ -173,6 +207,8 @@ class ToolContext:
     tools: Toolbox | None = None
     config: Config = field(default_factory=Config)
     judged_paths: tuple[str, ...] = ()  # of the files that the gate let this call write
+    caller: Caller = NO_CALLER
+    changes: list[FileChange] = field(default_factory=list)  # what the call did to files, for whoever made it
 
     def progress(self, message: str, fraction: float | None = None) -> None:
         """Tell whoever listens how far the call is. Never fails, costs nothing when nobody listens."""

@@ -216,7 +216,7 @@ class TestWaiting:
 
         used, more_threads, allowed = asyncio.run(scenario())
         assert used < 20_000_000
-        assert more_threads <= 0  # idle workers may have ended meanwhile
+        assert more_threads <= 4  # those that write to the store, whatever the number of calls
         assert allowed == 200
 
 

@@ -113,8 +113,9 @@ def test_a_reader_that_goes_away_causes_no_complaint(cli: Cli, command: tuple[st
 
 
 def test_closed_streams_are_borne(cli: Cli) -> None:
-    command = f"{PYTHON} -m handrail tools <&- >&- 2>&-"
-    assert subprocess.run(command, shell=True, cwd=cli.cwd, env=cli.env, check=False).returncode == 0
+    for closed, code in (("<&- 2>&- >/dev/null", 0), ("<&- >&- 2>&-", 1)):  # a result that goes nowhere is lost
+        command = f"{PYTHON} -m handrail tools {closed}"
+        assert subprocess.run(command, shell=True, cwd=cli.cwd, env=cli.env, check=False).returncode == code
 
 
 def test_results_are_utf_8_whatever_the_locale_says(cli: Cli) -> None:
@@ -169,3 +170,19 @@ def test_what_blocks_everything_is_left_behind_after_a_while(
         None,
         runtime.Ending.TIMED_OUT,
     )
+
+
+@pytest.mark.parametrize(
+    "command", ["config show", "tools", "call read_file path=/etc/hostname", "--version", "--help"]
+)
+@pytest.mark.parametrize(("target", "why"), [("> /dev/full", "No space left on device"), (">&-", "closed")])
+def test_a_result_that_cannot_be_written_is_one_line_and_a_failure(
+    tmp_path: Path, command: str, target: str, why: str
+) -> None:
+    env = {"HANDRAIL_HOME": str(tmp_path), "PATH": os.environ["PATH"]}
+    ran = subprocess.run(
+        f"{PYTHON} -m handrail {command} {target}", shell=True, env=env, cwd=tmp_path, capture_output=True, text=True
+    )
+    assert ran.returncode == 1, ran.stderr
+    assert why in ran.stderr
+    assert len(ran.stderr.strip().splitlines()) == 1

@@ -19,6 +19,7 @@ PRINTS = {
     "typed_tool.py": '"be": 2',
     "hooks.py": "secrets stay unread",
     "agent_loop.py": "['a.txt', 'b.txt', 'c.txt']",
+    "session.py": "asked: rm -rf build\n0",
     "agent.py": "You wanted to buy milk.",
     "hermes_style_tool.py": "WEATHER_API_KEY is not set",
     "own_backend.py": "it conforms",
@@ -87,3 +88,17 @@ def test_every_link_between_pages_leads_somewhere() -> None:
             if "reference/" in target:
                 continue  # made by `make docs`
             assert (page.parent / target).exists(), f"{page.relative_to(ROOT)} links to {target}"
+
+
+def test_the_session_that_the_readme_shows_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    [block] = [
+        block
+        for block in re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+        if "handrail.session" in block
+    ]
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.txt").write_text("hello")
+    function = {"name": "read_file", "arguments": '{"path": "a.txt"}'}
+    shown = {"messages": [], "reply": {"tool_calls": [{"id": "c1", "function": function}]}}
+    exec(block, shown)  # what users copy
+    assert "hello" in shown["messages"][0]["content"]  # type: ignore[index]

@@ -15,7 +15,7 @@ from handrail.environments.base import ProcessState
 from handrail.environments.errors import EnvironmentStartError, InputRefused, NoSuchDirectory, NoSuchProcess
 from handrail.environments.live_environment import LiveEnvironment
 from handrail.environments.local_environment import LocalEnvironment
-from handrail.environments.shell_host import job_folder
+from handrail.environments.shell_host import job_folder, proc
 from handrail.environments.shell_host.job_folder import LogWriter, read_log
 
 from ..support import takes_less_than, wait_until
@@ -204,8 +204,6 @@ def test_a_killed_runtime_leaves_only_what_was_to_survive(tmp_path: Path, work: 
 
 
 def test_one_whose_minder_was_killed_is_lost_and_does_not_go_on(shell: LiveEnvironment) -> None:
-    from handrail.environments.shell_host import proc
-
     process = shell.background("sleep 1000")
     stat = proc.stat_of(host_pid(process.pid))
     assert stat is not None
@@ -213,6 +211,19 @@ def test_one_whose_minder_was_killed_is_lost_and_does_not_go_on(shell: LiveEnvir
     wait_until(lambda: process.poll().state is ProcessState.LOST)
     shell.close()
     assert not is_running(process.pid)
+
+
+def test_children_of_one_whose_minder_and_shell_were_killed_are_found_and_ended(shell: LiveEnvironment) -> None:
+    process = shell.background("sleep 1000 & sleep 1001 & wait")
+    pid = host_pid(process.pid)
+    wait_until(lambda: len(proc.children(pid)) == 2)
+    left, stat = proc.children(pid), proc.stat_of(pid)
+    assert stat is not None
+    os.kill(stat.parent, signal.SIGKILL)
+    os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: process.poll().state is ProcessState.LOST)
+    process.kill()
+    wait_until(lambda: not any((found := proc.stat_of(each)) and found.state not in b"ZX" for each in left))
 
 
 def test_what_is_left_of_a_runtime_and_its_guard_is_removed_by_the_next(tmp_path: Path, work: Path) -> None:

@@ -62,7 +62,7 @@ def test_a_file_that_may_not_be_read_says_so(folder: Path) -> None:
     (folder / "secret").chmod(0)
     with as_nobody():
         answer = call("read_file", folder, path="secret")
-    assert answer["error_type"] == "tool_failed"
+    assert answer["error_type"] == "permission_denied"
     assert "permission denied" in answer["error"]
 
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import signal
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
 import pytest
 
-from handrail.errors import Denied, InvalidArguments, ToolFailed
+from handrail.errors import Denied, FileTooLarge, InvalidArguments, ToolFailed
+from handrail.files.failures import os_failure
 from handrail.files.local import LocalFiles
 from handrail.protocols import Files
 
@@ -105,3 +110,32 @@ def test_the_version_changes_with_the_file(tmp_path: Path) -> None:
     files = LocalFiles(cwd=str(tmp_path))
     versions = [files.write("x", content).version for content in (b"a", b"b", b"a")]
     assert len(set(versions)) == 3
+
+
+def test_a_write_that_is_killed_leaves_nothing_in_the_tree(tmp_path: Path) -> None:
+    """Killed in the middle of the data, of a new file and of one that is there."""
+    (tmp_path / "old").write_text("old")
+    for name in ("new", "old"):
+        program = (
+            "import os, signal, handrail.files.atomic as atomic\n"
+            "atomic._copy_mode_and_owner = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
+            f"atomic.replace_file({str(tmp_path / name)!r}, b'x' * 100000)\n"
+        )
+        assert subprocess.run([sys.executable, "-c", program]).returncode == -signal.SIGKILL
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["old"]
+    assert (tmp_path / "old").read_text() == "old"
+
+
+def test_errors_have_a_type_that_a_program_can_catch(tmp_path: Path) -> None:
+    files = LocalFiles(str(tmp_path), max_write_bytes=10)
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(FileNotFoundError) as missing:
+        files.read("none", max_bytes=10)
+    with pytest.raises(IsADirectoryError) as folder:
+        files.read("folder", max_bytes=10)
+    with pytest.raises(FileTooLarge) as large:
+        files.write("large", b"x" * 11)
+    denied = os_failure(PermissionError(errno.EACCES, "denied"), doing="read", path="x")
+    assert isinstance(denied, PermissionError)
+    found = [getattr(each, "error_type", "") for each in (missing.value, folder.value, large.value, denied)]
+    assert found == ["not_found", "is_a_directory", "too_large", "permission_denied"]

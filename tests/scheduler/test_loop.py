@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -209,3 +210,33 @@ def test_a_job_whose_zone_this_machine_does_not_know_is_paused(bench: Bench) -> 
     assert bench.look(10) == 0
     assert bench.jobs.get(number).state is JobState.PAUSED
     assert "Mars/Olympus" in bench.told[-1]
+
+
+def test_a_clock_that_was_ahead_once_does_not_silence_an_interval_job(bench: Bench) -> None:
+    number = bench.add()
+    bench.now = START + 40 * 86_400
+    assert bench.scheduler().run_once() == 1
+    assert (bench.jobs.get(number).next_run or 0) > START + 40 * 86_400
+    bench.now = START + HALF_HOUR
+    bench.scheduler().run_once()
+    assert (bench.jobs.get(number).next_run or 0) <= bench.now + HALF_HOUR
+    assert any("clock" in line for line in bench.told)
+    bench.now += HALF_HOUR
+    assert bench.scheduler().run_once() == 1
+
+
+def test_a_job_for_one_time_and_one_for_a_far_date_stay_as_they_are(bench: Bench) -> None:
+    once = bench.jobs.add(
+        name="once", schedule="2037-01-01T00:00", timezone="UTC", work=Work(prompt="x"), next_run=2114380800.0
+    ).id
+    yearly = bench.jobs.add(
+        name="yearly", schedule="@yearly", timezone="UTC", work=Work(prompt="x"), next_run=first_of_next_year(START)
+    ).id
+    before = [bench.jobs.get(each).next_run for each in (once, yearly)]
+    bench.now = START
+    bench.scheduler().run_once()
+    assert [bench.jobs.get(each).next_run for each in (once, yearly)] == before
+
+
+def first_of_next_year(now: float) -> float:
+    return datetime(datetime.fromtimestamp(now, UTC).year + 1, 1, 1, tzinfo=UTC).timestamp()

@@ -199,6 +199,11 @@ class TestFullDisk:
             assert (refused.status_code, refused.json()["error_type"]) == (503, "store")
             assert "make room on its disk" in refused.json()["error"]
             assert important.exists()
+            unaudited = server.client.post(
+                "/v1/calls", json={"tool": "terminal", "arguments": {"command": "touch ran"}}
+            )
+            assert (unaudited.status_code, unaudited.json()["error_type"]) == (503, "store")
+            assert not (tmp_path / "work" / "ran").exists()
             filler.unlink()
             assert _answer(server, question, "once").json()["holds"]
             assert asked.result()["exit_code"] == 0

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import random
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from handrail.errors import StoreError
+from handrail.errors import RequestNotFound, StoreError
+from handrail.protocols import Answer, ApprovalRequest, Decision
+from handrail.store.approvals import ApprovalStore
 from handrail.store.database import Database
 
 from ..services.small_disk import small_disk
@@ -73,3 +76,38 @@ def test_a_disk_that_is_full_is_said_to_be_full(tmp_path: Path) -> None:
                 filler.write(b"x" * 4096)
         with pytest.raises(StoreError, match="the disk is full; make room on its disk"), database.transaction():
             pass
+
+
+def test_a_damaged_store_is_a_problem_of_the_store_whatever_its_bytes(tmp_path: Path) -> None:
+    for seed in range(40):
+        path = tmp_path / f"{seed}.db"
+        made = ApprovalStore(path)
+        made.ask(ApprovalRequest("terminal", {}, "why", expires_at=4e9), fingerprint="f")
+        made.close()
+        data = bytearray(path.read_bytes())
+        dice = random.Random(seed)
+        for _ in range(dice.choice((1, 50, len(data)))):
+            data[dice.randrange(len(data))] = dice.randrange(256)
+        path.write_bytes(data)
+        store = ApprovalStore(path)
+        with contextlib.suppress(StoreError):
+            store.pending()
+        with contextlib.suppress(StoreError, RequestNotFound):
+            store.answer("x", Answer(Decision.DENY))
+        store.close()
+
+
+def test_a_message_with_damaged_bytes_is_not_a_traceback(tmp_path: Path) -> None:
+    store = ApprovalStore(tmp_path / "a.db")
+    store.ask(ApprovalRequest("terminal", {}, "why", expires_at=4e9), fingerprint="f")
+    with store.database.transaction() as connection:
+        connection.execute("UPDATE requests SET question = '{'")
+    with pytest.raises(StoreError, match="damaged"):
+        store.pending()
+
+    def broken(**_: object) -> object:
+        raise UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte")
+
+    store.database._open = broken  # type: ignore[method-assign, assignment]
+    with pytest.raises(StoreError, match="cannot be used"):
+        store.pending()

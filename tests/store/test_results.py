@@ -51,7 +51,7 @@ def test_only_the_owner_can_read(tmp_path: Path) -> None:
     finally:
         os.umask(before)
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    assert [stat.S_IMODE(file.stat().st_mode) for file in folder.iterdir()] == [0o600]
+    assert {stat.S_IMODE(file.stat().st_mode) for file in folder.iterdir()} == {0o600}
 
 
 def test_old_ones_and_what_a_killed_process_left_are_taken_away(tmp_path: Path) -> None:
@@ -62,7 +62,8 @@ def test_old_ones_and_what_a_killed_process_left_are_taken_away(tmp_path: Path) 
     for name in (f"{old.id}.txt", ".new-half"):
         os.utime(tmp_path / name, (eight_days_ago, eight_days_ago))
     new = store.put("tool", "new")
-    assert sorted(file.name for file in tmp_path.iterdir()) == sorted([f"{young.id}.txt", f"{new.id}.txt"])
+    left = {file.name for file in tmp_path.iterdir()} - {".clock"}
+    assert left == {f"{young.id}.txt", f"{new.id}.txt"}
 
 
 def test_the_oldest_go_first_when_there_is_no_room(tmp_path: Path) -> None:
@@ -118,3 +119,33 @@ def test_one_that_is_given_up_leaves_nothing(results: FileResultStore, tmp_path:
     writer.write("x" * 100_000)
     writer.discard()
     assert list((tmp_path / "results").iterdir()) == []
+
+
+def test_making_room_leaves_what_another_call_is_writing(tmp_path: Path) -> None:
+    store = FileResultStore(tmp_path, max_total_bytes=1000)
+    slow = store.writer("slow")
+    slow.write("a" * 900)
+    store.put("other", "b" * 900)
+    slow.write("c")
+    assert store.get(slow.finish().id) == "a" * 900 + "c"
+
+
+def test_a_clock_that_jumps_makes_nothing_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = FileResultStore(tmp_path, keep_days=7)
+    kept = store.put("tool", "kept")
+    real = time.time
+    for days in (8, 9, -8, 0):
+        monkeypatch.setattr("handrail.store.results.time.time", lambda days=days: real() + days * 86_400)
+        store.put("tool", "x")
+        store.put("tool", "y")
+        assert store.get(kept.id) == "kept"
+
+
+def test_days_that_pass_while_the_clock_runs_make_it_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = FileResultStore(tmp_path, keep_days=7)
+    old = store.put("tool", "old")
+    real = time.clock_gettime
+    monkeypatch.setattr("handrail.store.results.time.clock_gettime", lambda clock: real(clock) + 8 * 86_400)
+    store.put("tool", "new")
+    with pytest.raises(ResultNotFound):
+        store.get(old.id)

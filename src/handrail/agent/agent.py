@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import inspect
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import Any
 
 from ..app import Handrail
 from ..base.async_bridge import run_async
+from ..base.loops import on_worker
 from ..config.paths import state_dir
 from ..errors import InvalidArguments
 from ..protocols import Model
@@ -24,13 +26,13 @@ from ..store.search import search, window
 from ..store.sessions import CHILD, MAIN, SessionInfo, SessionStore, StoredMessage
 from ..tools.skills.library import Library
 from ..tools.skills.prompt import skills_prompt
-from ..types import CancelToken, JsonDict
+from ..types import NO_CALLER, Caller, CancelToken, JsonDict
 from .background_children import BackgroundChildren
 from .budgets import DEFAULT_BUDGETS, Budgets
 from .compaction import Compaction
 from .conversation import Conversation
 from .delegation import MAX_DEPTH, Lineage, delegate
-from .events import TurnEnded, Usage
+from .events import End, Event, TurnEnded, Usage
 from .loop import Loop
 from .memory import Memory, Store
 from .model_requests import ModelRequests
@@ -47,7 +49,7 @@ class Agent:
     """One session of one agent. Close it to end what it runs. Without a `session` it starts a new one.
 
     `environment` says where its commands run, as for `register_task_env_overrides`; `play` answers calls instead of the tools;
-    `helper` is the model that writes summaries; `lineage` is that of a child agent.
+    `helper` is the model that writes summaries; `lineage` is that of a child agent; `caller` says who is asked.
     """
 
     def __init__(  # noqa: PLR0913  each is a part that can be replaced
@@ -69,6 +71,7 @@ class Agent:
         play: Run | None = None,
         helper: Model | StreamingModel | None = None,
         lineage: Lineage = Lineage(),  # noqa: B008  an immutable value
+        caller: Caller = NO_CALLER,
     ) -> None:
         self.app, self.store, self.platform, self.lineage = app, store, platform, lineage
         self.models = [streaming(model) for model in models]
@@ -81,6 +84,7 @@ class Agent:
         self.inbox: list[str] = []  # what a parent adds to the task while this works on it
         self._children = BackgroundChildren(self)
         self.closing = contextlib.ExitStack()
+        self._end: End | None = None  # of the last turn here
         info = session or store.create(
             platform=platform,
             model=self.models[0].name,
@@ -107,12 +111,14 @@ class Agent:
                 toolsets=(toolsets, without),
                 telemetry=self.telemetry,
                 play=play,
+                caller=caller,
             ),
             system=lambda: prompt,
             compaction=self.compaction,
             notifications=self._notifications,
             budgets=budgets,
             hook=partial(self.hook, platform=platform) if app.runtime.hooks.active else None,
+            ask_for_more=None if lineage.depth else self._ask_for_more,
         )
         self.hook("on_session_start", session_id=info.id, platform=platform)
 
@@ -173,7 +179,49 @@ class Agent:
         adding = partial(asyncio.to_thread, self._added_by_hooks, message, first) if hooked else None
         with self.telemetry.turn(self.session_id, agent=self.label or _NAME):
             ended = await self.loop.arun(text, self.listener, adding=adding)
+        self._end = ended.end
         return await asyncio.to_thread(self._notify_hooks, message, ended) if hooked else ended
+
+    async def stream(self, text: str | list[JsonDict]) -> AsyncIterator[Event]:
+        """One turn, event by event; the last one is `TurnEnded`. Leaving the loop early ends the turn."""
+        events: asyncio.Queue[Event | None] = asyncio.Queue()
+        turn = asyncio.ensure_future(self.arun(text, events.put_nowait))
+        turn.add_done_callback(lambda _: events.put_nowait(None))
+        try:
+            while (event := await events.get()) is not None:
+                yield event
+            await turn
+        finally:
+            turn.cancel()
+            await asyncio.gather(turn, return_exceptions=True)
+
+    def resume(self, listener: Listener | None = None) -> TurnEnded:
+        """Go on with a turn that was cut off: by a kill, an interruption, or a budget."""
+        return run_async(self.aresume(listener))
+
+    async def aresume(self, listener: Listener | None = None) -> TurnEnded:
+        """`resume` for async callers. Without anything to go on with, the last answer."""
+        messages = self.loop.conversation.messages
+        last = messages[-1] if messages else {}
+        has_answer = last.get("role", "assistant") == "assistant" and not last.get("tool_calls")
+        if has_answer and self._end in (None, End.ANSWERED):
+            return TurnEnded(End.ANSWERED, str(last.get("content") or ""), Usage(), 0, "there is nothing to go on with")
+        self.listener = listener or ignore
+        if has_answer:  # a part of one, which was cut off
+            self.loop.conversation.say("Your answer was cut off. Go on where it ends.", by=_NAME)
+        with self.telemetry.turn(self.session_id, agent=self.label or _NAME):
+            ended = await self.loop.arun(None, self.listener)
+        self._end = ended.end
+        return ended
+
+    async def _ask_for_more(self, over: End) -> bool:
+        person = self.loop.tool_calls.caller.person or self.app.runtime.person
+        if person is None:
+            return False
+        question = f"The budget of this turn for {over.value} is used up. Go on with as much again?"
+        answer = await on_worker(person.ask, question, ["yes", "no"])
+        answer = await answer if inspect.isawaitable(answer) else answer
+        return answer == "yes"
 
     async def compact(self) -> bool:
         """Replace all but the last turn by a summary. False when there was nothing to summarise."""
@@ -303,6 +351,7 @@ class Agent:
             telemetry=self.telemetry,
             helper=self._helper,
             lineage=Lineage(self.session_id, depth, goal.partition("\n")[0][:80]),
+            caller=self.loop.tool_calls.caller,
         )
 
 

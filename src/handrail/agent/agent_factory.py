@@ -7,7 +7,8 @@ with open_agent() as agent:
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
 
 from ..app import Handrail
 from ..config.paths import state_dir
@@ -16,7 +17,7 @@ from ..model_tools import default
 from ..protocols import Model
 from ..settings.services import ModelConfig
 from ..store.sessions import SessionInfo, SessionStore
-from ..types import JsonDict
+from ..types import NO_CALLER, Caller, JsonDict
 from .agent import Agent
 from .budgets import Budgets
 from .models.base import StreamingModel, TextPiece, streaming
@@ -45,11 +46,15 @@ def open_agent(  # noqa: PLR0913  each is an option that a user may set at the s
     budgets: Budgets | None = None,
     platform: str = "cli",
     cwd: str | None = None,
+    id: str | None = None,  # noqa: A002  the session's
+    environment: Mapping[str, Any] | None = None,
+    caller: Caller = NO_CALLER,
 ) -> Agent:
     """What is not given comes from the configuration and the environment. Closing the agent closes a store that it opened.
 
     `model` is a name, `models` are the models themselves, in the order in which they are asked. `resume` is a session's id
-    or `LAST`. Raises ModelError with what to do when there is no model, and SessionNotFound.
+    or `LAST`; `id` is one to continue, or to begin under that name. `environment` and `caller` are as for `Agent`.
+    Raises ModelError with what to do when there is no model, and SessionNotFound.
     """
     if app is None:
         app = default()
@@ -60,6 +65,8 @@ def open_agent(  # noqa: PLR0913  each is an option that a user may set at the s
     kept = store or open_store(config.home)
     try:
         session = _session(kept, resume, cwd or os.getcwd()) if resume else None
+        if id is not None:
+            session = kept.begin(id, platform=platform, model=streaming(chosen[0]).name, cwd=cwd or os.getcwd())
         agent = Agent(
             app,
             chosen,
@@ -70,6 +77,8 @@ def open_agent(  # noqa: PLR0913  each is an option that a user may set at the s
             budgets=budgets or budgets_of(config.model),
             platform=platform,
             cwd=cwd or _folder_of(session),
+            environment=environment,
+            caller=caller,
             telemetry=Telemetry(content=config.telemetry.content),
             helper=build_helper(config.model, name=model, providers=providers) if models is None else None,
         )

@@ -25,7 +25,7 @@ class Turn:
     """What one turn has used so far. Child agents count, except for their model calls, which have their own limit."""
 
     def __init__(self, budgets: Budgets) -> None:
-        self._budgets = budgets
+        self._budgets = self._granted = budgets
         self._began = time.monotonic()
         self.usage, self.model_calls, self.answer = Usage(), 0, ""
 
@@ -47,6 +47,19 @@ class Turn:
         tokens = None if budgets.tokens is None else max(0, budgets.tokens - used.input_tokens - used.output_tokens)
         cost = None if budgets.cost is None else max(0.0, budgets.cost - (used.cost or 0.0))
         return Budgets(budgets.model_calls, tokens, self.seconds_left(), cost)
+
+    def extend(self, end: End) -> None:
+        """Allow as much again of what was used up."""
+        limits, more = self._budgets, self._granted
+        if end is End.TIME:
+            self._began = time.monotonic()
+        elif end is End.TURNS:
+            self._budgets = limits._replace(model_calls=self.model_calls + (more.model_calls or 0))
+        elif end is End.TOKENS:
+            used = self.usage.input_tokens + self.usage.output_tokens
+            self._budgets = limits._replace(tokens=used + (more.tokens or 0))
+        else:
+            self._budgets = limits._replace(cost=(self.usage.cost or 0.0) + (more.cost or 0.0))
 
     def over(self) -> End | None:
         left = self.left()

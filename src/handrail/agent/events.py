@@ -5,7 +5,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
-from ..types import JsonDict
+from ..protocols import ApprovalRequest
+from ..types import FileChange, JsonDict
 
 
 class Usage(NamedTuple):
@@ -57,6 +58,14 @@ class ToolStarted(NamedTuple):
     emoji: str
 
 
+class ToolWaiting(NamedTuple):
+    """The call waits for somebody's answer. A request from elsewhere names it by `request.id`, once it is stored."""
+
+    call_id: str
+    tool: str
+    request: ApprovalRequest
+
+
 class ToolProgress(NamedTuple):
     call_id: str
     tool: str
@@ -72,6 +81,7 @@ class ToolEnded(NamedTuple):
     result: str
     error_type: str
     seconds: float
+    changes: tuple[FileChange, ...] = ()
 
 
 class Notice(NamedTuple):
@@ -97,4 +107,14 @@ class TurnEnded(NamedTuple):
     reason: str = ""
 
 
-Event = TextDelta | ReasoningDelta | ToolStarted | ToolProgress | ToolEnded | Notice | MessageEnded | TurnEnded
+Event = (
+    TextDelta
+    | ReasoningDelta
+    | ToolStarted
+    | ToolWaiting
+    | ToolProgress
+    | ToolEnded
+    | Notice
+    | MessageEnded
+    | TurnEnded
+)

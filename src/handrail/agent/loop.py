@@ -34,7 +34,8 @@ class Loop:
     """The turns of one conversation, one at a time; `interrupt` may be called from any thread.
 
     `system` returns the prompt, `compaction` keeps the conversation within the window, `notifications` returns what the model
-    should know before it continues; its argument tells whether a turn starts.
+    should know before it continues; its argument tells whether a turn starts. `ask_for_more` asks whether to go on with as
+    much again when a budget is used up.
     """
 
     def __init__(
@@ -48,10 +49,12 @@ class Loop:
         notifications: Callable[[bool], Iterable[str]] = lambda _: (),
         budgets: Budgets = DEFAULT_BUDGETS,
         hook: Callable[..., object] | None = None,
+        ask_for_more: Callable[[End], Awaitable[bool]] | None = None,
     ) -> None:
         self._hook = hook
         self.requests, self.conversation, self.tool_calls, self.budgets = requests, conversation, tool_calls, budgets
         self._system, self._compaction, self._notifications = system, compaction, notifications
+        self._ask_for_more = ask_for_more
         self._stop = CancelToken()
         self._turn = Turn(budgets)
 
@@ -73,27 +76,29 @@ class Loop:
 
     async def arun(
         self,
-        text: str | list[JsonDict],
+        text: str | list[JsonDict] | None,
         listener: Listener = ignore,
         *,
         adding: Callable[[], Awaitable[str]] | None = None,
     ) -> TurnEnded:
-        """One turn: from the user's message, with what `adding` adds to it, to the answer. It raises only for bugs of ours."""
+        """One turn: from the user's message, with what `adding` adds to it, to the answer. It raises only for bugs of ours.
+
+        Without a message it goes on with the turn that was interrupted.
+        """
         self._stop = CancelToken()
         self._turn = turn = Turn(self.budgets)
         self.tool_calls.start_turn()
         try:
             self.conversation.complete("its result was not stored")
             self._notify_model(first=True)
-            self.conversation.add([{"role": "user", "content": text}])
+            if text is not None:
+                self.conversation.add([{"role": "user", "content": text}])
             if adding is not None and (added := await self._interruptible(adding(), None)):
                 self.conversation.say(added, by=_OURSELVES)
-            ended = await self._until_answered(turn, listener)
+            ended = await self._within_time(turn, listener)
         except Interrupted:
             self._complete("the user interrupted")
             ended = turn.ended(End.INTERRUPTED, self._stop.reason)
-        except TimeoutError:
-            ended = turn.ended(End.TIME, "this turn timed out")
         except (ModelError, StoreError) as error:
             ended = turn.ended(End.FAILED, str(error))
         except asyncio.CancelledError:
@@ -103,11 +108,29 @@ class Loop:
         listener(ended)
         return ended
 
+    async def _within_time(self, turn: Turn, listener: Listener) -> TurnEnded:
+        while True:
+            try:
+                return await self._until_answered(turn, listener)
+            except TimeoutError:
+                if not await self._may_go_on(End.TIME, turn, listener):
+                    return turn.ended(End.TIME, "this turn timed out")
+
+    async def _may_go_on(self, over: End, turn: Turn, listener: Listener) -> bool:
+        """Pause and ask. A no, or nobody to ask, ends the turn; `resume` goes on with it later."""
+        if self._ask_for_more is None:
+            return False
+        listener(Notice(f"the budget for {over.value} is used up; somebody is asked whether to go on"))
+        if not await self._interruptible(self._ask_for_more(over), None):
+            return False
+        turn.extend(over)
+        return True
+
     async def _until_answered(self, turn: Turn, listener: Listener) -> TurnEnded:
         empty = 0
         while True:
             over = turn.over()
-            if over is not None:
+            if over is not None and not await self._may_go_on(over, turn, listener):
                 return turn.ended(over, f"the budget for {over.value} is used up")
             tools = self.tool_calls.tools(min(model.context_tokens for model in self.requests.models))
             message, answer = await self._answer(turn, tools, listener)

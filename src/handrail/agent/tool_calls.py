@@ -12,10 +12,11 @@ from ..app import Handrail
 from ..base.suggest import did_you_mean
 from ..core.outcome import error_of, error_outcome
 from ..errors import UnknownTool
+from ..protocols import ApprovalRequest
 from ..runtime.tool_calls import tool_message
 from ..store.sessions import StoredCall
-from ..types import AgentState, CancelToken, JsonDict, Progress
-from .events import Event, Notice, ToolEnded, ToolProgress, ToolStarted
+from ..types import NO_CALLER, AgentState, Caller, CancelToken, FileChange, JsonDict, Progress
+from .events import Event, Notice, ToolEnded, ToolProgress, ToolStarted, ToolWaiting
 from .telemetry import TOOL_ARGUMENTS, TOOL_RESULT, Span, Telemetry
 
 Listener = Callable[[Event], object]
@@ -35,9 +36,10 @@ class ToolCalls:
         toolsets: tuple[Sequence[str] | None, Sequence[str]],
         telemetry: Telemetry,
         play: Run | None = None,
+        caller: Caller = NO_CALLER,
     ) -> None:
         self._app, self._session, self._state = app, session, state
-        self.toolsets, self.telemetry = toolsets, telemetry
+        self.toolsets, self.telemetry, self.caller = toolsets, telemetry, caller
         self._play = play
         self._guard = LoopGuard()
 
@@ -93,6 +95,7 @@ class ToolCalls:
             on_done=running.done,
             agent=self._state,
             enabled_tools=mine,
+            caller=self.caller._replace(on_question=running.ask),
         )
 
     def _limit(self, calls: Sequence[JsonDict]) -> float:
@@ -147,7 +150,13 @@ class _RunningCalls:
         self._running[call_id] = function, time.time(), self._tool_calls.telemetry.tool(name, call_id)
         self.listener(ToolStarted(call_id, name, arguments_of(function), self._tool_calls.emoji(name)))
 
-    def done(self, call_id: str, outcome: Any) -> None:
+    def ask(self, request: ApprovalRequest) -> None:
+        """A call waits for an answer."""
+        self.listener(ToolWaiting(request.tool_call_id, request.tool, request))
+        if self._tool_calls.caller.on_question is not None:
+            self._tool_calls.caller.on_question(request)
+
+    def done(self, call_id: str, outcome: Any, changes: Sequence[FileChange] = ()) -> None:
         """A call has ended, even if it never started. Each call is reported once."""
         self.start(call_id)
         if call_id not in self._running:
@@ -158,7 +167,9 @@ class _RunningCalls:
         kind = str(failure.get("error_type", "tool_failed")) if failure else ""
         self.ended.append(StoredCall(name, call_id, arguments_of(function), began, seconds, kind))
         span.end({TOOL_ARGUMENTS: function["arguments"], TOOL_RESULT: outcome}, error=kind)
-        self.listener(ToolEnded(call_id, name, outcome if isinstance(outcome, str) else "", kind, seconds))
+        self.listener(
+            ToolEnded(call_id, name, outcome if isinstance(outcome, str) else "", kind, seconds, tuple(changes))
+        )
 
 
 def ignore(event: Event) -> None:

@@ -10,18 +10,18 @@ import asyncio
 import os
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ..base.workers import pool
-from ..errors import ConfigError, StoreError
+from ..base.loops import on_database, on_worker
+from ..errors import ConfigError, Denied, StoreError
 from ..protocols import Answer, ApprovalRequest, Approver, Concern, Decision
 from .action_review import Judge, builtin_assess
 from .approvers import ChainApprover, PolicyApprover
 from .grants import PROCESS_SCOPE, GrantKey, parse_grant_key
 from .modes import Modes, loosened, tightened
 from .policy import DecidedBy, Pending, Policy, Ruling
-from .preview import Previews
+from .preview import Previews, fingerprint_of
 from .records import ActionHistory, Records
 from .refusals import refused, unanswered, unusable
 from .self_protection import SelfProtection, private_dirs
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ..config.strength import Change
     from ..protocols import Action
     from ..store.approvals import ApprovalStore
+    from ..store.grants import StoredGrant
     from ..types import ToolContext
     from .action_review import Assess
     from .requests import ApprovalRequests
@@ -74,12 +75,65 @@ class ApprovalGate:
         self._scope = f"{PROCESS_SCOPE}{os.urandom(8).hex()}"
 
     def review(self, actions: Sequence[Action], context: ToolContext) -> Awaitable[None] | None:
-        """Raise Denied, now or when awaited, unless all of it may happen."""
+        """Raise Denied, now or when awaited, unless all of it may happen. In a running loop nothing waits for the store."""
+        if asyncio._get_running_loop() is None or self._all_harmless(actions, context):
+            return self._reviewed(actions, context)
+        return self._review_on_database(actions, context)
+
+    async def preview(self, actions: Sequence[Action], context: ToolContext) -> ApprovalRequest | None:
+        """The question that `review` would ask now; None when it would ask none. Nothing is stored, counted or asked.
+
+        Raises Denied for what would be refused.
+        """
+        return await on_worker(self._previewed, actions, context)
+
+    def _all_harmless(self, actions: Sequence[Action], context: ToolContext) -> bool:
+        """Whether no store is needed to decide. What cannot be decided here is decided, and reported, by the review."""
         try:
-            policy = self._policy(context)
-            rulings = [self._ruling(action, context, policy) for action in actions]
+            rulings, _ = self._rulings(actions, context, lambda _: False)
+        except Denied:
+            return False
+        return all(r.by is DecidedBy.HARMLESS and not r.pending and r.refused is None for r in rulings)
+
+    async def _review_on_database(self, actions: Sequence[Action], context: ToolContext) -> None:
+        further = await on_database(self._reviewed, actions, context)
+        if further is not None:
+            await further
+
+    def _previewed(self, actions: Sequence[Action], context: ToolContext) -> ApprovalRequest | None:
+        rulings, _ = self._rulings(actions, context, lambda keys: self._granting(keys, context) is not None)
+        for ruling in rulings:
+            if ruling.refused is not None:
+                raise refused(ruling)
+        left = [item for ruling in rulings for item in ruling.pending]
+        if not left:
+            return None
+        shown = Previews(item.action for item in left).read_now()
+        return _request(left, context, expires_at=time.time() + self.settings.timeout, preview=shown)
+
+    def _rulings(
+        self, actions: Sequence[Action], context: ToolContext, granted: Callable[[Iterable[GrantKey]], bool]
+    ) -> tuple[list[Ruling], Policy]:
+        """Raises Denied when the settings or the store cannot be used."""
+        try:
+            policy, mode = self._policy(context), self.modes.of(context.session_id)
+            judged = [self._judge.judge(action, context.tool, policy, context.task_id) for action in actions]
+            judged = [tightened(each, context.tool, mode) for each in judged]
+            return [policy.rule(each, context.tool, granted=granted) for each in judged], policy
         except (ConfigError, StoreError) as error:
             raise unusable(error) from None
+
+    def _policy(self, context: ToolContext) -> Policy:
+        """The settings, with the mode of the caller's session; an agent's own shell has no say in that."""
+        policy, mode = self.settings.policy(), context.caller.mode
+        if not self.settings.takes_modes:
+            return policy
+        if mode:
+            policy = policy._replace(ask_disabled_by=DecidedBy.OFF if mode == "off" else None, smart=mode == "smart")
+        return loosened(policy, self.modes.of(context.session_id))
+
+    def _reviewed(self, actions: Sequence[Action], context: ToolContext) -> Awaitable[None] | None:
+        rulings, policy = self._rulings(actions, context, lambda keys: self._is_granted(keys, context))
         if self._asks_about_settings(rulings, context):
             return self._review_again(actions, context)
         for ruling in rulings:
@@ -89,10 +143,6 @@ class ApprovalGate:
                 raise refused(ruling)
         left = [item for ruling in rulings for item in ruling.pending]
         return self._ask(left, context, policy) if left else None
-
-    def _policy(self, context: ToolContext) -> Policy:
-        policy = self.settings.policy()
-        return loosened(policy, self.modes.of(context.session_id)) if self.settings.may_loosen else policy
 
     def _asks_about_settings(self, rulings: Sequence[Ruling], context: ToolContext) -> bool:
         """Whether a file that became weaker could let pass what does not, and somebody can be asked about it."""
@@ -112,7 +162,8 @@ class ApprovalGate:
         try:
             request, answer = await self._requests.ask(request, approver)
             await asyncio.to_thread(self.settings.answer_waiting, waiting, allowed=answer.decision.allows)
-            self._records.answered(self.store, request, answer, (), seconds=time.monotonic() - started)
+            seconds = time.monotonic() - started
+            await on_database(partial(self._records.answered, self.store, request, answer, (), seconds=seconds))
         except (ConfigError, StoreError) as error:
             raise unusable(error) from None
         further = self.review(actions, context)
@@ -152,49 +203,61 @@ class ApprovalGate:
         if "_records" in self.__dict__:
             self._records.close()
 
-    def _ruling(self, action: Action, context: ToolContext, policy: Policy) -> Ruling:
-        judged = self._judge.judge(action, context.tool, policy, context.task_id)
-        judged = tightened(judged, context.tool, self.modes.of(context.session_id))
-        return policy.rule(judged, context.tool, granted=lambda keys: self._is_granted(keys, context))
-
     def _is_granted(self, keys: Iterable[GrantKey], context: ToolContext) -> bool:
+        found = self._granting(keys, context)
+        return found is not None and self.store.grants.use(found)
+
+    def _granting(self, keys: Iterable[GrantKey], context: ToolContext) -> set[StoredGrant] | None:
+        """The grants that cover all of the keys; None when one of them is not covered."""
         held = self.store.grants.of(self._scopes(context))
         used = [next((grant for grant in held if _covers(grant.key, wanted)), None) for wanted in keys]
-        found = [grant for grant in used if grant is not None]
-        return len(found) == len(used) and self.store.grants.use(set(found))
+        found = {grant for grant in used if grant is not None}
+        return found if None not in used else None
 
     def _scopes(self, context: ToolContext) -> list[str]:
         return [self._scope_of(Decision.TASK, context), self._scope_of(Decision.SESSION, context)]
 
     def _scope_of(self, decision: Decision, context: ToolContext) -> str:
-        """A grant without a task or session id ends with this process."""
-        name = context.task_id if decision is Decision.TASK else context.session_id
-        return f"{decision.value}:{name}" if name else self._scope
+        """Without a session id the task is the session. A grant without either ends with this process."""
+        if decision is not Decision.TASK and context.session_id:
+            return f"{Decision.SESSION.value}:{context.session_id}"
+        return f"{Decision.TASK.value}:{context.task_id}" if context.task_id else self._scope
+
+    def forget_session(self, name: str) -> None:
+        """Take back what was allowed for a session or task that is over."""
+        if "store" in self.__dict__:
+            self.store.grants.forget([f"{each.value}:{name}" for each in (Decision.TASK, Decision.SESSION)])
 
     async def _ask(self, left: Sequence[Pending], context: ToolContext, policy: Policy) -> None:
         started, previews = time.monotonic(), Previews(item.action for item in left)
-        preview = await previews.read() if context.approver is not None else ""
+        asks = context.approver is not None or context.caller.answered
+        preview = await previews.read() if asks else ""
         request = _request(left, context, expires_at=time.time() + self.settings.timeout, preview=preview)
         try:
             request, answer = await self._answer(request, context, policy)
             if answer.decision.allows:
                 await self._keep(answer, [item.key for item in left], context)
-            self._records.answered(self.store, request, answer, left, seconds=time.monotonic() - started)
+            seconds = time.monotonic() - started
+            await on_database(partial(self._records.answered, self.store, request, answer, left, seconds=seconds))
         except (ConfigError, StoreError) as error:
             raise unusable(error) from None
         if not answer.decision.allows:
             raise unanswered(request, answer, by_person=answer.by not in _AUTOMATIC)
-        if context.approver is not None:
+        if asks:
             await previews.check()
 
     async def _answer(
         self, request: ApprovalRequest, context: ToolContext, policy: Policy
     ) -> tuple[ApprovalRequest, Answer]:
+        if context.caller.answered:
+            return request, self._given_answer(request, context)
         approver = None if self.settings.started_by_agent else context.approver
         if policy.smart and self._smart is not None:
             approver = ChainApprover(self._smart, approver or PolicyApprover())
         if approver is None:  # nobody will ever answer, so nothing is stored
             return request, PolicyApprover().decide(request)
+        if context.caller.on_question is not None:
+            context.caller.on_question(request)
         if self._notices is None:
             return await self._requests.ask(request, approver)
         started = time.monotonic()
@@ -202,6 +265,22 @@ class ApprovalGate:
         request, answer = await self._requests.ask(request, approver)
         await _notify(self._notices.answered, request, answer, time.monotonic() - started)
         return request, answer
+
+    def _given_answer(self, request: ApprovalRequest, context: ToolContext) -> Answer:
+        """The answer that came with the call. Raises Denied for one that was given to another question."""
+        answer = next((each for each in context.caller.answered if each.fingerprint == request.fingerprint), None)
+        if answer is None:
+            raise Denied(
+                "the answer that came with this call was given to another question, so nothing was done; preview the call "
+                "again, and have that answered",
+                decided_by="gate",
+                changed_while_asked=True,
+            )
+        if self.settings.started_by_agent and answer.decision.allows:
+            return Answer(Decision.DENY, "policy", "an agent started this process, so nobody here may approve")
+        if answer.decision.allows and answer.decision not in request.offers:
+            answer = answer._replace(decision=Decision.ONCE)
+        return answer._replace(by=answer.by or "the caller")
 
     async def _keep(self, answer: Answer, keys: Sequence[GrantKey], context: ToolContext) -> None:
         """Remember a yes that holds for longer."""
@@ -212,7 +291,8 @@ class ApprovalGate:
             return
         seconds, uses = (None, None) if decision is not Decision.TASK else self.settings.task_limits(answer)
         scope = self._scope_of(Decision.TASK if decision is Decision.TASK else Decision.SESSION, context)
-        self.store.grants.add(scope, dict.fromkeys(map(str, keys)), by=answer.by, seconds=seconds, uses=uses)
+        grants = dict.fromkeys(map(str, keys))
+        await on_database(partial(self.store.grants.add, scope, grants, by=answer.by, seconds=seconds, uses=uses))
 
     def _record(self, ruling: Ruling, context: ToolContext) -> None:
         self._records.ruled(ruling, context)
@@ -225,7 +305,7 @@ class ApprovalGate:
 
 
 async def _notify(notice: Callable[..., None], *args: Any) -> None:
-    await asyncio.wrap_future(pool.submit(notice, *args))
+    await on_worker(notice, *args)
 
 
 def _covers(key: str, wanted: GrantKey) -> bool:
@@ -259,7 +339,7 @@ def _request(left: Sequence[Pending], context: ToolContext, *, expires_at: float
         )
     first = left[0].action
     lasts = all(item.key.can_last for item in left)
-    return ApprovalRequest(
+    request = ApprovalRequest(
         tool=context.tool,
         arguments=first.details.get("arguments", {}),
         reason="; ".join(dict.fromkeys(concern.why for concern in concerns)),
@@ -277,6 +357,7 @@ def _request(left: Sequence[Pending], context: ToolContext, *, expires_at: float
         preview=preview,
         tool_call_id=context.tool_call_id,
     )
+    return request._replace(fingerprint=fingerprint_of(request))
 
 
 def _settings_request(waiting: Sequence[Change], context: ToolContext, *, expires_at: float) -> ApprovalRequest:

@@ -5,12 +5,12 @@ It is read when somebody is asked, and compared after their yes, which is bound 
 
 from __future__ import annotations
 
-import asyncio
+import hashlib
 from collections.abc import Iterable, Iterator
 from enum import Enum
 from typing import NamedTuple
 
-from ..base.workers import pool
+from ..base.loops import on_worker
 from ..errors import Denied
 from ..protocols import Action, ApprovalRequest, Preview
 from .display import MAX_CHARS, Piece, pieces
@@ -114,12 +114,16 @@ class Previews:
 
     async def read(self) -> str:
         """What would be written now. Raises the ToolError of a call that could not be done at all."""
-        self._shown = await self._now()
+        return await on_worker(self.read_now)
+
+    def read_now(self) -> str:
+        """`read`, on a thread that may wait."""
+        self._shown = self._now()
         return bounded("\n".join(preview.text for preview in self._shown))
 
     async def check(self) -> None:
         """Raises Denied if what is there has changed since it was read: nobody has seen what would be written now."""
-        if self._makers and await self._now() != self._shown:
+        if self._makers and await on_worker(self._now) != self._shown:
             raise Denied(
                 "it was approved, but what it would change was changed by something else while the question was open, so "
                 "nothing was done; look at it again, and repeat the call",
@@ -127,8 +131,8 @@ class Previews:
                 changed_while_asked=True,
             )
 
-    async def _now(self) -> list[Preview]:
-        return [await asyncio.wrap_future(pool.submit(make)) for make in self._makers]
+    def _now(self) -> list[Preview]:
+        return [make() for make in self._makers]
 
 
 def bounded(text: str) -> str:
@@ -137,3 +141,19 @@ def bounded(text: str) -> str:
         return text
     head, tail = text[: MAX_PREVIEW_CHARS - _TAIL_CHARS], text[-_TAIL_CHARS:]
     return f"{head}\n… {len(text) - MAX_PREVIEW_CHARS:,} characters left out …\n{tail}"
+
+
+def fingerprint_of(request: ApprovalRequest) -> str:
+    """Equal for the same request of the same session, also when a later process repeats it."""
+    parts = (
+        request.session_id,
+        request.task_id,
+        request.tool,
+        request.kind.value,
+        request.text,
+        request.cwd,
+        request.environment,
+        [concern.key for concern in request.concerns],
+        *([request.preview] if request.preview else []),
+    )
+    return hashlib.sha256(repr(parts).encode("utf-8", "surrogatepass")).hexdigest()

@@ -8,23 +8,26 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
-import inspect
 import logging
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ..base.async_bridge import is_being_cancelled
-from ..base.workers import pool
+from ..base.interrupts import is_interrupt
+from ..base.loops import on_database
+from ..base.workers import database_lane
 from ..errors import StoreError
-from ..protocols import Answer, ApprovalRequest, Approver, Decision, Reply
-from ..store.approvals import ApprovalStore, State
+from ..protocols import Answer, ApprovalRequest, Approver, Decision
+from ..store.approvals import ApprovalStore, State, StoredRequest
+from .approvers.basic import reply_of
 from .display import MAX_CHARS, pieces
-from .preview import bounded
+from .preview import bounded, fingerprint_of
 from .secrets import without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from concurrent.futures import Future
 
     from ..protocols import Concern
 
@@ -43,22 +46,24 @@ class ApprovalRequests:
 
     async def ask(self, request: ApprovalRequest, approver: Approver) -> tuple[ApprovalRequest, Answer]:
         """The request with its id, and its answer. Raises StoreError."""
+        request = request._replace(fingerprint=request.fingerprint or fingerprint_of(request))
         request, answer = await self._first_answer(request, approver)
         if answer.decision.allows and answer.decision not in request.offers:
             answer = answer._replace(decision=Decision.ONCE)  # a longer yes than was offered counts once
         return request, answer
 
     async def _first_answer(self, request: ApprovalRequest, approver: Approver) -> tuple[ApprovalRequest, Answer]:
-        stored = self._store.ask(kept(request), fingerprint=_fingerprint(request))
+        stored = await self._stored(request)
         request = request._replace(id=stored.request.id, expires_at=stored.request.expires_at)
-        if stored.state is State.ANSWERED and (answer := self._store.claim(request.id)) is not None:
+        if stored.state is State.ANSWERED and (answer := await on_database(self._store.claim, request.id)) is not None:
             return request, answer  # answered after the process that asked first had exited
         local = asyncio.ensure_future(consult(approver, request))
         elsewhere = asyncio.ensure_future(self._inbox.wait(request.id))
         seconds = max(0.0, request.expires_at - time.time())
         try:
             await asyncio.wait({local, elsewhere}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-            return request, self._settled(request, local, elsewhere, seconds)
+            own = local.result() if local.done() and not elsewhere.done() else None
+            return request, await on_database(self._settled, request, own, elsewhere.done(), seconds)
         except BaseException:
             with contextlib.suppress(StoreError):
                 self._store.withdraw(request.id)
@@ -68,12 +73,23 @@ class ApprovalRequests:
                 task.cancel()
             await asyncio.gather(local, elsewhere, return_exceptions=True)
 
-    def _settled(
-        self, request: ApprovalRequest, local: asyncio.Task[Answer], elsewhere: asyncio.Task[None], seconds: float
-    ) -> Answer:
-        if local.done() and not elsewhere.done():
-            self._store.answer(request.id, local.result())
-        elif not elsewhere.done():
+    async def _stored(self, request: ApprovalRequest) -> StoredRequest:
+        """A request that is stored while its caller is cancelled is taken back."""
+        storing = database_lane.submit(partial(self._store.ask, kept(request), fingerprint=request.fingerprint))
+        try:
+            return await asyncio.shield(asyncio.wrap_future(storing))
+        except asyncio.CancelledError:
+            storing.add_done_callback(self._take_back)
+            raise
+
+    def _take_back(self, storing: Future[StoredRequest]) -> None:
+        with contextlib.suppress(StoreError):
+            self._store.withdraw(storing.result().request.id)
+
+    def _settled(self, request: ApprovalRequest, own: Answer | None, is_answered: bool, seconds: float) -> Answer:
+        if own is not None:
+            self._store.answer(request.id, own)
+        elif not is_answered:
             self._store.withdraw(request.id, state=State.EXPIRED)
         # The first answer in the store decides, even if another came a moment later.
         answer = self._store.claim(request.id)
@@ -89,7 +105,9 @@ async def consult(approver: Approver, request: ApprovalRequest) -> Answer:
         if is_being_cancelled():
             raise
         return Answer(Decision.DENY, name, "asking was cancelled")
-    except Exception as error:  # noqa: BLE001  an approver may be anybody's, and a failure is not a yes
+    except BaseException as error:
+        if is_interrupt(error):
+            raise
         log.warning("the approver %s failed: %s: %s", name, type(error).__name__, error)
         return Answer(Decision.DENY, name, f"asking failed: {type(error).__name__}: {error}")
     if isinstance(reply, Decision):
@@ -117,22 +135,6 @@ def _moved(concerns: Sequence[Concern], spans: Sequence[tuple[int, int]]) -> tup
     return tuple(concern._replace(start=span[0], end=span[1]) for concern, span in zip(concerns, spans, strict=True))
 
 
-def _fingerprint(request: ApprovalRequest) -> str:
-    """Equal for the same request of the same session, also when a later process repeats it."""
-    parts = (
-        request.session_id,
-        request.task_id,
-        request.tool,
-        request.kind.value,
-        request.text,
-        request.cwd,
-        request.environment,
-        [concern.key for concern in request.concerns],
-        *([request.preview] if request.preview else []),
-    )
-    return hashlib.sha256(repr(parts).encode("utf-8", "surrogatepass")).hexdigest()
-
-
 POLL_SECONDS = 0.25
 
 
@@ -153,9 +155,8 @@ class Inbox:
         if loop not in self._polls:
             self._polls[loop] = loop.create_task(self._poll(loop))
         try:
-            if self._store.answered_among([request_id]):  # answered since it was stored
-                return
-            await answered
+            if not await on_database(self._store.answered_among, [request_id]):  # else answered since it was stored
+                await answered
         finally:
             del self._waiting[request_id]
             if not self._waiting_in(loop):
@@ -170,9 +171,9 @@ class Inbox:
         seen = None
         while True:
             try:
-                version = self._store.database.version_of_data()
+                version = await on_database(self._store.database.version_of_data)
                 if version != seen:
-                    for request_id in self._store.answered_among(self._waiting_in(loop)):
+                    for request_id in await on_database(self._store.answered_among, self._waiting_in(loop)):
                         self._arrived(request_id)
                 seen = version
             except StoreError as error:
@@ -190,12 +191,3 @@ class Inbox:
 def _finish(future: asyncio.Future[None]) -> None:
     if not future.done():
         future.set_result(None)
-
-
-async def reply_of(approver: Approver, request: ApprovalRequest) -> Reply:
-    """An async approver is awaited here, another one runs on a worker: neither holds up the loop."""
-    if inspect.iscoroutinefunction(approver.decide):
-        reply: Reply = await approver.decide(request)
-        return reply
-    value = await asyncio.wrap_future(pool.submit(approver.decide, request))
-    return await value if inspect.isawaitable(value) else value

@@ -92,11 +92,6 @@ class Settings:
         """Whether an agent started this process: then nobody here may approve."""
         return started_by_agent()
 
-    @property
-    def may_loosen(self) -> bool:
-        """Whether a mode may stop the asking here: not in an agent's own shell, and not where nobody watches."""
-        return not (self.started_by_agent or self._unattended)
-
     def lift_asking(self, lifted: bool = True) -> None:
         """Stop asking (`--yolo`), or ask again."""
         with self._lock:
@@ -108,6 +103,11 @@ class Settings:
         with self._lock:
             self._unattended = True
             self._read = self._reload(self._look(), self._read.config)
+
+    @property
+    def takes_modes(self) -> bool:
+        """Whether a session may have a mode of its own."""
+        return not (self._unattended or self.started_by_agent)
 
     @property
     def waiting(self) -> tuple[Change, ...]:

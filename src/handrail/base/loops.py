@@ -10,14 +10,14 @@ from __future__ import annotations
 import asyncio
 import threading
 import weakref
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from functools import partial
 from typing import Any, TypeVar, cast
 
 from ..errors import CallCancelled, CallTimeout
 from ..types import CancelToken
-from .workers import MAX_SECONDS, pool, run_bounded
+from .workers import MAX_SECONDS, Lane, WorkerPool, database_lane, pool, run_bounded
 
 T = TypeVar("T")
 
@@ -104,6 +104,16 @@ async def result_of(
     raise (
         cancel.error() if cancel is not None and cancel.cancelled else CallTimeout(f"did not end within {timeout:g} s")
     )
+
+
+async def on_worker(function: Callable[..., T], *args: Any, on: WorkerPool | Lane = pool) -> T:
+    """Run blocking work without holding up the loop. Work that has begun goes on when the caller is cancelled."""
+    return await asyncio.wrap_future(on.submit(function, *args))
+
+
+def on_database(function: Callable[..., T], *args: Any) -> Awaitable[T]:
+    """`on_worker` for what waits for a database."""
+    return on_worker(function, *args, on=database_lane)
 
 
 def _finish(future: asyncio.Future[None], *_: object) -> None:

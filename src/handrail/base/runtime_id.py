@@ -22,7 +22,7 @@ def has_exited(owner: str) -> bool:
     if len(parts) != 6 or not all(part.isdigit() for part in parts[2:]) or parts[0] != _machine():
         return False
     _, boot, namespace, user, pid, started = parts
-    if boot != _boot():
+    if boot != boot_id():
         return True
     # Some machines hide the processes of other users from all but root.
     if namespace != _namespace() or os.geteuid() not in (0, int(user)):
@@ -38,7 +38,7 @@ def pid_of(owner: str) -> int:
 
 @lru_cache(maxsize=1)  # a fork has its own
 def _named(pid: int) -> str:
-    return f"{_machine()}-{_boot()}-{_namespace()}-{os.getuid()}-{pid}-{_start_time(pid) or 0}"
+    return f"{_machine()}-{boot_id()}-{_namespace()}-{os.getuid()}-{pid}-{_start_time(pid) or 0}"
 
 
 @lru_cache(maxsize=1)
@@ -48,7 +48,8 @@ def _machine() -> str:
 
 
 @lru_cache(maxsize=1)
-def _boot() -> str:
+def boot_id() -> str:
+    """The same until the machine starts again."""
     return _read("/proc/sys/kernel/random/boot_id").partition("-")[0] or "0"
 
 

@@ -109,7 +109,43 @@ def _run(
         future.set_result(value)
 
 
+class Lane:
+    """Runs work on threads of a pool, in the order in which it came, and never more than `width` at once."""
+
+    def __init__(self, pool: WorkerPool, width: int) -> None:
+        self._pool, self._width = pool, width
+        self._start_over()
+        os.register_at_fork(after_in_child=self._start_over)  # after a fork the threads are the parent's
+
+    def _start_over(self) -> None:
+        self._jobs: deque[Job] = deque()
+        self._lock, self._busy = threading.Lock(), 0
+
+    def submit(self, function: Callable[..., T], *args: Any) -> Future[T]:
+        """Start the work, or queue it, in a copy of the caller's context."""
+        future: Future[T] = Future()
+        with self._lock:
+            self._jobs.append((contextvars.copy_context(), function, args, future))
+            is_full = self._busy >= self._width
+            self._busy += not is_full
+        if not is_full:
+            self._pool.submit(self._work)
+        return future
+
+    def _work(self) -> None:
+        while True:
+            with self._lock:
+                if not self._jobs:
+                    self._busy -= 1
+                    return
+                job = self._jobs.popleft()
+            _run(*job)
+            del job
+
+
 pool = WorkerPool()
+# For work that waits for the lock of a database: more threads would only wait beside each other.
+database_lane = Lane(pool, 4)
 
 
 def run_bounded(

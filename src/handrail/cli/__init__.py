@@ -12,8 +12,16 @@ from ..base.self_command import forget_start_folder
 def main() -> None:
     """Run the command line of this process."""
     if sys.argv[1:] == ["--version"]:  # the answer is here already; building the commands would cost ten times as much
-        sys.stdout.write(f"handrail {__version__}\n")
-        return
+        try:
+            sys.stdout.write(f"handrail {__version__}\n")
+            sys.stdout.flush()
+            return
+        except OSError as error:
+            from .output import give_up  # imports more than printing a version needs
+
+            sys.exit(give_up(sys.stdout, error))
+        except AttributeError:  # there is none; the usual way says so
+            pass
     # First of all: nothing is imported from where this was started, and nobody reads our keys meanwhile.
     forget_start_folder()
     hide_process()

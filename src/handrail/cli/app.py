@@ -38,6 +38,9 @@ def run(args: list[str]) -> NoReturn:
     except HandrailError as error:
         say(str(error))
         sys.exit(exit_code_of_error(error))
+    except OSError:
+        end_quietly()  # ends here if it is the output that cannot be written
+        raise
     finally:
         close_runtime()
         end_quietly()
@@ -143,11 +146,13 @@ def _root(
 
 
 def _make_streams_usable() -> None:
-    """Results are UTF-8 wherever they go, and no character can make printing fail. A closed stream becomes an empty one."""
+    """Results are UTF-8 wherever they go, and no character can make printing fail. A closed stream becomes an empty
+    one; writing a result to a closed stdout fails."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         stream: TextIO | None = getattr(sys, name)
         if stream is None:
-            os.dup2(os.open(os.devnull, os.O_RDWR), number)
+            # A result that goes nowhere is an error: what reads only cannot be written.
+            os.dup2(os.open(os.devnull, os.O_RDONLY if name == "stdout" else os.O_RDWR), number)
             stream = open(number, "w" if number else "r", encoding="utf-8", closefd=False)  # noqa: SIM115  open as long as the process
             setattr(sys, name, stream)
         if number and hasattr(stream, "reconfigure"):

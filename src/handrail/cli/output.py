@@ -77,9 +77,8 @@ def emit(text: str, stream: TextIO | None = None, *, end: str = "\n") -> None:
     try:
         stream.write(text + end)
         stream.flush()
-    except BrokenPipeError:
-        point_at_nothing(stream)
-        raise typer.Exit(ExitCode.READER_GONE) from None
+    except OSError as error:
+        raise typer.Exit(give_up(stream, error)) from None
 
 
 def emit_bytes(data: bytes) -> None:
@@ -88,9 +87,18 @@ def emit_bytes(data: bytes) -> None:
         sys.stdout.flush()
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
-    except BrokenPipeError:
-        point_at_nothing(sys.stdout)
-        raise typer.Exit(ExitCode.READER_GONE) from None
+    except OSError as error:
+        raise typer.Exit(give_up(sys.stdout, error)) from None
+
+
+def give_up(stream: TextIO, error: OSError) -> ExitCode:
+    """Write nothing more to a stream that cannot be written. Returns how to end: the result is lost, or nobody wanted it."""
+    point_at_nothing(stream)
+    if error.errno == errno.EPIPE:
+        return ExitCode.READER_GONE
+    why = "it is closed" if error.errno == errno.EBADF else error.strerror
+    say(f"the result cannot be written: {why}; what the command did is done")
+    return ExitCode.FAILED
 
 
 def emit_json(value: Any, stream: TextIO | None = None) -> None:
@@ -166,14 +174,15 @@ def _draw(headers: Sequence[str], rows: Sequence[Sequence[str]], wide: int | Non
 
 
 def end_quietly() -> None:
-    """Flush both streams here, where a reader that has gone away can be ignored."""
+    """Flush both streams here, where a reader that has gone away can be ignored. A result that is lost is a failure."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
         except OSError as error:
-            if error.errno not in (errno.EPIPE, errno.EIO):  # of a pipe, and of a terminal
-                raise
-            point_at_nothing(stream)
+            if error.errno in (errno.EPIPE, errno.EIO) or stream is sys.stderr:  # of a pipe, and of a terminal
+                point_at_nothing(stream)
+            else:
+                sys.exit(give_up(stream, error))
 
 
 def point_at_nothing(stream: TextIO) -> None:

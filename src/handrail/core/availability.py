@@ -16,6 +16,7 @@ from importlib.machinery import PathFinder
 from typing import Protocol
 
 from ..base.async_bridge import run_async
+from ..base.interrupts import is_interrupt
 from ..settings.schema import Config
 from ..types import Unavailable
 
@@ -211,7 +212,9 @@ def _answer(check: CheckFn, config: Config) -> object:
         if hasattr(verdict, "__await__"):
             verdict = run_async(verdict)
         return verdict if isinstance(verdict, Unavailable) else bool(verdict)
-    except (Exception, SystemExit) as error:  # noqa: BLE001  a check may raise anything; "could not tell" means "not available"
+    except BaseException as error:
+        if is_interrupt(error):
+            raise
         return Unavailable(f"its check failed: {type(error).__name__}: {error}")
 
 

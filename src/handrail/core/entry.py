@@ -51,9 +51,17 @@ class ToolEntry(NamedTuple):
     actions: Callable[[JsonDict, ToolContext], Sequence[Action]] | None = None
     toolset_description: str = ""
     example: Example | None = None
+    waits: bool = False
 
     def __hash__(self) -> int:  # an example may hold what cannot be hashed
         return hash((self.name, self.contract, self.handler))
+
+    @property
+    def is_builtin(self) -> bool:
+        """Whether its handler is code of this package."""
+        handler = self.handler
+        module = handler.target if isinstance(handler, Reference) else getattr(handler, "__module__", "")
+        return str(module).startswith("handrail.") and not self.owner
 
     @property
     def schema(self) -> JsonDict:

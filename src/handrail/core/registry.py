@@ -88,12 +88,14 @@ class ToolRegistry(ToolTable):
         actions: Callable[[JsonDict, ToolContext], Sequence[Action]] | str | None = None,
         toolset_description: str = "",
         example: Example | None = None,
+        waits: bool = False,
     ) -> bool:
         """Add a tool. False when another toolset holds that name and keeps it; RegistrationError when it is not a tool.
 
         Each function (`handler`, `check_fn`, `dynamic_schema_overrides`, `resources`, `actions`) may be given as text,
         "package.module:function": its module is imported when the function is first needed, so listing tools stays light.
         `toolset_description` describes the toolset in a line, once for all its tools; `example` shows a call (see `Example`).
+        `waits`: its calls mostly wait for something outside, a command or a server, and take no place of those that work.
         """
         if self.owner_of_caller is not None:
             owner = self.owner_of_caller() or owner
@@ -120,7 +122,7 @@ class ToolRegistry(ToolTable):
         fields = (
             name, toolset, described, contract, handler, check_fn, tuple(requires_env) if requires_env else (), is_async, emoji,
             max_result_size_chars, dynamic_schema_overrides, read_only, resources, timeout, needs_agent, owner, actions,
-            toolset_description, example,
+            toolset_description, example, waits,
         )  # fmt: skip
         entry = new_entry(ToolEntry, fields)
         # One atomic step for the usual case of a new name; only a collision needs the lock.
@@ -152,6 +154,7 @@ class ToolRegistry(ToolTable):
         timeout: float | None = ...,
         needs_agent: bool = ...,
         actions: Callable[[JsonDict, ToolContext], Sequence[Action]] | None = ...,
+        waits: bool = ...,
     ) -> Callable[[Function], Function]: ...
 
     def tool(self, *function: Any, **options: Any) -> Any:
@@ -252,7 +255,7 @@ class ToolRegistry(ToolTable):
         return self.late is None if entry is None else entry.check_fn is None or self.availability.is_fresh(entry)
 
     def dispatch(self, name: str, args: JsonDict, **context: Any) -> Outcome:
-        """Run one call without hooks. Whatever goes wrong comes back as a JSON error; only KeyboardInterrupt and SystemExit pass.
+        """Run one call without hooks. Whatever goes wrong comes back as a JSON error; KeyboardInterrupt and SystemExit pass.
 
         A tool that says what it is about to do needs a gate that looks at it first: the runtime's, or `gate` in the context.
         """

@@ -6,7 +6,7 @@ import errno
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from ..errors import ToolError, ToolFailed
+from ..errors import FileTooLarge, ToolError, ToolFailed
 from ..files.failures import os_failure, shown, size_text
 from ..files.roots import Roots, check_path
 from ..protocols import FileEntry, FileStat
@@ -61,7 +61,7 @@ class RemoteFiles:
 
     def write(self, path: str, data: bytes, *, mode: int | None = None) -> FileStat:
         if len(data) > self.max_write_bytes:
-            raise ToolFailed(
+            raise FileTooLarge(
                 f"cannot write {shown(path)}: it would be {size_text(len(data))}, and the limit is "
                 f"{size_text(self.max_write_bytes)}; split it into several files"
             )

@@ -35,12 +35,14 @@ def _replace(folder: int, name: str, data: bytes, mode: int | None) -> os.stat_r
     temporary = f".handrail-{os.urandom(8).hex()}.tmp"
     try:
         # A new file gets what the umask leaves of 0666; the copy of a private file must not be readable for a moment.
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-        fd = os.open(temporary, flags, 0o666 if before is None else 0o600, dir_fd=folder)
+        access = 0o666 if before is None else 0o600
+        fd, has_name = _opened(folder, temporary, access)
         try:
             _write_all(fd, data)
             _copy_mode_and_owner(fd, before, mode)
             os.fsync(fd)
+            if not has_name:
+                os.link(f"/proc/self/fd/{fd}", temporary, dst_dir_fd=folder, follow_symlinks=True)
             os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
             written = os.fstat(fd)
         finally:
@@ -51,6 +53,14 @@ def _replace(folder: int, name: str, data: bytes, mode: int | None) -> os.stat_r
         raise
     _sync_folder(folder)
     return written
+
+
+def _opened(folder: int, temporary: str, access: int) -> tuple[int, bool]:
+    """A new file, and whether it has a name. One without is gone when we are killed; not every file system has them."""
+    if hasattr(os, "O_TMPFILE") and os.path.isdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):
+            return os.open(".", os.O_WRONLY | os.O_TMPFILE | os.O_CLOEXEC, access, dir_fd=folder), False
+    return os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, access, dir_fd=folder), True
 
 
 def _state(folder: int, name: str) -> os.stat_result | None:

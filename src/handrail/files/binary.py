@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..errors import ToolFailed
+from ..errors import FileTooLarge, IsFolder, ToolFailed
 from ..protocols import Files
 from .content import missing
 from .failures import shown, size_text
@@ -17,14 +17,16 @@ def read_bytes(files: Files, path: str, *, max_bytes: int) -> bytes:
         raise missing(files, path)
     kind = "a folder" if found.is_dir else special_kind(found.mode)
     if kind is not None:
-        raise ToolFailed(f"{shown(path)} is {kind}, not a regular file", path=shown(resolved))
+        raise (IsFolder if found.is_dir else ToolFailed)(
+            f"{shown(path)} is {kind}, not a regular file", path=shown(resolved)
+        )
     pieces: list[bytes] = []
     size = 0
     while piece := files.read(resolved, offset=size, max_bytes=max_bytes + 1 - size):
         pieces.append(piece)
         size += len(piece)
         if size > max_bytes:
-            raise ToolFailed(
+            raise FileTooLarge(
                 f"{shown(path)} is {size_text(max(size, found.size))}; the limit is {size_text(max_bytes)}",
                 size=found.size,
             )

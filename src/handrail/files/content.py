@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..errors import ToolError, ToolFailed
+from ..errors import FileMissing, FileTooLarge, IsFolder, ToolError, ToolFailed
 from .failures import shown, size_text
 from .file_kinds import binary_kind, special_kind
 from .read_tracking import ReadTracker, Since
@@ -37,7 +37,7 @@ def load(files: Files, path: str) -> Current | None:
     if found is None:
         return None
     if found.is_dir:
-        raise ToolFailed(f"{shown(path)} is a folder. List what it holds with `search_files`.", path=shown(resolved))
+        raise IsFolder(f"{shown(path)} is a folder. List what it holds with `search_files`.", path=shown(resolved))
     kind = special_kind(found.mode)
     if kind is not None:
         raise ToolFailed(f"{shown(path)} is {kind}, not a regular file", path=shown(resolved), kind=kind)
@@ -65,17 +65,17 @@ def missing(files: Files, path: str) -> ToolFailed:
     try:
         names = [entry.name for entry in files.entries(folder or "/")]
     except ToolError:
-        return ToolFailed(f"there is no {shown(path)}, and no folder {shown(folder)} either", path=shown(path))
+        return FileMissing(f"there is no {shown(path)}, and no folder {shown(folder)} either", path=shown(path))
     lower = {known.lower(): known for known in names}
     near = [shown(lower[match]) for match in get_close_matches(name.lower(), lower, n=5, cutoff=0.6)]
     hint = f"; similar names in that folder: {', '.join(near)}" if near else ""
-    return ToolFailed(f"there is no {shown(path)}{hint}", path=shown(path), **({"similar": near} if near else {}))
+    return FileMissing(f"there is no {shown(path)}{hint}", path=shown(path), **({"similar": near} if near else {}))
 
 
 def editable(current: Current) -> Text:
     """The text of a file, to be changed in place. Raises ToolFailed when it has none."""
     if current.data is None:
-        raise ToolFailed(
+        raise FileTooLarge(
             f"{shown(current.path)} is {size_text(current.stat.size)}, too large to change in place",
             size=current.stat.size,
         )

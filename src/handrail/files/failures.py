@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 
 from ..base.safe_text import well_formed
-from ..errors import ToolError, ToolFailed
+from ..errors import FileDenied, FileMissing, FileTooLarge, IsFolder, ToolError, ToolFailed
 
 _REASONS = {
     errno.ENOENT: "there is no such file or folder",
@@ -25,10 +25,21 @@ _REASONS = {
 }
 
 
+_KINDS: dict[int, type[ToolFailed]] = {
+    errno.ENOENT: FileMissing,
+    errno.EISDIR: IsFolder,
+    errno.EACCES: FileDenied,
+    errno.EPERM: FileDenied,
+    errno.EROFS: FileDenied,
+    errno.EFBIG: FileTooLarge,
+}
+
+
 def os_failure(error: OSError, *, doing: str, path: str) -> ToolError:
     """`doing` is a verb: the message reads "cannot read /x: permission denied"."""
     reason = _REASONS.get(error.errno or 0) or error.strerror or str(error)
-    return ToolFailed(f"cannot {doing} {shown(path)}: {reason}", path=shown(path))
+    kind = _KINDS.get(error.errno or 0, ToolFailed)
+    return kind(f"cannot {doing} {shown(path)}: {reason}", path=shown(path))
 
 
 def shown(text: str, *, max_chars: int = 300) -> str:

@@ -8,7 +8,7 @@ import os
 import stat
 from collections.abc import Iterator, Sequence
 
-from ..errors import ToolFailed
+from ..errors import FileTooLarge, ToolFailed
 from ..protocols import FileEntry, FileStat
 from .atomic import replace_file
 from .directories import opened
@@ -90,7 +90,7 @@ class LocalFiles:
     def check_write(self, path: str, data: bytes) -> str:
         """The resolved path, if this may be written there. Raises what `write` would."""
         if len(data) > self.max_write_bytes:
-            raise ToolFailed(
+            raise FileTooLarge(
                 f"cannot write {shown(path)}: it would be {size_text(len(data))}, and the limit is "
                 f"{size_text(self.max_write_bytes)} (files.max_write_bytes); split it into several files"
             )

@@ -63,6 +63,13 @@ def find_servers(
     return found
 
 
+def given_server(name: str, settings: McpServerConfig | Mapping[str, Any]) -> Server:
+    """A server that a program brings, as its settings or as the mapping that config.yaml would have."""
+    if isinstance(settings, McpServerConfig):
+        return _checked(Server(name, settings, "the program"))
+    return _checked(_from_json(name, dict(settings), Path("mcp_servers"), "")._replace(source="the program"))
+
+
 def project_digest(path: Path) -> str:
     return digest({MCP_FILE: path.read_bytes()})
 

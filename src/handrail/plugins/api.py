@@ -74,6 +74,10 @@ class PluginApi:
         self._registry, self._hooks, self._contributions = registry, hooks, contributions
         self._hooked: set[tuple[str, Callable[..., Any]]] = set()
 
+    def close(self) -> None:
+        """Take nothing more: the plugin took too long to load."""
+        self._registry, self._hooks, self._contributions = ToolRegistry(), HookManager(), Contributions()
+
     def register_tool(self, name: str, *places: Any, **properties: Any) -> bool:
         """Add a tool, with the arguments of `registry.register`. False when the name is taken."""
         properties["owner"] = self.plugin

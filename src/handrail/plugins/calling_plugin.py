@@ -15,6 +15,8 @@ import threading
 from collections.abc import Iterator
 from types import FrameType
 
+from ..errors import RegistrationError
+
 NOBODY = "?"  # an owner with no rights
 # These call what they are given: they say nothing about who gave it.
 _GO_BETWEENS = frozenset(
@@ -28,9 +30,14 @@ class Authorship:
     def __init__(self) -> None:
         self._owners: dict[str, str] = {}
         self._thread = threading.local()
+        self._refused: set[str] = set()
 
     def add(self, module_name: str, plugin: str) -> None:
         self._owners[module_name] = plugin
+
+    def refuse(self, plugin: str) -> None:
+        """Take nothing more from the thread that still loads this plugin."""
+        self._refused.add(plugin)
 
     @contextlib.contextmanager
     def loading(self, plugin: str) -> Iterator[None]:
@@ -45,6 +52,8 @@ class Authorship:
     def owner_of_caller(self) -> str:
         """The plugin whose code called, "" for code outside plugins, `NOBODY` when the stack does not tell."""
         loading: str = getattr(self._thread, "plugin", "")
+        if loading in self._refused:
+            raise RegistrationError(f"plugin {loading!r} took too long to load, and is switched off in this process")
         if loading or not self._owners:
             return loading
         known = False

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..base.interrupts import is_interrupt
 from ..base.suggest import did_you_mean
 from ..base.workers import run_bounded
 from ..errors import RegistrationError
@@ -45,6 +46,11 @@ class Implementation(NamedTuple):
         """Call it now, with what it asked for; `known` returns each value by name."""
         wanted = _OFFERED if self.wants is None else self.wants
         return self.function(**{name: known(name) for name in wanted})
+
+    @property
+    def is_builtin(self) -> bool:
+        """Whether it is code of this package."""
+        return str(getattr(self.function, "__module__", "")).startswith("handrail.")
 
     def timeout(self, default: float) -> float | None:
         if self.options.inline:
@@ -142,7 +148,9 @@ class HookManager:
             timeout = implementation.timeout(self.timeout)
             call = implementation.bind(payload)
             return call() if timeout is None else run_bounded(call, timeout=timeout)
-        except Exception as error:  # noqa: BLE001  a plugin's bug becomes a log line
+        except BaseException as error:
+            if is_interrupt(error):
+                raise
             self.failed(hook, implementation, error)
             return None
 
@@ -198,6 +206,7 @@ def _wrapper(function: Callable[..., Any]) -> Callable[..., Any]:
         return function(**payload)
 
     call.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
+    call.__module__ = getattr(function, "__module__", "") or ""
     return call
 
 

@@ -13,9 +13,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple, Protocol
 
+from ..base.interrupts import is_interrupt
+from ..base.workers import run_bounded
 from ..config.trust import Trust
 from ..core.registry import ToolEntry, ToolRegistry
-from ..errors import RegistrationError
+from ..errors import CallTimeout, RegistrationError
 from .api import Contributions, PluginApi
 from .calling_plugin import Authorship
 from .hook_manager import HookManager
@@ -95,12 +97,14 @@ class Plugins:
         settings: Mapping[str, PluginSettings],
         *,
         trust: Trust | None = None,
+        load_seconds: float = 20.0,
     ) -> None:
         self.contributions = Contributions()
         self.found: list[Plugin] = []
         self._registry, self._hooks, self._settings = registry, hooks, settings
         # Who hands over plugins without it vouches for them; a project's always need to be trusted.
         self._trust, self._trusts_given = trust or Trust(), trust is None
+        self._load_seconds = load_seconds
         self._authorship = Authorship()
         self._replaced: dict[str, ToolEntry] = {}
         registry.owner_of_caller = self._authorship.owner_of_caller
@@ -113,7 +117,9 @@ class Plugins:
             self.found.append(plugin)
             try:
                 self._load(plugin, found)
-            except (Exception, SystemExit) as error:  # noqa: BLE001  a plugin may fail in any way, and others must load
+            except BaseException as error:
+                if is_interrupt(error):
+                    raise
                 plugin.state = State.FAILED
                 plugin.reason = (
                     str(error) if isinstance(error, RegistrationError) else f"{type(error).__name__}: {error}"
@@ -157,14 +163,31 @@ class Plugins:
         )
         before = {entry.name: entry for entry in self._registry.entries()}
         try:
-            with self._authorship.loading(plugin.name):
-                self._begin(plugin, api, self._imported(plugin, files))
+            self._run_bounded(plugin, api, files)
         except BaseException:
             self._roll_back(plugin, api, before)
             raise
         owned = sorted(entry.name for entry in self._registry.entries() if entry.owner == plugin.name)
         self._replaced.update({name: before[name] for name in owned if name in before})
         plugin.provides = {**api.provided, **({"tools": owned} if owned else {})}
+
+    def _run_bounded(self, plugin: Plugin, api: PluginApi, files: PluginFiles) -> None:
+        """Import and start it on a worker, so that one that hangs is named and the others load. What it adds after its time is
+        over is not taken."""
+
+        def work() -> None:
+            with self._authorship.loading(plugin.name):
+                self._begin(plugin, api, self._imported(plugin, files))
+
+        try:
+            run_bounded(work, timeout=self._load_seconds)
+        except CallTimeout:
+            self._authorship.refuse(plugin.name)
+            api.close()
+            raise RegistrationError(
+                f"it did not load within {self._load_seconds:g} s (it waits for something at its import); "
+                f"`handrail plugins disable {plugin.name}` switches it off"
+            ) from None
 
     def _verdict(self, plugin: Plugin, files: PluginFiles, settings: PluginSettings | None) -> tuple[State, str]:
         if settings is not None and not settings.enabled:

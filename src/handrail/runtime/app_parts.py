@@ -82,7 +82,8 @@ def load_plugins(config: Config, registry: ToolRegistry, hooks: HookManager, bac
     from ..config.trust import TRUST_FILE, Trust
     from ..plugins.loader import Plugins
 
-    plugins = Plugins(registry, hooks, config.plugins, trust=Trust(state_dir(config.home) / TRUST_FILE))
+    trust = Trust(state_dir(config.home) / TRUST_FILE)
+    plugins = Plugins(registry, hooks, config.plugins, trust=trust, load_seconds=config.calls.plugin_timeout)
     plugins.load(found)
     for backend in plugins.contributions.environments.values():
         backends.add(backend)

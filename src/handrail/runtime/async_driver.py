@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, TypeVar, cast
+from weakref import WeakKeyDictionary
 
-from ..base.async_bridge import is_being_cancelled
+from ..base.async_bridge import is_being_cancelled, run_async
 from ..base.loops import bounded, result_of
 from ..base.workers import pool
-from ..errors import CallCancelled, CallTimeout
+from ..errors import CallCancelled, CallTimeout, ToolFailed
 from .steps import TURN, Flow, Foreign, Step, foreign, guarded
 
 T = TypeVar("T")
@@ -21,13 +23,13 @@ Perform = Callable[[Step], Awaitable[Any]]
 
 async def aperform(step: Step) -> Any:
     """Wait for one step in the running loop."""
-    is_here = step.in_caller and not step.may_block
-    value = guarded(step.function, contained=step.contained) if is_here else await _on_worker(step)
+    is_here = step.in_caller and not step.may_block and not step.apart
+    value = guarded(step.function, contained=True) if is_here else await _on_worker(step)
     if not hasattr(value, "__await__"):
         return value
     if step.timeout is None and step.cancel is None:
-        return await aguarded(value, contained=step.contained)
-    return await bounded(aguarded(value, contained=step.contained), timeout=step.timeout, cancel=step.cancel)
+        return await aguarded(value, contained=True)
+    return await bounded(aguarded(value, contained=True), timeout=step.timeout, cancel=step.cancel)
 
 
 def adrive(flow: Flow[T], perform: Perform = aperform) -> Awaitable[T]:
@@ -35,12 +37,49 @@ def adrive(flow: Flow[T], perform: Perform = aperform) -> Awaitable[T]:
     return cast("Awaitable[T]", _adrive(flow, perform, stop_at=None))
 
 
-async def adrive_to_turn(flow: Flow[T]) -> T | None:
+async def adrive_to_turn(flow: Flow[T], perform: Perform = aperform) -> T | None:
     """Run a flow until it waits for its turn. Returns None then, and the flow's value if it ends before."""
-    return await _adrive(flow, aperform, stop_at=TURN)
+    return await _adrive(flow, perform, stop_at=TURN)
+
+
+class _Pace:
+    """Lets calls begin for a few milliseconds per turn of the loop: many at once would hold up everything else in it."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._until, self._waiting = 0.0, deque[asyncio.Future[None]]()
+
+    async def turn(self) -> None:
+        if not self._until:
+            self._until = self._loop.time() + _BEGIN_SECONDS
+            self._loop.call_soon(self._next)
+        elif self._waiting or self._loop.time() > self._until:
+            self._waiting.append(self._loop.create_future())
+            await self._waiting[-1]
+
+    def _next(self) -> None:
+        """One of those that wait goes on per turn of the loop."""
+        self._until = 0.0
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                self._until = self._loop.time() + _BEGIN_SECONDS
+                self._loop.call_soon(self._next)
+                return
+
+
+_BEGIN_SECONDS = 0.003
+_paces: WeakKeyDictionary[asyncio.AbstractEventLoop, _Pace] = WeakKeyDictionary()
+
+
+def _pace() -> _Pace:
+    loop = asyncio.get_running_loop()
+    return _paces.get(loop) or _paces.setdefault(loop, _Pace())
 
 
 async def _adrive(flow: Flow[T], perform: Perform, *, stop_at: Step | None) -> T | None:
+    await _pace().turn()
     try:
         step = flow.send(None)
         while step is not stop_at:
@@ -56,7 +95,9 @@ async def _adrive(flow: Flow[T], perform: Perform, *, stop_at: Step | None) -> T
 
 
 async def _on_worker(step: Step) -> Any:
-    future = pool.submit(partial(guarded, step.function, contained=True))
+    await _pace().turn()
+    function = partial(_complete, step) if step.apart else step.function
+    future = pool.submit(partial(guarded, function, contained=True))
     try:
         return await result_of(future, timeout=step.timeout, cancel=step.cancel)
     except (CallCancelled, CallTimeout):
@@ -68,6 +109,13 @@ async def _on_worker(step: Step) -> Any:
         return future.result()
 
 
+def _complete(step: Step) -> Any:
+    value = step.function()
+    if not hasattr(value, "__await__"):
+        return value
+    return run_async(aguarded(value, contained=True), timeout=step.timeout, cancel=step.cancel)
+
+
 async def aguarded(awaitable: Any, *, contained: bool) -> Any:
     try:
         return await awaitable
@@ -75,5 +123,9 @@ async def aguarded(awaitable: Any, *, contained: bool) -> Any:
         if is_being_cancelled():
             raise
         raise Foreign(error) from None
+    except GeneratorExit:
+        if asyncio._get_running_loop() is None:  # nobody raised it: the coroutine is being closed
+            raise
+        raise Foreign(ToolFailed("the handler raised GeneratorExit")) from None
     except BaseException as error:  # noqa: BLE001  what others' code raises must not pass for something of ours
         raise foreign(error, contained=contained) from None

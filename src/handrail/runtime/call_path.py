@@ -73,6 +73,9 @@ class CallPath:
         self._registry, self._hooks = services.registry, services.hooks
         self._max_argument_chars = services.config.calls.max_argument_chars
         self._plans: dict[str, Plan] = {}
+        self._reviewed: set[str] = set()
+        # Others' handlers and hooks get no hold of the caller's loop: for programs that serve many.
+        self.isolates = False
         before = (self.report, self.look_up, self.read_arguments)
         self._whole = stack(self.notify_hooks, *before, self.ask_hooks, self.pass_gate, self.run)
         self.without_hooks = stack(*before, self.pass_gate, self.run)
@@ -80,11 +83,16 @@ class CallPath:
     def __call__(self, call: Call) -> Flow[Outcome]:
         return self._whole(call)
 
+    def until_run(self, gate: Gate) -> Inner:
+        """The way of a call up to its handler, which does not run, past another gate. What goes wrong is raised."""
+        path = CallPath(self._services._replace(gate=lambda: gate, gate_for_questions=lambda: gate))
+        return stack(path.look_up, path.read_arguments, path.ask_hooks, path.pass_gate, _nothing)
+
     @cached_property
     def _around(self) -> HooksAroundCall:
         from .tool_hooks import HooksAroundCall  # imports pluggy, and most programs have no hooks
 
-        return HooksAroundCall(self._hooks, self._ask)
+        return HooksAroundCall(self._hooks, self._ask, isolates=lambda: self.isolates)
 
     def notify_hooks(self, inner: Inner, call: Call) -> Flow[Outcome]:
         if not self._hooks.around_calls:
@@ -164,8 +172,13 @@ class CallPath:
     def _gated(self, inner: Inner, call: Call) -> Flow[Outcome]:
         if call.batched:
             yield TURN
+        entry = _entry(call)
         if self._has_actions(call):
-            yield Step(partial(self._review, call), self._gate_seconds, call.cancel, kind=StepKind.QUESTION)
+            # The first review of a tool imports what it needs, which may take long.
+            is_first = entry.name not in self._reviewed
+            self._reviewed.add(entry.name)
+            review = partial(self._review, call)
+            yield Step(review, self._gate_seconds, call.cancel, may_block=is_first, kind=StepKind.QUESTION)
         return (yield from inner(call))
 
     def _review(self, call: Call) -> Any:
@@ -192,11 +205,14 @@ class CallPath:
         return self._services.config.approvals.timeout + GATE_MARGIN_SECONDS
 
     def run(self, call: Call) -> Flow[Outcome]:
-        plan = self._plan(_entry(call))
-        if call.cancel is not None or not plan.plain or call.batched:
+        entry = _entry(call)
+        plan = self._plans.get(entry.name)
+        if plan is None or plan.entry is not entry:
+            plan = yield Step(partial(self._plan, entry), may_block=True)  # imports the handler's module
+        if call.cancel is not None or not plan.plain or call.batched or self._isolates(entry):
             return (yield from self._run_bounded(plan, call))
         try:
-            value = guarded(self._bound(plan, call, None))
+            value = guarded(self._bound(plan, call, None), contained=call.contained)
             if hasattr(value, "__await__"):
                 value = yield value
             return self._fitted(plan, value)
@@ -204,17 +220,19 @@ class CallPath:
             return failure_outcome(cause(error))
 
     def _run_bounded(self, plan: Plan, call: Call) -> Flow[Outcome]:
-        entry, stop = plan.entry, CancelToken()
+        entry, stop, is_apart = plan.entry, CancelToken(), self._isolates(plan.entry)
         forget = stop.link(call.cancel) if call.cancel is not None else None
         try:
             stop.raise_if_cancelled()
             step = Step(
                 self._bound(plan, call, stop),
                 entry.timeout,
-                stop if call.cancel is not None else None,
+                stop if call.cancel is not None or is_apart else None,
                 in_caller=entry.is_async or (entry.timeout is None and call.cancel is None),
                 may_block=not (plan.plain or entry.is_async),
                 grace=CANCEL_GRACE_SECONDS if plan.wants_context else 0,
+                apart=is_apart,
+                contained=call.contained,
                 kind=StepKind.HANDLER,
             )
             outcome = self._fitted(plan, (yield step))
@@ -230,6 +248,9 @@ class CallPath:
         finally:
             if forget is not None:
                 forget()
+
+    def _isolates(self, entry: ToolEntry) -> bool:
+        return self.isolates and not entry.is_builtin
 
     def _bound(self, plan: Plan, call: Call, stop: CancelToken | None) -> Callable[[], Any]:
         """The one place where a handler is called."""
@@ -275,6 +296,11 @@ def stack(*wrappers: Any) -> Inner:
     for wrapper in reversed(wrappers[:-1]):
         inner = partial(wrapper, inner)
     return inner
+
+
+def _nothing(call: Call) -> Flow[Outcome]:  # noqa: ARG001  the innermost of a stack
+    yield Step(lambda: None)
+    return ""
 
 
 def _entry(call: Call) -> ToolEntry:

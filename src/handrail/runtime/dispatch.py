@@ -16,7 +16,17 @@ from .call_path import CallPath, Services
 from .results import fit
 from .steps import Call, Flow, drive
 
-_CALL_FIELDS = ("task_id", "user_task", "session_id", "tool_call_id", "cancel", "on_progress", "agent", "enabled_tools")
+_CALL_FIELDS = (
+    "task_id",
+    "user_task",
+    "session_id",
+    "tool_call_id",
+    "cancel",
+    "on_progress",
+    "agent",
+    "enabled_tools",
+    "caller",
+)
 
 
 class Runtime:
@@ -75,7 +85,9 @@ class Runtime:
 
     def ahandle(self, name: str, args: Any, *who: str | None, **more: Any) -> Awaitable[Outcome]:
         """`handle` for async callers: async tools run in this loop, and cancelling the caller cancels the call."""
-        return self._adrive(self.path(Call(name, args, *who, **more)))
+        call = Call(name, args, *who, **more)
+        call.contained = True
+        return self._adrive(self.path(call))
 
     def dispatch(self, name: str, args: Any, context: JsonDict, /) -> Outcome:
         """Run one call without hooks: what `registry.dispatch` does."""
@@ -85,6 +97,7 @@ class Runtime:
     async def adispatch(self, name: str, args: Any, context: JsonDict, /) -> Outcome:
         """`dispatch` for async callers."""
         call, path = self._dispatched(name, args, dict(context))
+        call.contained = True
         return await self._adrive(path(call))
 
     @cached_property
@@ -113,16 +126,18 @@ class Runtime:
             cancel=cancel,
             on_progress=call.on_progress,
             results=self.results,
-            approver=self.approver,
+            approver=call.caller.approver or self.approver,
             gate=self.gate,
             agent=call.agent,
             files=self.files if environments is None else environments.files(call.task_id),
-            person=self.person,
+            person=call.caller.person or self.person,
             environments=environments,
             processes=self.processes,
             tools=CallersTools(self, call),
             config=self.config,
             judged_paths=call.judged_paths,
+            caller=call.caller,
+            changes=call.changes,
         )
 
     @cached_property
@@ -174,4 +189,5 @@ class CallersTools:
             "on_progress": outer.on_progress,
             "agent": outer.agent,
             "enabled_tools": self.names(),
+            "caller": outer.caller._replace(answered=()),
         }

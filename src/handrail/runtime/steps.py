@@ -9,9 +9,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ..base.async_bridge import run_async
+from ..base.interrupts import is_interrupt
 from ..base.workers import run_bounded
 from ..errors import ToolFailed
-from ..types import AgentState, CancelToken, JsonDict, ProgressListener, ToolContext
+from ..types import NO_CALLER, AgentState, Caller, CancelToken, FileChange, JsonDict, ProgressListener, ToolContext
 
 if TYPE_CHECKING:
     from ..core.entry import ToolEntry
@@ -22,11 +23,12 @@ Flow = Generator["Step | Awaitable[Any]", Any, T]
 
 
 class Call:
-    """The first ten fields are the caller's; the wrappers of the call path fill in the rest."""
+    """The first eleven fields are the caller's; the wrappers of the call path fill in the rest."""
 
     __slots__ = (
-        "agent", "arguments", "batched", "blocked", "cancel", "context", "enabled_tools", "entry", "extra", "judged_paths",
-        "name", "on_progress", "raw", "session_id", "started", "task_id", "tool_call_id", "user_task",
+        "agent", "arguments", "batched", "blocked", "caller", "cancel", "changes", "contained", "context", "enabled_tools",
+        "entry", "extra", "judged_paths", "name", "on_progress", "raw", "session_id", "started",
+        "task_id", "tool_call_id", "user_task",
     )  # fmt: skip
 
     def __init__(  # noqa: PLR0913  one per fact about the caller
@@ -42,6 +44,7 @@ class Call:
         on_progress: ProgressListener | None = None,
         agent: AgentState | None = None,
         enabled_tools: frozenset[str] | None = None,
+        caller: Caller = NO_CALLER,
     ) -> None:
         self.name, self.raw = name, raw  # `raw`: the arguments as the model sent them
         self.task_id, self.user_task, self.session_id = task_id, user_task, session_id
@@ -49,10 +52,13 @@ class Call:
         self.enabled_tools = (
             enabled_tools  # all tools that the model was given; None: those that the configuration gives
         )
+        self.caller = caller
+        self.changes: list[FileChange] = []
         self.entry: ToolEntry | None = None
         self.arguments: JsonDict = {}
         self.blocked = False
         self.judged_paths: tuple[str, ...] = ()  # of the files that the gate let it write
+        self.contained = False  # leaving the program is not the handler's to decide
         self.batched = False  # it shares the machine with other calls of its message
         self.context: ToolContext | None = None  # given by who dispatches on a bare registry
         self.extra: JsonDict | None = None  # further keyword arguments for the handler, likewise
@@ -92,8 +98,10 @@ class Step(NamedTuple):
     in_caller: bool = True
     # It may block for long: a sync caller asked for that, an event loop's thread has others to serve.
     may_block: bool = False
-    # Leaving the program is not this step's to decide: sys.exit becomes an error. Always so on a worker.
+    # Leaving the program is not this step's to decide: sys.exit becomes an error. Always so on a worker and in a loop.
     contained: bool = False
+    # In a loop: all of it on a worker, also what it awaits, so that it cannot reach the caller's loop.
+    apart: bool = False
     # Seconds that a worker which notices the cancel may take to end by itself, with what it has so far.
     grace: float = 0
     kind: StepKind = StepKind.WORK
@@ -145,8 +153,10 @@ def guarded(function: Callable[[], Any], *, contained: bool = False) -> Any:
 
 
 def foreign(error: BaseException, *, contained: bool) -> BaseException:
-    if isinstance(error, SystemExit) and contained:
-        return Foreign(ToolFailed(f"the handler called sys.exit({error.code!r})"))
-    if isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit):
+    """What to raise instead of it. Only the program's own Ctrl-C passes; in the caller's thread also what means to end it."""
+    if not isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit):
+        return Foreign(error)
+    if isinstance(error, KeyboardInterrupt | SystemExit) and (not contained or is_interrupt(error)):
         return error
-    return Foreign(error)
+    did = f"called sys.exit({error.code!r})" if isinstance(error, SystemExit) else f"raised {type(error).__name__}"
+    return Foreign(ToolFailed(f"the handler {did}"))

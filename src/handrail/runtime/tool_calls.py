@@ -15,24 +15,28 @@ def read_call(raw: Any) -> ToolCall:
 
     Objects with the same attributes, as the providers' own clients give them, will do. Raises InvalidArguments.
     """
-    function = _get(raw, "function")
+    function = field_of(raw, "function")
     source = raw if function is None else function
-    name = _get(source, "name")
+    name = field_of(source, "name")
     if not isinstance(name, str) or not name:
         raise InvalidArguments("this tool call has no name; it needs {'id', 'function': {'name', 'arguments'}}")
-    arguments = next((v for key in ("arguments", "input", "args") if (v := _get(source, key)) is not None), None)
-    return ToolCall(name, arguments, str(_get(raw, "call_id") or _get(raw, "id") or _get(raw, "tool_call_id") or ""))
+    arguments = next((v for key in ("arguments", "input", "args") if (v := field_of(source, key)) is not None), None)
+    return ToolCall(
+        name, arguments, str(field_of(raw, "call_id") or field_of(raw, "id") or field_of(raw, "tool_call_id") or "")
+    )
 
 
 def read_calls(message: Any) -> list[Any]:
     """The raw calls of a message, or the list itself when it is one already."""
     if isinstance(message, list | tuple):
         return list(message)
-    calls = _get(message, "tool_calls")
+    calls = field_of(message, "tool_calls")
     if calls is None:
-        content = _get(message, "content")
-        calls = [part for part in content if _get(part, "type") == "tool_use"] if isinstance(content, list) else None
-    if calls is None and (_get(message, "function") is not None or _get(message, "name") is not None):
+        content = field_of(message, "content")
+        calls = (
+            [part for part in content if field_of(part, "type") == "tool_use"] if isinstance(content, list) else None
+        )
+    if calls is None and (field_of(message, "function") is not None or field_of(message, "name") is not None):
         calls = [message]
     if not isinstance(calls, Iterable) or isinstance(calls, str | bytes | dict):
         raise InvalidArguments("this message has no tool_calls")
@@ -44,5 +48,6 @@ def tool_message(call_id: str, name: str, outcome: Outcome) -> JsonDict:
     return {"role": "tool", "tool_call_id": call_id, "name": name, "content": content}
 
 
-def _get(source: Any, key: str) -> Any:
+def field_of(source: Any, key: str) -> Any:
+    """A field of a JSON object, or of an object that a provider's client made of it."""
     return source.get(key) if isinstance(source, dict) else getattr(source, key, None)

@@ -21,8 +21,10 @@ from .steps import Call, Flow, Step, cause
 class HooksAroundCall:
     """Unknown means no: a policy hook that fails, and a question that nobody answers, both block the call."""
 
-    def __init__(self, hooks: HookManager, ask: Callable[[Call, Action], Flow[None]]) -> None:
-        self._hooks, self._ask = hooks, ask
+    def __init__(
+        self, hooks: HookManager, ask: Callable[[Call, Action], Flow[None]], *, isolates: Callable[[], bool]
+    ) -> None:
+        self._hooks, self._ask, self._isolates = hooks, ask, isolates
 
     def before(self, call: Call, entry: ToolEntry) -> Flow[JsonDict]:
         """The arguments to run with. Raises Denied."""
@@ -86,7 +88,8 @@ class HooksAroundCall:
 
     def _called(self, implementation: Implementation, payload: JsonDict) -> Flow[Any]:
         timeout = implementation.timeout(self._hooks.timeout)
-        value = yield Step(implementation.bind(payload), timeout, in_caller=timeout is None)
+        is_apart = not implementation.is_builtin and self._isolates()
+        value = yield Step(implementation.bind(payload), timeout, in_caller=timeout is None, apart=is_apart)
         return value
 
 

@@ -6,6 +6,7 @@ forgets one: the next scheduler finds it and reports it as lost.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 import time
@@ -17,7 +18,7 @@ from ..base.workers import pool
 from ..errors import InvalidArguments, StoreError
 from ..settings.sections import ScheduleConfig
 from ..store.jobs import Job, JobState, JobStore, Run, RunState
-from ..tools.cron.schedule import read_schedule
+from ..tools.cron.schedule import MIN_SECONDS, read_schedule
 from ..types import CancelToken
 from .job_runner import Ended
 
@@ -83,11 +84,25 @@ class Scheduler:
 
     def _start_due(self) -> int:
         started = 0
-        for job in self._jobs.due(self._clock()):
+        now = self._clock()
+        self._heal(now)
+        for job in self._jobs.due(now):
             if len(self._running) >= self._settings.max_parallel:
                 break
             started += self._start(job)
         return started
+
+    def _heal(self, now: float) -> None:
+        """A clock that was ahead for a while has left times that no interval can give from now on: they are set anew."""
+        for job in self._jobs.later(now + MIN_SECONDS):
+            with contextlib.suppress(InvalidArguments):  # reported when it is due
+                schedule = read_schedule(job.schedule, job.timezone, now=now)
+                after = schedule.next_after(now, since=now)
+                if not schedule.once and after is not None and (job.next_run or now) > after + GRACE_SECONDS:
+                    self._jobs.update(job._replace(next_run=after))
+                    self._notify(
+                        f"{job.name} was due too late, as if the clock had been wrong; its next run is set anew"
+                    )
 
     def _start(self, job: Job) -> bool:
         """Whether it was started."""

@@ -18,6 +18,7 @@ from starlette.responses import FileResponse, HTMLResponse, Response, StreamingR
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from ..base.loops import on_database
 from ..errors import StoreError
 from .access_control import Guard, WrongCredentials, address_of, read_body
 from .endpoint import Endpoint, HttpError, RequestContext, as_response, refusal
@@ -72,13 +73,16 @@ def _mcp(served: Served, guard: Guard) -> McpEndpoint | None:
 
 def _handler(served: Served, guard: Guard, endpoint: Endpoint) -> Any:
     async def handle(request: Request) -> Response:
-        who, detail = None, ""
+        who, detail, entry = None, "", None
         try:
             who = guard.admit(request, endpoint.role)
             query = endpoint.read_query(request.query_params)
             body = endpoint.read_body(await read_body(request)) if endpoint.body is not None else None
             context = RequestContext(served, who, request.path_params, query, body, request)
             detail = endpoint.detail(context) if endpoint.detail is not None else ""
+            if request.method != "GET" and endpoint.role is not None:
+                # Before it happens: what cannot be audited does not happen.
+                entry = await on_database(served.keys.note, _audited(request, who, 0, detail))
             response = as_response(await endpoint.handler(context), endpoint.status)
             if isinstance(response, StreamingResponse) and endpoint.role is not None:
                 response.body_iterator = _while_valid(response.body_iterator, partial(served.keys.is_valid, who))
@@ -90,7 +94,9 @@ def _handler(served: Served, guard: Guard, endpoint: Endpoint) -> Any:
                 _audit(served, request, None, response.status_code, f"{detail} refused: {error}".strip())
                 return response
         logged_in = getattr(request.state, "logged_in", None)
-        if logged_in is not None or (who is not None and request.method != "GET" and endpoint.role is not None):
+        if entry is not None:
+            await _settle(served, entry, response.status_code)
+        elif logged_in is not None or (who is not None and request.method != "GET" and endpoint.role is not None):
             _audit(served, request, logged_in or who, response.status_code, detail)
         return response
 
@@ -109,14 +115,25 @@ async def _while_valid(pieces: Any, is_valid: Callable[[], bool]) -> AsyncIterat
             yield piece
 
 
-def _audit(served: Served, request: Request, who: Who | None, status: int, detail: str = "") -> None:
+def _audited(request: Request, who: Who | None, status: int, detail: str) -> Audited:
     action = f"{request.method} {request.url.path}"[:_MAX_AUDITED_CHARS]
     name, role = (who.name, who.role.word) if who is not None else ("", "")
-    record = Audited(time.time(), name, role, address_of(request), action, detail[:_MAX_AUDITED_CHARS], status)
+    return Audited(time.time(), name, role, address_of(request), action, detail[:_MAX_AUDITED_CHARS], status)
+
+
+def _audit(served: Served, request: Request, who: Who | None, status: int, detail: str = "") -> None:
+    record = _audited(request, who, status, detail)
     try:
         served.keys.note(record)
-    except StoreError as error:  # the action is done, and its caller gets the result
-        log.error("%s by %s (%d) could not be audited: %s", action, name, status, error)  # noqa: TRY400  the traceback says no more
+    except StoreError as error:  # it was refused, or a login, which can do nothing that is not audited
+        log.error("%s by %s (%d) could not be audited: %s", record.action, record.who, status, error)  # noqa: TRY400  the traceback says no more
+
+
+async def _settle(served: Served, entry: int, status: int) -> None:
+    try:
+        await on_database(served.keys.settle, entry, status)
+    except StoreError as error:  # the action is done and was audited; its caller gets the result
+        log.error("how the audited request %d ended (%d) could not be stored: %s", entry, status, error)  # noqa: TRY400  the traceback says no more
 
 
 def _by_method(handlers: dict[str, Any]) -> Any:

@@ -33,6 +33,7 @@ class Served:
         self.requests = WaitingRequests(self.approvals, self.bus)
         app.runtime.approver = ServedApprover(self.requests)
         app.runtime.person = None
+        app.runtime.path.isolates = True
 
     @property
     def approvals(self) -> ApprovalStore:

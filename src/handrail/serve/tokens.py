@@ -136,7 +136,8 @@ class Keys:
 
     # Audit
 
-    def note(self, record: Audited) -> None:
+    def note(self, record: Audited) -> int:
+        """The number of the entry. A status of 0: it has begun."""
         with self._database.transaction() as connection:
             number = connection.execute(
                 "INSERT INTO audit (at, who, role, address, action, detail, status) VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -144,6 +145,12 @@ class Keys:
             ).lastrowid
             if number and number % _PRUNE_EVERY == 0:
                 connection.execute("DELETE FROM audit WHERE id <= ?", (number - _MAX_AUDITED,))
+        return int(number or 0)
+
+    def settle(self, number: int, status: int) -> None:
+        """Store how a request ended that was audited when it began."""
+        with self._database.transaction() as connection:
+            connection.execute("UPDATE audit SET status = ? WHERE id = ?", (status, number))
 
     def audited(self, limit: int) -> list[Audited]:
         """The newest last."""

@@ -128,8 +128,12 @@ class CallsConfig(Section):
 
     batch_timeout: float = seconds(600.0, "Seconds that the calls of one model message may take together.")
     hook_timeout: float = seconds(5.0, "Seconds that one plugin hook may take.")
+    plugin_timeout: float = seconds(
+        20.0, "Seconds that loading one plugin may take; one that takes longer is left out."
+    )
     max_argument_chars: int = size(5_000_000, "Length of the longest arguments that a call may have.")
-    max_threads: int = count(128, "Threads that run calls in this process.")
+    max_threads: int = count(128, "Threads that run calls in this process, without those that only wait.")
+    max_waiting: int = count(4096, "Calls that wait for a command, a page or a person at once in this process.")
     max_threads_per_session: int = count(100, "Threads that run calls of one session.")
     max_async: int = count(10_000, "Async calls that run at once in this process.")
 

@@ -17,7 +17,7 @@ from ..base.agent_ancestry import refuse_agents
 from ..base.runtime_id import has_exited, runtime_id
 from ..errors import RequestNotFound, StoreError
 from ..protocols import ActionKind, Answer, ApprovalRequest, Concern, Decision
-from .database import Database
+from .database import Database, reading_entry
 
 # How long closed requests are kept, so that a late answer can be told what happened.
 _KEEP_SECONDS = 30 * 86_400
@@ -170,6 +170,11 @@ def _question(request: ApprovalRequest) -> str:
 
 
 def _stored(row: Any) -> StoredRequest:
+    with reading_entry(f"the approval request {row['id']!r}"):
+        return _read(row)
+
+
+def _read(row: Any) -> StoredRequest:
     fields = json.loads(row["question"])
     fields["kind"] = ActionKind(fields["kind"])
     fields["concerns"] = tuple(Concern(*concern) for concern in fields["concerns"])
@@ -307,6 +312,11 @@ class GrantStore:
             gone = [row["id"] for row in rows if row["scope"].startswith(_PROCESS_SCOPE) and has_exited(row["owner"])]
             connection.executemany("DELETE FROM grants WHERE id = ?", [(number,) for number in gone])
         return [_grant(row) for row in rows if row["id"] not in gone]
+
+    def forget(self, scopes: Sequence[str]) -> None:
+        """Take back all grants of these."""
+        with self._database.transaction() as connection:
+            connection.executemany("DELETE FROM grants WHERE scope = ?", [(scope,) for scope in scopes])
 
     def revoke(self, number: int) -> StoredGrant | None:
         """Take a grant back. None when there is none of that number."""

@@ -60,7 +60,7 @@ class Database:
                     if connection.in_transaction:  # a full disk has ended it already
                         connection.execute("ROLLBACK")
                     raise
-            except sqlite3.Error as error:
+            except (sqlite3.Error, UnicodeError) as error:  # the message itself may hold what is damaged
                 raise self._problem(error) from None
 
     def rows(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
@@ -70,7 +70,7 @@ class Database:
         with self._lock:
             try:
                 return self._open().execute(query, values).fetchall()
-            except sqlite3.Error as error:
+            except (sqlite3.Error, UnicodeError) as error:  # the message itself may hold what is damaged
                 raise self._problem(error) from None
 
     def version_of_data(self) -> int:
@@ -160,6 +160,17 @@ class Database:
         else:
             reason, fix = str(error), "repair it, or move it away"
         return StoreError(f"{self.path or 'the store in memory'} cannot be used: {reason}; {fix}")
+
+
+@contextlib.contextmanager
+def reading_entry(what: str) -> Iterator[None]:
+    """Around what makes a value of a row: one that cannot be read is a problem of the store."""
+    try:
+        yield
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise StoreError(
+            f"{what} in the store is damaged: {type(error).__name__}: {error}; repair the file, or move it away"
+        ) from None
 
 
 def read_steps(file: Path) -> list[str]:

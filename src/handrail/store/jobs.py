@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from ..base.runtime_id import has_exited, runtime_id
 from ..base.suggest import did_you_mean
 from ..errors import JobNotFound, StoreError
-from .database import Database
+from .database import Database, reading_entry
 
 
 class JobState(Enum):
@@ -168,6 +168,11 @@ class JobStore:
         )
         return [_job(row) for row in rows]
 
+    def later(self, than: float) -> list[Job]:
+        """The active jobs that are due after this."""
+        rows = self._database.rows("SELECT * FROM jobs WHERE state = 'active' AND next_run > ?", (than,))
+        return [_job(row) for row in rows]
+
     # Runs
 
     def begin(self, job: Job, after: Job, *, state: RunState = RunState.RUNNING, now: float) -> Run | None:
@@ -233,10 +238,11 @@ def _written(work: Work) -> str:
 
 
 def _job(row: Any) -> Job:
-    fields = {name: row[name] for name in Job._fields}
-    work = json.loads(fields["work"])
-    work["toolsets"] = None if work["toolsets"] is None else tuple(work["toolsets"])
-    return Job(**{**fields, "work": Work(**work), "state": JobState(fields["state"])})
+    with reading_entry(f"the job {row['id']!r}"):
+        fields = {name: row[name] for name in Job._fields}
+        work = json.loads(fields["work"])
+        work["toolsets"] = None if work["toolsets"] is None else tuple(work["toolsets"])
+        return Job(**{**fields, "work": Work(**work), "state": JobState(fields["state"])})
 
 
 def _run(row: Any) -> Run:

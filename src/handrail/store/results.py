@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import re
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+from ..base.runtime_id import boot_id
 from ..errors import ResultNotFound
 from ..protocols import StoredResult
 
 _VALID_ID = re.compile(r"r_[0-9a-f]{16}")
 _DAY_SECONDS = 86_400
+_PART, _CLOCK = ".new-", ".clock"
+_TICKS = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)  # the first one counts while the machine sleeps, too
 
 
 class FileResultStore:
@@ -22,6 +27,7 @@ class FileResultStore:
     def __init__(self, folder: Path, *, keep_days: float = 7, max_total_bytes: int = 1 << 30) -> None:
         self._folder = folder
         self._keep_seconds = keep_days * _DAY_SECONDS
+        self._clock = _Clock(folder / _CLOCK)
         self._max_total_bytes = max_total_bytes
 
     def put(self, tool: str, text: str) -> StoredResult:
@@ -38,7 +44,7 @@ class FileResultStore:
 
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         result_id = f"r_{secrets.token_hex(8)}"
-        return FileResultWriter(tool, result_id, self._path(result_id), self._prune)
+        return FileResultWriter(tool, result_id, self._path(result_id), self._clock.now, self._prune)
 
     def get(self, result_id: str) -> str:
         if not _VALID_ID.fullmatch(result_id):
@@ -51,15 +57,17 @@ class FileResultStore:
     def _path(self, result_id: str) -> Path:
         return self._folder / f"{result_id}.txt"
 
-    def _prune(self, new: str) -> None:
-        """Make room for a new file. Also deletes what a killed process left half-written."""
-        now, total = time.time(), os.stat(new).st_size
-        files = []
+    def _prune(self, new: str, now: float) -> None:
+        """Make room for a new file. What another call is still writing stays; what a killed process left of one goes."""
+        total, files = os.stat(new).st_size, []
         for entry in os.scandir(self._folder):
-            if entry.path == new:
+            if entry.path == new or entry.name.startswith(_CLOCK):
                 continue
             with contextlib.suppress(FileNotFoundError):
-                files.append((entry.stat().st_mtime, entry.stat().st_size, entry.path))
+                if not entry.name.startswith(_PART):
+                    files.append((entry.stat().st_mtime, entry.stat().st_size, entry.path))
+                elif not _removed_if_left(entry.path):
+                    total += entry.stat().st_size
         for modified, size, path in sorted(files, reverse=True):
             total += size
             if now - modified > self._keep_seconds or total > self._max_total_bytes:
@@ -67,15 +75,56 @@ class FileResultStore:
                     os.unlink(path)
 
 
+def _removed_if_left(path: str) -> bool:
+    """Remove a part that nobody writes any more. False: somebody does."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.unlink(path)  # while it is locked: a writer that has just made it sees that it is gone
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(fd)
+    return True
+
+
+class _Clock:
+    """A time that only ever passes: it goes on from when it was last read, however the clocks of the machine are set. While
+    the machine was off, a day passes at most."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def now(self) -> float:
+        boot, ticks, now = boot_id(), time.clock_gettime(_TICKS), time.time()
+        with contextlib.suppress(OSError, ValueError):
+            known_boot, known_ticks, known = self._path.read_text("ascii").split()
+            off = min(max(0.0, now - float(known)), _DAY_SECONDS)
+            now = float(known) + (max(0.0, ticks - float(known_ticks)) if known_boot == boot else off)
+        with contextlib.suppress(OSError):
+            fresh = f"{self._path}-{os.getpid()}-{threading.get_ident()}"
+            with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "w") as file:
+                file.write(f"{boot} {ticks} {now}")
+            os.replace(fresh, self._path)
+        return now
+
+
 class FileResultWriter:
     """Writes to a temporary file, and renames it when it is complete; older results are pruned then."""
 
-    def __init__(self, tool: str, result_id: str, path: Path, prune: Callable[[str], None]) -> None:
+    def __init__(
+        self, tool: str, result_id: str, path: Path, clock: Callable[[], float], prune: Callable[[str, float], None]
+    ) -> None:
         import tempfile
 
         self._result = StoredResult(result_id, tool, 0, 1)
-        self._path, self._prune = path, prune
-        handle, self._temporary = tempfile.mkstemp(dir=path.parent, prefix=".new-")
+        self._path, self._clock, self._prune = path, clock, prune
+        while True:
+            handle, self._temporary = tempfile.mkstemp(dir=path.parent, prefix=_PART)
+            fcntl.flock(handle, fcntl.LOCK_EX)  # whoever makes room sees that somebody writes
+            if os.fstat(handle).st_nlink:  # else it was taken for left over before it was locked
+                break
+            os.close(handle)
         self._file = os.fdopen(handle, "wb", buffering=0)
 
     def write(self, text: str) -> None:
@@ -87,9 +136,11 @@ class FileResultWriter:
         self._result = self._result._replace(chars=chars + len(text), lines=lines + encoded.count(b"\n"))
 
     def finish(self) -> StoredResult:
-        self._file.close()
-        self._prune(self._temporary)
+        now = self._clock()
+        self._prune(self._temporary, now)
+        os.utime(self._temporary, (now, now))
         os.replace(self._temporary, self._path)
+        self._file.close()
         return self._result
 
     def discard(self) -> None:

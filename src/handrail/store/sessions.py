@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import SessionNotFound
 from ..types import JsonDict
-from .database import Database
+from .database import Database, reading_entry
 from .search_index import MAX_WAITING_CHARS, forget_messages, index_waiting, waiting_chars
 
 if TYPE_CHECKING:
@@ -86,6 +86,17 @@ class SessionStore:
         now = time.time()
         row = SessionInfo(_new_id(now), now, now, title, platform, model, cwd, parent, None, kind, 0, 0, None)
         return self._inserted(row)
+
+    def begin(self, session_id: str, *, platform: str, model: str, cwd: str) -> SessionInfo:
+        """The session of exactly that id, made if there is none. Raises SessionNotFound for one that was deleted."""
+        now = time.time()
+        row = SessionInfo(session_id, now, now, "", platform, model, cwd, None, None, MAIN, 0, 0, None)
+        with self._database.transaction() as connection:
+            connection.execute(f"INSERT OR IGNORE INTO sessions VALUES ({', '.join('?' * len(row))})", row)
+            found = SessionInfo(*connection.execute("SELECT * FROM sessions WHERE id = ?", (session_id,)).fetchone())
+        if found.kind == "deleted":
+            raise SessionNotFound(f"session {session_id!r} was deleted; use another id")
+        return found
 
     def get(self, session_id: str) -> SessionInfo:
         """By its id, or a unique prefix of it. Raises SessionNotFound."""
@@ -206,7 +217,9 @@ class SessionStore:
             "CASE WHEN ? THEN copy = 0 ELSE hidden = 0 OR hidden >= ? END ORDER BY id",
             (info.id, last, hidden, last),
         )
-        return [*found, *(StoredMessage(row["id"], row["session"], row["at"], json.loads(row["body"])) for row in rows)]
+        with reading_entry(f"a message of the session {info.id!r}"):
+            own = [StoredMessage(row["id"], row["session"], row["at"], json.loads(row["body"])) for row in rows]
+        return [*found, *own]
 
     def hide(self, session_id: str, ids: Iterable[int]) -> None:
         """Hide messages from the conversation: undone or summarised. They can still be searched."""

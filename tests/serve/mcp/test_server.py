@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from mcp_types import ElicitResult
 
+from handrail import Config, Handrail
 from handrail.approval.gate import STORE_NAME
 from handrail.config.paths import state_dir
 from handrail.core.registry import ToolRegistry
@@ -248,3 +249,29 @@ def test_commands_run_where_the_server_says(
 
     result = talk(work, mode=mode, toolsets=("terminal",), backend="docker")
     assert "/.dockerenv" in result.structured_content["output"], result
+
+
+def test_a_client_has_a_limited_number_of_calls_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The others are answered with an error at once, and there is room again when one has ended."""
+    monkeypatch.setattr("handrail.serve.mcp.server.MAX_OPEN_CALLS", 3)
+    release, begun = threading.Event(), threading.Semaphore(0)
+
+    def wait(args: dict[str, Any], **_: Any) -> dict[str, bool]:
+        begun.release()
+        release.wait(60)
+        return {"ended": True}
+
+    async def scenario(app: Handrail) -> None:
+        async with Client(HandrailServer(app, toolsets=["flood"]).build()) as client:
+            waiting = [asyncio.create_task(client.call_tool("wait", {})) for _ in range(3)]
+            for _ in waiting:
+                await asyncio.to_thread(begun.acquire, timeout=60)
+            refused = await asyncio.gather(*(client.call_tool("wait", {}) for _ in range(20)))
+            assert {each.structured_content["error_type"] for each in refused} == {"too_many_calls"}
+            release.set()
+            assert all(each.structured_content == {"ended": True} for each in await asyncio.gather(*waiting))
+            assert (await client.call_tool("wait", {})).structured_content == {"ended": True}
+
+    with Handrail(Config()) as app:
+        add(app.registry, "wait", wait, toolset="flood")
+        asyncio.run(scenario(app))

@@ -65,7 +65,7 @@ def test_a_missing_file_names_the_similar_ones(tmp_path: Path) -> None:
     (tmp_path / "README.md").touch()
     (tmp_path / "setup.py").touch()
     answer = read(tmp_path, "readme.md")
-    assert answer["error_type"] == "tool_failed"
+    assert answer["error_type"] == "not_found"
     assert answer["similar"] == ["README.md"]
 
 

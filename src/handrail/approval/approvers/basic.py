@@ -58,7 +58,7 @@ class ChainApprover:
             name = str(getattr(approver, "name", "") or type(approver).__name__)
             try:
                 reply = await reply_of(approver, request)
-            except Exception as error:  # noqa: BLE001  an approver may be anybody's; the next one decides
+            except (Exception, SystemExit) as error:  # noqa: BLE001  an approver may be anybody's; the next one decides
                 log.warning("the approver %s failed: %s: %s", name, type(error).__name__, error)
                 continue
             if isinstance(reply, Decision):

@@ -150,7 +150,7 @@ def _load_plugins(config: Config, registry: ToolRegistry) -> Plugins | None:
     found = list(find_plugins())
     if not found:
         return None
-    plugins = Plugins(registry, HookManager(), config.plugins)
+    plugins = Plugins(registry, HookManager(), config.plugins, load_seconds=config.calls.plugin_timeout)
     with _quiet("handrail.plugins.loader"):  # `_plugins` reports what it would warn of
         plugins.load(found)
     return plugins

@@ -101,17 +101,19 @@ def pid_outside(folder: str) -> int:
 
 
 def end_orphan(folder: str) -> None:
-    """Kill a process that outlived its job supervisor, with its descendants."""
+    """Kill a process that outlived its job supervisor, with its descendants; also those that have outlived it, too."""
     try:
         status = poll(folder)
     except OSError:
         return
     if status["state"] != "lost" or status.get("boot") != proc.boot_id():
         return
-    start = status.get("start", 0)
-    pid = proc.pid_here(status.get("pid", 0), start, status.get("pid_namespace", 0))
+    start, inner, of_namespace = status.get("start", 0), status.get("pid", 0), status.get("pid_namespace", 0)
+    pid = proc.pid_here(inner, start, of_namespace)
 
     def find() -> list[int]:
-        return [pid, *proc.tree(pid)] if proc.is_alive(pid, start) else []
+        alive = [pid] if proc.is_alive(pid, start) else []
+        roots = {*alive, *(proc.in_session(inner, start, of_namespace) if inner and start else ())}
+        return [each for root in roots for each in (root, *proc.tree(root))]
 
     proc.stop_and_kill(find, lambda: None, seconds=_KILL_SECONDS)

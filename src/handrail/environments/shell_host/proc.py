@@ -116,6 +116,24 @@ def pid_here(pid: int, start: int, of_namespace: int) -> int:
     return 0
 
 
+def in_session(leader: int, start: int, of_namespace: int) -> list[int]:
+    """The living processes of a session whose leader may have ended, none of them older than the leader was. Its number is
+    not given to another process as long as one of them lives."""
+    wanted = of_namespace or namespace()
+    found: list[int] = []
+    for number in (int(name) for name in os.listdir("/proc") if name.isdigit()):
+        with contextlib.suppress(OSError), open(f"/proc/{number}/status", "rb") as file:
+            session = re.search(rb"^NSsid:.*\t(\d+)$", file.read(), re.MULTILINE)
+            if session is None or int(session[1]) != leader:
+                continue
+            stat = stat_of(number)
+            if stat is None or stat.state in b"ZX" or stat.start < start:
+                continue
+            if os.stat(f"/proc/{number}/ns/pid").st_ino == wanted:
+                found.append(number)
+    return found
+
+
 def tree(root: int) -> dict[int, Stat]:
     """The living descendants of `root`. Complete if it is a subreaper and nothing in the tree is forking."""
     found: dict[int, Stat] = {}

@@ -14,7 +14,7 @@ from ...app import Handrail
 from ...approval.approvers import ChainApprover, PolicyApprover
 from ...base.lazy_module import lazy_import
 from ...core.outcome import Outcome, error_of, error_outcome
-from ...errors import ToolError, UnknownTool
+from ...errors import ToolError, TooManyCalls, UnknownTool
 from ...types import CancelToken, Progress
 from .approval_requests import CallInProgress, ClientApprover, ParkedCalls, current
 from .stdio import stdio_streams
@@ -31,6 +31,8 @@ else:
 SESSION_HEADER = "mcp-session-id"
 DEFAULT_TOOLSETS = ("handrail-mcp",)
 ONLY_CLIENT = "mcp"
+# Of one client at once. Ending so many takes a few seconds when the client goes away.
+MAX_OPEN_CALLS = 128
 
 
 class HandrailServer:
@@ -43,7 +45,9 @@ class HandrailServer:
         self._parked = ParkedCalls()
         self._placed: set[str] = set()
         self._chosen: tuple[int, frozenset[str]] = (-1, frozenset())
+        self._open: dict[str, int] = {}
         self._ask_at_client()
+        app.runtime.path.isolates = True
         if backend:  # an unknown one fails now, not at the first command
             app.environments.override(ONLY_CLIENT, {"backend": backend})
 
@@ -68,6 +72,21 @@ class HandrailServer:
         )
 
     async def _call(self, context: Any, params: Any) -> Any:
+        """A client that sends calls without end, and reads no answers, cannot keep more than a number of them open."""
+        owner = _owner(context)
+        if self._open.get(owner, 0) >= MAX_OPEN_CALLS:
+            return answer_of(
+                error_outcome(TooManyCalls(f"{MAX_OPEN_CALLS} calls are open already; wait for an answer"))
+            )
+        self._open[owner] = self._open.get(owner, 0) + 1
+        try:
+            return await self._answer(context, params)
+        finally:
+            self._open[owner] -= 1
+            if not self._open[owner]:
+                del self._open[owner]
+
+    async def _answer(self, context: Any, params: Any) -> Any:
         try:
             call = (
                 await self._resumed(context, params) if params.request_state else await self._started(context, params)

@@ -27,7 +27,7 @@ registry.register(
         "user (who they are, what they prefer). Short entries of lasting worth; not tasks, not what is in files. New "
         "entries are in your prompt from the next session on.",
         ("action",),
-        action={"type": "string", "enum": ["add", "replace", "remove"]},
+        action=text("What to do with an entry.", enum=["add", "replace", "remove"]),
         target=text("Which store. Default memory.", enum=["memory", "user"]),
         content=text("The entry, for add and replace."),
         old_text=text("A part of the one entry to replace or remove."),

@@ -56,6 +56,7 @@ registry.register(
     max_result_size_chars=float("inf"),
     resources="handrail.tools.code.script_run:resources",
     actions="handrail.tools.code.script_run:actions",
+    waits=True,
     toolset_description="run code that calls tools",
     example={
         "code": (

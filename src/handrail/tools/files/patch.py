@@ -9,7 +9,7 @@ SCHEMA: JsonDict = tool_schema(
     "Change parts of files. Mode `replace`: put new_string for old_string in path; old_string must be there once, "
     "unless replace_all. Mode `patch`: several changes, in several files, all or none. Small differences in "
     "whitespace and quotes are forgiven. Gives the diff of what was changed.",
-    mode={"type": "string", "enum": ["replace", "patch"], "default": "replace"},
+    mode=text("How the change is given.", enum=["replace", "patch"], default="replace"),
     path=text("The file (mode replace)."),
     old_string=text("Text to replace, with enough around it to be unique."),
     new_string=text("What replaces it; empty deletes."),

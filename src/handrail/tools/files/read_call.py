@@ -6,7 +6,7 @@ import codecs
 
 from ...base.safe_text import well_formed
 from ...core.outcome import tool_result
-from ...errors import ToolFailed
+from ...errors import FileTooLarge
 from ...files.content import Current, existing, not_text
 from ...files.failures import shown, size_text
 from ...files.read_tracking import reads
@@ -57,7 +57,7 @@ def actions(args: JsonDict, context: ToolContext) -> list[Action]:
 def _large_page(files: Files, current: Current, window: Window, cancel: CancelToken | None) -> Page:
     head = files.read(current.path, max_bytes=1 << 16)
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise ToolFailed(
+        raise FileTooLarge(
             f"{shown(current.path)} is UTF-16 and {size_text(current.stat.size)}, too large to be decoded here; "
             "make a UTF-8 copy with iconv and read that",
             size=current.stat.size,

@@ -11,7 +11,7 @@ SCHEMA: JsonDict = tool_schema(
     "`files`: files by a glob for the name (`*.py`, `*test*`) or for the path (`src/**/*.ts`).",
     ("pattern",),
     pattern=text("A regular expression, matched line by line; for files a glob.", minLength=1),
-    target={"type": "string", "enum": ["content", "files"], "default": "content"},
+    target=text("What to search.", enum=["content", "files"], default="content"),
     path=text("A folder; for content also one file.", default="."),
     file_glob=text("Only these files: `*.py`, `*.{js,ts}`, `!*.min.js`."),
     limit=integer("Results.", minimum=1, maximum=1000, default=50),

@@ -22,7 +22,7 @@ from ...files.task_arguments import (
 )
 from ...files.text import Text, line_endings, with_crlf
 from ...protocols import Action, Preview
-from ...types import JsonDict, Resources, ToolContext
+from ...types import FileChange, JsonDict, Resources, ToolContext
 
 
 def write_file(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
@@ -36,6 +36,9 @@ def write_file(args: JsonDict, *, context: ToolContext | None = None, **_: objec
     data, target = _encoded(content, current)
     written = files.write(resolved, data)
     reads.record(task_id, resolved, version=written.version, data=data)
+    if context is not None:
+        before = current.text.body if current is not None and current.text is not None else None
+        context.changes.append(FileChange(well_formed(resolved), before, target.body))
     result: JsonDict = {"path": well_formed(resolved), "bytes_written": len(data), "created": current is None}
     if current is not None:
         result |= _compared(current, target.body, resolved)

@@ -9,7 +9,7 @@ registry.register(
         "Make an image from a description and save it.",
         ("prompt",),
         prompt=text("What the image shows, and in which style.", minLength=1),
-        aspect_ratio={"type": "string", "enum": ["square", "landscape", "portrait"], "default": "square"},
+        aspect_ratio=text("Its shape.", enum=["square", "landscape", "portrait"], default="square"),
         output_path=text("Where to save it; a new .png in the working directory."),
     ),
     handler="handrail.tools.media.image_generation:image_generate",

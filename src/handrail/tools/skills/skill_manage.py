@@ -11,7 +11,7 @@ registry.register(
         "SKILL.md as content: a header with name and description (what it does, and when to use it) between two lines ---, "
         "then the steps. patch replaces old_string by new_string. The user is asked first.",
         ("action", "name"),
-        action={"type": "string", "enum": ["create", "edit", "patch", "delete", "write_file", "remove_file"]},
+        action=text("What to do.", enum=["create", "edit", "patch", "delete", "write_file", "remove_file"]),
         name=text("Small letters, digits and hyphens: git-release."),
         content=text("The whole SKILL.md, for create and edit."),
         category=text("A folder to put a new skill in."),

@@ -39,6 +39,7 @@ registry.register(
     max_result_size_chars=float("inf"),
     resources="handrail.tools.terminal.terminal_call:resources",
     actions="handrail.tools.terminal.terminal_call:actions",
+    waits=True,
     toolset_description="run commands and manage processes",
     example=[
         {"command": "git log --oneline | head -5", "workdir": "/tmp", "timeout": 30},

@@ -162,7 +162,7 @@ def _tool(function: Mapping[str, Any]) -> JsonDict:
 
 def _blocks(message: Mapping[str, Any]) -> tuple[str, list[JsonDict]]:
     content = message.get("content")
-    blocks = _content(content)
+    blocks = content_blocks(content)
     if message["role"] == "tool":
         return "user", [{"type": "tool_result", "tool_use_id": message["tool_call_id"], "content": blocks or ""}]
     for call in message.get("tool_calls") or ():
@@ -171,7 +171,8 @@ def _blocks(message: Mapping[str, Any]) -> tuple[str, list[JsonDict]]:
     return str(message["role"]), blocks
 
 
-def _content(content: str | Sequence[Mapping[str, Any]] | None) -> list[JsonDict]:
+def content_blocks(content: str | Sequence[Mapping[str, Any]] | None) -> list[JsonDict]:
+    """A message's content, which is text or parts in OpenAI's format, in blocks of Anthropic's."""
     if isinstance(content, str):
         return [{"type": "text", "text": content}] if content.strip() else []
     found: list[JsonDict] = []

@@ -21,8 +21,9 @@ from ....files.task_arguments import (
     write_actions,
     written_name,
 )
+from ....files.text import decode
 from ....protocols import Action, FileStat, Preview
-from ....types import JsonDict, Resources, ToolContext
+from ....types import FileChange, JsonDict, Resources, ToolContext
 from .apply import replace_string
 from .changes import Change
 from .commit import Step, commit
@@ -40,11 +41,19 @@ def patch(args: JsonDict, *, context: ToolContext | None = None, **_: object) ->
     for step in steps:
         judged_path(step.path, context)
     _remember(task_id, steps, commit(files, steps))
+    if context is not None:
+        context.changes.extend(FileChange(well_formed(step.path), *_texts(step)) for step in steps)
     result = _described(plan.done)
     broken = {step.path: syntax_error(step.path, step.data) for step in steps if step.data is not None}
     if errors := {well_formed(path): problem for path, problem in broken.items() if problem}:
         result["syntax_errors"] = errors
     return tool_result(result)
+
+
+def _texts(step: Step) -> tuple[str | None, str | None]:
+    before = step.before.text if step.before is not None else None
+    after = None if step.data is None else decode(step.data)
+    return (None if before is None else before.body), (None if after is None else after.body)
 
 
 def actions(args: JsonDict, context: ToolContext) -> list[Action]:

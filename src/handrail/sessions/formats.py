@@ -1,0 +1,119 @@
+"""A model's message as its provider wrote it, and the answers to its calls in the same format."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from ..agent.models.providers.anthropic import content_blocks
+from ..core.outcome import error_of
+from ..errors import InvalidArguments
+from ..runtime.provider_formats import Format
+from ..runtime.tool_calls import field_of, read_calls
+from ..types import JsonDict
+
+
+class Message(NamedTuple):
+    """The calls of a message, each with an id, and the format in which they came."""
+
+    format: Format
+    calls: list[Any]
+
+
+def read_message(message: Any) -> Message:
+    """Chat Completions, Responses, Anthropic, Gemini or MCP (`tools/call`); as JSON objects or the providers' own objects.
+
+    Raises InvalidArguments for a message without calls.
+    """
+    if field_of(message, "method") == "tools/call":
+        return Message("mcp", [field_of(message, "params")])
+    if (parts := _gemini_parts(message)) is not None:
+        found = [call for part in parts if (call := _either(part, "functionCall", "function_call")) is not None]
+        return Message("gemini", [_numbered(call, number) for number, call in enumerate(found)])
+    items = message if isinstance(message, list | tuple) else field_of(message, "output")
+    if isinstance(items, list | tuple) and any(field_of(item, "call_id") for item in items):
+        return Message("responses", [item for item in items if field_of(item, "type") in ("function_call", None)])
+    calls = read_calls(message)
+    is_anthropic = any(field_of(call, "type") == "tool_use" for call in calls)
+    kept = [call for call in calls if field_of(call, "type") == "tool_use"] if is_anthropic else calls
+    return Message("anthropic" if is_anthropic else "openai", kept)
+
+
+def write_answers(message: Message, answers: Sequence[JsonDict]) -> list[JsonDict]:
+    """What to add to the conversation. `answers` are chat messages of the role `tool`, in the order of the calls."""
+    if message.format == "openai":
+        return list(answers)
+    if message.format == "responses":
+        return [
+            {"type": "function_call_output", "call_id": each["tool_call_id"], "output": _responses_output(each)}
+            for each in answers
+        ]
+    if message.format == "anthropic":
+        return [{"role": "user", "content": [_anthropic_block(each) for each in answers]}]
+    if message.format == "gemini":
+        return [
+            {
+                "role": "user",
+                "parts": [_gemini_part(each, call) for each, call in zip(answers, message.calls, strict=True)],
+            }
+        ]
+    return [{"content": _mcp_content(each), "isError": _is_error(each)} for each in answers]
+
+
+def _gemini_parts(message: Any) -> Iterable[Any] | None:
+    for candidate in field_of(message, "candidates") or ():
+        return _gemini_parts(field_of(candidate, "content"))
+    parts = field_of(message, "parts")
+    return parts if isinstance(parts, list | tuple) else None
+
+
+def _either(source: Any, *names: str) -> Any:
+    return next((value for name in names if (value := field_of(source, name)) is not None), None)
+
+
+def _numbered(call: Any, number: int) -> JsonDict:
+    """Gemini tells calls apart by their place unless it gives them ids."""
+    name, given = field_of(call, "name"), field_of(call, "id")
+    if not isinstance(name, str):
+        raise InvalidArguments("this functionCall has no name")
+    return {"name": name, "args": field_of(call, "args") or {}, "id": given or f"call_{number}", "has_id": bool(given)}
+
+
+def _is_error(answer: JsonDict) -> bool:
+    return error_of(answer["content"]) is not None
+
+
+def _responses_output(answer: JsonDict) -> Any:
+    content = answer["content"]
+    if isinstance(content, str):
+        return content
+    texts = ({"type": "input_text", "text": part["text"]} if part["type"] == "text" else None for part in content)
+    images = ({"type": "input_image", "image_url": part.get("image_url", {}).get("url")} for part in content)
+    return [text or image for text, image in zip(texts, images, strict=True)]
+
+
+def _anthropic_block(answer: JsonDict) -> JsonDict:
+    blocks = content_blocks(answer["content"])
+    block: JsonDict = {"type": "tool_result", "tool_use_id": answer["tool_call_id"], "content": blocks or ""}
+    return {**block, "is_error": True} if _is_error(answer) else block
+
+
+def _gemini_part(answer: JsonDict, call: JsonDict) -> JsonDict:
+    content = answer["content"]
+    try:
+        value = json.loads(content) if isinstance(content, str) else {"content": content}
+    except ValueError:
+        value = content
+    response = value if isinstance(value, dict) else {"output": value}
+    given = {"id": call["id"]} if call["has_id"] else {}
+    return {"functionResponse": {**given, "name": answer["name"], "response": response}}
+
+
+def _mcp_content(answer: JsonDict) -> list[JsonDict]:
+    found = []
+    for block in content_blocks(answer["content"]):
+        source = block.get("source", {})
+        is_data = source.get("type") == "base64"
+        found.append({"type": "image", "data": source["data"], "mimeType": source["media_type"]} if is_data else block)
+    return found
