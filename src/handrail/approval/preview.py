@@ -114,7 +114,7 @@ class Previews:
 
     async def read(self) -> str:
         """What would be written now. Raises the ToolError of a call that could not be done at all."""
-        return await on_worker(self.read_now)
+        return await on_worker(self.read_now) if self._makers else ""
 
     def read_now(self) -> str:
         """`read`, on a thread that may wait."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import inspect
 import logging
 import time
 from functools import partial
@@ -16,11 +17,10 @@ from typing import TYPE_CHECKING
 from ..base.async_bridge import is_being_cancelled
 from ..base.interrupts import is_interrupt
 from ..base.loops import on_database
-from ..base.workers import database_lane
+from ..base.workers import database_lane, pool
 from ..errors import StoreError
-from ..protocols import Answer, ApprovalRequest, Approver, Decision
+from ..protocols import Answer, ApprovalRequest, Approver, Decision, Reply
 from ..store.approvals import ApprovalStore, State, StoredRequest
-from .approvers.basic import reply_of
 from .display import MAX_CHARS, pieces
 from .preview import bounded, fingerprint_of
 from .secrets import without_secrets
@@ -191,3 +191,12 @@ class Inbox:
 def _finish(future: asyncio.Future[None]) -> None:
     if not future.done():
         future.set_result(None)
+
+
+async def reply_of(approver: Approver, request: ApprovalRequest) -> Reply:
+    """An async approver is awaited here, another one runs on a worker: neither holds up the loop."""
+    if inspect.iscoroutinefunction(approver.decide):
+        reply: Reply = await approver.decide(request)
+        return reply
+    value = await asyncio.wrap_future(pool.submit(approver.decide, request))
+    return await value if inspect.isawaitable(value) else value

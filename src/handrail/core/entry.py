@@ -326,7 +326,11 @@ def _prune_required(tool: str, schema: JsonDict) -> None:
         or _closed(schema).get("additionalProperties") is not False
     ):
         return
-    if "patternProperties" in schema or not (missing := [name for name in names if name not in declared]):
+    if (
+        "patternProperties" in schema
+        or len(set(map(str, names))) < len(names)
+        or not (missing := [name for name in names if name not in declared])
+    ):
         return
     log.warning(
         "tool %r requires %s, which its properties do not have; it is not required", tool, ", ".join(map(str, missing))

@@ -162,7 +162,7 @@ def _question(request: ApprovalRequest) -> str:
     if len(request.text) > _MAX_TEXT:
         raise StoreError(f"a request of {len(request.text):,} characters is too long for anybody to answer")
     kept = request._asdict()
-    for name in ("arguments", "id", "expires_at", "tool_call_id"):
+    for name in ("arguments", "id", "expires_at"):
         del kept[name]
     kept["kind"] = request.kind.value
     kept["offers"] = [decision.value for decision in request.offers]
