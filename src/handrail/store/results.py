@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import re
 import threading
@@ -77,6 +76,8 @@ class FileResultStore:
 
 def _removed_if_left(path: str) -> bool:
     """Remove a part that nobody writes any more. False: somebody does."""
+    import fcntl  # most starts store no result
+
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -115,6 +116,7 @@ class FileResultWriter:
     def __init__(
         self, tool: str, result_id: str, path: Path, clock: Callable[[], float], prune: Callable[[str, float], None]
     ) -> None:
+        import fcntl  # likewise
         import tempfile
 
         self._result = StoredResult(result_id, tool, 0, 1)
