@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from ..base.runtime_id import boot_id
 from ..errors import ResultNotFound
 from ..protocols import StoredResult
 
@@ -97,6 +96,8 @@ class _Clock:
         self._path = path
 
     def now(self) -> float:
+        from ..base.runtime_id import boot_id  # most starts store no result
+
         boot, ticks, now = boot_id(), time.clock_gettime(_TICKS), time.time()
         with contextlib.suppress(OSError, ValueError):
             known_boot, known_ticks, known = self._path.read_text("ascii").split()
