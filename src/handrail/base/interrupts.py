@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import signal
 import threading
-from opcode import opmap
 from types import CodeType
-
-_RAISE = opmap["RAISE_VARARGS"]
 
 
 def is_interrupt(error: BaseException) -> bool:
@@ -15,16 +11,20 @@ def is_interrupt(error: BaseException) -> bool:
     the signal. A `raise` statement elsewhere is the code's own doing."""
     if not isinstance(error, KeyboardInterrupt) or threading.current_thread() is not threading.main_thread():
         return False
+    from opcode import opmap  # few programs ever come here
+
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
     if trace is None:
         return True
     code = trace.tb_frame.f_code
-    return code.co_code[trace.tb_lasti] != _RAISE or _handles_the_signal(code)
+    return code.co_code[trace.tb_lasti] != opmap["RAISE_VARARGS"] or _handles_the_signal(code)
 
 
 def _handles_the_signal(code: CodeType) -> bool:
+    import signal  # likewise
+
     handler = signal.getsignal(signal.SIGINT)
     handler = getattr(handler, "func", handler)  # asyncio's is a partial
     return code is getattr(handler, "__code__", None) or code.co_filename.endswith("asyncio/runners.py")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import re
 import threading
@@ -11,7 +10,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from ..base.runtime_id import boot_id
 from ..errors import ResultNotFound
 from ..protocols import StoredResult
 
@@ -77,6 +75,8 @@ class FileResultStore:
 
 def _removed_if_left(path: str) -> bool:
     """Remove a part that nobody writes any more. False: somebody does."""
+    import fcntl  # most starts store no result
+
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -96,6 +96,8 @@ class _Clock:
         self._path = path
 
     def now(self) -> float:
+        from ..base.runtime_id import boot_id  # most starts store no result
+
         boot, ticks, now = boot_id(), time.clock_gettime(_TICKS), time.time()
         with contextlib.suppress(OSError, ValueError):
             known_boot, known_ticks, known = self._path.read_text("ascii").split()
@@ -115,6 +117,7 @@ class FileResultWriter:
     def __init__(
         self, tool: str, result_id: str, path: Path, clock: Callable[[], float], prune: Callable[[str, float], None]
     ) -> None:
+        import fcntl  # likewise
         import tempfile
 
         self._result = StoredResult(result_id, tool, 0, 1)
