@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 _MAX_CHARS = 200_000
 _NOISE = re.compile(
-    r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`[^`]*`|\[[^\]\n]*\]|\$(\w*)\$.*?\$\1\$|/\*!?\d*|\*/|--[^\n]*|^\s*#[^\n]*",
+    r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`[^`]*`|\[[^\]\n]*\]|\$(\w*)\$.{0,4000}?\$\1\$|/\*!?\d*|\*/|--[^\n]*|^\s*#[^\n]*",
     re.DOTALL | re.MULTILINE,
 )
 _COMMENT = re.compile(r"/\*(?!!).*?\*/", re.DOTALL)
@@ -46,7 +46,7 @@ _RUNS = re.compile(
     r"\bWRITEFILE ?\(|PG_TERMINATE_BACKEND ?\(|PG_CANCEL_BACKEND ?\(.*FROM PG_STAT|\bDBMS_SCHEDULER\b|"
     r"^\\!|^\.SHELL\b|^\.SYSTEM\b|PG_RELOAD_CONF|PG_SWITCH_WAL|PG_DROP_REPLICATION_SLOT"
 )
-_BLOCK = re.compile(r"(?is)\bDO\s+(?:LANGUAGE\s+\w+\s+)?\$(\w*)\$(.*?)\$\1\$")
+_BLOCK = re.compile(r"(?is)\bDO\s+(?:LANGUAGE\s+\w+\s+)?\$(\w*)\$(.{0,4000}?)\$\1\$")
 _EXECUTES = re.compile(r"(?i)\b(?:EXECUTE|EXEC|EXECUTE IMMEDIATE|PREPARE\s+\w+\s+FROM)\s*\(?\s*N?'((?:[^']|'')*)'")
 _ALWAYS = re.compile(
     r"\(*(?:TRUE|1|NOT FALSE|NOT 0|(?P<same>[\w.']+) ?(?:=|<=|>=|<=>|IS) ?(?P=same)|1 ?< ?2|2 ?> ?1|0 "
@@ -63,7 +63,8 @@ def problem(text: str) -> str:
         return "runs a program or replaces the database"
     if any(map(problem, _executed(text))):
         return "runs a dangerous statement that it holds as a text"
-    clean = _OWN_COMMAND.sub(";", _NOISE.sub(_blank, _COMMENT.sub(" ", text)))
+    end = text.rfind("*/") + 2  # after it no comment ends, and looking for that from each start would take long
+    clean = _OWN_COMMAND.sub(";", _NOISE.sub(_blank, _COMMENT.sub(" ", text[:end]) + text[end:] if end > 1 else text))
     for statement in _SPLIT.split(clean):
         words = statement.split()
         if words and (why := _statement(" ".join(words).upper())):
