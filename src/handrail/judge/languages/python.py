@@ -37,7 +37,9 @@ _EVALUATORS = frozenset(
 _CONSOLE = frozenset(("push", "runsource", "runcode"))
 _UNPICKLERS = frozenset("pickle.loads _pickle.loads cPickle.loads dill.loads cloudpickle.loads marshal.loads".split())
 _YAML = frozenset("yaml.load yaml.unsafe_load yaml.full_load yaml.load_all".split())
-_LOADERS = frozenset("runpy.run_path runpy.run_module imp.load_source execfile".split())
+_LOADERS = frozenset(
+    "runpy.run_path runpy.run_module imp.load_source execfile importlib.util.spec_from_file_location".split()
+)
 _NAMESPACES = frozenset(("globals", "locals", "sys.modules", "__builtins__.globals"))
 _BY_NAME = frozenset(("operator.methodcaller", "operator.attrgetter"))
 _HARMLESS_NAMES = frozenset(
@@ -381,11 +383,11 @@ class _Reader:
 
     def _loads(self, name: str, args: list[Any]) -> None:
         """Another file or module is run as a program."""
-        given = [arg for arg in args if isinstance(arg, str)]
-        if not given or UNKNOWN in given[-1]:
+        given = args[1:2] if name.startswith("imp") else args[:1]
+        if not given or not isinstance(given[0], str) or UNKNOWN in given[0]:
             self.host.find("code.exec_computed")
         else:
-            self.host.start("python3", *(("-m",) if name == "runpy.run_module" else ()), given[-1])
+            self.host.start("python3", *(("-m",) if name == "runpy.run_module" else ()), given[0])
 
     def _runs(self, name: str, node: ast.Call, args: list[Any]) -> None:
         if "socket" in self.modules and "connect" in self.text:

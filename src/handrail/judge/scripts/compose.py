@@ -19,11 +19,11 @@ _MODES = {"pid": "--pid", "ipc": "--ipc", "network_mode": "--network", "userns_m
 
 def options_of(text: str) -> list[list[str]] | None:
     """The options of each service; None when the file cannot be read."""
-    import yaml  # takes longer to load than most commands take to judge
+    from ruamel.yaml import YAML, YAMLError  # takes longer to load than most commands take to judge
 
     try:
-        found = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    except (yaml.YAMLError, RecursionError, ValueError):
+        found = YAML(typ="safe").load(text)
+    except (YAMLError, RecursionError, ValueError):
         return None
     services = found.get("services", found) if isinstance(found, dict) else {}
     if not isinstance(services, dict) or len(services) > _MAX_SERVICES:

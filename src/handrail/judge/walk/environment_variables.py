@@ -63,4 +63,5 @@ def _git_settings(walk: Walk, name: str, value: Value) -> None:
         key = walk.lookup(f"GIT_CONFIG_KEY_{name.rpartition('_')[2]}")
         settings = [f"{key.text if isinstance(key, Value) else UNKNOWN}={value.text}"]
     for setting in settings:
-        walk.run([Arg("git"), Arg("-c"), Arg(setting), Arg("status")], None, functions=False, builtins=False)
+        command = setting[6:].partition("=")[0] if setting.lower().startswith("alias.") else "status"
+        walk.run([Arg("git"), Arg("-c"), Arg(setting), Arg(command)], None, functions=False, builtins=False)

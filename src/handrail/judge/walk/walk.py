@@ -420,7 +420,7 @@ class Walk:
 
         with self._loop() as rounds, self._filling(node.body, endless):
             for _ in range(rounds):
-                goes_on = number(Value(test or "1"))
+                goes_on = number(Value(test.strip() or "1"))
                 if goes_on == 0:
                     break
                 left, mark = self.breaks + self.returns, self.state.mark()
