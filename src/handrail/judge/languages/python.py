@@ -1,4 +1,7 @@
-"""Read Python by `ast`: which calls it makes, with arguments folded to constants where that is possible."""
+"""Read Python by `ast`: which calls it makes, with arguments folded to constants where that is possible.
+
+This file is longer than the others on purpose. All of it is one reader that goes through one tree with one set of names.
+"""
 
 from __future__ import annotations
 

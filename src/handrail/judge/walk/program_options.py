@@ -1,4 +1,7 @@
-"""Follow commands in the options and input of programs with another main purpose: tar, git, tmux, make."""
+"""Follow commands in the options and input of programs with another main purpose: tar, git, tmux, make.
+
+This file is longer than the others on purpose. Each program is one short function, and they share the same few helpers.
+"""
 
 from __future__ import annotations
 
