@@ -145,7 +145,11 @@ def test_a_command_that_a_new_script_computes_is_asked_about(line: str, tmp_path
 )
 def test_what_it_only_prints_or_does_in_the_tree_is_not(line: str, tmp_path: Path) -> None:
     start = "import json, os, shutil, subprocess, sys\nx = json.load(open('c.json'))['p']\n"
-    function = "def run(cmd, check=True):\n    return subprocess.run(cmd, shell=True, check=check)\n" if "run('" in line else ""
+    function = (
+        "def run(cmd, check=True):\n    return subprocess.run(cmd, shell=True, check=check)\n"
+        if "run('" in line
+        else ""
+    )
     check(tmp_path, {"x.py": f"{start}{function}{line}\n"}, "python x.py", asked=False)
 
 
@@ -199,7 +203,7 @@ HOMES = {
         "const h = require('node:os').homedir(); cp.execSync(`rm -rf ${h}/work`)",
         "const h = process.env.HOME\nfs.writeFileSync(`${h}/.bashrc`, 'x')",
     ],
-    "rb": ["h = Dir.home\nFileUtils.rm_rf(\"#{h}/work\")", "h = ENV['HOME']\nFileUtils.rm_rf(h + '/work')"],
+    "rb": ['h = Dir.home\nFileUtils.rm_rf("#{h}/work")', "h = ENV['HOME']\nFileUtils.rm_rf(h + '/work')"],
     "pl": ['my $h = $ENV{HOME};\nsystem("rm -rf $h/work");'],
     "php": ["<?php $h = getenv('HOME');\nsystem(\"rm -rf $h/work\");"],
 }
@@ -248,7 +252,11 @@ def test_a_compose_file_gets_no_more_than_docker_run(rights: str, tmp_path: Path
 
 def test_compose_files_are_found_where_compose_finds_them(tmp_path: Path) -> None:
     files = {"x.yml": SERVICE + RISKY[0], "compose.yml": SERVICE}
-    for command in ("docker compose -f x.yml up", "docker-compose --file=x.yml run a", "COMPOSE_FILE=x.yml docker compose up"):
+    for command in (
+        "docker compose -f x.yml up",
+        "docker-compose --file=x.yml run a",
+        "COMPOSE_FILE=x.yml docker compose up",
+    ):
         check(tmp_path, files, command, asked=True)
     check(tmp_path, files, "docker compose up", asked=False)
     check(tmp_path, {**files, "compose.override.yml": SERVICE + RISKY[0]}, "docker compose up", asked=True)

@@ -9,7 +9,7 @@ from ..values.data_files import lazy_pattern
 
 _MAX_CHARS = 200_000
 _NOISE = lazy_pattern(
-    r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`[^`]*`|\[[^\]\n]*\]|\$(\w*)\$.*?\$\1\$|/\*!?\d*|\*/|--[^\n]*|^\s*#[^\n]*",
+    r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`[^`]*`|\[[^\]\n]*\]|\$(\w*)\$.{0,4000}?\$\1\$|/\*!?\d*|\*/|--[^\n]*|^\s*#[^\n]*",
     re.DOTALL | re.MULTILINE,
 )
 _COMMENT = lazy_pattern(r"/\*(?!!).*?\*/", re.DOTALL)
@@ -48,7 +48,7 @@ _RUNS = lazy_pattern(
     r"\bWRITEFILE ?\(|PG_TERMINATE_BACKEND ?\(|PG_CANCEL_BACKEND ?\(.*FROM PG_STAT|\bDBMS_SCHEDULER\b|"
     r"^\\!|^\.SHELL\b|^\.SYSTEM\b|PG_RELOAD_CONF|PG_SWITCH_WAL|PG_DROP_REPLICATION_SLOT"
 )
-_BLOCK = lazy_pattern(r"(?is)\bDO\s+(?:LANGUAGE\s+\w+\s+)?\$(\w*)\$(.*?)\$\1\$")
+_BLOCK = lazy_pattern(r"(?is)\bDO\s+(?:LANGUAGE\s+\w+\s+)?\$(\w*)\$(.{0,4000}?)\$\1\$")
 _EXECUTES = lazy_pattern(r"(?i)\b(?:EXECUTE|EXEC|EXECUTE IMMEDIATE|PREPARE\s+\w+\s+FROM)\s*\(?\s*N?'((?:[^']|'')*)'")
 _ALWAYS = lazy_pattern(
     r"\(*(?:TRUE|1|NOT FALSE|NOT 0|(?P<same>[\w.']+) ?(?:=|<=|>=|<=>|IS) ?(?P=same)|1 ?< ?2|2 ?> ?1|0 "
@@ -65,7 +65,8 @@ def problem(text: str) -> str:
         return "runs a program or replaces the database"
     if any(map(problem, _executed(text))):
         return "runs a dangerous statement that it holds as a text"
-    clean = _OWN_COMMAND.sub(";", _NOISE.sub(_blank, _COMMENT.sub(" ", text)))
+    end = text.rfind("*/") + 2  # after it no comment ends, and looking for that from each start would take long
+    clean = _OWN_COMMAND.sub(";", _NOISE.sub(_blank, _COMMENT.sub(" ", text[:end]) + text[end:] if end > 1 else text))
     for statement in _SPLIT.split(clean):
         words = statement.split()
         if words and (why := _statement(" ".join(words).upper())):

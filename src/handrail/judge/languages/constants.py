@@ -30,19 +30,7 @@ def fold(node: ast.AST | None, constants: Constants) -> Any:
     """A str, number, bytes or list; None when it is not known. Unknown parts of an f-string are `UNKNOWN`."""
     try:
         value = _fold(node, constants)
-    except (
-        ValueError,
-        TypeError,
-        IndexError,
-        KeyError,
-        LookupError,
-        AttributeError,
-        OverflowError,
-        RecursionError,
-        binascii.Error,
-        OSError,
-        zlib.error,
-    ):
+    except (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError, OSError, zlib.error):
         return None
     return None if isinstance(value, str | bytes) and len(value) > _MAX_TEXT else value
 

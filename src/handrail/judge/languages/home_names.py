@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 _MENTIONS = re.compile(r"\bHOME\b|homedir|\bDir\.home\b|user\.home|homeDir|USERPROFILE")
@@ -22,7 +23,7 @@ _ASSIGNED = re.compile(r"([$\w]+)\s*:?=\s*'(~[^'\n]*)'")
 _PICKED = re.compile(r"\{([^{}\n]*)\}\s*=\s*process\.env\b")
 _ROUNDS = 3
 _MAX_NAMES = 8
-_MAX_TEXT = 60_000
+_MAX_TEXT = 30_000
 
 
 def with_homes(text: str) -> str:
@@ -39,7 +40,7 @@ def with_homes(text: str) -> str:
         for name, path in names.items():
             text = _replaced(text, name, path)
         text = _ADDED.sub(r"'\1\3'", _JOINED.sub(r"'\1/\3'", _TEMPLATE.sub(r"'\1'", text)))
-        names = {match[1]: match[2] for match in _ASSIGNED.finditer(text) if len(names) < _MAX_NAMES}
+        names = {match[1]: match[2] for match in itertools.islice(_ASSIGNED.finditer(text), _MAX_NAMES)}
         if text == before and not names:
             break
     return text
@@ -49,5 +50,7 @@ def _replaced(text: str, name: str, path: str) -> str:
     bare = re.escape(name.lstrip("$"))
     text = re.sub(rf"[$#]\{{\s*\$?{bare}\s*\}}", lambda _: path, text)
     if name.startswith("$"):  # perl and php put it into strings by its name
-        text = re.sub(rf"(\"[^\"\n]*?)\${bare}\b([^\"\n]*\")", lambda match: match[1] + path + match[2], text)
+        text = re.sub(
+            rf"(\"[^\"\n]{{0,200}}?)\${bare}\b([^\"\n]{{0,200}}\")", lambda match: match[1] + path + match[2], text
+        )
     return re.sub(rf"(?<![\w.$'\"/~]){re.escape(name)}\b(?!\s*(?::?=[^=]|\())", lambda _: f"'{path}'", text)

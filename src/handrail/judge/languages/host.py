@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from ..grammar.sql import problem
 from ..rules import Match, builtin, on_read, on_write, rule
 from ..values.assessment import Reach
-from ..values.word_values import UNKNOWN, Arg, Value, make_arg
+from ..values.word_values import UNKNOWN, Value, make_arg
 
 MAX_DEPTH = 6
 

@@ -1,4 +1,7 @@
-"""Read Python by `ast`: which calls it makes, with arguments folded to constants where that is possible."""
+"""Read Python by `ast`: which calls it makes, with arguments folded to constants where that is possible.
+
+This file is longer than the others on purpose. All of it is one reader that goes through one tree with one set of names.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from .host import MAX_DEPTH, Host
 from .python_values import Values
 
 _MAX_NODES = 60_000
+_MAX_TEXT = 80_000
 _DANGEROUS_WORDS = re.compile(r"\b(system|exec|eval|rmtree|remove|unlink|subprocess|popen|socket|fork|spawn)\b")
 _SHELL = frozenset(
     "os.system os.popen subprocess.getoutput subprocess.getstatusoutput commands.getoutput "
@@ -36,7 +40,9 @@ _EVALUATORS = frozenset(
 _CONSOLE = frozenset(("push", "runsource", "runcode"))
 _UNPICKLERS = frozenset("pickle.loads _pickle.loads cPickle.loads dill.loads cloudpickle.loads marshal.loads".split())
 _YAML = frozenset("yaml.load yaml.unsafe_load yaml.full_load yaml.load_all".split())
-_LOADERS = frozenset("runpy.run_path runpy.run_module imp.load_source execfile".split())
+_LOADERS = frozenset(
+    "runpy.run_path runpy.run_module imp.load_source execfile importlib.util.spec_from_file_location".split()
+)
 _NAMESPACES = frozenset(("globals", "locals", "sys.modules", "__builtins__.globals"))
 _BY_NAME = frozenset(("operator.methodcaller", "operator.attrgetter"))
 _HARMLESS_NAMES = frozenset(
@@ -56,13 +62,18 @@ _PRIVATE = re.compile(
 )
 _LEAVES = (ast.Break, ast.Return, ast.Raise, ast.Yield, ast.YieldFrom, ast.Await)
 _WRITERS = frozenset("write writelines write_text write_bytes copyfile copy mkstemp NamedTemporaryFile".split())
-_QUICK = frozenset("open str len range join encode bytes bytearray urandom format flush fsync repr random choice seek".split())
+_QUICK = frozenset(
+    "open str len range join encode bytes bytearray urandom format flush fsync repr random choice seek".split()
+)
 _LISTING = re.compile(r"\b(?:listdir|glob|iglob|rglob|walk|iterdir|scandir)\b")
 _WALKED = re.compile(r"\b(?:walk|rglob|glob|Path|listdir|scandir)\(\s*(['\"])(.+?)\1")
 _DOWNLOADS = re.compile(r"\b(?:requests|urlopen|httpx|urllib|urlretrieve)\b")
 
 
 def judge(host: Host, text: str) -> None:
+    if len(text) > _MAX_TEXT:
+        host.find("limit.exceeded")
+        return
     try:
         tree = ast.parse(text.strip("\n") + "\n" if not text.startswith((" ", "\t")) else text.strip() + "\n")
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -244,20 +255,8 @@ class _Reader:
             for keyword in node.keywords
             if keyword.arg in ("args", "path", "command", "cmd", "stmt", "setup", "extract_dir")
         ]
-        last = name.rpartition(".")[2]
-        if name in ("exec", "eval", "compile", "code.interact"):
-            self._evaluates(name, node, args)
-        elif name in _LOADERS:
-            self._loads(name, args)
-        elif name in _EVALUATORS or (last in _CONSOLE and "code" in self.modules):
-            self._evaluates_later(args)
-        elif name in _UNPICKLERS or (name in _YAML and "!!python/" in str(args[:1])):
-            given = args[0].decode("latin-1") if args and isinstance(args[0], bytes) else str(args[:1])
-            if _DANGEROUS_WORDS.search(given):
-                self.host.find("code.exec_computed")
-        elif last == "extractall" or name == "shutil.unpack_archive":
-            if args and isinstance(args[-1], str) and (last == "extractall" or len(args) > 1):
-                self.host.run("tar", "-xf", "archive", "-C", args[-1])
+        if self._runs_code(name, node, args):
+            pass
         elif name in _SHELL or name in _SUBPROCESS or _EXEC.fullmatch(name):
             self._runs(name, node, args)
         elif name in _TREE or name in _REMOVE:
@@ -279,6 +278,26 @@ class _Reader:
             self._method(name, node, args)
         if _SEND.match(name) and _PRIVATE.search(self.text) and self._sends(node, name):
             self.host.find("exfil.send")
+
+    def _runs_code(self, name: str, node: ast.Call, args: list[Any]) -> bool:
+        """Whether it is a call that runs Python code, loads objects that may, or unpacks an archive."""
+        last = name.rpartition(".")[2]
+        if name in ("exec", "eval", "compile", "code.interact"):
+            self._evaluates(name, node, args)
+        elif name in _LOADERS:
+            self._loads(name, args)
+        elif name in _EVALUATORS or (last in _CONSOLE and "code" in self.modules):
+            self._evaluates_later(args)
+        elif name in _UNPICKLERS or (name in _YAML and "!!python/" in str(args[:1])):
+            given = args[0].decode("latin-1") if args and isinstance(args[0], bytes) else str(args[:1])
+            if _DANGEROUS_WORDS.search(given):
+                self.host.find("code.exec_computed")
+        elif last == "extractall" or (name == "shutil.unpack_archive" and len(args) > 1):
+            if args and isinstance(args[-1], str):
+                self.host.run("tar", "-xf", "archive", "-C", args[-1])
+        else:
+            return False
+        return True
 
     def _handed_over(self, node: ast.Call) -> None:
         """Functions that are passed to others to call: `map(os.remove, x)`, `Thread(target=os.system, args=("ls",))`."""
@@ -367,11 +386,11 @@ class _Reader:
 
     def _loads(self, name: str, args: list[Any]) -> None:
         """Another file or module is run as a program."""
-        given = [arg for arg in args if isinstance(arg, str)]
-        if not given or UNKNOWN in given[-1]:
+        given = args[1:2] if name.startswith("imp") else args[:1]
+        if not given or not isinstance(given[0], str) or UNKNOWN in given[0]:
             self.host.find("code.exec_computed")
         else:
-            self.host.start("python3", *(("-m",) if name == "runpy.run_module" else ()), given[-1])
+            self.host.start("python3", *(("-m",) if name == "runpy.run_module" else ()), given[0])
 
     def _runs(self, name: str, node: ast.Call, args: list[Any]) -> None:
         if "socket" in self.modules and "connect" in self.text:

@@ -47,7 +47,9 @@ class Values:
         ordered = sorted((node for node in nodes if hasattr(node, "lineno")), key=_position)
         binding = [node for node in ordered if isinstance(node, _BINDING)]
         self._local = _plain_functions(nodes)
-        known = {id(arg) for function in self._local.values() for arg in (*function.args.posonlyargs, *function.args.args)}
+        known = {
+            id(arg) for function in self._local.values() for arg in (*function.args.posonlyargs, *function.args.args)
+        }
         for node in nodes:
             for name in _unknown_names(node) if id(node) not in known else ():
                 self._add(name, None)

@@ -51,8 +51,9 @@ def judge(host: Host, text: str) -> None:
     for words in _series(found):
         if not shown.intersection(words) and host.is_program(words[0]):
             host.run(*words)
+    reverses = _REVERSES.search(text) is not None
     for string in _strings(found):
-        for line in (string, string[::-1]) if _REVERSES.search(text) else (string,):
+        for line in (string, string[::-1]) if reverses else (string,):
             if line not in shown and " " in line.strip() and host.is_program(line.split(None, 1)[0]):
                 host.shell(line)
 

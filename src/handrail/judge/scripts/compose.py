@@ -5,7 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 NAMES = ("compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml")
-OVERRIDES = ("compose.override.yaml", "compose.override.yml", "docker-compose.override.yaml", "docker-compose.override.yml")
+OVERRIDES = (
+    "compose.override.yaml",
+    "compose.override.yml",
+    "docker-compose.override.yaml",
+    "docker-compose.override.yml",
+)
 MAX_TEXT = 30_000
 _MAX_SERVICES = 50
 _LISTS = {"cap_add": "--cap-add", "devices": "--device", "security_opt": "--security-opt"}
@@ -14,11 +19,11 @@ _MODES = {"pid": "--pid", "ipc": "--ipc", "network_mode": "--network", "userns_m
 
 def options_of(text: str) -> list[list[str]] | None:
     """The options of each service; None when the file cannot be read."""
-    import yaml  # takes longer to load than most commands take to judge
+    from ruamel.yaml import YAML, YAMLError  # takes longer to load than most commands take to judge
 
     try:
-        found = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506  both are safe loaders
-    except (yaml.YAMLError, RecursionError, ValueError):
+        found = YAML(typ="safe").load(text)
+    except (YAMLError, RecursionError, ValueError):
         return None
     services = found.get("services", found) if isinstance(found, dict) else {}
     if not isinstance(services, dict) or len(services) > _MAX_SERVICES:
@@ -34,7 +39,9 @@ def _options(service: dict[str, Any], volumes: Any) -> list[str]:
             options.append(f"{option}={service[key]}")
     for key, option in _LISTS.items():
         values = service.get(key)
-        options += [f"{option}={value}" for value in values if isinstance(value, str)] if isinstance(values, list) else []
+        options += (
+            [f"{option}={value}" for value in values if isinstance(value, str)] if isinstance(values, list) else []
+        )
     mounts = service.get("volumes")
     for mount in mounts if isinstance(mounts, list) else []:
         if isinstance(mount, dict):

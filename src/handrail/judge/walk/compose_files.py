@@ -21,7 +21,9 @@ def follow_compose(walk: Walk, call: Call) -> None:
         if args[start : start + 1] != ["compose"]:
             return
         args = args[start + 1 :]
-    start, options = skip_options(args, "fp", "file project-name project-directory profile env-file ansi parallel progress")
+    start, options = skip_options(
+        args, "fp", "file project-name project-directory profile env-file ansi parallel progress"
+    )
     if start >= len(args) or args[start] not in _STARTS:
         return
     for source in _files(walk, [str(value) for option, value in options if option in ("-f", "--file") and value]):

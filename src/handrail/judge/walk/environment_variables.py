@@ -35,9 +35,9 @@ def follow_variable(walk: Walk, name: str, value: Value) -> None:
         walk.report("env.inject", [name, text])
     elif name == "GOFLAGS" and "-toolexec=" in text:
         walk.run_text(Value(f"{text.partition('-toolexec=')[2]} {UNKNOWN}", value.taints), None, "-c")
-    elif name == "RUBYOPT" and (UNKNOWN in text or re.search(r"-[A-Za-z]*[rI]", text)):
-        walk.report("env.inject", [name, text])
-    elif name == "DYLD_INSERT_LIBRARIES":
+    elif (
+        name == "RUBYOPT" and (UNKNOWN in text or re.search(r"-[A-Za-z]*[rI]", text))
+    ) or name == "DYLD_INSERT_LIBRARIES":
         walk.report("env.inject", [name, text])
 
 
@@ -48,9 +48,9 @@ def _words(text: str) -> list[str]:
 
 def _check_place(walk: Walk, name: str, text: str) -> None:
     parts = [text] if name in _SETTINGS else [part for part in text.split(":") if part.replace(UNKNOWN, "")]
-    if any("temp" in walk.classes(part) for part in parts):
-        walk.report("env.inject", [name, text])
-    elif name in _SETTINGS and (known := walk.known_file(text)) is not None and known.text:
+    if any("temp" in walk.classes(part) for part in parts) or (
+        name in _SETTINGS and (known := walk.known_file(text)) is not None and known.text
+    ):
         walk.report("env.inject", [name, text])
 
 
@@ -63,4 +63,5 @@ def _git_settings(walk: Walk, name: str, value: Value) -> None:
         key = walk.lookup(f"GIT_CONFIG_KEY_{name.rpartition('_')[2]}")
         settings = [f"{key.text if isinstance(key, Value) else UNKNOWN}={value.text}"]
     for setting in settings:
-        walk.run([Arg("git"), Arg("-c"), Arg(setting), Arg("status")], None, functions=False, builtins=False)
+        command = setting[6:].partition("=")[0] if setting.lower().startswith("alias.") else "status"
+        walk.run([Arg("git"), Arg("-c"), Arg(setting), Arg(command)], None, functions=False, builtins=False)

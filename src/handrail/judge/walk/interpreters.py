@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from .. import languages
+from ..languages.host import Host
 from ..programs.interpreter_table import CODE_OPTIONS, LANGUAGES, SHELLS, VALUE_LETTERS
 from ..programs.shell_escapes import only_describes_itself, raised
 from ..programs.wrapper_options import skip_options
@@ -61,13 +62,15 @@ def _run_shell(walk: Walk, call: Call, given: ShellOptions) -> Value | None:
         return _run_file(walk, call, operands[0], operands[1:])
     if not operands and raised(walk.under):
         walk.report("privilege.root_shell", [Arg(walk.under[0]), *call.argv])
-    if call.stdin is not None:
-        if isinstance(call.stdin, OtherName):
-            with walk.subshell():
-                if walk.programs.source_file(walk, call.stdin.program, operands, None):
-                    return unknown()
-        return walk.run_text(call.stdin, None, "stdin")
-    return unknown()
+    return _run_input(walk, call.stdin, operands)
+
+
+def _run_input(walk: Walk, stdin: Value | None, args: Sequence[Arg]) -> Value:
+    if isinstance(stdin, OtherName):
+        with walk.subshell():
+            if walk.programs.source_file(walk, stdin.program, args, None):
+                return unknown()
+    return unknown() if stdin is None else walk.run_text(stdin, None, "stdin")
 
 
 def _runs_nothing(name: str, given: ShellOptions) -> bool:
@@ -314,22 +317,22 @@ def judge_code(walk: Walk, call: Call, language: str, code: Value) -> None:
         with walk.wrapped(call.name):
             return walk.run_text(text, stdin, language)
 
-    def argv(args: Sequence[Arg], stdin: Value | None, *, starts: bool) -> Value:
+    def argv(args: Sequence[Arg], stdin: Value | None, **_: bool) -> Value:
         with walk.wrapped(call.name), walk.nested():
             return walk.run(args, stdin, functions=False, builtins=False)
 
-    matches = languages.judge(
+    host = Host(
         language,
-        code,
-        shell=shell,
-        argv=argv,
-        is_followed=lambda name: walk.programs.handler_of(name) is not None,
-        changed=lambda path: walk.state.write(walk.path(path), unknown()),
-        cwd=walk.cwd,
-        project=walk.judgement.project,
-        arguments=program_arguments(language, call),
+        shell,
+        argv,
+        lambda name: walk.programs.handler_of(name) is not None,
+        lambda path: walk.state.write(walk.path(path), unknown()),
+        walk.cwd,
+        walk.judgement.project,
+        program_arguments(language, call),
     )
-    walk.judgement.add(matches, call.argv, walk.span(call.argv))
+    languages.read(host, code.text, strings=True)
+    walk.judgement.add(host.matches, call.argv, walk.span(call.argv))
 
 
 HANDLERS: dict[str, Handler] = {

@@ -51,13 +51,15 @@ class Judgement:
         """The script on the disk that is being followed, if it is one."""
         self.scope_cwd: Callable[[], str] = str
         """The working directory there."""
+        self.seen: set[tuple[object, ...]] = set()
+        """Commands of other programs' scripts that were judged already: thousands of the same one cost no more than one."""
         self._steps = MAX_STEPS + length
         self._room = MAX_TEXT_MADE + 8 * length
         self._script_steps = MAX_SCRIPT_STEPS
         self._seen: set[tuple[str, Span]] = set()
 
-    def step(self) -> None:
-        self._steps -= 1
+    def step(self, cost: int = 1) -> None:
+        self._steps -= cost
         if self._steps < 0:
             raise Limit("the command does more than is followed")
 

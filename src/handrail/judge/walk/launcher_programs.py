@@ -94,7 +94,7 @@ def _fd(walk: Walk, call: Call) -> Value | None:
             else:
                 command.append(found)
             with walk.wrapped("fd"), walk.subshell():
-                walk.run(command, None, functions=False, builtins=False)
+                walk.run(command, call.stdin, functions=False, builtins=False)
             return None
     return None
 

@@ -59,7 +59,7 @@ _ENDLESS_TOO = frozenset(
 )
 """Programs that go on as long as their input does, and print it in another form."""
 _HUGE = re.compile(r"\d{12}|\d{3,}\s*[gG]|\d\s*[tTpPeE]")
-_ALWAYS = {"yes": Taint.ENDLESS, **dict.fromkeys(_LISTERS, Taint.WIDE)}
+_ALWAYS = {"yes": Taint.ENDLESS, "seq": Taint.ENDLESS, **dict.fromkeys(_LISTERS, Taint.WIDE)}
 
 
 def unknown_output(walk: Walk, call: Call) -> Value:
@@ -82,10 +82,8 @@ def unknown_output(walk: Walk, call: Call) -> Value:
         taints.add(Taint.PRIVATE)
     if _shows_secrets(walk, name, args):
         taints.add(Taint.CREDENTIAL)
-    if name in _ALWAYS:
+    if name in _ALWAYS and (name != "seq" or any(_HUGE.search(arg) or arg[:3] == "inf" for arg in args)):
         taints.add(_ALWAYS[name])
-    if name == "seq" and any(_HUGE.search(arg) or arg[:3] == "inf" for arg in args):
-        taints.add(Taint.ENDLESS)
     if prints_env_script(name, args):
         taints.add(Taint.ENV_SCRIPT)
     return unknown(taints - {Taint.ENDLESS} if ends(name, args) else taints)

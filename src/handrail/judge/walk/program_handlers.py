@@ -26,15 +26,7 @@ from .files_made import files_made, output_files
 from .program_names import possible_names
 from .walk import Call, Handler, Walk
 
-__all__ = [
-    "builtin_of",
-    "follow_unlisted",
-    "handler_of",
-    "note_effects",
-    "output",
-    "possible_names",
-    "source_file",
-]
+__all__ = ["builtin_of", "follow_unlisted", "handler_of", "note_effects", "output", "possible_names", "source_file"]
 
 HANDLERS: dict[str, Handler] = {
     **remote_programs.HANDLERS,

@@ -1,4 +1,7 @@
-"""Follow commands in the options and input of programs with another main purpose: tar, git, tmux, make."""
+"""Follow commands in the options and input of programs with another main purpose: tar, git, tmux, make.
+
+This file is longer than the others on purpose. Each program is one short function, and they share the same few helpers.
+"""
 
 from __future__ import annotations
 
@@ -122,6 +125,9 @@ def _option_value(option: str, arg: Arg, following: Arg | None) -> Arg | None:
             return arg.like(arg[2:])
         if arg.endswith(option[1]) and arg[1:].isalpha() and len(arg) <= _MAX_CLUSTER:
             return following
+        place = arg.find(option[1])
+        if 1 < place < _MAX_CLUSTER and arg[1:place].isalpha() and " " in arg[place:]:
+            return arg.like(arg[place + 1 :])
     return None
 
 

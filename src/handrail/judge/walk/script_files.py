@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
+from .. import languages
 from ..grammar.source_map import SourceMap
 from ..grammar.syntax import TooLarge
-from .. import languages
 from ..languages.host import Host
 from ..programs.interpreter_table import SHELLS
 from ..rules import Rulebook

@@ -28,7 +28,15 @@ _LOADS = {
     "lua": ("-l",),
     "scheme": ("-l", "--load", "--script"),
 }
-_VALUES = {"javascript": "rC", "ruby": "ICEKr", "perl": "IMmCDxiF", "php": "dczt", "lua": "l", "tcl": "f", "scheme": "l"}
+_VALUES = {
+    "javascript": "rC",
+    "ruby": "ICEKr",
+    "perl": "IMmCDxiF",
+    "php": "dczt",
+    "lua": "l",
+    "tcl": "f",
+    "scheme": "l",
+}
 _RUN_WORDS = frozenset(("run", "x", "test", "e", "script"))
 _IMPORTS = re.compile(
     r"(?:\brequire|\bimport|\brequire_relative|\binclude|\binclude_once|\brequire_once|\bfrom|\bload|\bdofile|\bdo)\b"

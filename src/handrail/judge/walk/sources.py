@@ -13,19 +13,7 @@ MAX_SCRIPT = 200_000
 _MAX_LOOKUPS = 1_500
 _MAX_CODE = {False: 100_000, True: 200_000}
 _MAX_PARENTS = 12
-INSTALLED = (
-    "/usr/",
-    "/bin/",
-    "/sbin/",
-    "/lib/",
-    "/lib64/",
-    "/opt/",
-    "/nix/",
-    "/snap/",
-    "/etc/alternatives/",
-    "/dev/",
-    "/proc/",
-)
+INSTALLED = tuple("/usr/ /bin/ /sbin/ /lib/ /lib64/ /opt/ /nix/ /snap/ /etc/alternatives/ /dev/ /proc/".split())
 
 
 class Source(NamedTuple):

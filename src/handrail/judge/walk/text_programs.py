@@ -18,7 +18,7 @@ _AWK_TOKEN = re.compile(r'"((?:[^"\\]|\\.)*)"|#[^\n]*|/(?:[^/\\\n]|\\.)+/(?=\s*[
 _AWK_STRING = re.compile("\ue001(\\d+)\ue001")
 _AWK_HOME = re.compile(r'ENVIRON\s*\[\s*"HOME"\s*\]')
 _AWK_JOINED = re.compile("\ue001(\\d+)\ue001\\s*\ue001(\\d+)\ue001")
-_AWK_FILLS = re.compile(r"\bprintf?\b[^;}\n]*>")
+_AWK_FILLS = re.compile(r"\bprintf?\b[^;}\n]{0,300}>")
 _AWK_LEAVES = re.compile(r"\b(?:exit|break|getline|next|system|return)\b")
 _SED_ADDRESS = re.compile(
     r"\s*(?:\d+(?:~\d+)?|\$|/(?:[^/\\\n]|\\.)*/[IM]*|\\(.)(?:(?!\1).)*\1)?(?:\s*,\s*(?:[+~]?\d+|\$|/(?:[^/\\\n]|\\.)*/[IM]*))?\s*!?\s*"
@@ -90,10 +90,11 @@ def _awk_program(walk: Walk, text: Arg, given: dict[str, Arg]) -> None:
         walk.report("disk.fill", [text])
     for match in re.finditer(r"\bsystem\s*\(|@\w+\s*\(", code):  # a function by its name in a variable may be that one
         _awk_run(walk, text, _until_parenthesis(code, match.end()), strings)
-    for match in re.finditer(r"([^;{}\n|&]*)\|&?\s*getline\b", code):
-        _awk_run(walk, text, match[1].rpartition("(")[2], strings)
-    for match in re.finditer(r"(?<!\|)\|(?!\|)&?\s*(?!\s*getline)([^;}\n|]+)", code):
-        if re.search(r"\bprintf?\b[^;{}\n]*$", code[max(0, match.start() - _LOOK_BACK) : match.start()]):
+    for match in re.finditer(r"\|&?\s{0,99}getline\b", code):
+        before = re.split(r"[;{}\n|&(]", code[max(0, match.start() - _LOOK_BACK) : match.start()])[-1]
+        _awk_run(walk, text, before, strings)
+    for match in re.finditer(r"(?<!\|)\|(?!\|)&?\s{0,99}(?!getline)([^;}\n|]{1,2000})", code):
+        if re.search(r"\bprintf?\b[^;{}\n]*\Z", code[max(0, match.start() - _LOOK_BACK) : match.start()]):
             _awk_run(walk, text, match[1], strings, unknown())
     _awk_files(walk, text, code, strings, given)
 
@@ -108,11 +109,11 @@ def _joined_home(match: re.Match[str], strings: list[str]) -> str:
 
 def _awk_files(walk: Walk, text: Arg, code: str, strings: list[str], given: dict[str, Arg]) -> None:
     """The files that a program reads and writes."""
-    for match in re.finditer(r"\bgetline\b[^;}\n<|]*<\s*\ue001(\d+)\ue001", code):
+    for match in re.finditer(r"\bgetline\b[^;}\n<|]{0,300}<\s{0,99}\ue001(\d+)\ue001", code):
         walk.read_file(text.like(strings[int(match[1])]))
-    for match in re.finditer(r"\bprintf?\b[^;}\n>]*>>?\s*\ue001(\d+)\ue001", code):
+    for match in re.finditer(r"\bprintf?\b[^;}\n>]{0,300}>>?\s{0,99}\ue001(\d+)\ue001", code):
         walk.on_write(text.like(strings[int(match[1])]), ">", Value(UNKNOWN))
-    for name in set(re.findall(r"\bprintf?\b[^;}\n>]*>>?\s*([A-Za-z_]\w*)", code)):
+    for name in set(re.findall(r"\bprintf?\b[^;}\n>]{0,300}>>?\s{0,99}([A-Za-z_]\w*)", code)):
         for match in re.finditer(rf"\b{name}\s*=\s*\ue001(\d+)\ue001", code):  # every value that it may have
             walk.on_write(text.like(strings[int(match[1])]), ">", Value(UNKNOWN))
         if name in given:
@@ -125,6 +126,10 @@ def _awk_run(walk: Walk, text: Arg, expression: str, strings: list[str], stdin: 
     command = "".join(
         strings[int(piece)] if number % 2 else UNKNOWN if piece.strip() else "" for number, piece in enumerate(pieces)
     )
+    once = (command, stdin is None, walk.cwd, walk.place, id(walk.source_map), walk.judgement.scope)
+    if once in walk.judgement.seen:
+        return
+    walk.judgement.seen.add(once)
     with walk.wrapped("awk"), walk.subshell():
         if command.startswith(UNKNOWN):
             walk.report("dynamic.script", [text])

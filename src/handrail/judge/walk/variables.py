@@ -27,6 +27,7 @@ from ..values.word_values import (
 from .expansion import Expander
 from .state import State
 
+_ELEMENT_COST = 16
 _MAX_ELEMENTS = 256
 _MAX_SLOTS = 8
 _NAME = re.compile(r"[A-Za-z_]\w*")
@@ -305,6 +306,7 @@ class Variables:
         if number is not None and number < 0:
             number = None
         key = index.text if associative else UNKNOWN if number is None else str(number)
+        self._walk.spend(_ELEMENT_COST * len(items))
         if len(items) > _MAX_ELEMENTS:
             return unknown(value.taints)
         if UNKNOWN in key:  # any of them may have been set

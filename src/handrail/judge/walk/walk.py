@@ -81,9 +81,12 @@ from .state import Changes, Defined, State
 from .variables import Variables
 
 MAX_NEST = 14
-MAX_ROUNDS = (24, 6, 2)
+MAX_ROUNDS = (24, 6, 2, 1)
 """How often the body of a loop is walked, by how many loops surround it."""
 MAX_REPEATS = 3
+_FEW_LOOPS, _MANY_LOOPS = 2, 3
+_DEEP_COST = 5
+"""What a command inside of more loops counts: they multiply."""
 MAX_RECURSION = 2
 MAX_WRAPPERS = 24
 _PROGRAM_FOLDERS = ("/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "~/bin", "~/.local/bin")
@@ -104,6 +107,7 @@ _BUILT = re.compile(
     r"(?:^|/)(?:gradlew|mvnw|configure|autogen\.sh|bootstrap|manage\.py)$"
 )
 """Paths of a project's build tools and their output: a build runs these anyway."""
+_MAX_APPENDED = 20_000
 _MANY = frozenset(("find", "fd", "xargs", "parallel"))
 _DELETERS = frozenset("rm unlink rmdir shred truncate trash srm".split())
 _STANDARD = frozenset(("", "0", "1", "2"))
@@ -262,7 +266,7 @@ class Walk:
             outs = self.exploration.each(lambda: self.simple(node, stdin))
             return outs[0] if len(outs) == 1 else either(outs) or EMPTY
         assert isinstance(node, Compound)
-        self.judgement.step()
+        self.judgement.step(_DEEP_COST if self.loops > _MANY_LOOPS else 1)
         self.place = (node.start, node.end)
         stdin, outputs = self.redirects(node.redirects, stdin)
         return self.emit(self.compound(node, stdin), outputs)
@@ -351,7 +355,7 @@ class Walk:
         outs: list[Value] = []
         marks: list[int] = []
         with self._loop():
-            for _ in range(MAX_REPEATS):
+            for _ in range(MAX_REPEATS if self.loops <= _FEW_LOOPS else 1):
                 marks.append(self.state.mark())
                 outs.append(once())
                 if not (changing := self.state.changed(marks[-1])):
@@ -389,6 +393,8 @@ class Walk:
             values = [unknown()] if arguments is None else list(arguments)
         else:
             words = node.words
+            if self.loops > 1:
+                self.judgement.step(len(words) // 8)
             found: list[list[Arg]] = self.exploration.each(lambda: self.expander.args(words))
             values = [arg.value() for args in found for arg in args]
             if any(isinstance(part, Substitution) for word in words for part in word.parts):
@@ -414,7 +420,7 @@ class Walk:
 
         with self._loop() as rounds, self._filling(node.body, endless):
             for _ in range(rounds):
-                goes_on = number(Value(test or "1"))
+                goes_on = number(Value(test.strip() or "1"))
                 if goes_on == 0:
                     break
                 left, mark = self.breaks + self.returns, self.state.mark()
@@ -582,7 +588,7 @@ class Walk:
         builtins: bool = True,
     ) -> Value:
         """Judge a command line; what it would print. `functions`: its name may be a function or an alias."""
-        self.judgement.step()
+        self.judgement.step(_DEEP_COST if self.loops > _MANY_LOOPS else 1)
         if not argv:
             return EMPTY
         name = argv[0]
@@ -844,7 +850,12 @@ class Walk:
                 stdin = unknown() if UNKNOWN in target else self.state.files.get(f"/dev/fd/{target}", stdin)
             elif operator in ("<", "<>"):
                 content = self.read_file(target)
-                if self.sources is not None and content.text == UNKNOWN and not content.taints and UNKNOWN not in target:
+                if (
+                    self.sources is not None
+                    and content.text == UNKNOWN
+                    and not content.taints
+                    and UNKNOWN not in target
+                ):
                     content = OtherName(str(target))  # it can be looked up
                 if redirect.descriptor in ("", "0"):
                     stdin = content
@@ -900,6 +911,9 @@ class Walk:
         before = self.state.files.get(path) if appends else None
         if before is not None:
             out = either([joined([option, out]) for option in _options(before)]) or out
+            self.spend(len(out.text) // 4)
+            if len(out.text) > _MAX_APPENDED:
+                out = unknown(out.taints)
         self.state.write(path, out)
 
     # What runs inside what
