@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from .errors import CallCancelled, CallTimeout
-from .protocols import Action, Approver, Environments, Files, Person, Processes, ResultStore, TodoList
+from .protocols import Action, Approver, CallingClient, Environments, Files, Person, Processes, ResultStore, TodoList
 from .settings.schema import Config
 
 log = logging.getLogger(__name__)
@@ -166,6 +166,7 @@ class ToolContext:
     environments: Environments | None = None
     processes: Processes | None = None
     tools: Toolbox | None = None
+    client: CallingClient | None = None  # None unless an MCP client made the call
     config: Config = field(default_factory=Config)
     judged_paths: tuple[str, ...] = ()  # of the files that the gate let this call write
 

@@ -35,6 +35,7 @@ class Listed(NamedTuple):
     schema: JsonDict
     annotations: JsonDict
     problem: str = ""
+    title: str = ""
 
 
 class Offer(NamedTuple):
@@ -100,7 +101,7 @@ def _listed(tool: Any) -> Listed:
     schema = tool.input_schema if isinstance(tool.input_schema, dict) else {}
     description = tool.description or tool.title or annotations.get("title") or ""
     problem = _schema_problem(schema)
-    return Listed(tool.name, description, {} if problem else schema, annotations, problem)
+    return Listed(tool.name, description, {} if problem else schema, annotations, problem, tool.title or "")
 
 
 def _schema_problem(schema: JsonDict) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from ..base.async_bridge import run_async
 from ..base.workers import run_bounded
 from ..errors import ToolFailed
+from ..protocols import CallingClient
 from ..types import AgentState, CancelToken, JsonDict, ProgressListener, ToolContext
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ class Call:
     """The first ten fields are the caller's; the wrappers of the call path fill in the rest."""
 
     __slots__ = (
-        "agent", "arguments", "batched", "blocked", "cancel", "context", "enabled_tools", "entry", "extra", "judged_paths",
+        "agent", "arguments", "batched", "blocked", "cancel", "client", "context", "enabled_tools", "entry", "extra", "judged_paths",
         "name", "on_progress", "raw", "session_id", "started", "task_id", "tool_call_id", "user_task",
     )  # fmt: skip
 
@@ -41,6 +42,7 @@ class Call:
         on_progress: ProgressListener | None = None,
         agent: AgentState | None = None,
         enabled_tools: frozenset[str] | None = None,
+        client: CallingClient | None = None,
     ) -> None:
         self.name, self.raw = name, raw  # `raw`: the arguments as the model sent them
         self.task_id, self.user_task, self.session_id = task_id, user_task, session_id
@@ -48,6 +50,7 @@ class Call:
         self.enabled_tools = (
             enabled_tools  # all tools that the model was given; None: those that the configuration gives
         )
+        self.client = client
         self.entry: ToolEntry | None = None
         self.arguments: JsonDict = {}
         self.blocked = False

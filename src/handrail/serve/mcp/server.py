@@ -4,33 +4,56 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
+import itertools
 import json
-import re
-from collections.abc import Sequence
+import warnings
+import weakref
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ... import __version__
 from ...app import Handrail
 from ...approval.approvers import ChainApprover, PolicyApprover
 from ...base.lazy_module import lazy_import
-from ...core.outcome import Outcome, error_of, error_outcome
-from ...errors import ToolError, UnknownTool
-from ...types import CancelToken, Progress
-from .approval_requests import CallInProgress, ClientApprover, ParkedCalls, current
+from ...core.outcome import error_of
+from ...types import JsonDict
+from .approval_requests import ClientApprover, current
+from .client_requests import LEVELS, ClientRequest, ParkedRequests
+from .content import answer_of
+from .offers import Offers
 from .stdio import stdio_streams
+from .tasks import TASK_AFTER_SECONDS, Tasks, knows_tasks
 
 if TYPE_CHECKING:
     import mcp_types
-    from mcp_types import version
+    from mcp.server import caching, subscriptions
+    from mcp.shared import exceptions
+    from mcp.shared import subscriptions as wire
 
     from mcp import server as sdk
 else:
-    mcp_types, sdk, version = map(lazy_import, ("mcp_types", "mcp.server", "mcp_types.version"))
+    mcp_types, sdk, exceptions = map(lazy_import, ("mcp_types", "mcp.server", "mcp.shared.exceptions"))
+    caching, subscriptions = lazy_import("mcp.server.caching"), lazy_import("mcp.server.subscriptions")
+    wire = lazy_import("mcp.shared.subscriptions")
 
 
 SESSION_HEADER = "mcp-session-id"
 DEFAULT_TOOLSETS = ("handrail-mcp",)
 ONLY_CLIENT = "mcp"
+# How long the first list waits for MCP servers behind this one: many clients list once.
+FIRST_LIST_SECONDS = 10.0
+WATCH_SECONDS = 0.2
+_SLOW_TICKS = 10
+# Titles, hints and output schemas of the built-in tools.
+_LISTING = Path(__file__).with_name("tool_listing.json")
+INSTRUCTIONS = """\
+Handrail runs tools on the user's machine or in a sandbox. Dangerous actions are approved by the user first: a call may take \
+until they have answered, and one that they deny must not be tried again in other words.
+A long result is cut and names an id; read_result, or the resource handrail://results/{id}, gives the rest.
+The terminal keeps its working directory between calls; use process for commands that were started in the background."""
 
 
 class HandrailServer:
@@ -40,9 +63,17 @@ class HandrailServer:
         self._app = app
         self._toolsets = list(toolsets)
         self._backend = backend
-        self._parked = ParkedCalls()
+        self._parked, self._tasks = ParkedRequests(), Tasks()
         self._placed: set[str] = set()
         self._chosen: tuple[int, frozenset[str]] = (-1, frozenset())
+        # The history of the agent is for those who get everything, or asked for it by name.
+        self._offers = Offers(app, self._names, sessions=tuple(toolsets) == DEFAULT_TOOLSETS)
+        self._listing: JsonDict = json.loads(_LISTING.read_text())
+        self._has_waited = False
+        self._log_levels: dict[str, str] = {}
+        self._clients: weakref.WeakSet[Any] = weakref.WeakSet()  # of the handshake family
+        self._subscribers: dict[str, weakref.WeakSet[Any]] = {}  # those who subscribed to an address
+        self._listeners: list[Any] = []  # what clients of the newer family subscribed to
         self._ask_at_client()
         if backend:  # an unknown one fails now, not at the first command
             app.environments.override(ONLY_CLIENT, {"backend": backend})
@@ -52,12 +83,54 @@ class HandrailServer:
         runtime.approver = ChainApprover(ClientApprover(), runtime.approver or PolicyApprover())
 
     def build(self) -> sdk.Server[Any]:
-        return sdk.Server("handrail", version=__version__, on_list_tools=self._list, on_call_tool=self._call)
+        self._bus = subscriptions.InMemorySubscriptionBus()
+        listen = subscriptions.ListenHandler(self._bus)
 
-    async def _list(self, _: Any, __: Any) -> Any:
-        return mcp_types.ListToolsResult(
-            tools=[mcp_types.Tool.model_validate(each) for each in await self._definitions()]
-        )
+        async def listening(context: Any, params: Any) -> Any:
+            self._listeners.append(params.notifications)
+            try:
+                return await listen(context, params)
+            finally:
+                self._listeners.remove(params.notifications)
+
+        private = caching.CacheHint(ttl_ms=0, scope="private")
+        lists = ("tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # older clients set a level of the log
+            server: Any = sdk.Server(
+                "handrail",
+                version=__version__,
+                title="Handrail",
+                instructions=INSTRUCTIONS,
+                lifespan=self._lifespan,
+                cache_hints=dict.fromkeys(lists, private),
+                on_list_tools=self._list,
+                on_call_tool=self._call,
+                on_list_prompts=self._list_prompts,
+                on_get_prompt=self._get_prompt,
+                on_list_resources=self._list_resources,
+                on_list_resource_templates=self._list_templates,
+                on_read_resource=lambda _, params: self._offers.read(str(params.uri)),
+                on_subscribe_resource=self._subscribe,
+                on_unsubscribe_resource=self._unsubscribe,
+                on_subscriptions_listen=listening,
+                on_completion=self._complete,
+                on_set_logging_level=self._set_level,
+            )
+        changed = sdk.NotificationOptions(prompts_changed=True, resources_changed=True, tools_changed=True)
+        server.create_initialization_options = partial(server.create_initialization_options, changed)
+        self._tasks.add_to(server)
+        return server
+
+    # Lists
+
+    async def _list(self, context: Any, _: Any) -> Any:
+        self._note(context)
+        if not self._has_waited and self._app.mcp is not None:
+            await asyncio.to_thread(self._app.mcp.start, FIRST_LIST_SECONDS)
+        self._has_waited = True
+        tools = [mcp_types.Tool.model_validate(self._described(each)) for each in await self._definitions()]
+        return mcp_types.ListToolsResult(tools=tools)
 
     async def _definitions(self) -> list[dict[str, Any]]:
         # Availability checks may take a moment, and must not block calls.
@@ -67,53 +140,100 @@ class HandrailServer:
             )
         )
 
-    async def _call(self, context: Any, params: Any) -> Any:
-        try:
-            call = (
-                await self._resumed(context, params) if params.request_state else await self._started(context, params)
-            )
-        except ToolError as error:
-            return answer_of(error_outcome(error))
-        assert call.work is not None
-        waiters: set[asyncio.Future[Any]] = {call.work, call.asked} if call.may_park else {call.work}
-        try:
-            await asyncio.wait(waiters, return_when=asyncio.FIRST_COMPLETED)
-        except asyncio.CancelledError:
-            call.cancel.cancel("the client cancelled the call")
-            call.work.cancel()
-            raise
-        if call.work.done():
-            return answer_of(call.work.result())
-        return self._parked.park(call, call.asked.result())
+    def _described(self, tool: JsonDict) -> JsonDict:
+        """With its title, hints and output schema: ours, or those of the MCP server that it comes from."""
+        remote = self._app.mcp.listed(tool["name"]) if self._app.mcp is not None else None
+        if remote is not None:
+            title = {"title": remote.title} if remote.title else {}
+            return {**tool, **title, "annotations": {**tool["annotations"], **remote.annotations}}
+        known = dict(self._listing.get(tool["name"], {}))
+        return {**tool, "annotations": {**tool["annotations"], **known.pop("annotations", {})}, **known}
 
-    async def _started(self, context: Any, params: Any) -> CallInProgress:
-        names = self._names()
-        if params.name not in names:
-            raise UnknownTool(f"Unknown tool: {params.name}")
+    async def _list_prompts(self, context: Any, _: Any) -> Any:
+        self._note(context)
+        prompts = await asyncio.to_thread(self._offers.prompts)
+        about = [{"name": each.name, "description": each.description, "arguments": each.arguments} for each in prompts.values()]
+        return mcp_types.ListPromptsResult(prompts=[mcp_types.Prompt.model_validate(each) for each in about])
+
+    async def _list_resources(self, context: Any, _: Any) -> Any:
+        self._note(context)
+        found = await asyncio.to_thread(self._offers.resources)
+        return mcp_types.ListResourcesResult(resources=[mcp_types.Resource(uri=each.uri, **_about(each)) for each in found])
+
+    async def _list_templates(self, _: Any, __: Any) -> Any:
+        found = await asyncio.to_thread(self._offers.templates)
+        templates = [mcp_types.ResourceTemplate(uri_template=each.uri, **_about(each)) for each in found]
+        return mcp_types.ListResourceTemplatesResult(resource_templates=templates)
+
+    async def _complete(self, _: Any, params: Any) -> Any:
+        name = params.ref.name if params.ref.type == "ref/prompt" else str(params.ref.uri)
+        asked = (params.ref.type, name, params.argument.name, params.argument.value)
+        values = await asyncio.to_thread(self._offers.complete, *asked)
+        return mcp_types.CompleteResult(completion=mcp_types.Completion(values=values, total=len(values), has_more=False))
+
+    async def _set_level(self, context: Any, params: Any) -> Any:
+        self._log_levels[_owner(context)] = params.level
+        return mcp_types.EmptyResult()
+
+    # Requests that run something
+
+    async def _call(self, context: Any, params: Any) -> Any:
+        self._note(context)
+        if params.name not in self._names():
+            raise exceptions.MCPError(mcp_types.INVALID_PARAMS, f"Unknown tool: {params.name}")
+        return await self._run(context, params, lambda request: self._tool_result(context, params, request))
+
+    async def _tool_result(self, context: Any, params: Any, request: ClientRequest) -> Any:
         owner = _owner(context)
         await self._place(owner)
-        call = CallInProgress(params.name, params.arguments or {}, owner, CancelToken())
-        call.can_ask = _can_ask(context)
-        call.session = context.session if _has_back_channel(context) else None
-        current.set(call)  # the work below is started with a copy of this context
-        call.work = asyncio.ensure_future(
-            self._app.runtime.ahandle(
-                params.name,
-                params.arguments or {},
-                owner,
-                None,
-                owner,
-                tool_call_id=str(context.request_id),
-                cancel=call.cancel,
-                on_progress=_Reporter(context),
-                enabled_tools=names,
-            )
+        current.set(request)
+        outcome = await self._app.runtime.ahandle(
+            params.name,
+            params.arguments or {},
+            owner,
+            None,
+            owner,
+            tool_call_id=str(context.request_id),
+            cancel=request.cancel,
+            on_progress=request.report,
+            enabled_tools=self._names(),
+            client=request,
         )
-        return call
+        if request.failure is not None and error_of(outcome) is not None:
+            raise request.failure
+        return answer_of(outcome, has_schema="outputSchema" in self._listing.get(params.name, {}))
 
-    async def _resumed(self, context: Any, params: Any) -> CallInProgress:
-        identity = (params.name, params.arguments or {}, _owner(context))
-        return self._parked.resume(params.request_state, identity, params.input_responses)
+    async def _get_prompt(self, context: Any, params: Any) -> Any:
+        arguments = params.arguments or {}
+        return await self._run(context, params, lambda request: self._offers.get(params.name, arguments, request))
+
+    async def _run(
+        self, context: Any, params: Any, work: Callable[[ClientRequest], Coroutine[Any, Any, Any]]
+    ) -> Any:
+        """The result; or what is needed of the client first; or a task, if it takes long and the client knows them."""
+        identity = (context.method, params.name, params.arguments or {}, _owner(context))
+        if params.request_state:
+            request = self._parked.resume(context, params, identity)
+        else:
+            level = self._log_levels.get(identity[-1], LEVELS[0])
+            request = ClientRequest(context, params, identity, log_level=level)
+            request.start(work(request))
+        asked = asyncio.ensure_future(request.asked.wait())
+        may_be_task = context.method == "tools/call" and knows_tasks(context)
+        try:
+            await asyncio.wait(
+                {request.work, asked},
+                timeout=TASK_AFTER_SECONDS if may_be_task else None,
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+        except asyncio.CancelledError:
+            request.give_up("the client cancelled the call")
+            raise
+        finally:
+            asked.cancel()
+        if request.work.done():
+            return await request.result()
+        return self._parked.park(request) if request.pending else self._tasks.start(request)
 
     def _names(self) -> frozenset[str]:
         """The tools that may be called now; changes only with the registry."""
@@ -129,40 +249,89 @@ class HandrailServer:
             self._placed.add(task_id)
             await asyncio.to_thread(self._app.environments.override, task_id, {"backend": self._backend})
 
+    # Changes
+
+    def _note(self, context: Any) -> None:
+        """Remember a client that is told of changes on its own channel; the newer family subscribes."""
+        if context.session.can_send_request:
+            self._clients.add(context.session._connection)
+
+    async def _subscribe(self, context: Any, params: Any) -> Any:
+        self._subscribers.setdefault(str(params.uri), weakref.WeakSet()).add(context.session._connection)
+        return mcp_types.EmptyResult()
+
+    async def _unsubscribe(self, context: Any, params: Any) -> Any:
+        self._subscribers.get(str(params.uri), weakref.WeakSet()).discard(context.session._connection)
+        return mcp_types.EmptyResult()
+
+    @contextlib.asynccontextmanager
+    async def _lifespan(self, _: Any) -> AsyncIterator[JsonDict]:
+        watching = asyncio.ensure_future(self._watch())
+        try:
+            yield {}
+        finally:
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
+
+    async def _watch(self) -> None:
+        """Notify the clients when the tools, prompts or resources have changed, or the content that they subscribed to."""
+        kinds = (subscriptions.ToolsListChanged, subscriptions.PromptsListChanged, subscriptions.ResourcesListChanged)
+        known: tuple[Any, ...] | None = None
+        contents: dict[str, str] = {}
+        quick: tuple[Any, ...] = ()
+        for tick in itertools.count():
+            await asyncio.sleep(WATCH_SECONDS)
+            quick, before_quick = self._signature(), quick
+            # Availability and files are looked at less often: that takes longer.
+            if quick == before_quick and tick % _SLOW_TICKS:
+                continue
+            if self._clients or self._listeners:
+                now = await self._now()
+                for kind, before, after in zip(kinds, known or now, now, strict=True):
+                    if before != after:
+                        await self._notify(kind(), self._clients)
+                known = now
+            uris = {str(uri) for each in self._listeners for uri in each.resource_subscriptions or ()}
+            uris |= {uri for uri, clients in self._subscribers.items() if clients}
+            hashes = {uri: await self._hash(uri) for uri in uris}
+            for uri in uris:
+                if contents.get(uri, hashes[uri]) != hashes[uri]:
+                    await self._notify(subscriptions.ResourceUpdated(uri=uri), self._subscribers.get(uri, ()))
+            contents = hashes
+
+    def _signature(self) -> tuple[Any, ...]:
+        return self._app.runtime.registry.generation, *self._offers.contributed()
+
+    async def _now(self) -> tuple[Any, ...]:
+        tools = [(each["name"], each["description"]) for each in await self._definitions()]
+        prompts = await asyncio.to_thread(self._offers.prompts)
+        resources = await asyncio.to_thread(self._offers.resources)
+        return tools, sorted(prompts), [each.uri for each in resources]
+
+    async def _hash(self, uri: str) -> str:
+        try:
+            text = (await self._offers.read(uri)).model_dump_json()
+        except exceptions.MCPError:
+            text = ""
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    async def _notify(self, event: Any, clients: Iterable[Any]) -> None:
+        await self._bus.publish(event)
+        message = wire.event_to_notification(event, {}).model_dump(by_alias=True, mode="json", exclude_none=True)
+        for client in list(clients):
+            with contextlib.suppress(Exception):  # it is gone
+                await client.outbound.notify(message["method"], message.get("params"))
+
+
+def _about(resource: Any) -> JsonDict:
+    return {"name": resource.name, "description": resource.description, "mime_type": resource.mime_type}
+
 
 def _owner(context: Any) -> str:
     """The task of a call: one per session over HTTP; over stdio there is one client."""
     request = context.request
     session = request.headers.get(SESSION_HEADER) if request is not None else None
     return f"mcp-{session}" if session else ONLY_CLIENT
-
-
-def _has_back_channel(context: Any) -> bool:
-    return context.protocol_version not in version.MODERN_PROTOCOL_VERSIONS
-
-
-def _can_ask(context: Any) -> bool:
-    capabilities = context.session.client_capabilities
-    return capabilities is not None and capabilities.elicitation is not None
-
-
-class _Reporter:
-    """Reports a call's progress to the client. Handlers may run on any thread."""
-
-    def __init__(self, context: Any) -> None:
-        self._session = context.session
-        self._loop = asyncio.get_running_loop()
-        self._count = 0.0
-
-    def __call__(self, update: Progress) -> None:
-        asyncio.run_coroutine_threadsafe(self._send(update), self._loop)
-
-    async def _send(self, update: Progress) -> None:
-        self._count += 1
-        total = 1.0 if update.fraction is not None else None
-        progress = self._count if update.fraction is None else update.fraction
-        with contextlib.suppress(Exception):  # the client is gone, or did not ask for it
-            await self._session.report_progress(progress, total, update.message)
 
 
 async def serve_stdio(server: sdk.Server[Any]) -> None:
@@ -174,38 +343,3 @@ def check_toolsets(app: Handrail, names: Sequence[str]) -> None:
     """Raises UnknownToolset now, not at the client's first request."""
     for name in names:
         app.toolsets.resolve(name)
-
-
-_DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+);base64,(.*)", re.DOTALL)
-
-
-def answer_of(outcome: Outcome) -> mcp_types.CallToolResult:
-    """Text, also as data if it is an object; images and audio as such; a failure is marked as an error."""
-    if isinstance(outcome, dict):
-        return mcp_types.CallToolResult(content=[_block(part) for part in outcome["content"]])
-    data = _object_in(outcome)
-    return mcp_types.CallToolResult(
-        content=[mcp_types.TextContent(text=outcome)], structured_content=data, is_error=error_of(outcome) is not None
-    )
-
-
-def _object_in(text: str) -> dict[str, Any] | None:
-    try:
-        data = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return data if isinstance(data, dict) else None
-
-
-def _block(part: Any) -> Any:
-    kind = part.get("type") if isinstance(part, dict) else None
-    if kind == "text":
-        return mcp_types.TextContent(text=str(part.get("text") or ""))
-    if kind == "image_url":
-        picture = _DATA_URL.fullmatch(str(part.get("image_url", {}).get("url", "")))
-        if picture:
-            return mcp_types.ImageContent(data=picture[2], mime_type=picture[1])
-    if kind == "input_audio":
-        sound = part["input_audio"]
-        return mcp_types.AudioContent(data=sound["data"], mime_type=f"audio/{sound.get('format', 'wav')}")
-    return mcp_types.TextContent(text=json.dumps(part, default=str))

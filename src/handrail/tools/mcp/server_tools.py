@@ -86,6 +86,7 @@ class McpTools:
         self.doubts: dict[str, dict[str, str]] = {}
         self._registry = into
         self._names: dict[str, set[str]] = {}
+        self._listed: dict[str, Listed] = {}
         self._lock = threading.Lock()
 
     def ask_model_by(self, sampler: Sampler) -> None:
@@ -101,6 +102,10 @@ class McpTools:
         """The names of the registered tools, sorted."""
         with self._lock:
             return sorted(name for names in self._names.values() for name in names)
+
+    def listed(self, name: str) -> Listed | None:
+        """How the server describes a tool that is registered under this name."""
+        return self._listed.get(name)
 
     def find(self, name: str) -> str:
         """Connect to the server that a tool or toolset name belongs to. Returns why it cannot be reached; empty if it can, or
@@ -179,6 +184,8 @@ class McpTools:
         except RegistrationError as error:
             log.warning("MCP server %s: %s", server.name, error)
             return ""
+        if taken:
+            self._listed[name] = tool
         return name if taken else ""
 
     def _register_extras(self, server: Server, offer: Offer, taken: set[str]) -> set[str]:

@@ -1,0 +1,182 @@
+"""Serve prompts and resources: skills, stored results and sessions of ours, and what plugins add."""
+
+from __future__ import annotations
+
+import base64
+import inspect
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+from ...app import Handrail
+from ...base.lazy_module import lazy_import
+from ...config.paths import state_dir
+from ...core.offers import Prompt, Resource
+from ...errors import HandrailError, ResultNotFound
+from ...store.sessions import SessionStore
+from ...tools.skills.content import text_of
+from ...tools.skills.format import FILE, parse
+from ...tools.skills.library import Library
+from .content import block_of
+
+if TYPE_CHECKING:
+    import mcp_types
+    from mcp.shared import exceptions
+else:
+    mcp_types, exceptions = lazy_import("mcp_types"), lazy_import("mcp.shared.exceptions")
+
+_MAX_SESSIONS = 50
+_MAX_COMPLETIONS = 100
+_GAP = re.compile(r"\{(\w+)\}")
+_FOR_SKILL = {"name": "task", "description": "What to do with the skill."}
+
+
+class Offers:
+    """What the clients of one server may read. `tools` are the names of those that they may call: what a tool would show
+    them is offered with it, and only with it."""
+
+    def __init__(self, app: Handrail, tools: Callable[[], frozenset[str]], *, sessions: bool) -> None:
+        self._app, self._tools, self._sessions_too = app, tools, sessions
+
+    @cached_property
+    def _store(self) -> SessionStore:
+        return SessionStore(state_dir(self._app.config.home) / "sessions.db")
+
+    @property
+    def _has_sessions(self) -> bool:
+        return self._sessions_too or "session_search" in self._tools()
+
+    def prompts(self) -> dict[str, Prompt]:
+        found = dict(self._contributed("prompts"))
+        for skill in self._library().ready() if "skill_view" in self._tools() else ():
+            prompt = Prompt(skill.name, skill.header.description, partial(self._skill_text, skill.name), (_FOR_SKILL,))
+            found.setdefault(skill.name, prompt)
+        return found
+
+    def resources(self) -> list[Resource]:
+        """Those with an address of their own."""
+        return [*filter(lambda each: not _GAP.search(each.uri), self._all()), *self._skills(), *self._sessions()]
+
+    def templates(self) -> list[Resource]:
+        return [each for each in self._all() if _GAP.search(each.uri)]
+
+    async def read(self, uri: str) -> Any:
+        """The contents at an address. Raises MCPError."""
+        for resource in (*self._contributed("resources").values(), *self._all()):
+            parts = _parts(resource.uri, uri)
+            if parts is None:
+                continue
+            try:
+                return _contents(uri, resource.mime_type, await _awaited(resource.read(**parts)))
+            except HandrailError as error:
+                raise _not_found(uri, str(error)) from None
+        raise _not_found(uri, "there is no such resource")
+
+    async def get(self, name: str, arguments: Mapping[str, str], client: Any) -> Any:
+        """A prompt, filled in. Raises MCPError."""
+        prompt = self.prompts().get(name)
+        if prompt is None:
+            raise exceptions.MCPError(mcp_types.INVALID_PARAMS, f"Unknown prompt: {name}")
+        missing = [each["name"] for each in prompt.arguments if each.get("required") and each["name"] not in arguments]
+        if missing:
+            raise exceptions.MCPError(mcp_types.INVALID_PARAMS, f"{name} needs {', '.join(missing)}")
+        said = await _awaited(prompt.render(dict(arguments), client))
+        if isinstance(said, str):
+            said = [{"role": "user", "content": {"type": "text", "text": said}}]
+        messages = [mcp_types.PromptMessage(role=each["role"], content=block_of(each["content"])) for each in said]
+        return mcp_types.GetPromptResult(description=prompt.description, messages=messages)
+
+    def complete(self, kind: str, name: str, argument: str, begun: str) -> list[str]:
+        """The values that an argument of a prompt ("ref/prompt") or a gap of a template may take. Raises MCPError."""
+        known: Mapping[str, Prompt | Resource] = {each.uri: each for each in self._all()}
+        found = (self.prompts() if kind == "ref/prompt" else known).get(name)
+        if found is None:
+            raise exceptions.MCPError(mcp_types.INVALID_PARAMS, f"there is no {name}")
+        values = found.complete(argument, begun) if found.complete is not None else ()
+        return [each for each in values if each.startswith(begun)][:_MAX_COMPLETIONS]
+
+    def contributed(self) -> tuple[list[str], list[str]]:
+        """What plugins offer now."""
+        return list(self._contributed("prompts")), list(self._contributed("resources"))
+
+    def _contributed(self, kind: str) -> Mapping[str, Any]:
+        plugins = self._app.plugins
+        return getattr(plugins.contributions, kind) if plugins is not None else {}
+
+    def _all(self) -> Iterator[Resource]:
+        yield from self._contributed("resources").values()
+        tools = self._tools()
+        if "read_result" in tools:
+            about = "The whole result of a call that was cut, by the id that the call gave."
+            yield Resource("handrail://results/{id}", "result", self._result, about)
+        if "skill_view" in tools:
+            about = "A skill: instructions for one kind of task."
+            yield Resource("handrail://skills/{name}", "skill", self._skill, about, "text/markdown", self._skill_names)
+        if self._has_sessions:
+            about = "The messages of an earlier session of the agent."
+            kind = "application/json"
+            yield Resource("handrail://sessions/{id}", "session", self._session, about, kind, self._session_ids)
+
+    def _skills(self) -> Iterator[Resource]:
+        for skill in self._library().ready() if "skill_view" in self._tools() else ():
+            about = skill.header.description
+            yield Resource(f"handrail://skills/{skill.name}", skill.name, self._skill, about, "text/markdown")
+
+    def _sessions(self) -> Iterator[Resource]:
+        for each in self._store.recent(limit=_MAX_SESSIONS) if self._has_sessions else ():
+            title = each.title or each.id
+            yield Resource(f"handrail://sessions/{each.id}", title, self._session, each.cwd, "application/json")
+
+    def _library(self) -> Library:
+        return Library(self._app.config.skills)
+
+    def _skill_names(self, _: str, begun: str) -> Sequence[str]:
+        return [skill.name for skill in self._library().ready() if skill.name.startswith(begun)]
+
+    def _skill(self, name: str) -> str:
+        return text_of(self._library().open(name)[1], FILE)
+
+    def _skill_text(self, name: str, arguments: Mapping[str, str], _: Any) -> str:
+        _, body = parse(self._skill(name))
+        return f"{body}\n\n{arguments['task']}" if arguments.get("task") else body
+
+    def _result(self, id: str) -> str:  # noqa: A002  the gap's name
+        if self._app.runtime.results is None:
+            raise ResultNotFound(f"no result {id}")
+        return self._app.runtime.results.get(id)
+
+    def _session(self, id: str) -> str:  # noqa: A002  the gap's name
+        store = self._store
+        info = store.get(id)
+        messages = [each.message for each in store.messages(info.id)]
+        return json.dumps({"id": info.id, "title": info.title, "messages": messages}, ensure_ascii=False)
+
+    def _session_ids(self, _: str, begun: str) -> Sequence[str]:
+        return [each.id for each in self._store.recent(limit=1000) if each.id.startswith(begun)]
+
+
+def _parts(template: str, uri: str) -> dict[str, str] | None:
+    """What an address has in the gaps of a template; None if it does not fit."""
+    pieces = _GAP.split(template)
+    pattern = "".join(f"(?P<{each}>[^/]+)" if number % 2 else re.escape(each) for number, each in enumerate(pieces))
+    match = re.fullmatch(pattern, uri)
+    return None if match is None else match.groupdict()
+
+
+async def _awaited(value: Any) -> Any:
+    return await value if inspect.isawaitable(value) else value
+
+
+def _contents(uri: str, kind: str, value: str | bytes) -> Any:
+    if isinstance(value, str):
+        content: Any = mcp_types.TextResourceContents(uri=uri, mime_type=kind, text=value)
+    else:
+        blob = base64.b64encode(value).decode()
+        content = mcp_types.BlobResourceContents(uri=uri, mime_type=kind, blob=blob)
+    return mcp_types.ReadResourceResult(contents=[content])
+
+
+def _not_found(uri: str, why: str) -> Exception:
+    return exceptions.MCPError(mcp_types.INVALID_PARAMS, f"Resource not found: {why}", data={"uri": uri})
