@@ -45,6 +45,7 @@ class Offer(NamedTuple):
     has_resources: bool = False
     has_prompts: bool = False
     left_out: int = 0  # tools over the limit
+    instructions: str = ""  # to the model, in the server's words
 
 
 async def list_offer(client: Client, settings: McpServerConfig) -> Offer:
@@ -68,7 +69,7 @@ async def list_offer(client: Client, settings: McpServerConfig) -> Offer:
         _has_any(capabilities.resources, client.list_resources, client.list_resource_templates),
         _has_any(capabilities.prompts, client.list_prompts),
     )
-    return Offer(tuple(tools), has_resources, has_prompts, left_out)
+    return Offer(tuple(tools), has_resources, has_prompts, left_out, client.instructions or "")
 
 
 async def _has_any(capability: Any, *lists: Callable[[], Awaitable[Any]]) -> bool:

@@ -25,8 +25,8 @@ class Call:
     """The first ten fields are the caller's; the wrappers of the call path fill in the rest."""
 
     __slots__ = (
-        "agent", "arguments", "batched", "blocked", "cancel", "client", "context", "enabled_tools", "entry", "extra", "judged_paths",
-        "name", "on_progress", "raw", "session_id", "started", "task_id", "tool_call_id", "user_task",
+        "agent", "arguments", "batched", "blocked", "cancel", "client", "context", "enabled_tools", "entry", "extra",
+        "judged_paths", "name", "on_progress", "raw", "session_id", "started", "task_id", "tool_call_id", "user_task",
     )  # fmt: skip
 
     def __init__(  # noqa: PLR0913  one per fact about the caller

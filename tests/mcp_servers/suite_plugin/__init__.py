@@ -105,7 +105,11 @@ async def in_rounds(args, context):
 
 async def what_it_can(args, context):
     wanted = {"user_name": NAME, "greeting": sampling("Generate a greeting", 50)}
-    return {"answers": await context.client.request({k: v for k, v in wanted.items() if context.client.supports(v["method"])})}
+    return {
+        "answers": await context.client.request(
+            {k: v for k, v in wanted.items() if context.client.supports(v["method"])}
+        )
+    }
 
 
 async def streaming(args, context):
@@ -182,8 +186,12 @@ TOOLS = {
     "test_input_required_result_elicitation": asks(user_name=NAME),
     "test_input_required_result_sampling": asks(capital_question=sampling("What is the capital of France?")),
     "test_input_required_result_list_roots": asks(client_roots=ROOTS),
-    "test_input_required_result_request_state": asks(confirm=form("Please confirm", {"ok": {"type": "boolean"}}, ["ok"])),
-    "test_input_required_result_tampered_state": asks(confirm=form("Please confirm", {"ok": {"type": "boolean"}}, ["ok"])),
+    "test_input_required_result_request_state": asks(
+        confirm=form("Please confirm", {"ok": {"type": "boolean"}}, ["ok"])
+    ),
+    "test_input_required_result_tampered_state": asks(
+        confirm=form("Please confirm", {"ok": {"type": "boolean"}}, ["ok"])
+    ),
     "test_input_required_result_multiple_inputs": asks(
         user_name=NAME, greeting=sampling("Generate a greeting", 50), client_roots=ROOTS
     ),
@@ -220,7 +228,10 @@ def register(api):
     picture = base64.b64decode(PIXEL)
     api.resource("test://static-binary", lambda: picture, name="picture", description="A pixel.", mime_type="image/png")
     api.resource("test://watched-resource", lambda: "It never changes.", name="watched", description="Watched.")
-    data = lambda id: json.dumps({"id": id, "data": f"Data for ID: {id}"})  # noqa: E731
+
+    def data(**parts):
+        return json.dumps({**parts, "data": f"Data for ID: {parts['id']}"})
+
     api.resource("test://template/{id}/data", data, name="data", description="Data.", mime_type="application/json")
     register_prompts(api)
     register_changes(api)
@@ -257,10 +268,19 @@ def register_prompts(api):
 
     prompt("test_simple_prompt", lambda arguments, client: "This is a simple prompt for testing.")
     words = "Prompt with arguments: arg1='{arg1}', arg2='{arg2}'"
-    prompt("test_prompt_with_arguments", lambda arguments, client: words.format(**arguments), "arg1", "arg2", complete=complete)
+    prompt(
+        "test_prompt_with_arguments",
+        lambda arguments, client: words.format(**arguments),
+        "arg1",
+        "arg2",
+        complete=complete,
+    )
     prompt(
         "test_prompt_with_embedded_resource",
-        lambda arguments, client: [message(embedded(arguments["resourceUri"], "Embedded.")), message(text("Process it."))],
+        lambda arguments, client: [
+            message(embedded(arguments["resourceUri"], "Embedded.")),
+            message(text("Process it.")),
+        ],
         "resourceUri",
     )
     prompt("test_prompt_with_image", lambda arguments, client: [message(PICTURE), message(text("Analyse it."))])

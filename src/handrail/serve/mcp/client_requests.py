@@ -190,7 +190,9 @@ def _request(raw: Mapping[str, Any]) -> Any:
 def _result_type(request: Any) -> Any:
     if isinstance(request, mcp_types.ElicitRequest):
         return mcp_types.ElicitResult
-    return mcp_types.ListRootsResult if isinstance(request, mcp_types.ListRootsRequest) else mcp_types.CreateMessageResult
+    return (
+        mcp_types.ListRootsResult if isinstance(request, mcp_types.ListRootsRequest) else mcp_types.CreateMessageResult
+    )
 
 
 def _answers(response: Any, request: Any) -> bool:

@@ -152,13 +152,18 @@ class HandrailServer:
     async def _list_prompts(self, context: Any, _: Any) -> Any:
         self._note(context)
         prompts = await asyncio.to_thread(self._offers.prompts)
-        about = [{"name": each.name, "description": each.description, "arguments": each.arguments} for each in prompts.values()]
+        about = [
+            {"name": each.name, "description": each.description, "arguments": each.arguments}
+            for each in prompts.values()
+        ]
         return mcp_types.ListPromptsResult(prompts=[mcp_types.Prompt.model_validate(each) for each in about])
 
     async def _list_resources(self, context: Any, _: Any) -> Any:
         self._note(context)
         found = await asyncio.to_thread(self._offers.resources)
-        return mcp_types.ListResourcesResult(resources=[mcp_types.Resource(uri=each.uri, **_about(each)) for each in found])
+        return mcp_types.ListResourcesResult(
+            resources=[mcp_types.Resource(uri=each.uri, **_about(each)) for each in found]
+        )
 
     async def _list_templates(self, _: Any, __: Any) -> Any:
         found = await asyncio.to_thread(self._offers.templates)
@@ -169,7 +174,9 @@ class HandrailServer:
         name = params.ref.name if params.ref.type == "ref/prompt" else str(params.ref.uri)
         asked = (params.ref.type, name, params.argument.name, params.argument.value)
         values = await asyncio.to_thread(self._offers.complete, *asked)
-        return mcp_types.CompleteResult(completion=mcp_types.Completion(values=values, total=len(values), has_more=False))
+        return mcp_types.CompleteResult(
+            completion=mcp_types.Completion(values=values, total=len(values), has_more=False)
+        )
 
     async def _set_level(self, context: Any, params: Any) -> Any:
         self._log_levels[_owner(context)] = params.level
@@ -207,9 +214,7 @@ class HandrailServer:
         arguments = params.arguments or {}
         return await self._run(context, params, lambda request: self._offers.get(params.name, arguments, request))
 
-    async def _run(
-        self, context: Any, params: Any, work: Callable[[ClientRequest], Coroutine[Any, Any, Any]]
-    ) -> Any:
+    async def _run(self, context: Any, params: Any, work: Callable[[ClientRequest], Coroutine[Any, Any, Any]]) -> Any:
         """The result; or what is needed of the client first; or a task, if it takes long and the client knows them."""
         identity = (context.method, params.name, params.arguments or {}, _owner(context))
         if params.request_state:

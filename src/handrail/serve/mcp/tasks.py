@@ -1,4 +1,4 @@
-"""Calls that take long, as tasks of the protocol's extension: the client polls, responds, cancels, and may reconnect meanwhile."""
+"""Long calls as tasks of the protocol's extension: the client polls, responds, cancels, and may reconnect meanwhile."""
 
 from __future__ import annotations
 

@@ -7,12 +7,14 @@ import json
 import logging
 import re
 import threading
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...base.lazy_module import lazy_import
+from ...base.prompt_injection import suspicion_of
+from ...base.safe_text import safe_error
 from ...core.registry import ToolRegistry, registry
 from ...errors import HandrailError, RegistrationError
 from ...mcp_client.connection import State
@@ -40,6 +42,7 @@ log = logging.getLogger(__name__)
 PREFIX = "mcp__"
 START_SECONDS = 1.5
 _MAX_NAME = 64
+_MAX_INSTRUCTIONS = 10_000
 
 
 def tool_name(server: str, tool: str) -> str:
@@ -106,6 +109,20 @@ class McpTools:
     def listed(self, name: str) -> Listed | None:
         """How the server describes a tool that is registered under this name."""
         return self._listed.get(name)
+
+    def instructions(self, tools: Collection[str]) -> str:
+        """What the servers of these tools say about them: as a quotation, so that it cannot pass for anything else, and at
+        most 2,000 characters per server. What seems to give orders is left out."""
+        quoted = []
+        for server in self.connections.servers:
+            text = safe_error(self.connections.offer(server).instructions)
+            if not text or not any(name in tools for name in self._names.get(server, ())):
+                continue
+            if why := suspicion_of(text):
+                log.warning("the instructions of MCP server %s are not shown to the model: it %s", server, why)
+                continue
+            quoted.append(f"{server}:\n" + "\n".join(f"> {line}" for line in text.splitlines()))
+        return "\n".join(quoted)[:_MAX_INSTRUCTIONS]
 
     def find(self, name: str) -> str:
         """Connect to the server that a tool or toolset name belongs to. Returns why it cannot be reached; empty if it can, or
