@@ -16,7 +16,7 @@ from ...base.lazy_module import lazy_import
 from ...base.prompt_injection import suspicion_of
 from ...base.safe_text import safe_error
 from ...core.registry import ToolRegistry, registry
-from ...errors import HandrailError, RegistrationError
+from ...errors import HandrailError, RegistrationError, ToolUnavailable
 from ...mcp_client.connection import State
 from ...mcp_client.manager import McpConnections
 from ...mcp_client.oauth import Browse
@@ -90,6 +90,7 @@ class McpTools:
         self._registry = into
         self._names: dict[str, set[str]] = {}
         self._listed: dict[str, Listed] = {}
+        self._not_installed = ""
         self._lock = threading.Lock()
 
     def ask_model_by(self, sampler: Sampler) -> None:
@@ -98,8 +99,20 @@ class McpTools:
 
     def start(self, wait: float = START_SECONDS) -> None:
         """Servers that need longer than `wait` seconds add their tools when they are connected."""
-        self.connections.start()
+        if not self._start():
+            return
         self.connections.wait(wait)
+
+    def _start(self, names: Sequence[str] | None = None) -> bool:
+        """False without the package that it takes: everything else goes on."""
+        try:
+            self.connections.start(names)
+        except ToolUnavailable as error:
+            if not self._not_installed:
+                self._not_installed = str(error)
+                log.warning("%s", error)
+            return False
+        return True
 
     def names(self) -> list[str]:
         """The names of the registered tools, sorted."""
@@ -134,8 +147,7 @@ class McpTools:
     def reach(self, name: str) -> str:
         """Connect to one server and wait, at most its `connect_timeout`. Returns why it cannot be used; empty if it can."""
         server = self.connections.servers[name]
-        if not server.problem and server.settings.enabled:
-            self.connections.start([name])
+        if not server.problem and server.settings.enabled and self._start([name]):
             self.connections.wait(server.settings.connect_timeout, [name])
         return self._why_missing(server)
 
@@ -147,7 +159,7 @@ class McpTools:
     def _why_missing(self, server: Server) -> str:
         status = self.connections.status().get(server.name)
         if server.problem or status is None:
-            return server.problem or "it is not enabled"
+            return server.problem or self._not_installed or "it is not enabled"
         if status.state in (State.READY, State.PARKED):
             return ""
         return status.error or f"it is not connected yet; `handrail tools --toolset {server.name}` waits for it"
