@@ -252,11 +252,11 @@ def serve(
     """
     import asyncio
 
+    check_installed()
     from ...serve import server as running
     from ...serve.mcp.http import TOKEN_VARIABLE, http_app, serve_http
     from ...serve.mcp.server import DEFAULT_TOOLSETS, HandrailServer, check_toolsets, serve_stdio
 
-    check_installed()
     address = parse_address(http) if http else None
     if address is not None:  # what the tools run must not find the token, and answer its own questions with it
         token = running.given_token(TOKEN_VARIABLE, descriptor=token_fd)

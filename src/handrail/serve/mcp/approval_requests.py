@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import contextvars
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+import mcp_types
 
 from ...approval.approvers.prompt import VIEW, has_more, question
-from ...base.lazy_module import lazy_import
 from ...protocols import Answer, ApprovalRequest, Decision
 from .client_requests import ClientRequest
-
-if TYPE_CHECKING:
-    import mcp_types
-else:
-    mcp_types = lazy_import("mcp_types")
 
 _FIELD = "decision"
 _WIDTH = 100

@@ -12,24 +12,34 @@ import contextlib
 import secrets
 import warnings
 from collections.abc import Coroutine, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
-from ...base.lazy_module import lazy_import
+import mcp_types
+from mcp.shared.exceptions import MCPError
+from mcp.shared.message import ServerMessageMetadata
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
 from ...errors import ToolUnavailable
 from ...types import CancelToken, JsonDict, Progress
 
-if TYPE_CHECKING:
-    import mcp_types
-    from mcp.shared import exceptions
-    from mcp.shared import message as messages
-    from mcp_types import version
-else:
-    mcp_types, exceptions, messages, version = map(
-        lazy_import, ("mcp_types", "mcp.shared.exceptions", "mcp.shared.message", "mcp_types.version")
-    )
 
-# The client capability behind each method that a server may ask for.
-_CAPABILITIES = {"elicitation/create": "elicitation", "sampling/createMessage": "sampling", "roots/list": "roots"}
+class _Kind(NamedTuple):
+    """A request that a server may make: the client's capability for it, and its types."""
+
+    capability: str
+    request: Any
+    result: Any
+    results: tuple[Any, ...]
+
+
+_SAMPLES = (mcp_types.CreateMessageResult, mcp_types.CreateMessageResultWithTools)
+_KINDS = {
+    "elicitation/create": _Kind(
+        "elicitation", mcp_types.ElicitRequest, mcp_types.ElicitResult, (mcp_types.ElicitResult,)
+    ),
+    "sampling/createMessage": _Kind("sampling", mcp_types.CreateMessageRequest, _SAMPLES[0], _SAMPLES),
+    "roots/list": _Kind("roots", mcp_types.ListRootsRequest, mcp_types.ListRootsResult, (mcp_types.ListRootsResult,)),
+}
 MISSING_CAPABILITY = -32021
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 
@@ -55,24 +65,26 @@ class ClientRequest:
         """Questions and notifications go to this message of the client from now on."""
         self._context = context
         # Without a back channel a question is an answer to the request.
-        self.may_park = context.protocol_version in version.MODERN_PROTOCOL_VERSIONS
+        self.may_park = context.protocol_version in MODERN_PROTOCOL_VERSIONS
 
     def start(self, work: Coroutine[Any, Any, Any]) -> None:
         self.work = asyncio.ensure_future(work)
 
     def supports(self, method: str) -> bool:
         capabilities = self._context.session.client_capabilities
-        return getattr(capabilities, _CAPABILITIES.get(method, ""), None) is not None
+        return method in _KINDS and getattr(capabilities, _KINDS[method].capability, None) is not None
 
     async def request(self, requests: Mapping[str, Mapping[str, Any]]) -> JsonDict:
         """See `protocols.CallingClient`."""
         missing = sorted({each["method"] for each in requests.values() if not self.supports(each["method"])})
         if missing:
             why = f"the MCP client does not support {', '.join(missing)}"
-            needed = {"requiredCapabilities": {_CAPABILITIES.get(method, method): {} for method in missing}}
-            self.failure = exceptions.MCPError(MISSING_CAPABILITY, why, data=needed)
+            needed = {"requiredCapabilities": {_KINDS[method].capability: {} for method in missing if method in _KINDS}}
+            self.failure = MCPError(MISSING_CAPABILITY, why, data=needed)
             raise ToolUnavailable(why)
-        answers = await self.ask({key: _request(each) for key, each in requests.items()})
+        answers = await self.ask(
+            {key: _KINDS[each["method"]].request.model_validate(dict(each)) for key, each in requests.items()}
+        )
         return {key: each.model_dump(mode="json", by_alias=True, exclude_none=True) for key, each in answers.items()}
 
     async def ask(self, requests: Mapping[str, Any], *, beforehand: bool = True) -> JsonDict:
@@ -86,7 +98,7 @@ class ClientRequest:
         for key, request in requests.items():
             waiting[key] = future = self._loop.create_future()
             given = self._given.pop(key, None) if beforehand else None
-            if _answers(given, request):
+            if isinstance(given, _KINDS[request.method].results):
                 future.set_result(given)
             else:
                 self.pending[key] = (request, future)
@@ -102,7 +114,7 @@ class ClientRequest:
         """Hand over what the client responded; the rest stays pending, and what nobody asked for is ignored."""
         for key, response in (responses or {}).items():
             request, future = self.pending.get(key, (None, None))
-            if future is not None and _answers(response, request):
+            if future is not None and isinstance(response, _KINDS[request.method].results):
                 del self.pending[key]
                 if not future.done():
                     future.set_result(response)
@@ -110,8 +122,8 @@ class ClientRequest:
             self.asked.clear()
 
     async def _sent(self, request: Any) -> Any:
-        related = messages.ServerMessageMetadata(related_request_id=self._context.request_id)
-        return await self._context.session.send_request(request, _result_type(request), metadata=related)
+        related = ServerMessageMetadata(related_request_id=self._context.request_id)
+        return await self._context.session.send_request(request, _KINDS[request.method].result, metadata=related)
 
     def log(self, level: str, message: object) -> None:
         """See `protocols.CallingClient`."""
@@ -171,32 +183,8 @@ class ParkedRequests:
         request = self._requests.get(params.request_state)
         if request is None or request.identity != identity:
             why = "this is not an answer to one of our questions, or it came too late; call again"
-            raise exceptions.MCPError(mcp_types.INVALID_PARAMS, why)
+            raise MCPError(mcp_types.INVALID_PARAMS, why)
         del self._requests[params.request_state]
         request.continue_in(context)
         request.answer(params.input_responses)
         return request
-
-
-def _request(raw: Mapping[str, Any]) -> Any:
-    kinds = {
-        "elicitation/create": mcp_types.ElicitRequest,
-        "sampling/createMessage": mcp_types.CreateMessageRequest,
-        "roots/list": mcp_types.ListRootsRequest,
-    }
-    return kinds[raw["method"]].model_validate(dict(raw))
-
-
-def _result_type(request: Any) -> Any:
-    if isinstance(request, mcp_types.ElicitRequest):
-        return mcp_types.ElicitResult
-    return (
-        mcp_types.ListRootsResult if isinstance(request, mcp_types.ListRootsRequest) else mcp_types.CreateMessageResult
-    )
-
-
-def _answers(response: Any, request: Any) -> bool:
-    kinds: Any = _result_type(request)
-    if kinds is mcp_types.CreateMessageResult:
-        kinds = (kinds, mcp_types.CreateMessageResultWithTools)
-    return isinstance(response, kinds)

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ...base.lazy_module import lazy_import
+import mcp_types
+
 from ...core.outcome import Outcome, error_of
-
-if TYPE_CHECKING:
-    import mcp_types
-else:
-    mcp_types = lazy_import("mcp_types")
 
 _DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+);base64,(.*)", re.DOTALL)
 

@@ -8,10 +8,12 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import mcp_types
+from mcp.shared.exceptions import MCPError
 
 from ...app import Handrail
-from ...base.lazy_module import lazy_import
 from ...config.paths import state_dir
 from ...core.offers import Prompt, Resource
 from ...errors import HandrailError, ResultNotFound
@@ -20,12 +22,6 @@ from ...tools.skills.content import text_of
 from ...tools.skills.format import FILE, parse
 from ...tools.skills.library import Library
 from .content import block_of
-
-if TYPE_CHECKING:
-    import mcp_types
-    from mcp.shared import exceptions
-else:
-    mcp_types, exceptions = lazy_import("mcp_types"), lazy_import("mcp.shared.exceptions")
 
 _MAX_SESSIONS = 50
 _MAX_COMPLETIONS = 100
@@ -78,10 +74,10 @@ class Offers:
         """A prompt, filled in. Raises MCPError."""
         prompt = self.prompts().get(name)
         if prompt is None:
-            raise exceptions.MCPError(mcp_types.INVALID_PARAMS, f"Unknown prompt: {name}")
+            raise MCPError(mcp_types.INVALID_PARAMS, f"Unknown prompt: {name}")
         missing = [each["name"] for each in prompt.arguments if each.get("required") and each["name"] not in arguments]
         if missing:
-            raise exceptions.MCPError(mcp_types.INVALID_PARAMS, f"{name} needs {', '.join(missing)}")
+            raise MCPError(mcp_types.INVALID_PARAMS, f"{name} needs {', '.join(missing)}")
         said = await _awaited(prompt.render(dict(arguments), client))
         if isinstance(said, str):
             said = [{"role": "user", "content": {"type": "text", "text": said}}]
@@ -93,7 +89,7 @@ class Offers:
         known: Mapping[str, Prompt | Resource] = {each.uri: each for each in self._all()}
         found = (self.prompts() if kind == "ref/prompt" else known).get(name)
         if found is None:
-            raise exceptions.MCPError(mcp_types.INVALID_PARAMS, f"there is no {name}")
+            raise MCPError(mcp_types.INVALID_PARAMS, f"there is no {name}")
         values = found.complete(argument, begun) if found.complete is not None else ()
         return [each for each in values if each.startswith(begun)][:_MAX_COMPLETIONS]
 
@@ -179,4 +175,4 @@ def _contents(uri: str, kind: str, value: str | bytes) -> Any:
 
 
 def _not_found(uri: str, why: str) -> Exception:
-    return exceptions.MCPError(mcp_types.INVALID_PARAMS, f"Resource not found: {why}", data={"uri": uri})
+    return MCPError(mcp_types.INVALID_PARAMS, f"Resource not found: {why}", data={"uri": uri})

@@ -12,12 +12,17 @@ import weakref
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import mcp_types
+from mcp.server import NotificationOptions, Server, subscriptions
+from mcp.server.caching import CacheHint
+from mcp.shared.exceptions import MCPError
+from mcp.shared.subscriptions import event_to_notification
 
 from ... import __version__
 from ...app import Handrail
 from ...approval.approvers import ChainApprover, PolicyApprover
-from ...base.lazy_module import lazy_import
 from ...core.outcome import error_of
 from ...types import JsonDict
 from .approval_requests import ClientApprover, current
@@ -27,19 +32,6 @@ from .offers import Offers
 from .stdio import stdio_streams
 from .tasks import TASK_AFTER_SECONDS, Tasks, knows_tasks
 
-if TYPE_CHECKING:
-    import mcp_types
-    from mcp.server import caching, subscriptions
-    from mcp.shared import exceptions
-    from mcp.shared import subscriptions as wire
-
-    from mcp import server as sdk
-else:
-    mcp_types, sdk, exceptions = map(lazy_import, ("mcp_types", "mcp.server", "mcp.shared.exceptions"))
-    caching, subscriptions = lazy_import("mcp.server.caching"), lazy_import("mcp.server.subscriptions")
-    wire = lazy_import("mcp.shared.subscriptions")
-
-
 SESSION_HEADER = "mcp-session-id"
 DEFAULT_TOOLSETS = ("handrail-mcp",)
 ONLY_CLIENT = "mcp"
@@ -47,6 +39,11 @@ ONLY_CLIENT = "mcp"
 FIRST_LIST_SECONDS = 10.0
 WATCH_SECONDS = 0.2
 _SLOW_TICKS = 10
+_CHANGED = {
+    "tools": subscriptions.ToolsListChanged,
+    "prompts": subscriptions.PromptsListChanged,
+    "resources": subscriptions.ResourcesListChanged,
+}
 # Titles, hints and output schemas of the built-in tools.
 _LISTING = Path(__file__).with_name("tool_listing.json")
 INSTRUCTIONS = """\
@@ -74,6 +71,7 @@ class HandrailServer:
         self._clients: weakref.WeakSet[Any] = weakref.WeakSet()  # of the handshake family
         self._subscribers: dict[str, weakref.WeakSet[Any]] = {}  # those who subscribed to an address
         self._listeners: list[Any] = []  # what clients of the newer family subscribed to
+        self._known: dict[str, list[str]] = {}  # what the clients know of each list
         self._ask_at_client()
         if backend:  # an unknown one fails now, not at the first command
             app.environments.override(ONLY_CLIENT, {"backend": backend})
@@ -82,7 +80,7 @@ class HandrailServer:
         runtime = self._app.runtime
         runtime.approver = ChainApprover(ClientApprover(), runtime.approver or PolicyApprover())
 
-    def build(self) -> sdk.Server[Any]:
+    def build(self) -> Server[Any]:
         self._bus = subscriptions.InMemorySubscriptionBus()
         listen = subscriptions.ListenHandler(self._bus)
 
@@ -93,11 +91,11 @@ class HandrailServer:
             finally:
                 self._listeners.remove(params.notifications)
 
-        private = caching.CacheHint(ttl_ms=0, scope="private")
+        private = CacheHint(ttl_ms=0, scope="private")
         lists = ("tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # older clients set a level of the log
-            server: Any = sdk.Server(
+            server: Any = Server(
                 "handrail",
                 version=__version__,
                 title="Handrail",
@@ -117,7 +115,7 @@ class HandrailServer:
                 on_completion=self._complete,
                 on_set_logging_level=self._set_level,
             )
-        changed = sdk.NotificationOptions(prompts_changed=True, resources_changed=True, tools_changed=True)
+        changed = NotificationOptions(prompts_changed=True, resources_changed=True, tools_changed=True)
         server.create_initialization_options = partial(server.create_initialization_options, changed)
         self._tasks.add_to(server)
         return server
@@ -125,12 +123,12 @@ class HandrailServer:
     # Lists
 
     async def _list(self, context: Any, _: Any) -> Any:
-        self._note(context)
         if not self._has_waited and self._app.mcp is not None:
             await asyncio.to_thread(self._app.mcp.start, FIRST_LIST_SECONDS)
         self._has_waited = True
-        tools = [mcp_types.Tool.model_validate(self._described(each)) for each in await self._definitions()]
-        return mcp_types.ListToolsResult(tools=tools)
+        tools = await self._definitions()
+        self._note(context, "tools", _names_of(tools))
+        return mcp_types.ListToolsResult(tools=[mcp_types.Tool.model_validate(self._described(each)) for each in tools])
 
     async def _definitions(self) -> list[dict[str, Any]]:
         # Availability checks may take a moment, and must not block calls.
@@ -150,17 +148,17 @@ class HandrailServer:
         return {**tool, "annotations": {**tool["annotations"], **known.pop("annotations", {})}, **known}
 
     async def _list_prompts(self, context: Any, _: Any) -> Any:
-        self._note(context)
         prompts = await asyncio.to_thread(self._offers.prompts)
-        about = [
+        self._note(context, "prompts", sorted(prompts))
+        about = (
             {"name": each.name, "description": each.description, "arguments": each.arguments}
             for each in prompts.values()
-        ]
+        )
         return mcp_types.ListPromptsResult(prompts=[mcp_types.Prompt.model_validate(each) for each in about])
 
     async def _list_resources(self, context: Any, _: Any) -> Any:
-        self._note(context)
         found = await asyncio.to_thread(self._offers.resources)
+        self._note(context, "resources", [each.uri for each in found])
         return mcp_types.ListResourcesResult(
             resources=[mcp_types.Resource(uri=each.uri, **_about(each)) for each in found]
         )
@@ -185,9 +183,8 @@ class HandrailServer:
     # Requests that run something
 
     async def _call(self, context: Any, params: Any) -> Any:
-        self._note(context)
         if params.name not in self._names():
-            raise exceptions.MCPError(mcp_types.INVALID_PARAMS, f"Unknown tool: {params.name}")
+            raise MCPError(mcp_types.INVALID_PARAMS, f"Unknown tool: {params.name}")
         return await self._run(context, params, lambda request: self._tool_result(context, params, request))
 
     async def _tool_result(self, context: Any, params: Any, request: ClientRequest) -> Any:
@@ -256,8 +253,9 @@ class HandrailServer:
 
     # Changes
 
-    def _note(self, context: Any) -> None:
-        """Remember a client that is told of changes on its own channel; the newer family subscribes."""
+    def _note(self, context: Any, kind: str, listed: list[str]) -> None:
+        """Remember what was listed, and a client that is told of changes on its own channel; the newer family subscribes."""
+        self._known.setdefault(kind, listed)
         if context.session.can_send_request:
             self._clients.add(context.session._connection)
 
@@ -280,52 +278,55 @@ class HandrailServer:
 
     async def _watch(self) -> None:
         """Notify the clients when the tools, prompts or resources have changed, or the content that they subscribed to."""
-        kinds = (subscriptions.ToolsListChanged, subscriptions.PromptsListChanged, subscriptions.ResourcesListChanged)
-        known: tuple[Any, ...] | None = None
-        contents: dict[str, str] = {}
         quick: tuple[Any, ...] = ()
+        contents: dict[str, str] = {}
         for tick in itertools.count():
             await asyncio.sleep(WATCH_SECONDS)
-            quick, before_quick = self._signature(), quick
+            before, quick = quick, self._signature()
             # Availability and files are looked at less often: that takes longer.
-            if quick == before_quick and tick % _SLOW_TICKS:
+            if quick == before and tick % _SLOW_TICKS:
                 continue
             if self._clients or self._listeners:
-                now = await self._now()
-                for kind, before, after in zip(kinds, known or now, now, strict=True):
-                    if before != after:
-                        await self._notify(kind(), self._clients)
-                known = now
+                for kind, listed in (await self._now()).items():
+                    if self._known.setdefault(kind, listed) != listed:
+                        self._known[kind] = listed
+                        await self._notify(_CHANGED[kind](), self._clients)
             uris = {str(uri) for each in self._listeners for uri in each.resource_subscriptions or ()}
             uris |= {uri for uri, clients in self._subscribers.items() if clients}
-            hashes = {uri: await self._hash(uri) for uri in uris}
+            known, contents = contents, {uri: await self._hash(uri) for uri in uris}
             for uri in uris:
-                if contents.get(uri, hashes[uri]) != hashes[uri]:
+                if known.get(uri, contents[uri]) != contents[uri]:
                     await self._notify(subscriptions.ResourceUpdated(uri=uri), self._subscribers.get(uri, ()))
-            contents = hashes
 
     def _signature(self) -> tuple[Any, ...]:
         return self._app.runtime.registry.generation, *self._offers.contributed()
 
-    async def _now(self) -> tuple[Any, ...]:
-        tools = [(each["name"], each["description"]) for each in await self._definitions()]
-        prompts = await asyncio.to_thread(self._offers.prompts)
+    async def _now(self) -> dict[str, list[str]]:
         resources = await asyncio.to_thread(self._offers.resources)
-        return tools, sorted(prompts), [each.uri for each in resources]
+        return {
+            "tools": _names_of(await self._definitions()),
+            "prompts": sorted(await asyncio.to_thread(self._offers.prompts)),
+            "resources": [each.uri for each in resources],
+        }
 
     async def _hash(self, uri: str) -> str:
         try:
             text = (await self._offers.read(uri)).model_dump_json()
-        except exceptions.MCPError:
+        except MCPError:
             text = ""
         return hashlib.sha256(text.encode()).hexdigest()
 
     async def _notify(self, event: Any, clients: Iterable[Any]) -> None:
         await self._bus.publish(event)
-        message = wire.event_to_notification(event, {}).model_dump(by_alias=True, mode="json", exclude_none=True)
+        message = event_to_notification(event, {}).model_dump(by_alias=True, mode="json", exclude_none=True)
         for client in list(clients):
             with contextlib.suppress(Exception):  # it is gone
                 await client.outbound.notify(message["method"], message.get("params"))
+
+
+def _names_of(tools: list[JsonDict]) -> list[str]:
+    """With their descriptions, which may change too."""
+    return [f"{each['name']}: {each['description']}" for each in tools]
 
 
 def _about(resource: Any) -> JsonDict:
@@ -339,7 +340,7 @@ def _owner(context: Any) -> str:
     return f"mcp-{session}" if session else ONLY_CLIENT
 
 
-async def serve_stdio(server: sdk.Server[Any]) -> None:
+async def serve_stdio(server: Server[Any]) -> None:
     async with stdio_streams() as (read_stream, write_stream):
         await server.run(read_stream, write_stream, server.create_initialization_options())
 

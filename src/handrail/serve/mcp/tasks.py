@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import secrets
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ...base.lazy_module import lazy_import
+import mcp_types
+from mcp.server import Server
+from mcp.shared.exceptions import MCPError
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import TypeAdapter
+
 from ...types import JsonDict
 from .client_requests import MISSING_CAPABILITY, ClientRequest
-
-if TYPE_CHECKING:
-    import mcp_types
-    from mcp.shared import exceptions
-    from mcp_types import version
-
-    from mcp import server as sdk
-else:
-    mcp_types, exceptions, version = map(lazy_import, ("mcp_types", "mcp.shared.exceptions", "mcp_types.version"))
 
 EXTENSION = "io.modelcontextprotocol/tasks"
 # A call that has taken this long becomes a task, if its client knows them.
@@ -26,6 +23,11 @@ TASK_AFTER_SECONDS = 0.5
 _TTL_SECONDS = 3600
 _POLL_MILLISECONDS = 500
 _HEADER_MISMATCH = -32020
+
+
+class _TaskParams(mcp_types.RequestParams):
+    task_id: str
+    input_responses: JsonDict | None = None
 
 
 class Task:
@@ -78,14 +80,10 @@ class Tasks:
     def __init__(self) -> None:
         self._tasks: dict[str, Task] = {}
 
-    def add_to(self, server: sdk.Server[Any]) -> None:
-        class TaskParams(mcp_types.RequestParams):
-            task_id: str
-            input_responses: JsonDict | None = None
-
+    def add_to(self, server: Server[Any]) -> None:
         server.extensions[EXTENSION] = {}
         for name in ("get", "update", "cancel"):
-            server.add_request_handler(f"tasks/{name}", TaskParams, getattr(self, f"_{name}"))
+            server.add_request_handler(f"tasks/{name}", _TaskParams, getattr(self, f"_{name}"))
 
     def start(self, request: ClientRequest) -> JsonDict:
         """Let a request go on as a task. Returns the answer to the request."""
@@ -116,35 +114,31 @@ class Tasks:
 
     def _found(self, context: Any, params: Any) -> Task:
         """Raises MCPError for a client that does not know tasks, or not this one."""
-        if context.protocol_version not in version.MODERN_PROTOCOL_VERSIONS:
-            raise exceptions.MCPError(mcp_types.METHOD_NOT_FOUND, "Method not found")
+        if context.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+            raise MCPError(mcp_types.METHOD_NOT_FOUND, "Method not found")
         if not knows_tasks(context):
             needed = {"requiredCapabilities": {"extensions": {EXTENSION: {}}}}
-            raise exceptions.MCPError(MISSING_CAPABILITY, f"the client does not declare {EXTENSION}", data=needed)
+            raise MCPError(MISSING_CAPABILITY, f"the client does not declare {EXTENSION}", data=needed)
         if context.request is not None and context.request.headers.get("mcp-name") != params.task_id:
-            raise exceptions.MCPError(_HEADER_MISMATCH, "the header Mcp-Name is not the taskId")
+            raise MCPError(_HEADER_MISMATCH, "the header Mcp-Name is not the taskId")
         task = self._tasks.get(params.task_id)
         if task is None:
-            raise exceptions.MCPError(mcp_types.INVALID_PARAMS, f"there is no task {params.task_id}")
+            raise MCPError(mcp_types.INVALID_PARAMS, f"there is no task {params.task_id}")
         return task
 
 
 def knows_tasks(context: Any) -> bool:
     capabilities = context.session.client_capabilities
-    is_modern = context.protocol_version in version.MODERN_PROTOCOL_VERSIONS
+    is_modern = context.protocol_version in MODERN_PROTOCOL_VERSIONS
     return is_modern and EXTENSION in (getattr(capabilities, "extensions", None) or {})
 
 
 def _responses(raw: JsonDict | None) -> JsonDict:
     """The responses that can be read; the others stay unanswered."""
-    read = {}
+    read, known = {}, TypeAdapter(mcp_types.InputResponse)
     for key, value in (raw or {}).items():
-        for kind in (mcp_types.ElicitResult, mcp_types.ListRootsResult, mcp_types.CreateMessageResult):
-            try:
-                read[key] = kind.model_validate(value)
-                break
-            except ValueError:
-                continue
+        with contextlib.suppress(ValueError):
+            read[key] = known.validate_python(value)
     return read
 
 
