@@ -48,8 +48,8 @@ def connect_problem(error: BaseException, server: Server) -> str:
     url = mask_secrets(server.settings.url)
     if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
         return f"nobody answers at {url} ({error}); check the address, and whether the server runs"
-    if isinstance(error, httpx2.HTTPStatusError) and error.response.status_code in (404, 405):
-        return f"there is no MCP server at {url} (HTTP {error.response.status_code}); check the path of the address"
+    if str(error) in ("Not Found", "Method Not Allowed", "Session terminated"):  # as the SDK has HTTP's 404 and 405
+        return f"there is no MCP server at {url} ({error}); check the path of the address"
     if server.settings.url and isinstance(error, client_auth.OAuthRegistrationError | client_auth.OAuthFlowError):
         return f"the login there does not work ({error}); {token_hint(server)}"
     return ""
