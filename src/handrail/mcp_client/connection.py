@@ -24,7 +24,6 @@ from .result_conversion import CannotAsk
 from .server_config import Server, expanded
 from .server_requests import ServerRequests
 from .stdio import Launch, Process, stdio_transport
-from .tasks import task_extension
 from .tool_listing import Offer, list_offer
 from .watchdog import Watchdog
 
@@ -164,15 +163,18 @@ class Connection:
 
     @contextlib.asynccontextmanager
     async def _opened(self) -> AsyncIterator[mcp.Client]:
+        from .tasks import TaskExtension  # imports the SDK
+
         settings = expanded(self.server.settings)
+        callbacks = self._requests.callbacks(self.server.name, settings)
         client = mcp.Client(
             self._transport(settings),
             mode="legacy" if settings.protocol == "handshake" or self._falls_back else "auto",
             message_handler=self._on_message,
             client_info=mcp_types.Implementation(name="handrail", version=version("handrail")),
             cache=None,
-            extensions=[task_extension(self._requests, self.server.name, settings)],
-            **self._requests.callbacks(self.server.name, settings),
+            extensions=[TaskExtension(callbacks)],
+            **callbacks,
         )
         async with client:
             yield client

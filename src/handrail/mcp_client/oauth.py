@@ -257,7 +257,7 @@ async def _own_login(settings: McpServerConfig, login: Login, known: JsonDict) -
 
 def _algorithm(key: str) -> str:
     """The one that a private key signs with. Raises ConfigError."""
-    from cryptography.hazmat.primitives.asymmetric import ec, ed25519  # heavy, and few have a key
+    from cryptography.hazmat.primitives.asymmetric import ec  # heavy, and few have a key
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
     try:
@@ -266,7 +266,7 @@ def _algorithm(key: str) -> str:
         raise ConfigError(f"client_key: {error}") from None
     if isinstance(loaded, ec.EllipticCurvePrivateKey):
         return {256: "ES256", 384: "ES384"}.get(loaded.key_size, "ES512")
-    return "EdDSA" if isinstance(loaded, ed25519.Ed25519PrivateKey) else "RS256"
+    return "RS256"
 
 
 def _registered(settings: McpServerConfig, address: str) -> JsonDict:

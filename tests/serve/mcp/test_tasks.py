@@ -8,20 +8,16 @@ from typing import Any
 import pytest
 from mcp.client.extension import advertise
 from mcp.shared.exceptions import MCPError
-from mcp_types import INVALID_PARAMS, EmptyResult
+from mcp_types import INVALID_PARAMS
 
 from handrail.core.registry import ToolRegistry
-from handrail.mcp_client.server_requests import ServerRequests
-from handrail.mcp_client.tasks import EXTENSION, _models, task_extension
+from handrail.mcp_client.tasks import EXTENSION, TaskExtension, send
 from handrail.model_tools import default
 from handrail.serve.mcp.server import HandrailServer
-from handrail.settings.services import McpServerConfig
 from handrail.types import JsonDict, ToolContext
 from mcp import Client
 
 from ...support import PATIENCE_SECONDS, add
-
-SETTINGS = McpServerConfig(command="none")
 
 
 @pytest.fixture
@@ -48,10 +44,8 @@ async def started(client: Client) -> str:
     return str(created.task_id)  # type: ignore[union-attr]
 
 
-async def polled(client: Client, task: str, method: str = "tasks/get") -> Any:
-    models = _models()
-    request = models.request(method=method, params={"taskId": task})
-    return await client.session.send_request(request, models.details if method == "tasks/get" else EmptyResult)
+async def polled(client: Client, task: str, method: str = "tasks/get") -> JsonDict:
+    return await send(client.session, method, task)
 
 
 def server() -> Any:
@@ -60,11 +54,11 @@ def server() -> Any:
 
 def test_our_client_waits_for_the_task_that_a_long_call_becomes(long: asyncio.Event) -> None:
     async def work() -> Any:
-        extension = task_extension(ServerRequests(), "ours", SETTINGS)
+        extension = TaskExtension({})
         async with connected(server(), extension) as client:
             call = asyncio.ensure_future(client.call_tool("long", {}))
             other = await started(client)  # it has taken as long by now
-            assert (await polled(client, other)).status == "working"
+            assert (await polled(client, other))["status"] == "working"
             long.set()
             return await asyncio.wait_for(call, PATIENCE_SECONDS)
 
@@ -73,32 +67,32 @@ def test_our_client_waits_for_the_task_that_a_long_call_becomes(long: asyncio.Ev
 
 def test_a_task_survives_its_client_and_is_there_for_the_next(long: asyncio.Event) -> None:
     async def work() -> Any:
-        ours, extension = server(), task_extension(ServerRequests(), "ours", SETTINGS)
+        ours, extension = server(), TaskExtension({})
         async with connected(ours, extension) as client:
             task = await started(client)
         long.set()
         async with connected(ours, extension) as client, asyncio.timeout(PATIENCE_SECONDS):
-            while (found := await polled(client, task)).status == "working":  # noqa: ASYNC110  it is made to be polled
+            while (found := await polled(client, task))["status"] == "working":  # noqa: ASYNC110  it is made to be polled
                 await asyncio.sleep(0.01)
             with pytest.raises(MCPError) as unknown:
                 await polled(client, "another")
             return found, unknown.value.code
 
     found, code = asyncio.run(work())
-    assert found.result["content"][0]["text"] == "done"
+    assert found["result"]["content"][0]["text"] == "done"
     assert code == INVALID_PARAMS
 
 
 def test_a_cancelled_task_ends_its_call(long: asyncio.Event) -> None:
     async def work() -> Any:
         ours = server()
-        async with connected(ours, task_extension(ServerRequests(), "ours", SETTINGS)) as client:
+        async with connected(ours, TaskExtension({})) as client:
             task = await started(client)
             await polled(client, task, "tasks/cancel")
             await polled(client, task, "tasks/cancel")
             return await polled(client, task)
 
-    assert asyncio.run(work()).status == "cancelled"
+    assert asyncio.run(work())["status"] == "cancelled"
 
 
 def test_a_client_that_does_not_know_tasks_waits_for_the_result(long: asyncio.Event) -> None:

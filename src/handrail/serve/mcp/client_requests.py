@@ -12,7 +12,7 @@ import contextlib
 import secrets
 import warnings
 from collections.abc import Coroutine, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import mcp_types
 from mcp.shared.exceptions import MCPError
@@ -22,23 +22,15 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from ...errors import ToolUnavailable
 from ...types import CancelToken, JsonDict, Progress
 
-
-class _Kind(NamedTuple):
-    """A request that a server may make: the client's capability for it, and its types."""
-
-    capability: str
-    request: Any
-    result: Any
-    results: tuple[Any, ...]
-
-
-_SAMPLES = (mcp_types.CreateMessageResult, mcp_types.CreateMessageResultWithTools)
-_KINDS = {
-    "elicitation/create": _Kind(
-        "elicitation", mcp_types.ElicitRequest, mcp_types.ElicitResult, (mcp_types.ElicitResult,)
+# What a server may ask for: the client's capability, the request, and its results.
+_KINDS: dict[str, tuple[str, Any, tuple[Any, ...]]] = {
+    "elicitation/create": ("elicitation", mcp_types.ElicitRequest, (mcp_types.ElicitResult,)),
+    "sampling/createMessage": (
+        "sampling",
+        mcp_types.CreateMessageRequest,
+        (mcp_types.CreateMessageResult, mcp_types.CreateMessageResultWithTools),
     ),
-    "sampling/createMessage": _Kind("sampling", mcp_types.CreateMessageRequest, _SAMPLES[0], _SAMPLES),
-    "roots/list": _Kind("roots", mcp_types.ListRootsRequest, mcp_types.ListRootsResult, (mcp_types.ListRootsResult,)),
+    "roots/list": ("roots", mcp_types.ListRootsRequest, (mcp_types.ListRootsResult,)),
 }
 MISSING_CAPABILITY = -32021
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
@@ -72,20 +64,18 @@ class ClientRequest:
 
     def supports(self, method: str) -> bool:
         capabilities = self._context.session.client_capabilities
-        return method in _KINDS and getattr(capabilities, _KINDS[method].capability, None) is not None
+        return method in _KINDS and getattr(capabilities, _KINDS[method][0], None) is not None
 
     async def request(self, requests: Mapping[str, Mapping[str, Any]]) -> JsonDict:
         """See `protocols.CallingClient`."""
         missing = sorted({each["method"] for each in requests.values() if not self.supports(each["method"])})
         if missing:
             why = f"the MCP client does not support {', '.join(missing)}"
-            needed = {"requiredCapabilities": {_KINDS[method].capability: {} for method in missing if method in _KINDS}}
+            needed = {"requiredCapabilities": {_KINDS[method][0]: {} for method in missing if method in _KINDS}}
             self.failure = MCPError(MISSING_CAPABILITY, why, data=needed)
             raise ToolUnavailable(why)
-        answers = await self.ask(
-            {key: _KINDS[each["method"]].request.model_validate(dict(each)) for key, each in requests.items()}
-        )
-        return {key: each.model_dump(mode="json", by_alias=True, exclude_none=True) for key, each in answers.items()}
+        asked = {key: _KINDS[each["method"]][1].model_validate(dict(each)) for key, each in requests.items()}
+        return {key: dumped(each) for key, each in (await self.ask(asked)).items()}
 
     async def ask(self, requests: Mapping[str, Any], *, beforehand: bool = True) -> JsonDict:
         """The client's responses. `beforehand`: one that came with the request itself counts too."""
@@ -98,7 +88,7 @@ class ClientRequest:
         for key, request in requests.items():
             waiting[key] = future = self._loop.create_future()
             given = self._given.pop(key, None) if beforehand else None
-            if isinstance(given, _KINDS[request.method].results):
+            if isinstance(given, _KINDS[request.method][2]):
                 future.set_result(given)
             else:
                 self.pending[key] = (request, future)
@@ -109,21 +99,25 @@ class ClientRequest:
         finally:
             for key in waiting:
                 self.pending.pop(key, None)
+            self._settle()
 
     def answer(self, responses: Mapping[str, Any] | None) -> None:
         """Hand over what the client responded; the rest stays pending, and what nobody asked for is ignored."""
         for key, response in (responses or {}).items():
             request, future = self.pending.get(key, (None, None))
-            if future is not None and isinstance(response, _KINDS[request.method].results):
+            if future is not None and isinstance(response, _KINDS[request.method][2]):
                 del self.pending[key]
                 if not future.done():
                     future.set_result(response)
+        self._settle()
+
+    def _settle(self) -> None:
         if not self.pending:
             self.asked.clear()
 
     async def _sent(self, request: Any) -> Any:
         related = ServerMessageMetadata(related_request_id=self._context.request_id)
-        return await self._context.session.send_request(request, _KINDS[request.method].result, metadata=related)
+        return await self._context.session.send_request(request, _KINDS[request.method][2][0], metadata=related)
 
     def log(self, level: str, message: object) -> None:
         """See `protocols.CallingClient`."""
@@ -188,3 +182,8 @@ class ParkedRequests:
         request.continue_in(context)
         request.answer(params.input_responses)
         return request
+
+
+def dumped(value: Any) -> JsonDict:
+    found: JsonDict = value.model_dump(mode="json", by_alias=True, exclude_none=True)
+    return found

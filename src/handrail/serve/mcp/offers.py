@@ -20,7 +20,7 @@ from ...errors import HandrailError, ResultNotFound
 from ...store.sessions import SessionStore
 from ...tools.skills.content import text_of
 from ...tools.skills.format import FILE, parse
-from ...tools.skills.library import Library
+from ...tools.skills.library import Library, Skill
 from .content import block_of
 
 _MAX_SESSIONS = 50
@@ -45,22 +45,29 @@ class Offers:
         return self._sessions_too or "session_search" in self._tools()
 
     def prompts(self) -> dict[str, Prompt]:
-        found = dict(self._contributed("prompts"))
-        for skill in self._library().ready() if "skill_view" in self._tools() else ():
-            prompt = Prompt(skill.name, skill.header.description, partial(self._skill_text, skill.name), (_FOR_SKILL,))
-            found.setdefault(skill.name, prompt)
-        return found
+        skills = (
+            Prompt(each.name, each.header.description, partial(self._skill_text, each.name), (_FOR_SKILL,))
+            for each in self._skills()
+        )
+        return {each.name: each for each in skills} | dict(self._contributed("prompts"))
 
     def resources(self) -> list[Resource]:
         """Those with an address of their own."""
-        return [*filter(lambda each: not _GAP.search(each.uri), self._all()), *self._skills(), *self._sessions()]
+        found = [each for each in self._known() if not _GAP.search(each.uri)]
+        for skill in self._skills():
+            uri, about = f"handrail://skills/{skill.name}", skill.header.description
+            found.append(Resource(uri, skill.name, self._skill, about, "text/markdown"))
+        for each in self._store.recent(limit=_MAX_SESSIONS) if self._has_sessions else ():
+            uri, title = f"handrail://sessions/{each.id}", each.title or each.id
+            found.append(Resource(uri, title, self._session, each.cwd, "application/json"))
+        return found
 
     def templates(self) -> list[Resource]:
-        return [each for each in self._all() if _GAP.search(each.uri)]
+        return [each for each in self._known() if _GAP.search(each.uri)]
 
     async def read(self, uri: str) -> Any:
         """The contents at an address. Raises MCPError."""
-        for resource in (*self._contributed("resources").values(), *self._all()):
+        for resource in self._known():
             parts = _parts(resource.uri, uri)
             if parts is None:
                 continue
@@ -86,7 +93,7 @@ class Offers:
 
     def complete(self, kind: str, name: str, argument: str, begun: str) -> list[str]:
         """The values that an argument of a prompt ("ref/prompt") or a gap of a template may take. Raises MCPError."""
-        known: Mapping[str, Prompt | Resource] = {each.uri: each for each in self._all()}
+        known: Mapping[str, Prompt | Resource] = {each.uri: each for each in self._known()}
         found = (self.prompts() if kind == "ref/prompt" else known).get(name)
         if found is None:
             raise MCPError(mcp_types.INVALID_PARAMS, f"there is no {name}")
@@ -101,35 +108,27 @@ class Offers:
         plugins = self._app.plugins
         return getattr(plugins.contributions, kind) if plugins is not None else {}
 
-    def _all(self) -> Iterator[Resource]:
+    def _known(self) -> Iterator[Resource]:
+        """What plugins add, and templates for what is ours."""
         yield from self._contributed("resources").values()
-        tools = self._tools()
-        if "read_result" in tools:
+        if "read_result" in self._tools():
             about = "The whole result of a call that was cut, by the id that the call gave."
             yield Resource("handrail://results/{id}", "result", self._result, about)
-        if "skill_view" in tools:
-            about = "A skill: instructions for one kind of task."
-            yield Resource("handrail://skills/{name}", "skill", self._skill, about, "text/markdown", self._skill_names)
+        if "skill_view" in self._tools():
+            about, names = "A skill: instructions for one kind of task.", self._skill_names
+            yield Resource("handrail://skills/{name}", "skill", self._skill, about, "text/markdown", names)
         if self._has_sessions:
-            about = "The messages of an earlier session of the agent."
-            kind = "application/json"
-            yield Resource("handrail://sessions/{id}", "session", self._session, about, kind, self._session_ids)
+            about, ids = "The messages of an earlier session of the agent.", self._session_ids
+            yield Resource("handrail://sessions/{id}", "session", self._session, about, "application/json", ids)
 
-    def _skills(self) -> Iterator[Resource]:
-        for skill in self._library().ready() if "skill_view" in self._tools() else ():
-            about = skill.header.description
-            yield Resource(f"handrail://skills/{skill.name}", skill.name, self._skill, about, "text/markdown")
-
-    def _sessions(self) -> Iterator[Resource]:
-        for each in self._store.recent(limit=_MAX_SESSIONS) if self._has_sessions else ():
-            title = each.title or each.id
-            yield Resource(f"handrail://sessions/{each.id}", title, self._session, each.cwd, "application/json")
+    def _skills(self) -> list[Skill]:
+        return self._library().ready() if "skill_view" in self._tools() else []
 
     def _library(self) -> Library:
         return Library(self._app.config.skills)
 
-    def _skill_names(self, _: str, begun: str) -> Sequence[str]:
-        return [skill.name for skill in self._library().ready() if skill.name.startswith(begun)]
+    def _skill_names(self, _: str, __: str) -> Sequence[str]:
+        return [skill.name for skill in self._skills()]
 
     def _skill(self, name: str) -> str:
         return text_of(self._library().open(name)[1], FILE)
@@ -149,8 +148,8 @@ class Offers:
         messages = [each.message for each in store.messages(info.id)]
         return json.dumps({"id": info.id, "title": info.title, "messages": messages}, ensure_ascii=False)
 
-    def _session_ids(self, _: str, begun: str) -> Sequence[str]:
-        return [each.id for each in self._store.recent(limit=1000) if each.id.startswith(begun)]
+    def _session_ids(self, _: str, __: str) -> Sequence[str]:
+        return [each.id for each in self._store.recent(limit=1000)]
 
 
 def _parts(template: str, uri: str) -> dict[str, str] | None:

@@ -220,22 +220,19 @@ class HandrailServer:
             level = self._log_levels.get(identity[-1], LEVELS[0])
             request = ClientRequest(context, params, identity, log_level=level)
             request.start(work(request))
-        asked = asyncio.ensure_future(request.asked.wait())
-        may_be_task = context.method == "tools/call" and knows_tasks(context)
-        try:
-            await asyncio.wait(
-                {request.work, asked},
-                timeout=TASK_AFTER_SECONDS if may_be_task else None,
-                return_when=asyncio.FIRST_COMPLETED,
-            )
-        except asyncio.CancelledError:
-            request.give_up("the client cancelled the call")
-            raise
-        finally:
-            asked.cancel()
-        if request.work.done():
-            return await request.result()
-        return self._parked.park(request) if request.pending else self._tasks.start(request)
+        limit = TASK_AFTER_SECONDS if context.method == "tools/call" and knows_tasks(context) else None
+        while not request.work.done() and not request.pending:
+            asked = asyncio.ensure_future(request.asked.wait())
+            try:
+                done, _ = await asyncio.wait({request.work, asked}, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
+            except asyncio.CancelledError:
+                request.give_up("the client cancelled the call")
+                raise
+            finally:
+                asked.cancel()
+            if not done:
+                return self._tasks.start(request)
+        return await request.result() if request.work.done() else self._parked.park(request)
 
     def _names(self) -> frozenset[str]:
         """The tools that may be called now; changes only with the registry."""

@@ -15,7 +15,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import TypeAdapter
 
 from ...types import JsonDict
-from .client_requests import MISSING_CAPABILITY, ClientRequest
+from .client_requests import MISSING_CAPABILITY, ClientRequest, dumped
 
 EXTENSION = "io.modelcontextprotocol/tasks"
 # A call that has taken this long becomes a task, if its client knows them.
@@ -36,7 +36,6 @@ class Task:
     def __init__(self, request: ClientRequest) -> None:
         self.id = secrets.token_urlsafe(24)
         self.request = request
-        self.cancelled = False
         self.created = self.updated = time.time()
         request.work.add_done_callback(lambda _: self.touch())
 
@@ -45,33 +44,31 @@ class Task:
 
     def status(self) -> str:
         work = self.request.work
-        if self.cancelled or (work.done() and work.cancelled()):
+        if self.request.cancel.cancelled or (work.done() and work.cancelled()):
             return "cancelled"
         if not work.done():
             return "input_required" if self.request.pending else "working"
         return "failed" if work.exception() is not None else "completed"
 
-    def describe(self) -> JsonDict:
+    def describe(self, *, whole: bool = True) -> JsonDict:
+        """`whole` with what belongs to its status: the questions, the result, or the error."""
+        status, work, more = self.status(), self.request.work, {}
+        if status == "input_required":
+            more["inputRequests"] = {key: dumped(each) for key, (each, _) in self.request.pending.items()}
+        elif status == "failed":
+            error: Any = work.exception()
+            more["error"] = {"code": getattr(error, "code", mcp_types.INTERNAL_ERROR), "message": str(error)}
+        elif status == "completed":
+            more["result"] = dumped(work.result())
         return {
             "taskId": self.id,
-            "status": self.status(),
+            "status": status,
             "createdAt": _iso(self.created),
             "lastUpdatedAt": _iso(self.updated),
             "ttlMs": _TTL_SECONDS * 1000,
             "pollIntervalMs": _POLL_MILLISECONDS,
+            **(more if whole else {}),
         }
-
-    def details(self) -> JsonDict:
-        """With what belongs to its status: the questions, the result, or the error."""
-        about, work = self.describe(), self.request.work
-        if about["status"] == "input_required":
-            asked = {key: _dumped(each) for key, (each, _) in self.request.pending.items()}
-            return {**about, "inputRequests": asked}
-        if about["status"] == "failed":
-            error: Any = work.exception()
-            code = getattr(error, "code", mcp_types.INTERNAL_ERROR)
-            return {**about, "error": {"code": code, "message": str(error)}}
-        return {**about, "result": _dumped(work.result())} if about["status"] == "completed" else about
 
 
 class Tasks:
@@ -87,27 +84,28 @@ class Tasks:
 
     def start(self, request: ClientRequest) -> JsonDict:
         """Let a request go on as a task. Returns the answer to the request."""
-        now = time.time()
-        for old in [each for each in self._tasks.values() if each.request.work.done()]:
-            if now - old.updated > _TTL_SECONDS:
-                del self._tasks[old.id]
+        since = time.time() - _TTL_SECONDS
+        done = [key for key, each in self._tasks.items() if each.request.work.done() and each.updated < since]
+        for key in done:
+            del self._tasks[key]
         task = Task(request)
         self._tasks[task.id] = task
-        return {"resultType": "task", **task.describe()}
+        return {"resultType": "task", **task.describe(whole=False)}
 
     async def _get(self, context: Any, params: Any) -> JsonDict:
-        return self._found(context, params).details()
+        return self._found(context, params).describe()
 
     async def _update(self, context: Any, params: Any) -> JsonDict:
-        task = self._found(context, params)
-        task.request.answer(_responses(params.input_responses))
+        task, known = self._found(context, params), TypeAdapter[Any](mcp_types.InputResponse)
+        for key, value in (params.input_responses or {}).items():
+            with contextlib.suppress(ValueError):  # what cannot be read stays unanswered
+                task.request.answer({key: known.validate_python(value)})
         task.touch()
         return {}
 
     async def _cancel(self, context: Any, params: Any) -> JsonDict:
         task = self._found(context, params)
         if not task.request.work.done():
-            task.cancelled = True
             task.request.give_up("the client cancelled the task")
             task.touch()
         return {}
@@ -121,30 +119,15 @@ class Tasks:
             raise MCPError(MISSING_CAPABILITY, f"the client does not declare {EXTENSION}", data=needed)
         if context.request is not None and context.request.headers.get("mcp-name") != params.task_id:
             raise MCPError(_HEADER_MISMATCH, "the header Mcp-Name is not the taskId")
-        task = self._tasks.get(params.task_id)
-        if task is None:
+        if params.task_id not in self._tasks:
             raise MCPError(mcp_types.INVALID_PARAMS, f"there is no task {params.task_id}")
-        return task
+        return self._tasks[params.task_id]
 
 
 def knows_tasks(context: Any) -> bool:
     capabilities = context.session.client_capabilities
     is_modern = context.protocol_version in MODERN_PROTOCOL_VERSIONS
     return is_modern and EXTENSION in (getattr(capabilities, "extensions", None) or {})
-
-
-def _responses(raw: JsonDict | None) -> JsonDict:
-    """The responses that can be read; the others stay unanswered."""
-    read, known = {}, TypeAdapter(mcp_types.InputResponse)
-    for key, value in (raw or {}).items():
-        with contextlib.suppress(ValueError):
-            read[key] = known.validate_python(value)
-    return read
-
-
-def _dumped(value: Any) -> JsonDict:
-    dumped: JsonDict = value.model_dump(mode="json", by_alias=True, exclude_none=True)
-    return dumped
 
 
 def _iso(at: float) -> str:
