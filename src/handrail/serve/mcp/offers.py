@@ -12,11 +12,12 @@ from typing import Any
 
 import mcp_types
 from mcp.shared.exceptions import MCPError
+from mcp.shared.uri_template import UriTemplate
 
 from ...app import Handrail
 from ...config.paths import state_dir
 from ...core.offers import Prompt, Resource
-from ...errors import HandrailError, ResultNotFound
+from ...errors import HandrailError
 from ...store.sessions import SessionStore
 from ...tools.skills.content import text_of
 from ...tools.skills.format import FILE, parse
@@ -68,7 +69,7 @@ class Offers:
     async def read(self, uri: str) -> Any:
         """The contents at an address. Raises MCPError."""
         for resource in self._known():
-            parts = _parts(resource.uri, uri)
+            parts = UriTemplate.parse(resource.uri).match(uri)
             if parts is None:
                 continue
             try:
@@ -138,26 +139,16 @@ class Offers:
         return f"{body}\n\n{arguments['task']}" if arguments.get("task") else body
 
     def _result(self, id: str) -> str:  # noqa: A002  the gap's name
-        if self._app.runtime.results is None:
-            raise ResultNotFound(f"no result {id}")
+        assert self._app.runtime.results is not None  # a Handrail's runtime has them
         return self._app.runtime.results.get(id)
 
     def _session(self, id: str) -> str:  # noqa: A002  the gap's name
-        store = self._store
-        info = store.get(id)
-        messages = [each.message for each in store.messages(info.id)]
+        info = self._store.get(id)
+        messages = [each.message for each in self._store.messages(info.id)]
         return json.dumps({"id": info.id, "title": info.title, "messages": messages}, ensure_ascii=False)
 
     def _session_ids(self, _: str, __: str) -> Sequence[str]:
         return [each.id for each in self._store.recent(limit=1000)]
-
-
-def _parts(template: str, uri: str) -> dict[str, str] | None:
-    """What an address has in the gaps of a template; None if it does not fit."""
-    pieces = _GAP.split(template)
-    pattern = "".join(f"(?P<{each}>[^/]+)" if number % 2 else re.escape(each) for number, each in enumerate(pieces))
-    match = re.fullmatch(pattern, uri)
-    return None if match is None else match.groupdict()
 
 
 async def _awaited(value: Any) -> Any:
@@ -165,12 +156,8 @@ async def _awaited(value: Any) -> Any:
 
 
 def _contents(uri: str, kind: str, value: str | bytes) -> Any:
-    if isinstance(value, str):
-        content: Any = mcp_types.TextResourceContents(uri=uri, mime_type=kind, text=value)
-    else:
-        blob = base64.b64encode(value).decode()
-        content = mcp_types.BlobResourceContents(uri=uri, mime_type=kind, blob=blob)
-    return mcp_types.ReadResourceResult(contents=[content])
+    data = {"text": value} if isinstance(value, str) else {"blob": base64.b64encode(value).decode()}
+    return mcp_types.ReadResourceResult.model_validate({"contents": [{"uri": uri, "mimeType": kind, **data}]})
 
 
 def _not_found(uri: str, why: str) -> Exception:

@@ -72,13 +72,9 @@ class HandrailServer:
         self._subscribers: dict[str, weakref.WeakSet[Any]] = {}  # those who subscribed to an address
         self._listeners: list[Any] = []  # what clients of the newer family subscribed to
         self._known: dict[str, list[str]] = {}  # what the clients know of each list
-        self._ask_at_client()
+        app.runtime.approver = ChainApprover(ClientApprover(), app.runtime.approver or PolicyApprover())
         if backend:  # an unknown one fails now, not at the first command
             app.environments.override(ONLY_CLIENT, {"backend": backend})
-
-    def _ask_at_client(self) -> None:
-        runtime = self._app.runtime
-        runtime.approver = ChainApprover(ClientApprover(), runtime.approver or PolicyApprover())
 
     def build(self) -> Server[Any]:
         self._bus = subscriptions.InMemorySubscriptionBus()
@@ -150,31 +146,23 @@ class HandrailServer:
     async def _list_prompts(self, context: Any, _: Any) -> Any:
         prompts = await asyncio.to_thread(self._offers.prompts)
         self._note(context, "prompts", sorted(prompts))
-        about = (
-            {"name": each.name, "description": each.description, "arguments": each.arguments}
-            for each in prompts.values()
-        )
-        return mcp_types.ListPromptsResult(prompts=[mcp_types.Prompt.model_validate(each) for each in about])
+        return mcp_types.ListPromptsResult.model_validate({"prompts": [each._asdict() for each in prompts.values()]})
 
     async def _list_resources(self, context: Any, _: Any) -> Any:
         found = await asyncio.to_thread(self._offers.resources)
         self._note(context, "resources", [each.uri for each in found])
-        return mcp_types.ListResourcesResult(
-            resources=[mcp_types.Resource(uri=each.uri, **_about(each)) for each in found]
-        )
+        return mcp_types.ListResourcesResult.model_validate({"resources": [each._asdict() for each in found]})
 
     async def _list_templates(self, _: Any, __: Any) -> Any:
         found = await asyncio.to_thread(self._offers.templates)
-        templates = [mcp_types.ResourceTemplate(uri_template=each.uri, **_about(each)) for each in found]
-        return mcp_types.ListResourceTemplatesResult(resource_templates=templates)
+        about = [{**each._asdict(), "uri_template": each.uri} for each in found]
+        return mcp_types.ListResourceTemplatesResult.model_validate({"resource_templates": about})
 
     async def _complete(self, _: Any, params: Any) -> Any:
         name = params.ref.name if params.ref.type == "ref/prompt" else str(params.ref.uri)
         asked = (params.ref.type, name, params.argument.name, params.argument.value)
         values = await asyncio.to_thread(self._offers.complete, *asked)
-        return mcp_types.CompleteResult(
-            completion=mcp_types.Completion(values=values, total=len(values), has_more=False)
-        )
+        return mcp_types.CompleteResult(completion=mcp_types.Completion(values=values))
 
     async def _set_level(self, context: Any, params: Any) -> Any:
         self._log_levels[_owner(context)] = params.level
@@ -194,9 +182,8 @@ class HandrailServer:
         outcome = await self._app.runtime.ahandle(
             params.name,
             params.arguments or {},
-            owner,
-            None,
-            owner,
+            task_id=owner,
+            session_id=owner,
             tool_call_id=str(context.request_id),
             cancel=request.cancel,
             on_progress=request.report,
@@ -279,7 +266,7 @@ class HandrailServer:
         contents: dict[str, str] = {}
         for tick in itertools.count():
             await asyncio.sleep(WATCH_SECONDS)
-            before, quick = quick, self._signature()
+            before, quick = quick, (self._app.runtime.registry.generation, *self._offers.contributed())
             # Availability and files are looked at less often: that takes longer.
             if quick == before and tick % _SLOW_TICKS:
                 continue
@@ -295,9 +282,6 @@ class HandrailServer:
                 if known.get(uri, contents[uri]) != contents[uri]:
                     await self._notify(subscriptions.ResourceUpdated(uri=uri), self._subscribers.get(uri, ()))
 
-    def _signature(self) -> tuple[Any, ...]:
-        return self._app.runtime.registry.generation, *self._offers.contributed()
-
     async def _now(self) -> dict[str, list[str]]:
         resources = await asyncio.to_thread(self._offers.resources)
         return {
@@ -307,10 +291,9 @@ class HandrailServer:
         }
 
     async def _hash(self, uri: str) -> str:
-        try:
+        text = ""
+        with contextlib.suppress(MCPError):
             text = (await self._offers.read(uri)).model_dump_json()
-        except MCPError:
-            text = ""
         return hashlib.sha256(text.encode()).hexdigest()
 
     async def _notify(self, event: Any, clients: Iterable[Any]) -> None:
@@ -324,10 +307,6 @@ class HandrailServer:
 def _names_of(tools: list[JsonDict]) -> list[str]:
     """With their descriptions, which may change too."""
     return [f"{each['name']}: {each['description']}" for each in tools]
-
-
-def _about(resource: Any) -> JsonDict:
-    return {"name": resource.name, "description": resource.description, "mime_type": resource.mime_type}
 
 
 def _owner(context: Any) -> str:
