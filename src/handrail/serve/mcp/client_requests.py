@@ -71,7 +71,7 @@ class ClientRequest:
         missing = sorted({each["method"] for each in requests.values() if not self.supports(each["method"])})
         if missing:
             why = f"the MCP client does not support {', '.join(missing)}"
-            needed = {"requiredCapabilities": {_KINDS[method][0]: {} for method in missing if method in _KINDS}}
+            needed: JsonDict = {"requiredCapabilities": {_KINDS[method][0]: {} for method in missing if method in _KINDS}}
             self.failure = MCPError(MISSING_CAPABILITY, why, data=needed)
             raise ToolUnavailable(why)
         asked = {key: _KINDS[each["method"]][1].model_validate(dict(each)) for key, each in requests.items()}
@@ -104,9 +104,8 @@ class ClientRequest:
     def answer(self, responses: Mapping[str, Any] | None) -> None:
         """Hand over what the client responded; the rest stays pending, and what nobody asked for is ignored."""
         for key, response in (responses or {}).items():
-            request, future = self.pending.get(key, (None, None))
-            if future is not None and isinstance(response, _KINDS[request.method][2]):
-                del self.pending[key]
+            if key in self.pending and isinstance(response, _KINDS[self.pending[key][0].method][2]):
+                _, future = self.pending.pop(key)
                 if not future.done():
                     future.set_result(response)
         self._settle()
