@@ -93,15 +93,14 @@ def _tls(settings: McpServerConfig) -> ssl.SSLContext | None:
     if not (settings.ca_file or settings.tls_cert):
         return None
     context = ssl.create_default_context()
-    for file, load in (
-        (settings.ca_file, context.load_verify_locations),
-        (settings.tls_cert, lambda file: context.load_cert_chain(file, settings.tls_key or None)),
-    ):
-        try:
-            if file:
-                load(file)
-        except OSError as error:  # ssl's own errors among them
-            raise ConfigError(f"its certificates cannot be used: {error.strerror or error}", path=file) from None
+    try:
+        if settings.ca_file:
+            context.load_verify_locations(settings.ca_file)
+        if settings.tls_cert:
+            context.load_cert_chain(settings.tls_cert, settings.tls_key or None)
+    except OSError as error:  # ssl's own errors among them
+        files = " ".join(filter(None, (settings.ca_file, settings.tls_cert, settings.tls_key)))
+        raise ConfigError(f"its certificates cannot be used ({files}): {error.strerror or error}") from None
     return context
 
 

@@ -159,20 +159,16 @@ def _mcp_servers(config: Config) -> Iterator[Finding]:
     try:
         with _quiet("handrail.tools.mcp.server_tools"):
             mcp.start(MCP_SECONDS)
-        problems = mcp.absent()
+        problems, started = mcp.absent(), mcp.connections.status()
         for server in servers:
             what, problem = f"MCP server {server.name}", problems.get(server.name, "")
-            if not server.settings.enabled:
-                yield Finding(what, Health.MISSING, "not enabled")
+            if server.name not in started:  # not enabled, or it waits for your trust or for a package of ours
+                yield Finding(what, Health.MISSING, problem or "not enabled")
             elif problem:
-                # One that waits for your trust, or for a package of ours, is not broken.
-                health = (
-                    Health.MISSING if server.problem or server.name not in mcp.connections.status() else Health.BROKEN
-                )
-                fix = "" if server.problem else f"then `handrail mcp test {server.name}` tries it again"
-                yield Finding(what, health, problem, fix)
+                fix = f"then `handrail mcp test {server.name}` tries it again"
+                yield Finding(what, Health.BROKEN, problem, fix)
             else:
-                yield Finding(what, Health.OK, f"{len(mcp.connections.offer(server.name).tools)} tools")
+                yield Finding(what, Health.OK, f"{started[server.name].tools} tools")
     finally:
         mcp.close()
 

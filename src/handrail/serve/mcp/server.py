@@ -24,6 +24,7 @@ from ... import __version__
 from ...app import Handrail
 from ...approval.approvers import ChainApprover, PolicyApprover
 from ...core.outcome import error_of
+from ...errors import HandrailError
 from ...types import JsonDict
 from .approval_requests import ClientApprover, current
 from .client_requests import LEVELS, ClientRequest, ParkedRequests
@@ -271,16 +272,20 @@ class HandrailServer:
             if quick == before and tick % _SLOW_TICKS:
                 continue
             if self._clients or self._listeners:
-                for kind, listed in (await self._now()).items():
-                    if self._known.setdefault(kind, listed) != listed:
-                        self._known[kind] = listed
-                        await self._notify(_CHANGED[kind](), self._clients)
+                with contextlib.suppress(HandrailError):  # a store or a toolset that cannot be read now
+                    await self._notify_of_lists()
             uris = {str(uri) for each in self._listeners for uri in each.resource_subscriptions or ()}
             uris |= {uri for uri, clients in self._subscribers.items() if clients}
             known, contents = contents, {uri: await self._hash(uri) for uri in uris}
             for uri in uris:
                 if known.get(uri, contents[uri]) != contents[uri]:
                     await self._notify(subscriptions.ResourceUpdated(uri=uri), self._subscribers.get(uri, ()))
+
+    async def _notify_of_lists(self) -> None:
+        for kind, listed in (await self._now()).items():
+            if self._known.setdefault(kind, listed) != listed:
+                self._known[kind] = listed
+                await self._notify(_CHANGED[kind](), self._clients)
 
     async def _now(self) -> dict[str, list[str]]:
         resources = await asyncio.to_thread(self._offers.resources)
