@@ -74,7 +74,7 @@ def conformance(side: str, revision: str, *args: str, cwd: Path) -> Conformance:
 def _run(*args: str, cwd: Path) -> str:
     suite = program("conformance")
     node = str(_NODE / "node") if (_NODE / "node").exists() else "node"
-    ran = subprocess.run([node, suite, *args], capture_output=True, text=True, cwd=cwd, check=False, timeout=280)
+    ran = subprocess.run([node, suite, *args], capture_output=True, text=True, cwd=cwd, check=False, timeout=540)
     return ran.stdout + ran.stderr
 
 

@@ -149,6 +149,7 @@ def expanded(settings: McpServerConfig, environ: Mapping[str, str] | None = None
 
         return _VARIABLE.sub(value, text)
 
+    files: Any = {name: os.path.expanduser(fill(getattr(settings, name))) for name in _FILES}
     return dataclasses.replace(
         settings,
         command=fill(settings.command),
@@ -159,7 +160,7 @@ def expanded(settings: McpServerConfig, environ: Mapping[str, str] | None = None
         headers={name: fill(each) for name, each in settings.headers.items()},
         client_id=fill(settings.client_id),
         client_secret=fill(settings.client_secret),
-        **{name: os.path.expanduser(fill(getattr(settings, name))) for name in _FILES},
+        **files,
     )
 
 

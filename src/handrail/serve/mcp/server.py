@@ -89,10 +89,10 @@ class HandrailServer:
                 self._listeners.remove(params.notifications)
 
         private = CacheHint(ttl_ms=0, scope="private")
-        lists = ("tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read")
+        lists: Any = ("tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # older clients set a level of the log
-            server: Any = Server(
+            server: Server[Any] = Server(
                 "handrail",
                 version=__version__,
                 title="Handrail",
@@ -113,7 +113,9 @@ class HandrailServer:
                 on_set_logging_level=self._set_level,
             )
         changed = NotificationOptions(prompts_changed=True, resources_changed=True, tools_changed=True)
-        server.create_initialization_options = partial(server.create_initialization_options, changed)
+        # The HTTP transports ask for these options without arguments.
+        options = partial(server.create_initialization_options, changed)
+        server.create_initialization_options = options  # type: ignore[method-assign]
         self._tasks.add_to(server)
         return server
 

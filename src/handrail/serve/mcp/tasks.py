@@ -52,7 +52,8 @@ class Task:
 
     def describe(self, *, whole: bool = True) -> JsonDict:
         """`whole` with what belongs to its status: the questions, the result, or the error."""
-        status, work, more = self.status(), self.request.work, {}
+        status, work = self.status(), self.request.work
+        more: JsonDict = {}
         if status == "input_required":
             more["inputRequests"] = {key: dumped(each) for key, (each, _) in self.request.pending.items()}
         elif status == "failed":
@@ -115,7 +116,7 @@ class Tasks:
         if context.protocol_version not in MODERN_PROTOCOL_VERSIONS:
             raise MCPError(mcp_types.METHOD_NOT_FOUND, "Method not found")
         if not knows_tasks(context):
-            needed = {"requiredCapabilities": {"extensions": {EXTENSION: {}}}}
+            needed: JsonDict = {"requiredCapabilities": {"extensions": {EXTENSION: {}}}}
             raise MCPError(MISSING_CAPABILITY, f"the client does not declare {EXTENSION}", data=needed)
         if context.request is not None and context.request.headers.get("mcp-name") != params.task_id:
             raise MCPError(_HEADER_MISMATCH, "the header Mcp-Name is not the taskId")
