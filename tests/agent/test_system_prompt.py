@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
 
+from handrail import Handrail
 from handrail.agent.agent import Agent
 from handrail.agent.memory import Memory, Store
 from handrail.agent.system_prompt import MAX_CONTEXT_CHARS, Part, Where, assemble, project_files, standard_parts
+from handrail.config import Config, McpServerConfig
 from handrail.model_tools import default
 from handrail.protocols import ModelReply
 from handrail.store.sessions import SessionStore
@@ -83,3 +86,16 @@ def test_the_prompt_stays_the_same_while_memory_changes(tmp_path: Path) -> None:
     first, second = (sent.messages[0]["content"] for sent in model.sent)
     assert "likes tea" in first
     assert first == second
+
+
+def test_what_mcp_servers_say_about_their_tools_is_quoted(tmp_path: Path) -> None:
+    script = Path(__file__).parents[1] / "mcp_servers" / "older.py"
+    server = McpServerConfig(command=sys.executable, args=(str(script), "Names are in Latin letters."))
+    with Handrail(Config(mcp_servers={"older": server}), home=tmp_path) as app:
+        app.await_toolsets(["older"])
+        for toolsets, is_told in ((["older"], True), (["file"], False)):
+            model = ScriptedModel([ModelReply("hello")])
+            with Agent(app, [model], store=SessionStore(), toolsets=toolsets) as agent:
+                agent.run("hi")
+            system = model.sent[0].messages[0]["content"]
+            assert ("older:\n> Names are in Latin letters." in system) == is_told

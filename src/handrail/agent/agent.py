@@ -97,6 +97,8 @@ class Agent:
             restore(self.todos, store.messages(session.id, hidden=True))
         self._place_commands(info.id, environment or {})
         known = {"memory": self._memory.as_text(), "skills": _skills(app, toolsets, without)}
+        if app.mcp is not None:
+            known["servers"] = app.mcp.instructions(app.definitions.names(toolsets, list(without)))
         prompt = assemble(standard_parts(self._where(info.id), identity=identity, **known))
         self._helper = helper
         writers = None if helper is None else ModelRequests([streaming(helper), *self.models])

@@ -48,12 +48,15 @@ def assemble(parts: Iterable[Part]) -> str:
     )
 
 
-def standard_parts(where: Where, *, identity: str = IDENTITY, memory: str = "", skills: str = "") -> Iterator[Part]:
+def standard_parts(
+    where: Where, *, identity: str = IDENTITY, memory: str = "", skills: str = "", servers: str = ""
+) -> Iterator[Part]:
     yield Part("", identity)
     yield Part("Where you are", str(where))
     yield from project_files(where.folder)
     yield Part("What you remember", memory)
     yield Part("Skills", skills)
+    yield Part("What MCP servers say about their tools, in their own words", servers)
 
 
 def project_files(cwd: Path) -> Iterator[Part]:

@@ -16,9 +16,11 @@ from ..base.lazy_module import lazy_import
 from ..base.safe_text import safe_error
 from ..errors import CallTimeout, ConfigError, ToolError, ToolFailed, ToolUnavailable
 from ..settings.services import McpServerConfig
+from .diagnosis import connect_problem, explained
 from .http import http_transport
 from .list_changes import changes
 from .oauth import LOGIN_SECONDS, Browse, Logins
+from .result_conversion import CannotAsk
 from .server_config import Server, expanded
 from .server_requests import ServerRequests
 from .stdio import Launch, Process, stdio_transport
@@ -28,10 +30,12 @@ from .watchdog import Watchdog
 if TYPE_CHECKING:
     import mcp_types
     from mcp.shared import exceptions
+    from mcp_types import version as revisions
 
     import mcp
 else:
     mcp, mcp_types, exceptions = map(lazy_import, ("mcp", "mcp_types", "mcp.shared.exceptions"))
+    revisions = lazy_import("mcp_types.version")
 
 log = logging.getLogger(__name__)
 
@@ -86,6 +90,7 @@ class Connection:
         self._requests = requests
         self._publish = publish
         self._browse, self._launch = browse, launch
+        self._falls_back = False
         self._no_login = ""
         self._rejected = ""  # why an answer was rejected
         self._client: mcp.Client | None = None
@@ -158,14 +163,18 @@ class Connection:
 
     @contextlib.asynccontextmanager
     async def _opened(self) -> AsyncIterator[mcp.Client]:
+        from .tasks import TaskExtension  # imports the SDK
+
         settings = expanded(self.server.settings)
+        callbacks = self._requests.callbacks(self.server.name, settings)
         client = mcp.Client(
             self._transport(settings),
-            mode="legacy" if settings.protocol == "handshake" else "auto",
+            mode="legacy" if settings.protocol == "handshake" or self._falls_back else "auto",
             message_handler=self._on_message,
             client_info=mcp_types.Implementation(name="handrail", version=version("handrail")),
             cache=None,
-            **self._requests.callbacks(self.server.name, settings),
+            extensions=[TaskExtension(callbacks)],
+            **callbacks,
         )
         async with client:
             yield client
@@ -275,6 +284,15 @@ class Connection:
             self._in_flight -= 1
             self._last_used = time.monotonic()
 
+    async def fall_back(self) -> bool:
+        """Reconnect by the handshake, in which a server can ask during a call. False if it cannot be done now."""
+        if self._falls_back or self._in_flight or self.protocol not in revisions.MODERN_PROTOCOL_VERSIONS:
+            return False
+        self._falls_back = True
+        log.info("MCP server %s asks in the older way: connecting by the handshake", self.server.name)
+        self._lost.set()
+        return True
+
     async def _ready(self) -> mcp.Client:
         while True:
             if self._client is not None and self._process is not None and self._process.has_died():
@@ -298,7 +316,8 @@ class Connection:
             why, self._rejected = self._rejected, ""
             return ToolFailed(f"MCP server {self.server.name}: {why}")
         if isinstance(error, exceptions.MCPError) and (error.code, error.message) != _CLOSED:
-            return ToolFailed(f"MCP server {self.server.name}: {error.message}", code=error.code)
+            kind = CannotAsk if "server-initiated request" in error.message.lower() else ToolFailed
+            return kind(f"MCP server {self.server.name}: {error.message}", code=error.code)
         if isinstance(error, ValueError | RuntimeError):  # an answer that breaks the protocol, or its own schema
             return ToolFailed(f"MCP server {self.server.name}: {_text(error)}")
         self._lost.set()
@@ -333,21 +352,21 @@ class Connection:
             return self._no_login or self_ended
         code = process.child.returncode
         how = process.why or (f"it ended with code {code}" if code is not None else "it closed its output")
-        return f"{how}: {process.tail()}" if process.tail() else how
+        return explained(how, process)
 
     def _explained(self, error: Exception) -> str:
         if known := self._no_login or self._rejected:
             return known
-        if isinstance(error, TimeoutError):
-            why = f"it did not answer within {self.server.settings.connect_timeout:g} s"
-        elif isinstance(first := _first(error), ConfigError | ToolError):
+        if isinstance(first := _first(error), ConfigError | ToolError):
             return str(first)
-        else:
-            why = _text(error)
         process = self._process
         if process is not None and process.is_lost:
             return self._why_lost()
-        return f"{why}: {process.tail()}" if process is not None and process.tail() else why
+        if isinstance(error, TimeoutError):
+            why = f"it did not answer within {self.server.settings.connect_timeout:g} s"
+        else:
+            why = connect_problem(first, self.server) or _text(error)
+        return explained(why, process)
 
 
 async def _first_of(*events: asyncio.Event, timeout: float | None = None) -> None:  # noqa: ASYNC109  reaching the limit is not an error
@@ -368,4 +387,4 @@ def _first(error: BaseException) -> BaseException:
 
 def _text(error: BaseException) -> str:
     error = _first(error)
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return str(error) or type(error).__name__

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import ssl
 from collections.abc import AsyncIterator, Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..base.lazy_module import lazy_import
+from ..errors import ConfigError
 from ..settings.services import McpServerConfig
 from .message_depth import without_depths
 from .oauth import Logins, authorized
@@ -36,13 +38,13 @@ async def http_transport(
     async with contextlib.AsyncExitStack() as stack:
         auth = None if has_token else await stack.enter_async_context(authorized(server, settings, logins))
         if server.way == "sse":
-            factory = partial(_client, settings.max_message_bytes, refused)
+            factory = partial(_client, settings, refused)
             transport = sse.sse_client(
                 settings.url, headers=headers, timeout=settings.connect_timeout, httpx_client_factory=factory, auth=auth
             )
         else:
             client = await stack.enter_async_context(
-                _client(settings.max_message_bytes, refused, headers=headers, timeout=timeout, auth=auth)
+                _client(settings, refused, headers=headers, timeout=timeout, auth=auth)
             )
             transport = streamable_http.streamable_http_client(
                 settings.url, http_client=client, max_sse_event_size=settings.max_message_bytes
@@ -50,8 +52,11 @@ async def http_transport(
         yield await stack.enter_async_context(transport)
 
 
-def _client(limit: int, refused: Refuse, headers: Any = None, timeout: Any = None, auth: Any = None) -> Any:
+def _client(
+    settings: McpServerConfig, refused: Refuse, headers: Any = None, timeout: Any = None, auth: Any = None
+) -> Any:
     """A client that rejects answers above the limit, and compressed ones."""
+    limit, tls = settings.max_message_bytes, _tls(settings)
 
     class Limited(httpx2.AsyncByteStream):
         def __init__(self, inner: Any, pieces: AsyncIterator[bytes]) -> None:
@@ -78,7 +83,25 @@ def _client(limit: int, refused: Refuse, headers: Any = None, timeout: Any = Non
             return response
 
     headers = {**(headers or {}), "Accept-Encoding": "identity"}
-    return httpx2.AsyncClient(transport=Transport(), headers=headers, timeout=timeout, auth=auth)
+    return httpx2.AsyncClient(
+        transport=Transport(verify=True if tls is None else tls), headers=headers, timeout=timeout, auth=auth
+    )
+
+
+def _tls(settings: McpServerConfig) -> ssl.SSLContext | None:
+    """With the certificates that are configured; None for the usual ones. Raises ConfigError."""
+    if not (settings.ca_file or settings.tls_cert):
+        return None
+    context = ssl.create_default_context()
+    try:
+        if settings.ca_file:
+            context.load_verify_locations(settings.ca_file)
+        if settings.tls_cert:
+            context.load_cert_chain(settings.tls_cert, settings.tls_key or None)
+    except OSError as error:  # ssl's own errors among them
+        files = " ".join(filter(None, (settings.ca_file, settings.tls_cert, settings.tls_key)))
+        raise ConfigError(f"its certificates cannot be used ({files}): {error.strerror or error}") from None
+    return context
 
 
 class _Rejected(Exception):

@@ -13,6 +13,7 @@ from ..base.workers import pool
 from ..errors import ToolUnavailable
 from .connection import Connection, Status
 from .oauth import Browse
+from .result_conversion import CannotAsk
 from .server_config import Server
 from .server_requests import Caller, ServerRequests, calling
 from .stdio import Launch
@@ -126,7 +127,12 @@ class McpConnections:
         calling.set(caller)
         self.requests.begin(name, caller)
         try:
-            return await connection.use(work)
+            try:
+                return await connection.use(work)
+            except CannotAsk:
+                if not await connection.fall_back():
+                    raise
+                return await connection.use(work)
         finally:
             self.requests.end(name, caller)
 

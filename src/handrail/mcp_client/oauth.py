@@ -6,7 +6,9 @@ import asyncio
 import contextlib
 import json
 import time
+import warnings
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
@@ -18,15 +20,17 @@ from ..config.paths import state_dir
 from ..errors import ConfigError, Denied, ToolUnavailable
 from ..settings.services import McpServerConfig
 from ..types import JsonDict
-from .server_config import Server
+from .server_config import Server, token_hint
 
 if TYPE_CHECKING:
     import httpx2
     import pydantic
     from mcp.client import auth as client_auth
+    from mcp.client.auth.extensions import client_credentials as credentials
     from mcp.shared import auth
 else:
     httpx2, pydantic, client_auth, auth = map(lazy_import, ("httpx2", "pydantic", "mcp.client.auth", "mcp.shared.auth"))
+    credentials = lazy_import("mcp.client.auth.extensions.client_credentials")
 
 Browse = Callable[[str], None]
 
@@ -83,12 +87,15 @@ async def authorized(server: Server, settings: McpServerConfig, logins: Logins) 
     """Adds the login to every request. If nobody can log in now, the error says how to."""
     login = Login(server, settings.url)
     known = await asyncio.to_thread(login.read)
+    if settings.login == "client_credentials":
+        yield await _own_login(settings, login, known)
+        return
     if logins.browse is None:
         needed = f"MCP server {server.name} wants a login; `handrail mcp login {server.name}`"
         if known.get("tokens"):
             yield _provider(settings, login, known, known.get("port", 0), _Nobody(logins, needed))
         else:
-            yield _not_logged_in(logins, needed)
+            yield _not_logged_in(logins, needed, token_hint(server))
         return
     async with _Callback.listening(logins, settings.callback_port or known.get("port") or 0) as callback:
         if known and callback.port != known.get("port"):  # our registration is valid for one callback address
@@ -213,9 +220,53 @@ def _provider(settings: McpServerConfig, login: Login, known: JsonDict, port: in
         storage,
         redirect_handler=person.show,
         callback_handler=person.result,
+        client_metadata_url=settings.client_metadata_url or None,
     )
     storage.context = provider.context
     return provider
+
+
+async def _own_login(settings: McpServerConfig, login: Login, known: JsonDict) -> Any:
+    """A login of this program itself, without a user."""
+    storage = _Storage(login, known)
+    known.setdefault("port", 0)
+    issuer = settings.issuer or None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the issuer is the user's choice
+        if settings.client_key:
+            try:
+                key = await asyncio.to_thread(Path(settings.client_key).read_text)
+            except (OSError, ValueError) as error:
+                raise ConfigError(f"cannot be read: {error}", path=settings.client_key) from None
+            signed = credentials.SignedJWTParameters(
+                issuer=settings.client_id,
+                subject=settings.client_id,
+                signing_key=key,
+                signing_algorithm=_algorithm(key),
+            )
+            provider: Any = credentials.PrivateKeyJWTOAuthProvider(
+                settings.url, storage, settings.client_id, signed.create_assertion_provider(), issuer=issuer
+            )
+        else:
+            provider = credentials.ClientCredentialsOAuthProvider(
+                settings.url, storage, settings.client_id, settings.client_secret, issuer=issuer
+            )
+    storage.context = provider.context
+    return provider
+
+
+def _algorithm(key: str) -> str:
+    """The one that a private key signs with. Raises ConfigError."""
+    from cryptography.hazmat.primitives.asymmetric import ec  # heavy, and few have a key
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    try:
+        loaded = load_pem_private_key(key.encode(), None)
+    except (ValueError, TypeError) as error:
+        raise ConfigError(f"client_key: {error}") from None
+    if isinstance(loaded, ec.EllipticCurvePrivateKey):
+        return {256: "ES256", 384: "ES384"}.get(loaded.key_size, "ES512")
+    return "RS256"
 
 
 def _registered(settings: McpServerConfig, address: str) -> JsonDict:
@@ -230,13 +281,15 @@ def _registered(settings: McpServerConfig, address: str) -> JsonDict:
     }
 
 
-def _not_logged_in(logins: Logins, needed: str) -> Any:
+def _not_logged_in(logins: Logins, needed: str, hint: str) -> Any:
     """Requests and registers nothing; reports a server that wants a login."""
 
     class NotLoggedIn(httpx2.Auth):
         async def async_auth_flow(self, request: Any) -> Any:
             response = yield request
             if response.status_code == 401:
-                raise logins.problem(needed)
+                # A server with logins says where; at another one only a token helps.
+                has_login = "resource_metadata" in response.headers.get("www-authenticate", "")
+                raise logins.problem(needed if has_login else f"{needed}, or {hint}")
 
     return NotLoggedIn()

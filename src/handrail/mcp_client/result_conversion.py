@@ -8,25 +8,33 @@ from typing import Any
 from ..errors import ToolFailed
 from ..types import JsonDict
 
+
+class CannotAsk(ToolFailed):
+    """A tool failed because its server could not ask the user: the protocol's newer revisions have no way for servers that ask
+    in the older way."""
+
+
 _AUDIO = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
 
 
 def result_of(answer: Any) -> JsonDict:
     """The result of a call. Raises ToolFailed for one that the tool itself reports as failed."""
     parts = [_part(block) for block in answer.content]
-    text = "\n".join(part["text"] for part in parts if part["type"] == "text")
-    data = answer.structured_content
+    texts = [part["text"] for part in parts if part["type"] == "text"]
+    text, data = "\n".join(texts), answer.structured_content
     if answer.is_error:
         more = {"structured": data} if data is not None else {}
+        if "server-initiated request" in text.lower():
+            raise CannotAsk(text, **more)
         raise ToolFailed(text or "the tool reports a failure, and does not say which", **more)
     if any(part["type"] != "text" for part in parts):
-        if data is not None and not _says(text, data):
+        if data is not None and not _says(texts, data):
             parts.append({"type": "text", "text": json.dumps(data, ensure_ascii=False)})
         return {"_multimodal": True, "content": parts}
     if data is None:
         return {"content": text}
     # Most servers send their data a second time as text, for clients that know nothing else.
-    return {"structured": data} if _says(text, data) else {"content": text, "structured": data}
+    return {"structured": data} if _says(texts, data) else {"content": text, "structured": data}
 
 
 def resource_of(answer: Any) -> JsonDict:
@@ -41,14 +49,18 @@ def prompt_of(answer: Any) -> JsonDict:
     return {"description": answer.description or "", "messages": messages}
 
 
-def _says(text: str, data: Any) -> bool:
-    if not text:
-        return True
+def _says(texts: list[str], data: Any) -> bool:
+    """Whether the data holds all that the texts say: as a whole, as one of its values, or with a text per item of a list."""
+    known = [data, *(data.values() if isinstance(data, dict) else ())]
+    whole = "\n".join(texts)
+    return not whole or any(said in known for said in (whole, _parsed(whole), texts, list(map(_parsed, texts))))
+
+
+def _parsed(text: str) -> Any:
     try:
-        said = json.loads(text)
+        return json.loads(text)
     except (ValueError, RecursionError):
-        said = text
-    return bool(said == data or (isinstance(data, dict) and list(data) == ["result"] and said == data["result"]))
+        return text
 
 
 def _part(block: Any) -> JsonDict:

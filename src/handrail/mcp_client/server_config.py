@@ -20,6 +20,7 @@ from ..settings.services import McpServerConfig
 TRUST_KIND = "mcp"
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,32}")
+_FILES = ("client_key", "ca_file", "tls_cert", "tls_key")
 # Other names of the transports.
 _TYPES = {"streamable-http": "http", "streamable_http": "http", "streamableHttp": "http"}
 
@@ -133,6 +134,10 @@ def problem_of(server: Server) -> str:
         return "it needs either a command or a url"
     if server.way == "stdio" and not settings.command:
         return "stdio needs a command"
+    if settings.login == "client_credentials" and not (
+        settings.client_id and (settings.client_secret or settings.client_key)
+    ):
+        return "login by client_credentials needs client_id, and client_secret or client_key"
     if server.way != "stdio" and not settings.url:
         return f"{server.way} needs a url"
     return ""
@@ -151,6 +156,7 @@ def expanded(settings: McpServerConfig, environ: Mapping[str, str] | None = None
 
         return _VARIABLE.sub(value, text)
 
+    files: Any = {name: os.path.expanduser(fill(getattr(settings, name))) for name in _FILES}
     return dataclasses.replace(
         settings,
         command=fill(settings.command),
@@ -161,4 +167,12 @@ def expanded(settings: McpServerConfig, environ: Mapping[str, str] | None = None
         headers={name: fill(each) for name, each in settings.headers.items()},
         client_id=fill(settings.client_id),
         client_secret=fill(settings.client_secret),
+        **files,
+    )
+
+
+def token_hint(server: Server) -> str:
+    return (
+        "if you have a token for it, send that: "
+        f"`handrail config set mcp_servers.{server.name}.headers.Authorization 'Bearer ${{TOKEN}}'`"
     )

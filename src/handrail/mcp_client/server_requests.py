@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import os
+import re
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from urllib.parse import quote, urlsplit
 
 from ..base.async_bridge import run_async
 from ..base.lazy_module import lazy_import
@@ -26,6 +29,8 @@ else:
 
 T = TypeVar("T")
 
+_OPENED, _NOT_OPENED = "opened", "no"
+_MAX_ADDRESS = 2000
 # Takes a conversation, returns the model's answer and its name.
 Sampler = Callable[[list[JsonDict]], Awaitable[tuple[str, str]]]
 
@@ -89,11 +94,14 @@ class ServerRequests:
 
     async def _elicit(self, server: str, params: Any, seconds: float) -> Any:
         caller = calling.get() or self._latest(server)
-        schema = getattr(params, "requested_schema", None)
-        if caller is None or schema is None:  # no call in flight, or it wants a page to be opened
+        if caller is None:  # no call in flight
             return mcp_types.ElicitResult(action="decline")
+        url, schema = getattr(params, "url", ""), getattr(params, "requested_schema", None) or {}
         try:
             async with asyncio.timeout(seconds):  # the call itself has timed out by then
+                if url:
+                    has_opened = await caller.run(lambda: _opened(server, params.message, url, caller.context))
+                    return mcp_types.ElicitResult(action="accept" if has_opened else "decline")
                 content = await caller.run(lambda: _answered(server, params.message, schema, caller.context))
         except TimeoutError:
             return mcp_types.ElicitResult(action="cancel")
@@ -127,18 +135,45 @@ def _conversation(params: Any) -> list[JsonDict]:
     return [*system, *messages]
 
 
-async def _answered(server: str, message: str, schema: Mapping[str, Any], context: ToolContext) -> JsonDict | None:
-    """The form as the user fills it in, or None: the gate denied it, or nobody answered."""
+async def _may_ask(text: str, why: str, context: ToolContext) -> bool:
+    """Whether the gate lets a server's question through to the user."""
     if context.gate is None:
-        return None
-    action = Action(ActionKind.TOOL, safe_error(message), details={"why": f"the MCP server {server} asks this"})
+        return False
     try:
-        waiting = context.gate.review([action], context)
+        waiting = context.gate.review([Action(ActionKind.TOOL, safe_error(text), details={"why": why})], context)
         if waiting is not None:
             await waiting
     except Denied:
+        return False
+    return True
+
+
+async def _answered(server: str, message: str, schema: Mapping[str, Any], context: ToolContext) -> JsonDict | None:
+    """The form as the user fills it in, or None: the gate denied it, or nobody answered."""
+    if not await _may_ask(message, f"the MCP server {server} asks this", context):
         return None
     return await asyncio.wrap_future(pool.submit(fill, schema, message, _asker_of(context.person)))
+
+
+async def _opened(server: str, message: str, url: str, context: ToolContext) -> bool:
+    """Whether the user has opened the page that the server wants them to see. Nothing opens it for them."""
+    ask, page = _asker_of(context.person), visible_address(url)
+    if ask is None or not page:
+        return False
+    if not await _may_ask(f"{message}\n{page}", f"the MCP server {server} wants you to open this page", context):
+        return False
+    question = f"Open this page, then answer {_OPENED}: {page}"
+    return await asyncio.wrap_future(pool.submit(ask, question, [_OPENED, _NOT_OPENED])) == _OPENED
+
+
+def visible_address(url: str) -> str:
+    """A web address as the user may be shown it, in plain ASCII; empty for anything else."""
+    if not re.fullmatch(r"https?://[^\s\x00-\x1f\x7f]+", url) or len(url) > _MAX_ADDRESS:
+        return ""
+    host = urlsplit(url).hostname or ""
+    with contextlib.suppress(UnicodeError):
+        url = url.replace(host, host.encode("idna").decode(), 1)
+    return quote(url, safe="%/:?#[]@!$&'()*+,;=-._~")
 
 
 def _asker_of(person: Person | None) -> Callable[[str, list[str]], str | None] | None:

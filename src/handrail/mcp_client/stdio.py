@@ -53,6 +53,7 @@ class Process:
     def __init__(self, child: asyncio.subprocess.Process) -> None:
         self.child = child
         self.stderr = b""
+        self.noise = ""  # the first line on its standard output that is not a message
         self.why = ""
         self.stopping = False  # we are stopping it
         self.is_lost = False
@@ -173,6 +174,8 @@ async def _read(process: Process, incoming: Any, max_bytes: int, ended: Callable
                 if not whole.strip():
                     continue
                 message = _parsed(whole)
+                if isinstance(message, Exception):
+                    process.noise = process.noise or whole[:_HEAD_BYTES].decode("utf-8", "replace").strip()
                 try:
                     incoming.send_nowait(message)
                 except anyio.WouldBlock:

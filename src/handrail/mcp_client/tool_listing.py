@@ -35,6 +35,7 @@ class Listed(NamedTuple):
     schema: JsonDict
     annotations: JsonDict
     problem: str = ""
+    title: str = ""
 
 
 class Offer(NamedTuple):
@@ -44,6 +45,7 @@ class Offer(NamedTuple):
     has_resources: bool = False
     has_prompts: bool = False
     left_out: int = 0  # tools over the limit
+    instructions: str = ""  # to the model, in the server's words
 
 
 async def list_offer(client: Client, settings: McpServerConfig) -> Offer:
@@ -67,7 +69,7 @@ async def list_offer(client: Client, settings: McpServerConfig) -> Offer:
         _has_any(capabilities.resources, client.list_resources, client.list_resource_templates),
         _has_any(capabilities.prompts, client.list_prompts),
     )
-    return Offer(tuple(tools), has_resources, has_prompts, left_out)
+    return Offer(tuple(tools), has_resources, has_prompts, left_out, client.instructions or "")
 
 
 async def _has_any(capability: Any, *lists: Callable[[], Awaitable[Any]]) -> bool:
@@ -100,7 +102,7 @@ def _listed(tool: Any) -> Listed:
     schema = tool.input_schema if isinstance(tool.input_schema, dict) else {}
     description = tool.description or tool.title or annotations.get("title") or ""
     problem = _schema_problem(schema)
-    return Listed(tool.name, description, {} if problem else schema, annotations, problem)
+    return Listed(tool.name, description, {} if problem else schema, annotations, problem, tool.title or "")
 
 
 def _schema_problem(schema: JsonDict) -> str:

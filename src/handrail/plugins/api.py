@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
 from ..base.async_bridge import run_async
+from ..core.offers import Prompt, Resource
 from ..core.registry import ToolRegistry
 from ..errors import RegistrationError, ToolFailed
 from ..settings.model_providers import ProviderSpec
@@ -55,6 +56,8 @@ class Contributions:
     commands: dict[str, Callable[[Any], None]] = field(default_factory=dict)
     model_providers: dict[str, ProviderSpec] = field(default_factory=dict)
     chat_commands: dict[str, ChatCommand] = field(default_factory=dict)
+    prompts: dict[str, Prompt] = field(default_factory=dict)
+    resources: dict[str, Resource] = field(default_factory=dict)
 
 
 class PluginApi:
@@ -168,6 +171,14 @@ class PluginApi:
             return provider(model_name, base_url=base_url, api_key=api_key, context_tokens=context_tokens)
 
         self._contribute("model_providers", name, ProviderSpec(model, base_url, key_variable, needs_key=False))
+
+    def prompt(self, name: str, render: Callable[..., Any], *, description: str, **more: Any) -> None:
+        """Offer MCP clients a prompt; see `handrail.core.offers.Prompt`."""
+        self._contribute("prompts", name, Prompt(name, description, render, **more))
+
+    def resource(self, uri: str, read: Callable[..., Any], *, name: str, **more: Any) -> None:
+        """Offer MCP clients something to read; see `handrail.core.offers.Resource`."""
+        self._contribute("resources", uri, Resource(uri, name, read, **more))
 
     def _contribute(self, kind: str, name: str, value: Any) -> None:
         table: dict[str, Any] = getattr(self._contributions, kind)

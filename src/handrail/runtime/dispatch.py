@@ -134,6 +134,7 @@ class Runtime:
             environments=environments,
             processes=self.processes,
             tools=CallersTools(self, call),
+            client=call.client,
             config=self.config,
             judged_paths=call.judged_paths,
             caller=call.caller,
@@ -188,6 +189,7 @@ class CallersTools:
             "cancel": outer.cancel,
             "on_progress": outer.on_progress,
             "agent": outer.agent,
+            "client": outer.client,
             "enabled_tools": self.names(),
             "caller": outer.caller._replace(answered=()),
         }

@@ -70,6 +70,11 @@ def repair(parameters: JsonDict) -> JsonDict:
     return schema
 
 
+def _as_object(parameters: JsonDict) -> JsonDict:
+    """As it is: MCP takes every word of JSON Schema, of an object."""
+    return {"properties": {}, **parameters, "type": "object"}
+
+
 def for_gemini(parameters: JsonDict) -> JsonDict:
     """Gemini's dialect: no references, no unknown words, enums of strings only."""
     return cast("JsonDict", _gemini(_Repair(parameters, inline=True).schema(repair(parameters))))
@@ -243,5 +248,5 @@ _WRITERS: dict[Format, Writer] = {
     "responses": Writer(repair, _responses),
     "anthropic": Writer(repair, _anthropic),
     "gemini": Writer(for_gemini, _gemini_declaration),
-    "mcp": Writer(repair, _mcp),
+    "mcp": Writer(_as_object, _mcp),
 }

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from ..base.async_bridge import run_async
 from ..base.workers import run_bounded
 from ..errors import ToolFailed
+from ..protocols import CallingClient
 from ..types import NO_CALLER, AgentState, Caller, CancelToken, FileChange, JsonDict, ProgressListener, ToolContext
 
 if TYPE_CHECKING:
@@ -22,11 +23,11 @@ Flow = Generator["Step | Awaitable[Any]", Any, T]
 
 
 class Call:
-    """The first eleven fields are the caller's; the wrappers of the call path fill in the rest."""
+    """The first twelve fields are the caller's; the wrappers of the call path fill in the rest."""
 
     __slots__ = (
-        "agent", "arguments", "batched", "blocked", "caller", "cancel", "changes", "contained", "context", "enabled_tools",
-        "entry", "extra", "judged_paths", "name", "on_progress", "raw", "session_id", "started",
+        "agent", "arguments", "batched", "blocked", "caller", "cancel", "changes", "client", "contained", "context",
+        "enabled_tools", "entry", "extra", "judged_paths", "name", "on_progress", "raw", "session_id", "started",
         "task_id", "tool_call_id", "user_task",
     )  # fmt: skip
 
@@ -44,6 +45,7 @@ class Call:
         agent: AgentState | None = None,
         enabled_tools: frozenset[str] | None = None,
         caller: Caller = NO_CALLER,
+        client: CallingClient | None = None,
     ) -> None:
         self.name, self.raw = name, raw  # `raw`: the arguments as the model sent them
         self.task_id, self.user_task, self.session_id = task_id, user_task, session_id
@@ -53,6 +55,7 @@ class Call:
         )
         self.caller = caller
         self.changes: list[FileChange] = []
+        self.client = client
         self.entry: ToolEntry | None = None
         self.arguments: JsonDict = {}
         self.blocked = False

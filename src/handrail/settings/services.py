@@ -25,6 +25,20 @@ class McpServerConfig(Section):
     headers: Mapping[str, str] = named("HTTP headers that every request carries.")
     client_id: str = option("", "Client id for a server that wants a login (OAuth) and does not let clients register.")
     client_secret: str = option("", "Client secret for client_id, if there is one. Write it as `${NAME}`.")
+    client_metadata_url: str = option(
+        "", "Address of a document that describes this client, for servers that take one in place of a registration."
+    )
+    login: Literal["browser", "client_credentials"] = option(
+        "browser",
+        "How to log in (OAuth): you, on a page; or this program by itself, with client_id and its secret or key.",
+    )
+    client_key: str = option(
+        "", "File with the private key (PEM) that signs the login of client_id, instead of a secret."
+    )
+    issuer: str = option("", "The login server that client_id belongs to: its secret or key is used nowhere else.")
+    ca_file: str = option("", "File with further certificates (PEM) of authorities to trust at the address.")
+    tls_cert: str = option("", "File with this client's certificate (PEM), for a server that wants one.")
+    tls_key: str = option("", "File with the key of tls_cert, if that does not hold it.")
     callback_port: int = option(
         0, "Port of this machine that the login page leads back to. 0 takes any.", minimum=0, maximum=65535
     )

@@ -37,7 +37,7 @@ def test_servers_are_listed_shown_and_removed(cli: Any) -> None:
     assert cli("mcp", "list", "--json").json == []
     header = "Authorization: Bearer abcdefghijklmnop"
     assert cli("mcp", "add", "far", "https://example.com/mcp", "--header", header, "--header", "X: ${NAME}").code == 0
-    (server,) = cli("mcp", "list", "--json").json
+    (server,) = cli("mcp", "list", "--offline", "--json").json
     assert (server["name"], server["way"]) == ("far", "http")
     shown = cli("mcp", "get", "far")
     assert shown.json["headers"] == {"Authorization": "[hidden]", "X": "${NAME}"}
@@ -45,6 +45,41 @@ def test_servers_are_listed_shown_and_removed(cli: Any) -> None:
     assert cli("mcp", "remove", "far").code == 0
     assert cli("mcp", "list", "--json").json == []
     assert cli("mcp", "remove", "far").code == 2
+
+
+def test_the_list_and_the_doctor_show_the_health_of_every_server(cli: Any) -> None:
+    assert cli("mcp", "add", "plain", "--", *PLAIN).code == 0
+    assert cli("mcp", "add", "crash", "--", "sh", "-c", "echo no key >&2; exit 3").code == 0
+    assert cli("mcp", "add", "off", "--", "none").code == 0
+    assert cli("config", "set", "mcp_servers.off.enabled", "false").code == 0
+    states = {each["name"]: each["state"] for each in cli("mcp", "list", "--json").json}
+    assert states["plain"].startswith("ready: ")
+    assert states["crash"] == "it ended with code 3: no key"
+    assert states["off"] == "not enabled"
+    offline = {each["name"]: each["state"] for each in cli("mcp", "list", "--offline", "--json").json}
+    assert (offline["plain"], offline["crash"]) == ("configured", "configured")
+    examined = cli("doctor", "--json")
+    found = {each["what"]: each for each in examined.json["findings"] if each["what"].startswith("MCP")}
+    assert {name: each["health"] for name, each in found.items()} == {
+        "MCP server plain": "ok",
+        "MCP server crash": "broken",
+        "MCP server off": "missing",
+    }
+    assert "no key" in found["MCP server crash"]["detail"]
+    assert (examined.json["ok"], examined.code) == (False, 1)
+
+
+@pytest.mark.parametrize("command", [["tools"], ["schema"], ["mcp", "list"], ["doctor"]])
+def test_a_missing_package_is_said_and_everything_else_goes_on(cli: Any, command: list[str]) -> None:
+    assert cli("mcp", "add", "plain", "--", *PLAIN).code == 0
+    folder = cli.cwd / "without"
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text("import sys\nsys.modules['mcp'] = None\n")
+    cli.env["PYTHONPATH"] = str(folder)
+    ran = cli(*command)
+    assert ran.code == 0, ran.err
+    assert "pip install 'handrail[mcp]'" in ran.out + ran.err
+    assert "Traceback" not in ran.err
 
 
 def test_a_login_is_made_kept_and_forgotten(cli: Any) -> None:

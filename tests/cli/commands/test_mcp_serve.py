@@ -103,6 +103,32 @@ def test_over_http_the_newer_revision_works_too(served: Served) -> None:
     assert "[" in by_http(served, "auto", "true").structured_content["output"]
 
 
+def test_a_stream_that_was_cut_is_taken_up_again(served: Served, tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    headers = {
+        "Authorization": f"Bearer {served.token}",
+        "Accept": "application/json, text/event-stream",
+        "MCP-Protocol-Version": "2025-11-25",
+    }
+
+    def message(method: str, number: int | None = None, **params: Any) -> dict[str, Any]:
+        return {"jsonrpc": "2.0", "method": method, "params": params, **({"id": number} if number else {})}
+
+    with httpx2.Client(headers=headers, timeout=60) as http:
+        about = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
+        begun = http.post(served.url, json=message("initialize", 1, **about))
+        http.headers["Mcp-Session-Id"] = begun.headers["mcp-session-id"]
+        http.post(served.url, json=message("notifications/initialized"))
+        command = f"until [ -e {go} ]; do sleep 0.1; done; echo late"
+        call = message("tools/call", 2, name="terminal", arguments={"command": command})
+        with http.stream("POST", served.url, json=call) as stream:
+            last = next(line.partition(": ")[2] for line in stream.iter_lines() if line.startswith("id:"))
+        go.touch()
+        with http.stream("GET", served.url, headers={"Last-Event-ID": last}) as stream:
+            rest = next(line for line in stream.iter_lines() if line.startswith("data:") and '"id":2' in line)
+    assert "late" in rest
+
+
 def test_what_the_tools_run_does_not_find_the_token(home: Path) -> None:
     """With it, it could call as another client, and answer the questions itself."""
     port = free_port()

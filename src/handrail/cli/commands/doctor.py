@@ -35,15 +35,18 @@ from ...core.discovery import builtin_tools, scan_builtin
 from ...core.registry import ToolRegistry
 from ...environments import protection
 from ...errors import HandrailError
+from ...mcp_client.server_config import find_servers
 from ...plugins.hook_manager import HookManager
 from ...plugins.loader import Plugins, State
 from ...plugins.sources import find_plugins
 from ...store.approvals import ApprovalStore
+from ...tools.mcp.server_tools import McpTools
 from ...toolsets import Toolsets
 from .. import options
 from ..output import ExitCode, colours, emit, emit_json, paint, result_stream, visible
 
 cli = options.new_cli()
+MCP_SECONDS = 15.0
 
 
 @cli.command()
@@ -108,6 +111,7 @@ def examine() -> Iterator[Finding]:
     yield _gate(config)
     yield _protection(config)
     yield _model(config, plugins)
+    yield from _mcp_servers(config)
     yield _ripgrep()
 
 
@@ -144,6 +148,29 @@ def _tools(registry: ToolRegistry) -> Iterator[Finding]:
     yield Finding("tools", Health.OK, f"{usable} can be used now, {len(missing)} cannot")
     for name, why in sorted(missing.items()):
         yield Finding(f"tool {name}", Health.MISSING, why.reason, why.fix)
+
+
+def _mcp_servers(config: Config) -> Iterator[Finding]:
+    """Connects to all of them at once."""
+    servers = find_servers(config.mcp_servers, config_file=config_path())
+    if not servers:
+        return
+    mcp = McpTools(servers, ToolRegistry(), folder=state_dir() / "mcp", launch=protection.launcher(config))
+    try:
+        with _quiet("handrail.tools.mcp.server_tools"):
+            mcp.start(MCP_SECONDS)
+        problems, started = mcp.absent(), mcp.connections.status()
+        for server in servers:
+            what, problem = f"MCP server {server.name}", problems.get(server.name, "")
+            if server.name not in started:  # not enabled, or it waits for your trust or for a package of ours
+                yield Finding(what, Health.MISSING, problem or "not enabled")
+            elif problem:
+                fix = f"then `handrail mcp test {server.name}` tries it again"
+                yield Finding(what, Health.BROKEN, problem, fix)
+            else:
+                yield Finding(what, Health.OK, f"{started[server.name].tools} tools")
+    finally:
+        mcp.close()
 
 
 def _load_plugins(config: Config, registry: ToolRegistry) -> Plugins | None:

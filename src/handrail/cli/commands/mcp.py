@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from ...tools.mcp.server_tools import McpTools
 
 cli = options.new_cli()
+LIST_SECONDS = 10.0
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The server's name.", show_default=False)]
 
 
@@ -98,16 +99,24 @@ def remove(name: Name) -> None:
 
 
 @cli.command("list")
-def list_servers(as_json: options.Json = False) -> None:
-    """List the servers, without connecting to any."""
+def list_servers(
+    as_json: options.Json = False,
+    offline: Annotated[bool, typer.Option("--offline", help="Do not connect to them.")] = False,
+) -> None:
+    """List the servers with their health: connect to each, for at most 10 seconds, and show what is wrong with it."""
     servers = _servers()
-    if as_json:
-        emit_json([_as_json(server) for server in servers])
-    elif not servers:
+    if not servers and not as_json:
         emit("No MCP servers. `handrail mcp add NAME -- COMMAND` adds one.")
-    else:
-        rows = [(each.name, each.way, _state(each), _target(each)) for each in servers]
-        emit_table(("SERVER", "WAY", "STATE", "WHERE"), rows, wide=3)
+        return
+    mcp = None if offline or not servers else open_runtime().mcp
+    if mcp is not None:
+        mcp.start(LIST_SECONDS)
+    states = {each.name: _state(each, mcp) for each in servers}
+    if as_json:
+        emit_json([{**_as_json(server), "state": states[server.name]} for server in servers])
+        return
+    rows = [(each.name, each.way, _target(each), states[each.name]) for each in servers]
+    emit_table(("SERVER", "WAY", "WHERE", "STATE"), rows, wide=3)
 
 
 @cli.command()
@@ -242,11 +251,11 @@ def serve(
     """
     import asyncio
 
+    check_installed()
     from ...serve import server as running
     from ...serve.mcp.http import TOKEN_VARIABLE, http_app, serve_http
     from ...serve.mcp.server import DEFAULT_TOOLSETS, HandrailServer, check_toolsets, serve_stdio
 
-    check_installed()
     address = parse_address(http) if http else None
     if address is not None:  # what the tools run must not find the token, and answer its own questions with it
         token = running.given_token(TOKEN_VARIABLE, descriptor=token_fd)
@@ -290,8 +299,16 @@ def _shown_text(tool: Listed, whole: bool) -> str:
     return made_visible(" ".join(text.split()))
 
 
-def _state(server: Server) -> str:
-    return server.problem or ("configured" if server.settings.enabled else "not enabled")
+def _state(server: Server, mcp: McpTools | None) -> str:
+    if server.problem or not server.settings.enabled:
+        return server.problem or "not enabled"
+    if mcp is None:
+        return "configured"
+    if problem := mcp.absent().get(server.name):
+        return " ".join(problem.split())
+    held = len(mcp.doubts.get(server.name, {}))
+    held_back = f", {held} of them wait for `handrail mcp trust {server.name}`" if held else ""
+    return f"ready: {len(mcp.connections.offer(server.name).tools)} tools{held_back}"
 
 
 def _target(server: Server) -> str:

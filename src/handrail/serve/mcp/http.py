@@ -59,7 +59,14 @@ def http_app(server: Server[Any], address: Address, token: str, *, names: tuple[
         allowed_hosts=hosts,
         allowed_origins=[f"{scheme}://{host}" for host in hosts for scheme in ("http", "https")],
     )
-    return BearerOnly(server.streamable_http_app(host=address.host, transport_security=security), token)
+    return BearerOnly(server.streamable_http_app(host=address.host, transport_security=security, **_resumable()), token)
+
+
+def _resumable() -> dict[str, Any]:
+    """A client whose stream was cut asks for the rest, after so many milliseconds."""
+    from .event_log import EventLog  # imports the SDK
+
+    return {"event_store": EventLog(), "retry_interval": 500}
 
 
 async def serve_http(app: Any, listener: socket.socket) -> None:
@@ -111,7 +118,8 @@ class McpEndpoint:
 
         # The server has checked Host and Origin already.
         unchecked = TransportSecuritySettings(enable_dns_rebinding_protection=False)
-        return HandrailServer(self._app).build().streamable_http_app(transport_security=unchecked)
+        server = HandrailServer(self._app).build()
+        return server.streamable_http_app(transport_security=unchecked, **_resumable())
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         from starlette.requests import ClientDisconnect, Request

@@ -7,14 +7,16 @@ import json
 import logging
 import re
 import threading
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...base.lazy_module import lazy_import
+from ...base.prompt_injection import suspicion_of
+from ...base.safe_text import safe_error
 from ...core.registry import ToolRegistry, registry
-from ...errors import HandrailError, RegistrationError
+from ...errors import HandrailError, RegistrationError, ToolUnavailable
 from ...mcp_client.connection import State
 from ...mcp_client.manager import McpConnections
 from ...mcp_client.oauth import Browse
@@ -40,6 +42,7 @@ log = logging.getLogger(__name__)
 PREFIX = "mcp__"
 START_SECONDS = 1.5
 _MAX_NAME = 64
+_MAX_INSTRUCTIONS = 10_000
 
 
 def tool_name(server: str, tool: str) -> str:
@@ -86,6 +89,8 @@ class McpTools:
         self.doubts: dict[str, dict[str, str]] = {}
         self._registry = into
         self._names: dict[str, set[str]] = {}
+        self._listed: dict[str, Listed] = {}
+        self._not_installed = ""
         self._lock = threading.Lock()
 
     def ask_model_by(self, sampler: Sampler) -> None:
@@ -94,13 +99,43 @@ class McpTools:
 
     def start(self, wait: float = START_SECONDS) -> None:
         """Servers that need longer than `wait` seconds add their tools when they are connected."""
-        self.connections.start()
+        if not self._start():
+            return
         self.connections.wait(wait)
+
+    def _start(self, names: Sequence[str] | None = None) -> bool:
+        """False without the package that it takes: everything else goes on."""
+        try:
+            self.connections.start(names)
+        except ToolUnavailable as error:
+            if not self._not_installed:
+                self._not_installed = str(error)
+                log.warning("%s", error)
+            return False
+        return True
 
     def names(self) -> list[str]:
         """The names of the registered tools, sorted."""
         with self._lock:
             return sorted(name for names in self._names.values() for name in names)
+
+    def listed(self, name: str) -> Listed | None:
+        """How the server describes a tool that is registered under this name."""
+        return self._listed.get(name)
+
+    def instructions(self, tools: Collection[str]) -> str:
+        """What the servers of these tools say about them: as a quotation, so that it cannot pass for anything else, and at
+        most 2,000 characters per server. What seems to give orders is left out."""
+        quoted = []
+        for server in self.connections.servers:
+            text = safe_error(self.connections.offer(server).instructions)
+            if not text or not any(name in tools for name in self._names.get(server, ())):
+                continue
+            if why := suspicion_of(text):
+                log.warning("the instructions of MCP server %s are not shown to the model: it %s", server, why)
+                continue
+            quoted.append(f"{server}:\n" + "\n".join(f"> {line}" for line in text.splitlines()))
+        return "\n".join(quoted)[:_MAX_INSTRUCTIONS]
 
     def find(self, name: str) -> str:
         """Connect to the server that a tool or toolset name belongs to. Returns why it cannot be reached; empty if it can, or
@@ -112,8 +147,7 @@ class McpTools:
     def reach(self, name: str) -> str:
         """Connect to one server and wait, at most its `connect_timeout`. Returns why it cannot be used; empty if it can."""
         server = self.connections.servers[name]
-        if not server.problem and server.settings.enabled:
-            self.connections.start([name])
+        if not server.problem and server.settings.enabled and self._start([name]):
             self.connections.wait(server.settings.connect_timeout, [name])
         return self._why_missing(server)
 
@@ -125,7 +159,7 @@ class McpTools:
     def _why_missing(self, server: Server) -> str:
         status = self.connections.status().get(server.name)
         if server.problem or status is None:
-            return server.problem or "it is not enabled"
+            return server.problem or self._not_installed or "it is not enabled"
         if status.state in (State.READY, State.PARKED):
             return ""
         return status.error or f"it is not connected yet; `handrail tools --toolset {server.name}` waits for it"
@@ -179,6 +213,8 @@ class McpTools:
         except RegistrationError as error:
             log.warning("MCP server %s: %s", server.name, error)
             return ""
+        if taken:
+            self._listed[name] = tool
         return name if taken else ""
 
     def _register_extras(self, server: Server, offer: Offer, taken: set[str]) -> set[str]:

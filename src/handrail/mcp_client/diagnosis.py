@@ -1,0 +1,55 @@
+"""Say in a sentence why a server cannot be used, and what to do about it."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from ..base.lazy_module import lazy_import
+from ..base.safe_text import mask_secrets
+from .server_config import Server, token_hint
+from .stdio import Process
+
+if TYPE_CHECKING:
+    import httpx2
+    from mcp.client import auth as client_auth
+else:
+    httpx2, client_auth = lazy_import("httpx2"), lazy_import("mcp.client.auth")
+
+# What programs print when a package of theirs is missing.
+_MISSING_PACKAGES = (
+    r"ModuleNotFoundError: No module named '?(?P<name>[\w.-]+)",
+    r"Cannot find (?:module|package) '?(?P<name>[@\w./-]+)",
+    r"(?:npm error|npm ERR!) 404 +'?(?P<name>[@\w./-]+?)(?:@[\w.*^~-]+)?'? is not in",
+    r"No matching distribution found for (?P<name>[\w.-]+)",
+    r"(?:Because|because) (?P<name>[\w.-]+) was not found in the package registry",
+)
+
+
+def explained(why: str, process: Process | None) -> str:
+    """A reason, with what the server's program printed and what that means."""
+    if process is None:
+        return why
+    tail = process.tail()
+    found = (re.search(pattern, tail) for pattern in _MISSING_PACKAGES)
+    missing = next((match["name"] for match in found if match), "")
+    if missing:
+        return f"{why}: the package {missing} is missing; install it, or correct its name in the command\n{tail}"
+    if process.noise and not tail:
+        return (
+            f"{why}: it printed {process.noise!r} to its standard output, where only MCP messages belong; start it in its "
+            "stdio mode, or have it log to standard error"
+        )
+    return f"{why}: {tail}" if tail else why
+
+
+def connect_problem(error: BaseException, server: Server) -> str:
+    """Why a server at an address cannot be reached; empty if the error says it itself."""
+    url = mask_secrets(server.settings.url)
+    if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
+        return f"nobody answers at {url} ({error}); check the address, and whether the server runs"
+    if str(error) in ("Not Found", "Method Not Allowed", "Session terminated"):  # as the SDK has HTTP's 404 and 405
+        return f"there is no MCP server at {url} ({error}); check the path of the address"
+    if server.settings.url and isinstance(error, client_auth.OAuthRegistrationError | client_auth.OAuthFlowError):
+        return f"the login there does not work ({error}); {token_hint(server)}"
+    return ""

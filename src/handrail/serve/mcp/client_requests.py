@@ -1,0 +1,190 @@
+"""Requests of a client that need something of it before they can be completed.
+
+In the handshake family the server sends its question during the request. In the newer family the request is answered with
+"input required", and the client repeats it with the responses; until then it is parked, so that it runs once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextlib
+import secrets
+import warnings
+from collections.abc import Coroutine, Mapping
+from typing import Any
+
+import mcp_types
+from mcp.shared.exceptions import MCPError
+from mcp.shared.message import ServerMessageMetadata
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from ...errors import ToolUnavailable
+from ...types import CancelToken, JsonDict, Progress
+
+# What a server may ask for: the client's capability, the request, and its results.
+_KINDS: dict[str, tuple[str, Any, tuple[Any, ...]]] = {
+    "elicitation/create": ("elicitation", mcp_types.ElicitRequest, (mcp_types.ElicitResult,)),
+    "sampling/createMessage": (
+        "sampling",
+        mcp_types.CreateMessageRequest,
+        (mcp_types.CreateMessageResult, mcp_types.CreateMessageResultWithTools),
+    ),
+    "roots/list": ("roots", mcp_types.ListRootsRequest, (mcp_types.ListRootsResult,)),
+}
+MISSING_CAPABILITY = -32021
+LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
+
+
+class ClientRequest:
+    """One request of a client, from its start to its result. It may outlive several messages."""
+
+    def __init__(self, context: Any, params: Any, identity: tuple[Any, ...], *, log_level: str = LEVELS[0]) -> None:
+        self.identity = identity
+        self._log_level = log_level  # the lowest that a client of the handshake family wants
+        self.cancel = CancelToken()
+        self.work: asyncio.Task[Any]
+        self.asked = asyncio.Event()  # set while something is pending
+        self.pending: dict[str, tuple[Any, asyncio.Future[Any]]] = {}
+        self._given: JsonDict = dict(params.input_responses or {})
+        self._loop = asyncio.get_running_loop()
+        self._count = 0.0
+        self._sending: set[concurrent.futures.Future[None]] = set()
+        self.failure: Exception | None = None  # why a tool that failed could not be served to this client at all
+        self.continue_in(context)
+
+    def continue_in(self, context: Any) -> None:
+        """Questions and notifications go to this message of the client from now on."""
+        self._context = context
+        # Without a back channel a question is an answer to the request.
+        self.may_park = context.protocol_version in MODERN_PROTOCOL_VERSIONS
+
+    def start(self, work: Coroutine[Any, Any, Any]) -> None:
+        self.work = asyncio.ensure_future(work)
+
+    def supports(self, method: str) -> bool:
+        capabilities = self._context.session.client_capabilities
+        return method in _KINDS and getattr(capabilities, _KINDS[method][0], None) is not None
+
+    async def request(self, requests: Mapping[str, Mapping[str, Any]]) -> JsonDict:
+        """See `protocols.CallingClient`."""
+        missing = sorted({each["method"] for each in requests.values() if not self.supports(each["method"])})
+        if missing:
+            why = f"the MCP client does not support {', '.join(missing)}"
+            needed: JsonDict = {
+                "requiredCapabilities": {_KINDS[method][0]: {} for method in missing if method in _KINDS}
+            }
+            self.failure = MCPError(MISSING_CAPABILITY, why, data=needed)
+            raise ToolUnavailable(why)
+        asked = {key: _KINDS[each["method"]][1].model_validate(dict(each)) for key, each in requests.items()}
+        return {key: dumped(each) for key, each in (await self.ask(asked)).items()}
+
+    async def ask(self, requests: Mapping[str, Any], *, beforehand: bool = True) -> JsonDict:
+        """The client's responses. `beforehand`: one that came with the request itself counts too."""
+        if asyncio.get_running_loop() is not self._loop:  # a tool that runs in a thread
+            there = asyncio.run_coroutine_threadsafe(self.ask(requests, beforehand=beforehand), self._loop)
+            return await asyncio.wrap_future(there)
+        if not self.may_park:
+            return {key: await self._sent(each) for key, each in requests.items()}
+        waiting = {}
+        for key, request in requests.items():
+            waiting[key] = future = self._loop.create_future()
+            given = self._given.pop(key, None) if beforehand else None
+            if isinstance(given, _KINDS[request.method][2]):
+                future.set_result(given)
+            else:
+                self.pending[key] = (request, future)
+        if self.pending:
+            self.asked.set()
+        try:
+            return {key: await future for key, future in waiting.items()}
+        finally:
+            for key in waiting:
+                self.pending.pop(key, None)
+            self._settle()
+
+    def answer(self, responses: Mapping[str, Any] | None) -> None:
+        """Hand over what the client responded; the rest stays pending, and what nobody asked for is ignored."""
+        for key, response in (responses or {}).items():
+            if key in self.pending and isinstance(response, _KINDS[self.pending[key][0].method][2]):
+                _, future = self.pending.pop(key)
+                if not future.done():
+                    future.set_result(response)
+        self._settle()
+
+    def _settle(self) -> None:
+        if not self.pending:
+            self.asked.clear()
+
+    async def _sent(self, request: Any) -> Any:
+        related = ServerMessageMetadata(related_request_id=self._context.request_id)
+        return await self._context.session.send_request(request, _KINDS[request.method][2][0], metadata=related)
+
+    def log(self, level: str, message: object) -> None:
+        """See `protocols.CallingClient`."""
+
+        async def send(context: Any) -> None:
+            with contextlib.suppress(Exception), warnings.catch_warnings():  # the client is gone
+                warnings.simplefilter("ignore")  # older clients have it, newer ones ask for it
+                await context.session.send_log_message(level, message, "handrail", context.request_id)
+
+        if LEVELS.index(level) >= LEVELS.index(self._log_level):
+            self._send(send(self._context))
+
+    def report(self, update: Progress) -> None:
+        """Report progress to the client. Handlers may run on any thread."""
+
+        async def send(context: Any, progress: float) -> None:
+            total = 1.0 if update.fraction is not None else None
+            with contextlib.suppress(Exception):  # the client is gone, or did not ask for it
+                await context.session.report_progress(progress, total, update.message)
+
+        self._count += 1
+        progress = self._count if update.fraction is None else update.fraction
+        self._send(send(self._context, progress))
+
+    def _send(self, notification: Coroutine[Any, Any, None]) -> None:
+        sending = asyncio.run_coroutine_threadsafe(notification, self._loop)
+        self._sending.add(sending)
+        sending.add_done_callback(self._sending.discard)
+
+    async def result(self) -> Any:
+        """What the work gave, after all that it reported: nothing may follow the answer to a request."""
+        while self._sending:
+            await asyncio.wait(map(asyncio.wrap_future, list(self._sending)))
+        return self.work.result()
+
+    def give_up(self, why: str) -> None:
+        self.cancel.cancel(why)
+        self.work.cancel()
+
+
+class ParkedRequests:
+    """Requests that wait for their client's responses, by a secret that only the client knows."""
+
+    def __init__(self) -> None:
+        self._requests: dict[str, ClientRequest] = {}
+
+    def park(self, request: ClientRequest) -> Any:
+        secret = secrets.token_urlsafe(24)
+        self._requests[secret] = request
+        # The client may never respond, and the request end by its timeout.
+        request.work.add_done_callback(lambda _: self._requests.pop(secret, None))
+        asked = {key: each for key, (each, _) in request.pending.items()}
+        return mcp_types.InputRequiredResult(input_requests=asked, request_state=secret)
+
+    def resume(self, context: Any, params: Any, identity: tuple[Any, ...]) -> ClientRequest:
+        """The parked request, with what was responded. Raises MCPError for any other."""
+        request = self._requests.get(params.request_state)
+        if request is None or request.identity != identity:
+            why = "this is not an answer to one of our questions, or it came too late; call again"
+            raise MCPError(mcp_types.INVALID_PARAMS, why)
+        del self._requests[params.request_state]
+        request.continue_in(context)
+        request.answer(params.input_responses)
+        return request
+
+
+def dumped(value: Any) -> JsonDict:
+    found: JsonDict = value.model_dump(mode="json", by_alias=True, exclude_none=True)
+    return found
