@@ -158,7 +158,7 @@ class Plugins:
         before = {entry.name: entry for entry in self._registry.entries()}
         try:
             with self._authorship.loading(plugin.name):
-                self._begin(plugin, api, self._imported(plugin, files))
+                self._begin(api, self._imported(plugin, files))
         except BaseException:
             self._roll_back(plugin, api, before)
             raise
@@ -191,7 +191,7 @@ class Plugins:
             target = getattr(target, part)
         return target
 
-    def _begin(self, plugin: Plugin, api: PluginApi, target: Any) -> None:
+    def _begin(self, api: PluginApi, target: Any) -> None:
         """Start a module or object with hook functions or `register(api)`, or a function that is one."""
         for name, function, options in _marked_hooks(target):
             api.hook(name, function, **options)

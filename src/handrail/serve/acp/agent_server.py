@@ -138,11 +138,11 @@ class AgentServer:
         options: Any = {"cwd": cwd, "servers": mcp_servers or (), "model": self._model, "resume": resume}
         try:
             with _told():
-                parts = await asyncio.to_thread(open_session, link, self._turns, self._store, **options)
+                session = await asyncio.to_thread(open_session, link, self._turns, self._store, **options)
         except BaseException:
             link.close()
             raise
-        session = self._sessions[link.session_id] = Session(parts)
+        self._sessions[session.id] = session
         # The editor knows the session when it has the answer to its request, which is sent before these.
         asyncio.get_running_loop().call_later(0.05, link.send, available(session))
         task = asyncio.ensure_future(session.list_models())

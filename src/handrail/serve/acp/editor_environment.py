@@ -15,7 +15,7 @@ import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import acp
 from acp.schema import EnvVariable
@@ -72,15 +72,6 @@ class EditorBackend:
         return is_host(self._backend) and not settings.get("sandbox")
 
 
-class Ended(NamedTuple):
-    """How a command in a terminal ended."""
-
-    output: str
-    code: int
-    timed_out: bool
-    cancelled: bool
-
-
 class EditorEnvironment:
     """An environment, with the editor's files, and its terminals for commands if the session uses them."""
 
@@ -113,14 +104,12 @@ class EditorEnvironment:
         given.write_bytes(more.get("stdin") or b"")
         words = ["-c", _SCRIPT, "handrail", "" if env else str(state), "" if cwd else str(place), command, str(given)]
         where = os.path.join(self.cwd, os.path.expanduser(cwd or ""))
-        ended = self._run(words, where, {**self._env, **(env or {})}, timeout, cancel)
-        sink.feed(ended.output.encode("utf-8", "surrogatepass"))
+        output, code, how = self._run(words, where, {**self._env, **(env or {})}, timeout, cancel)
+        sink.feed(output.encode("utf-8", "surrogatepass"))
         with contextlib.suppress(OSError):
             self._cwd = place.read_text().removesuffix("\n")
         seconds = time.monotonic() - began
-        return CommandResult(
-            self._count, ended.code, sink.output(), self.cwd, seconds, ended.timed_out, ended.cancelled
-        )
+        return CommandResult(self._count, code, sink.output(), self.cwd, seconds, **how)
 
     def background(self, command: str, *, cwd: str | None = None, **more: Any) -> Any:
         """Background processes are Handrail's own: an editor keeps none for later."""
@@ -138,7 +127,7 @@ class EditorEnvironment:
 
     def _run(
         self, words: list[str], cwd: str, env: Mapping[str, str], timeout: float | None, cancel: CancelToken | None
-    ) -> Ended:
+    ) -> tuple[str, int, dict[str, bool]]:
         stop = asyncio.Event()
         forget = cancel.on_cancel(lambda: self._link.loop.call_soon_threadsafe(stop.set)) if cancel else lambda: None
         try:
@@ -149,7 +138,7 @@ class EditorEnvironment:
 
     async def _in_terminal(
         self, words: list[str], cwd: str, env: Mapping[str, str], seconds: float | None, stop: asyncio.Event
-    ) -> Ended:
+    ) -> tuple[str, int, dict[str, bool]]:
         client, session = self._link.client, self._link.session_id
         variables = [EnvVariable(name=name, value=value) for name, value in env.items()]
         more: Any = {"args": words, "cwd": cwd, "env": variables, "output_byte_limit": _MAX_OUTPUT_BYTES}
@@ -176,8 +165,12 @@ class EditorEnvironment:
             with contextlib.suppress(Exception):
                 await client.release_terminal(**names)
         if exited in done:
-            return Ended(text, 1 if code is None else code, timed_out=False, cancelled=False)
-        return Ended(text, CANCELLED_EXIT_CODE if done else TIMEOUT_EXIT_CODE, timed_out=not done, cancelled=bool(done))
+            return text, 1 if code is None else code, {}
+        return (
+            text,
+            CANCELLED_EXIT_CODE if done else TIMEOUT_EXIT_CODE,
+            {"timed_out": not done, "cancelled": bool(done)},
+        )
 
 
 class EditorFiles:
