@@ -5,19 +5,59 @@ A command that is in neither table, such as one of a plugin, is refused there.
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 from typer.core import TyperGroup
 
 from ..base.agent_ancestry import refuse_agents
 
-_TABLES = json.loads(Path(__file__).with_suffix(".json").read_text("utf-8"))
 # They show something, or run tools and agents, whose gate is the strictest there and whose stores are copies in memory.
-READERS: frozenset[str] = frozenset(_TABLES["readers"])
-# What the others do, as the end of "an agent may not".
-WRITERS: dict[str, str] = _TABLES["writers"]
+READERS = frozenset(
+    (
+        "approvals list, approvals log, approvals show, approvals simulate, config get, config path, "
+        "config show, cron list, cron next, cron show, env check, env list, mcp get, mcp list, mcp serve, "
+        "mcp test, mcp tools, model list, model test, pair list, plugins info, plugins list, ps, ps log, "
+        "serve login list, serve token list, sessions export, sessions list, sessions search, sessions show, "
+        "skills list, skills show, acp, ask, call, chat, check, completion, demo, doctor, record, replay, run, "
+        "schema, shell, tools, toolsets, trace"
+    ).split(", ")
+)
+WRITERS = {
+    "approvals answer": "answer requests",
+    "approvals revoke": "revoke grants",
+    "config confirm": "change the configuration",
+    "config edit": "change the configuration",
+    "config set": "change the configuration",
+    "config unset": "change the configuration",
+    "cron add": "change jobs from its shell; it has a tool for that",
+    "cron now": "change jobs from its shell; it has a tool for that",
+    "cron pause": "change jobs from its shell; it has a tool for that",
+    "cron remove": "change jobs from its shell; it has a tool for that",
+    "cron resume": "change jobs from its shell; it has a tool for that",
+    "cron run": "be the scheduler",
+    "env prune": "remove what other runtimes left",
+    "mcp add": "add MCP servers",
+    "mcp login": "log in to MCP servers",
+    "mcp logout": "forget logins",
+    "mcp remove": "remove MCP servers",
+    "mcp trust": "trust MCP servers",
+    "migrate hermes": "change the configuration",
+    "pair": "pair people",
+    "pair remove": "remove people",
+    "plugins disable": "disable plugins",
+    "plugins enable": "enable plugins",
+    "plugins new": "write plugins",
+    "plugins trust": "trust plugins",
+    "ps kill": "kill the processes of other tasks; it has a tool for its own",
+    "rl run": "run rollouts from its shell; it has a tool for that",
+    "serve": "serve",
+    "serve login end": "end logins",
+    "serve token new": "make tokens",
+    "serve token revoke": "revoke tokens",
+    "sessions branch": "change sessions",
+    "sessions delete": "delete sessions",
+    "skills trust": "trust skills",
+}
 
 
 def guarded(command: Any, name: str) -> Any:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from ...core.builtin import registry, text
 from ...core.registry import tool_result
 from ...errors import InvalidArguments
@@ -15,6 +13,8 @@ MAX_TASKS = 8
 async def delegate_task(args: JsonDict, *, agent: AgentState, context: ToolContext, **_: object) -> str:
     action = args.get("action", "start")
     if action != "start":
+        import asyncio  # listing the tools stays light without it
+
         about = {name: args.get(name, "") for name in ("child", "message")}
         return tool_result(children=list(await asyncio.to_thread(agent.manage_children, action, **about)))
     tasks = args.get("tasks") or []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -262,13 +263,13 @@ def test_plan_mode_runs_and_writes_nothing(home: Path, cwd: Path, model: ModelSe
     async def work(editor: Editor) -> None:
         await editor.agent.set_session_mode(session_id=editor.session, mode_id="plan")
         await editor.prompt("go")
-        assert list(cwd.iterdir()) == []
+        assert os.listdir(cwd) == []
         offered = {tool["function"]["name"] for tool in model.requests[0]["tools"]}
         assert "read_file" in offered
         assert not offered & {"write_file", "patch", "terminal", "execute_code", "delegate_task"}
         await editor.agent.set_session_mode(session_id=editor.session, mode_id="ask")
         await editor.prompt("now do it")
-        assert {path.name for path in cwd.iterdir()} == {"x", "y"}
+        assert set(os.listdir(cwd)) == {"x", "y"}
         with pytest.raises(acp.RequestError):
             await editor.agent.set_session_mode(session_id=editor.session, mode_id="whatever")
 
