@@ -97,7 +97,8 @@ def _settings(folder: Path) -> Iterator[Item]:
         yield Item("config.yaml", LEFT_OUT, f"it cannot be read: {error}".partition("\n")[0])
         found = None
     theirs: JsonDict = found if isinstance(found, dict) else {}
-    servers, file, wanted = theirs.pop("mcp_servers", None), ConfigFile(), {}
+    servers, file = theirs.pop("mcp_servers", None), ConfigFile()
+    wanted: JsonDict = {}
     for name, value in {**_flat(theirs), **_variables(folder)}.items():
         if name not in _TABLE:
             is_variable = name.startswith(".env")
@@ -131,7 +132,7 @@ def _setting(name: str, key: str, value: Any, file: ConfigFile) -> Item:
 
 
 def _server(name: str, given: JsonDict, file: ConfigFile) -> Item:
-    tools = given.get("tools") if isinstance(given.get("tools"), dict) else {}
+    tools: JsonDict = given["tools"] if isinstance(given.get("tools"), dict) else {}
     ours = {key: given[key] for key in _SERVER_KEYS if given.get(key) is not None}
     ours |= {key: tools[key] for key in ("include", "exclude") if tools.get(key)}
     ours |= {"type": "sse"} if given.get("transport") == "sse" else {}

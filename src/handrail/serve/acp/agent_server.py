@@ -89,8 +89,8 @@ class AgentServer:
             used = datetime.fromtimestamp(info.updated, UTC).isoformat(timespec="seconds")
             more: Any = {"cwd": info.cwd, "title": info.title or None, "updated_at": used}
             listed.append(schema.SessionInfo(session_id=info.id, **more))
-        following = {"next_cursor": str(start + _PAGE)} if len(found) > _PAGE else {}
-        return schema.ListSessionsResponse(sessions=listed, **following)
+        following = str(start + _PAGE) if len(found) > _PAGE else None
+        return schema.ListSessionsResponse(sessions=listed, next_cursor=following)
 
     async def close_session(self, session_id: str, **_: Any) -> schema.CloseSessionResponse:
         await self._sessions.pop(self._session(session_id).id).close()

@@ -127,7 +127,7 @@ class EditorEnvironment:
 
     def _run(
         self, words: list[str], cwd: str, env: Mapping[str, str], timeout: float | None, cancel: CancelToken | None
-    ) -> tuple[str, int, dict[str, bool]]:
+    ) -> tuple[str, int, dict[str, Any]]:
         stop = asyncio.Event()
         forget = cancel.on_cancel(lambda: self._link.loop.call_soon_threadsafe(stop.set)) if cancel else lambda: None
         try:
@@ -138,7 +138,7 @@ class EditorEnvironment:
 
     async def _in_terminal(
         self, words: list[str], cwd: str, env: Mapping[str, str], seconds: float | None, stop: asyncio.Event
-    ) -> tuple[str, int, dict[str, bool]]:
+    ) -> tuple[str, int, dict[str, Any]]:
         client, session = self._link.client, self._link.session_id
         variables = [EnvVariable(name=name, value=value) for name, value in env.items()]
         more: Any = {"args": words, "cwd": cwd, "env": variables, "output_byte_limit": _MAX_OUTPUT_BYTES}
