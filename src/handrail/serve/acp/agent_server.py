@@ -175,21 +175,17 @@ def content_of(prompt: Sequence[Any]) -> Prompt:
     for block in prompt:
         if block.type == "image":
             parts.append({"type": "image_url", "image_url": {"url": f"data:{block.mime_type};base64,{block.data}"}})
-        elif text := _text_of(block):
-            parts.append({"type": "text", "text": text})
-    if all(part["type"] == "text" for part in parts):
-        return "\n\n".join(part["text"] for part in parts)
-    return parts
-
-
-def _text_of(block: Any) -> str:
-    if block.type == "text":
-        return str(block.text)
-    if block.type == "resource_link":
-        return f"[{block.name}]({block.uri})"
-    if block.type == "resource" and hasattr(block.resource, "text"):
-        return f"<file path={block.resource.uri!r}>\n{block.resource.text[:_MAX_TEXT]}\n</file>"
-    return f"[{block.type} was left out: it cannot be read here]"
+            continue
+        text = f"[{block.type} was left out: it cannot be read here]"
+        if block.type == "text":
+            text = block.text
+        elif block.type == "resource_link":
+            text = f"[{block.name}]({block.uri})"
+        elif block.type == "resource" and hasattr(block.resource, "text"):
+            text = f"<file path={block.resource.uri!r}>\n{block.resource.text[:_MAX_TEXT]}\n</file>"
+        parts.append({"type": "text", "text": text})
+    is_text = all(part["type"] == "text" for part in parts)
+    return "\n\n".join(part["text"] for part in parts) if is_text else parts
 
 
 @contextlib.contextmanager

@@ -26,11 +26,11 @@ from ...environments.output import OutputSink
 from ...errors import ToolError
 from ...files.local import LocalFiles
 from ...files.roots import ResolvedPath
+from ...types import CancelToken
 from .link import Change, EditorLink
 
 if TYPE_CHECKING:
     from ...protocols import Files, FileStat
-    from ...types import CancelToken
 
 _MAX_DIFF_BYTES = 1 << 20
 _MAX_OUTPUT_BYTES = 4 << 20
@@ -104,7 +104,8 @@ class EditorEnvironment:
         given.write_bytes(more.get("stdin") or b"")
         words = ["-c", _SCRIPT, "handrail", "" if env else str(state), "" if cwd else str(place), command, str(given)]
         where = os.path.join(self.cwd, os.path.expanduser(cwd or ""))
-        output, code, how = self._run(words, where, {**self._env, **(env or {})}, timeout, cancel)
+        work = self._in_terminal(words, where, {**self._env, **(env or {})}, timeout, cancel or CancelToken())
+        output, code, how = self._link.wait(work, seconds=1e6 if timeout is None else timeout + 60)
         sink.feed(output.encode("utf-8", "surrogatepass"))
         with contextlib.suppress(OSError):
             self._cwd = place.read_text().removesuffix("\n")
@@ -125,19 +126,8 @@ class EditorEnvironment:
             if self._folder:
                 shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _run(
-        self, words: list[str], cwd: str, env: Mapping[str, str], timeout: float | None, cancel: CancelToken | None
-    ) -> tuple[str, int, dict[str, Any]]:
-        stop = asyncio.Event()
-        forget = cancel.on_cancel(lambda: self._link.loop.call_soon_threadsafe(stop.set)) if cancel else lambda: None
-        try:
-            limit = 1e6 if timeout is None else timeout + 60
-            return self._link.wait(self._in_terminal(words, cwd, env, timeout, stop), seconds=limit)
-        finally:
-            forget()
-
     async def _in_terminal(
-        self, words: list[str], cwd: str, env: Mapping[str, str], seconds: float | None, stop: asyncio.Event
+        self, words: list[str], cwd: str, env: Mapping[str, str], seconds: float | None, cancel: CancelToken
     ) -> tuple[str, int, dict[str, Any]]:
         client, session = self._link.client, self._link.session_id
         variables = [EnvVariable(name=name, value=value) for name, value in env.items()]
@@ -148,10 +138,10 @@ class EditorEnvironment:
             if started.tool == "terminal":  # only one command of a session runs at a time
                 content: Any = [acp.tool_terminal_ref(made.terminal_id)]
                 self._link.send(acp.update_tool_call(call_id, content=content))
-        exited, stopped = (
-            asyncio.ensure_future(client.wait_for_terminal_exit(**names)),
-            asyncio.ensure_future(stop.wait()),
-        )
+        stop = asyncio.Event()
+        exited = asyncio.ensure_future(client.wait_for_terminal_exit(**names))
+        stopped = asyncio.ensure_future(stop.wait())
+        forget = cancel.on_cancel(lambda: self._link.loop.call_soon_threadsafe(stop.set))
         try:
             done, _ = await asyncio.wait({exited, stopped}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
             if exited not in done:
@@ -160,6 +150,7 @@ class EditorEnvironment:
             text = (await client.terminal_output(**names)).output
             code = exited.result().exit_code if exited.done() else None
         finally:
+            forget()
             exited.cancel()
             stopped.cancel()
             with contextlib.suppress(Exception):
