@@ -85,8 +85,8 @@ def test_a_child_in_the_background_is_listed_steered_and_reported(agent: Agent, 
 
 def test_a_message_that_comes_at_the_end_is_one_more_turn(agent: Agent, model: Model, tmp_path: Path) -> None:
     agent.manage_children("start", tasks=[{"goal": "count"}])
-    wait_until(lambda: agent._children._children["child-1"]._child is not None)
-    child: Any = agent._children._children["child-1"]._child
+    wait_until(lambda: agent._children._children["child-1"].child is not None)
+    child: Any = agent._children._children["child-1"].child
     child.inbox += ["first", "second"]
     model.go.set()
     wait_until(lambda: agent.manage_children("list")[0]["status"] == "completed")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, wait
@@ -22,32 +21,27 @@ class BackgroundChild:
     """One child, on a thread of its own."""
 
     def __init__(self, parent: Parent, name: str, task: Mapping[str, Any]) -> None:
-        self.name, self.goal = name, str(task["goal"])
-        self.cancel = CancelToken()
-        self.doing, self.is_reported = "", False
-        self._began = time.monotonic()
-        self._child: Child | None = None
+        self.name, self.goal, self.cancel, self.is_reported = name, str(task["goal"]), CancelToken(), False
+        self.child: Child | None = None
+        self._began, self._doing = time.monotonic(), ""
         work = run_child(parent, 0, task, self.cancel, self._note, self._started)
         self.work: Future[JsonDict] = pool.submit(run_async, work)
 
     def _started(self, child: Child) -> None:
-        self._child = child
+        self.child = child
 
     def _note(self, text: str) -> None:
-        self.doing = text
+        self._doing = text
 
-    def result(self) -> JsonDict:
-        """How it ended; that it runs, if it does."""
+    def described(self) -> JsonDict:
+        """What it does, or how it ended."""
+        about: JsonDict = {"child": self.name, "goal": self.goal}
         if not self.work.done():
-            return {"status": "running", "doing": self.doing, "seconds": round(time.monotonic() - self._began, 1)}
+            seconds = round(time.monotonic() - self._began, 1)
+            return {**about, "status": "running", "doing": self._doing, "seconds": seconds}
         if error := self.work.exception():
-            return {"status": "failed", "summary": f"{type(error).__name__}: {error}"}
-        return {key: value for key, value in self.work.result().items() if key != "task"}
-
-    def steer(self, message: str) -> None:
-        if self.work.done() or self._child is None:
-            raise ToolFailed(f"{self.name} is not running; start another one")
-        self._child.inbox.append(message)
+            return {**about, "status": "failed", "summary": f"{type(error).__name__}: {error}"}
+        return {**about, **{key: value for key, value in self.work.result().items() if key != "task"}}
 
 
 class BackgroundChildren:
@@ -56,49 +50,46 @@ class BackgroundChildren:
     def __init__(self, parent: Parent) -> None:
         self._parent = parent
         self._children: dict[str, BackgroundChild] = {}
-        self._lock = threading.Lock()
 
     def manage(self, action: str, *, tasks: Sequence[Mapping[str, Any]], child: str, message: str) -> list[JsonDict]:
         """What `delegate_task` does besides waiting for children. Raises InvalidArguments, ToolFailed."""
         if action == "start":
-            chosen = self._start(tasks)
-        elif action == "list":
-            chosen = list(self._children.values())
+            return [each.described() for each in self._start(tasks)]
+        if action == "list":
+            return [each.described() for each in self._children.values()]
+        if child not in self._children:
+            raise InvalidArguments(f"there is no child {child!r}; {did_you_mean(child, self._children)}")
+        chosen = self._children[child]
+        if action == "stop":
+            chosen.cancel.cancel("stopped by the agent that started it")
+            wait([chosen.work], timeout=_CLOSE_SECONDS)
+        elif not message.strip():
+            raise InvalidArguments("steer needs a message")
+        elif chosen.work.done() or chosen.child is None:
+            raise ToolFailed(f"{child} is not running; start another one")
         else:
-            chosen = [self._get(child)]
-            if action == "stop":
-                chosen[0].cancel.cancel("stopped by the agent that started it")
-                wait([chosen[0].work], timeout=_CLOSE_SECONDS)
-            elif not message.strip():
-                raise InvalidArguments("steer needs a message")
-            else:
-                chosen[0].steer(message)
-        return [{"child": each.name, "goal": each.goal, **each.result()} for each in chosen]
+            chosen.child.inbox.append(message)
+        return [chosen.described()]
 
     def _start(self, tasks: Sequence[Mapping[str, Any]]) -> list[BackgroundChild]:
-        with self._lock:
-            running = sum(not each.work.done() for each in self._children.values())
-            if running + len(tasks) > MAX_AT_ONCE:
-                raise ToolFailed(
-                    f"{running} children run already, and at most {MAX_AT_ONCE} do at a time; stop one, or wait"
-                )
-            first = len(self._children) + 1
-            made = [BackgroundChild(self._parent, f"child-{first + n}", task) for n, task in enumerate(tasks)]
-            self._children.update({each.name: each for each in made})
+        running = sum(not each.work.done() for each in self._children.values())
+        if running + len(tasks) > MAX_AT_ONCE:
+            raise ToolFailed(
+                f"{running} children run already, and at most {MAX_AT_ONCE} do at a time; stop one, or wait"
+            )
+        made = []
+        for task in tasks:
+            made.append(BackgroundChild(self._parent, f"child-{len(self._children) + 1}", task))
+            self._children[made[-1].name] = made[-1]
         return made
-
-    def _get(self, name: str) -> BackgroundChild:
-        if name not in self._children:
-            raise InvalidArguments(f"there is no child {name!r}; {did_you_mean(name, self._children)}")
-        return self._children[name]
 
     def notices(self) -> list[str]:
         """What ended since the last time."""
         ended = [each for each in self._children.values() if each.work.done() and not each.is_reported]
         for each in ended:
             each.is_reported = True
-        results = [(each, each.result()) for each in ended]
-        return [f"{each.name} ({each.goal[:80]}) has ended: {how['status']}. {how['summary']}" for each, how in results]
+        results = [each.described() for each in ended]
+        return [f"{how['child']} ({how['goal'][:80]}) has ended: {how['status']}. {how['summary']}" for how in results]
 
     def close(self) -> None:
         for each in self._children.values():

@@ -201,7 +201,7 @@ class Loop:
             name, getattr(self.requests.models[0], "provider", DEFAULT_PROVIDER), session
         )
         about = {"session_id": session, "model": name, "api_call_count": turn.model_calls + 1}
-        await self._call_hook("pre_api_request", **about, message_count=len(messages), tool_count=len(tools))
+        await self._call_hook("pre_api_request", **about, message_count=len(messages))
         try:
             answer = await self._interruptible(ask(), turn.seconds_left())
         except BaseException as error:
@@ -220,15 +220,7 @@ class Loop:
                 CACHED_TOKENS: used.cached_tokens, INPUT_MESSAGES: messages, OUTPUT_MESSAGES: [answer.message],
             }
         )  # fmt: skip
-        await self._call_hook(
-            "post_api_request",
-            **about,
-            api_duration=time.time() - began,
-            response_model=answer.model,
-            usage=used._asdict(),
-            assistant_content_chars=len(str(answer.message.get("content") or "")),
-            assistant_tool_call_count=len(answer.message.get("tool_calls") or ()),
-        )
+        await self._call_hook("post_api_request", **about, api_duration=time.time() - began, usage=used._asdict())
         return answer, StoredModelCall(began, time.time() - began, answer.model, *used)
 
     async def _call_hook(self, name: str, **payload: Any) -> None:

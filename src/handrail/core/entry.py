@@ -320,22 +320,11 @@ def _check_is_object_schema(tool: str, schema: JsonDict) -> None:
 def _prune_required(tool: str, schema: JsonDict) -> None:
     """Take out of `required` what no call could give: a name that is not declared where only declared ones are taken."""
     names, declared = schema.get("required"), schema.get("properties", {})
-    if (
-        not isinstance(names, list)
-        or not isinstance(declared, dict)
-        or _closed(schema).get("additionalProperties") is not False
-    ):
-        return
-    if (
-        "patternProperties" in schema
-        or len(set(map(str, names))) < len(names)
-        or not (missing := [name for name in names if name not in declared])
-    ):
-        return
-    log.warning(
-        "tool %r requires %s, which its properties do not have; it is not required", tool, ", ".join(map(str, missing))
-    )
-    schema["required"] = [name for name in names if name in declared]
+    if isinstance(names, list) and isinstance(declared, dict) and _closed(schema).get("additionalProperties") is False:
+        missing = [name for name in names if name not in declared and "patternProperties" not in schema]
+        if missing and len(set(map(str, names))) == len(names):
+            schema["required"] = [name for name in names if name not in missing]
+            log.warning("tool %r requires %s, which its properties do not have; it is not required", tool, missing)
 
 
 def _closed(schema: JsonDict) -> JsonDict:

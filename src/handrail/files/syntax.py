@@ -18,24 +18,20 @@ def syntax_error(path: str, data: bytes) -> str:
         return ""
     try:
         check(text.body)
-    except RecursionError:
-        return ""
     except Exception as error:  # noqa: BLE001  each parser has its own
-        return " ".join(str(error).split())[:300]
+        return "" if isinstance(error, RecursionError) else " ".join(str(error).split())[:300]
     return ""
 
 
 def _python(text: str) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         compile(text, "this file", "exec", dont_inherit=True)
 
 
 def _yaml(text: str) -> None:
     from ruamel.yaml import YAML  # heavy, and few files are YAML
 
-    for _ in YAML(typ="rt", pure=True).load_all(text):
-        pass
+    list(YAML(typ="rt", pure=True).load_all(text))
 
 
 def _toml(text: str) -> None:
@@ -45,10 +41,5 @@ def _toml(text: str) -> None:
 
 
 _CHECKS: dict[str, Callable[[str], object]] = {
-    "py": _python,
-    "pyi": _python,
-    "json": json.loads,
-    "yaml": _yaml,
-    "yml": _yaml,
-    "toml": _toml,
-}
+    "py": _python, "pyi": _python, "json": json.loads, "yaml": _yaml, "yml": _yaml, "toml": _toml,
+}  # fmt: skip

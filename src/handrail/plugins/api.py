@@ -14,7 +14,7 @@ from ..core.registry import ToolRegistry
 from ..errors import RegistrationError, ToolFailed
 from ..settings.model_providers import ProviderSpec
 from .hook_manager import HookManager
-from .original_hooks import NEVER_CALLED, adapted
+from .original_hooks import adapted, table
 
 log = logging.getLogger(__name__)
 
@@ -114,7 +114,7 @@ class PluginApi:
 
     def register_hook(self, name: str, callback: Callable[..., Any]) -> None:
         """`hook` for plugins of Hermes Agent: arguments by their names there, and hooks that are never called here."""
-        if name in NEVER_CALLED:
+        if name in table()["never_called"]:
             log.info("plugin %s: the hook %s is never called here", self.plugin, name)
         elif (name, callback) not in self._hooked:
             self.hook(name, adapted(callback))

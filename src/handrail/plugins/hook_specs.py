@@ -164,22 +164,13 @@ class HookSpecs:
 
     @hookspec
     def pre_api_request(
-        self, session_id: str, model: str, platform: str, api_call_count: int, message_count: int, tool_count: int
+        self, session_id: str, model: str, platform: str, api_call_count: int, message_count: int
     ) -> None:
         """A request is about to be sent to the model: there are several in a turn with tool calls."""
 
     @hookspec
-    def post_api_request(  # noqa: PLR0913  an implementation takes only what it wants
-        self,
-        session_id: str,
-        model: str,
-        platform: str,
-        api_call_count: int,
-        api_duration: float,
-        response_model: str,
-        usage: JsonDict,
-        assistant_content_chars: int,
-        assistant_tool_call_count: int,
+    def post_api_request(
+        self, session_id: str, model: str, platform: str, api_call_count: int, api_duration: float, usage: JsonDict
     ) -> None:
         """The model has answered a request. `api_duration` is in seconds."""
 

@@ -177,7 +177,7 @@ class Plugins:
 
         def work() -> None:
             with self._authorship.loading(plugin.name):
-                self._begin(plugin, api, self._imported(plugin, files))
+                self._begin(api, self._imported(plugin, files))
 
         try:
             run_bounded(work, timeout=self._load_seconds)
@@ -214,7 +214,7 @@ class Plugins:
             target = getattr(target, part)
         return target
 
-    def _begin(self, plugin: Plugin, api: PluginApi, target: Any) -> None:
+    def _begin(self, api: PluginApi, target: Any) -> None:
         """Start a module or object with hook functions or `register(api)`, or a function that is one."""
         for name, function, options in _marked_hooks(target):
             api.hook(name, function, **options)

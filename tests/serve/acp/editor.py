@@ -57,7 +57,8 @@ class Editor:
 
     async def read_text_file(self, session_id: str, path: str, **_: Any) -> Any:
         text = self.buffers.get(path)
-        return schema.ReadTextFileResponse(content=Path(path).read_text() if text is None else text)
+        content = await asyncio.to_thread(Path(path).read_text) if text is None else text
+        return schema.ReadTextFileResponse(content=content)
 
     async def write_text_file(self, session_id: str, path: str, content: str, **_: Any) -> Any:
         self.buffers[path] = content
@@ -67,7 +68,7 @@ class Editor:
         env = {**os.environ, **{each.name: each.value for each in more.get("env") or ()}}
         words = [command, *(more.get("args") or ())]
         name = f"terminal-{len(self.terminals)}"
-        self.terminals[name] = subprocess.Popen(
+        self.terminals[name] = subprocess.Popen(  # noqa: ASYNC220  a test's own loop
             words,
             cwd=more.get("cwd"),
             env=env,

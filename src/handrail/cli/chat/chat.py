@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from ...agent.agent import Agent
     from ...app import Handrail
     from ...environments.base import CommandResult
+    from ...plugins.api import ChatCommand
     from ...store.sessions import SessionStore
     from .input import Input
     from .screen import Screen
@@ -54,11 +55,11 @@ class Command(NamedTuple):
 
 
 def _of_plugins(app: Handrail) -> list[Command]:
+    def run(command: ChatCommand, chat: Chat, rest: str) -> None:
+        chat.say(command.reply(rest))
+
     found = app.plugins.contributions.chat_commands if app.plugins else {}
-    return [
-        Command(name, each.hint, each.about, lambda chat, rest, each=each: chat.say(each.reply(rest)))
-        for name, each in found.items()
-    ]
+    return [Command(name, each.hint, each.about, partial(run, each)) for name, each in found.items()]
 
 
 class Chat:

@@ -8,20 +8,51 @@ Examples:
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import sys
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, NamedTuple
 
 import typer
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
 
-from ...errors import HandrailError
+from ...agent.memory import Memory, Store
+from ...app import Handrail
+from ...config import ConfigFile
+from ...config.paths import state_dir
+from ...config.validation import check, schema_at
+from ...errors import ConfigError, HandrailError
+from ...tools.cron.job_requests import planned, save
+from ...tools.skills.content import inspect
+from ...tools.skills.sources import user_folder
+from ...types import JsonDict
 from .. import options
-from ..hermes import plan_migration
 from ..output import ExitCode, emit, emit_table, say, visible
 from ..runtime import open_runtime
 
 cli = options.new_cli()
+TAKEN, DIFFERS, LEFT_OUT = "taken over", "differs", "left out"
+_SERVER_KEYS = ("command", "args", "env", "url", "headers", "enabled", "timeout", "connect_timeout", "cwd")
+_TABLE: dict[str, str] = json.loads(Path(__file__).parents[1].joinpath("hermes_settings.json").read_text("utf-8"))
+_RENAMED = {False: "off", "ask": "manual", "singularity": "apptainer"}
+_LISTS = ("toolsets", "folders", "disabled", "deny", "allowlist", "secrets")
+Folder = Annotated[Path | None, typer.Argument(help="Its folder; HERMES_HOME or ~/.hermes if not given.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+
+
+class Item(NamedTuple):
+    """One thing that was found. `take` takes it over; None for what stays where it is."""
+
+    what: str
+    state: str
+    note: str = ""
+    take: Callable[[], object] | None = None
 
 
 @cli.callback()
@@ -30,11 +61,7 @@ def _group() -> None:
 
 
 @cli.command()
-def hermes(
-    path: Annotated[Path | None, typer.Argument(help="Its folder; HERMES_HOME or ~/.hermes if not given.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
-) -> None:
+def hermes(path: Folder = None, dry_run: DryRun = False, yes: Yes = False) -> None:
     """Take over what Hermes Agent was configured with. Nothing of it is changed, and nothing of yours is overwritten.
 
     Exit codes: 0 done, or shown with --dry-run; 1 something could not be taken over, or you said no; 2 there is no such folder.
@@ -43,21 +70,145 @@ def hermes(
     if not folder.is_dir():
         say(f"{folder} is not a folder; give the one that Hermes Agent keeps its files in")
         raise typer.Exit(ExitCode.USAGE)
-    found = plan_migration(folder, open_runtime(asks=False))
+    app = open_runtime(asks=False)
+    found = [*_settings(folder), *_memory(folder, app), *_skills(folder), *_jobs(folder, app), *_plugins(folder)]
     emit_table(("WHAT", "", "NOTE"), [[visible(each.what), each.state, visible(each.note)] for each in found], wide=2)
-    work = [each for each in found if each.take is not None]
+    work = {each.what: each.take for each in found if each.take is not None}
     if dry_run or not work:
         return
     if not yes and not (sys.stdin.isatty() and typer.confirm(f"Take over {len(work)} of them?", err=True)):
         say("nothing was changed; --yes does it without asking")
         raise typer.Exit(ExitCode.FAILED)
     failed = 0
-    for each in work:
+    for what, take in work.items():
         try:
-            assert each.take is not None
-            each.take()
+            take()
         except (HandrailError, OSError) as error:
             failed += 1
-            say(f"{each.what}: {error}")
+            say(f"{what}: {error}")
     emit(f"{len(work) - failed} of {len(work)} are taken over")
     raise typer.Exit(ExitCode.FAILED if failed else ExitCode.OK)
+
+
+def _settings(folder: Path) -> Iterator[Item]:
+    try:
+        found = YAML(typ="safe", pure=True).load((folder / "config.yaml").read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, YAMLError) as error:
+        yield Item("config.yaml", LEFT_OUT, f"it cannot be read: {error}".partition("\n")[0])
+        found = None
+    theirs: JsonDict = found if isinstance(found, dict) else {}
+    servers, file = theirs.pop("mcp_servers", None), ConfigFile()
+    wanted: JsonDict = {}
+    for name, value in {**_flat(theirs), **_variables(folder)}.items():
+        if name not in _TABLE:
+            is_variable = name.startswith(".env")
+            yield Item(
+                name, LEFT_OUT, "set it in the environment if you need it" if is_variable else "there is none here"
+            )
+        elif value not in (None, "", []) and wanted.setdefault(_TABLE[name], value) == value:
+            yield _setting(name, _TABLE[name], value, file)
+    for name, given in (servers if isinstance(servers, dict) else {}).items():
+        yield _server(str(name), given if isinstance(given, dict) else {}, file)
+
+
+def _setting(name: str, key: str, value: Any, file: ConfigFile) -> Item:
+    steps = tuple(key.split("."))
+    value = _RENAMED.get(value, value) if isinstance(value, str | bool) else value
+    if isinstance(value, str):
+        value = int(value) if value.isdigit() else [value] if key.endswith(_LISTS) else value
+    ours: Any = value
+    for step in reversed(steps):
+        ours = {step: ours}
+    try:
+        check(ours)
+        now = file.get(steps)
+    except ConfigError as error:
+        return Item(name, LEFT_OUT, str(error))
+    if now == value:
+        return Item(name, TAKEN, f"{key} is that already")
+    if now not in (schema_at(steps).get("default"), None, [], ()):
+        return Item(name, DIFFERS, f"{key} stays {now!r}; theirs is {value!r}")
+    return Item(name, TAKEN, f"{key}: {value!r}", partial(file.set, steps, value))
+
+
+def _server(name: str, given: JsonDict, file: ConfigFile) -> Item:
+    tools: JsonDict = given["tools"] if isinstance(given.get("tools"), dict) else {}
+    ours = {key: given[key] for key in _SERVER_KEYS if given.get(key) is not None}
+    ours |= {key: tools[key] for key in ("include", "exclude") if tools.get(key)}
+    ours |= {"type": "sse"} if given.get("transport") == "sse" else {}
+    left, what = sorted(given.keys() - {*_SERVER_KEYS, "tools", "transport"}), f"MCP server {name}"
+    try:
+        check({"mcp_servers": {name: ours}})
+        if name in file.load().mcp_servers:
+            return Item(what, DIFFERS, "there is one of that name; yours stays")
+    except ConfigError as error:
+        return Item(what, LEFT_OUT, str(error))
+    return _changed(what, left, "", partial(file.set, ("mcp_servers", name), ours))
+
+
+def _changed(what: str, left: list[str], note: str, take: Callable[[], object]) -> Item:
+    return Item(what, DIFFERS, f"without {', '.join(left)}", take) if left else Item(what, TAKEN, note, take)
+
+
+def _memory(folder: Path, app: Handrail) -> Iterator[Item]:
+    theirs, ours = Memory(folder / "memories"), Memory(state_dir(app.config.home) / "memory")
+    for store in Store:
+        for entry in theirs.entries(store):
+            is_there, what = entry in ours.entries(store), f"memory: {entry.partition(chr(10))[0][:60]}"
+            note = "it is there already" if is_there else store.value[0]
+            yield Item(what, TAKEN, note, None if is_there else partial(ours.add, store, entry))
+
+
+def _skills(folder: Path) -> Iterator[Item]:
+    for file in sorted((folder / "skills").rglob("SKILL.md")):
+        found, target = inspect(str(file.parent)), user_folder() / file.parent.name
+        what = f"skill {file.parent.relative_to(folder / 'skills')}"
+        if found.header is None:
+            yield Item(what, LEFT_OUT, found.problem)
+        elif target.exists():
+            yield Item(what, DIFFERS, f"{target} is there already and stays")
+        else:
+            note = f"held back until you trust it: {found.suspicion}" if found.suspicion else ""
+            yield Item(what, DIFFERS if note else TAKEN, note, partial(shutil.copytree, file.parent, target))
+
+
+def _jobs(folder: Path, app: Handrail) -> Iterator[Item]:
+    try:
+        found = json.loads((folder / "cron" / "jobs.json").read_text("utf-8"))
+    except (OSError, ValueError):
+        return
+    for job in found.get("jobs", []) if isinstance(found, dict) else found:
+        what, when = f"job {job.get('name') or job.get('id')}", job.get("schedule")
+        when = when.get("expr") or when.get("display") if isinstance(when, dict) else when
+        given = {"schedule": when, "prompt": job.get("prompt"), "name": job.get("name")}
+        left = [key for key in ("skills", "model", "script") if job.get(key)]
+        more: Any = {"config": app.config, "cwd": str(Path.home()), "tools_of": app.toolsets.select}
+        try:
+            made = planned(given, app.registry, None, **more)
+        except HandrailError as error:
+            yield Item(what, LEFT_OUT, str(error))
+            continue
+        is_on = job.get("enabled", True)
+        take = partial(save, made, app.config)
+        yield _changed(what, left, made.schedule, take) if is_on else Item(what, LEFT_OUT, "it is switched off there")
+
+
+def _plugins(folder: Path) -> Iterator[Item]:
+    for file in sorted((folder / "plugins").glob("*/plugin.yaml")):
+        name = file.parent.name
+        yield Item(f"plugin {name}", LEFT_OUT, f"copy it to the folder plugins, then `handrail plugins trust {name}`")
+
+
+def _flat(settings: JsonDict, above: str = "") -> JsonDict:
+    """Values by their dotted names. Lists are values."""
+    made: JsonDict = {}
+    for key, value in settings.items():
+        made |= _flat(value, f"{above}{key}.") if isinstance(value, dict) else {f"{above}{key}": value}
+    return made
+
+
+def _variables(folder: Path) -> JsonDict:
+    file = folder / ".env"
+    lines = file.read_text("utf-8", "replace").splitlines() if file.is_file() else []
+    pairs = [line.removeprefix("export ").partition("=") for line in lines if "=" in line and not line.startswith("#")]
+    return {f".env {name.strip()}": value.strip().strip("\"'") for name, _, value in pairs}

@@ -89,8 +89,8 @@ class AgentServer:
             used = datetime.fromtimestamp(info.updated, UTC).isoformat(timespec="seconds")
             more: Any = {"cwd": info.cwd, "title": info.title or None, "updated_at": used}
             listed.append(schema.SessionInfo(session_id=info.id, **more))
-        following = {"next_cursor": str(start + _PAGE)} if len(found) > _PAGE else {}
-        return schema.ListSessionsResponse(sessions=listed, **following)
+        following = str(start + _PAGE) if len(found) > _PAGE else None
+        return schema.ListSessionsResponse(sessions=listed, next_cursor=following)
 
     async def close_session(self, session_id: str, **_: Any) -> schema.CloseSessionResponse:
         await self._sessions.pop(self._session(session_id).id).close()
@@ -138,11 +138,11 @@ class AgentServer:
         options: Any = {"cwd": cwd, "servers": mcp_servers or (), "model": self._model, "resume": resume}
         try:
             with _told():
-                parts = await asyncio.to_thread(open_session, link, self._turns, self._store, **options)
+                session = await asyncio.to_thread(open_session, link, self._turns, self._store, **options)
         except BaseException:
             link.close()
             raise
-        session = self._sessions[link.session_id] = Session(parts)
+        self._sessions[session.id] = session
         # The editor knows the session when it has the answer to its request, which is sent before these.
         asyncio.get_running_loop().call_later(0.05, link.send, available(session))
         task = asyncio.ensure_future(session.list_models())
@@ -175,21 +175,17 @@ def content_of(prompt: Sequence[Any]) -> Prompt:
     for block in prompt:
         if block.type == "image":
             parts.append({"type": "image_url", "image_url": {"url": f"data:{block.mime_type};base64,{block.data}"}})
-        elif text := _text_of(block):
-            parts.append({"type": "text", "text": text})
-    if all(part["type"] == "text" for part in parts):
-        return "\n\n".join(part["text"] for part in parts)
-    return parts
-
-
-def _text_of(block: Any) -> str:
-    if block.type == "text":
-        return str(block.text)
-    if block.type == "resource_link":
-        return f"[{block.name}]({block.uri})"
-    if block.type == "resource" and hasattr(block.resource, "text"):
-        return f"<file path={block.resource.uri!r}>\n{block.resource.text[:_MAX_TEXT]}\n</file>"
-    return f"[{block.type} was left out: it cannot be read here]"
+            continue
+        text = f"[{block.type} was left out: it cannot be read here]"
+        if block.type == "text":
+            text = block.text
+        elif block.type == "resource_link":
+            text = f"[{block.name}]({block.uri})"
+        elif block.type == "resource" and hasattr(block.resource, "text"):
+            text = f"<file path={block.resource.uri!r}>\n{block.resource.text[:_MAX_TEXT]}\n</file>"
+        parts.append({"type": "text", "text": text})
+    is_text = all(part["type"] == "text" for part in parts)
+    return "\n\n".join(part["text"] for part in parts) if is_text else parts
 
 
 @contextlib.contextmanager

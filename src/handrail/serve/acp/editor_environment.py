@@ -15,7 +15,7 @@ import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import acp
 from acp.schema import EnvVariable
@@ -26,11 +26,11 @@ from ...environments.output import OutputSink
 from ...errors import ToolError
 from ...files.local import LocalFiles
 from ...files.roots import ResolvedPath
+from ...types import CancelToken
 from .link import Change, EditorLink
 
 if TYPE_CHECKING:
     from ...protocols import Files, FileStat
-    from ...types import CancelToken
 
 _MAX_DIFF_BYTES = 1 << 20
 _MAX_OUTPUT_BYTES = 4 << 20
@@ -72,15 +72,6 @@ class EditorBackend:
         return is_host(self._backend) and not settings.get("sandbox")
 
 
-class Ended(NamedTuple):
-    """How a command in a terminal ended."""
-
-    output: str
-    code: int
-    timed_out: bool
-    cancelled: bool
-
-
 class EditorEnvironment:
     """An environment, with the editor's files, and its terminals for commands if the session uses them."""
 
@@ -113,14 +104,13 @@ class EditorEnvironment:
         given.write_bytes(more.get("stdin") or b"")
         words = ["-c", _SCRIPT, "handrail", "" if env else str(state), "" if cwd else str(place), command, str(given)]
         where = os.path.join(self.cwd, os.path.expanduser(cwd or ""))
-        ended = self._run(words, where, {**self._env, **(env or {})}, timeout, cancel)
-        sink.feed(ended.output.encode("utf-8", "surrogatepass"))
+        work = self._in_terminal(words, where, {**self._env, **(env or {})}, timeout, cancel or CancelToken())
+        output, code, how = self._link.wait(work, seconds=1e6 if timeout is None else timeout + 60)
+        sink.feed(output.encode("utf-8", "surrogatepass"))
         with contextlib.suppress(OSError):
             self._cwd = place.read_text().removesuffix("\n")
         seconds = time.monotonic() - began
-        return CommandResult(
-            self._count, ended.code, sink.output(), self.cwd, seconds, ended.timed_out, ended.cancelled
-        )
+        return CommandResult(self._count, code, sink.output(), self.cwd, seconds, **how)
 
     def background(self, command: str, *, cwd: str | None = None, **more: Any) -> Any:
         """Background processes are Handrail's own: an editor keeps none for later."""
@@ -136,20 +126,9 @@ class EditorEnvironment:
             if self._folder:
                 shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _run(
-        self, words: list[str], cwd: str, env: Mapping[str, str], timeout: float | None, cancel: CancelToken | None
-    ) -> Ended:
-        stop = asyncio.Event()
-        forget = cancel.on_cancel(lambda: self._link.loop.call_soon_threadsafe(stop.set)) if cancel else lambda: None
-        try:
-            limit = 1e6 if timeout is None else timeout + 60
-            return self._link.wait(self._in_terminal(words, cwd, env, timeout, stop), seconds=limit)
-        finally:
-            forget()
-
     async def _in_terminal(
-        self, words: list[str], cwd: str, env: Mapping[str, str], seconds: float | None, stop: asyncio.Event
-    ) -> Ended:
+        self, words: list[str], cwd: str, env: Mapping[str, str], seconds: float | None, cancel: CancelToken
+    ) -> tuple[str, int, dict[str, Any]]:
         client, session = self._link.client, self._link.session_id
         variables = [EnvVariable(name=name, value=value) for name, value in env.items()]
         more: Any = {"args": words, "cwd": cwd, "env": variables, "output_byte_limit": _MAX_OUTPUT_BYTES}
@@ -159,10 +138,10 @@ class EditorEnvironment:
             if started.tool == "terminal":  # only one command of a session runs at a time
                 content: Any = [acp.tool_terminal_ref(made.terminal_id)]
                 self._link.send(acp.update_tool_call(call_id, content=content))
-        exited, stopped = (
-            asyncio.ensure_future(client.wait_for_terminal_exit(**names)),
-            asyncio.ensure_future(stop.wait()),
-        )
+        stop = asyncio.Event()
+        exited = asyncio.ensure_future(client.wait_for_terminal_exit(**names))
+        stopped = asyncio.ensure_future(stop.wait())
+        forget = cancel.on_cancel(lambda: self._link.loop.call_soon_threadsafe(stop.set))
         try:
             done, _ = await asyncio.wait({exited, stopped}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
             if exited not in done:
@@ -171,13 +150,18 @@ class EditorEnvironment:
             text = (await client.terminal_output(**names)).output
             code = exited.result().exit_code if exited.done() else None
         finally:
+            forget()
             exited.cancel()
             stopped.cancel()
             with contextlib.suppress(Exception):
                 await client.release_terminal(**names)
         if exited in done:
-            return Ended(text, 1 if code is None else code, timed_out=False, cancelled=False)
-        return Ended(text, CANCELLED_EXIT_CODE if done else TIMEOUT_EXIT_CODE, timed_out=not done, cancelled=bool(done))
+            return text, 1 if code is None else code, {}
+        return (
+            text,
+            CANCELLED_EXIT_CODE if done else TIMEOUT_EXIT_CODE,
+            {"timed_out": not done, "cancelled": bool(done)},
+        )
 
 
 class EditorFiles:

@@ -7,7 +7,7 @@ import contextlib
 import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import acp
 from acp import schema
@@ -45,23 +45,15 @@ _LIST_SECONDS = _SERVERS_SECONDS = 10.0
 _STOPS: Mapping[End, Any] = {End.ANSWERED: "end_turn", End.INTERRUPTED: "cancelled", End.TOKENS: "max_tokens"}
 
 
-class Parts(NamedTuple):
-    """What a session is made of. `turns` is the loop of the agents: tools that wait for the editor do not keep its messages
-    from being read. `closing` ends it all."""
-
-    app: Handrail
-    agent: Agent
-    link: EditorLink
-    turns: asyncio.AbstractEventLoop
-    mcp: McpTools | None
-    closing: contextlib.ExitStack
-
-
 class Session:
-    """One conversation with the user of an editor."""
+    """One conversation. The agent runs in `turns`, a loop of its own: tools that wait for the editor do not keep its messages
+    from being read. `mcp` are servers to wait for, and `closing` ends it all."""
 
-    def __init__(self, parts: Parts) -> None:
-        self.app, self.agent, self.link, self._turns, self._mcp, self._closing = parts
+    def __init__(
+        self, app: Handrail, agent: Agent, link: EditorLink, turns: asyncio.AbstractEventLoop, mcp: McpTools | None
+    ) -> None:
+        self.app, self.agent, self.link, self._turns, self._mcp = app, agent, link, turns, mcp
+        self.closing = contextlib.ExitStack()
         self.mode, self._title, self._models = "ask", "", [self.agent.models[0].name]
         self._toolsets = self.agent.loop.tool_calls.toolsets
         self._lock = asyncio.Lock()
@@ -213,7 +205,7 @@ class Session:
         self.cancel()
         if self._ending is not None:
             await asyncio.wait({self._ending}, timeout=5)
-        await asyncio.to_thread(self._closing.close)
+        await asyncio.to_thread(self.closing.close)
         self.link.close()
 
 
@@ -225,8 +217,8 @@ def open_session(
     cwd: str,
     servers: Sequence[Any] = (),
     **options: Any,
-) -> Parts:
-    """The parts of a session with a runtime of its own. Blocks, so it is called on a thread; raises HandrailError. The
+) -> Session:
+    """A session with a runtime of its own. Blocks, so it is called on a thread; raises HandrailError. The
     options are those of `open_agent`."""
     with contextlib.ExitStack() as closing:
         app = Handrail(backends=EditorBackends(link), person=EditorPerson(link))
@@ -246,7 +238,9 @@ def open_session(
             app.runtime.approver,
         )
         app.runtime.approver = mine if otherwise is None else ChainApprover(mine, otherwise)
-        return Parts(app, agent, link, turns, mcp, closing.pop_all())
+        session = Session(app, agent, link, turns, mcp)
+        session.closing = closing.pop_all()
+        return session
 
 
 def _editor_servers(app: Handrail, given: Sequence[Any], cwd: str) -> McpTools | None:

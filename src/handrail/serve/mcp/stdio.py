@@ -25,22 +25,18 @@ async def stdio_streams() -> AsyncIterator[Any]:
         async with stdio_server() as streams:
             yield streams
         return
-    with _taken(_IN, _empty_input()) as reads, _taken(_OUT, os.dup(_ERR)) as writes:
-        output = await _writer(os.dup(writes))
-        lines: Any = _lines(os.dup(reads))
+    async with stdio_pair() as (reader, writer):
+        lines: Any = _lines(reader)
         try:
-            async with stdio_server(lines, _Output(output)) as streams:  # type: ignore[arg-type]
+            async with stdio_server(lines, _Output(writer)) as streams:  # type: ignore[arg-type]
                 yield streams
         finally:
             await lines.aclose()
-            output.transport.abort()
-            os.set_blocking(writes, True)
-            os.set_blocking(reads, True)
 
 
 @contextlib.asynccontextmanager
 async def stdio_pair() -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-    """Standard input and output as the streams of a protocol that is not MCP. Both must be pipes, as an editor's are."""
+    """Standard input and output as streams. Both must be pipes, as a client's are."""
     loop = asyncio.get_running_loop()
     with _taken(_IN, _empty_input()) as reads, _taken(_OUT, os.dup(_ERR)) as writes:
         reader = asyncio.StreamReader(limit=_PIECE_BYTES)
@@ -81,21 +77,14 @@ def _taken(descriptor: int, instead: int) -> Iterator[int]:
         os.close(ours)
 
 
-async def _lines(descriptor: int) -> AsyncIterator[bytes]:
-    reader = asyncio.StreamReader(limit=_PIECE_BYTES)
-    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
-        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(descriptor, "rb", buffering=0)
-    )
+async def _lines(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
     pieces: list[bytes] = []
-    try:
-        while data := await reader.read(_PIECE_BYTES):
-            *ends, rest = data.split(b"\n")
-            for end in ends:
-                yield b"".join([*pieces, end])
-                pieces = []
-            pieces += [rest] if rest else []
-    finally:
-        transport.close()
+    while data := await reader.read(_PIECE_BYTES):
+        *ends, rest = data.split(b"\n")
+        for end in ends:
+            yield b"".join([*pieces, end])
+            pieces = []
+        pieces += [rest] if rest else []
 
 
 async def _writer(descriptor: int) -> asyncio.StreamWriter:

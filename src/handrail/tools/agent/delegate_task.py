@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from ...core.builtin import registry, text
 from ...core.registry import tool_result
 from ...errors import InvalidArguments
@@ -15,6 +13,8 @@ MAX_TASKS = 8
 async def delegate_task(args: JsonDict, *, agent: AgentState, context: ToolContext, **_: object) -> str:
     action = args.get("action", "start")
     if action != "start":
+        import asyncio  # listing the tools stays light without it
+
         about = {name: args.get(name, "") for name in ("child", "message")}
         return tool_result(children=list(await asyncio.to_thread(agent.manage_children, action, **about)))
     tasks = args.get("tasks") or []
@@ -30,20 +30,16 @@ async def delegate_task(args: JsonDict, *, agent: AgentState, context: ToolConte
 
 
 _TASK: dict[str, JsonDict] = {
-    "goal": text("What the child is to do. It knows nothing of this conversation.", minLength=1),
-    "context": text("What it has to know: paths, findings, limits."),
-    "toolsets": {"type": "array", "items": {"type": "string"}, "description": "Toolsets it may use. Default: yours."},
+    "goal": text("What to do. It knows nothing of this conversation.", minLength=1),
+    "context": text("What it has to know: paths, findings."),
+    "toolsets": {"type": "array", "items": {"type": "string"}, "description": "Default: yours."},
 }
 
 registry.register(
     name="delegate_task",
     toolset="delegation",
     schema={
-        "description": (
-            "Hand tasks to child agents that work beside each other, each with a fresh conversation, and get their "
-            "summaries. For parts that can be done apart and would fill your context. A child cannot ask you anything; give "
-            "it all it needs."
-        ),
+        "description": "Hand parts of the work to child agents, and get summaries. They cannot ask; give them all they need.",
         "parameters": {
             "type": "object",
             "properties": {
@@ -60,18 +56,12 @@ registry.register(
                         "required": ["goal"],
                         "additionalProperties": False,
                     },
-                    "description": "Several tasks at once, each with the same fields.",
+                    "description": "Several at once.",
                 },
-                "background": {
-                    "type": "boolean",
-                    "description": "Go on without waiting; you are told when a child has ended.",
-                },
-                "action": text(
-                    "Default start. The others are about children in the background.",
-                    enum=["start", "list", "steer", "stop"],
-                ),
-                "child": text("Which child, for steer and stop."),
-                "message": text("What it is to know or do besides, for steer."),
+                "background": {"type": "boolean", "description": "Do not wait."},
+                "action": text("For those.", enum=["list", "steer", "stop"]),
+                "child": text("Which."),
+                "message": text("For steer."),
             },
         },
     },

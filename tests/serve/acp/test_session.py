@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ from handrail.store.approvals import ApprovalStore
 from handrail.testing import ModelReply, call
 from handrail.testing.model_server import Fault, ModelServer, Raw
 
-from ...support import PATIENCE_SECONDS
+from ...support import PATIENCE_SECONDS, trust_plugins
 from .editor import Editor, opened, run, until
 
 FORMS = {"elicitation": schema.ElicitationCapabilities(form=schema.ElicitationFormCapabilities())}
@@ -262,13 +263,13 @@ def test_plan_mode_runs_and_writes_nothing(home: Path, cwd: Path, model: ModelSe
     async def work(editor: Editor) -> None:
         await editor.agent.set_session_mode(session_id=editor.session, mode_id="plan")
         await editor.prompt("go")
-        assert list(cwd.iterdir()) == []
+        assert os.listdir(cwd) == []
         offered = {tool["function"]["name"] for tool in model.requests[0]["tools"]}
         assert "read_file" in offered
         assert not offered & {"write_file", "patch", "terminal", "execute_code", "delegate_task"}
         await editor.agent.set_session_mode(session_id=editor.session, mode_id="ask")
         await editor.prompt("now do it")
-        assert {path.name for path in cwd.iterdir()} == {"x", "y"}
+        assert set(os.listdir(cwd)) == {"x", "y"}
         with pytest.raises(acp.RequestError):
             await editor.agent.set_session_mode(session_id=editor.session, mode_id="whatever")
 
@@ -309,14 +310,18 @@ def test_another_model_can_be_chosen(home: Path, cwd: Path) -> None:
 
 def test_slash_commands_are_offered_and_work(home: Path, cwd: Path, model: ModelServer) -> None:
     model.say(ModelReply("hi"))
+    (home / "plugins").mkdir()
+    source = "def register(ctx):\n    ctx.register_command('shout', lambda text: text.upper(), description='Shouts')\n"
+    (home / "plugins" / "loud.py").write_text(source)
+    trust_plugins(home)
 
     async def work(editor: Editor) -> None:
         await until(lambda: editor.of("available_commands_update"))
         names = {command.name for command in editor.of("available_commands_update")[0].available_commands}
-        assert {"compact", "undo", "tools", "cost", "title"} <= names
+        assert {"compact", "undo", "tools", "cost", "title", "shout"} <= names
         await editor.prompt("hello")
         for text, expected in (("/cost", "10 tokens in"), ("/tools", "`read_file`"), ("/title A name", "A name"),
-                               ("/undo", "Taken back: hello"), ("/compact", "too little")):  # fmt: skip
+                               ("/undo", "Taken back: hello"), ("/compact", "too little"), ("/shout hey", "HEY")):  # fmt: skip
             editor.updates.clear()
             assert (await editor.prompt(text)).stop_reason == "end_turn"
             assert expected in editor.text()
@@ -421,6 +426,20 @@ def test_commands_run_in_the_terminals_of_the_editor(home: Path, cwd: Path, mode
     assert (cwd / "sub" / "here").exists()
     shown = [each for each in editor.of("tool_call_update") if each.content and each.content[0].type == "terminal"]
     assert [each.tool_call_id for each in shown] == ["a", "b", "c"]
+
+
+def test_cancel_ends_what_runs_in_a_terminal_of_the_editor(home: Path, cwd: Path, model: ModelServer) -> None:
+    model.say(ModelReply("", [call("terminal", "c", command="touch begun; sleep 1000")]), ModelReply("on"))
+
+    async def work(editor: Editor) -> None:
+        turn = asyncio.ensure_future(editor.prompt("go"))
+        await until((cwd / "begun").exists)
+        await editor.agent.cancel(session_id=editor.session)
+        assert (await turn).stop_reason == "cancelled"
+        await until(lambda: editor.terminals["terminal-0"].poll() is not None)
+        assert (await editor.prompt("more")).stop_reason == "end_turn"
+
+    run(home, cwd, model, work, "--editor-terminals", terminal=True)
 
 
 def test_a_question_of_the_agent_is_a_form(home: Path, cwd: Path, model: ModelServer) -> None:

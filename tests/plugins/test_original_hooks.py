@@ -139,7 +139,7 @@ def test_its_hooks_are_called_at_the_right_moment_with_their_arguments(bench: Be
         each[1] for each in plugin.seen if each[0] == "post_api_request" and each[1]["session_id"] == agent.session_id
     ]
     assert [each["api_call_count"] for each in main] == [1, 2]
-    assert [each["assistant_tool_call_count"] for each in main] == [1, 0]
+    assert all(each["api_duration"] >= 0 and "output_tokens" in each["usage"] for each in main)
     assert names.index("pre_api_request") < names.index("post_api_request") < names.index("pre_tool_call") + len(names)
     assert ("child", "completed", "THREE", None) in plugin.seen
     assert ("answer", "DONE") in plugin.seen
