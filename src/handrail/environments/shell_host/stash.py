@@ -1,0 +1,79 @@
+"""Where the files are kept that a call deletes or replaces: on their own file system, so that keeping one is a hard link.
+
+The stash of the journal's own file system lies in the journal. On another it lies in the topmost folder there that this user may
+write to, in a folder that only this user can enter, and that git ignores.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import Callable  # noqa: UP035  Python 3.8 knows no other place
+
+NAME = ".handrail-undo"
+
+
+class Stash:
+    """`writer` makes the names unique: several processes may keep files of one call."""
+
+    def __init__(self, journal: str, writer: str) -> None:
+        self._own, self._writer = os.path.join(journal, "stash"), writer
+        self._folders: dict[int, str] = {}  # by device
+        self._count = 0
+
+    def keep(self, path: str) -> str:
+        """Link the file or symbolic link into the stash, and return its path there. Raises OSError if that cannot be."""
+        return self._place(path, lambda to: os.link(path, to, follow_symlinks=False))
+
+    def new_name(self, path: str) -> str:
+        """A free name on the file system of `path`, for something that is moved or copied there."""
+        return self._place(path, lambda _: None)
+
+    def holds(self, path: str) -> bool:
+        """Whether the path lies in a stash, where no command has any business."""
+        return f"/{NAME}-" in path or path.startswith(self._own)
+
+    def _place(self, path: str, put: Callable[[str], object]) -> str:
+        parent = os.path.dirname(path) or "/"
+        device = os.stat(parent).st_dev
+        self._count += 1
+        name = f"{self._writer}-{self._count}"
+        folder = self._folders.get(device)
+        if folder is None:
+            folder = self._folders[device] = self._folder_for(parent, device)
+        to = os.path.join(folder, name)
+        put(to)
+        return to
+
+    def _folder_for(self, parent: str, device: int) -> str:
+        os.makedirs(self._own, mode=0o700, exist_ok=True)
+        if os.stat(self._own).st_dev == device:
+            return self._own
+        return _private(os.path.join(_topmost(parent, device), f"{NAME}-{os.geteuid()}"))
+
+
+def _topmost(folder: str, device: int) -> str:
+    """The highest folder above on the same device that this user may write to."""
+    best = folder
+    while folder != "/":
+        folder = os.path.dirname(folder)
+        if os.stat(folder).st_dev != device:
+            break
+        if os.access(folder, os.W_OK | os.X_OK):
+            best = folder
+    return best
+
+
+def _private(folder: str) -> str:
+    """Make the folder, or check that it is ours: in /tmp anyone may have made it."""
+    try:
+        os.mkdir(folder, 0o700)
+    except FileExistsError:
+        found = os.lstat(folder)
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
+            raise PermissionError(1, "it belongs to another user", folder) from None
+    ignore = os.path.join(folder, ".gitignore")
+    if not os.path.exists(ignore):
+        with open(ignore, "w") as file:
+            file.write("*\n")
+    return folder
