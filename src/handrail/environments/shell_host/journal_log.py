@@ -12,6 +12,7 @@ change, its extended attributes, and data. An entry that was cut short is ignore
 
 from __future__ import annotations
 
+import fcntl
 import mmap
 import os
 import struct
@@ -135,6 +136,7 @@ class LogWriter:
         os.makedirs(self.journal, mode=0o700, exist_ok=True)
         self.path = os.path.join(self.journal, f"{call}-{self._name}{SUFFIX}")
         self._fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        fcntl.flock(self._fd, fcntl.LOCK_SH)  # as long as somebody writes to it, a log does not expire
 
 
 class Log:
@@ -216,6 +218,11 @@ class Journal:
     def calls(self) -> list[int]:
         return sorted({call for log in self._logs.values() for call in log.calls})
 
+    def calls_in(self, name: str) -> set[int]:
+        """The calls that a log has entries about."""
+        found = self._logs.get(name)
+        return {*found.calls, *found.ends} if found is not None else set()
+
     def end(self, call: int) -> int | None:
         """When the call ended, in nanoseconds. None if a writer has not ended it."""
         ends = [log.ends.get(call) for log in self._logs.values() if call in log.calls or call in log.ends]
@@ -225,9 +232,27 @@ class Journal:
 
     def is_reverted(self, call: int) -> bool:
         """Whether nothing is left of what the call did: it was taken back, or took back a call that holds again."""
-        if any(call in log.rolled_back for log in self._logs.values()) or self._is_undone(call):
+        if self.is_rolled_back(call) or self.is_undone(call):
             return True
-        return any(self._is_undone(target) for target, only in self._undoes(call) if not only)
+        return any(self.is_undone(target) for target, only in self._undoes(call) if not only)
+
+    def is_rolled_back(self, call: int) -> bool:
+        """Whether the call was interrupted and taken back."""
+        return any(call in log.rolled_back for log in self._logs.values())
+
+    def is_undone(self, call: int) -> bool:
+        """Whether it was taken back as a whole. An undo that was itself undone does not count."""
+        undone_by = max(
+            (by for log in self._logs.values() for by, pairs in log.undoes.items() if (call, "") in pairs), default=0
+        )
+        return undone_by > 0 and not self.is_undone(undone_by)
+
+    def undone_by(self, call: int) -> int:
+        """The last undo that still holds, of the call or of a part of it, or 0."""
+        undos = [
+            by for log in self._logs.values() for by, pairs in log.undoes.items() if any(of == call for of, _ in pairs)
+        ]
+        return max((by for by in undos if not self.is_undone(by)), default=0)
 
     def undone_paths(self, call: int, target: int) -> set[str]:
         """The parts of `target` that `call` took back."""
@@ -239,13 +264,6 @@ class Journal:
 
     def _undoes(self, call: int) -> list[tuple[int, str]]:
         return [pair for log in self._logs.values() for pair in log.undoes.get(call, ())]
-
-    def _is_undone(self, call: int) -> bool:
-        """An undo that was itself undone does not count."""
-        undone_by = max(
-            (by for log in self._logs.values() for by, pairs in log.undoes.items() if (call, "") in pairs), default=0
-        )
-        return undone_by > 0 and not self._is_undone(undone_by)
 
 
 def _first_call(name: str) -> int:
