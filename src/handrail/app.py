@@ -422,10 +422,10 @@ class _LateEffects:
     """Loads the journal when the first call is about to change something."""
 
     def __init__(self, app: Handrail) -> None:
-        self._recorder = lambda: app.effects.recorder
+        self._calls = lambda: app.effects
 
     def of(self, tool: str, session: str | None, task: str | None) -> CallEffects:
-        return OpenCall(self._recorder, tool, session, task)
+        return OpenCall(self._calls, tool, session, task)
 
 
 class _LateGate:

@@ -164,6 +164,7 @@ class Files(Protocol):
 class CallEffects(Protocol):
     """What a call changes, kept so that it can be taken back. See `handrail.effects`."""
 
+    calls: Any  # all calls of the state folder: see `handrail.effects.calls`
     is_changed: bool
     is_running: bool  # something that it started goes on
 

@@ -102,6 +102,12 @@ class Calls:
             return {"call": number, "status": "refused", "reason": f"call {number} is not undone", "conflicts": []}
         return {**self.undo(by, session=session, dry_run=dry_run, force=force), "call": number}
 
+    def interrupted(self, session: str) -> list[str]:
+        """What a session has to be told of its calls that were interrupted, each once."""
+        return [
+            f"Call {one.number} ({one.tool}: {one.head}) was {one.outcome}." for one in self.records.untold(session)
+        ]
+
     def prune(
         self, *, keep_days: float | None = None, keep_bytes: int | None = None, dry_run: bool = False
     ) -> JsonDict:

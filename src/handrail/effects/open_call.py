@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ..environments.shell_host.journal import CallJournal
     from ..protocols import Answer, ApprovalRequest, Files
     from ..store.call_records import CallRecord
+    from .calls import Calls
     from .recorder import Recorder
 
 FULL = "full"
@@ -40,7 +41,7 @@ class OpenCall:
         "record",
     )
 
-    def __init__(self, late: Callable[[], Recorder], tool: str, session: str | None, task: str | None) -> None:
+    def __init__(self, late: Callable[[], Calls], tool: str, session: str | None, task: str | None) -> None:
         self._late, self._who = late, (tool, session, task)
         self.record: CallRecord | None = None
         self.environment: Environment | None = None
@@ -50,6 +51,15 @@ class OpenCall:
         self._coverage: tuple[str, str] | None = None
 
     @property
+    def calls(self) -> Calls:
+        """All calls of the state folder."""
+        return self._late()
+
+    @property
+    def _recorder(self) -> Recorder:
+        return self._late().recorder
+
+    @property
     def number(self) -> int:
         """0 as long as nothing was about to change."""
         return self.record.number if self.record is not None else 0
@@ -57,9 +67,9 @@ class OpenCall:
     def begin(self, head: str, *, folder: str = "", environment: Environment | None = None) -> int:
         """Called before the first change, with the command or path that makes it. Returns the call's number, or 0 if the
         journal is switched off."""
-        if self.record is None and self._late().is_enabled:
+        if self.record is None and self._recorder.is_enabled:
             self.environment = environment
-            self.record = self._late().begin(self._who, head, folder, environment)
+            self.record = self._recorder.begin(self._who, head, folder, environment)
         return self.number
 
     def approved(self, request: ApprovalRequest, answer: Answer) -> None:
@@ -81,14 +91,16 @@ class OpenCall:
 
         def begin(path: str) -> int:
             self.is_changed = True
-            return self.begin(path, folder=os.path.dirname(path), environment=self._late().environment_of(self._who[2]))
+            return self.begin(
+                path, folder=os.path.dirname(path), environment=self._recorder.environment_of(self._who[2])
+            )
 
-        recorder = self._late()
+        recorder = self._recorder
         return recorder.journaled(files, begin, self._journal_here) if recorder.is_enabled else files
 
     def _journal_here(self) -> CallJournal:
         if self._journal is None:
-            self._journal = self._late().journal(self.number)
+            self._journal = self._recorder.journal(self.number)
         return self._journal
 
     def end(self) -> None:
@@ -97,11 +109,11 @@ class OpenCall:
         if record is None:
             return
         if self._journal is not None:
-            self._late().end_journal(self._journal)
+            self._recorder.end_journal(self._journal)
         how, reason = self._coverage or (FULL, "")
         if how == FULL and not self.is_changed and not self.is_running:
-            self._late().open_calls.end(record.number)
+            self._recorder.open_calls.end(record.number)
             return
         ended = None if self.is_running else time.time()
         record = record._replace(ended=ended, coverage=how, reason=reason, approval=self._approval)
-        self._late().put(Ended(record, self.environment))
+        self._recorder.put(Ended(record, self.environment))
