@@ -16,6 +16,7 @@ from .config.paths import config_path, state_dir
 from .config.project import project_mcp_file
 from .core.discovery import builtin_tools
 from .core.registry import ToolRegistry
+from .effects.open_call import OpenCall
 from .environments.backend_table import Backends
 from .environments.tasks import TaskEnvironments
 from .errors import ConfigError
@@ -39,11 +40,13 @@ if TYPE_CHECKING:
     import os
 
     from .approval.gate import ApprovalGate
+    from .effects.calls import Calls
     from .plugins.loader import Plugins
-    from .protocols import Action, Approver, Person
+    from .protocols import Action, Approver, CallEffects, Person
     from .runtime.batches import Batches
     from .runtime.provider_formats import Format
     from .settings.schema import Config
+    from .store.call_records import CallRecord
     from .tools.mcp.server_tools import McpTools
     from .types import JsonDict, Outcome, ToolContext
 
@@ -126,6 +129,7 @@ class Handrail:
             ),
             environments=self.environments,
             processes=self.processes,
+            effects=_LateEffects(self),
             gate=_LateGate(self),
             approver=self._configured_approver() if approver is None else approver,
             person=_remote_person(config) if person is None else person,
@@ -260,6 +264,18 @@ class Handrail:
         """Let the configuration hold for the task again. An open environment stays as it is."""
         self.environments.clear_overrides(task_id)
 
+    def calls(self, count: int = 50, *, session: str | None = None, folder: str = "") -> list[CallRecord]:
+        """The calls that changed something, the newest first: of a session, or made in a folder, if they are given."""
+        return self.effects.list(count, session=session, folder=folder)
+
+    def undo(self, number: int, *, only: str = "", force: bool = False, dry_run: bool = False) -> JsonDict:
+        """Take back what a call has changed, or what it changed at the path `only`. Raises CallNotFound.
+
+        `status` in the answer is "undone", "refused" (see `reason`) or "conflict": somebody has changed since what the call had
+        changed, and nothing was done. `force` takes it back all the same, and keeps what is there now beside it.
+        """
+        return self.effects.undo(number, only=only, force=force, dry_run=dry_run)
+
     @property
     def toolsets(self) -> Toolsets:
         self._start_mcp()
@@ -294,7 +310,11 @@ class Handrail:
         if self._temporary_home is None:
             remember_uses(self.runtime.uses, self.config.home)
         self.processes.close()
+        if "effects" in self.__dict__:  # likewise
+            self.effects.recorder.flush()  # what calls have changed elsewhere is asked for there
         self.environments.close_all()
+        if "effects" in self.__dict__:
+            self.effects.close()
         if "gate" in self.__dict__:  # it is made when the first action comes
             self.gate.close()
         if self.plugins is not None:
@@ -337,6 +357,13 @@ class Handrail:
             notices=ApprovalHooks(self.hooks),
             private=private_dirs(self.config.home),
         )
+
+    @cached_property
+    def effects(self) -> Calls:
+        """What calls have changed, and taking them back."""
+        from .effects.calls import Calls  # most starts change nothing
+
+        return Calls(state_dir(self.config.home), self.environments)
 
     @cached_property
     def batches(self) -> Batches:
@@ -389,6 +416,16 @@ class Handrail:
             return queue
         chosen = chosen_approver(self.plugins.contributions if self.plugins else None, settings.approver)
         return chosen if queue is None else ChainApprover(chosen, queue)
+
+
+class _LateEffects:
+    """Loads the journal when the first call is about to change something."""
+
+    def __init__(self, app: Handrail) -> None:
+        self._calls = lambda: app.effects
+
+    def of(self, tool: str, session: str | None, task: str | None) -> CallEffects:
+        return OpenCall(self._calls, tool, session, task)
 
 
 class _LateGate:

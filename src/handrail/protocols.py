@@ -161,6 +161,37 @@ class Files(Protocol):
         """Where this process finds the same file; None when it is on another machine."""
 
 
+class CallEffects(Protocol):
+    """What a call changes, kept so that it can be taken back. See `handrail.effects`."""
+
+    calls: Any  # all calls of the state folder: see `handrail.effects.calls`
+    is_changed: bool
+    is_running: bool  # something that it started goes on
+
+    @property
+    def number(self) -> int:
+        """The call's number; 0 as long as nothing was about to change."""
+
+    def begin(self, head: str, *, folder: str = "", environment: Any = None) -> int:
+        """Called before the first change, with what makes it. Returns the number, or 0 if no journal is kept."""
+
+    def approved(self, request: ApprovalRequest, answer: Answer) -> None: ...
+
+    def covered(self, how: str, reason: str) -> None:
+        """How the environment has watched the call: see `Environment.coverage`."""
+
+    def journaled(self, files: Files) -> Files:
+        """The same files, for a tool that is about to write to them."""
+
+    def end(self) -> None: ...
+
+
+class Effects(Protocol):
+    """Gives each call what keeps its changes."""
+
+    def of(self, tool: str, session: str | None, task: str | None) -> CallEffects: ...
+
+
 class StoredResult(NamedTuple):
     """A result that was too long for the model's context."""
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from .errors import CallCancelled, CallTimeout
-from .protocols import Action, Approver, Environments, Files, Person, Processes, ResultStore, TodoList
+from .protocols import Action, Approver, CallEffects, Environments, Files, Person, Processes, ResultStore, TodoList
 from .settings.schema import Config
 
 log = logging.getLogger(__name__)
@@ -168,6 +168,7 @@ class ToolContext:
     tools: Toolbox | None = None
     config: Config = field(default_factory=Config)
     judged_paths: tuple[str, ...] = ()  # of the files that the gate let this call write
+    effects: CallEffects | None = None  # what the call changes, if that is kept
 
     def progress(self, message: str, fraction: float | None = None) -> None:
         """Tell whoever listens how far the call is. Never fails, costs nothing when nobody listens."""

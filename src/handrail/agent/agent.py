@@ -134,7 +134,9 @@ class Agent:
 
     def _notifications(self, first: bool) -> list[str]:
         """What happened in the background. When a turn starts, also to processes that an earlier runtime has left."""
-        found = self.app.processes.drain_notices(self.session_id, take_over=first)
+        found: list[object] = list(self.app.processes.drain_notices(self.session_id, take_over=first))
+        if first:
+            found += self.app.effects.interrupted(self.session_id)
         return [f"[Notification, not from the user] {notice}" for notice in found]
 
     @property

@@ -176,6 +176,8 @@ class ApprovalGate:
             self._records.answered(self.store, request, answer, left, seconds=time.monotonic() - started)
         except (ConfigError, StoreError) as error:
             raise unusable(error) from None
+        if answer.decision.allows and context.effects is not None:
+            context.effects.approved(request, answer)
         if not answer.decision.allows:
             raise unanswered(request, answer, by_person=answer.by not in _AUTOMATIC)
         if context.approver is not None:

@@ -23,7 +23,7 @@ from ..base.safe_text import safe_error
 from ..core.outcome import error_outcome, failure_outcome, to_outcome, tool_error
 from ..core.registry import ToolRegistry, unknown_tool
 from ..errors import CallCancelled, CallTimeout, Denied, NeedsAgent, ToolError, ToolUnavailable
-from ..protocols import ActionKind
+from ..protocols import ActionKind, CallEffects
 from ..types import CancelToken, Gate, JsonDict, Outcome, ToolContext
 from .arguments import prepare
 from .steps import TURN, Call, Flow, Step, StepKind, cause, guarded
@@ -230,7 +230,9 @@ class CallPath:
         if plan.entry.needs_agent:
             known["agent"] = call.agent
         if plan.wants_context:
-            known["context"] = call.context or self._services.context(call, stop or CancelToken())
+            known["context"] = context = call.context or self._services.context(call, stop or CancelToken())
+            if context.effects is not None:
+                return partial(_ended_after, context.effects, partial(plan.entry.handler, call.arguments, **known))
         return partial(plan.entry.handler, call.arguments, **known)
 
     def _fitted(self, plan: Plan, value: Any) -> Outcome:
@@ -264,6 +266,26 @@ def stack(*wrappers: Any) -> Inner:
     for wrapper in reversed(wrappers[:-1]):
         inner = partial(wrapper, inner)
     return inner
+
+
+def _ended_after(effects: CallEffects, handler: Callable[[], Any]) -> Any:
+    """What the handler returns. Its call has ended then, also where nobody waits for it any longer."""
+    try:
+        value = handler()
+    except BaseException:
+        effects.end()
+        raise
+    if hasattr(value, "__await__"):
+        return _ended_when_awaited(effects, value)
+    effects.end()
+    return value
+
+
+async def _ended_when_awaited(effects: CallEffects, value: Any) -> Any:
+    try:
+        return await value
+    finally:
+        effects.end()
 
 
 def _entry(call: Call) -> ToolEntry:

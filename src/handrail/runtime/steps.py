@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from ..base.async_bridge import run_async
 from ..base.workers import run_bounded
 from ..errors import ToolFailed
+from ..protocols import CallEffects
 from ..types import AgentState, CancelToken, JsonDict, ProgressListener, ToolContext
 
 if TYPE_CHECKING:
@@ -24,8 +25,8 @@ class Call:
     """The first ten fields are the caller's; the wrappers of the call path fill in the rest."""
 
     __slots__ = (
-        "agent", "arguments", "batched", "blocked", "cancel", "context", "enabled_tools", "entry", "extra", "judged_paths",
-        "name", "on_progress", "raw", "session_id", "started", "task_id", "tool_call_id", "user_task",
+        "agent", "arguments", "batched", "blocked", "cancel", "context", "effects", "enabled_tools", "entry", "extra",
+        "judged_paths", "name", "on_progress", "raw", "session_id", "started", "task_id", "tool_call_id", "user_task",
     )  # fmt: skip
 
     def __init__(  # noqa: PLR0913  one per fact about the caller
@@ -52,6 +53,7 @@ class Call:
         self.arguments: JsonDict = {}
         self.blocked = False
         self.judged_paths: tuple[str, ...] = ()  # of the files that the gate let it write
+        self.effects: CallEffects | None = None
         self.batched = False  # it shares the machine with other calls of its message
         self.context: ToolContext | None = None  # given by who dispatches on a bare registry
         self.extra: JsonDict | None = None  # further keyword arguments for the handler, likewise

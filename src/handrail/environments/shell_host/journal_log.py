@@ -13,6 +13,7 @@ change, its extended attributes, and data. An entry that was cut short is ignore
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import itertools
 import mmap
@@ -101,6 +102,14 @@ class Entry(NamedTuple):
             return file.read(length)
 
 
+class JournalFailed(Exception):
+    """An entry could not be written, so the change must not happen. `errno` says why, as of a system call."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__(f"the journal cannot be written: {error.strerror}")
+        self.errno = error.errno or errno.EIO
+
+
 class Damaged(Exception):
     """A log is not what its writer wrote. The message names it."""
 
@@ -126,9 +135,15 @@ class LogWriter:
 
     def append(self, entry: Entry) -> None:
         content = entry.encode()
-        if self._fd < 0:
-            self._open(entry.call)
-        os.write(self._fd, content)
+        try:
+            if self._fd < 0:
+                self._open(entry.call)
+            count = os.write(self._fd, content)
+            if count != len(content):
+                os.ftruncate(self._fd, os.fstat(self._fd).st_size - count)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError as error:
+            raise JournalFailed(error) from None
         if entry.kind == END:
             self._unended.discard(entry.call)
         else:
@@ -181,6 +196,12 @@ class Log:
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
                 for entry in self._decode(content):
                     self._take(entry)
+
+    def cut(self) -> None:
+        """Remove what is not a whole entry at the end."""
+        if os.stat(self.path).st_size > self._offset:
+            os.truncate(self.path, self._offset)
+            self.read()
 
     def _take(self, entry: Entry) -> None:
         if entry.kind == END:
@@ -241,6 +262,22 @@ class Journal:
     def calls(self) -> list[int]:
         return sorted({call for log in self._logs.values() for call in log.calls})
 
+    def unended_in(self, name: str) -> set[int]:
+        """The calls that a log has changes of, but no end."""
+        found = self._logs.get(name)
+        return set(found.calls) - set(found.ends) if found is not None else set()
+
+    def complete(self, name: str, entries: list[Entry]) -> None:
+        """Append to a log whose writer is gone. An entry that it had half written is removed: its change never happened."""
+        self._logs[name].cut()
+        with open(os.path.join(self.folder, name), "ab") as file:
+            file.write(b"".join(entry.encode() for entry in entries))
+
+    def calls_in(self, name: str) -> set[int]:
+        """The calls that a log has entries about."""
+        found = self._logs.get(name)
+        return {*found.calls, *found.ends} if found is not None else set()
+
     def end(self, call: int) -> int | None:
         """When the call ended, in nanoseconds. None if a writer has not ended it."""
         ends = [log.ends.get(call) for log in self._logs.values() if call in log.calls or call in log.ends]
@@ -250,9 +287,27 @@ class Journal:
 
     def is_reverted(self, call: int) -> bool:
         """Whether nothing is left of what the call did: it was taken back, or took back a call that holds again."""
-        if any(call in log.rolled_back for log in self._logs.values()) or self._is_undone(call):
+        if self.is_rolled_back(call) or self.is_undone(call):
             return True
-        return any(self._is_undone(target) for target, only in self._undoes(call) if not only)
+        return any(self.is_undone(target) for target, only in self._undoes(call) if not only)
+
+    def is_rolled_back(self, call: int) -> bool:
+        """Whether the call was interrupted and taken back."""
+        return any(call in log.rolled_back for log in self._logs.values())
+
+    def is_undone(self, call: int) -> bool:
+        """Whether it was taken back as a whole. An undo that was itself undone does not count."""
+        undone_by = max(
+            (by for log in self._logs.values() for by, pairs in log.undoes.items() if (call, "") in pairs), default=0
+        )
+        return undone_by > 0 and not self.is_undone(undone_by)
+
+    def undone_by(self, call: int) -> int:
+        """The last undo that still holds, of the call or of a part of it, or 0."""
+        undos = [
+            by for log in self._logs.values() for by, pairs in log.undoes.items() if any(of == call for of, _ in pairs)
+        ]
+        return max((by for by in undos if not self.is_undone(by)), default=0)
 
     def undone_paths(self, call: int, target: int) -> set[str]:
         """The parts of `target` that `call` took back."""
@@ -264,13 +319,6 @@ class Journal:
 
     def _undoes(self, call: int) -> list[tuple[int, str]]:
         return [pair for log in self._logs.values() for pair in log.undoes.get(call, ())]
-
-    def _is_undone(self, call: int) -> bool:
-        """An undo that was itself undone does not count."""
-        undone_by = max(
-            (by for log in self._logs.values() for by, pairs in log.undoes.items() if (call, "") in pairs), default=0
-        )
-        return undone_by > 0 and not self._is_undone(undone_by)
 
 
 def _first_call(name: str) -> int:

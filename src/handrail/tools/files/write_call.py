@@ -17,6 +17,7 @@ from ...files.task_arguments import (
     task_of,
     text_argument,
     write_actions,
+    written_files_of,
     written_name,
 )
 from ...files.text import Text, line_endings, with_crlf
@@ -26,7 +27,7 @@ from ...types import JsonDict, Resources, ToolContext
 
 def write_file(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
     """Return what was written, and the diff."""
-    files, task_id = files_of(context), task_of(context)
+    files, task_id = written_files_of(context), task_of(context)
     path = path_argument(args)
     content = text_argument(args, "content")
     resolved = judged_path(path, context)

@@ -18,6 +18,7 @@ from ....files.task_arguments import (
     task_of,
     text_argument,
     write_actions,
+    written_files_of,
     written_name,
 )
 from ....protocols import Action, FileStat, Preview
@@ -33,12 +34,12 @@ from .v4a import is_v4a, parse_v4a
 
 def patch(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
     """Return what was done to each file, and the diff."""
-    files, task_id = files_of(context), task_of(context)
+    task_id = task_of(context)
     plan = _planned(args, context)
     steps = plan.steps()
     for step in steps:
         judged_path(step.path, context)
-    _remember(task_id, steps, commit(files, steps))
+    _remember(task_id, steps, commit(written_files_of(context), steps))
     return tool_result(_described(plan.done))
 
 

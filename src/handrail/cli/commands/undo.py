@@ -1,0 +1,75 @@
+"""Take back what a call has changed, whatever made it: a command, a script, a file tool, an undo.
+
+Nothing is lost by it: an undo is a call itself, and `handrail redo` brings back what it took back.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated
+
+import typer
+
+from ...effects.calls import Calls, folder_here
+from .. import options
+from ..effect_views import show_undone
+from ..output import ExitCode, emit_json, say
+from ..runtime import open_runtime
+
+cli = options.new_cli()
+
+
+@cli.command()
+def undo(
+    number: Annotated[
+        int | None, typer.Argument(metavar="[CALL]", min=1, help="Its number; with --last how many.")
+    ] = None,
+    last: Annotated[
+        bool, typer.Option("--last", help="The last calls made in this folder that changed something.")
+    ] = False,
+    session: Annotated[str | None, typer.Option(metavar="ID", help="All calls of a session, the last first.")] = None,
+    only: Annotated[str, typer.Option(metavar="PATH", help="Only what was changed there and below.")] = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Also where something was changed since: it is kept beside it.")
+    ] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Take back what a call has changed.
+
+    \b
+    Examples:
+      handrail undo 17
+      handrail undo --last
+      handrail undo --last 3 --dry-run
+      handrail undo 17 --only src/app.js
+
+    Exit codes: 0 it is undone, 1 it is not, and nothing was changed.
+    """
+    if sum((last, session is not None, number is not None and not last)) != 1:
+        raise typer.BadParameter("name a call, or give --last or --session; `handrail calls` lists the calls")
+    calls = open_runtime().effects
+    numbers = [number] if number is not None and not last else _chosen(calls, number or 1, session)
+    if not numbers:
+        where = f"of session {session}" if session else "made in this folder"
+        say(f"no call {where} can be undone; `handrail calls --all` lists the calls")
+        raise typer.Exit(ExitCode.FAILED)
+    path = os.path.abspath(only) if only else ""
+    answers = []
+    for one in numbers:
+        answers.append(calls.undo(one, only=path, force=force, dry_run=dry_run))
+        if answers[-1]["status"] not in ("undone", "possible"):
+            break
+    if as_json:
+        emit_json(answers)
+    raise typer.Exit(_code(answers) if as_json else show_undone(answers, calls))
+
+
+def _chosen(calls: Calls, count: int, session: str | None) -> list[int]:
+    if session is not None:
+        return [one.number for one in calls.last(10_000, session=session)]
+    return [one.number for one in calls.last(count, folder=folder_here())]
+
+
+def _code(answers: list[dict[str, object]]) -> ExitCode:
+    return ExitCode.OK if all(one["status"] in ("undone", "possible") for one in answers) else ExitCode.FAILED

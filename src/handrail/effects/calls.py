@@ -1,0 +1,211 @@
+"""The calls of a state folder: list them, show what they changed, take them back and bring them back."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..environments.shell_host import call_effects
+from ..environments.task_settings import EnvironmentSettings
+from ..errors import HandrailError, ToolError, ToolFailed
+from ..store.call_records import STORE_NAME, CallRecord, CallStore
+from .open_call import FULL, Ended
+from .recorder import Recorder
+
+if TYPE_CHECKING:
+    from ..environments.base import Environment
+    from ..environments.tasks import TaskEnvironments
+    from ..types import JsonDict
+
+log = logging.getLogger(__name__)
+
+LOCAL = "local"
+UNDO = "undo"
+
+
+class Calls:
+    """`folder` is the state folder. Nothing is opened before it is used."""
+
+    def __init__(self, folder: Path, environments: TaskEnvironments) -> None:
+        self._folder, self._environments = folder, environments
+        self.store = CallStore(folder / STORE_NAME)
+        self.recorder = Recorder(folder, self._keep, self._elsewhere, lambda task: plain(environments.settings(task)))
+
+    @property
+    def records(self) -> Any:
+        """The records, with those of all calls that have ended."""
+        self.recorder.flush()
+        return self.store.records
+
+    def close(self) -> None:
+        self.recorder.close()
+        self.store.close()
+
+    def list(self, count: int = 50, *, session: str | None = None, folder: str = "") -> list[CallRecord]:
+        """The newest first. Those of a session, and those made in a folder or below it, if they are given."""
+        found = self.records.latest(count, session=session, folder=folder)
+        return [self._refreshed(record) if record.ended is None else record for record in found]
+
+    def last(self, count: int, *, session: str | None = None, folder: str = "") -> list[CallRecord]:
+        """The last calls that changed something and hold. An undo is none of them."""
+        found = self.list(10_000, session=session, folder=folder)
+        return [one for one in found if one.is_changing and not one.undone_by and one.tool != UNDO][:count]
+
+    def describe(self, number: int, *, diff: bool = False) -> JsonDict:
+        """What is different after the call: see `call_effects.describe`. Raises CallNotFound."""
+        record = self._refreshed(self.records.get(number))
+        return {**self._ask(record, "describe", diff=diff), "record": as_json(record, self.keep_days)}
+
+    def undo(
+        self,
+        number: int,
+        *,
+        only: str = "",
+        force: bool = False,
+        dry_run: bool = False,
+        session: str | None = None,
+        task: str | None = None,
+    ) -> JsonDict:
+        """Take a call back: see `call_effects.undo`. The undo is a call too, made in this session. Raises CallNotFound."""
+        record = self.records.get(number)
+        mine = 0 if dry_run else self.recorder.numbers.next()
+        begun = time.time()
+        answer = self._ask(record, "undo", number=mine, only=only, force=force, dry_run=dry_run)
+        if answer["status"] == "undone":
+            undone = CallRecord(
+                mine,
+                session,
+                task,
+                UNDO,
+                f"call {number}" + (f" at {only}" if only else ""),
+                record.folder,
+                begun,
+                record.environment,
+                record.settings,
+                undoes=number,
+            )
+            self._keep(Ended(undone._replace(ended=time.time()), None))
+            if not only:
+                self._mark_undone(record, mine)
+        return {**answer, "call": number}
+
+    def redo(self, number: int, *, session: str | None = None, dry_run: bool = False, force: bool = False) -> JsonDict:
+        """Bring back what an undo took back. Raises CallNotFound."""
+        by = self.describe(number)["undone_by"]
+        if not by:
+            return {"call": number, "status": "refused", "reason": f"call {number} is not undone", "conflicts": []}
+        return {**self.undo(by, session=session, dry_run=dry_run, force=force), "call": number}
+
+    def interrupted(self, session: str) -> list[str]:
+        """What a session has to be told of its calls that were interrupted, each once."""
+        return [
+            f"Call {one.number} ({one.tool}: {one.head}) was {one.outcome}." for one in self.records.untold(session)
+        ]
+
+    def prune(
+        self, *, keep_days: float | None = None, keep_bytes: int | None = None, dry_run: bool = False
+    ) -> JsonDict:
+        """Forget what is too old, or too much."""
+        days = self.keep_days if keep_days is None else keep_days
+        most = self.keep_bytes if keep_bytes is None else keep_bytes
+        return call_effects.prune(self.recorder.journal_folder, days, most, dry_run=dry_run)
+
+    keep_days: float = 7
+    keep_bytes: int = 2 << 30
+
+    def _mark_undone(self, record: CallRecord, by: int) -> None:
+        self.store.records.set_undone(record.number, by)
+        if record.undoes:  # the undo of an undo: what that one took back holds again
+            self.store.records.set_undone(record.undoes, 0)
+
+    def _keep(self, ended: Ended) -> None:
+        """Write the record of a call, with what it changed."""
+        record = ended.record
+        try:
+            told = self._ask(record, "describe", environment=ended.environment)
+        except (HandrailError, OSError) as error:
+            told = {"damaged": str(error)}
+        if "damaged" in told:
+            record = record._replace(
+                coverage="none" if record.coverage == FULL else record.coverage, reason=told["damaged"]
+            )
+        counts = told.get("counts", {})
+        if record.ended is not None and not any(counts.values()) and record.coverage == FULL and not told.get("hosts"):
+            return
+        hosts, digest = len(told.get("hosts", ())), told.get("digest", "")
+        self.store.records.put(record._replace(counts=counts, hosts=hosts, digest=digest))
+
+    def _refreshed(self, record: CallRecord) -> CallRecord:
+        """Of a call that goes on in the background, as it is now."""
+        if record.ended is not None:
+            return record
+        try:
+            told = self._ask(record, "describe")
+        except (ToolError, OSError):
+            return record
+        record = record._replace(
+            counts=told.get("counts", {}), hosts=len(told.get("hosts", ())), ended=told.get("ended")
+        )
+        if record.ended is not None:
+            self.store.records.put(record._replace(digest=told.get("digest", "")))
+        return record
+
+    def _elsewhere(self, task: str | None) -> Environment | None:
+        """The environment of a task whose files are not on this machine."""
+        return None if self._environments.has_host_paths(task) else self._environments.of(task)
+
+    def _ask(
+        self, record: CallRecord, operation: str, *, environment: Environment | None = None, **arguments: Any
+    ) -> JsonDict:
+        """Ask the journal that the call is in: of this machine, or beside the shell elsewhere."""
+        if record.environment == LOCAL:
+            answer: JsonDict = getattr(call_effects, operation)(
+                self.recorder.journal_folder, record.number, **arguments
+            )
+            return answer
+        with self._opened(record, environment) as opened:
+            return opened.call_effects(operation, call=record.number, **arguments)
+
+    @contextlib.contextmanager
+    def _opened(self, record: CallRecord, environment: Environment | None) -> Iterator[Any]:
+        if environment is None:
+            of_task = self._environments.peek(record.task)
+            if of_task is not None and plain(self._environments.settings(record.task)) == record.settings:
+                environment = of_task
+        if environment is not None:
+            yield environment
+            return
+        try:
+            settings = EnvironmentSettings(**record.settings)
+        except TypeError:
+            raise ToolFailed(f"call {record.number} was made by another version of Handrail; use that one") from None
+        made = self._environments.open(settings)
+        try:
+            yield made
+        finally:
+            made.close()
+
+
+def plain(settings: EnvironmentSettings) -> dict[str, Any]:
+    """As they are stored."""
+    stored: dict[str, Any] = json.loads(json.dumps(settings._asdict()))
+    return stored
+
+
+def as_json(record: CallRecord, keep_days: float) -> JsonDict:
+    """For programs: without what is only needed to reach the environment again."""
+    shown = record._asdict()
+    del shown["settings"], shown["is_told"]
+    until = None if record.ended is None else record.ended + keep_days * 86_400
+    return {**shown, "can_be_undone_until": until if record.is_changing and not record.undone_by else None}
+
+
+def folder_here() -> str:
+    """The folder that you are in, as records name it."""
+    return os.path.realpath(os.getcwd())

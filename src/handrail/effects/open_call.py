@@ -1,0 +1,119 @@
+"""One call while it runs, as tools and the gate know it. It costs nothing until something is about to change."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from ..environments.base import Environment
+    from ..environments.shell_host.journal import CallJournal
+    from ..protocols import Answer, ApprovalRequest, Files
+    from ..store.call_records import CallRecord
+    from .calls import Calls
+    from .recorder import Recorder
+
+FULL = "full"
+_MAX_SHOWN = 4_000
+
+
+class Ended(NamedTuple):
+    """A call that has ended here. `environment` is None for one that only file tools of this machine made."""
+
+    record: CallRecord
+    environment: Environment | None
+
+
+class OpenCall:
+    """One call while it runs, as tools and the gate know it: `ToolContext.effects`."""
+
+    __slots__ = (
+        "_approval",
+        "_coverage",
+        "_journal",
+        "_late",
+        "_who",
+        "environment",
+        "is_changed",
+        "is_running",
+        "record",
+    )
+
+    def __init__(self, late: Callable[[], Calls], tool: str, session: str | None, task: str | None) -> None:
+        self._late, self._who = late, (tool, session, task)
+        self.record: CallRecord | None = None
+        self.environment: Environment | None = None
+        self.is_changed = self.is_running = False
+        self._approval: dict[str, Any] = {}
+        self._journal: CallJournal | None = None
+        self._coverage: tuple[str, str] | None = None
+
+    @property
+    def calls(self) -> Calls:
+        """All calls of the state folder."""
+        return self._late()
+
+    @property
+    def _recorder(self) -> Recorder:
+        return self._late().recorder
+
+    @property
+    def number(self) -> int:
+        """0 as long as nothing was about to change."""
+        return self.record.number if self.record is not None else 0
+
+    def begin(self, head: str, *, folder: str = "", environment: Environment | None = None) -> int:
+        """Called before the first change, with the command or path that makes it. Returns the call's number, or 0 if the
+        journal is switched off."""
+        if self.record is None and self._recorder.is_enabled:
+            self.environment = environment
+            self.record = self._recorder.begin(self._who, head, folder, environment)
+        return self.number
+
+    def approved(self, request: ApprovalRequest, answer: Answer) -> None:
+        """A person, or what decides for one, was asked and said yes."""
+        self._approval = {
+            "id": request.id,
+            "shown": request.text[:_MAX_SHOWN],
+            "reason": request.reason,
+            "decision": answer.decision.value,
+            "by": answer.by,
+        }
+
+    def covered(self, how: str, reason: str) -> None:
+        """How the environment has watched the call."""
+        self._coverage = (how, reason)
+
+    def journaled(self, files: Files) -> Files:
+        """The files, for a tool that writes to them."""
+
+        def begin(path: str) -> int:
+            self.is_changed = True
+            return self.begin(
+                path, folder=os.path.dirname(path), environment=self._recorder.environment_of(self._who[2])
+            )
+
+        recorder = self._recorder
+        return recorder.journaled(files, begin, self._journal_here) if recorder.is_enabled else files
+
+    def _journal_here(self) -> CallJournal:
+        if self._journal is None:
+            self._journal = self._recorder.journal(self.number)
+        return self._journal
+
+    def end(self) -> None:
+        """The tool has returned. What changed nothing, and was watched, leaves no record."""
+        record = self.record
+        if record is None:
+            return
+        if self._journal is not None:
+            self._recorder.end_journal(self._journal)
+        how, reason = self._coverage or (FULL, "")
+        if how == FULL and not self.is_changed and not self.is_running:
+            self._recorder.open_calls.end(record.number)
+            return
+        ended = None if self.is_running else time.time()
+        record = record._replace(ended=ended, coverage=how, reason=reason, approval=self._approval)
+        self._recorder.put(Ended(record, self.environment))

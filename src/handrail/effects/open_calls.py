@@ -1,0 +1,73 @@
+"""The calls that have begun, one line each, so that the next runtime knows whose an interrupted call was.
+
+Every process appends to a file of its own, named by its runtime id; the file is emptied when nothing is open and it is long.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+from ..base.runtime_id import has_exited, runtime_id
+
+_MAX_BYTES = 1 << 20
+
+
+class OpenCalls:
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._lock = threading.Lock()
+        self._fd, self._owner = -1, ""
+        self._open: set[int] = set()
+
+    def begin(self, number: int, about: dict[str, Any]) -> None:
+        line = json.dumps({"number": number, **about}).encode() + b"\n"
+        with self._lock:
+            self._open.add(number)
+            os.write(self._opened(), line)
+
+    def end(self, number: int) -> None:
+        """Its record is kept by now."""
+        with self._lock:
+            self._open.discard(number)
+            if not self._open and self._fd >= 0 and os.fstat(self._fd).st_size > _MAX_BYTES:
+                os.ftruncate(self._fd, 0)
+
+    def close(self) -> None:
+        """Remove the file, unless something is still open."""
+        with self._lock:
+            if self._fd >= 0 and self._owner == runtime_id():
+                os.close(self._fd)
+                if not self._open:
+                    with contextlib.suppress(OSError):
+                        os.unlink(self._folder / self._owner)
+            self._fd = -1
+
+    def left_behind(self) -> list[tuple[Path, list[dict[str, Any]]]]:
+        """The lines of processes that have exited without closing theirs. Whoever has dealt with them removes the file."""
+        try:
+            names = [name for name in os.listdir(self._folder) if has_exited(name)]
+        except FileNotFoundError:
+            return []
+        return [(self._folder / name, _lines(self._folder / name)) for name in names]
+
+    def _opened(self) -> int:
+        owner = runtime_id()
+        if self._fd < 0 or self._owner != owner:  # also after a fork
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._fd = os.open(self._folder / owner, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            self._owner = owner
+        return self._fd
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
+    found = []
+    with contextlib.suppress(OSError):
+        for line in path.read_bytes().splitlines():
+            with contextlib.suppress(ValueError):  # cut off when its process was killed
+                found.append(json.loads(line))
+    return found

@@ -1,0 +1,229 @@
+"""What a call has changed, and taking it back: the operations on a journal that people and models ask for.
+
+Each answers with values that can be sent as JSON. Paths are absolute; times are seconds since 1970.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import os
+import stat
+from typing import Any, Dict  # noqa: UP035  Python 3.8 knows no other place
+
+from . import journal_log as log
+from .journal import MAX_COPY_BYTES, CallJournal
+from .journal_conflicts import Conflict, conflicts
+from .journal_expiry import expired_calls, locked, prune
+from .journal_log import Damaged, Entry, Journal, LogWriter
+from .journal_undo import Undo, lstat, select
+from .path_history import PathHistory, State
+from .stash import Stash
+
+__all__ = ["describe", "prune", "undo"]
+Answer = Dict[str, Any]  # noqa: UP006  the same
+MAX_PATHS = 1_000
+MAX_DIFFS = 50
+MAX_DIFF_BYTES = 256 << 10
+MAX_DIFF_LINES = 200
+_EXPIRED = "its changes are not kept any more"
+
+
+def describe(journal_folder: str, call: int, *, diff: bool = False, only: str = "") -> Answer:
+    """What is different after the call: paths that are lost, changed, created and moved, hosts, and what was not saved."""
+    try:
+        journal = _read(journal_folder)
+    except Damaged as damage:
+        return {"call": call, "damaged": str(damage), "can_undo": False, "reason": str(damage)}
+    entries = journal.entries(call)
+    paths = _paths(journal, call, select(entries, only) if only and entries else entries, diff=diff)
+    reason = _refusal(journal, call, entries)
+    end = journal.end(call)
+    return {
+        "call": call,
+        **{kind: found[:MAX_PATHS] for kind, found in paths.items()},
+        "counts": {kind: len(found) for kind, found in paths.items()},
+        "hosts": sorted({entry.path for entry in entries if entry.kind == log.HOST}),
+        "unsaved": [
+            {"path": entry.path, "reason": entry.data.decode(errors="replace")}
+            for entry in entries
+            if entry.kind == log.UNSAVED
+        ][:MAX_PATHS],
+        "ended": end / 1e9 if end is not None else None,
+        "rolled_back": journal.is_rolled_back(call),
+        "undone": journal.is_undone(call),
+        "undone_by": journal.undone_by(call),
+        "can_undo": not reason,
+        "reason": reason,
+        "digest": _digest(entries),
+    }
+
+
+def undo(
+    journal_folder: str,
+    call: int,
+    number: int,
+    only: str = "",
+    force: bool = False,
+    dry_run: bool = False,
+    max_copy_bytes: int = MAX_COPY_BYTES,
+) -> Answer:
+    """Take the call back, or only what it did at a path and below it. `number` is that of the undo, which is a call itself.
+
+    `status` is "undone", "conflict", "refused" or, for `dry_run`, "possible". What somebody has changed since is a conflict,
+    and then nothing is done, unless `force` is given: what is there now is kept beside it.
+    """
+    only = _canonical(only)
+    with locked(journal_folder):
+        try:
+            journal = _read(journal_folder)
+        except Damaged as damage:
+            return _answer("refused", str(damage))
+        entries = journal.entries(call)
+        reason = _refusal(journal, call, entries)
+        if not reason and only:
+            entries = select(entries, only)
+            is_touched = any(entry.kind != log.TIMES for entry in entries)
+            reason = "" if is_touched else f"call {call} has changed nothing at {only}"
+        if reason:
+            return _answer("refused", reason)
+        paths = _paths(journal, call, entries, diff=False)
+        found = conflicts(journal, call, entries)
+        status = "conflict" if found and not force else "possible" if dry_run else "undone"
+        answer = {**_answer(status), **paths, "conflicts": [_conflict(one) for one in found]}
+        return (
+            answer if status != "undone" else _take_back(journal, call, number, only, entries, answer, max_copy_bytes)
+        )
+
+
+def _take_back(
+    journal: Journal, call: int, number: int, only: str, entries: list[Entry], answer: Answer, max_copy_bytes: int
+) -> Answer:
+    name = f"undo.{os.getpid()}"
+    writer, stash = LogWriter(journal.folder, name), Stash(journal.folder, f"{number}.{name}")
+    try:
+        record = CallJournal(writer, stash, number, max_copy_bytes=max_copy_bytes)
+        record.undoes(call, only)
+        beside = frozenset(one["path"] for one in answer["conflicts"])
+        undone = Undo(journal, stash, record).run(entries, keep_beside=beside)
+        record.end()
+        writer.sync()
+    finally:
+        writer.close()
+    kept = {path: f"{path}.before-undo-{number}" for path in beside}
+    answer["kept_beside"] = {path: to for path, to in kept.items() if os.path.lexists(to)}
+    answer["restored"] = undone.restored
+    answer["failed"] = [{"path": path, "reason": reason} for path, reason in undone.failed]
+    return {**answer, "number": number}
+
+
+def _answer(status: str, reason: str = "") -> Answer:
+    return {"status": status, "reason": reason, "conflicts": [], "failed": [], "restored": 0, "kept_beside": {}}
+
+
+def _conflict(found: Conflict) -> Answer:
+    return {"path": found.path, "call": found.call, "when": found.when / 1e9}
+
+
+def _refusal(journal: Journal, call: int, entries: list[Entry]) -> str:
+    """Why the call cannot be taken back, or nothing."""
+    if call in expired_calls(journal.folder):
+        return _EXPIRED
+    if not any(entry.kind not in (log.HOST, log.UNSAVED) for entry in entries):
+        return f"call {call} has changed no file that was kept"
+    if journal.is_rolled_back(call):
+        return f"call {call} was interrupted, and taken back already"
+    if journal.is_undone(call):
+        return f"call {call} is undone already"
+    if journal.end(call) is None:
+        return f"call {call} still runs; stop it first"
+    return ""
+
+
+def _read(journal_folder: str) -> Journal:
+    journal = Journal(journal_folder)
+    journal.refresh()
+    return journal
+
+
+def _canonical(path: str) -> str:
+    """The last part may be a symbolic link, which is meant itself."""
+    return os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path.rstrip("/"))) if path else ""
+
+
+def _paths(journal: Journal, call: int, entries: list[Entry], *, diff: bool) -> Answer:
+    """What is different, by kind. A file that came and went within the call is none of it."""
+    history = PathHistory(journal, call, entries)
+    found: Answer = {"lost": [], "changed": [], "created": [], "moved": []}
+    came_by_move = set()
+    for path, before in history.before.items():
+        to = history.moved_to(path) if before.exists else ""
+        if to:
+            found["moved"].append({"path": path, "to": to, "kind": _kind(before.mode)})
+            came_by_move.add(to)
+    for path, before in sorted(history.before.items()):
+        after = history.after(path)
+        if before.exists and after.exists:
+            found["changed"].append(_changed(path, before, after))
+        elif before.exists and not history.moved_to(path):
+            saved = path not in history.unsaved
+            found["lost"].append({"path": path, "kind": _kind(before.mode), "size": before.size, "saved": saved})
+        elif after.exists and path not in came_by_move:
+            found["created"].append(_created(path, after))
+    if diff:
+        for one in [*found["changed"], *found["lost"]][:MAX_DIFFS]:
+            one["diff"] = _diff(history, one["path"], is_lost="saved" in one)
+    return found
+
+
+def _changed(path: str, before: State, after: State) -> Answer:
+    return {
+        "path": path,
+        "kind": _kind(before.mode),
+        "size": before.size,
+        "size_now": after.size,
+        "mode": stat.S_IMODE(before.mode),
+        "mode_now": stat.S_IMODE(after.mode),
+    }
+
+
+def _created(path: str, after: State) -> Answer:
+    files, size = (1, after.size) if not stat.S_ISDIR(after.mode) else _below(path)
+    return {"path": path, "kind": _kind(after.mode), "size": size, "files": files}
+
+
+def _below(folder: str) -> tuple[int, int]:
+    count = size = 0
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            found = lstat(os.path.join(parent, name))
+            count += 1
+            size += found.st_size if found is not None else 0
+    return count, size
+
+
+def _kind(mode: int) -> str:
+    if stat.S_ISDIR(mode):
+        return "folder"
+    return "link" if stat.S_ISLNK(mode) else "file" if stat.S_ISREG(mode) else "other"
+
+
+def _diff(history: PathHistory, path: str, *, is_lost: bool) -> str:
+    """At most `MAX_DIFF_LINES`; empty if the contents are equal, are not text or are too long."""
+    before = history.content_before(path, MAX_DIFF_BYTES)
+    after = b"" if is_lost else history.content_after(path, MAX_DIFF_BYTES)
+    if before is None or after is None or b"\0" in before or b"\0" in after:
+        return ""
+    texts = [content.decode("utf-8", "replace").splitlines() for content in (before, after)]
+    lines = list(difflib.unified_diff(texts[0], texts[1], path, path, lineterm=""))
+    left = len(lines) - MAX_DIFF_LINES
+    return "\n".join(lines if left <= 0 else [*lines[:MAX_DIFF_LINES], f"... {left} more lines"])
+
+
+def _digest(entries: list[Entry]) -> str:
+    """Binds what the call changed and what was there before."""
+    digest = hashlib.sha256()
+    for entry in entries:
+        content = hashlib.sha256(entry.content()).digest()
+        digest.update(repr((entry.kind, entry.path, entry.second, entry.meta, entry.extended, content)).encode())
+    return digest.hexdigest()
