@@ -7,7 +7,7 @@ import json
 import logging
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from ..environments.task_settings import EnvironmentSettings
 from ..errors import HandrailError, ToolError, ToolFailed
 from ..store.call_records import STORE_NAME, CallRecord, CallStore
 from .open_call import FULL, Ended
+from .receipts import Receipts
 from .recorder import Recorder
 
 if TYPE_CHECKING:
@@ -25,16 +26,18 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+AUDIT_FOLDER = "audit"
 LOCAL = "local"
 UNDO = "undo"
 
 
 class Calls:
-    """`folder` is the state folder. Nothing is opened before it is used."""
+    """`folder` is the state folder. `policy` gives the digest of the rules in force. Nothing is opened before it is used."""
 
-    def __init__(self, folder: Path, environments: TaskEnvironments) -> None:
-        self._folder, self._environments = folder, environments
+    def __init__(self, folder: Path, environments: TaskEnvironments, policy: Callable[[], str]) -> None:
+        self._environments, self._policy = environments, policy
         self.store = CallStore(folder / STORE_NAME)
+        self.receipts = Receipts(self.store.database, folder / AUDIT_FOLDER)
         self.recorder = Recorder(folder, self._keep, self._elsewhere, lambda task: plain(environments.settings(task)))
 
     @property
@@ -45,6 +48,10 @@ class Calls:
 
     def close(self) -> None:
         self.recorder.close()
+        try:
+            self.receipts.close()
+        except (HandrailError, OSError) as error:
+            log.warning("the receipts of the last calls are not signed yet: %s", error)
         self.store.close()
 
     def list(self, count: int = 50, *, session: str | None = None, folder: str = "") -> list[CallRecord]:
@@ -139,7 +146,11 @@ class Calls:
         if record.ended is not None and not any(counts.values()) and record.coverage == FULL and not told.get("hosts"):
             return
         hosts, digest = len(told.get("hosts", ())), told.get("digest", "")
-        self.store.records.put(record._replace(counts=counts, hosts=hosts, digest=digest))
+        self._put(record._replace(counts=counts, hosts=hosts, digest=digest))
+
+    def _put(self, record: CallRecord) -> None:
+        self.store.records.put(record)
+        self.receipts.add(record, self._policy())
 
     def _refreshed(self, record: CallRecord) -> CallRecord:
         """Of a call that goes on in the background, as it is now."""
@@ -153,7 +164,7 @@ class Calls:
             counts=told.get("counts", {}), hosts=len(told.get("hosts", ())), ended=told.get("ended")
         )
         if record.ended is not None:
-            self.store.records.put(record._replace(digest=told.get("digest", "")))
+            self._put(record._replace(digest=told.get("digest", "")))
         return record
 
     def _elsewhere(self, task: str | None) -> Environment | None:

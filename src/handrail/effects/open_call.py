@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import time
 from collections.abc import Callable
@@ -77,6 +78,7 @@ class OpenCall:
         self._approval = {
             "id": request.id,
             "shown": request.text[:_MAX_SHOWN],
+            "shown_digest": hashlib.sha256(f"{request.text}\0{request.preview}".encode()).hexdigest(),
             "reason": request.reason,
             "decision": answer.decision.value,
             "by": answer.by,
