@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from ..config.paths import state_dir
 from ..files.local import DEFAULT_MAX_BYTES, LocalFiles
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from .shell_host.wire import Packet
 
 _DEFAULT_PROTECTION = Protection()
+JOURNAL_FOLDER = "journal"
 
 
 class LocalEnvironment(LiveEnvironment):
@@ -86,7 +88,21 @@ class LocalEnvironment(LiveEnvironment):
             return self._sandbox.connect(cwd=self._first_cwd, env=variables, state=state)
         protection = self._protection
         confinement = protection.confinement(self._first_cwd) if protection is not None else None
-        return DirectLink(env=variables, cwd=self._first_cwd, jobs_root=self._jobs_root(), confinement=confinement)
+        effects = self.effects
+        if effects is not None:
+            effects = {**effects, "journal": str(self._state_dir() / JOURNAL_FOLDER)}
+        return DirectLink(
+            env=variables,
+            cwd=self._first_cwd,
+            jobs_root=self._jobs_root(),
+            confinement=confinement,
+            effects=effects,
+        )
+
+    def call_effects(self, operation: str, **arguments: object) -> dict[str, Any]:
+        from .shell_host import call_effects  # undo and diffs are not needed to run a command
+
+        return getattr(call_effects, operation)(str(self._state_dir() / JOURNAL_FOLDER), **arguments)  # type: ignore[no-any-return]
 
     def _call(self, op: str, data: bytes = b"", **details: object) -> tuple[Packet, bytes]:
         if self._sandbox is None and hasattr(JobOperations, f"op_{op}"):
@@ -104,8 +120,10 @@ class LocalEnvironment(LiveEnvironment):
     def _jobs_root(self) -> str:
         if self._processes_dir is not None:
             return self._processes_dir
-        home = self._protection.home if self._protection is not None else ""
-        return str(state_dir(home) / JOBS_FOLDER)
+        return str(self._state_dir() / JOBS_FOLDER)
+
+    def _state_dir(self) -> Path:
+        return state_dir(self._protection.home if self._protection is not None else "")
 
 
 if TYPE_CHECKING:

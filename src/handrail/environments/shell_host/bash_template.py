@@ -1,7 +1,7 @@
 r"""The script that bash runs, in one line: wait for a word, run a command, report how it ended.
 
 bash reads it as a single line: it is parsed once, so that no alias set later can affect it, error messages keep saying `line 1`,
-and `ps` does not show it. bash holds no descriptor of ours: it opens each channel by its path, `/proc/<supervisor>/fd/<n>`, when
+and `ps` does not show it. bash needs no descriptor of ours: it opens each channel by its path, `/proc/<supervisor>/fd/<n>`, when
 it needs it, so that a command can close or redirect whatever it likes and its children inherit nothing.
 
 The channels:
@@ -62,7 +62,8 @@ _FINISH = (
     f"__hr_memo=; {_SAY}; [[ ${{__hr_memo-}} ]] || {{ "
     f"POSIXLY_CORRECT=1; unset -f command; unset POSIXLY_CORRECT; command shopt -s expand_aliases; {_SAY}; }}; "
     # This closes OUT. `builtin exec` would undo its redirections again; `command exec` does not.
-    'command exec >@DONE; command printf %s "$__hr_memo"; '
+    'if [[ /dev/fd/10 -ef @DONE ]]; then command exec >&10; else command exec >@DONE; fi; '
+    'command printf %s "$__hr_memo"; '
     "if [[ ${__hr[1]-} == t ]]; then command trap -p EXIT >@MEMO; command mapfile -d '' -t __hr_memo <@MEMO; "
     'command eval "__hr_memo=(${__hr_memo-})"; '
     f'[[ ${{__hr_memo[2]-}} == *@FAREWELL* ]] || __hr_exit=("${{__hr_memo[@]}}"); {_TRAPS}; fi; '
@@ -85,13 +86,15 @@ _GO_THERE = (
 )
 
 # `break` and `continue` typed as a command act on these loops: either way the inner condition comes next, and finishes.
+# bash begins with DONE as its stdout. The redirection around everything makes it keep that as descriptor 10, closed on exec, so
+# that DONE need not be opened for each command, which the effect watcher would have to be asked for.
 _LOOP = (
-    f"{{ command printf 'R%s\\n\\0\\0' \"$BASH_VERSION\"; {_OPTIONS} }} >@STATE; "
+    f"{{ {{ command printf 'R%s\\n\\0\\0' \"$BASH_VERSION\"; {_OPTIONS} }} >@STATE; "
     "command . @RESTORE 2>/dev/null; [[ ${PWD-} -ef . ]] || command cd .; command shopt -s expand_aliases; "
     f"{_TRAPS}; command printf '\\0\\0' >@STATE; "
     f"while :; do while {_FINISH} command read -rN1 __hr <@GO || command exit; do case $__hr in "
     f"S|D) {{ command printf '%s' \"$__hr\"; {_STATE} }} >@STATE 2>/dev/null; {_TRAPS};; "
-    f"C) {_TAKE}{_EVAL};; W) {_TAKE}{_GO_THERE}if [[ $__hr_code != cd ]]; then {_EVAL}; fi;; esac; done; done"
+    f"C) {_TAKE}{_EVAL};; W) {_TAKE}{_GO_THERE}if [[ $__hr_code != cd ]]; then {_EVAL}; fi;; esac; done; done; }} >/dev/null"
 )
 
 

@@ -1,6 +1,6 @@
-"""The page that a shell's client and the effect watcher share: which call runs, and which call has changed something.
+"""The page that a shell's client and the effect watcher share: which call runs, and whether it has changed something.
 
-Both are written and read without a message, so that a call that changes nothing costs nothing.
+Neither costs a message, so that a call that changes nothing costs next to nothing.
 """
 
 from __future__ import annotations
@@ -16,14 +16,27 @@ _CURRENT, _CHANGED = 0, 8
 _BYTES = 4096
 
 
-def create() -> int:
-    """A descriptor to be passed on."""
-    fd = wire.memory_file("call")
-    os.ftruncate(fd, _BYTES)
-    return fd
+class ClientPage:
+    """The client's end. It keeps one descriptor, and no mapping, which would have another."""
+
+    def __init__(self) -> None:
+        self.fd = wire.memory_file("call", bytes(_BYTES))
+
+    def begin(self, call: int) -> None:
+        """This call's command runs from here on."""
+        os.pwrite(self.fd, _NUMBER.pack(call), _CURRENT)
+
+    def has_changed(self, call: int) -> bool:
+        """Whether something was written to the journal for the call since it began."""
+        return os.pread(self.fd, _NUMBER.size, _CHANGED) == _NUMBER.pack(call)
+
+    def close(self) -> None:
+        os.close(self.fd)
 
 
 class CallPage:
+    """The watcher's end."""
+
     def __init__(self, fd: int) -> None:
         self._memory = mmap.mmap(fd, _BYTES)
 
@@ -32,17 +45,8 @@ class CallPage:
         """The call whose command runs, or ran last."""
         return int(_NUMBER.unpack_from(self._memory, _CURRENT)[0])
 
-    @current.setter
-    def current(self, call: int) -> None:
-        _NUMBER.pack_into(self._memory, _CURRENT, call)
-
-    @property
-    def changed(self) -> int:
-        """The last call that has entries in the journal."""
-        return int(_NUMBER.unpack_from(self._memory, _CHANGED)[0])
-
-    @changed.setter
-    def changed(self, call: int) -> None:
+    def mark_changed(self, call: int) -> None:
+        """The current call has entries in the journal."""
         _NUMBER.pack_into(self._memory, _CHANGED, call)
 
     def close(self) -> None:

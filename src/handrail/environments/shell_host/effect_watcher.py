@@ -18,8 +18,7 @@ import struct
 from typing import Any, Callable  # noqa: UP035  Python 3.8 knows no other place
 
 from . import syscall_filter
-from .journal import CallJournal
-from .journal_undo import lstat
+from .journal import CallJournal, lstat
 from .syscall_names import Names, Unreadable
 
 _RECEIVE, _SEND, _SET_FLAGS = 0xC0502100, 0xC0182101, 0x40082104
@@ -43,8 +42,15 @@ CallOf = Callable[[int], CallJournal]
 class EffectWatcher:
     """Answers the notices of one listener. `is_kept_out` says of a path that nothing may change there."""
 
-    def __init__(self, listener: int, call_of: CallOf, is_kept_out: Callable[[str], bool]) -> None:
-        self.listener = listener
+    def __init__(
+        self,
+        listener: int,
+        call_of: CallOf,
+        is_kept_out: Callable[[str], bool],
+        *,
+        kept_out_error: int = errno.EACCES,
+    ) -> None:
+        self.listener, self._kept_out_error = listener, kept_out_error
         self._call_of, self._is_kept_out = call_of, is_kept_out
         self._names = Names()
         self._buffer = bytearray(_ZEROS)
@@ -103,7 +109,7 @@ class EffectWatcher:
         if path.startswith(_VIRTUAL):
             return self._opened_virtual(pid, path)
         if self._is_kept_out(path):
-            return errno.EACCES
+            return self._kept_out_error
         if found is None:
             if flags & os.O_CREAT:
                 self._call_of(pid).create(path)
@@ -115,9 +121,10 @@ class EffectWatcher:
     def _opened_virtual(self, pid: int, path: str) -> int | None:
         """The memory of another process: what is written there makes that one act."""
         words = path.split("/")
-        if len(words) > 3 and words[1] == "proc" and words[-1] == "mem" and words[2].isdigit():
-            return self._other_process(pid, int(words[2]))
-        return None
+        if words[-1] != "mem" or words[1] != "proc":
+            return None
+        # As _of_process of syscall_names spells it: /proc/PID/mem if it is its own, else /proc/PID/root/proc/OTHER/mem.
+        return self._other_process(pid, int(words[5])) if words[3] == "root" else None
 
     def _on_open(self, pid: int, name: int, flags: int, *_: int) -> int | None:
         return self._opened(pid, _CWD, name, flags)
@@ -140,7 +147,7 @@ class EffectWatcher:
         if path is None or found is None:
             return None
         if self._is_kept_out(path):
-            return errno.EACCES
+            return self._kept_out_error
         if not stat.S_ISREG(found.st_mode):
             self._names.forget()
         self._call_of(pid).remove(path, found)
@@ -160,7 +167,7 @@ class EffectWatcher:
         if path is None or to is None or found is None or path == to:
             return None
         if self._is_kept_out(path) or self._is_kept_out(to):
-            return errno.EACCES
+            return self._kept_out_error
         there = lstat(to)
         if there is not None and (flags & _RENAME_NOREPLACE or os.path.samestat(found, there)):
             return None  # it fails, or does nothing
@@ -184,7 +191,7 @@ class EffectWatcher:
         if path is None or lstat(path) is not None:
             return None
         if self._is_kept_out(path):
-            return errno.EACCES
+            return self._kept_out_error
         self._call_of(pid).create(path, is_folder=is_folder, link_to=link_to)
         return None
 
@@ -220,7 +227,7 @@ class EffectWatcher:
         if path is None or found is None:
             return None
         if self._is_kept_out(path):  # another name for what is kept would make it changeable
-            return errno.EACCES
+            return self._kept_out_error
         return self._made(pid, to_folder, to, link_to=found.st_ino)
 
     def _on_bind(self, pid: int, _fd: int, address: int, size: int, *_: int) -> int | None:
@@ -233,7 +240,7 @@ class EffectWatcher:
         path = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
         if not path.startswith("/proc/") and lstat(path) is None:
             if self._is_kept_out(path):
-                return errno.EACCES
+                return self._kept_out_error
             self._call_of(pid).create(path)
         return None
 
@@ -244,7 +251,7 @@ class EffectWatcher:
         if path is None or found is None or not stat.S_ISREG(found.st_mode) or path.startswith(_VIRTUAL):
             return None
         if self._is_kept_out(path):
-            return errno.EACCES
+            return self._kept_out_error
         self._call_of(pid).change(path, found)
         return None
 
@@ -268,7 +275,7 @@ class EffectWatcher:
         if target is None or found is None or target.startswith(_VIRTUAL):
             return None
         if self._is_kept_out(target):
-            return errno.EACCES
+            return self._kept_out_error
         self._call_of(pid).attributes(target, found)
         return None
 
@@ -327,7 +334,8 @@ class EffectWatcher:
 
     def _other_process(self, pid: int, other: int) -> int | None:
         """A process may act on another one of its own call: a debugger. On others it would act in their name."""
-        return None if self._call_of(other) is self._call_of(pid) else errno.EPERM
+        here = self._names.process(pid, other)
+        return None if not here or self._call_of(here) is self._call_of(pid) else errno.EPERM
 
     def _on_ptrace(self, pid: int, request: int, other: int, *_: int) -> int | None:
         return self._other_process(pid, other) if other and request else None

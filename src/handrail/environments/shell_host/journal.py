@@ -226,6 +226,13 @@ class CallJournal:
         self._timed = {path for path in self._timed if path not in folders and not path.startswith(prefixes)}
 
 
+def lstat(path: str) -> os.stat_result | None:
+    try:
+        return os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
 def copy(path: str, to: str, size: int) -> None:
     """Copy the content to a new file, sharing blocks where the file system can."""
     source = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

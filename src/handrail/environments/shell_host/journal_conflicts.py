@@ -12,7 +12,7 @@ from typing import Iterable, NamedTuple  # noqa: UP035  Python 3.8 knows no othe
 
 from . import journal_log as log
 from .journal_log import Entry, Journal
-from .journal_undo import lstat
+from .journal import lstat
 
 _MOVES = (log.RENAME, log.EXCHANGE)
 _NAMES = (log.ABSENT, log.FOLDER, *_MOVES)

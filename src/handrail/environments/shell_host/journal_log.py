@@ -4,6 +4,7 @@ Each writer (a shell supervisor, a job supervisor, a process with file tools) ap
 another. A log is named by the first call in it, so that later calls are found without reading everything:
 
     <journal>/<first call>-<writer>.log    the entries
+    <journal>/<first call>-<writer>.open   there until every call in the log has ended
     <journal>/stash/                       what was deleted or replaced, see `stash`
 
 An entry is a head (length, checksum, call, time, kind, lengths of the parts), two names, the attributes of the file before the
@@ -13,6 +14,7 @@ change, its extended attributes, and data. An entry that was cut short is ignore
 from __future__ import annotations
 
 import fcntl
+import itertools
 import mmap
 import os
 import struct
@@ -20,6 +22,8 @@ import time
 import zlib
 from itertools import chain
 from typing import Iterator, NamedTuple  # noqa: UP035  Python 3.8 knows no other place
+
+from . import proc
 
 ABSENT = b"A"  # nothing was there; the inode number is that of the file that a hard link is made to
 CONTENT = b"C"  # the content, as data or in the stash
@@ -38,7 +42,7 @@ UNDOES = b"O"  # the call takes back another, whose number is the data; the name
 ROLLED_BACK = b"B"  # the call was interrupted and taken back
 END = b"E"  # the call has ended, at the modification time of this entry
 
-SUFFIX = ".log"
+SUFFIX, OPEN_SUFFIX = ".log", ".open"
 ROTATE_BYTES = 16 << 20
 _HEAD = struct.Struct("<IIQQcHHI")
 _CHECKED = struct.Struct("<QQcHHI")  # the head after length and checksum: call, time, kind, lengths of the parts
@@ -101,13 +105,23 @@ class Damaged(Exception):
     """A log is not what its writer wrote. The message names it."""
 
 
+_count = itertools.count(1)
+
+
+def writer_name() -> str:
+    """A new name for a writer of this process, never used before."""
+    mine = proc.stat_of(os.getpid())
+    return f"{os.getpid()}.{mine.start if mine is not None else 0}.{next(_count)}"
+
+
 class LogWriter:
-    """Appends entries. `name` is the writer's, and unique."""
+    """Appends entries. `name` is the writer's: see `writer_name`."""
 
     def __init__(self, journal: str, name: str) -> None:
         self.journal, self._name = journal, name
         self._fd = -1
         self._bytes = 0
+        self._unended: set[int] = set()
         self.path = ""
 
     def append(self, entry: Entry) -> None:
@@ -115,11 +129,15 @@ class LogWriter:
         if self._fd < 0:
             self._open(entry.call)
         os.write(self._fd, content)
+        if entry.kind == END:
+            self._unended.discard(entry.call)
+        else:
+            self._unended.add(entry.call)
         self._bytes += len(content)
 
     def rotate(self) -> None:
         """Called between two calls, so that a log of many calls can be removed when they have expired."""
-        if self._bytes > ROTATE_BYTES:
+        if self._bytes > ROTATE_BYTES and not self._unended:
             self.close()
 
     def sync(self) -> None:
@@ -129,13 +147,18 @@ class LogWriter:
 
     def close(self) -> None:
         if self._fd >= 0:
+            if not self._unended:
+                os.unlink(self.path[: -len(SUFFIX)] + OPEN_SUFFIX)
             os.close(self._fd)
         self._fd, self._bytes = -1, 0
 
     def _open(self, call: int) -> None:
         os.makedirs(self.journal, mode=0o700, exist_ok=True)
-        self.path = os.path.join(self.journal, f"{call}-{self._name}{SUFFIX}")
-        self._fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        base = os.path.join(self.journal, f"{call}-{self._name}")
+        self.path = base + SUFFIX
+        flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
+        os.close(os.open(base + OPEN_SUFFIX, flags, 0o600))
+        self._fd = os.open(self.path, flags | os.O_APPEND, 0o600)
         fcntl.flock(self._fd, fcntl.LOCK_SH)  # as long as somebody writes to it, a log does not expire
 
 

@@ -18,7 +18,7 @@ import time
 from typing import Callable, Iterable, NamedTuple  # noqa: UP035  Python 3.8 knows no other place
 
 from . import journal_log as log
-from .journal import CallJournal, copy_content
+from .journal import CallJournal, copy_content, lstat
 from .journal_log import Entry, Journal, LogWriter, Meta
 from .stash import Stash
 
@@ -247,13 +247,6 @@ def roll_back(journal: Journal, stash: Stash, writer: LogWriter) -> list[int]:
         writer.append(Entry(call, log.ROLLED_BACK, "", meta=now))
         writer.append(Entry(call, log.END, "", meta=now))
     return unfinished
-
-
-def lstat(path: str) -> os.stat_result | None:
-    try:
-        return os.lstat(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
 
 
 def rename(path: str, to: str, flags: int) -> None:

@@ -17,7 +17,8 @@ class Stash:
     """`writer` makes the names unique: several processes may keep files of one call."""
 
     def __init__(self, journal: str, writer: str) -> None:
-        self._own, self._writer = os.path.join(journal, "stash"), writer
+        self._journal, self._writer = os.path.realpath(journal), writer
+        self._own = os.path.join(self._journal, "stash")
         self._folders: dict[int, str] = {}  # by device
         self._count = 0
 
@@ -30,8 +31,8 @@ class Stash:
         return self._place(path, lambda _: None)
 
     def holds(self, path: str) -> bool:
-        """Whether the path lies in a stash, where no command has any business."""
-        return f"/{NAME}-" in path or path.startswith(self._own)
+        """Whether the path lies in the journal or in a stash, where no command has any business."""
+        return f"/{NAME}-" in path or path.startswith(self._journal)
 
     def _place(self, path: str, put: Callable[[str], object]) -> str:
         parent = os.path.dirname(path) or "/"

@@ -12,6 +12,7 @@ import os
 import socket
 import struct
 import threading
+from typing import NamedTuple, Tuple  # noqa: UP035  Python 3.8 knows no other place
 
 from . import wire
 
@@ -129,8 +130,16 @@ def program() -> bytes:
     return b"".join(struct.pack("HBBI", *line) for line in lines)
 
 
-def install_and_send(sock: socket.socket) -> None:
-    """Put this process, and all that it starts, under the filter, and send the listening descriptor over `sock`.
+class Watch(NamedTuple):
+    """Where a process that is to be watched reports: the effect watcher's socket, and what goes with the filter's listener."""
+
+    socket: socket.socket
+    packet: wire.Packet
+    fds: Tuple[int, ...] = ()  # noqa: UP006  Python 3.8 knows no other
+
+
+def install_and_send(watch: Watch) -> None:
+    """Put this process, and all that it starts, under the filter, and send the listening descriptor.
 
     A filter holds for the thread that installs it. Another thread, which ends at exec, can still send: so no system call has to
     be exempted, and the receiver need not take the descriptor out of this process, which some containers forbid.
@@ -141,7 +150,7 @@ def install_and_send(sock: socket.socket) -> None:
     def send() -> None:
         is_installed.wait()
         if listener:
-            wire.send(sock, {"op": "listener"}, listener)
+            wire.send(watch.socket, watch.packet, [*listener, *watch.fds])
 
     sender = threading.Thread(target=send)
     sender.start()

@@ -5,10 +5,12 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import re
 import stat
 import time
 
-from .journal_undo import lstat
+from . import proc
+from .journal import lstat
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _PAGE = 4096
@@ -17,6 +19,7 @@ _CWD = 0xFFFFFF9C  # AT_FDCWD, as it is in a register
 _CACHE_SECONDS = 1.0
 _DELETED = " (deleted)"
 _STREAMS = {"/dev/stdin": "0", "/dev/stdout": "1", "/dev/stderr": "2"}
+_REPEATED = re.compile(rb"(?:/\.?(?=/))+")
 # Devices that a command writes to all the time, and that cannot be changed.
 _QUIET = frozenset((b"/dev/null", b"/dev/tty", b"/dev/zero", b"/dev/full", b"/dev/ptmx"))
 
@@ -95,7 +98,11 @@ class Names:
         raw = self.memory.name(pid, address)
         if raw in _QUIET:
             return None
+        if b"//" in raw or b"/./" in raw:
+            raw = _REPEATED.sub(b"", raw)
         name = os.fsdecode(raw)
+        if raw.startswith(b"/proc/"):
+            return self._of_process(pid, name)
         if not name:
             return self.of_descriptor(pid, folder)
         if name[0] == "/":
@@ -129,12 +136,32 @@ class Names:
                 return None, None
         return path, lstat(path)
 
+    def _of_process(self, pid: int, name: str) -> str | None:
+        """A name below /proc, which is by the number that a process has where it runs. None for one that leads to a pipe."""
+        words = name.split("/", 3)
+        if len(words) < 4:
+            return None
+        if words[2] in ("self", "thread-self"):
+            name = f"/proc/{pid}/{words[3]}"
+        elif words[2].isdigit():
+            name = f"/proc/{pid}/root{name}"
+        inside = words[3].split("/")
+        if "fd" in inside[:-2] or "cwd" in inside[:-1] or "root" in inside[:-1]:  # out of /proc again
+            return self._canonical(pid, name)
+        if inside[-2:-1] == ["fd"] and not os.readlink(name).startswith("/"):
+            return None
+        return name
+
+    def process(self, pid: int, other: int) -> int:
+        """The number here of a process that `pid` knows by the number `other`."""
+        stat = proc.stat_of(other, f"/proc/{pid}/root/proc")
+        return proc.pid_here(other, stat.start, os.stat(f"/proc/{pid}/ns/pid").st_ino) if stat is not None else 0
+
     def _absolute(self, pid: int, name: str) -> str | None:
         if name in _STREAMS:
-            name = f"/proc/{pid}/fd/{_STREAMS[name]}"
-        for alias, real in (("/proc/self/", ""), ("/proc/thread-self/", ""), ("/dev/fd/", "fd/")):
-            if name.startswith(alias):
-                name = f"/proc/{pid}/{real}{name[len(alias) :]}"
+            return self._of_process(pid, f"/proc/self/fd/{_STREAMS[name]}")
+        if name.startswith("/dev/fd/"):
+            return self._of_process(pid, f"/proc/self/fd/{name[8:]}")
         root = self._roots.get(pid)
         if root is None:
             root = self._roots[pid] = os.readlink(f"/proc/{pid}/root")
