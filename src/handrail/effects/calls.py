@@ -35,10 +35,15 @@ class Calls:
     """`folder` is the state folder. `policy` gives the digest of the rules in force. Nothing is opened before it is used."""
 
     def __init__(self, folder: Path, environments: TaskEnvironments, policy: Callable[[], str]) -> None:
+        settings = environments.config.effects
+        self.keep_days, self.keep_bytes = settings.keep_days, settings.keep_bytes
         self._environments, self._policy = environments, policy
         self.store = CallStore(folder / STORE_NAME)
         self.receipts = Receipts(self.store.database, folder / AUDIT_FOLDER)
         self.recorder = Recorder(folder, self._keep, self._elsewhere, lambda task: plain(environments.settings(task)))
+
+        self.recorder.is_enabled = settings.enabled
+        self.recorder.is_durable, self.recorder.max_copy_bytes = settings.durable == "power", settings.max_copy
 
     @property
     def records(self) -> Any:
@@ -122,9 +127,6 @@ class Calls:
         days = self.keep_days if keep_days is None else keep_days
         most = self.keep_bytes if keep_bytes is None else keep_bytes
         return call_effects.prune(self.recorder.journal_folder, days, most, dry_run=dry_run)
-
-    keep_days: float = 7
-    keep_bytes: int = 2 << 30
 
     def _mark_undone(self, record: CallRecord, by: int) -> None:
         self.store.records.set_undone(record.number, by)

@@ -99,7 +99,8 @@ class EffectsConfig(Section):
         "rights in a shell that is watched; turn this off if commands need it.",
     )
     on_crash: Literal["undo", "keep"] = option(
-        "undo", "What becomes of a call that was interrupted by a crash: its changes are undone at the next start, or kept."
+        "undo",
+        "What becomes of a call that was interrupted by a crash: its changes are undone at the next start, or kept.",
     )
     keep_days: float = option(7.0, "Days for which calls can be undone.", minimum=0, maximum=MAX_DAYS)
     keep_bytes: int = size(2 * GIB, "How much the journal and what it keeps may take; the oldest calls go first.")
@@ -107,7 +108,8 @@ class EffectsConfig(Section):
         GIB, "Size of the largest file that is copied before it is overwritten. Files that are deleted are not copied."
     )
     durable: Literal["call", "power"] = option(
-        "call", "Whether the journal survives a crash of Handrail (call), or a loss of power as well (power), which is slower."
+        "call",
+        "Whether the journal survives a crash of Handrail (call), or a loss of power as well (power), which is slower.",
     )
 
 

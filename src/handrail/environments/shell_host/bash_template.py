@@ -62,7 +62,7 @@ _FINISH = (
     f"__hr_memo=; {_SAY}; [[ ${{__hr_memo-}} ]] || {{ "
     f"POSIXLY_CORRECT=1; unset -f command; unset POSIXLY_CORRECT; command shopt -s expand_aliases; {_SAY}; }}; "
     # This closes OUT. `builtin exec` would undo its redirections again; `command exec` does not.
-    'if [[ /dev/fd/10 -ef @DONE ]]; then command exec >&10; else command exec >@DONE; fi; '
+    "if [[ /dev/fd/10 -ef @DONE ]]; then command exec >&10; else command exec >@DONE; fi; "
     'command printf %s "$__hr_memo"; '
     "if [[ ${__hr[1]-} == t ]]; then command trap -p EXIT >@MEMO; command mapfile -d '' -t __hr_memo <@MEMO; "
     'command eval "__hr_memo=(${__hr_memo-})"; '

@@ -182,7 +182,9 @@ class ForkServer:
     def _lose_watcher(self) -> None:
         """Nothing that it watched can change a file any more: not even what was started to survive is of use."""
         self._is_wanted = False
-        self._jobs = {pid: job._replace(survives=job.survives and not job.is_watched) for pid, job in self._jobs.items()}
+        self._jobs = {
+            pid: job._replace(survives=job.survives and not job.is_watched) for pid, job in self._jobs.items()
+        }
         self._events.unwatch(self._watcher.fileno() if self._watcher is not None else -1)
 
     def _forget_state(self, shell: str) -> None:
