@@ -40,7 +40,7 @@ class Calls:
         self._environments, self._policy = environments, policy
         self.store = CallStore(folder / STORE_NAME)
         self.receipts = Receipts(self.store.database, folder / AUDIT_FOLDER)
-        self.recorder = Recorder(folder, self._keep, self._elsewhere, lambda task: plain(environments.settings(task)))
+        self.recorder = Recorder(folder, self._keep, lambda task: plain(environments.settings(task)))
 
         self.recorder.is_enabled = settings.enabled
         self.recorder.is_durable, self.recorder.max_copy_bytes = settings.durable == "power", settings.max_copy
@@ -90,19 +90,10 @@ class Calls:
         begun = time.time()
         answer = self._ask(record, "undo", number=mine, only=only, force=force, dry_run=dry_run)
         if answer["status"] == "undone":
-            undone = CallRecord(
-                mine,
-                session,
-                task,
-                UNDO,
-                f"call {number}" + (f" at {only}" if only else ""),
-                record.folder,
-                begun,
-                record.environment,
-                record.settings,
-                undoes=number,
-            )
-            self._keep(Ended(undone._replace(ended=time.time()), None))
+            head = f"call {number}" + (f" at {only}" if only else "")
+            undone = record._replace(number=mine, session=session, task=task, tool=UNDO, head=head, begun=begun)
+            undone = undone._replace(ended=time.time(), approval={}, undoes=number, undone_by=0, outcome="")
+            self._keep(Ended(undone, None))
             if not only:
                 self._mark_undone(record, mine)
         return {**answer, "call": number}
@@ -169,9 +160,10 @@ class Calls:
             self._put(record._replace(digest=told.get("digest", "")))
         return record
 
-    def _elsewhere(self, task: str | None) -> Environment | None:
-        """The environment of a task whose files are not on this machine."""
-        return None if self._environments.has_host_paths(task) else self._environments.of(task)
+    def place_of(self, task: str | None) -> tuple[str, Environment | None]:
+        """Where a task's shell is, and its environment, if its files are not on this machine."""
+        environments = self._environments
+        return environments.cwd(task), None if environments.has_host_paths(task) else environments.of(task)
 
     def _ask(
         self, record: CallRecord, operation: str, *, environment: Environment | None = None, **arguments: Any
