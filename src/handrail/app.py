@@ -363,7 +363,15 @@ class Handrail:
         """What calls have changed, and taking them back."""
         from .effects.calls import Calls  # most starts change nothing
 
-        return Calls(state_dir(self.config.home), self.environments)
+        return Calls(state_dir(self.config.home), self.environments, self._policy_digest)
+
+    def _policy_digest(self) -> str:
+        """Of the settings that decide what may happen, as they hold now."""
+        import hashlib  # most starts need none
+
+        config = self.gate.settings.config if "gate" in self.__dict__ else self.config
+        rules = (config.approvals, config.command_allowlist, config.protect, config.terminal.protect)
+        return hashlib.sha256(repr(rules).encode()).hexdigest()
 
     @cached_property
     def batches(self) -> Batches:

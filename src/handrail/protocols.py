@@ -172,13 +172,9 @@ class CallEffects(Protocol):
     def number(self) -> int:
         """The call's number; 0 as long as nothing was about to change."""
 
-    def begin(self, head: str, *, folder: str = "", environment: Any = None) -> int:
-        """Called before the first change, with what makes it. Returns the number, or 0 if no journal is kept."""
-
+    def begin(self, head: str, *, folder: str = "", environment: Any = None) -> int: ...
     def approved(self, request: ApprovalRequest, answer: Answer) -> None: ...
-
-    def covered(self, how: str, reason: str) -> None:
-        """How the environment has watched the call: see `Environment.coverage`."""
+    def covered(self, how: str, reason: str) -> None: ...
 
     def journaled(self, files: Files) -> Files:
         """The same files, for a tool that is about to write to them."""

@@ -14,7 +14,8 @@ from ..base.agent_ancestry import refuse_agents
 # They show something, or run tools and agents, whose gate is the strictest there and whose stores are copies in memory.
 READERS = frozenset(
     (
-        "approvals list, approvals log, approvals show, approvals simulate, calls, config get, config path, "
+        "approvals list, approvals log, approvals show, approvals simulate, audit export, audit key, "
+        "audit verify, calls, config get, config path, "
         "config show, cron list, cron next, cron show, env check, env list, mcp get, mcp list, mcp serve, "
         "mcp test, mcp tools, model list, model test, pair list, plugins info, plugins list, ps, ps log, "
         "serve login list, serve token list, sessions export, sessions list, sessions search, sessions show, "

@@ -115,7 +115,7 @@ def _show_done(answer: JsonDict, verb: str) -> None:
     parts = [f"{len(answer[kind]):,} {word}" for kind, word in words.items() if answer.get(kind)]
     own = f" (call {answer['number']})" if answer.get("number") else ""
     emit(f"call {answer['call']} {verb}{own}: {', '.join(parts) or 'nothing was different'}")
-    for kind, (sign, _) in _SIGNS.items():
+    for kind, sign in {"lost": "+", "changed": "~", "created": "-", "moved": "<"}.items():
         for one in answer.get(kind, [])[:_MAX_LISTED]:
             emit(f"  {sign} {visible(one['path'])}")
     for path, beside in answer.get("kept_beside", {}).items():

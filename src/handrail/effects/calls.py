@@ -7,7 +7,7 @@ import json
 import logging
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from ..environments.task_settings import EnvironmentSettings
 from ..errors import HandrailError, ToolError, ToolFailed
 from ..store.call_records import STORE_NAME, CallRecord, CallStore
 from .open_call import FULL, Ended
+from .receipts import Receipts
 from .recorder import Recorder
 
 if TYPE_CHECKING:
@@ -25,17 +26,24 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+AUDIT_FOLDER = "audit"
 LOCAL = "local"
 UNDO = "undo"
 
 
 class Calls:
-    """`folder` is the state folder. Nothing is opened before it is used."""
+    """`folder` is the state folder. `policy` gives the digest of the rules in force. Nothing is opened before it is used."""
 
-    def __init__(self, folder: Path, environments: TaskEnvironments) -> None:
-        self._folder, self._environments = folder, environments
+    def __init__(self, folder: Path, environments: TaskEnvironments, policy: Callable[[], str]) -> None:
+        settings = environments.config.effects
+        self.keep_days, self.keep_bytes = settings.keep_days, settings.keep_bytes
+        self._environments, self._policy = environments, policy
         self.store = CallStore(folder / STORE_NAME)
-        self.recorder = Recorder(folder, self._keep, self._elsewhere, lambda task: plain(environments.settings(task)))
+        self.receipts = Receipts(self.store.database, folder / AUDIT_FOLDER)
+        self.recorder = Recorder(folder, self._keep, lambda task: plain(environments.settings(task)))
+
+        self.recorder.is_enabled = settings.enabled
+        self.recorder.is_durable, self.recorder.max_copy_bytes = settings.durable == "power", settings.max_copy
 
     @property
     def records(self) -> Any:
@@ -45,6 +53,10 @@ class Calls:
 
     def close(self) -> None:
         self.recorder.close()
+        try:
+            self.receipts.close()
+        except (HandrailError, OSError) as error:
+            log.warning("the receipts of the last calls are not signed yet: %s", error)
         self.store.close()
 
     def list(self, count: int = 50, *, session: str | None = None, folder: str = "") -> list[CallRecord]:
@@ -78,19 +90,10 @@ class Calls:
         begun = time.time()
         answer = self._ask(record, "undo", number=mine, only=only, force=force, dry_run=dry_run)
         if answer["status"] == "undone":
-            undone = CallRecord(
-                mine,
-                session,
-                task,
-                UNDO,
-                f"call {number}" + (f" at {only}" if only else ""),
-                record.folder,
-                begun,
-                record.environment,
-                record.settings,
-                undoes=number,
-            )
-            self._keep(Ended(undone._replace(ended=time.time()), None))
+            head = f"call {number}" + (f" at {only}" if only else "")
+            undone = record._replace(number=mine, session=session, task=task, tool=UNDO, head=head, begun=begun)
+            undone = undone._replace(ended=time.time(), approval={}, undoes=number, undone_by=0, outcome="")
+            self._keep(Ended(undone, None))
             if not only:
                 self._mark_undone(record, mine)
         return {**answer, "call": number}
@@ -116,9 +119,6 @@ class Calls:
         most = self.keep_bytes if keep_bytes is None else keep_bytes
         return call_effects.prune(self.recorder.journal_folder, days, most, dry_run=dry_run)
 
-    keep_days: float = 7
-    keep_bytes: int = 2 << 30
-
     def _mark_undone(self, record: CallRecord, by: int) -> None:
         self.store.records.set_undone(record.number, by)
         if record.undoes:  # the undo of an undo: what that one took back holds again
@@ -139,7 +139,11 @@ class Calls:
         if record.ended is not None and not any(counts.values()) and record.coverage == FULL and not told.get("hosts"):
             return
         hosts, digest = len(told.get("hosts", ())), told.get("digest", "")
-        self.store.records.put(record._replace(counts=counts, hosts=hosts, digest=digest))
+        self._put(record._replace(counts=counts, hosts=hosts, digest=digest))
+
+    def _put(self, record: CallRecord) -> None:
+        self.store.records.put(record)
+        self.receipts.add(record, self._policy())
 
     def _refreshed(self, record: CallRecord) -> CallRecord:
         """Of a call that goes on in the background, as it is now."""
@@ -153,12 +157,13 @@ class Calls:
             counts=told.get("counts", {}), hosts=len(told.get("hosts", ())), ended=told.get("ended")
         )
         if record.ended is not None:
-            self.store.records.put(record._replace(digest=told.get("digest", "")))
+            self._put(record._replace(digest=told.get("digest", "")))
         return record
 
-    def _elsewhere(self, task: str | None) -> Environment | None:
-        """The environment of a task whose files are not on this machine."""
-        return None if self._environments.has_host_paths(task) else self._environments.of(task)
+    def place_of(self, task: str | None) -> tuple[str, Environment | None]:
+        """Where a task's shell is, and its environment, if its files are not on this machine."""
+        environments = self._environments
+        return environments.cwd(task), None if environments.has_host_paths(task) else environments.of(task)
 
     def _ask(
         self, record: CallRecord, operation: str, *, environment: Environment | None = None, **arguments: Any

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import hashlib
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -30,16 +30,8 @@ class OpenCall:
     """One call while it runs, as tools and the gate know it: `ToolContext.effects`."""
 
     __slots__ = (
-        "_approval",
-        "_coverage",
-        "_journal",
-        "_late",
-        "_who",
-        "environment",
-        "is_changed",
-        "is_running",
-        "record",
-    )
+        "_approval", "_coverage", "_journal", "_late", "_who", "environment", "is_changed", "is_running", "record",
+    )  # fmt: skip
 
     def __init__(self, late: Callable[[], Calls], tool: str, session: str | None, task: str | None) -> None:
         self._late, self._who = late, (tool, session, task)
@@ -48,7 +40,7 @@ class OpenCall:
         self.is_changed = self.is_running = False
         self._approval: dict[str, Any] = {}
         self._journal: CallJournal | None = None
-        self._coverage: tuple[str, str] | None = None
+        self._coverage = (FULL, "")
 
     @property
     def calls(self) -> Calls:
@@ -77,6 +69,7 @@ class OpenCall:
         self._approval = {
             "id": request.id,
             "shown": request.text[:_MAX_SHOWN],
+            "shown_digest": hashlib.sha256(f"{request.text}\0{request.preview}".encode()).hexdigest(),
             "reason": request.reason,
             "decision": answer.decision.value,
             "by": answer.by,
@@ -91,9 +84,8 @@ class OpenCall:
 
         def begin(path: str) -> int:
             self.is_changed = True
-            return self.begin(
-                path, folder=os.path.dirname(path), environment=self._recorder.environment_of(self._who[2])
-            )
+            folder, environment = self.calls.place_of(self._who[2])
+            return self.begin(path, folder=folder, environment=environment)
 
         recorder = self._recorder
         return recorder.journaled(files, begin, self._journal_here) if recorder.is_enabled else files
@@ -110,7 +102,7 @@ class OpenCall:
             return
         if self._journal is not None:
             self._recorder.end_journal(self._journal)
-        how, reason = self._coverage or (FULL, "")
+        how, reason = self._coverage
         if how == FULL and not self.is_changed and not self.is_running:
             self._recorder.open_calls.end(record.number)
             return

@@ -25,17 +25,23 @@ class OpenCalls:
         self._open: set[int] = set()
 
     def begin(self, number: int, about: dict[str, Any]) -> None:
-        line = json.dumps({"number": number, **about}).encode() + b"\n"
         with self._lock:
+            if self._fd < 0 or self._owner != runtime_id():  # also after a fork
+                self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                self._owner = runtime_id()
+                flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+                self._fd = os.open(self._folder / self._owner, flags, 0o600)
             self._open.add(number)
-            os.write(self._opened(), line)
+            os.write(self._fd, json.dumps({"number": number, **about}).encode() + b"\n")
 
     def end(self, number: int) -> None:
-        """Its record is kept by now."""
+        """Its record is kept by now, or it needs none."""
         with self._lock:
             self._open.discard(number)
-            if not self._open and self._fd >= 0 and os.fstat(self._fd).st_size > _MAX_BYTES:
-                os.ftruncate(self._fd, 0)
+            if self._fd >= 0:
+                os.write(self._fd, b'{"ended": %d}\n' % number)
+                if not self._open and os.fstat(self._fd).st_size > _MAX_BYTES:
+                    os.ftruncate(self._fd, 0)
 
     def close(self) -> None:
         """Remove the file, unless something is still open."""
@@ -43,31 +49,27 @@ class OpenCalls:
             if self._fd >= 0 and self._owner == runtime_id():
                 os.close(self._fd)
                 if not self._open:
-                    with contextlib.suppress(OSError):
-                        os.unlink(self._folder / self._owner)
+                    (self._folder / self._owner).unlink(missing_ok=True)
             self._fd = -1
 
-    def left_behind(self) -> list[tuple[Path, list[dict[str, Any]]]]:
-        """The lines of processes that have exited without closing theirs. Whoever has dealt with them removes the file."""
-        try:
-            names = [name for name in os.listdir(self._folder) if has_exited(name)]
-        except FileNotFoundError:
-            return []
-        return [(self._folder / name, _lines(self._folder / name)) for name in names]
 
-    def _opened(self) -> int:
-        owner = runtime_id()
-        if self._fd < 0 or self._owner != owner:  # also after a fork
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._fd = os.open(self._folder / owner, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-            self._owner = owner
-        return self._fd
+def left_behind(folder: Path) -> list[tuple[Path, list[dict[str, Any]]]]:
+    """The calls that processes have left open which have exited since. Whoever has dealt with them removes the file."""
+    try:
+        names = [name for name in os.listdir(folder) if has_exited(name)]
+    except FileNotFoundError:
+        return []
+    return [(folder / name, _unended(folder / name)) for name in names]
 
 
-def _lines(path: Path) -> list[dict[str, Any]]:
-    found = []
+def _unended(path: Path) -> list[dict[str, Any]]:
+    found: dict[int, dict[str, Any]] = {}
     with contextlib.suppress(OSError):
         for line in path.read_bytes().splitlines():
-            with contextlib.suppress(ValueError):  # cut off when its process was killed
-                found.append(json.loads(line))
-    return found
+            with contextlib.suppress(ValueError, KeyError):  # cut off when its process was killed
+                about = json.loads(line)
+                if "ended" in about:
+                    found.pop(about["ended"], None)
+                else:
+                    found[about["number"]] = about
+    return list(found.values())

@@ -1,7 +1,7 @@
 """Give each changing call its number, keep its journal, and write its record when it has ended.
 
-A number is taken when a tool is about to change something, so that a call that only reads costs nothing. The record is written
-beside the call path by one thread, in the order in which the calls end; whoever reads the records waits for it first.
+The record is written beside the call path by one thread, in the order in which the calls end; whoever reads the records waits
+for it first.
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..base.runtime_id import runtime_id
 from ..environments.shell_host.journal import CallJournal
-from ..environments.shell_host.journal_log import Entry, LogWriter
+from ..environments.shell_host.journal_log import Entry, LogWriter, writer_name
 from ..environments.shell_host.stash import Stash
 from ..store.call_numbers import CallNumbers
 from ..store.call_records import CallRecord
@@ -38,50 +37,33 @@ _MAX_HEAD = 500
 class Recorder:
     """`keep` writes a record, in the recorder's own thread. `folder` is the state folder."""
 
+    is_enabled, is_durable = True, False
+    max_copy_bytes = 1 << 30
+
     def __init__(
-        self,
-        folder: Path,
-        keep: Callable[[Ended], None],
-        environment_of: Callable[[str | None], Environment | None],
-        settings_of: Callable[[str | None], dict[str, Any]],
+        self, folder: Path, keep: Callable[[Ended], None], settings_of: Callable[[str | None], dict[str, Any]]
     ) -> None:
         self.journal_folder = str(folder / JOURNAL_FOLDER)
-        self.is_enabled = True
-        self.max_copy_bytes = 1 << 30
-        self.is_durable = False
-        self.environment_of, self._settings_of = environment_of, settings_of
         self.numbers = CallNumbers(folder / NUMBERS_FILE)
         self.open_calls = OpenCalls(folder / OPEN_FOLDER)
-        self._keep = keep
+        self._keep, self._settings_of = keep, settings_of
         self._queue: queue.SimpleQueue[Ended | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._writer: _SharedWriter | None = None
-        self._journals = 0
-        self._lock = threading.Lock()
-        self._idle = threading.Condition(self._lock)
         self._waiting = 0
+        self._changed = threading.Condition()
 
     def begin(
         self, who: tuple[str, str | None, str | None], head: str, folder: str, environment: Environment | None
     ) -> CallRecord:
         tool, session, task = who
         name = environment.name if environment is not None else "local"
-        is_here = name == "local"
-        record = CallRecord(
-            number=self.numbers.next(),
-            session=session,
-            task=task,
-            tool=tool,
-            head=head[:_MAX_HEAD],
-            folder=os.path.realpath(folder) if is_here else os.path.realpath(os.getcwd()),
-            begun=time.time(),
-            environment=name,
-            settings={} if is_here else self._settings_of(task),
-        )
-        about = {"session": session, "task": task, "tool": tool, "head": record.head, "folder": record.folder}
-        self.open_calls.begin(
-            record.number, {**about, "begun": record.begun, "environment": name, "settings": record.settings}
-        )
+        place = os.path.realpath(folder if name == "local" else os.getcwd())
+        record = CallRecord(self.numbers.next(), session, task, tool, head[:_MAX_HEAD], place, time.time(), name)
+        if name != "local":
+            record = record._replace(settings=self._settings_of(task))
+        known = ("session", "task", "tool", "head", "folder", "begun", "environment", "settings")
+        self.open_calls.begin(record.number, {field: getattr(record, field) for field in known})
         return record
 
     def journaled(
@@ -91,25 +73,22 @@ class Recorder:
 
     def journal(self, number: int) -> CallJournal:
         """For changes that this process makes itself."""
-        name = f"files.{os.getpid()}"
-        with self._lock:
-            if self._writer is None or self._writer.owner != runtime_id():
-                self._writer = _SharedWriter(self.journal_folder, f"files.{runtime_id()}")
-            self._journals += 1
-            stash = Stash(self.journal_folder, f"{number}.{name}")
+        with self._changed:
+            if self._writer is None or self._writer.process != os.getpid():
+                self._writer = _SharedWriter(self.journal_folder, writer_name())
+            stash = Stash(self.journal_folder, writer_name())
             return CallJournal(self._writer, stash, number, max_copy_bytes=self.max_copy_bytes)
 
     def end_journal(self, journal: CallJournal) -> None:
         journal.end()
-        with self._lock:
-            self._journals -= 1
-            if self._writer is not None and self.is_durable:
-                self._writer.sync()
-            if self._writer is not None and not self._journals:
+        with self._changed:
+            if self._writer is not None:
+                if self.is_durable:
+                    self._writer.sync()
                 self._writer.rotate()
 
     def put(self, ended: Ended) -> None:
-        with self._lock:
+        with self._changed:
             self._waiting += 1
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(target=self._run, name="handrail-calls", daemon=True)
@@ -118,16 +97,16 @@ class Recorder:
 
     def flush(self) -> None:
         """Wait until every record of a call that has ended is written."""
-        with self._idle:
-            self._idle.wait_for(lambda: not self._waiting or self._thread is None or not self._thread.is_alive())
+        with self._changed:
+            self._changed.wait_for(lambda: not self._waiting or self._thread is None or not self._thread.is_alive())
 
     def close(self) -> None:
         self.flush()
-        self._queue.put(None)
         if self._thread is not None:
+            self._queue.put(None)
             self._thread.join()
             self._thread = None
-        if self._writer is not None:
+        if self._writer is not None and self._writer.process == os.getpid():
             self._writer.close()
         self.open_calls.close()
         self.numbers.close()
@@ -139,9 +118,9 @@ class Recorder:
                 self.open_calls.end(ended.record.number)
             except Exception as error:  # noqa: BLE001  a full disk must not end the thread; the call itself has succeeded
                 log.warning("the record of call %d could not be kept: %s", ended.record.number, error)
-            with self._idle:
+            with self._changed:
                 self._waiting -= 1
-                self._idle.notify_all()
+                self._changed.notify_all()
 
 
 class _SharedWriter(LogWriter):
@@ -149,7 +128,7 @@ class _SharedWriter(LogWriter):
 
     def __init__(self, journal: str, name: str) -> None:
         super().__init__(journal, name)
-        self.owner = runtime_id()
+        self.process = os.getpid()
         self._lock = threading.Lock()
 
     def append(self, entry: Entry) -> None:

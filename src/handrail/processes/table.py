@@ -61,6 +61,7 @@ class Wanted(NamedTuple):
     size: tuple[int, int] | None = None
     notify_on_complete: bool = False
     watch_patterns: Sequence[str] = ()
+    call: int = 0  # what it changes belongs to this call
 
 
 class ProcessTable:
@@ -88,12 +89,13 @@ class ProcessTable:
         with self._environments.use(task_id) as environment:
             survives = environment.persistent
             process: BackgroundProcess
+            watched: dict[str, Any] = {"call": wanted.call} if wanted.call else {}
             if wanted.size is None:
-                process = environment.background(command, cwd=wanted.cwd, env=wanted.env, survives=survives)
+                process = environment.background(command, cwd=wanted.cwd, env=wanted.env, survives=survives, **watched)
             else:
                 rows, columns = wanted.size
                 process = environment.open_pty(
-                    command, rows=rows, columns=columns, cwd=wanted.cwd, env=wanted.env, survives=survives
+                    command, rows=rows, columns=columns, cwd=wanted.cwd, env=wanted.env, survives=survives, **watched
                 )
             return self.get(
                 self.add(

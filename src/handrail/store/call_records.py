@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -109,13 +109,6 @@ class CallRecords:
     def set_undone(self, number: int, by: int) -> None:
         with self._database.transaction() as connection:
             connection.execute("UPDATE calls SET undone_by = ? WHERE number = ?", (by, number))
-
-
-class Receipts(NamedTuple):
-    """The rows of both tables from which an audit is made: (id, at, body, hash) and (id, body, signature)."""
-
-    receipts: Sequence[tuple[int, float, str, str]]
-    seals: Sequence[tuple[int, str, str]]
 
 
 class CallStore:

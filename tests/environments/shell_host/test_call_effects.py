@@ -116,6 +116,13 @@ def test_a_conflict_changes_nothing_and_names_who_changed_the_path(recorder: Rec
     assert Path(beside[str(recorder.work / "a")]).read_text() == "later\n"
 
 
+def test_a_change_by_hand_is_noticed_although_a_later_call_has_changed_the_same_folder(recorder: Recorder) -> None:
+    call = recorder.run("echo 1 > new1; echo 1 > new2")
+    (recorder.work / "new1").write_text("by hand")
+    recorder.run("rm new2; touch new3")
+    assert [os.path.basename(one["path"]) for one in undo(recorder, call)["conflicts"]] == ["new2", "new1"]
+
+
 def test_a_part_of_a_call_is_taken_back_alone_and_a_dry_run_changes_nothing(recorder: Recorder) -> None:
     call = recorder.run("echo x > a; rm -rf dir/sub")
     now = snapshot(recorder.work)

@@ -69,7 +69,7 @@ def watched(command: str, cwd: Path, call: CallJournal, stash: Stash, *, user: i
                 os.setgroups([])
                 os.setgid(user)
                 os.setuid(user)
-            syscall_filter.install_and_send(syscall_filter.Watch(theirs, {"op": "listener"}))
+            syscall_filter.install_and_send(syscall_filter.Watch(theirs, {}))
             os.execvp("bash", ["bash", "--norc", "--noprofile", "-c", command])
         finally:
             os._exit(127)

@@ -84,6 +84,7 @@ class _Until:
     def __init__(self, end: int) -> None:
         self._end = end
         self._paths: dict[str, int] = {}
+        self._trees: dict[str, int] = {}  # what is below them is explained as well
         self._inodes: dict[int, int] = {}
 
     def add(self, touched: _Touched, when: int) -> None:
@@ -92,6 +93,8 @@ class _Until:
             found = lstat(path)
             if found is not None:
                 self._inodes[found.st_ino] = max(self._inodes.get(found.st_ino, 0), when)
+        for path in touched.trees:
+            self._trees[path] = max(self._trees.get(path, 0), when)
         for inode in touched.inodes:
             self._inodes[inode] = max(self._inodes.get(inode, 0), when)
 
@@ -119,8 +122,10 @@ class _Until:
     def _is_changed(self, path: str, found: os.stat_result) -> bool:
         if found.st_ctime_ns <= self._end:
             return False
+        if found.st_ctime_ns <= max(self._paths.get(path, 0), self._inodes.get(found.st_ino, 0)):
+            return False
         while len(path) > 1:
-            if found.st_ctime_ns <= max(self._paths.get(path, 0), self._inodes.get(found.st_ino, 0)):
+            if found.st_ctime_ns <= self._trees.get(path, 0):
                 return False
             path = os.path.dirname(path)
         return True

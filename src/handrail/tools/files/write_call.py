@@ -39,6 +39,8 @@ def write_file(args: JsonDict, *, context: ToolContext | None = None, **_: objec
     result: JsonDict = {"path": well_formed(resolved), "bytes_written": len(data), "created": current is None}
     if current is not None:
         result |= _compared(current, target.body, resolved)
+    if context is not None and context.effects is not None and context.effects.number:
+        result["call"] = context.effects.number
     if since is Since.UNREAD:
         result["overwrote_unread"] = True
     if target.encoding != "utf-8":

@@ -40,7 +40,8 @@ def patch(args: JsonDict, *, context: ToolContext | None = None, **_: object) ->
     for step in steps:
         judged_path(step.path, context)
     _remember(task_id, steps, commit(written_files_of(context), steps))
-    return tool_result(_described(plan.done))
+    number = context.effects.number if context is not None and context.effects is not None else 0
+    return tool_result({**_described(plan.done), **({"call": number} if number else {})})
 
 
 def actions(args: JsonDict, context: ToolContext) -> list[Action]:
