@@ -39,12 +39,8 @@ class JournaledFiles:
         if not number or here is None:
             return {"call": number} if number else {}
         path = os.path.join(here, os.path.basename(path))
-        journal, found = self._journal(), lstat(path)
-        if found is not None:
-            journal.remove(path, found)
-        missing = path
-        while found is None and missing != "/" and lstat(os.path.dirname(missing)) is None:
-            missing = os.path.dirname(missing)
         if is_replaced:
-            journal.create(missing, is_folder=missing != path)
+            self._journal().replace(path)
+        elif (found := lstat(path)) is not None:
+            self._journal().remove(path, found)
         return {}
