@@ -160,7 +160,7 @@ class EffectServer:
     def __init__(self, sock: socket.socket, until: int, settings: Packet) -> None:
         self._socket, self._settings = sock, settings
         self._watched: Dict[str, Watched] = {}  # noqa: UP006  by shell or job
-        self._poll = select.epoll()
+        self._poll = select.poll()  # epoll would not wake this process on the CPU of the one that waits
         self._handlers: Dict[int, Callable[[], Any]] = {}  # noqa: UP006  the same
         self._until = until
         self._is_wanted = True
@@ -186,7 +186,7 @@ class EffectServer:
 
     def _on(self, fd: int, handler: Callable[[], Any]) -> None:
         self._handlers[fd] = handler
-        self._poll.register(fd, select.EPOLLIN)
+        self._poll.register(fd, select.POLLIN)
 
     def _off(self, fd: int) -> None:
         self._poll.unregister(fd)
