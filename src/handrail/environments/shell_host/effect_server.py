@@ -69,8 +69,9 @@ class Watched:
         """`receive` takes packets that have arrived: which processes a call has left must be known before they are asked for."""
         self._bash = bash
         if page is not None:
-            if self._page is None:
-                self._page = CallPage(page)
+            if self._page is not None:
+                self._page.close()
+            self._page = CallPage(page)
             os.close(page)
         self._receive = receive
         self.listeners.append(listener)

@@ -123,11 +123,6 @@ class LiveShell:
 
     def close(self) -> None:
         self.connection.close()
-        self._page.close()
-
-    def close_inherited(self) -> None:
-        self.connection.close_inherited()
-        self._page.close()
 
     # One command
 
@@ -366,7 +361,11 @@ class LiveShell:
         return counts
 
     def _connect(self, state: bytes | None) -> None:
-        self.connection = self._open_connection(state, self._page.fd)
+        page = self._page.renew()
+        try:
+            self.connection = self._open_connection(state, page)
+        finally:
+            os.close(page)
         self.connection.on_saved = lambda content: self.on_saved(content)
 
     def reconnect(self) -> None:
