@@ -16,7 +16,7 @@ from .config.paths import config_path, state_dir
 from .config.project import project_mcp_file
 from .core.discovery import builtin_tools
 from .core.registry import ToolRegistry
-from .effects.open_call import OpenCall
+from .effects.open_call import OpenCalls
 from .environments.backend_table import Backends
 from .environments.tasks import TaskEnvironments
 from .errors import ConfigError
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from .approval.gate import ApprovalGate
     from .effects.calls import Calls
     from .plugins.loader import Plugins
-    from .protocols import Action, Approver, CallEffects, Person
+    from .protocols import Action, Approver, Person
     from .runtime.batches import Batches
     from .runtime.provider_formats import Format
     from .settings.schema import Config
@@ -129,7 +129,7 @@ class Handrail:
             ),
             environments=self.environments,
             processes=self.processes,
-            effects=_LateEffects(self),
+            effects=OpenCalls(lambda: self.effects),
             gate=_LateGate(self),
             approver=self._configured_approver() if approver is None else approver,
             person=_remote_person(config) if person is None else person,
@@ -424,16 +424,6 @@ class Handrail:
             return queue
         chosen = chosen_approver(self.plugins.contributions if self.plugins else None, settings.approver)
         return chosen if queue is None else ChainApprover(chosen, queue)
-
-
-class _LateEffects:
-    """Loads the journal when the first call is about to change something."""
-
-    def __init__(self, app: Handrail) -> None:
-        self._calls = lambda: app.effects
-
-    def of(self, tool: str, session: str | None, task: str | None) -> CallEffects:
-        return OpenCall(self._calls, tool, session, task)
 
 
 class _LateGate:

@@ -26,6 +26,16 @@ class Ended(NamedTuple):
     environment: Environment | None
 
 
+class OpenCalls:
+    """Gives each call its `OpenCall`. The journal is loaded when the first of them is about to change something."""
+
+    def __init__(self, late: Callable[[], Calls]) -> None:
+        self._late = late
+
+    def of(self, tool: str, session: str | None, task: str | None) -> OpenCall:
+        return OpenCall(self._late, tool, session, task)
+
+
 class OpenCall:
     """One call while it runs, as tools and the gate know it: `ToolContext.effects`."""
 
@@ -104,7 +114,7 @@ class OpenCall:
             self._recorder.end_journal(self._journal)
         how, reason = self._coverage
         if how == FULL and not self.is_changed and not self.is_running:
-            self._recorder.open_calls.end(record.number)
+            self._recorder.begun_calls.end(record.number)
             return
         ended = None if self.is_running else time.time()
         record = record._replace(ended=ended, coverage=how, reason=reason, approval=self._approval)

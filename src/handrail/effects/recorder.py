@@ -20,9 +20,9 @@ from ..environments.shell_host.journal_log import Entry, LogWriter, writer_name
 from ..environments.shell_host.stash import Stash
 from ..store.call_numbers import CallNumbers
 from ..store.call_records import CallRecord
+from .begun_calls import BegunCalls
 from .journaled_files import JournaledFiles
 from .open_call import Ended
-from .open_calls import OpenCalls
 
 if TYPE_CHECKING:
     from ..environments.base import Environment
@@ -45,7 +45,7 @@ class Recorder:
     ) -> None:
         self.journal_folder = str(folder / JOURNAL_FOLDER)
         self.numbers = CallNumbers(folder / NUMBERS_FILE)
-        self.open_calls = OpenCalls(folder / OPEN_FOLDER)
+        self.begun_calls = BegunCalls(folder / OPEN_FOLDER)
         self._keep, self._settings_of = keep, settings_of
         self._queue: queue.SimpleQueue[Ended | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
@@ -63,7 +63,7 @@ class Recorder:
         if name != "local":
             record = record._replace(settings=self._settings_of(task))
         known = ("session", "task", "tool", "head", "folder", "begun", "environment", "settings")
-        self.open_calls.begin(record.number, {field: getattr(record, field) for field in known})
+        self.begun_calls.begin(record.number, {field: getattr(record, field) for field in known})
         return record
 
     def journaled(
@@ -108,14 +108,14 @@ class Recorder:
             self._thread = None
         if self._writer is not None and self._writer.process == os.getpid():
             self._writer.close()
-        self.open_calls.close()
+        self.begun_calls.close()
         self.numbers.close()
 
     def _run(self) -> None:
         while (ended := self._queue.get()) is not None:
             try:
                 self._keep(ended)
-                self.open_calls.end(ended.record.number)
+                self.begun_calls.end(ended.record.number)
             except Exception as error:  # noqa: BLE001  a full disk must not end the thread; the call itself has succeeded
                 log.warning("the record of call %d could not be kept: %s", ended.record.number, error)
             with self._changed:

@@ -17,7 +17,7 @@ from ..base.runtime_id import has_exited, runtime_id
 _MAX_BYTES = 1 << 20
 
 
-class OpenCalls:
+class BegunCalls:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._lock = threading.Lock()
