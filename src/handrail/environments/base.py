@@ -202,7 +202,7 @@ class Environment(Protocol):
     def start(self) -> None:
         """Start the shell, unless it is started. `execute` does so by itself."""
 
-    def execute(
+    def execute(  # noqa: PLR0913  one per option of a command
         self,
         command: str,
         *,

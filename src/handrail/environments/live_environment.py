@@ -6,8 +6,10 @@ elsewhere. The last state of a shell that was lost is passed to the next one.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shlex
+import socket
 import tempfile
 import threading
 import time
@@ -15,6 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
+from ..config.paths import state_dir
 from .base import (
     CANCELLED_EXIT_CODE,
     CommandResult,
@@ -83,6 +86,13 @@ class LiveEnvironment(ABC):
         """For `connect`: report that the files of the previous shell are gone, and drop its state."""
         self._has_lost_files, self._state = True, None
 
+    def effects_elsewhere(self) -> Packet | None:
+        """For `connect`: settings of a journal that lies beside the shell, by the name of this machine's state folder."""
+        if self.effects is None:
+            return None
+        identity = f"{socket.gethostname()} {state_dir()}"
+        return {**self.effects, "name": hashlib.sha256(identity.encode()).hexdigest()[:12]}
+
     def disconnected(self) -> None:  # noqa: B027  overriding it is optional
         """Called once, after closing: remove what the backend has made."""
 
@@ -120,7 +130,7 @@ class LiveEnvironment(ABC):
     def files(self) -> Files:
         return RemoteFiles(self._call, lambda: self.cwd)
 
-    def execute(
+    def execute(  # noqa: PLR0913  one per option of a command
         self,
         command: str,
         *,

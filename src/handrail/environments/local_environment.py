@@ -100,9 +100,12 @@ class LocalEnvironment(LiveEnvironment):
         )
 
     def call_effects(self, operation: str, **arguments: object) -> dict[str, Any]:
-        from .shell_host import call_effects  # undo and diffs are not needed to run a command
+        from .shell_host import call_effects, journal_recovery  # undo and diffs are not needed to run a command
 
-        return getattr(call_effects, operation)(str(self._state_dir() / JOURNAL_FOLDER), **arguments)  # type: ignore[no-any-return]
+        journal = str(self._state_dir() / JOURNAL_FOLDER)
+        if operation == "recover":
+            return {"recovered": journal_recovery.recover(journal, **arguments)}  # type: ignore[arg-type]
+        return getattr(call_effects, operation)(journal, **arguments)  # type: ignore[no-any-return]
 
     def _call(self, op: str, data: bytes = b"", **details: object) -> tuple[Packet, bytes]:
         if self._sandbox is None and hasattr(JobOperations, f"op_{op}"):

@@ -9,8 +9,8 @@ import time
 from typing import Any, Callable, NamedTuple, Sequence  # noqa: UP035  Python 3.8 knows no other place
 
 from . import bash_template, proc, wire
-from .syscall_filter import FilterRefused, Watch, install_and_send
 from .state import Report, Reports, nearest
+from .syscall_filter import FilterRefused, Watch, install_and_send
 
 OLDEST = (4, 4)
 ARGUMENTS = ("--norc", "--noprofile")

@@ -27,7 +27,7 @@ from . import proc, syscall_filter, wire
 from .call_page import CallPage
 from .effect_watcher import EffectWatcher
 from .journal import CallJournal
-from .journal_log import LogWriter, writer_name
+from .journal_log import JournalFailed, LogWriter, writer_name
 from .stash import Stash
 from .syscall_filter import FilterRefused, Watch
 from .wire import Packet
@@ -80,7 +80,7 @@ class Watched:
         """Processes that an ended call had left have changed something more."""
         for call in self._calls.values():
             if call.is_ended and call.is_incomplete:
-                call.end()
+                _end(call)
 
     def left(self, call: int, supervisor: int) -> None:
         self._drop_dead()
@@ -93,7 +93,7 @@ class Watched:
         found = self._calls.get(call)
         if found is None or not (found.is_incomplete or found.is_ended):
             return {"counts": None}
-        found.end()
+        _end(found)
         if self._settings.get("durable") == "power":
             self._writer.sync()
         self._drop_dead()
@@ -118,7 +118,7 @@ class Watched:
             for old in sorted(self._calls)[1:-_MAX_CALLS]:
                 if not self._calls[old].is_incomplete:
                     del self._calls[old]
-        return found  # type: ignore[no-any-return]
+        return found
 
     def _number_of(self, pid: int) -> int:
         page = self._page
@@ -284,6 +284,11 @@ def probe(sock: socket.socket) -> str:
         why = file.read().decode()
     os.waitpid(pid, 0)
     return why
+
+
+def _end(call: CallJournal) -> None:
+    with contextlib.suppress(JournalFailed):  # the disk is full: tried again later
+        call.end()
 
 
 def _is_probe(path: str) -> bool:

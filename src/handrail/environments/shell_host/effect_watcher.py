@@ -1,8 +1,8 @@
-"""The effect watcher: is told of every system call that changes a file before it happens, and keeps in the journal what was there.
+"""The effect watcher: is told of every system call that changes a file before it happens, and keeps what was there.
 
-It runs in the process that started the shell (the shell supervisor, or the job supervisor of a background process), because the
-kernel lets only that one and root look into the shell's memory everywhere. A call waits in the kernel until it is answered. If
-the watcher dies, the kernel fails every further change with ENOSYS: nothing can happen that is not in the journal.
+It runs in a process above the shells (effect_server.py), because the kernel lets only such a one and root look into their memory
+everywhere. A call waits in the kernel until it is answered. If the watcher dies, the kernel fails every further change with
+ENOSYS: nothing can happen that is not in the journal.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any, Callable  # noqa: UP035  Python 3.8 knows no other place
 
 from . import syscall_filter
 from .journal import CallJournal, lstat
+from .journal_log import JournalFailed
 from .syscall_names import Names, Unreadable
 
 _RECEIVE, _SEND, _SET_FLAGS = 0xC0502100, 0xC0182101, 0x40082104
@@ -84,15 +85,23 @@ class EffectWatcher:
             return  # the process was killed meanwhile
         notice, pid, _, number, _, _, *arguments = _NOTICE.unpack(self._buffer)
         try:
-            error = self._handlers[number](pid, *arguments)
-        except Unreadable:
-            self._call_of(pid).unseen("", f"a process hides its memory (system call {number})")
-            error = None
-        except (OSError, KeyError, ValueError):
-            error = None  # a bad name or descriptor: the system call fails by itself
+            error = self._error_of(pid, number, arguments)
+        except JournalFailed as failure:
+            error = failure.errno
+        except Exception:  # noqa: BLE001  a fault here must neither let a change through nor end all shells
+            error = errno.EIO
         answer = _ANSWER.pack(notice, 0, -error, 0) if error else _ANSWER.pack(notice, 0, 0, _CONTINUE)
         with contextlib.suppress(OSError):  # it was killed meanwhile
             fcntl.ioctl(self.listener, _SEND, answer)
+
+    def _error_of(self, pid: int, number: int, arguments: list[int]) -> int | None:
+        try:
+            return self._handlers[number](pid, *arguments)
+        except Unreadable:
+            self._call_of(pid).unseen("", f"a process hides its memory (system call {number})")
+            return None
+        except (OSError, KeyError, ValueError):
+            return None  # a bad name or descriptor: the system call fails by itself
 
     # Opening
 
@@ -102,7 +111,7 @@ class EffectWatcher:
             return None
         found = lstat(path)
         if found is not None and stat.S_ISLNK(found.st_mode) and not flags & os.O_NOFOLLOW:
-            followed, found = self._names.target(pid, path)
+            followed, found = self._names.target(path)
             if followed is None:
                 return None
             path = followed
@@ -257,7 +266,7 @@ class EffectWatcher:
 
     def _on_truncate(self, pid: int, name: int, *_: int) -> int | None:
         path = self._names.path(pid, _CWD, name)
-        return self._cut(pid, self._names.target(pid, path)[0] if path is not None else None)
+        return self._cut(pid, self._names.target(path)[0] if path is not None else None)
 
     def _on_ftruncate(self, pid: int, fd: int, *_: int) -> int | None:
         return self._cut(pid, self._names.of_descriptor(pid, fd))
@@ -271,7 +280,7 @@ class EffectWatcher:
     def _marked(self, pid: int, path: str | None, *, follow: bool = True) -> int | None:
         if path is None:
             return None
-        target, found = self._names.target(pid, path) if follow else (path, lstat(path))
+        target, found = self._names.target(path) if follow else (path, lstat(path))
         if target is None or found is None or target.startswith(_VIRTUAL):
             return None
         if self._is_kept_out(target):

@@ -40,7 +40,8 @@ class Gone(Exception):
 
 class FrameRelay:
     def __init__(self, shell: Callable[[], LiveShell], arguments: Packet) -> None:
-        self._make_shell, self._jobs_root, self._uncovered = shell, arguments["jobs_root"], arguments["uncovered"]
+        self._make_shell, self._jobs_root, self._journal = shell, arguments["jobs_root"], arguments["journal"]
+        self._uncovered = arguments["uncovered"]
         self._client_timeout, self._window = arguments["client_timeout"], arguments["window"]
         self._sent = self._received = 0  # bytes: by us, and by the client
         self._input = bytearray()
@@ -59,7 +60,7 @@ class FrameRelay:
         except (Fatal, Lost) as error:
             self._send(b"F", 0, pack({"reason": str(error)}))
             return
-        self._ops = Operations(self._shell, self._jobs_root or jobs.default_folder())
+        self._ops = Operations(self._shell, self._jobs_root or jobs.default_folder(), self._journal)
         self._shell.on_saved = self._on_saved
         self._shell.others[0] = self._on_input
         connection = self._shell.connection

@@ -75,8 +75,8 @@ class CallJournal:
             self._write(log.GROWN, path, meta=meta)
             self._known[path] = _GROWN
             return
-        self._known[path] = _SAVED
         self._content(path, meta)
+        self._known[path] = _SAVED
 
     def remove(self, path: str, found: os.stat_result) -> None:
         """A name is removed, or replaced by another file."""
@@ -179,8 +179,8 @@ class CallJournal:
         extended: bytes = b"",
         data: bytes = b"",
     ) -> None:
-        self.is_incomplete = True
         self._writer.append(Entry(self.call, kind, path, second, meta, extended, data))
+        self.is_incomplete = True
 
     def _content(self, path: str, meta: Meta) -> None:
         if meta.size > self._max_copy_bytes:

@@ -11,8 +11,8 @@ import stat
 from typing import Iterable, NamedTuple  # noqa: UP035  Python 3.8 knows no other place
 
 from . import journal_log as log
-from .journal_log import Entry, Journal
 from .journal import lstat
+from .journal_log import Entry, Journal
 
 _MOVES = (log.RENAME, log.EXCHANGE)
 _NAMES = (log.ABSENT, log.FOLDER, *_MOVES)

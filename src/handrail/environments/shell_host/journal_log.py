@@ -13,6 +13,7 @@ change, its extended attributes, and data. An entry that was cut short is ignore
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import itertools
 import mmap
@@ -101,6 +102,14 @@ class Entry(NamedTuple):
             return file.read(length)
 
 
+class JournalFailed(Exception):
+    """An entry could not be written, so the change must not happen. `errno` says why, as of a system call."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__(f"the journal cannot be written: {error.strerror}")
+        self.errno = error.errno or errno.EIO
+
+
 class Damaged(Exception):
     """A log is not what its writer wrote. The message names it."""
 
@@ -126,9 +135,15 @@ class LogWriter:
 
     def append(self, entry: Entry) -> None:
         content = entry.encode()
-        if self._fd < 0:
-            self._open(entry.call)
-        os.write(self._fd, content)
+        try:
+            if self._fd < 0:
+                self._open(entry.call)
+            count = os.write(self._fd, content)
+            if count != len(content):
+                os.ftruncate(self._fd, os.fstat(self._fd).st_size - count)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError as error:
+            raise JournalFailed(error) from None
         if entry.kind == END:
             self._unended.discard(entry.call)
         else:
@@ -181,6 +196,12 @@ class Log:
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
                 for entry in self._decode(content):
                     self._take(entry)
+
+    def cut(self) -> None:
+        """Remove what is not a whole entry at the end."""
+        if os.stat(self.path).st_size > self._offset:
+            os.truncate(self.path, self._offset)
+            self.read()
 
     def _take(self, entry: Entry) -> None:
         if entry.kind == END:
@@ -240,6 +261,17 @@ class Journal:
 
     def calls(self) -> list[int]:
         return sorted({call for log in self._logs.values() for call in log.calls})
+
+    def unended_in(self, name: str) -> set[int]:
+        """The calls that a log has changes of, but no end."""
+        found = self._logs.get(name)
+        return set(found.calls) - set(found.ends) if found is not None else set()
+
+    def complete(self, name: str, entries: list[Entry]) -> None:
+        """Append to a log whose writer is gone. An entry that it had half written is removed: its change never happened."""
+        self._logs[name].cut()
+        with open(os.path.join(self.folder, name), "ab") as file:
+            file.write(b"".join(entry.encode() for entry in entries))
 
     def calls_in(self, name: str) -> set[int]:
         """The calls that a log has entries about."""

@@ -14,12 +14,12 @@ import json
 import os
 import shutil
 import stat
-import time
 from typing import Callable, Iterable, NamedTuple  # noqa: UP035  Python 3.8 knows no other place
 
 from . import journal_log as log
-from .journal import CallJournal, copy_content, lstat
-from .journal_log import Entry, Journal, LogWriter, Meta
+from .journal import CallJournal, copy_content
+from .journal import lstat as lstat  # also known by this name
+from .journal_log import Entry, Journal, Meta
 from .stash import Stash
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -235,18 +235,6 @@ def _concerns(entry: Entry, only: str, prefix: str) -> bool:
     if entry.kind == log.TIMES:
         return os.path.dirname(only) == entry.path or entry.path == only or entry.path.startswith(prefix)
     return any(name == only or name.startswith(prefix) for name in names)
-
-
-def roll_back(journal: Journal, stash: Stash, writer: LogWriter) -> list[int]:
-    """After a crash: take back the calls that did not end, newest first."""
-    journal.refresh()
-    unfinished = [call for call in reversed(journal.calls()) if journal.end(call) is None]
-    for call in unfinished:
-        Undo(journal, stash).run(journal.entries(call))
-        now = Meta(mtime=time.time_ns())
-        writer.append(Entry(call, log.ROLLED_BACK, "", meta=now))
-        writer.append(Entry(call, log.END, "", meta=now))
-    return unfinished
 
 
 def rename(path: str, to: str, flags: int) -> None:

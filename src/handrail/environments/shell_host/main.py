@@ -21,7 +21,9 @@ def main(arguments: Packet) -> None:
         _serve_here(arguments)
         return
     mine, theirs = wire.packet_pair()
-    relay = os.getpid()
+    relay, effects = os.getpid(), arguments["effects"]
+    journal = jobs.journal_folder(effects["name"]) if effects is not None else ""
+    effects = {**effects, "journal": journal} if journal else None
     hello, report = os.pipe()
     if os.fork() == 0:
         try:
@@ -31,7 +33,7 @@ def main(arguments: Packet) -> None:
             null = os.open("/dev/null", os.O_RDWR)
             os.dup2(null, 0)
             os.dup2(null, 1)
-            outside = _Outside(arguments["effects"])
+            outside = _Outside(effects)
             alive = _fork_inside(outside.stay) if outside.to_watcher is not None else None
             why = outside.probe()
             os.write(report, why.encode())
@@ -46,7 +48,8 @@ def main(arguments: Packet) -> None:
     proc.set_title("handrail-relay")
     from .frame_relay import run_frame_relay  # not sent along when the shell is local
 
-    run_frame_relay(mine, {**arguments, "env": {**os.environ, **arguments["env"]}, "uncovered": uncovered})
+    found = {"env": {**os.environ, **arguments["env"]}, "uncovered": uncovered, "journal": journal}
+    run_frame_relay(mine, {**arguments, **found})
 
 
 def _serve_here(arguments: Packet) -> None:
@@ -72,13 +75,20 @@ class _Outside:
     def __init__(self, effects: Packet | None, client: socket.socket | None = None, jobs_root: str = "") -> None:
         """Without `effects` nothing is watched. `client` is who waits for the end of the fork server."""
         self._effects, self._client, self._jobs_root = effects, client, jobs_root
-        self._from_shells, self.to_watcher = pair() if effects is not None else (None, None)
+        self._from_shells: socket.socket | None = None
+        self.to_watcher: socket.socket | None = None
+        if effects is not None:
+            self._from_shells, self.to_watcher = pair()
 
     def stay(self, alive: int) -> None:
         """Until the other end of `alive` is closed, and everything that is watched has ended."""
         proc.set_title("handrail-fork")
         kept = [alive, *(one.fileno() for one in (self._client, self._from_shells) if one is not None)]
         wire.keep_only(kept)
+        null = os.open("/dev/null", os.O_RDWR)  # not a socket in place of stderr, which Python would write a failure to
+        for fd in (0, 1, 2):
+            if fd not in kept:
+                os.dup2(null, fd)
         if self._from_shells is None or self._effects is None:
             while os.read(alive, 1):
                 pass

@@ -55,10 +55,23 @@ class JobOperations:
 class Operations(JobOperations):
     """All operations, one per `op_` method: details and data in, details and data out. Failures are OSError or Lost."""
 
-    def __init__(self, shell: LiveShell, jobs_root: str) -> None:
+    def __init__(self, shell: LiveShell, jobs_root: str, journal: str = "") -> None:
         super().__init__(jobs_root)
-        self._shell = shell
+        self._shell, self._journal = shell, journal
         self._folders: list[str] = []
+
+    def op_call_effects(self, _: bytes, operation: str, arguments: Packet) -> Packet:
+        """An operation of call_effects.py, or the recovery of the journal after a crash, which lies here."""
+        if not self._journal:
+            raise FileNotFoundError(2, "there is no journal here")
+        from . import (
+            call_effects,
+            journal_recovery,
+        )  # of no use to run a command, and not sent along if the shell is local
+
+        if operation == "recover":
+            return {"recovered": journal_recovery.recover(self._journal, **arguments)}
+        return getattr(call_effects, operation)(self._journal, **arguments)  # type: ignore[no-any-return]
 
     def op_left(self, _: bytes, is_idle: bool) -> Packet:
         """`is_idle`: no command runs, so that what is found was left by the last one."""

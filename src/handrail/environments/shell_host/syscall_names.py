@@ -110,7 +110,7 @@ class Names:
         base = self.folder(pid, folder)
         if "/" not in name and name not in (".", ".."):
             return f"{base}/{name}" if base != "/" else f"/{name}"
-        return self._canonical(pid, f"{base}/{name}")
+        return self._canonical(f"{base}/{name}")
 
     def folder(self, pid: int, descriptor: int) -> str:
         descriptor &= 0xFFFFFFFF
@@ -121,7 +121,7 @@ class Names:
         path = self.folder(pid, descriptor)
         return path if path.startswith("/") and not path.endswith(_DELETED) else None
 
-    def target(self, pid: int, path: str) -> tuple[str | None, os.stat_result | None]:
+    def target(self, path: str) -> tuple[str | None, os.stat_result | None]:
         """Where a path leads, and what is there."""
         found = lstat(path)
         if found is None or not stat.S_ISLNK(found.st_mode):
@@ -147,7 +147,7 @@ class Names:
             name = f"/proc/{pid}/root{name}"
         inside = words[3].split("/")
         if "fd" in inside[:-2] or "cwd" in inside[:-1] or "root" in inside[:-1]:  # out of /proc again
-            return self._canonical(pid, name)
+            return self._canonical(name)
         if inside[-2:-1] == ["fd"] and not os.readlink(name).startswith("/"):
             return None
         return name
@@ -165,9 +165,9 @@ class Names:
         root = self._roots.get(pid)
         if root is None:
             root = self._roots[pid] = os.readlink(f"/proc/{pid}/root")
-        return self._canonical(pid, name if root == "/" else root + name)
+        return self._canonical(name if root == "/" else root + name)
 
-    def _canonical(self, pid: int, name: str) -> str | None:
+    def _canonical(self, name: str) -> str | None:
         name = name.rstrip("/") or "/"
         parent, _, last = name.rpartition("/")
         if last in (".", ".."):

@@ -46,6 +46,12 @@ REMOTE = (
     "file_operations",
     "operations",
     "messages",
+    "journal_undo",
+    "journal_conflicts",
+    "journal_expiry",
+    "path_history",
+    "call_effects",
+    "journal_recovery",
     "frame_relay",
     "main",
 )
