@@ -10,12 +10,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .base.agent_ancestry import started_by_agent
 from .base.async_bridge import run_async
 from .config.confirmed import Confirmed, held_config
 from .config.paths import config_path, state_dir
 from .config.project import project_mcp_file
 from .core.discovery import builtin_tools
 from .core.registry import ToolRegistry
+from .effects.begun_calls import BEGUN_FOLDER, left_behind
 from .effects.open_call import OpenCalls
 from .environments.backend_table import Backends
 from .environments.tasks import TaskEnvironments
@@ -141,6 +143,8 @@ class Handrail:
         self.runtime.given_by_default = lambda: self.definitions.names(*self.chosen_toolsets())
         self._mcp_started = False
         self.mcp = self._find_mcp_servers()
+        if left_behind(state_dir(config.home) / BEGUN_FOLDER) and not started_by_agent():
+            self.effects.recover()
 
     def _located(self, config: Config | None, home: str | os.PathLike[str] | None, *, confirms: bool) -> Config:
         """The configuration, with the folder in which this object keeps its files."""

@@ -117,5 +117,7 @@ class OpenCall:
             self._recorder.begun_calls.end(record.number)
             return
         ended = None if self.is_running else time.time()
-        record = record._replace(ended=ended, coverage=how, reason=reason, approval=self._approval)
+        about = {"ended": ended, "coverage": how, "reason": reason, "approval": self._approval}
+        record = record._replace(**about)
+        self._recorder.begun_calls.returned(record.number, about)
         self._recorder.put(Ended(record, self.environment))

@@ -20,7 +20,7 @@ from ..environments.shell_host.journal_log import Entry, LogWriter, writer_name
 from ..environments.shell_host.stash import Stash
 from ..store.call_numbers import CallNumbers
 from ..store.call_records import CallRecord
-from .begun_calls import BegunCalls
+from .begun_calls import BEGUN_FOLDER, BegunCalls
 from .journaled_files import JournaledFiles
 from .open_call import Ended
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-JOURNAL_FOLDER, NUMBERS_FILE, OPEN_FOLDER = "journal", "call-number", "open-calls"
+JOURNAL_FOLDER, NUMBERS_FILE = "journal", "call-number"
 _MAX_HEAD = 500
 
 
@@ -45,7 +45,7 @@ class Recorder:
     ) -> None:
         self.journal_folder = str(folder / JOURNAL_FOLDER)
         self.numbers = CallNumbers(folder / NUMBERS_FILE)
-        self.begun_calls = BegunCalls(folder / OPEN_FOLDER)
+        self.begun_calls = BegunCalls(folder / BEGUN_FOLDER)
         self._keep, self._settings_of = keep, settings_of
         self._queue: queue.SimpleQueue[Ended | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
