@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import logging
 import os
@@ -30,6 +31,7 @@ log = logging.getLogger(__name__)
 AUDIT_FOLDER = "audit"
 LOCAL = "local"
 UNDO = "undo"
+NOTHING = hashlib.sha256().hexdigest()  # the digest of a call without entries
 
 
 class Calls:
@@ -111,17 +113,17 @@ class Calls:
         outcomes = journal_recovery.recover(self.recorder.journal_folder, self._environments.config.effects.on_crash)
         found = {one["call"]: one for one in outcomes}
         for path, begun in left_behind(self._begun_folder):
-            for about in begun:
-                record = CallRecord(**about)
-                if self.store.records.find(record.number) is not None:
-                    continue
-                if "coverage" in about:  # it had ended, and only its record was missing
-                    self._keep(Ended(record, None))
-                else:
-                    self._put_interrupted(record._replace(ended=time.time()), found.get(record.number))
-            path.unlink(missing_ok=True)
+            if all([self._settle(about, found.get(about["number"])) for about in begun]):
+                path.unlink(missing_ok=True)
 
-    def _put_interrupted(self, record: CallRecord, found: JsonDict | None) -> None:
+    def _settle(self, about: JsonDict, found: JsonDict | None) -> bool:
+        """Write the record of a call whose runtime is gone. False if its shell still has to end."""
+        record = CallRecord(**about)
+        if self.store.records.find(record.number) is not None:
+            return True
+        if "coverage" in about:  # it had ended, and only its record was missing
+            self._keep(Ended(record, None))
+            return True
         outcome, told = "interrupted before it changed anything", {}
         if record.environment != LOCAL:
             outcome = "interrupted, and what it has changed is not known (unknown_outcome): check before you repeat it"
@@ -130,12 +132,15 @@ class Calls:
             if found is not None:
                 outcome = f"interrupted after {found['changes']} of its changes; {found['outcome']}"
                 outcome += f", but not {', '.join(found['failed'])}" if found["failed"] else ""
-            elif any(told.get("counts", {}).values()):
-                outcome = "interrupted after all of its changes; they are kept"
+            elif told.get("digest") != NOTHING:
+                if told.get("ended") is None:
+                    return False
+                outcome = "interrupted after all of its changes; kept"
             if told.get("hosts"):
                 outcome += f"; what it did at {', '.join(told['hosts'])} is not known (unknown_outcome)"
         counts, digest = told.get("counts", {}), told.get("digest", "")
-        self._put(record._replace(outcome=outcome, is_told=False, counts=counts, digest=digest))
+        self._put(record._replace(outcome=outcome, is_told=False, counts=counts, digest=digest, ended=time.time()))
+        return True
 
     def interrupted(self, session: str) -> list[str]:
         """What a session has to be told of its calls that were interrupted, each once."""
