@@ -113,7 +113,8 @@ class Calls:
         outcomes = journal_recovery.recover(self.recorder.journal_folder, self._environments.config.effects.on_crash)
         found = {one["call"]: one for one in outcomes}
         for path, begun in left_behind(self._begun_folder):
-            if all([self._settle(about, found.get(about["number"])) for about in begun]):
+            settled = [self._settle(about, found.get(about["number"])) for about in begun]
+            if all(settled):
                 path.unlink(missing_ok=True)
 
     def _settle(self, about: JsonDict, found: JsonDict | None) -> bool:
@@ -132,6 +133,8 @@ class Calls:
             if found is not None:
                 outcome = f"interrupted after {found['changes']} of its changes; {found['outcome']}"
                 outcome += f", but not {', '.join(found['failed'])}" if found["failed"] else ""
+            elif told.get("rolled_back"):
+                outcome = "interrupted; rolled back"
             elif told.get("digest") != NOTHING:
                 if told.get("ended") is None:
                     return False

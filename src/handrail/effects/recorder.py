@@ -12,12 +12,11 @@ import queue
 import threading
 import time
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from ..environments.shell_host.journal import CallJournal
-from ..environments.shell_host.journal_log import Entry, LogWriter, writer_name
-from ..environments.shell_host.stash import Stash
+from ..environments.shell_host.file_journal import FileJournal
 from ..store.call_numbers import CallNumbers
 from ..store.call_records import CallRecord
 from .begun_calls import BEGUN_FOLDER, BegunCalls
@@ -49,7 +48,6 @@ class Recorder:
         self._keep, self._settings_of = keep, settings_of
         self._queue: queue.SimpleQueue[Ended | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
-        self._writer: _SharedWriter | None = None
         self._waiting = 0
         self._changed = threading.Condition()
 
@@ -66,26 +64,13 @@ class Recorder:
         self.begun_calls.begin(record.number, {field: getattr(record, field) for field in known})
         return record
 
-    def journaled(
-        self, files: Files, begin: Callable[[str], int], journal: Callable[[], CallJournal]
-    ) -> JournaledFiles:
-        return JournaledFiles(files, begin, journal)
-
-    def journal(self, number: int) -> CallJournal:
+    @cached_property
+    def files(self) -> FileJournal:
         """For changes that this process makes itself."""
-        with self._changed:
-            if self._writer is None or self._writer.process != os.getpid():
-                self._writer = _SharedWriter(self.journal_folder, writer_name())
-            stash = Stash(self.journal_folder, writer_name())
-            return CallJournal(self._writer, stash, number, max_copy_bytes=self.max_copy_bytes)
+        return FileJournal(self.journal_folder, max_copy_bytes=self.max_copy_bytes, is_durable=self.is_durable)
 
-    def end_journal(self, journal: CallJournal) -> None:
-        journal.end()
-        with self._changed:
-            if self._writer is not None:
-                if self.is_durable:
-                    self._writer.sync()
-                self._writer.rotate()
+    def journaled(self, files: Files, begin: Callable[[str], int]) -> Files:
+        return cast("Files", JournaledFiles(files, begin, self.files))
 
     def put(self, ended: Ended) -> None:
         with self._changed:
@@ -106,8 +91,8 @@ class Recorder:
             self._queue.put(None)
             self._thread.join()
             self._thread = None
-        if self._writer is not None and self._writer.process == os.getpid():
-            self._writer.close()
+        if "files" in self.__dict__:
+            self.files.close()
         self.begun_calls.close()
         self.numbers.close()
 
@@ -121,16 +106,3 @@ class Recorder:
             with self._changed:
                 self._waiting -= 1
                 self._changed.notify_all()
-
-
-class _SharedWriter(LogWriter):
-    """A log that the threads of one process write to."""
-
-    def __init__(self, journal: str, name: str) -> None:
-        super().__init__(journal, name)
-        self.process = os.getpid()
-        self._lock = threading.Lock()
-
-    def append(self, entry: Entry) -> None:
-        with self._lock:
-            super().append(entry)

@@ -6,6 +6,7 @@ import os
 from typing import Any, Tuple  # noqa: UP035  Python 3.8 knows no other place
 
 from . import file_operations, job_folder, jobs, wire
+from .file_journal import FileJournal
 from .live_shell import LiveShell
 from .wire import Packet
 
@@ -59,6 +60,7 @@ class Operations(JobOperations):
         super().__init__(jobs_root)
         self._shell, self._journal = shell, journal
         self._folders: list[str] = []
+        self._file_journal = FileJournal(journal) if journal else None
 
     def op_call_effects(self, _: bytes, operation: str, arguments: Packet) -> Packet:
         """An operation of call_effects.py, or the recovery of the journal after a crash, which lies here."""
@@ -126,17 +128,25 @@ class Operations(JobOperations):
     def op_read(self, _: bytes, path: str, offset: int, max_bytes: int) -> Answer:
         return {}, file_operations.read(path, offset, max_bytes)
 
-    def op_begin_write(self, _: bytes, path: str, mode: int | None) -> Packet:
+    def op_begin_write(self, _: bytes, path: str, mode: int | None, call: int = 0) -> Packet:
+        if call and self._file_journal is not None:
+            self._file_journal.keep(call, path, is_replaced=True)
         return {"temporary": file_operations.begin_write(path, mode)}
 
     def op_append(self, data: bytes, temporary: str, offset: int) -> Packet:
         file_operations.append(temporary, offset, data)
         return {}
 
-    def op_end_write(self, _: bytes, temporary: str, path: str) -> Packet:
+    def op_end_write(self, _: bytes, temporary: str, path: str, call: int = 0) -> Packet:
         file_operations.end_write(temporary, path)
+        if self._file_journal is not None:
+            self._file_journal.end(call)
         return {"stat": file_operations.describe(path)}
 
-    def op_remove(self, _: bytes, path: str) -> Packet:
+    def op_remove(self, _: bytes, path: str, call: int = 0) -> Packet:
+        if call and self._file_journal is not None:
+            self._file_journal.keep(call, path, is_replaced=False)
         file_operations.remove(path)
+        if self._file_journal is not None:
+            self._file_journal.end(call)
         return {}
