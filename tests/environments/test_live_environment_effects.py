@@ -188,6 +188,18 @@ def test_a_command_that_times_out_can_be_undone(shell: LiveEnvironment, call: Ca
     assert snapshot(work) == before
 
 
+@pytest.mark.parametrize("shell", ["framed"], indirect=True)
+def test_what_file_tools_change_elsewhere_is_undone(shell: LiveEnvironment, work: Path) -> None:
+    before = snapshot(work)
+    files = shell.files
+    files.write("a", b"other", call=1)  # type: ignore[call-arg]
+    files.write("new/folder/file", b"new", call=2)  # type: ignore[call-arg]
+    files.remove("b", call=3)  # type: ignore[call-arg]
+    for number in (3, 2, 1):
+        undo(shell, number, number + 10)
+    assert snapshot(work) == before
+
+
 def test_effects_can_be_switched_off(tmp_path: Path, home: Path) -> None:
     made = LocalEnvironment(str(tmp_path))
     made.effects = None
@@ -214,8 +226,8 @@ def test_a_shell_whose_watcher_was_killed_is_lost_and_what_it_did_is_rolled_back
 
 def _is_watcher(pid: int) -> bool:
     """It is above a fork server, and has its name."""
-    names = [proc.command_line(process) for process in (pid, *proc.children(pid))]
-    return names[:2] == ["handrail-fork", "handrail-fork"]
+    name, *below = (proc.command_line(process) for process in (pid, *proc.children(pid)))
+    return name == "handrail-fork" and name in below
 
 
 _CLIENT = """

@@ -10,6 +10,9 @@ from .journal_log import LogWriter, writer_name
 from .stash import Stash
 
 
+_MAX_CALLS = 16
+
+
 class FileJournal:
     """Threads may use it at the same time."""
 
@@ -24,23 +27,23 @@ class FileJournal:
         """Called before a file is replaced by a new one, or removed: it goes into the stash as it is."""
         with self._lock:
             journal, found = self._of(call), lstat(path)
-            if found is not None:
-                journal.remove(path, found)
-            missing = path
-            while found is None and missing != "/" and lstat(os.path.dirname(missing)) is None:
-                missing = os.path.dirname(missing)
             if is_replaced:
-                journal.create(missing, is_folder=missing != path)
+                journal.replace(path)
+            elif found is not None:
+                journal.remove(path, found)
 
     def end(self, call: int) -> None:
         """Called after the last change."""
         with self._lock:
-            journal = self._calls.pop(call, None)
-            if journal is not None and self._writer is not None:
-                journal.end()
-                if self._is_durable:
-                    self._writer.sync()
-                self._writer.rotate()
+            journal = self._calls.get(call)
+            if journal is None or self._writer is None:
+                return
+            journal.end()
+            if self._is_durable:
+                self._writer.sync()
+            self._writer.rotate()
+            while len(self._calls) > _MAX_CALLS:
+                del self._calls[min(self._calls)]
 
     def close(self) -> None:
         with self._lock:

@@ -73,6 +73,7 @@ class FrameRelay:
                 self._serve_once()
         except Gone:
             self._shell.close()
+            self._ops.close()
         except (Fatal, Lost) as error:
             self._send(b"F", 0, pack({"reason": str(error)}))
 

@@ -126,6 +126,15 @@ class CallJournal:
             self._known[name] = _MOVED
             self._moved.add(name)
 
+    def replace(self, path: str) -> None:
+        """A new file is renamed over `path`, and folders that are missing are made for it."""
+        found, missing = lstat(path), path
+        if found is not None:
+            self.remove(path, found)
+        while found is None and missing != "/" and lstat(os.path.dirname(missing)) is None:
+            missing = os.path.dirname(missing)
+        self.create(missing, is_folder=missing != path)
+
     def folder_times(self, folder: str) -> None:
         """The times of a folder that is about to get or lose a name."""
         if folder in self._timed or self._known.get(folder) == _NEW:

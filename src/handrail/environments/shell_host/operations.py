@@ -111,6 +111,11 @@ class Operations(JobOperations):
             for fd in fds:
                 os.close(fd)
 
+    def close(self) -> None:
+        """The client has left."""
+        if self._file_journal is not None:
+            self._file_journal.close()
+
     def remove_folders(self) -> None:
         """After the end of the shell: remove those of the processes that ended with it, which it may not have been able to."""
         for folder in self._folders:
