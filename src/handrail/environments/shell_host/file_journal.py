@@ -9,7 +9,6 @@ from .journal import MAX_COPY_BYTES, CallJournal, lstat
 from .journal_log import LogWriter, writer_name
 from .stash import Stash
 
-
 _MAX_CALLS = 16
 
 
