@@ -10,13 +10,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .base.agent_ancestry import started_by_agent
 from .base.async_bridge import run_async
 from .config.confirmed import Confirmed, held_config
 from .config.paths import config_path, state_dir
 from .config.project import project_mcp_file
 from .core.discovery import builtin_tools
 from .core.registry import ToolRegistry
-from .effects.open_call import OpenCall
+from .effects.begun_calls import BEGUN_FOLDER, left_behind
+from .effects.open_call import OpenCalls
 from .environments.backend_table import Backends
 from .environments.tasks import TaskEnvironments
 from .errors import ConfigError
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
     from .approval.gate import ApprovalGate
     from .effects.calls import Calls
     from .plugins.loader import Plugins
-    from .protocols import Action, Approver, CallEffects, Person
+    from .protocols import Action, Approver, Person
     from .runtime.batches import Batches
     from .runtime.provider_formats import Format
     from .settings.schema import Config
@@ -129,7 +131,7 @@ class Handrail:
             ),
             environments=self.environments,
             processes=self.processes,
-            effects=_LateEffects(self),
+            effects=OpenCalls(lambda: self.effects),
             gate=_LateGate(self),
             approver=self._configured_approver() if approver is None else approver,
             person=_remote_person(config) if person is None else person,
@@ -141,6 +143,8 @@ class Handrail:
         self.runtime.given_by_default = lambda: self.definitions.names(*self.chosen_toolsets())
         self._mcp_started = False
         self.mcp = self._find_mcp_servers()
+        if left_behind(state_dir(config.home) / BEGUN_FOLDER) and not started_by_agent():
+            self.effects.recover()
 
     def _located(self, config: Config | None, home: str | os.PathLike[str] | None, *, confirms: bool) -> Config:
         """The configuration, with the folder in which this object keeps its files."""
@@ -424,16 +428,6 @@ class Handrail:
             return queue
         chosen = chosen_approver(self.plugins.contributions if self.plugins else None, settings.approver)
         return chosen if queue is None else ChainApprover(chosen, queue)
-
-
-class _LateEffects:
-    """Loads the journal when the first call is about to change something."""
-
-    def __init__(self, app: Handrail) -> None:
-        self._calls = lambda: app.effects
-
-    def of(self, tool: str, session: str | None, task: str | None) -> CallEffects:
-        return OpenCall(self._calls, tool, session, task)
 
 
 class _LateGate:

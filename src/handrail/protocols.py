@@ -148,13 +148,14 @@ class Files(Protocol):
     def read(self, path: str, *, max_bytes: int, offset: int = 0) -> bytes:
         """`max_bytes`, but not over `max_read_bytes`, of a regular file from `offset`; fewer only where it ends."""
 
-    def write(self, path: str, data: bytes, *, mode: int | None = None) -> FileStat:
+    def write(self, path: str, data: bytes, *, mode: int | None = None, call: int = 0) -> FileStat:
         """Replace the whole file at once, keeping its mode; a reader sees the old content or the new.
 
-        Missing folders are made. `mode` is for a file that is new.
+        Missing folders are made. `mode` is for a file that is new. `call` is given only where `host_path` gives None: what was
+        there is to be kept in the journal for that call.
         """
 
-    def remove(self, path: str) -> None:
+    def remove(self, path: str, *, call: int = 0) -> None:
         """Take away a file or an empty folder. A link is refused."""
 
     def host_path(self, path: str) -> str | None:

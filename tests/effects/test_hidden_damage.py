@@ -12,6 +12,7 @@ import pytest
 from handrail import Handrail
 from handrail.settings.schema import Config
 from handrail.testing import OpenGate
+from tests.services.docker import Docker
 
 from .hidden_damage import DAMAGES, SNAPSHOT, Damage
 
@@ -61,3 +62,39 @@ def check(project: Project, damage: Damage) -> None:
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.name.replace(" ", "-"))
 def test_damage_is_shown_by_name_and_undone(project: Project, damage: Damage) -> None:
     check(project, damage)
+
+
+def test_damage_in_a_container_is_shown_by_name_and_undone(
+    home: Path, docker_service: Docker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in docker_service.env.items():
+        monkeypatch.setenv(name, value)
+    with Handrail(Config(), home=home) as app:
+        app.runtime.gate = OpenGate()
+        app.register_task_env_overrides("inside", backend="docker", image=docker_service.image, cwd="/tmp")
+        for number, damage in enumerate(DAMAGES):
+            project = Project(app, f"/tmp/project{number}", "inside")
+            app.environments.of("inside").execute(f"mkdir {project.folder}")
+            check(project, damage)
+
+
+def test_what_file_tools_write_in_a_container_is_undone(
+    home: Path, docker_service: Docker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in docker_service.env.items():
+        monkeypatch.setenv(name, value)
+    with Handrail(Config(), home=home) as app:
+        app.runtime.gate = OpenGate()
+        app.register_task_env_overrides("inside", backend="docker", image=docker_service.image, cwd="/tmp")
+        project = Project(app, "/tmp/p", "inside")
+        app.environments.of("inside").execute("mkdir p; echo one > p/a")
+        before = project.run(SNAPSHOT)
+        for path, content in (("/tmp/p/a", "two"), ("/tmp/p/new/deep/b", "three")):
+            arguments = {"path": path, "content": content}
+            told = json.loads(str(app.handle_function_call("write_file", arguments, "inside")))
+            assert "error" not in told, told
+        numbers = [call.number for call in app.calls()]
+        assert [call.counts["changed"] + call.counts["created"] for call in app.calls()] == [1, 1]
+        for number in numbers:
+            assert app.undo(number)["status"] == "undone"
+        assert project.run(SNAPSHOT) == before

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import logging
 import os
@@ -11,10 +12,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..environments.shell_host import call_effects
+from ..environments.shell_host import call_effects, journal_recovery
 from ..environments.task_settings import EnvironmentSettings
 from ..errors import HandrailError, ToolError, ToolFailed
 from ..store.call_records import STORE_NAME, CallRecord, CallStore
+from .begun_calls import BEGUN_FOLDER, left_behind
 from .open_call import FULL, Ended
 from .receipts import Receipts
 from .recorder import Recorder
@@ -29,6 +31,7 @@ log = logging.getLogger(__name__)
 AUDIT_FOLDER = "audit"
 LOCAL = "local"
 UNDO = "undo"
+NOTHING = hashlib.sha256().hexdigest()  # the digest of a call without entries
 
 
 class Calls:
@@ -37,7 +40,7 @@ class Calls:
     def __init__(self, folder: Path, environments: TaskEnvironments, policy: Callable[[], str]) -> None:
         settings = environments.config.effects
         self.keep_days, self.keep_bytes = settings.keep_days, settings.keep_bytes
-        self._environments, self._policy = environments, policy
+        self._environments, self._policy, self._begun_folder = environments, policy, folder / BEGUN_FOLDER
         self.store = CallStore(folder / STORE_NAME)
         self.receipts = Receipts(self.store.database, folder / AUDIT_FOLDER)
         self.recorder = Recorder(folder, self._keep, lambda task: plain(environments.settings(task)))
@@ -105,8 +108,46 @@ class Calls:
             return {"call": number, "status": "refused", "reason": f"call {number} is not undone", "conflicts": []}
         return {**self.undo(by, session=session, dry_run=dry_run, force=force), "call": number}
 
+    def recover(self) -> None:
+        """After a crash: finish the calls that were interrupted, as `effects.on_crash` says, and write what became of them."""
+        outcomes = journal_recovery.recover(self.recorder.journal_folder, self._environments.config.effects.on_crash)
+        found = {one["call"]: one for one in outcomes}
+        for path, begun in left_behind(self._begun_folder):
+            settled = [self._settle(about, found.get(about["number"])) for about in begun]
+            if all(settled):
+                path.unlink(missing_ok=True)
+
+    def _settle(self, about: JsonDict, found: JsonDict | None) -> bool:
+        """Write the record of a call whose runtime is gone. False if its shell still has to end."""
+        record = CallRecord(**about)
+        if self.store.records.find(record.number) is not None:
+            return True
+        if "coverage" in about:  # it had ended, and only its record was missing
+            self._keep(Ended(record, None))
+            return True
+        outcome, told = "interrupted before it changed anything", {}
+        if record.environment != LOCAL:
+            outcome = "interrupted, and what it has changed is not known (unknown_outcome): check before you repeat it"
+        else:
+            told = self._ask(record, "describe")
+            if found is not None:
+                outcome = f"interrupted after {found['changes']} of its changes; {found['outcome']}"
+                outcome += f", but not {', '.join(found['failed'])}" if found["failed"] else ""
+            elif told.get("rolled_back"):
+                outcome = "interrupted; rolled back"
+            elif told.get("digest") != NOTHING:
+                if told.get("ended") is None:
+                    return False
+                outcome = "interrupted after all of its changes; kept"
+            if told.get("hosts"):
+                outcome += f"; what it did at {', '.join(told['hosts'])} is not known (unknown_outcome)"
+        counts, digest = told.get("counts", {}), told.get("digest", "")
+        self._put(record._replace(outcome=outcome, is_told=False, counts=counts, digest=digest, ended=time.time()))
+        return True
+
     def interrupted(self, session: str) -> list[str]:
         """What a session has to be told of its calls that were interrupted, each once."""
+        self.recover()
         return [
             f"Call {one.number} ({one.tool}: {one.head}) was {one.outcome}." for one in self.records.untold(session)
         ]

@@ -6,10 +6,8 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ..environments.shell_host.journal import lstat
-
 if TYPE_CHECKING:
-    from ..environments.shell_host.journal import CallJournal
+    from ..environments.shell_host.file_journal import FileJournal
     from ..protocols import Files, FileStat
 
 
@@ -17,7 +15,7 @@ class JournaledFiles:
     """`protocols.Files`. `begin` is called with the path before each change, and gives the number of the call; `journal` is that
     of this machine. Files elsewhere are kept where they are."""
 
-    def __init__(self, files: Files, begin: Callable[[str], int], journal: Callable[[], CallJournal]) -> None:
+    def __init__(self, files: Files, begin: Callable[[str], int], journal: FileJournal) -> None:
         self._files, self._begin, self._journal = files, begin, journal
 
     def __getattr__(self, name: str) -> Any:
@@ -33,14 +31,8 @@ class JournaledFiles:
         self._files.remove(path, **self._kept(os.path.join(parent, name), is_replaced=False))
 
     def _kept(self, path: str, *, is_replaced: bool) -> dict[str, int]:
-        """Keep what is there. A file is written anew and renamed over the old one, which goes into the stash as it is."""
-        number = self._begin(path)
-        here = self._files.host_path(os.path.dirname(path))
-        if not number or here is None:
-            return {"call": number} if number else {}
-        path = os.path.join(here, os.path.basename(path))
-        if is_replaced:
-            self._journal().replace(path)
-        elif (found := lstat(path)) is not None:
-            self._journal().remove(path, found)
-        return {}
+        """Keep what is there, or say for which call that is to be done elsewhere."""
+        number, here = self._begin(path), self._files.host_path(os.path.dirname(path))
+        if number and here is not None:
+            self._journal.keep(number, os.path.join(here, os.path.basename(path)), is_replaced=is_replaced)
+        return {"call": number} if number and here is None else {}

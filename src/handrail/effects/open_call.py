@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from ..environments.base import Environment
-    from ..environments.shell_host.journal import CallJournal
     from ..protocols import Answer, ApprovalRequest, Files
     from ..store.call_records import CallRecord
     from .calls import Calls
     from .recorder import Recorder
 
 FULL = "full"
+NO_JOURNAL = ("none", "this environment keeps no journal")
 _MAX_SHOWN = 4_000
 
 
@@ -26,11 +26,21 @@ class Ended(NamedTuple):
     environment: Environment | None
 
 
+class OpenCalls:
+    """Gives each call its `OpenCall`. The journal is loaded when the first of them is about to change something."""
+
+    def __init__(self, late: Callable[[], Calls]) -> None:
+        self._late = late
+
+    def of(self, tool: str, session: str | None, task: str | None) -> OpenCall:
+        return OpenCall(self._late, tool, session, task)
+
+
 class OpenCall:
     """One call while it runs, as tools and the gate know it: `ToolContext.effects`."""
 
     __slots__ = (
-        "_approval", "_coverage", "_journal", "_late", "_who", "environment", "is_changed", "is_running", "record",
+        "_approval", "_coverage", "_late", "_who", "environment", "is_changed", "is_running", "record",
     )  # fmt: skip
 
     def __init__(self, late: Callable[[], Calls], tool: str, session: str | None, task: str | None) -> None:
@@ -39,7 +49,6 @@ class OpenCall:
         self.environment: Environment | None = None
         self.is_changed = self.is_running = False
         self._approval: dict[str, Any] = {}
-        self._journal: CallJournal | None = None
         self._coverage = (FULL, "")
 
     @property
@@ -85,27 +94,28 @@ class OpenCall:
         def begin(path: str) -> int:
             self.is_changed = True
             folder, environment = self.calls.place_of(self._who[2])
-            return self.begin(path, folder=folder, environment=environment)
+            number = self.begin(path, folder=folder, environment=environment)
+            if environment is None or hasattr(environment, "coverage"):
+                return number
+            self.covered(*NO_JOURNAL)  # an environment that a plugin brings
+            return 0
 
         recorder = self._recorder
-        return recorder.journaled(files, begin, self._journal_here) if recorder.is_enabled else files
-
-    def _journal_here(self) -> CallJournal:
-        if self._journal is None:
-            self._journal = self._recorder.journal(self.number)
-        return self._journal
+        return recorder.journaled(files, begin) if recorder.is_enabled else files
 
     def end(self) -> None:
         """The tool has returned. What changed nothing, and was watched, leaves no record."""
         record = self.record
         if record is None:
             return
-        if self._journal is not None:
-            self._recorder.end_journal(self._journal)
+        if self.is_changed:
+            self._recorder.files.end(record.number)
         how, reason = self._coverage
         if how == FULL and not self.is_changed and not self.is_running:
-            self._recorder.open_calls.end(record.number)
+            self._recorder.begun_calls.end(record.number)
             return
         ended = None if self.is_running else time.time()
-        record = record._replace(ended=ended, coverage=how, reason=reason, approval=self._approval)
+        about = {"ended": ended, "coverage": how, "reason": reason, "approval": self._approval}
+        record = record._replace(**about)
+        self._recorder.begun_calls.returned(record.number, about)
         self._recorder.put(Ended(record, self.environment))

@@ -12,17 +12,16 @@ import queue
 import threading
 import time
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from ..environments.shell_host.journal import CallJournal
-from ..environments.shell_host.journal_log import Entry, LogWriter, writer_name
-from ..environments.shell_host.stash import Stash
+from ..environments.shell_host.file_journal import FileJournal
 from ..store.call_numbers import CallNumbers
 from ..store.call_records import CallRecord
+from .begun_calls import BEGUN_FOLDER, BegunCalls
 from .journaled_files import JournaledFiles
 from .open_call import Ended
-from .open_calls import OpenCalls
 
 if TYPE_CHECKING:
     from ..environments.base import Environment
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-JOURNAL_FOLDER, NUMBERS_FILE, OPEN_FOLDER = "journal", "call-number", "open-calls"
+JOURNAL_FOLDER, NUMBERS_FILE = "journal", "call-number"
 _MAX_HEAD = 500
 
 
@@ -45,11 +44,10 @@ class Recorder:
     ) -> None:
         self.journal_folder = str(folder / JOURNAL_FOLDER)
         self.numbers = CallNumbers(folder / NUMBERS_FILE)
-        self.open_calls = OpenCalls(folder / OPEN_FOLDER)
+        self.begun_calls = BegunCalls(folder / BEGUN_FOLDER)
         self._keep, self._settings_of = keep, settings_of
         self._queue: queue.SimpleQueue[Ended | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
-        self._writer: _SharedWriter | None = None
         self._waiting = 0
         self._changed = threading.Condition()
 
@@ -63,29 +61,16 @@ class Recorder:
         if name != "local":
             record = record._replace(settings=self._settings_of(task))
         known = ("session", "task", "tool", "head", "folder", "begun", "environment", "settings")
-        self.open_calls.begin(record.number, {field: getattr(record, field) for field in known})
+        self.begun_calls.begin(record.number, {field: getattr(record, field) for field in known})
         return record
 
-    def journaled(
-        self, files: Files, begin: Callable[[str], int], journal: Callable[[], CallJournal]
-    ) -> JournaledFiles:
-        return JournaledFiles(files, begin, journal)
-
-    def journal(self, number: int) -> CallJournal:
+    @cached_property
+    def files(self) -> FileJournal:
         """For changes that this process makes itself."""
-        with self._changed:
-            if self._writer is None or self._writer.process != os.getpid():
-                self._writer = _SharedWriter(self.journal_folder, writer_name())
-            stash = Stash(self.journal_folder, writer_name())
-            return CallJournal(self._writer, stash, number, max_copy_bytes=self.max_copy_bytes)
+        return FileJournal(self.journal_folder, max_copy_bytes=self.max_copy_bytes, is_durable=self.is_durable)
 
-    def end_journal(self, journal: CallJournal) -> None:
-        journal.end()
-        with self._changed:
-            if self._writer is not None:
-                if self.is_durable:
-                    self._writer.sync()
-                self._writer.rotate()
+    def journaled(self, files: Files, begin: Callable[[str], int]) -> Files:
+        return cast("Files", JournaledFiles(files, begin, self.files))
 
     def put(self, ended: Ended) -> None:
         with self._changed:
@@ -106,31 +91,18 @@ class Recorder:
             self._queue.put(None)
             self._thread.join()
             self._thread = None
-        if self._writer is not None and self._writer.process == os.getpid():
-            self._writer.close()
-        self.open_calls.close()
+        if "files" in self.__dict__:
+            self.files.close()
+        self.begun_calls.close()
         self.numbers.close()
 
     def _run(self) -> None:
         while (ended := self._queue.get()) is not None:
             try:
                 self._keep(ended)
-                self.open_calls.end(ended.record.number)
+                self.begun_calls.end(ended.record.number)
             except Exception as error:  # noqa: BLE001  a full disk must not end the thread; the call itself has succeeded
                 log.warning("the record of call %d could not be kept: %s", ended.record.number, error)
             with self._changed:
                 self._waiting -= 1
                 self._changed.notify_all()
-
-
-class _SharedWriter(LogWriter):
-    """A log that the threads of one process write to."""
-
-    def __init__(self, journal: str, name: str) -> None:
-        super().__init__(journal, name)
-        self.process = os.getpid()
-        self._lock = threading.Lock()
-
-    def append(self, entry: Entry) -> None:
-        with self._lock:
-            super().append(entry)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .open_call import NO_JOURNAL
+
 if TYPE_CHECKING:
     from ..environments.base import Environment
     from ..types import ToolContext
-
-_NO_JOURNAL = ("none", "this environment keeps no journal")
 
 
 def call_number(context: ToolContext, environment: Environment, head: str, folder: str) -> int:
@@ -17,7 +17,7 @@ def call_number(context: ToolContext, environment: Environment, head: str, folde
     if effects is None or not effects.begin(head, folder=folder, environment=environment):
         return 0
     if not hasattr(environment, "coverage"):  # one that a plugin brings
-        effects.covered(*_NO_JOURNAL)
+        effects.covered(*NO_JOURNAL)
         return 0
     return effects.number
 

@@ -60,7 +60,7 @@ class RemoteFiles:
         return b"".join(pieces)
 
     def write(self, path: str, data: bytes, *, mode: int | None = None, call: int = 0) -> FileStat:
-        """`call` is the number of the call in whose journal the change is written down, beside the shell."""
+        """`call` is in whose name it is written: what is there before is kept in the journal there."""
         if len(data) > self.max_write_bytes:
             raise ToolFailed(
                 f"cannot write {shown(path)}: it would be {size_text(len(data))}, and the limit is "

@@ -48,7 +48,7 @@ COMMANDS = (
     Command("approve", "[ID [ANSWER]]", "show pending requests and grants, or answer a request", tool_commands.approve,
             tool_commands.request_choices, ("approvals",)),
     Command("yolo", "[on|off]", "stop asking for approval in this chat, or ask again", tool_commands.yolo, on_or_off),
-    Command("undo", "[message|files]", "take back your last message and what it changed on disk, or only one of them",
+    Command("undo", "[message|files]", "take back your last message and its changes on disk",
             session_commands.undo, session_commands.undo_choices),
     Command("save", "[FILE]", "write the conversation to a file: .md or .jsonl", session_commands.save),
     Command("resume", "[ID]", "list earlier sessions, or continue one", session_commands.resume, session_commands.choices,

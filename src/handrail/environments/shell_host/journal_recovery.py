@@ -46,7 +46,7 @@ def _finish(journal: Journal, dead: list[str], alive: set[str], on_crash: str) -
     busy = {call for name in alive for call in journal.calls_in(name)}
     for call in sorted(set(unfinished) - busy, reverse=True):
         logs, entries = unfinished[call], journal.entries(call)
-        answer: dict[str, Any] = {"call": call, "outcome": "kept", "changes": len(entries), "failed": []}
+        answer: dict[str, Any] = {"call": call, "outcome": "kept", "changes": _count(entries), "failed": []}
         ending = [log.END]
         if on_crash == "undo" and not all(JOB_MARK in name for name in logs):
             undone = Undo(journal, stash).run(entries)
@@ -61,6 +61,10 @@ def _finish(journal: Journal, dead: list[str], alive: set[str], on_crash: str) -
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(os.path.join(journal.folder, name[: -len(SUFFIX)] + OPEN_SUFFIX))
     return answers
+
+
+def _count(entries: list[Entry]) -> int:
+    return sum(entry.kind not in (log.TIMES, log.HOST, log.UNSAVED) for entry in entries)
 
 
 def _names(folder: str) -> list[str]:

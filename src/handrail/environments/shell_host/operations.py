@@ -6,13 +6,10 @@ import os
 from typing import Any, Tuple  # noqa: UP035  Python 3.8 knows no other place
 
 from . import file_operations, job_folder, jobs, wire
-from .journal import CallJournal, lstat
-from .journal_log import LogWriter, writer_name
+from .file_journal import FileJournal
 from .live_shell import LiveShell
-from .stash import Stash
 from .wire import Packet
 
-_MAX_CALLS = 16
 Answer = Tuple[Packet, bytes]  # noqa: UP006  the same
 
 
@@ -63,8 +60,7 @@ class Operations(JobOperations):
         super().__init__(jobs_root)
         self._shell, self._journal = shell, journal
         self._folders: list[str] = []
-        self._writer: LogWriter | None = None
-        self._calls: dict[int, CallJournal] = {}
+        self._file_journal = FileJournal(journal) if journal else None
 
     def op_call_effects(self, _: bytes, operation: str, arguments: Packet) -> Packet:
         """An operation of call_effects.py, or the recovery of the journal after a crash, which lies here."""
@@ -115,6 +111,11 @@ class Operations(JobOperations):
             for fd in fds:
                 os.close(fd)
 
+    def close(self) -> None:
+        """The client has left."""
+        if self._file_journal is not None:
+            self._file_journal.close()
+
     def remove_folders(self) -> None:
         """After the end of the shell: remove those of the processes that ended with it, which it may not have been able to."""
         for folder in self._folders:
@@ -133,8 +134,8 @@ class Operations(JobOperations):
         return {}, file_operations.read(path, offset, max_bytes)
 
     def op_begin_write(self, _: bytes, path: str, mode: int | None, call: int = 0) -> Packet:
-        if call and self._journal:
-            self._journal_of(call).replace(path)
+        if call and self._file_journal is not None:
+            self._file_journal.keep(call, path, is_replaced=True)
         return {"temporary": file_operations.begin_write(path, mode)}
 
     def op_append(self, data: bytes, temporary: str, offset: int) -> Packet:
@@ -143,33 +144,14 @@ class Operations(JobOperations):
 
     def op_end_write(self, _: bytes, temporary: str, path: str, call: int = 0) -> Packet:
         file_operations.end_write(temporary, path)
-        self._end(call)
+        if self._file_journal is not None:
+            self._file_journal.end(call)
         return {"stat": file_operations.describe(path)}
 
     def op_remove(self, _: bytes, path: str, call: int = 0) -> Packet:
-        found = lstat(path)
-        if call and self._journal and found is not None:
-            self._journal_of(call).remove(path, found)
+        if call and self._file_journal is not None:
+            self._file_journal.keep(call, path, is_replaced=False)
         file_operations.remove(path)
-        self._end(call)
+        if self._file_journal is not None:
+            self._file_journal.end(call)
         return {}
-
-    def _journal_of(self, call: int) -> CallJournal:
-        if self._writer is None:
-            name = writer_name()
-            self._writer, self._stash = LogWriter(self._journal, name), Stash(self._journal, name)
-        if call not in self._calls:
-            self._calls[call] = CallJournal(self._writer, self._stash, call)
-        return self._calls[call]
-
-    def _end(self, call: int) -> None:
-        found = self._calls.get(call)
-        if found is not None:
-            found.end()
-            while len(self._calls) > _MAX_CALLS:
-                del self._calls[min(self._calls)]
-
-    def close(self) -> None:
-        """The client has left."""
-        if self._writer is not None:
-            self._writer.close()

@@ -44,6 +44,7 @@ REMOTE = (
     "command_run",
     "live_shell",
     "file_operations",
+    "file_journal",
     "operations",
     "messages",
     "journal_undo",

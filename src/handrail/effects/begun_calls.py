@@ -14,10 +14,11 @@ from typing import Any
 
 from ..base.runtime_id import has_exited, runtime_id
 
+BEGUN_FOLDER = "begun-calls"
 _MAX_BYTES = 1 << 20
 
 
-class OpenCalls:
+class BegunCalls:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._lock = threading.Lock()
@@ -34,12 +35,17 @@ class OpenCalls:
             self._open.add(number)
             os.write(self._fd, json.dumps({"number": number, **about}).encode() + b"\n")
 
+    def returned(self, number: int, about: dict[str, Any]) -> None:
+        """It has ended well, and its record is still to be written."""
+        with self._lock:
+            os.write(self._fd, json.dumps({"returned": number, **about}).encode() + b"\n")
+
     def end(self, number: int) -> None:
         """Its record is kept by now, or it needs none."""
         with self._lock:
             self._open.discard(number)
             if self._fd >= 0:
-                os.write(self._fd, b'{"ended": %d}\n' % number)
+                os.write(self._fd, b'{"gone": %d}\n' % number)
                 if not self._open and os.fstat(self._fd).st_size > _MAX_BYTES:
                     os.ftruncate(self._fd, 0)
 
@@ -68,8 +74,10 @@ def _unended(path: Path) -> list[dict[str, Any]]:
         for line in path.read_bytes().splitlines():
             with contextlib.suppress(ValueError, KeyError):  # cut off when its process was killed
                 about = json.loads(line)
-                if "ended" in about:
-                    found.pop(about["ended"], None)
+                if "gone" in about:
+                    found.pop(about["gone"], None)
+                elif "returned" in about:
+                    found[about.pop("returned")].update(about)
                 else:
                     found[about["number"]] = about
     return list(found.values())
