@@ -75,7 +75,8 @@ class Watched:
             os.close(page)
         self._receive = receive
         self.listeners.append(listener)
-        return EffectWatcher(listener, self.call_of, self.stash.holds)
+        private = self._settings.get("private", ())
+        return EffectWatcher(listener, self.call_of, self.stash.holds, private=private)
 
     def end_late_changes(self) -> None:
         """Processes that an ended call had left have changed something more."""
@@ -155,7 +156,8 @@ class Watched:
 class EffectServer:
     """`until` is a descriptor that is closed when the fork server has ended; background processes may go on.
 
-    `settings` are the folder of the `journal`, and optionally `max_copy` (bytes) and `durable` ("power").
+    `settings` are the folder of the `journal`, and optionally `max_copy` (bytes), `durable` ("power") and `private`, places
+    where commands have mounts of their own.
     """
 
     def __init__(self, sock: socket.socket, until: int, settings: Packet) -> None:

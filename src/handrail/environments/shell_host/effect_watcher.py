@@ -11,16 +11,17 @@ import contextlib
 import errno
 import fcntl
 import os
+import re
 import select
 import socket
 import stat
 import struct
-from typing import Any, Callable  # noqa: UP035  Python 3.8 knows no other place
+from typing import Any, Callable, Iterable  # noqa: UP035  Python 3.8 knows no other place
 
 from . import syscall_filter
 from .journal import CallJournal, lstat
 from .journal_log import JournalFailed
-from .syscall_names import Names, Unreadable
+from .syscall_names import Elsewhere, Names, Unreadable
 
 _RECEIVE, _SEND, _SET_FLAGS = 0xC0502100, 0xC0182101, 0x40082104
 _SYNC_WAKE_UP = 1
@@ -34,14 +35,15 @@ _O_TMPFILE = 0x400000
 _RENAME_NOREPLACE, _RENAME_EXCHANGE = 1, 2
 _AT_SYMLINK_NOFOLLOW, _AT_EMPTY_PATH = 0x100, 0x1000
 _MAX_ADDRESS = 128
-_VIRTUAL = ("/proc/", "/sys/", "/dev/")
+_VIRTUAL = re.compile(r"/(?:proc|sys|dev(?!/shm/))/").match
 
 CallOf = Callable[[int], CallJournal]
 """The journal of the call that a process belongs to."""
 
 
 class EffectWatcher:
-    """Answers the notices of one listener. `is_kept_out` says of a path that nothing may change there."""
+    """Answers the notices of one listener. `is_kept_out` says of a path that nothing may change there; below `private` ones
+    only the processes themselves see what they do."""
 
     def __init__(
         self,
@@ -50,8 +52,9 @@ class EffectWatcher:
         is_kept_out: Callable[[str], bool],
         *,
         kept_out_error: int = errno.EACCES,
+        private: Iterable[str] = (),
     ) -> None:
-        self.listener, self._kept_out_error = listener, kept_out_error
+        self.listener, self._kept_out_error, self._private = listener, kept_out_error, tuple(private)
         self._call_of, self._is_kept_out = call_of, is_kept_out
         self._names = Names()
         self._buffer = bytearray(_ZEROS)
@@ -91,14 +94,21 @@ class EffectWatcher:
         except Exception:  # noqa: BLE001  a fault here must neither let a change through nor end all shells
             error = errno.EIO
         answer = _ANSWER.pack(notice, 0, -error, 0) if error else _ANSWER.pack(notice, 0, 0, _CONTINUE)
-        with contextlib.suppress(OSError):  # it was killed meanwhile
+        try:  # noqa: SIM105  `suppress` takes a microsecond of this hot path
             fcntl.ioctl(self.listener, _SEND, answer)
+        except OSError:
+            pass  # it was killed meanwhile
 
     def _error_of(self, pid: int, number: int, arguments: list[int]) -> int | None:
         try:
             return self._handlers[number](pid, *arguments)
         except Unreadable:
             self._call_of(pid).unseen("", f"a process hides its memory (system call {number})")
+            return None
+        except Elsewhere as elsewhere:
+            # Our own mounts of this kind are empty, and gone with the shell.
+            if not elsewhere.path.startswith(self._private):
+                self._call_of(pid).unseen(elsewhere.path, "a process changes it that has mounts of its own")
             return None
         except (OSError, KeyError, ValueError):
             return None  # a bad name or descriptor: the system call fails by itself
@@ -115,7 +125,7 @@ class EffectWatcher:
             if followed is None:
                 return None
             path = followed
-        if path.startswith(_VIRTUAL):
+        if _VIRTUAL(path):
             return self._opened_virtual(pid, path)
         if self._is_kept_out(path):
             return self._kept_out_error
@@ -257,7 +267,7 @@ class EffectWatcher:
 
     def _cut(self, pid: int, path: str | None) -> int | None:
         found = lstat(path) if path is not None else None
-        if path is None or found is None or not stat.S_ISREG(found.st_mode) or path.startswith(_VIRTUAL):
+        if path is None or found is None or not stat.S_ISREG(found.st_mode) or _VIRTUAL(path):
             return None
         if self._is_kept_out(path):
             return self._kept_out_error
@@ -281,7 +291,7 @@ class EffectWatcher:
         if path is None:
             return None
         target, found = self._names.target(path) if follow else (path, lstat(path))
-        if target is None or found is None or target.startswith(_VIRTUAL):
+        if target is None or found is None or _VIRTUAL(target):
             return None
         if self._is_kept_out(target):
             return self._kept_out_error

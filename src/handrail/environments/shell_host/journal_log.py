@@ -85,13 +85,6 @@ class Entry(NamedTuple):
     time: int = 0
     place: tuple[str, int, int] = ("", 0, 0)  # where a content is: log, offset and length
 
-    def encode(self) -> bytes:
-        path, second = os.fsencode(self.path), os.fsencode(self.second)
-        now = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-        checked = _CHECKED.pack(self.call, now, self.kind, len(path), len(second), len(self.extended))
-        body = b"".join((checked, path, second, _META.pack(*self.meta), self.extended, self.data))
-        return struct.pack("<II", len(body), zlib.crc32(body)) + body
-
     def content(self) -> bytes:
         """The data, which for a content is read from its log: a journal does not fit into memory."""
         log, offset, length = self.place
@@ -100,6 +93,23 @@ class Entry(NamedTuple):
         with open(log, "rb") as file:
             file.seek(offset)
             return file.read(length)
+
+
+def encode(
+    call: int,
+    kind: bytes,
+    path: str,
+    second: str = "",
+    meta: Meta = NO_META,
+    extended: bytes = b"",
+    data: bytes = b"",
+) -> bytes:
+    """An entry as it is in a log."""
+    names, second_name = os.fsencode(path), os.fsencode(second)
+    now = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+    checked = _CHECKED.pack(call, now, kind, len(names), len(second_name), len(extended))
+    body = b"".join((checked, names, second_name, _META.pack(*meta), extended, data))
+    return struct.pack("<II", len(body), zlib.crc32(body)) + body
 
 
 class JournalFailed(Exception):
@@ -133,21 +143,21 @@ class LogWriter:
         self._unended: set[int] = set()
         self.path = ""
 
-    def append(self, entry: Entry) -> None:
-        content = entry.encode()
+    def write(self, call: int, kind: bytes, content: bytes) -> None:
+        """Append an encoded entry."""
         try:
             if self._fd < 0:
-                self._open(entry.call)
+                self._open(call)
             count = os.write(self._fd, content)
             if count != len(content):
                 os.ftruncate(self._fd, os.fstat(self._fd).st_size - count)
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         except OSError as error:
             raise JournalFailed(error) from None
-        if entry.kind == END:
-            self._unended.discard(entry.call)
+        if kind == END:
+            self._unended.discard(call)
         else:
-            self._unended.add(entry.call)
+            self._unended.add(call)
         self._bytes += len(content)
 
     def rotate(self) -> None:
@@ -267,11 +277,11 @@ class Journal:
         found = self._logs.get(name)
         return set(found.calls) - set(found.ends) if found is not None else set()
 
-    def complete(self, name: str, entries: list[Entry]) -> None:
+    def complete(self, name: str, entries: list[bytes]) -> None:
         """Append to a log whose writer is gone. An entry that it had half written is removed: its change never happened."""
         self._logs[name].cut()
         with open(os.path.join(self.folder, name), "ab") as file:
-            file.write(b"".join(entry.encode() for entry in entries))
+            file.write(b"".join(entries))
 
     def calls_in(self, name: str) -> set[int]:
         """The calls that a log has entries about."""

@@ -54,7 +54,7 @@ def _finish(journal: Journal, dead: list[str], alive: set[str], on_crash: str) -
             ending.insert(0, log.ROLLED_BACK)
         now = Meta(mtime=time.time_ns())
         for name in logs:
-            journal.complete(name, [Entry(call, kind, "", meta=now) for kind in ending])
+            journal.complete(name, [log.encode(call, kind, "", meta=now) for kind in ending])
         answers.append(answer)
     for name in dead:
         if not busy.intersection(journal.calls_in(name)):

@@ -55,7 +55,10 @@ def main(arguments: Packet) -> None:
 def _serve_here(arguments: Packet) -> None:
     served = socket.socket(fileno=arguments["socket"])
     owner, policy = open_pidfd(arguments["owner"]), arguments["protection"]
-    outside = _Outside(arguments["effects"], served, policy["jobs_root"] if policy is not None else "")
+    effects = arguments["effects"]
+    if effects is not None and policy is not None:
+        effects = {**effects, "private": [*policy["covered"], *policy["hidden"]]}
+    outside = _Outside(effects, served, policy["jobs_root"] if policy is not None else "")
     report, alive = {}, None  # type: Packet, int | None
     if policy is not None:
         from . import protection  # sent along only when the shell is local

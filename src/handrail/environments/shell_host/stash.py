@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import stat
-from typing import Callable  # noqa: UP035  Python 3.8 knows no other place
 
 NAME = ".handrail-undo"
 
@@ -22,29 +21,29 @@ class Stash:
         self._folders: dict[int, str] = {}  # by device
         self._count = 0
 
-    def keep(self, path: str) -> str:
-        """Link the file or symbolic link into the stash, and return its path there. Raises OSError if that cannot be."""
-        return self._place(path, lambda to: os.link(path, to, follow_symlinks=False))
+    def keep(self, path: str, device: int) -> str:
+        """Link the file or symbolic link, which is on this device, into the stash, and return its path there.
+
+        Raises OSError if that cannot be.
+        """
+        to = self._free_name(path, device)
+        os.link(path, to, follow_symlinks=False)
+        return to
 
     def new_name(self, path: str) -> str:
         """A free name on the file system of `path`, for something that is moved or copied there."""
-        return self._place(path, lambda _: None)
+        return self._free_name(path, os.stat(os.path.dirname(path) or "/").st_dev)
 
     def holds(self, path: str) -> bool:
         """Whether the path lies in the journal or in a stash, where no command has any business."""
         return f"/{NAME}-" in path or path.startswith(self._journal)
 
-    def _place(self, path: str, put: Callable[[str], object]) -> str:
-        parent = os.path.dirname(path) or "/"
-        device = os.stat(parent).st_dev
-        self._count += 1
-        name = f"{self._writer}-{self._count}"
+    def _free_name(self, path: str, device: int) -> str:
         folder = self._folders.get(device)
         if folder is None:
-            folder = self._folders[device] = self._folder_for(parent, device)
-        to = os.path.join(folder, name)
-        put(to)
-        return to
+            folder = self._folders[device] = self._folder_for(os.path.dirname(path) or "/", device)
+        self._count += 1
+        return f"{folder}/{self._writer}-{self._count}"
 
     def _folder_for(self, parent: str, device: int) -> str:
         os.makedirs(self._own, mode=0o700, exist_ok=True)

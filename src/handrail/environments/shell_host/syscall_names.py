@@ -10,10 +10,10 @@ import stat
 import time
 
 from . import proc
-from .journal import lstat
+from .journal import lstat, parent_of
 
 _libc = ctypes.CDLL(None, use_errno=True)
-_PAGE = 4096
+_PAGE, _SHORT = 4096, 192
 _MAX_NAME = 4096
 _CWD = 0xFFFFFF9C  # AT_FDCWD, as it is in a register
 _CACHE_SECONDS = 1.0
@@ -26,6 +26,14 @@ _QUIET = frozenset((b"/dev/null", b"/dev/tty", b"/dev/zero", b"/dev/full", b"/de
 
 class Unreadable(Exception):
     """The process lets nobody look into its memory."""
+
+
+class Elsewhere(Exception):
+    """The process sees another folder under this path than we do: it has mounts of its own."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.path = path
 
 
 class _Vector(ctypes.Structure):
@@ -61,13 +69,16 @@ class Memory:
         return content
 
     def name(self, pid: int, address: int) -> bytes:
-        """A text that ends with NUL. First to the end of the page: the next one may not exist."""
+        """A text that ends with NUL. Never over the end of a page: the next one may not exist."""
         found = b""
         while len(found) < _MAX_NAME:
-            found += self.read(pid, address + len(found), _PAGE - ((address + len(found)) & (_PAGE - 1)))
-            end = found.find(b"\0")
+            at = address + len(found)
+            # Most names are short, and less to copy is faster.
+            piece = self.read(pid, at, min(_PAGE - (at & (_PAGE - 1)), _PAGE if found else _SHORT))
+            end = piece.find(b"\0")
             if end >= 0:
-                return found[:end]
+                return found + piece[:end] if found else piece[:end]
+            found += piece
         raise OSError(errno.ENAMETOOLONG, "the name is too long")
 
     @staticmethod
@@ -86,15 +97,40 @@ class Names:
         self.memory = Memory()
         self._folders: dict[str, str] = {}
         self._roots: dict[int, str] = {}
+        self._checked: set[tuple[int, str]] = set()  # process, and a folder that it sees as we do
         self._since = 0.0
 
     def forget(self) -> None:
         """Folders or links have changed, or a process has changed its root."""
         self._folders.clear()
         self._roots.clear()
+        self._checked.clear()
 
     def path(self, pid: int, folder: int, address: int) -> str | None:
-        """None for what cannot be changed, or does not exist: the system call itself will tell."""
+        """None for what cannot be changed, or does not exist: the system call itself will tell. Raises Elsewhere."""
+        path = self._path(pid, folder, address)
+        return path if path is None or path.startswith("/proc/") or self._has_folder(pid, path) else None
+
+    def _has_folder(self, pid: int, path: str) -> bool:
+        """Whether the folder of the path exists; if not, the system call fails by itself."""
+        folder = parent_of(path)
+        if (pid, folder) in self._checked:
+            return True
+        try:
+            theirs = os.stat(f"/proc/{pid}/root{folder}")
+        except FileNotFoundError:
+            return False
+        except PermissionError:
+            if not os.access(f"/proc/{pid}/root", os.X_OK):
+                raise Unreadable from None
+            raise
+        ours = lstat(folder)
+        if ours is None or not os.path.samestat(ours, theirs):
+            raise Elsewhere(path)
+        self._checked.add((pid, folder))
+        return True
+
+    def _path(self, pid: int, folder: int, address: int) -> str | None:
         raw = self.memory.name(pid, address)
         if raw in _QUIET:
             return None
@@ -114,12 +150,17 @@ class Names:
 
     def folder(self, pid: int, descriptor: int) -> str:
         descriptor &= 0xFFFFFFFF
-        return os.readlink(f"/proc/{pid}/cwd" if descriptor == _CWD else f"/proc/{pid}/fd/{descriptor}")
+        try:
+            return os.readlink(f"/proc/{pid}/cwd" if descriptor == _CWD else f"/proc/{pid}/fd/{descriptor}")
+        except PermissionError:
+            raise Unreadable from None
 
     def of_descriptor(self, pid: int, descriptor: int) -> str | None:
         """The file that a descriptor is open on; None if it has no name."""
         path = self.folder(pid, descriptor)
-        return path if path.startswith("/") and not path.endswith(_DELETED) else None
+        if not path.startswith("/") or path.startswith("/memfd:") or path.endswith(_DELETED):
+            return None
+        return path if self._has_folder(pid, path) else None
 
     def target(self, path: str) -> tuple[str | None, os.stat_result | None]:
         """Where a path leads, and what is there."""
@@ -175,6 +216,7 @@ class Names:
         now = time.monotonic()
         if now > self._since + _CACHE_SECONDS:  # somebody else may have changed folders and links
             self._folders.clear()
+            self._checked.clear()
             self._since = now
         known = self._folders.get(parent)
         if known is None:
