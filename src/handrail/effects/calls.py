@@ -42,7 +42,7 @@ class Calls:
         self.keep_days, self.keep_bytes = settings.keep_days, settings.keep_bytes
         self._environments, self._policy, self._begun_folder = environments, policy, folder / BEGUN_FOLDER
         self.store = CallStore(folder / STORE_NAME)
-        self.receipts = Receipts(self.store.database, folder / AUDIT_FOLDER)
+        self.receipts = Receipts(self.store.database, folder / AUDIT_FOLDER, settings.witness)
         self.recorder = Recorder(folder, self._keep, lambda task: plain(environments.settings(task)))
 
         self.recorder.is_enabled = settings.enabled
