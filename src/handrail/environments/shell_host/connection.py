@@ -161,6 +161,10 @@ class Connection:
         is_new, self._last_children = children != self._last_children, children
         return is_new or _UNKNOWN in children
 
+    def is_bash_alone(self) -> bool:
+        """Whether the supervisor has no other child. What bash has started without waiting for it is not considered."""
+        return self._children() == b"%d " % self.bash
+
     def send_words(self, words: bytes) -> None:
         """Tell bash what to do. Raises BrokenPipeError if it is gone."""
         os.write(self.go, words)

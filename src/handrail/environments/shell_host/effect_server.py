@@ -69,8 +69,9 @@ class Watched:
         """`receive` takes packets that have arrived: which processes a call has left must be known before they are asked for."""
         self._bash = bash
         if page is not None:
-            if self._page is None:
-                self._page = CallPage(page)
+            if self._page is not None:
+                self._page.close()
+            self._page = CallPage(page)
             os.close(page)
         self._receive = receive
         self.listeners.append(listener)
@@ -160,7 +161,7 @@ class EffectServer:
     def __init__(self, sock: socket.socket, until: int, settings: Packet) -> None:
         self._socket, self._settings = sock, settings
         self._watched: Dict[str, Watched] = {}  # noqa: UP006  by shell or job
-        self._poll = select.epoll()
+        self._poll = select.poll()  # epoll would not wake this process on the CPU of the one that waits
         self._handlers: Dict[int, Callable[[], Any]] = {}  # noqa: UP006  the same
         self._until = until
         self._is_wanted = True
@@ -186,7 +187,7 @@ class EffectServer:
 
     def _on(self, fd: int, handler: Callable[[], Any]) -> None:
         self._handlers[fd] = handler
-        self._poll.register(fd, select.EPOLLIN)
+        self._poll.register(fd, select.POLLIN)
 
     def _off(self, fd: int) -> None:
         self._poll.unregister(fd)

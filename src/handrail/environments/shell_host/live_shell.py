@@ -15,6 +15,7 @@ from fcntl import fcntl
 from typing import Callable, NamedTuple, Optional  # noqa: UP035  Python 3.8 knows no other place
 
 from . import wire
+from .bash_template import CLOSE_OUT
 from .call_page import ClientPage
 from .command_run import CODE_KILLED, CODE_TERMINATED, Command, CommandRun, Reader
 from .connection import Connection, Fatal, Lost
@@ -122,11 +123,6 @@ class LiveShell:
 
     def close(self) -> None:
         self.connection.close()
-        self._page.close()
-
-    def close_inherited(self) -> None:
-        self.connection.close_inherited()
-        self._page.close()
 
     # One command
 
@@ -295,7 +291,7 @@ class LiveShell:
         drained, polls, end = 0, _HELD_POLLS, 0.0
         while run.is_given:
             count = self._pull(run)
-            if count == 0:
+            if count == 0 or (count is None and polls == _HELD_POLLS and self._is_bash_alone(run)):
                 return
             end = end or time.monotonic() + HELD_SECONDS
             drained += count or 0
@@ -305,6 +301,16 @@ class LiveShell:
                 return
             if count is None:
                 polls = self._poll_for_more(polls)
+
+    def _is_bash_alone(self, run: CommandRun) -> bool:
+        """Whether nobody else can hold the pipe, which bash keeps open for the next command. If not, make it close that."""
+        if run.last_background != b"0":
+            return False  # it does not keep it then
+        if self.connection.is_bash_alone():
+            return True
+        with contextlib.suppress(BrokenPipeError):  # it is gone, and its end of the pipe too
+            self.connection.send_words(CLOSE_OUT)
+        return False
 
     def _poll_for_more(self, polls: int) -> int:
         """Poll until there is more, and return how many polls are left. Each is short, and longer on a slow machine."""
@@ -355,7 +361,11 @@ class LiveShell:
         return counts
 
     def _connect(self, state: bytes | None) -> None:
-        self.connection = self._open_connection(state, self._page.fd)
+        page = self._page.renew()
+        try:
+            self.connection = self._open_connection(state, page)
+        finally:
+            os.close(page)
         self.connection.on_saved = lambda content: self.on_saved(content)
 
     def reconnect(self) -> None:

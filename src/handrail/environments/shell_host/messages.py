@@ -52,7 +52,7 @@ def unpack_command(body: bytes) -> Command:
 
 def pack_ended(ended: Ended) -> bytes:
     number, code, why, cwd, restarted, state, left, counts = ended
-    lists = (json.dumps(one) if one else "" for one in (left, counts))
+    lists = (json.dumps(left) if left else "", json.dumps(counts) if counts is not None else "")
     words = "\0".join((why, cwd, restarted, state, *lists))
     return _ENDED.pack(number, _NO_CODE if code is None else code) + words.encode("utf-8", "surrogateescape")
 

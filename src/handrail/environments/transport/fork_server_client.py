@@ -31,10 +31,11 @@ class ForkServerClient:
 
     def __init__(self, protection: Packet | None = None, effects: Packet | None = None) -> None:
         """`protection` is a policy of shell_host/protection.py, `effects` the settings of shell_host/effect_server.py.
-        `report` says how the one is enforced, and why the other is not."""
+        `report` says how the one is enforced, and `uncovered` why the other are not."""
         self._socket, theirs = wire.packet_pair()
         self.users = 0
         self.report: Packet = {}
+        self.uncovered = ""
         self.is_broken = False  # found dead before the system reports it
         with theirs:
             self._process = subprocess.Popen(
@@ -63,6 +64,7 @@ class ForkServerClient:
             self.end()
             raise OSError(errno.EIO, "it ended before it was ready")
         self._socket.settimeout(None)
+        self.uncovered = report.pop("uncovered")
         self.report = report
 
     def ask(self, packet: Packet, fds: list[int]) -> None:

@@ -69,7 +69,7 @@ class DirectLink:
             self._fork_server, self._shell = self._open(spec, confinement, effects)
         except Lost:  # the fork server was killed; another replaces it
             self._fork_server, self._shell = self._open(spec, confinement, effects)
-        self.uncovered: str = self._fork_server.report["uncovered"]
+        self.uncovered = self._fork_server.uncovered
         self._ops = Operations(self._shell, jobs_root)
         self._is_closed = False
 
@@ -116,7 +116,7 @@ class DirectLink:
 
     def close_inherited(self) -> None:
         self._is_closed = True
-        self._shell.close_inherited()
+        self._shell.connection.close_inherited()
 
     def close(self) -> None:
         if not self._is_closed:
