@@ -24,6 +24,7 @@ from .recorder import Recorder
 if TYPE_CHECKING:
     from ..environments.base import Environment
     from ..environments.tasks import TaskEnvironments
+    from ..settings.schema import Config
     from ..types import JsonDict
 
 log = logging.getLogger(__name__)
@@ -36,12 +37,12 @@ NOTHING = hashlib.sha256().hexdigest()  # the digest of a call without entries
 
 
 class Calls:
-    """`folder` is the state folder. `policy` gives the digest of the rules in force. Nothing is opened before it is used."""
+    """`folder` is the state folder. `rules` gives the settings in force. Nothing is opened before it is used."""
 
-    def __init__(self, folder: Path, environments: TaskEnvironments, policy: Callable[[], str]) -> None:
+    def __init__(self, folder: Path, environments: TaskEnvironments, rules: Callable[[], Config]) -> None:
         settings = environments.config.effects
         self.keep_days, self.keep_bytes = settings.keep_days, settings.keep_bytes
-        self._environments, self._policy, self._begun_folder = environments, policy, folder / BEGUN_FOLDER
+        self._environments, self._rules, self._begun_folder = environments, rules, folder / BEGUN_FOLDER
         self.store = CallStore(folder / STORE_NAME)
         self.receipts = Receipts(self.store.database, folder / AUDIT_FOLDER, settings.witness)
         self.recorder = Recorder(folder, self._keep, lambda task: plain(environments.settings(task)))
@@ -193,7 +194,9 @@ class Calls:
 
     def _put(self, record: CallRecord) -> None:
         self.store.records.put(record)
-        self.receipts.add(record, self._policy())
+        config = self._rules()
+        policy = repr((config.approvals, config.command_allowlist, config.protect, config.terminal.protect))
+        self.receipts.add(record, hashlib.sha256(policy.encode()).hexdigest())
         if call_effects.is_prune_due(self.recorder.journal_folder):
             self.prune()
 
