@@ -1,4 +1,7 @@
-"""The application object: everything that a program needs to let a model use tools, made from one configuration."""
+"""The application object: everything that a program needs to let a model use tools, made from one configuration.
+
+This file is longer than the others on purpose. It is one object, which everything else is made by and reached from.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,6 @@ from .config.paths import config_path, state_dir
 from .config.project import project_mcp_file
 from .core.discovery import builtin_tools
 from .core.registry import ToolRegistry
-from .effects.begun_calls import BEGUN_FOLDER, left_behind
 from .effects.open_call import OpenCalls
 from .environments.backend_table import Backends
 from .environments.tasks import TaskEnvironments
@@ -143,7 +145,8 @@ class Handrail:
         self.runtime.given_by_default = lambda: self.definitions.names(*self.chosen_toolsets())
         self._mcp_started = False
         self.mcp = self._find_mcp_servers()
-        if left_behind(state_dir(config.home) / BEGUN_FOLDER) and not started_by_agent():
+        begun = state_dir(config.home) / "begun-calls"  # of a runtime that was killed, or that still runs
+        if begun.is_dir() and any(begun.iterdir()) and not started_by_agent():
             self.effects.recover()
 
     def _located(self, config: Config | None, home: str | os.PathLike[str] | None, *, confirms: bool) -> Config:
@@ -275,8 +278,8 @@ class Handrail:
     def undo(self, number: int, *, only: str = "", force: bool = False, dry_run: bool = False) -> JsonDict:
         """Take back what a call has changed, or what it changed at the path `only`. Raises CallNotFound.
 
-        `status` in the answer is "undone", "refused" (see `reason`) or "conflict": somebody has changed since what the call had
-        changed, and nothing was done. `force` takes it back all the same, and keeps what is there now beside it.
+        `status` in the answer is "undone", "refused" (see `reason`) or "conflict": nothing was done, as somebody has changed it
+        since. `force` takes it back all the same, and keeps what is there now beside it.
         """
         return self.effects.undo(number, only=only, force=force, dry_run=dry_run)
 
@@ -367,15 +370,10 @@ class Handrail:
         """What calls have changed, and taking them back."""
         from .effects.calls import Calls  # most starts change nothing
 
-        return Calls(state_dir(self.config.home), self.environments, self._policy_digest)
+        def rules() -> Config:
+            return self.gate.settings.config if "gate" in self.__dict__ else self.config
 
-    def _policy_digest(self) -> str:
-        """Of the settings that decide what may happen, as they hold now."""
-        import hashlib  # most starts need none
-
-        config = self.gate.settings.config if "gate" in self.__dict__ else self.config
-        rules = (config.approvals, config.command_allowlist, config.protect, config.terminal.protect)
-        return hashlib.sha256(repr(rules).encode()).hexdigest()
+        return Calls(state_dir(self.config.home), self.environments, rules)
 
     @cached_property
     def batches(self) -> Batches:

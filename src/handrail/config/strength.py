@@ -118,6 +118,7 @@ _DIRECTIONS: dict[str, Direction] = {
     "effects.keep_bytes": _higher,
     "effects.max_copy": _higher,
     "effects.durable": _either,
+    "effects.witness": _either,
     "terminal.timeout": _either,
     "terminal.max_timeout": _either,
     "terminal.idle_seconds": _either,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -27,106 +27,95 @@ class BadExport(ValueError):
 
 def verify(lines: Iterable[str], public_key: str, *, witnessed: Iterable[Seal] = ()) -> Verified:
     """`witnessed` are seals that somebody else has kept: each must be there. Raises BadExport."""
-    key = _read_key(public_key)
-    receipts: list[str] = []
-    seals: list[Seal] = []
-    ends: list[Seal] = []
-    problems: list[str] = []
+    audit = _Audit(public_key)
+    problems = audit.problems
     for number, line in enumerate(lines, 1):
         try:
-            kind, value = next(iter(json.loads(line).items()))
-            _take(kind, value, (receipts, seals, ends))
-        except (ValueError, TypeError, StopIteration, AttributeError, KeyError) as error:
+            audit.take(json.loads(line))
+        except (ValueError, TypeError, AttributeError, KeyError) as error:
             if number == 1:
                 raise BadExport("this is no export of receipts; `handrail audit export` makes one") from None
             problems.append(f"line {number} cannot be read: {error}")
     try:
-        hashes = _check_chain(receipts, problems)
-        _check_seals(seals, receipts, hashes, key, problems)
-        _check_end(ends, hashes, seals, key, problems)
+        audit.check()
     except (ValueError, TypeError, KeyError) as error:
         problems.append(f"something signed is not in the right form: {error}")
-    known = {seal["body"] for seal in seals}
+    known = {seal["body"] for seal in audit.seals}
     for seal in witnessed:
-        if not _is_signed(seal, key):
+        if not audit.is_signed(seal):
             problems.append("a witnessed seal is not signed with this key")
         elif seal["body"] not in known:
             problems.append(f"a seal that was witnessed is missing: {seal['body'][:200]}")
-    return Verified(len(receipts), len(seals), problems)
+    return Verified(len(audit.receipts), len(audit.seals), problems)
 
 
-def _take(kind: str, value: Any, parts: tuple[list[str], list[Seal], list[Seal]]) -> None:
-    receipts, seals, ends = parts
-    if kind == "format":
-        if value != FORMAT:
-            raise ValueError(f"unknown format {value!r}")
-    elif kind == "receipt":
-        receipts.append(str(value))
-    elif kind in ("seal", "end"):
-        (seals if kind == "seal" else ends).append({"body": str(value["body"]), "signature": str(value["signature"])})
-    else:
-        raise ValueError(f"unknown kind {kind!r}")
+class _Audit:
+    def __init__(self, public_key: str) -> None:
+        try:
+            key = load_pem_public_key(public_key.encode())
+        except ValueError:
+            key = None
+        if not isinstance(key, Ed25519PublicKey):
+            raise BadExport("this is no Ed25519 public key in PEM form")
+        self._key = key
+        self.receipts: list[str] = []
+        self.seals: list[Seal] = []
+        self.ends: list[Seal] = []
+        self.problems: list[str] = []
 
+    def take(self, line: dict[str, object]) -> None:
+        if "format" in line and line["format"] == FORMAT:
+            return
+        if isinstance(line.get("receipt"), str):
+            self.receipts.append(str(line["receipt"]))
+            return
+        kind = "seal" if "seal" in line else "end"
+        signed = line[kind]
+        assert isinstance(signed, dict)
+        found = {"body": str(signed["body"]), "signature": str(signed["signature"])}
+        (self.seals if kind == "seal" else self.ends).append(found)
 
-def _check_chain(receipts: list[str], problems: list[str]) -> list[str]:
-    previous, hashes = "", []
-    for number, text in enumerate(receipts, 1):
-        if json.loads(text)["previous"] != previous:
-            problems.append(
-                f"receipt {number} does not follow the one before it: something was changed, removed or moved"
+    def check(self) -> None:
+        hashes, previous = [], ""
+        for number, text in enumerate(self.receipts, 1):
+            if json.loads(text)["previous"] != previous:
+                self.problems.append(
+                    f"receipt {number} does not follow the one before: one was changed, removed or moved"
+                )
+            previous = digest(text)
+            hashes.append(previous)
+        self._check_seals(hashes)
+        if len(self.ends) != 1 or not self.is_signed(self.ends[0]):
+            self.problems.append("the signed end is missing: the export was cut off")
+            return
+        end = json.loads(self.ends[0]["body"])
+        if (end["receipts"], end["seals"], end["head"]) != (len(hashes), len(self.seals), previous):
+            self.problems.append(
+                f"there were {end['receipts']} receipts and {end['seals']} seals when this was exported"
             )
-        previous = digest(text)
-        hashes.append(previous)
-    return hashes
 
+    def _check_seals(self, hashes: list[str]) -> None:
+        times = [float(json.loads(text)["at"]) for text in self.receipts]
+        previous, sealed = "", 0
+        for number, seal in enumerate(self.seals, 1):
+            if not self.is_signed(seal):
+                self.problems.append(f"seal {number} is not signed with this key")
+            body = json.loads(seal["body"])
+            if body["previous"] != previous or body["from"] != sealed + 1:
+                self.problems.append(f"seal {number} does not follow the one before it")
+            previous, sealed = digest(seal["body"]), int(body["to"])
+            if sealed > len(hashes) or hashes[sealed - 1] != body["head"]:
+                self.problems.append(f"seal {number}: receipt {sealed} is missing, or is not the one that was signed")
+                continue
+            roots = day_roots(zip(times[:sealed], hashes[:sealed], strict=True))
+            if any(roots.get(day) != root for day, root in body["days"].items()):
+                self.problems.append(f"seal {number}: the receipts of its days are not those that were signed")
+        if sealed < len(hashes):
+            self.problems.append(f"receipts {sealed + 1} to {len(hashes)} are not signed")
 
-def _check_seals(
-    seals: list[Seal], receipts: list[str], hashes: list[str], key: Ed25519PublicKey, problems: list[str]
-) -> None:
-    times = [float(json.loads(text)["at"]) for text in receipts]
-    previous, sealed = "", 0
-    for number, seal in enumerate(seals, 1):
-        if not _is_signed(seal, key):
-            problems.append(f"seal {number} is not signed with this key")
-        body = json.loads(seal["body"])
-        if body["previous"] != previous or body["from"] != sealed + 1:
-            problems.append(f"seal {number} does not follow the one before it")
-        previous, sealed = digest(seal["body"]), int(body["to"])
-        if sealed > len(hashes) or hashes[sealed - 1] != body["head"]:
-            problems.append(f"seal {number}: receipt {sealed} is missing, or is not the one that was signed")
-            continue
-        roots = day_roots(zip(times[:sealed], hashes[:sealed], strict=True))
-        for day, root in body["days"].items():
-            if roots.get(day) != root:
-                problems.append(f"seal {number}: the receipts of {day} are not those that were signed")
-    if sealed < len(hashes):
-        problems.append(f"receipts {sealed + 1} to {len(hashes)} are not signed")
-
-
-def _check_end(
-    ends: list[Seal], hashes: list[str], seals: list[Seal], key: Ed25519PublicKey, problems: list[str]
-) -> None:
-    if len(ends) != 1 or not _is_signed(ends[0], key):
-        problems.append("the signed end is missing: the export was cut off")
-        return
-    body = json.loads(ends[0]["body"])
-    if (body["receipts"], body["seals"], body["head"]) != (len(hashes), len(seals), hashes[-1] if hashes else ""):
-        problems.append(f"there were {body['receipts']} receipts and {body['seals']} seals when this was exported")
-
-
-def _is_signed(seal: Seal, key: Ed25519PublicKey) -> bool:
-    try:
-        key.verify(bytes.fromhex(seal["signature"]), seal["body"].encode())
-    except (InvalidSignature, ValueError, KeyError, TypeError):
-        return False
-    return True
-
-
-def _read_key(text: str) -> Ed25519PublicKey:
-    try:
-        key = load_pem_public_key(text.encode())
-    except ValueError:
-        key = None
-    if not isinstance(key, Ed25519PublicKey):
-        raise BadExport("this is no Ed25519 public key in PEM form")
-    return key
+    def is_signed(self, seal: Seal) -> bool:
+        try:
+            self._key.verify(bytes.fromhex(seal["signature"]), seal["body"].encode())
+        except (InvalidSignature, ValueError, KeyError, TypeError):
+            return False
+        return True

@@ -24,25 +24,27 @@ from .recorder import Recorder
 if TYPE_CHECKING:
     from ..environments.base import Environment
     from ..environments.tasks import TaskEnvironments
+    from ..settings.schema import Config
     from ..types import JsonDict
 
 log = logging.getLogger(__name__)
 
 AUDIT_FOLDER = "audit"
+_MARGIN_SECONDS = 60.0
 LOCAL = "local"
 UNDO = "undo"
 NOTHING = hashlib.sha256().hexdigest()  # the digest of a call without entries
 
 
 class Calls:
-    """`folder` is the state folder. `policy` gives the digest of the rules in force. Nothing is opened before it is used."""
+    """`folder` is the state folder. `rules` gives the settings in force. Nothing is opened before it is used."""
 
-    def __init__(self, folder: Path, environments: TaskEnvironments, policy: Callable[[], str]) -> None:
+    def __init__(self, folder: Path, environments: TaskEnvironments, rules: Callable[[], Config]) -> None:
         settings = environments.config.effects
         self.keep_days, self.keep_bytes = settings.keep_days, settings.keep_bytes
-        self._environments, self._policy, self._begun_folder = environments, policy, folder / BEGUN_FOLDER
+        self._environments, self._rules, self._begun_folder = environments, rules, folder / BEGUN_FOLDER
         self.store = CallStore(folder / STORE_NAME)
-        self.receipts = Receipts(self.store.database, folder / AUDIT_FOLDER)
+        self.receipts = Receipts(self.store.database, folder / AUDIT_FOLDER, settings.witness)
         self.recorder = Recorder(folder, self._keep, lambda task: plain(environments.settings(task)))
 
         self.recorder.is_enabled = settings.enabled
@@ -169,7 +171,7 @@ class Calls:
         """Write the record of a call, with what it changed."""
         record = ended.record
         try:
-            told = self._ask(record, "describe", environment=ended.environment)
+            told = self._told(record, ended.environment)
         except (HandrailError, OSError) as error:
             told = {"damaged": str(error)}
         if "damaged" in told:
@@ -182,9 +184,21 @@ class Calls:
         hosts, digest = len(told.get("hosts", ())), told.get("digest", "")
         self._put(record._replace(counts=counts, hosts=hosts, digest=digest))
 
+    def _told(self, record: CallRecord, environment: Environment | None) -> JsonDict:
+        """What the call has changed. All of the journal is read only if the clock was set back meanwhile."""
+        if record.environment == LOCAL:
+            told = self._ask(record, "describe", since=record.begun - _MARGIN_SECONDS)
+            if told.get("digest") != NOTHING or (record.ended or time.time()) >= record.begun:
+                return told
+        return self._ask(record, "describe", environment=environment)
+
     def _put(self, record: CallRecord) -> None:
         self.store.records.put(record)
-        self.receipts.add(record, self._policy())
+        config = self._rules()
+        policy = repr((config.approvals, config.command_allowlist, config.protect, config.terminal.protect))
+        self.receipts.add(record, hashlib.sha256(policy.encode()).hexdigest())
+        if call_effects.is_prune_due(self.recorder.journal_folder):
+            self.prune()
 
     def _refreshed(self, record: CallRecord) -> CallRecord:
         """Of a call that goes on in the background, as it is now."""

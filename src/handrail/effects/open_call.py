@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,12 +10,10 @@ if TYPE_CHECKING:
     from ..environments.base import Environment
     from ..protocols import Answer, ApprovalRequest, Files
     from ..store.call_records import CallRecord
-    from .calls import Calls
-    from .recorder import Recorder
+    from ..types import ToolContext
 
 FULL = "full"
 NO_JOURNAL = ("none", "this environment keeps no journal")
-_MAX_SHOWN = 4_000
 
 
 class Ended(NamedTuple):
@@ -29,7 +26,7 @@ class Ended(NamedTuple):
 class OpenCalls:
     """Gives each call its `OpenCall`. The journal is loaded when the first of them is about to change something."""
 
-    def __init__(self, late: Callable[[], Calls]) -> None:
+    def __init__(self, late: Callable[[], Any]) -> None:
         self._late = late
 
     def of(self, tool: str, session: str | None, task: str | None) -> OpenCall:
@@ -43,21 +40,21 @@ class OpenCall:
         "_approval", "_coverage", "_late", "_who", "environment", "is_changed", "is_running", "record",
     )  # fmt: skip
 
-    def __init__(self, late: Callable[[], Calls], tool: str, session: str | None, task: str | None) -> None:
+    def __init__(self, late: Callable[[], Any], tool: str, session: str | None, task: str | None) -> None:
         self._late, self._who = late, (tool, session, task)
         self.record: CallRecord | None = None
         self.environment: Environment | None = None
         self.is_changed = self.is_running = False
-        self._approval: dict[str, Any] = {}
+        self._approval: tuple[ApprovalRequest, Answer] | None = None
         self._coverage = (FULL, "")
 
     @property
-    def calls(self) -> Calls:
+    def calls(self) -> Any:
         """All calls of the state folder."""
         return self._late()
 
     @property
-    def _recorder(self) -> Recorder:
+    def _recorder(self) -> Any:
         return self._late().recorder
 
     @property
@@ -75,14 +72,7 @@ class OpenCall:
 
     def approved(self, request: ApprovalRequest, answer: Answer) -> None:
         """A person, or what decides for one, was asked and said yes."""
-        self._approval = {
-            "id": request.id,
-            "shown": request.text[:_MAX_SHOWN],
-            "shown_digest": hashlib.sha256(f"{request.text}\0{request.preview}".encode()).hexdigest(),
-            "reason": request.reason,
-            "decision": answer.decision.value,
-            "by": answer.by,
-        }
+        self._approval = (request, answer)
 
     def covered(self, how: str, reason: str) -> None:
         """How the environment has watched the call."""
@@ -115,7 +105,29 @@ class OpenCall:
             self._recorder.begun_calls.end(record.number)
             return
         ended = None if self.is_running else time.time()
-        about = {"ended": ended, "coverage": how, "reason": reason, "approval": self._approval}
+        about = {"ended": ended, "coverage": how, "reason": reason, "approval": self._recorder.approval(self._approval)}
         record = record._replace(**about)
         self._recorder.begun_calls.returned(record.number, about)
         self._recorder.put(Ended(record, self.environment))
+
+
+def call_number(context: ToolContext, environment: Environment, head: str, folder: str) -> int:
+    """The number of the call, taken before `head` runs; 0 if no journal is kept."""
+    effects = context.effects
+    if effects is None or not effects.begin(head, folder=folder, environment=environment):
+        return 0
+    if not hasattr(environment, "coverage"):  # one that a plugin brings
+        effects.covered(*NO_JOURNAL)
+        return 0
+    return effects.number
+
+
+def has_run(context: ToolContext, environment: Environment, *, changed: bool, running: bool = False) -> int:
+    """Called when it has ended or, if something is still `running`, has been started. The number, if there is a change."""
+    effects = context.effects
+    if effects is None or not effects.number:
+        return 0
+    effects.is_changed, effects.is_running = effects.is_changed or changed, effects.is_running or running
+    if hasattr(environment, "coverage"):
+        effects.covered(*environment.coverage)
+    return effects.number if changed or running else 0

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import urllib.request
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ..config.files import make_private
 
@@ -23,17 +25,23 @@ if TYPE_CHECKING:
     from ..store.call_records import CallRecord
     from ..store.database import Database
 
+log = logging.getLogger(__name__)
+
 FORMAT = "handrail-audit-1"
 BATCH = 256
-_KEY, PUBLIC_KEY, _HEAD = "key.pem", "public.pem", "head.json"
+_KEY, _HEAD = "key.pem", "head.json"
 _NOT_BOUND = ("settings", "undone_by", "is_told")
+_WITNESS_SECONDS = 10.0
 Seal = dict[str, Any]
 
 
 class Receipts:
-    """The chain in `database`. The key is in `folder`, which no agent's process can read. `witness` is given each new seal."""
+    """The chain in `database`. The key is in `folder`, which no agent's process can read.
 
-    def __init__(self, database: Database, folder: Path, witness: Callable[[Seal], None] | None = None) -> None:
+    `witness` is given each new seal: a file, to which a line is appended, or an http address, to which it is posted.
+    """
+
+    def __init__(self, database: Database, folder: Path, witness: str = "") -> None:
         self._database, self._folder, self._witness = database, folder, witness
         self._unsealed = 0
 
@@ -59,52 +67,33 @@ class Receipts:
         with self._database.transaction() as connection:
             last = connection.execute("SELECT body FROM seals ORDER BY id DESC LIMIT 1").fetchone()
             sealed = json.loads(last["body"])["to"] if last else 0
-            rows = connection.execute(
-                "SELECT id, at, hash FROM receipts WHERE id > ? ORDER BY id", (sealed,)
-            ).fetchall()
+            query = "SELECT id, at, hash FROM receipts WHERE {} >= ? ORDER BY id"
+            rows = connection.execute(query.format("id"), (sealed + 1,)).fetchall()
             if not rows:
                 return
-            first_day = rows[0]["at"] // 86_400 * 86_400
-            of_days = connection.execute(
-                "SELECT at, hash FROM receipts WHERE at >= ? ORDER BY id", (first_day,)
-            ).fetchall()
-            body = canonical(
-                {
-                    "from": sealed + 1,
-                    "to": rows[-1]["id"],
-                    "head": rows[-1]["hash"],
-                    "days": day_roots((row["at"], row["hash"]) for row in of_days),
-                    "at": time.time(),
-                    "previous": digest(last["body"]) if last else "",
-                }
-            )
-            seal = {"body": body, "signature": self._sign(body)}
-            connection.execute("INSERT INTO seals (body, signature) VALUES (?, ?)", (body, seal["signature"]))
-        _replace(self._folder / _HEAD, json.dumps(seal))
-        if self._witness is not None:
-            self._witness(seal)
+            of_days = connection.execute(query.format("at"), (rows[0]["at"] // 86_400 * 86_400,)).fetchall()
+            days = day_roots((row["at"], row["hash"]) for row in of_days)
+            head = {"from": sealed + 1, "to": rows[-1]["id"], "head": rows[-1]["hash"], "days": days, "at": time.time()}
+            seal = self._signed({**head, "previous": digest(last["body"]) if last else ""})
+            connection.execute("INSERT INTO seals (body, signature) VALUES (?, ?)", (seal["body"], seal["signature"]))
+        _write(self._folder / _HEAD, json.dumps(seal).encode(), os.replace)
+        self._tell_witness(json.dumps(seal))
 
     def export(self) -> Iterator[str]:
         """The lines of an export, which `audit.verify` checks."""
         self.seal()
-        receipts = self._database.rows("SELECT body FROM receipts ORDER BY id")
+        receipts = [row["body"] for row in self._database.rows("SELECT body FROM receipts ORDER BY id")]
         seals = self._database.rows("SELECT body, signature FROM seals ORDER BY id")
         yield json.dumps({"format": FORMAT, "public_key": self.public_key()})
-        for row in receipts:
-            yield json.dumps({"receipt": row["body"]})
-        for row in seals:
-            yield json.dumps({"seal": {"body": row["body"], "signature": row["signature"]}})
-        head = digest(receipts[-1]["body"]) if receipts else ""
-        end = canonical({"receipts": len(receipts), "seals": len(seals), "head": head, "at": time.time()})
-        yield json.dumps({"end": {"body": end, "signature": self._sign(end)}})
+        yield from (json.dumps({"receipt": body}) for body in receipts)
+        yield from (json.dumps({"seal": dict(row)}) for row in seals)
+        head = digest(receipts[-1]) if receipts else ""
+        yield json.dumps({"end": self._signed({"receipts": len(receipts), "seals": len(seals), "head": head})})
 
-    def known_head(self) -> Seal | None:
-        """The last seal, as it was written beside the store when it was made."""
-        try:
-            found: Seal = json.loads((self._folder / _HEAD).read_text())
-        except (OSError, ValueError):
-            return None
-        return found
+    def known_head(self) -> list[Seal]:
+        """The last seal, if there is one, as it was written beside the store when it was made."""
+        path = self._folder / _HEAD
+        return [json.loads(path.read_text())] if path.exists() else []
 
     def public_key(self) -> str:
         from cryptography.hazmat.primitives import serialization as form  # heavy: only where something is signed
@@ -112,8 +101,9 @@ class Receipts:
         raw = self._key().public_key().public_bytes(form.Encoding.PEM, form.PublicFormat.SubjectPublicKeyInfo)
         return raw.decode()
 
-    def _sign(self, text: str) -> str:
-        return self._key().sign(text.encode()).hex()
+    def _signed(self, body: dict[str, Any]) -> Seal:
+        text = canonical(body)
+        return {"body": text, "signature": self._key().sign(text.encode()).hex()}
 
     def _key(self) -> Ed25519PrivateKey:
         from cryptography.hazmat.primitives import serialization as form  # heavy: only where something is signed
@@ -122,14 +112,20 @@ class Receipts:
         path = self._folder / _KEY
         if not path.exists():
             make_private(self._folder)
-            made = Ed25519PrivateKey.generate()
             plain = (form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption())
-            _create(path, made.private_bytes(*plain))
-            public = self._key().public_key().public_bytes(form.Encoding.PEM, form.PublicFormat.SubjectPublicKeyInfo)
-            _replace(self._folder / PUBLIC_KEY, public.decode())
-        key = form.load_pem_private_key(path.read_bytes(), None)
-        assert isinstance(key, Ed25519PrivateKey)
-        return key
+            _write(path, Ed25519PrivateKey.generate().private_bytes(*plain), _keep_first)
+        return cast("Ed25519PrivateKey", form.load_pem_private_key(path.read_bytes(), None))
+
+    def _tell_witness(self, line: str) -> None:
+        try:
+            if self._witness.startswith(("http://", "https://")):
+                request = urllib.request.Request(self._witness, line.encode(), {"Content-Type": "application/json"})
+                urllib.request.urlopen(request, timeout=_WITNESS_SECONDS).close()
+            elif self._witness:
+                with Path(self._witness).expanduser().open("a", encoding="utf-8") as file:
+                    file.write(line + "\n")
+        except OSError as error:  # the next seal is bound to this one
+            log.warning("the witness %s could not be told of a seal: %s", self._witness, error)
 
 
 def canonical(value: Any) -> str:
@@ -157,23 +153,19 @@ def merkle_root(hashes: Sequence[str]) -> str:
     return level[0].hex()
 
 
-def _create(path: Path, content: bytes) -> None:
-    """Another process may be faster: the first key holds."""
+def _write(path: Path, content: bytes, put: Any) -> None:
     temporary = path.with_name(f"{path.name}.{os.getpid()}")
     with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
         file.write(content)
         os.fsync(file.fileno())
+    put(temporary, path)
+
+
+def _keep_first(temporary: Path, path: Path) -> None:
+    """Another process may be faster: the first key holds."""
     try:
         os.link(temporary, path)
     except FileExistsError:
         pass
     finally:
         os.unlink(temporary)
-
-
-def _replace(path: Path, text: str) -> None:
-    temporary = path.with_name(f"{path.name}.{os.getpid()}")
-    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-        file.write(text)
-        os.fsync(file.fileno())
-    os.replace(temporary, path)

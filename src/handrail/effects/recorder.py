@@ -6,6 +6,7 @@ for it first.
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
 import queue
@@ -25,12 +26,12 @@ from .open_call import Ended
 
 if TYPE_CHECKING:
     from ..environments.base import Environment
-    from ..protocols import Files
+    from ..protocols import Answer, ApprovalRequest, Files
 
 log = logging.getLogger(__name__)
 
 JOURNAL_FOLDER, NUMBERS_FILE = "journal", "call-number"
-_MAX_HEAD = 500
+_MAX_HEAD, _MAX_SHOWN = 500, 4_000
 
 
 class Recorder:
@@ -63,6 +64,15 @@ class Recorder:
         known = ("session", "task", "tool", "head", "folder", "begun", "environment", "settings")
         self.begun_calls.begin(record.number, {field: getattr(record, field) for field in known})
         return record
+
+    def approval(self, given: tuple[ApprovalRequest, Answer] | None) -> dict[str, Any]:
+        """What a record says of an approval: the question as it was shown, and who answered it."""
+        if given is None:
+            return {}
+        request, answer = given
+        shown = hashlib.sha256(f"{request.text}\0{request.preview}".encode()).hexdigest()
+        asked = {"id": request.id, "shown": request.text[:_MAX_SHOWN], "shown_digest": shown, "reason": request.reason}
+        return {**asked, "decision": answer.decision.value, "by": answer.by}
 
     @cached_property
     def files(self) -> FileJournal:

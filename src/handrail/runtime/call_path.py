@@ -230,10 +230,9 @@ class CallPath:
         if plan.entry.needs_agent:
             known["agent"] = call.agent
         if plan.wants_context:
-            known["context"] = context = call.context or self._services.context(call, stop or CancelToken())
-            if context.effects is not None:
-                return partial(_ended_after, context.effects, partial(plan.entry.handler, call.arguments, **known))
-        return partial(plan.entry.handler, call.arguments, **known)
+            known["context"] = call.context or self._services.context(call, stop or CancelToken())
+        handler = partial(plan.entry.handler, call.arguments, **known)
+        return handler if call.effects is None else partial(_ended_after, call.effects, handler)
 
     def _fitted(self, plan: Plan, value: Any) -> Outcome:
         """What a handler returned, as the model gets it."""

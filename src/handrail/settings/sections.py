@@ -111,6 +111,10 @@ class EffectsConfig(Section):
         "call",
         "Whether the journal survives a crash of Handrail (call), or a loss of power as well (power), which is slower.",
     )
+    witness: str = option(
+        "",
+        "A file, or an http address, that is given each signature over the receipts of calls; see `handrail audit verify`.",
+    )
 
 
 class CodeConfig(Section):

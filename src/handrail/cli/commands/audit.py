@@ -12,13 +12,13 @@ Examples:
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ...effects.audit import BadExport, verify
-from ...effects.witness import read_witnessed
+from ...effects.audit import verify as check
 from ...errors import ToolFailed
 from .. import options
 from ..call_text import counted
@@ -26,25 +26,25 @@ from ..output import ExitCode, emit, emit_json, say
 from ..runtime import open_runtime
 
 cli = options.new_cli()
+File = Annotated[
+    Path | None, typer.Argument(metavar="[FILE]", help="An export; without it stdout, or what is kept here.")
+]
 
 
 @cli.command()
-def export(
-    file: Annotated[Path | None, typer.Argument(metavar="[FILE]", help="Where to; without it to stdout.")] = None,
-) -> None:
+def export(file: File = None) -> None:
     """Write all receipts, seals and a signed end, one JSON object per line.
 
     \b
     Examples:
       handrail audit export receipts.jsonl
     """
-    lines = open_runtime().effects.receipts.export()
+    text = "".join(f"{line}\n" for line in open_runtime().effects.receipts.export())
     if file is None:
-        for line in lines:
-            emit(line)
+        emit(text, end="")
         return
     try:
-        file.write_text("".join(f"{line}\n" for line in lines), "utf-8")
+        file.write_text(text, "utf-8")
     except OSError as error:
         raise ToolFailed(f"{file} cannot be written: {error.strerror}") from None
 
@@ -60,11 +60,9 @@ def key() -> None:
     emit(open_runtime().effects.receipts.public_key(), end="")
 
 
-@cli.command("verify")
-def verify_(
-    file: Annotated[
-        Path | None, typer.Argument(metavar="[FILE]", help="An export; without it, what is kept here.")
-    ] = None,
+@cli.command()
+def verify(
+    file: File = None,
     key_file: Annotated[
         Path | None, typer.Option("--key", metavar="FILE", help="The public key; else your own.")
     ] = None,
@@ -80,21 +78,15 @@ def verify_(
 
     Exit codes: 0 all is as it was signed, 1 it is not.
     """
-    witnessed = []
     try:
-        if file is None or key_file is None:
-            receipts = open_runtime().effects.receipts
-        public = key_file.read_text("utf-8") if key_file is not None else receipts.public_key()
-        lines = file.read_text("utf-8").splitlines() if file is not None else list(receipts.export())
-        if witness is not None:
-            witnessed = read_witnessed(witness)
-        if file is None and (head := receipts.known_head()) is not None:
-            witnessed.append(head)
-        found = verify(lines, public, witnessed=witnessed)
+        kept = open_runtime().effects.receipts if file is None or key_file is None else None
+        public = key_file.read_text("utf-8") if key_file is not None else kept.public_key() if kept else ""
+        lines = file.read_text("utf-8").splitlines() if file is not None else list(kept.export() if kept else ())
+        seals = [json.loads(line) for line in witness.read_text("utf-8").splitlines()] if witness is not None else []
+        seals += kept.known_head() if kept is not None and file is None else []
+        found = check(lines, public, witnessed=seals)
     except (OSError, ValueError) as error:
-        if isinstance(error, BadExport):
-            raise ToolFailed(str(error)) from None
-        raise ToolFailed(f"it cannot be read: {error}") from None
+        raise ToolFailed(str(error)) from None
     if as_json:
         emit_json(found._asdict())
     else:

@@ -138,7 +138,7 @@ class Stage:
         self._processes = ProcessTable(ProcessRecords(notes / "table"), self._environments)
         self._news = threading.Event()
         self._processes.on_notice(lambda _: self._news.set())
-        self._effects = Calls(notes, self._environments, lambda: "")
+        self._effects = Calls(notes, self._environments, lambda: self._environments.config)
         runtime = Runtime(
             self.registry,
             hooks=hooks,

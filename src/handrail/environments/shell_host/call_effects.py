@@ -14,13 +14,13 @@ from typing import Any, Dict  # noqa: UP035  Python 3.8 knows no other place
 from . import journal_log as log
 from .journal import MAX_COPY_BYTES, CallJournal
 from .journal_conflicts import Conflict, conflicts
-from .journal_expiry import expired_calls, locked, prune
+from .journal_expiry import expired_calls, is_prune_due, locked, prune
 from .journal_log import Damaged, Entry, Journal, LogWriter
 from .journal_undo import Undo, lstat, select
 from .path_history import PathHistory, State
 from .stash import Stash
 
-__all__ = ["describe", "prune", "undo"]
+__all__ = ["describe", "is_prune_due", "prune", "undo"]
 Answer = Dict[str, Any]  # noqa: UP006  the same
 MAX_PATHS = 1_000
 MAX_DIFFS = 50
@@ -29,14 +29,17 @@ MAX_DIFF_LINES = 200
 _EXPIRED = "its changes are not kept any more"
 
 
-def describe(journal_folder: str, call: int, *, diff: bool = False, only: str = "") -> Answer:
-    """What is different after the call: paths that are lost, changed, created and moved, hosts, and what was not saved."""
+def describe(journal_folder: str, call: int, *, diff: bool = False, since: float = 0.0) -> Answer:
+    """What is different after the call: paths that are lost, changed, created and moved, hosts, and what was not saved.
+
+    `since` is before the call has begun, if that is known: what is older is not read.
+    """
     try:
-        journal = _read(journal_folder)
+        journal = _read(journal_folder, since)
     except Damaged as damage:
         return {"call": call, "damaged": str(damage), "can_undo": False, "reason": str(damage)}
     entries = journal.entries(call)
-    paths = _paths(journal, call, select(entries, only) if only and entries else entries, diff=diff)
+    paths = _paths(journal, call, entries, diff=diff)
     reason = _refusal(journal, call, entries)
     end = journal.end(call)
     return {
@@ -140,9 +143,9 @@ def _refusal(journal: Journal, call: int, entries: list[Entry]) -> str:
     return ""
 
 
-def _read(journal_folder: str) -> Journal:
+def _read(journal_folder: str, since: float = 0.0) -> Journal:
     journal = Journal(journal_folder)
-    journal.refresh()
+    journal.refresh(since)
     return journal
 
 

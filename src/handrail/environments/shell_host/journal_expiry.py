@@ -89,6 +89,14 @@ def prune(
     return {"calls": gone, "freed_bytes": freed, "kept_bytes": max(total - freed, 0), "clock_is_trusted": is_trusted}
 
 
+def is_prune_due(journal_folder: str) -> bool:
+    """Whether the last time is an hour ago, or the clock was set back."""
+    try:
+        return not 0 <= time.time() - os.stat(os.path.join(journal_folder, _CLOCK)).st_mtime < _TOLERANCE
+    except OSError:
+        return os.path.isdir(journal_folder)
+
+
 def _is_trusted(folder: str, clock: Clock, *, save: bool) -> bool:
     before = _load(folder, _CLOCK, {})
     wait_until = before.get("wait_until", 0.0)

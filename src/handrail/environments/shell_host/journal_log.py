@@ -252,9 +252,9 @@ class Journal:
         self.folder = folder
         self._logs: dict[str, Log] = {}
 
-    def refresh(self) -> None:
-        """Read what was added."""
-        names = _log_names(self.folder)
+    def refresh(self, since: float = 0.0) -> None:
+        """Read what was added, in logs that were written to since then."""
+        names = [name for name in _log_names(self.folder) if _written(os.path.join(self.folder, name)) >= since]
         for name in [name for name in self._logs if name not in names]:
             del self._logs[name]
         for name in names:
@@ -329,6 +329,13 @@ class Journal:
 
     def _undoes(self, call: int) -> list[tuple[int, str]]:
         return [pair for log in self._logs.values() for pair in log.undoes.get(call, ())]
+
+
+def _written(path: str) -> float:
+    try:
+        return os.stat(path).st_mtime
+    except FileNotFoundError:  # it has just expired
+        return 0.0
 
 
 def _first_call(name: str) -> int:

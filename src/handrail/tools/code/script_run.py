@@ -7,7 +7,7 @@ from typing import Any
 
 from ...core.entry import ToolEntry
 from ...core.outcome import tool_result
-from ...effects.watched import call_number, has_run
+from ...effects.open_call import call_number, has_run
 from ...environments.base import CANCELLED_EXIT_CODE, TIMEOUT_EXIT_CODE, BackgroundProcess
 from ...environments.command_request import environments_of
 from ...environments.output_capture import Capture

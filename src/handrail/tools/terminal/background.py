@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from ...core.outcome import tool_result
-from ...effects.watched import call_number, has_run
+from ...effects.open_call import call_number, has_run
 from ...environments.base import CANCELLED_EXIT_CODE
 from ...environments.command_request import environments_of
 from ...environments.output import Output

@@ -7,7 +7,7 @@ import os
 from typing import cast
 
 from ...core.outcome import tool_result
-from ...effects.watched import call_number, has_run
+from ...effects.open_call import call_number, has_run
 from ...environments.base import CommandResult, Environment, LeftRunning
 from ...environments.command_request import Request, environments_of, read_request
 from ...environments.output_capture import capture_of
