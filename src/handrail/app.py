@@ -273,7 +273,7 @@ class Handrail:
 
     def calls(self, count: int = 50, *, session: str | None = None, folder: str = "") -> list[CallRecord]:
         """The calls that changed something, the newest first: of a session, or made in a folder, if they are given."""
-        return self.effects.list(count, session=session, folder=folder)
+        return self.effects.latest(count, session=session, folder=folder)
 
     def undo(self, number: int, *, only: str = "", force: bool = False, dry_run: bool = False) -> JsonDict:
         """Take back what a call has changed, or what it changed at the path `only`. Raises CallNotFound.

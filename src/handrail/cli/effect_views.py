@@ -34,7 +34,7 @@ def state_text(record: CallRecord, keep_days: float) -> str:
     if record.undone_by:
         return f"undone by call {record.undone_by}"
     if record.ended is None:
-        return "still running"
+        return "still running" if record.is_changing else "nothing changed so far"
     if not record.is_changing:
         return record.reason or "nothing to undo"
     until = time.localtime(record.ended + keep_days * 86_400)

@@ -81,7 +81,7 @@ def undo(
         try:
             journal = _read(journal_folder)
         except Damaged as damage:
-            return _answer("refused", str(damage))
+            return refused(str(damage))
         entries = journal.entries(call)
         reason = _refusal(journal, call, entries)
         if not reason and only:
@@ -89,7 +89,7 @@ def undo(
             is_touched = any(entry.kind != log.TIMES for entry in entries)
             reason = "" if is_touched else f"call {call} has changed nothing at {only}"
         if reason:
-            return _answer("refused", reason)
+            return refused(reason)
         paths = _paths(journal, call, entries, diff=False)
         found = conflicts(journal, call, entries)
         status = "conflict" if found and not force else "possible" if dry_run else "undone"
@@ -118,6 +118,10 @@ def _take_back(
     answer["restored"] = undone.restored
     answer["failed"] = [{"path": path, "reason": reason} for path, reason in undone.failed]
     return {**answer, "number": number}
+
+
+def refused(reason: str) -> Answer:
+    return _answer("refused", reason)
 
 
 def _answer(status: str, reason: str = "") -> Answer:

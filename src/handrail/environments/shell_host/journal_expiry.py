@@ -109,7 +109,7 @@ def _is_trusted(folder: str, clock: Clock, *, save: bool) -> bool:
             is_doubtful = bool(wait_until) or not 0 <= went <= _DAY
         if is_doubtful:
             wait_until = clock.running + _DAY
-    is_trusted = clock.running >= wait_until
+    is_trusted = bool(clock.running >= wait_until)
     if save:
         _save(folder, _CLOCK, {**clock._asdict(), "wait_until": 0.0 if is_trusted else wait_until})
     return is_trusted

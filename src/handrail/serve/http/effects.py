@@ -14,7 +14,7 @@ from .shapes import ANYTHING, FLAG, TEXT, WHOLE, bounded, count, loose, many, re
 async def changing_calls(context: RequestContext) -> JsonDict:
     """The calls that changed something, the newest first."""
     effects = context.served.app.effects
-    found = await asyncio.to_thread(effects.list, context.query["limit"], session=context.query.get("session"))
+    found = await asyncio.to_thread(effects.latest, context.query["limit"], session=context.query.get("session"))
     return {"calls": [as_json(each, effects.keep_days) for each in found]}
 
 
