@@ -186,12 +186,6 @@ class CallEffects(Protocol):
     def end(self) -> None: ...
 
 
-class Effects(Protocol):
-    """Gives each call what keeps its changes."""
-
-    def of(self, tool: str, session: str | None, task: str | None) -> CallEffects: ...
-
-
 class StoredResult(NamedTuple):
     """A result that was too long for the model's context."""
 
