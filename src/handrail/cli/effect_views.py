@@ -73,10 +73,10 @@ def show_effects(told: JsonDict, record: CallRecord, *, keep_days: float) -> Non
         emit(f"  ! not saved: {visible(one['path'] or 'something')}: {visible(one['reason'])}")
     if record.coverage != "full":
         emit(f"  ! watched: {record.coverage}: {visible(record.reason)}")
-    if told.get("reason") and not record.undone_by:
-        emit(f"It cannot be undone: {visible(told['reason'])}.")
-    elif record.undone_by:
+    if record.undone_by:
         emit(f"`handrail redo {record.number}` brings it back.")
+    elif told.get("reason"):
+        emit(f"It cannot be undone: {visible(told['reason'])}.")
     else:
         emit(f"`handrail undo {record.number}` takes it back; --only PATH a part of it.")
 

@@ -73,10 +73,10 @@ class CallRecords:
 
     def get(self, number: int) -> CallRecord:
         """Raises CallNotFound."""
-        rows = self._database.rows("SELECT * FROM calls WHERE number = ?", (number,))
-        if not rows:
+        found = self.find(number)
+        if found is None:
             raise CallNotFound(f"no call {number} has changed anything; `handrail calls --all` lists those that have")
-        return _record(rows[0])
+        return found
 
     def find(self, number: int) -> CallRecord | None:
         rows = self._database.rows("SELECT * FROM calls WHERE number = ?", (number,))
@@ -94,9 +94,6 @@ class CallRecords:
             values += [folder, len(below), below]
         query = f"SELECT * FROM calls WHERE {' AND '.join(conditions)} ORDER BY number DESC LIMIT ?"
         return [_record(row) for row in self._database.rows(query, (*values, count))]
-
-    def running(self) -> list[CallRecord]:
-        return [_record(row) for row in self._database.rows("SELECT * FROM calls WHERE ended IS NULL")]
 
     def untold(self, session: str) -> list[CallRecord]:
         """What a session has not been told yet of its interrupted calls. It counts as told then."""
