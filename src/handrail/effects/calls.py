@@ -6,12 +6,14 @@ import contextlib
 import hashlib
 import logging
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from ..environments.shell_host import call_effects, journal_recovery
+from ..environments.shell_host.journal_log import Journal
 from ..environments.task_settings import EnvironmentSettings
 from ..errors import HandrailError, ToolFailed
 from ..store.call_records import STORE_NAME, CallRecord, CallRecords, CallStore
@@ -44,6 +46,7 @@ class Calls:
         self._store = CallStore(folder / STORE_NAME)
         self.receipts = Receipts(self._store.database, folder / _AUDIT_FOLDER, settings.witness)
         self.recorder = Recorder(folder, self._keep, lambda task: environments.settings(task).as_json())
+        self._journal, self._reading = Journal(self.recorder.journal_folder), threading.Lock()
         self.recorder.is_enabled = settings.enabled
         self.recorder.is_durable, self.recorder.max_copy_bytes = settings.durable == "power", settings.max_copy
 
@@ -197,7 +200,8 @@ class Calls:
     def _told(self, record: CallRecord, environment: Environment | None = None) -> JsonDict:
         """What the call has changed. All of the journal is read only if the clock was set back meanwhile."""
         if record.environment == LOCAL and (record.ended or time.time()) >= record.begun:
-            return self._ask(record, "describe", since=record.begun - _MARGIN_SECONDS)
+            with self._reading:
+                return self._ask(record, "describe", since=record.begun - _MARGIN_SECONDS, journal=self._journal)
         return self._ask(record, "describe", environment)
 
     def _ask(self, record: CallRecord, operation: str, environment: Environment | None = None, **how: Any) -> JsonDict:
