@@ -9,7 +9,7 @@ import contextlib
 import logging
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ from .config.paths import config_path, state_dir
 from .config.project import project_mcp_file
 from .core.discovery import builtin_tools
 from .core.registry import ToolRegistry
-from .effects.open_call import OpenCalls
+from .effects.open_call import OpenCall
 from .environments.backend_table import Backends
 from .environments.tasks import TaskEnvironments
 from .errors import ConfigError
@@ -133,7 +133,7 @@ class Handrail:
             ),
             environments=self.environments,
             processes=self.processes,
-            effects=OpenCalls(lambda: self.effects),
+            effects=partial(OpenCall, lambda: self.effects),
             gate=_LateGate(self),
             approver=self._configured_approver() if approver is None else approver,
             person=_remote_person(config) if person is None else person,
@@ -273,7 +273,7 @@ class Handrail:
 
     def calls(self, count: int = 50, *, session: str | None = None, folder: str = "") -> list[CallRecord]:
         """The calls that changed something, the newest first: of a session, or made in a folder, if they are given."""
-        return self.effects.list(count, session=session, folder=folder)
+        return self.effects.latest(count, session=session, folder=folder)
 
     def undo(self, number: int, *, only: str = "", force: bool = False, dry_run: bool = False) -> JsonDict:
         """Take back what a call has changed, or what it changed at the path `only`. Raises CallNotFound.

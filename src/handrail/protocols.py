@@ -165,9 +165,12 @@ class Files(Protocol):
 class CallEffects(Protocol):
     """What a call changes, kept so that it can be taken back. See `handrail.effects`."""
 
-    calls: Any  # all calls of the state folder: see `handrail.effects.calls`
     is_changed: bool
     is_running: bool  # something that it started goes on
+
+    @property
+    def calls(self) -> Any:
+        """All calls of the state folder: see `handrail.effects.calls`."""
 
     @property
     def number(self) -> int:
@@ -181,12 +184,6 @@ class CallEffects(Protocol):
         """The same files, for a tool that is about to write to them."""
 
     def end(self) -> None: ...
-
-
-class Effects(Protocol):
-    """Gives each call what keeps its changes."""
-
-    def of(self, tool: str, session: str | None, task: str | None) -> CallEffects: ...
 
 
 class StoredResult(NamedTuple):

@@ -6,21 +6,27 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from typing import Annotated, NoReturn
+
+import typer
 
 from ..effects.calls import Calls
 from ..store.call_records import CallRecord
 from ..types import JsonDict
 from .call_text import counted, shortened
-from .output import ExitCode, colours, emit, paint, say, visible
+from .output import ExitCode, colours, emit, emit_json, paint, say, visible
 
-_DELETED = {"lost": "deleted", "changed": "changed", "created": "created", "moved": "moved"}
+DONE = ("undone", "possible")
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
+Force = Annotated[bool, typer.Option("--force", help="Also where something was changed since: it is kept beside it.")]
+_WORDS = {"lost": "deleted", "changed": "changed", "created": "created", "moved": "moved"}
 _MAX_HEAD = 60
 _MAX_LISTED = 200
 _SIGNS = {"lost": ("-", "red"), "changed": ("~", "yellow"), "created": ("+", "green"), "moved": (">", "cyan")}
 
 
 def counts_text(record: CallRecord) -> str:
-    counts = [f"{record.counts[kind]:,} {word}" for kind, word in _DELETED.items() if record.counts.get(kind)]
+    counts = [f"{record.counts[kind]:,} {word}" for kind, word in _WORDS.items() if record.counts.get(kind)]
     if record.hosts:
         counts.append(counted(record.hosts, "host") + " contacted")
     if record.coverage != "full":
@@ -34,7 +40,7 @@ def state_text(record: CallRecord, keep_days: float) -> str:
     if record.undone_by:
         return f"undone by call {record.undone_by}"
     if record.ended is None:
-        return "still running"
+        return "still running" if record.is_changing else "nothing changed so far"
     if not record.is_changing:
         return record.reason or "nothing to undo"
     until = time.localtime(record.ended + keep_days * 86_400)
@@ -80,11 +86,7 @@ def _path_text(kind: str, one: JsonDict) -> str:
     if kind == "moved":
         return f"{path} -> {one['to']}"
     if kind == "changed":
-        sizes = (
-            f"{one['size']:,} -> {one['size_now']:,} bytes"
-            if one["size"] != one["size_now"]
-            else f"{one['size']:,} bytes"
-        )
+        sizes = " -> ".join(f"{size:,}" for size in dict.fromkeys((one["size"], one["size_now"]))) + " bytes"
         mode = f", mode {one['mode']:o} -> {one['mode_now']:o}" if one["mode"] != one["mode_now"] else ""
         return f"{path}  {sizes}{mode}"
     if kind == "created" and one.get("kind") == "folder":
@@ -93,9 +95,11 @@ def _path_text(kind: str, one: JsonDict) -> str:
     return path if one.get("kind") == "folder" else f"{path}  {one['size']:,} bytes{unsaved}"
 
 
-def show_undone(answers: Sequence[JsonDict], calls: Calls, *, verb: str = "undone") -> ExitCode:
-    """Say what each undo did. The exit code is that of the last."""
-    for answer in answers:
+def leave(answers: Sequence[JsonDict], calls: Calls, *, verb: str, as_json: bool) -> NoReturn:
+    """Say what undos did, and end the command."""
+    if as_json:
+        emit_json(list(answers))
+    for answer in () if as_json else answers:
         number, status = answer["call"], answer["status"]
         if status == "refused":
             say(f"call {number} was not {verb}: {answer['reason']}")
@@ -103,11 +107,8 @@ def show_undone(answers: Sequence[JsonDict], calls: Calls, *, verb: str = "undon
             _show_conflict(answer, calls)
         else:
             _show_done(answer, verb if status == "undone" else f"would be {verb}")
-    return (
-        ExitCode.OK
-        if all(one["status"] in ("undone", "possible") and not one["failed"] for one in answers)
-        else ExitCode.FAILED
-    )
+    is_done = all(one["status"] in DONE and not one["failed"] for one in answers)
+    raise typer.Exit(ExitCode.OK if is_done else ExitCode.FAILED)
 
 
 def _show_done(answer: JsonDict, verb: str) -> None:

@@ -61,23 +61,19 @@ class BegunCalls:
 
 def left_behind(folder: Path) -> list[tuple[Path, list[dict[str, Any]]]]:
     """The calls that processes have left open which have exited since. Whoever has dealt with them removes the file."""
-    try:
-        names = [name for name in os.listdir(folder) if has_exited(name)]
-    except FileNotFoundError:
-        return []
-    return [(folder / name, _unended(folder / name)) for name in names]
+    paths = list(folder.iterdir()) if folder.is_dir() else []
+    return [(path, _unended(path)) for path in paths if has_exited(path.name)]
 
 
 def _unended(path: Path) -> list[dict[str, Any]]:
     found: dict[int, dict[str, Any]] = {}
-    with contextlib.suppress(OSError):
-        for line in path.read_bytes().splitlines():
-            with contextlib.suppress(ValueError, KeyError):  # cut off when its process was killed
-                about = json.loads(line)
-                if "gone" in about:
-                    found.pop(about["gone"], None)
-                elif "returned" in about:
-                    found[about.pop("returned")].update(about)
-                else:
-                    found[about["number"]] = about
+    for line in path.read_bytes().splitlines():
+        with contextlib.suppress(ValueError, KeyError):  # cut off when its process was killed
+            about = json.loads(line)
+            if "gone" in about:
+                del found[about["gone"]]
+            elif "returned" in about:
+                found[about.pop("returned")].update(about)
+            else:
+                found[about["number"]] = about
     return list(found.values())

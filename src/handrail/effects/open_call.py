@@ -23,16 +23,6 @@ class Ended(NamedTuple):
     environment: Environment | None
 
 
-class OpenCalls:
-    """Gives each call its `OpenCall`. The journal is loaded when the first of them is about to change something."""
-
-    def __init__(self, late: Callable[[], Any]) -> None:
-        self._late = late
-
-    def of(self, tool: str, session: str | None, task: str | None) -> OpenCall:
-        return OpenCall(self._late, tool, session, task)
-
-
 class OpenCall:
     """One call while it runs, as tools and the gate know it: `ToolContext.effects`."""
 

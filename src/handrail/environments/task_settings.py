@@ -36,6 +36,11 @@ class EnvironmentSettings(NamedTuple):
     options: Mapping[str, Any] = {}
     effects: Mapping[str, Any] | None = None
 
+    def as_json(self) -> dict[str, Any]:
+        """As they are stored."""
+        stored: dict[str, Any] = json.loads(json.dumps(self._asdict()))
+        return stored
+
     def open(self, backends: Backends) -> Environment:
         """A new environment, not yet started."""
         secrets = {name: os.environ[name] for name in self.allowed_secrets if name in os.environ}

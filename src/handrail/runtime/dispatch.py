@@ -9,7 +9,7 @@ from typing import Any
 from ..config import Config
 from ..core.registry import ToolEntry, ToolRegistry
 from ..plugins.hook_manager import HookManager
-from ..protocols import Approver, Effects, Environments, Files, Person, Processes, ResultStore
+from ..protocols import Approver, CallEffects, Environments, Files, Person, Processes, ResultStore
 from ..toolsets import Toolsets
 from ..types import CancelToken, Gate, JsonDict, Outcome, ToolContext
 from .call_path import CallPath, Services
@@ -38,7 +38,7 @@ class Runtime:
         gate: Gate | None = None,
         environments: Environments | None = None,
         processes: Processes | None = None,
-        effects: Effects | None = None,
+        effects: Callable[[str, str | None, str | None], CallEffects] | None = None,
     ) -> None:
         if config is not None:
             registry.availability.config = config
@@ -121,7 +121,7 @@ class Runtime:
         """What the call's functions may know and use beyond its arguments."""
         environments = self.environments
         if call.effects is None and self.effects is not None:
-            call.effects = self.effects.of(call.name, call.session_id, call.task_id)
+            call.effects = self.effects(call.name, call.session_id, call.task_id)
         return ToolContext(
             tool=call.name,
             task_id=call.task_id,

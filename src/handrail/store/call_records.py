@@ -84,7 +84,7 @@ class CallRecords:
 
     def latest(self, count: int, *, session: str | None = None, folder: str = "") -> list[CallRecord]:
         """Those of a session, and of a folder with those below it, if they are given."""
-        conditions, values = ["1"], []
+        conditions, values = ["1"], list[Any]()
         if session is not None:
             conditions.append("session = ?")
             values.append(session)

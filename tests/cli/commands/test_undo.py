@@ -76,7 +76,7 @@ def test_a_conflict_names_each_path_and_who_changed_it(cli: Cli) -> None:
 
 def test_what_a_background_process_writes_belongs_to_its_call(cli: Cli) -> None:
     call(cli, "until test -e go; do sleep 0.05; done; echo late > made", background=True)
-    assert "still running" in cli("calls").out
+    assert "nothing changed so far" in cli("calls").out
     assert cli("undo", "1").code == 1
     (cli.cwd / "go").touch()
     wait_until(lambda: cli("calls", "--json").json[0]["ended"] is not None)

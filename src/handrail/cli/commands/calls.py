@@ -38,7 +38,7 @@ def calls(
     if context.invoked_subcommand is not None:
         return
     effects = open_runtime().effects
-    found = effects.list(last, session=session, folder="" if everything or session else folder_here())
+    found = effects.latest(last, session=session, folder="" if everything or session else folder_here())
     if as_json:
         emit_json([call_view(record, effects.keep_days) for record in found])
         return

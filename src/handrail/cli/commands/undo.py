@@ -11,9 +11,10 @@ from typing import Annotated
 import typer
 
 from ...effects.calls import Calls, folder_here
+from ...types import JsonDict
 from .. import options
-from ..effect_views import show_undone
-from ..output import ExitCode, emit_json, say
+from ..effect_views import DONE, DryRun, Force, leave
+from ..output import ExitCode, say
 from ..runtime import open_runtime
 
 cli = options.new_cli()
@@ -29,10 +30,8 @@ def undo(
     ] = False,
     session: Annotated[str | None, typer.Option(metavar="ID", help="All calls of a session, the last first.")] = None,
     only: Annotated[str, typer.Option(metavar="PATH", help="Only what was changed there and below.")] = "",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
-    force: Annotated[
-        bool, typer.Option("--force", help="Also where something was changed since: it is kept beside it.")
-    ] = False,
+    dry_run: DryRun = False,
+    force: Force = False,
     as_json: options.Json = False,
 ) -> None:
     """Take back what a call has changed.
@@ -55,21 +54,14 @@ def undo(
         say(f"no call {where} can be undone; `handrail calls --all` lists the calls")
         raise typer.Exit(ExitCode.FAILED)
     path = os.path.abspath(only) if only else ""
-    answers = []
+    answers: list[JsonDict] = []
     for one in numbers:
         answers.append(calls.undo(one, only=path, force=force, dry_run=dry_run))
-        if answers[-1]["status"] not in ("undone", "possible"):
+        if answers[-1]["status"] not in DONE:
             break
-    if as_json:
-        emit_json(answers)
-    raise typer.Exit(_code(answers) if as_json else show_undone(answers, calls))
+    leave(answers, calls, verb="undone", as_json=as_json)
 
 
 def _chosen(calls: Calls, count: int, session: str | None) -> list[int]:
-    if session is not None:
-        return [one.number for one in calls.last(10_000, session=session)]
-    return [one.number for one in calls.last(count, folder=folder_here())]
-
-
-def _code(answers: list[dict[str, object]]) -> ExitCode:
-    return ExitCode.OK if all(one["status"] in ("undone", "possible") for one in answers) else ExitCode.FAILED
+    found = calls.last(count, folder=folder_here()) if session is None else calls.last(10_000, session=session)
+    return [one.number for one in found]

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from ...config import Config, cache_dir, state_dir
 from ...core.builtin import registry as builtin
 from ...core.registry import ToolRegistry
 from ...effects.calls import Calls
-from ...effects.open_call import OpenCalls
+from ...effects.open_call import OpenCall
 from ...environments.backend_table import Backends
 from ...environments.backends.local import LocalBackend
 from ...environments.local_environment import LocalEnvironment
@@ -145,7 +146,7 @@ class Stage:
             results=MemoryResultStore(),
             environments=self._environments,
             processes=self._processes,
-            effects=OpenCalls(lambda: self._effects),
+            effects=partial(OpenCall, lambda: self._effects),
             gate=ApprovalGate(),
             approver=ScriptedUser([Decision.DENY, Decision.ONCE]),
         )

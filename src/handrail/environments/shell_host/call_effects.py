@@ -12,12 +12,12 @@ import stat
 from typing import Any, Dict  # noqa: UP035  Python 3.8 knows no other place
 
 from . import journal_log as log
-from .journal import MAX_COPY_BYTES, CallJournal
-from .journal_conflicts import Conflict, conflicts
+from .journal import CallJournal, lstat
+from .journal_conflicts import conflicts
 from .journal_expiry import expired_calls, is_prune_due, locked, prune
-from .journal_log import Damaged, Entry, Journal, LogWriter
-from .journal_undo import Undo, lstat, select
-from .path_history import PathHistory, State
+from .journal_log import Damaged, Entry, Journal, LogWriter, writer_name
+from .journal_undo import Undo, select
+from .path_history import PathHistory
 from .stash import Stash
 
 __all__ = ["describe", "is_prune_due", "prune", "undo"]
@@ -26,7 +26,6 @@ MAX_PATHS = 1_000
 MAX_DIFFS = 50
 MAX_DIFF_BYTES = 256 << 10
 MAX_DIFF_LINES = 200
-_EXPIRED = "its changes are not kept any more"
 
 
 def describe(journal_folder: str, call: int, *, diff: bool = False, since: float = 0.0) -> Answer:
@@ -42,16 +41,15 @@ def describe(journal_folder: str, call: int, *, diff: bool = False, since: float
     paths = _paths(journal, call, entries, diff=diff)
     reason = _refusal(journal, call, entries)
     end = journal.end(call)
+    unsaved = [entry for entry in entries if entry.kind == log.UNSAVED]
     return {
         "call": call,
         **{kind: found[:MAX_PATHS] for kind, found in paths.items()},
         "counts": {kind: len(found) for kind, found in paths.items()},
         "hosts": sorted({entry.path for entry in entries if entry.kind == log.HOST}),
         "unsaved": [
-            {"path": entry.path, "reason": entry.data.decode(errors="replace")}
-            for entry in entries
-            if entry.kind == log.UNSAVED
-        ][:MAX_PATHS],
+            {"path": entry.path, "reason": entry.data.decode(errors="replace")} for entry in unsaved[:MAX_PATHS]
+        ],
         "ended": end / 1e9 if end is not None else None,
         "rolled_back": journal.is_rolled_back(call),
         "undone": journal.is_undone(call),
@@ -63,75 +61,69 @@ def describe(journal_folder: str, call: int, *, diff: bool = False, since: float
 
 
 def undo(
-    journal_folder: str,
-    call: int,
-    number: int,
-    only: str = "",
-    force: bool = False,
-    dry_run: bool = False,
-    max_copy_bytes: int = MAX_COPY_BYTES,
+    journal_folder: str, call: int, number: int, only: str = "", force: bool = False, dry_run: bool = False
 ) -> Answer:
     """Take the call back, or only what it did at a path and below it. `number` is that of the undo, which is a call itself.
 
     `status` is "undone", "conflict", "refused" or, for `dry_run`, "possible". What somebody has changed since is a conflict,
     and then nothing is done, unless `force` is given: what is there now is kept beside it.
     """
-    only = _canonical(only)
     with locked(journal_folder):
         try:
             journal = _read(journal_folder)
         except Damaged as damage:
-            return _answer("refused", str(damage))
+            return refused(str(damage))
         entries = journal.entries(call)
         reason = _refusal(journal, call, entries)
         if not reason and only:
+            # The last part may be a symbolic link, which is meant itself.
+            only = os.path.join(os.path.realpath(os.path.dirname(only)), os.path.basename(only.rstrip("/")))
             entries = select(entries, only)
             is_touched = any(entry.kind != log.TIMES for entry in entries)
             reason = "" if is_touched else f"call {call} has changed nothing at {only}"
         if reason:
-            return _answer("refused", reason)
-        paths = _paths(journal, call, entries, diff=False)
+            return refused(reason)
         found = conflicts(journal, call, entries)
+        told = [{"path": one.path, "call": one.call, "when": one.when / 1e9} for one in found]
         status = "conflict" if found and not force else "possible" if dry_run else "undone"
-        answer = {**_answer(status), **paths, "conflicts": [_conflict(one) for one in found]}
-        return (
-            answer if status != "undone" else _take_back(journal, call, number, only, entries, answer, max_copy_bytes)
-        )
+        answer = {**refused(""), "status": status, **_paths(journal, call, entries, diff=False), "conflicts": told}
+        if status == "undone":
+            beside = frozenset(one.path for one in found)
+            answer.update(_take_back(journal, entries, number, (call, only), beside))
+    return answer
 
 
 def _take_back(
-    journal: Journal, call: int, number: int, only: str, entries: list[Entry], answer: Answer, max_copy_bytes: int
+    journal: Journal, entries: list[Entry], number: int, undoes: tuple[int, str], beside: frozenset[str]
 ) -> Answer:
-    name = f"undo.{os.getpid()}"
-    writer, stash = LogWriter(journal.folder, name), Stash(journal.folder, f"{number}.{name}")
+    name = writer_name()
+    writer, stash = LogWriter(journal.folder, name), Stash(journal.folder, name)
     try:
-        record = CallJournal(writer, stash, number, max_copy_bytes=max_copy_bytes)
-        record.undoes(call, only)
-        beside = frozenset(one["path"] for one in answer["conflicts"])
+        record = CallJournal(writer, stash, number)
+        record.undoes(*undoes)
         undone = Undo(journal, stash, record).run(entries, keep_beside=beside)
         record.end()
         writer.sync()
     finally:
         writer.close()
     kept = {path: f"{path}.before-undo-{number}" for path in beside}
-    answer["kept_beside"] = {path: to for path, to in kept.items() if os.path.lexists(to)}
-    answer["restored"] = undone.restored
-    answer["failed"] = [{"path": path, "reason": reason} for path, reason in undone.failed]
-    return {**answer, "number": number}
+    return {
+        "number": number,
+        "kept_beside": {path: to for path, to in kept.items() if os.path.lexists(to)},
+        "restored": undone.restored,
+        "failed": [{"path": path, "reason": reason} for path, reason in undone.failed],
+    }
 
 
-def _answer(status: str, reason: str = "") -> Answer:
-    return {"status": status, "reason": reason, "conflicts": [], "failed": [], "restored": 0, "kept_beside": {}}
-
-
-def _conflict(found: Conflict) -> Answer:
-    return {"path": found.path, "call": found.call, "when": found.when / 1e9}
+def refused(reason: str) -> Answer:
+    lists: Answer = {kind: [] for kind in ("lost", "changed", "created", "moved", "conflicts", "failed")}
+    return {**lists, "status": "refused", "reason": reason, "restored": 0, "kept_beside": {}}
 
 
 def _refusal(journal: Journal, call: int, entries: list[Entry]) -> str:
     """Why the call cannot be taken back, or nothing."""
     if call in expired_calls(journal.folder):
-        return _EXPIRED
+        return "its changes are not kept any more"
     if not any(entry.kind not in (log.HOST, log.UNSAVED) for entry in entries):
         return f"call {call} has changed no file that was kept"
     if journal.is_rolled_back(call):
@@ -149,60 +141,34 @@ def _read(journal_folder: str, since: float = 0.0) -> Journal:
     return journal
 
 
-def _canonical(path: str) -> str:
-    """The last part may be a symbolic link, which is meant itself."""
-    return os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path.rstrip("/"))) if path else ""
-
-
 def _paths(journal: Journal, call: int, entries: list[Entry], *, diff: bool) -> Answer:
     """What is different, by kind. A file that came and went within the call is none of it."""
-    history = PathHistory(journal, call, entries)
+    history = PathHistory(journal, call, entries, MAX_DIFF_BYTES)
     found: Answer = {"lost": [], "changed": [], "created": [], "moved": []}
-    came_by_move = set()
-    for path, before in history.before.items():
-        to = history.moved_to(path) if before.exists else ""
-        if to:
-            found["moved"].append({"path": path, "to": to, "kind": _kind(before.mode)})
-            came_by_move.add(to)
+    arrived = {history.moved_to(path) for path, before in history.before.items() if before.exists}
     for path, before in sorted(history.before.items()):
-        after = history.after(path)
-        if before.exists and after.exists:
-            found["changed"].append(_changed(path, before, after))
-        elif before.exists and not history.moved_to(path):
-            saved = path not in history.unsaved
-            found["lost"].append({"path": path, "kind": _kind(before.mode), "size": before.size, "saved": saved})
-        elif after.exists and path not in came_by_move:
-            found["created"].append(_created(path, after))
-    if diff:
-        for one in [*found["changed"], *found["lost"]][:MAX_DIFFS]:
-            one["diff"] = _diff(history, one["path"], is_lost="saved" in one)
+        after, to = history.after(path), history.moved_to(path) if before.exists else ""
+        one: Answer = {"path": path, "kind": _kind(before.mode or after.mode), "size": before.size}
+        if to:
+            found["moved"].append({**one, "to": to})
+        elif before.exists and after.exists:
+            modes = {"mode": stat.S_IMODE(before.mode), "mode_now": stat.S_IMODE(after.mode)}
+            found["changed"].append({**one, "size_now": after.size, **modes})
+        elif before.exists:
+            found["lost"].append({**one, "saved": path not in history.unsaved})
+        elif after.exists and path not in arrived:
+            files, size = (1, after.size) if not stat.S_ISDIR(after.mode) else _below(path)
+            found["created"].append({**one, "size": size, "files": files})
+    for one in [*found["changed"], *found["lost"]][: MAX_DIFFS if diff else 0]:
+        one["diff"] = _diff(history, one["path"], is_lost="saved" in one)
     return found
 
 
-def _changed(path: str, before: State, after: State) -> Answer:
-    return {
-        "path": path,
-        "kind": _kind(before.mode),
-        "size": before.size,
-        "size_now": after.size,
-        "mode": stat.S_IMODE(before.mode),
-        "mode_now": stat.S_IMODE(after.mode),
-    }
-
-
-def _created(path: str, after: State) -> Answer:
-    files, size = (1, after.size) if not stat.S_ISDIR(after.mode) else _below(path)
-    return {"path": path, "kind": _kind(after.mode), "size": size, "files": files}
-
-
 def _below(folder: str) -> tuple[int, int]:
-    count = size = 0
-    for parent, _, names in os.walk(folder):
-        for name in names:
-            found = lstat(os.path.join(parent, name))
-            count += 1
-            size += found.st_size if found is not None else 0
-    return count, size
+    """How many files there are in a folder, and their bytes."""
+    paths = (os.path.join(parent, name) for parent, _, names in os.walk(folder) for name in names)
+    sizes = [found.st_size for found in map(lstat, paths) if found is not None]
+    return len(sizes), sum(sizes)
 
 
 def _kind(mode: int) -> str:
@@ -213,8 +179,8 @@ def _kind(mode: int) -> str:
 
 def _diff(history: PathHistory, path: str, *, is_lost: bool) -> str:
     """At most `MAX_DIFF_LINES`; empty if the contents are equal, are not text or are too long."""
-    before = history.content_before(path, MAX_DIFF_BYTES)
-    after = b"" if is_lost else history.content_after(path, MAX_DIFF_BYTES)
+    before = history.content_before(path)
+    after = b"" if is_lost else history.content_after(path)
     if before is None or after is None or b"\0" in before or b"\0" in after:
         return ""
     texts = [content.decode("utf-8", "replace").splitlines() for content in (before, after)]

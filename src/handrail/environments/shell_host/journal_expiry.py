@@ -75,17 +75,17 @@ def prune(
         gone: list[int] = []
         freed = 0
         for call in calls:
-            if (journal.end(call) or 0) / 1e9 >= oldest and total - freed <= keep_bytes:
-                continue
-            gone.append(call)
-            freed += sizes[call]
+            if (journal.end(call) or 0) / 1e9 < oldest or total - freed > keep_bytes:
+                gone.append(call)
+                freed += sizes[call]
         if not dry_run:
-            _save(journal_folder, _EXPIRED, sorted(expired | set(gone)))
+            expired.update(gone)
+            _save(journal_folder, _EXPIRED, sorted(expired))
             for path in (path for call in gone for path, _ in kept[call]):
                 _remove(path)
-            freed += _remove_logs(journal_folder, journal, expired | set(gone))
+            freed += _remove_logs(journal_folder, journal, expired)
             journal.refresh()
-            _save(journal_folder, _EXPIRED, sorted((expired | set(gone)) & set(journal.calls())))
+            _save(journal_folder, _EXPIRED, sorted(expired.intersection(journal.calls())))
     return {"calls": gone, "freed_bytes": freed, "kept_bytes": max(total - freed, 0), "clock_is_trusted": is_trusted}
 
 
@@ -109,7 +109,7 @@ def _is_trusted(folder: str, clock: Clock, *, save: bool) -> bool:
             is_doubtful = bool(wait_until) or not 0 <= went <= _DAY
         if is_doubtful:
             wait_until = clock.running + _DAY
-    is_trusted = clock.running >= wait_until
+    is_trusted = bool(clock.running >= wait_until)
     if save:
         _save(folder, _CLOCK, {**clock._asdict(), "wait_until": 0.0 if is_trusted else wait_until})
     return is_trusted
@@ -118,12 +118,8 @@ def _is_trusted(folder: str, clock: Clock, *, save: bool) -> bool:
 def _kept_files(folder: str, entries: list[Entry]) -> list[tuple[str, int]]:
     """What lies in a stash for these entries, with the bytes that removing it would free."""
     holds = Stash(folder, "").holds
-    found = []
-    for entry in entries:
-        there = lstat(entry.second) if entry.second and holds(entry.second) else None
-        if there is not None:
-            found.append((entry.second, _size(entry.second, there)))
-    return found
+    found = [(entry.second, lstat(entry.second)) for entry in entries if entry.second and holds(entry.second)]
+    return [(path, _size(path, there)) for path, there in found if there is not None]
 
 
 def _size(path: str, found: os.stat_result) -> int:

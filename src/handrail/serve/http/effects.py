@@ -13,8 +13,8 @@ from .shapes import ANYTHING, FLAG, TEXT, WHOLE, bounded, count, loose, many, re
 
 async def changing_calls(context: RequestContext) -> JsonDict:
     """The calls that changed something, the newest first."""
-    effects = context.served.app.effects
-    found = await asyncio.to_thread(effects.list, context.query["limit"], session=context.query.get("session"))
+    effects, query = context.served.app.effects, context.query
+    found = await asyncio.to_thread(effects.latest, query["limit"], session=query.get("session"))
     return {"calls": [as_json(each, effects.keep_days) for each in found]}
 
 
@@ -25,56 +25,29 @@ async def effects(context: RequestContext) -> JsonDict:
 
 async def undo(context: RequestContext) -> JsonDict:
     """Take a call back. `status` is undone, possible (a dry run), refused or conflict; only the first changes something."""
-    body = context.body
-    return await asyncio.to_thread(
-        context.served.app.effects.undo,
-        _number(context),
-        only=body.get("only", ""),
-        force=body.get("force", False),
-        dry_run=body.get("dry_run", False),
-    )
+    return await asyncio.to_thread(lambda: context.served.app.effects.undo(_number(context), **context.body))
 
 
 async def redo(context: RequestContext) -> JsonDict:
     """Bring back what an undo took back."""
-    body = context.body
-    options = {"force": body.get("force", False), "dry_run": body.get("dry_run", False)}
-    return await asyncio.to_thread(lambda: context.served.app.effects.redo(_number(context), **options))
+    return await asyncio.to_thread(lambda: context.served.app.effects.redo(_number(context), **context.body))
 
 
 def _number(context: RequestContext) -> int:
-    if not context.path["number"].isdigit() or len(context.path["number"]) > 18:
+    if not context.path["number"].isdecimal() or len(context.path["number"]) > 18:
         raise HttpError(422, "invalid_number", "a call has a whole number")
     return int(context.path["number"])
 
 
-_CALL = loose(number=WHOLE, tool=TEXT, head=TEXT, counts=ANYTHING, coverage=TEXT)
+_CALLS = record(calls=many(loose(number=WHOLE, tool=TEXT, head=TEXT, counts=ANYTHING, coverage=TEXT)))
+_HOW = {"only": bounded(4096), "force": FLAG, "dry_run": FLAG}
 _DONE = loose(call=WHOLE, status=TEXT, conflicts=many(ANYTHING))
-_DIFF = {"type": "boolean", "default": False}
+_FOUND, _DIFF = loose(call=WHOLE, can_undo=FLAG), {"diff": {"type": "boolean", "default": False}}
+_LIST = {"limit": count(50, 1000), "session": bounded(200)}
 
 ENDPOINTS = (
-    Endpoint(
-        "GET",
-        "/v1/effects",
-        changing_calls,
-        query={"limit": count(50, 1000), "session": bounded(200)},
-        answer=record(calls=many(_CALL)),
-    ),
-    Endpoint("GET", "/v1/effects/{number}", effects, query={"diff": _DIFF}, answer=loose(call=WHOLE, can_undo=FLAG)),
-    Endpoint(
-        "POST",
-        "/v1/effects/{number}/undo",
-        undo,
-        role=Role.OPERATE,
-        body=record((), only=bounded(4096), force=FLAG, dry_run=FLAG),
-        answer=_DONE,
-    ),
-    Endpoint(
-        "POST",
-        "/v1/effects/{number}/redo",
-        redo,
-        role=Role.OPERATE,
-        body=record((), force=FLAG, dry_run=FLAG),
-        answer=_DONE,
-    ),
+    Endpoint("GET", "/v1/effects", changing_calls, query=_LIST, answer=_CALLS),
+    Endpoint("GET", "/v1/effects/{number}", effects, query=_DIFF, answer=_FOUND),
+    Endpoint("POST", "/v1/effects/{number}/undo", undo, role=Role.OPERATE, body=record((), **_HOW), answer=_DONE),
+    Endpoint("POST", "/v1/effects/{number}/redo", redo, role=Role.OPERATE, body=record((), **_HOW), answer=_DONE),
 )

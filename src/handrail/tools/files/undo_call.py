@@ -15,20 +15,15 @@ if TYPE_CHECKING:
     from ...store.call_records import CallRecord
 
 _MAX_PATHS = 50
+_NAMES = {"lost": "put_back", "changed": "as_before", "created": "taken_away", "moved": "moved_back"}
 
 
 def undo(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
     calls, record = _chosen(args, context)
     assert context is not None
     only = files_of(context).resolve(path_argument(args, "only")) if args.get("only") else ""
-    told = calls.undo(
-        record.number,
-        only=only,
-        force=bool(args.get("force")),
-        dry_run=bool(args.get("dry_run")),
-        session=context.session_id,
-        task=context.task_id,
-    )
+    how = {"only": only, "force": bool(args.get("force")), "dry_run": bool(args.get("dry_run"))}
+    told = calls.undo(record.number, session=context.session_id, task=context.task_id, **how)
     status = told["status"]
     if status == "refused":
         raise ToolFailed(f"call {record.number} was not undone: {told['reason']}")
@@ -39,15 +34,13 @@ def undo(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> 
             f"calls first, or only a part, or ask the user",
             conflicts=told["conflicts"][:_MAX_PATHS],
         )
-    paths = {kind: [one["path"] for one in told[kind][:_MAX_PATHS]] for kind in ("lost", "changed", "created", "moved")}
-    names = {"lost": "put_back", "changed": "as_before", "created": "taken_away", "moved": "moved_back"}
     shown: JsonDict = {"undone": record.number, "tool": record.tool, "what": record.head}
-    shown |= {names[kind]: found for kind, found in paths.items() if found}
+    for kind, name in _NAMES.items():
+        if told[kind]:
+            shown[name] = [one["path"] for one in told[kind][:_MAX_PATHS]]
     if status == "possible":
         return tool_result({**shown, "dry_run": True})
-    shown["call"] = told["number"]
-    if told["kept_beside"]:
-        shown["kept_beside"] = told["kept_beside"]
+    shown |= {"call": told["number"], **({"kept_beside": told["kept_beside"]} if told["kept_beside"] else {})}
     if told["failed"]:
         shown |= {"error": "some of it could not be put back", "error_type": "tool_failed", "failed": told["failed"]}
     return tool_result(shown)
