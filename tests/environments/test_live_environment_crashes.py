@@ -111,8 +111,9 @@ def test_a_watcher_killed_at_any_moment_leaves_no_call_half_done(work: Path, hom
                     pass
                 finally:
                     timer.cancel()
-                    timer.join() if is_killed else None
                 if is_killed:
+                    timer.join()
+                    _kill_watchers()  # the command was faster
                     wait_until(lambda: not _watchers())
                 recovered = recover(str(home / "state" / "journal"))
                 now = _contents(work)
