@@ -55,7 +55,7 @@ _MAX_COMMAND_BYTES = 32 << 20
 class LiveEnvironment(ABC):
     """See `base.Environment` for what the methods promise. A backend implements `connect`, and may override `disconnected`.
 
-    `effects` are settings of the journal of what commands change (`max_copy`, `durable`); None for no journal.
+    `effects` are settings of the journal of what commands change (`max_copy`, `durable`, `on_crash`); None for no journal.
     """
 
     name: str = "live"
@@ -92,6 +92,10 @@ class LiveEnvironment(ABC):
             return None
         identity = f"{socket.gethostname()} {state_dir()}"
         return {**self.effects, "name": hashlib.sha256(identity.encode()).hexdigest()[:12]}
+
+    def how_far(self, call: int) -> str:  # noqa: ARG002  one with a journal here knows
+        """What became of the changes of a call in which the environment was lost."""
+        return "how far it got is unknown"
 
     def disconnected(self) -> None:  # noqa: B027  overriding it is optional
         """Called once, after closing: remove what the backend has made."""
@@ -294,7 +298,7 @@ class LiveEnvironment(ABC):
         except (Fatal, Lost) as error:
             self._lose(link)
             raise EnvironmentLost(
-                f"the {self.name} environment was lost while the command ran: {error}; how far it got is unknown. "
+                f"the {self.name} environment was lost while the command ran: {error}; {self.how_far(command.call)}. "
                 "The next command starts it again",
                 output=sink.output().head.decode("utf-8", "replace"),
             ) from None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..config.paths import state_dir
 from ..files.local import DEFAULT_MAX_BYTES, LocalFiles
+from .base import Coverage
 from .clean_env import clean_environment, login_environment
 from .errors import EnvironmentStartError
 from .live_environment import LiveEnvironment
@@ -78,6 +79,12 @@ class LocalEnvironment(LiveEnvironment):
             self._files_cwd = cwd
         return self._files
 
+    @property
+    def coverage(self) -> Coverage:
+        if self._sandbox is not None and self.effects is not None:
+            return Coverage("none", "a sandbox keeps no journal: what is in it could read what others have changed")
+        return super().coverage
+
     def connect(self, state: bytes | None) -> Link:
         if not os.path.isdir(self._first_cwd):
             raise EnvironmentStartError(
@@ -106,6 +113,14 @@ class LocalEnvironment(LiveEnvironment):
         if operation == "recover":
             return {"recovered": journal_recovery.recover(journal, **arguments)}  # type: ignore[arg-type]
         return getattr(call_effects, operation)(journal, **arguments)  # type: ignore[no-any-return]
+
+    def how_far(self, call: int) -> str:
+        if call and self.effects is not None and self._sandbox is None:
+            recovered = self.call_effects("recover", on_crash=self.effects.get("on_crash", "undo"))["recovered"]
+            for found in recovered:
+                if found["call"] == call:
+                    return f"it was interrupted after {found['changes']} of its changes, which were {found['outcome']}"
+        return super().how_far(call)
 
     def _call(self, op: str, data: bytes = b"", **details: object) -> tuple[Packet, bytes]:
         if self._sandbox is None and hasattr(JobOperations, f"op_{op}"):

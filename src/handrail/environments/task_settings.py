@@ -130,7 +130,7 @@ def _file_limits(config: Config) -> dict[str, Any]:
 
 
 def _effects(config: Config) -> dict[str, Any]:
-    return {"max_copy": config.effects.max_copy, "durable": config.effects.durable}
+    return {name: getattr(config.effects, name) for name in ("max_copy", "durable", "on_crash")}
 
 
 def _protection(config: Config) -> dict[str, Any]:
