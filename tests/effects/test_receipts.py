@@ -13,12 +13,12 @@ import pytest
 
 from handrail.effects.audit import BadExport, verify
 from handrail.effects.receipts import Receipts, merkle_root
-from handrail.store.call_records import CallRecord, CallStore
+from handrail.store.call_records import CallRecord, CallRecords
 
 
 @pytest.fixture
 def receipts(tmp_path: Path) -> Receipts:
-    made = Receipts(CallStore(tmp_path / "calls.db").database, tmp_path / "audit", str(tmp_path / "witness"))
+    made = Receipts(CallRecords(tmp_path / "calls.db").database, tmp_path / "audit", str(tmp_path / "witness"))
     for number in range(1, 7):
         made.add(CallRecord(number, "s", None, "terminal", f"command {number}", "/srv", time.time()), "policy")
         if number % 2 == 0:
@@ -61,7 +61,7 @@ def test_every_tampering_is_found(receipts: Receipts, name: str) -> None:
 
 
 def test_another_key_signs_nothing_here(receipts: Receipts, tmp_path: Path) -> None:
-    other = Receipts(CallStore(None).database, tmp_path / "other")
+    other = Receipts(CallRecords(None).database, tmp_path / "other")
     assert verify(receipts.export(), other.public_key()).problems
 
 
@@ -91,7 +91,7 @@ def test_an_http_witness_is_sent_each_seal(tmp_path: Path) -> None:
     with HTTPServer(("127.0.0.1", 0), Witness) as server:
         thread = Thread(target=server.serve_forever)
         thread.start()
-        made = Receipts(CallStore(None).database, tmp_path / "audit", f"http://127.0.0.1:{server.server_port}/")
+        made = Receipts(CallRecords(None).database, tmp_path / "audit", f"http://127.0.0.1:{server.server_port}/")
         made.add(CallRecord(1, "s", None, "terminal", "x", "/", time.time()), "policy")
         made.close()
         server.shutdown()
