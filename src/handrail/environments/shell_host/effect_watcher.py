@@ -35,6 +35,7 @@ _O_TMPFILE = 0x400000
 _RENAME_NOREPLACE, _RENAME_EXCHANGE = 1, 2
 _AT_SYMLINK_NOFOLLOW, _AT_EMPTY_PATH = 0x100, 0x1000
 _MAX_ADDRESS = 128
+_IS_ROOT = os.geteuid() == 0
 _VIRTUAL = re.compile(r"/(?:proc|sys|dev(?!/shm/))/").match
 
 CallOf = Callable[[int], CallJournal]
@@ -133,6 +134,8 @@ class EffectWatcher:
             if flags & os.O_CREAT:
                 self._call_of(pid).create(path)
         elif stat.S_ISREG(found.st_mode):
+            if not (_IS_ROOT or os.access(path, os.W_OK)):
+                return None  # it fails by itself
             is_append = flags & os.O_APPEND and flags & os.O_ACCMODE == os.O_WRONLY and not flags & os.O_TRUNC
             self._call_of(pid).change(path, found, only_grows=bool(is_append))
         return None

@@ -198,7 +198,7 @@ class CallJournal:
         extended = extended_attributes(path)
         try:
             if meta.size <= MAX_INLINE_BYTES:
-                with open(path, "rb", 0) as file:
+                with open(_open_file(path), "rb", 0) as file:
                     data = file.read(MAX_INLINE_BYTES + 1)
                 self._write(log.CONTENT, path, meta=meta, extended=extended, data=data)
             else:
@@ -249,7 +249,7 @@ def lstat(path: str) -> os.stat_result | None:
 
 def copy(path: str, to: str, size: int) -> None:
     """Copy the content to a new file, sharing blocks where the file system can."""
-    source = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    source = _open_file(path)
     try:
         target = os.open(to, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
@@ -258,6 +258,11 @@ def copy(path: str, to: str, size: int) -> None:
             os.close(target)
     finally:
         os.close(source)
+
+
+def _open_file(path: str) -> int:
+    """Never waits: another process may have put a pipe in its place."""
+    return os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC)
 
 
 def copy_content(source: int, target: int, size: int) -> None:

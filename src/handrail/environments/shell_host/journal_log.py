@@ -13,6 +13,7 @@ change, its extended attributes, and data. An entry that was cut short is ignore
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import itertools
@@ -173,7 +174,8 @@ class LogWriter:
     def close(self) -> None:
         if self._fd >= 0:
             if not self._unended:
-                os.unlink(self.path[: -len(SUFFIX)] + OPEN_SUFFIX)
+                with contextlib.suppress(OSError):  # somebody has cleared the folder
+                    os.unlink(self.path[: -len(SUFFIX)] + OPEN_SUFFIX)
             os.close(self._fd)
         self._fd, self._bytes = -1, 0
 
@@ -182,9 +184,10 @@ class LogWriter:
         base = os.path.join(self.journal, f"{call}-{self._name}")
         self.path = base + SUFFIX
         flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
-        os.close(os.open(base + OPEN_SUFFIX, flags, 0o600))
         self._fd = os.open(self.path, flags | os.O_APPEND, 0o600)
-        fcntl.flock(self._fd, fcntl.LOCK_SH)  # as long as somebody writes to it, a log does not expire
+        # As long as somebody writes to it, a log does not expire. Before the mark is made: what has one and no lock was left.
+        fcntl.flock(self._fd, fcntl.LOCK_SH)
+        os.close(os.open(base + OPEN_SUFFIX, flags, 0o600))
 
 
 class Log:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
+import resource
 import signal
 import socket
 from typing import Callable  # noqa: UP035  Python 3.8 knows no other place
@@ -100,6 +101,8 @@ class _Outside:
         for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGPIPE):
             signal.signal(number, signal.SIG_IGN)  # it ends with the fork server, and not before
         gc.freeze()
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # three per shell
         EffectServer(self._from_shells, alive, self._effects).run(self._clean_up)
 
     def probe(self) -> str:
