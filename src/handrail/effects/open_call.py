@@ -78,7 +78,7 @@ class OpenCall:
             return self.begin(path, folder=folder, environment=environment)
 
         recorder = self.calls.recorder
-        return recorder.journaled(files, begin) if recorder.is_enabled else files  # type: ignore[no-any-return]
+        return recorder.journaled(files, begin) if recorder.is_enabled else files
 
     def end(self) -> None:
         """The tool has returned. What changed nothing, and was watched, leaves no record."""

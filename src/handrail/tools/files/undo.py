@@ -8,15 +8,10 @@ registry.register(
     name="undo",
     toolset="file",
     schema=tool_schema(
-        "Take back what an earlier call of yours changed on disk: a command, a script, a file tool, or an undo, which is then "
-        "redone. Files come back as they were, with their times and modes. What went over the network stays. If "
-        "somebody has changed one of the files since, nothing is done, and you are told who.",
-        call=integer(
-            "The `call` number in that call's result. Default: your last call that changed something.", minimum=1
-        ),
-        only=text("Only what was changed at this path and below."),
-        dry_run=flag("Only say what would be done."),
-        force=flag("Also where a file was changed since; what is there now is kept beside it. The user is asked."),
+        "Take back what a call of yours changed on disk, also an undo. Refused if others changed it since.",
+        call=integer("Its `call` number; default: the last.", minimum=1),
+        only=text("Only what is at this path and below."),
+        force=flag("Also then: what is there now is kept beside it."),
     ),
     handler="handrail.tools.files.undo_call:undo",
     emoji="↩️",

@@ -22,7 +22,7 @@ def undo(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> 
     calls, record = _chosen(args, context)
     assert context is not None
     only = files_of(context).resolve(path_argument(args, "only")) if args.get("only") else ""
-    how = {"only": only, "force": bool(args.get("force")), "dry_run": bool(args.get("dry_run"))}
+    how: JsonDict = {"only": only, "force": bool(args.get("force"))}
     told = calls.undo(record.number, session=context.session_id, task=context.task_id, **how)
     status = told["status"]
     if status == "refused":
@@ -38,8 +38,6 @@ def undo(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> 
     for kind, name in _NAMES.items():
         if told[kind]:
             shown[name] = [one["path"] for one in told[kind][:_MAX_PATHS]]
-    if status == "possible":
-        return tool_result({**shown, "dry_run": True})
     shown |= {"call": told["number"], **({"kept_beside": told["kept_beside"]} if told["kept_beside"] else {})}
     if told["failed"]:
         shown |= {"error": "some of it could not be put back", "error_type": "tool_failed", "failed": told["failed"]}
@@ -52,7 +50,7 @@ def resources(args: JsonDict, context: ToolContext | None = None) -> Resources: 
 
 def actions(args: JsonDict, context: ToolContext) -> list[Action]:
     """Taking back what it did itself needs no question, unless it sets aside what others did since."""
-    if not args.get("force") or args.get("dry_run"):
+    if not args.get("force"):
         return []
     _, record = _chosen(args, context)
     why = "it takes back a call although others have changed its files since; what is there now is kept beside them"
