@@ -5,7 +5,7 @@ export VENV
 # Tests whose browser loses its patience when others keep the machine busy.
 ALONE := tests/tools/browser/test_browser_elsewhere.py
 
-.PHONY: help run test fresh check bench console docs clean
+.PHONY: help run test fresh check bench soak console docs clean
 
 help: ## show this
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,6 +33,11 @@ check: ## lint, types, layers, architecture
 bench: ## measure against the floors, as ratios in one run
 	@scripts/setup.sh dev
 	@$(BIN)/python -m bench
+
+soak: ## undo 20,000 random calls, and kill what runs them 2,000 times: hours
+	@scripts/setup.sh dev
+	@EFFECT_KILLS=2000 EFFECT_SEEDS=1500 UNDO_SEEDS=600 $(BIN)/python -m pytest -q \
+		tests/environments/test_live_environment_crashes.py tests/environments/shell_host/test_journal_undo.py
 
 console: ## build the web console into the package
 	@scripts/console.sh

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
+from .base.agent_ancestry import started_by_agent
 from .base.async_bridge import run_async
 from .base.workers import MAX_SECONDS
+from .config.paths import state_dir
 from .core.discovery import builtin_tools
 from .core.registry import ToolRegistry
+from .effects.open_call import OpenCall
 from .environments.backend_table import Backends
 from .environments.tasks import TaskEnvironments
 from .plugins.hook_manager import ApprovalHooks, HookManager, OutputHooks
@@ -34,10 +37,12 @@ if TYPE_CHECKING:
     import os
 
     from .approval.gate import ApprovalGate
+    from .effects.calls import Calls
     from .protocols import Action, Approver, Person
     from .runtime.batches import Batches
     from .runtime.provider_formats import Format
     from .settings.schema import Config
+    from .store.call_records import CallRecord
     from .types import JsonDict, Outcome, ToolContext
 
 log = logging.getLogger(__name__)
@@ -91,6 +96,7 @@ class Handrail:
             results=results_of(config),
             environments=self.environments,
             processes=self.processes,
+            effects=partial(OpenCall, lambda: self.effects),
             gate=_LateGate(self),
             approver=configured_approver(config, self.plugins) if approver is None else approver,
             person=remote_person(config) if person is None else person,
@@ -100,6 +106,9 @@ class Handrail:
         self.runtime.given_by_default = lambda: self.definitions.names(*self.chosen_toolsets())
         self._mcp_started = False
         self.mcp = find_mcp_servers(config, self.registry)
+        begun = state_dir(config.home) / "begun-calls"  # of a runtime that was killed, or that still runs
+        if begun.is_dir() and any(begun.iterdir()) and not started_by_agent():
+            self.effects.recover()
 
     def __enter__(self) -> Handrail:
         return self
@@ -194,6 +203,18 @@ class Handrail:
         """Let the configuration hold for the task again. An open environment stays as it is."""
         self.environments.clear_overrides(task_id)
 
+    def calls(self, count: int = 50, *, session: str | None = None, folder: str = "") -> list[CallRecord]:
+        """The calls that changed something, the newest first: of a session, or made in a folder, if they are given."""
+        return self.effects.latest(count, session=session, folder=folder)
+
+    def undo(self, number: int, *, only: str = "", force: bool = False, dry_run: bool = False) -> JsonDict:
+        """Take back what a call has changed, or what it changed at the path `only`. Raises CallNotFound.
+
+        `status` in the answer is "undone", "refused" (see `reason`) or "conflict": nothing was done, as somebody has changed it
+        since. `force` takes it back all the same, and keeps what is there now beside it.
+        """
+        return self.effects.undo(number, only=only, force=force, dry_run=dry_run)
+
     @property
     def toolsets(self) -> Toolsets:
         self._start_mcp()
@@ -242,7 +263,11 @@ class Handrail:
         if self._source.temporary_home is None:
             remember_uses(self.runtime.uses, self.config.home)
         self.processes.close()
+        if "effects" in self.__dict__:  # likewise
+            self.effects.recorder.flush()  # what calls have changed elsewhere is asked for there
         self.environments.close_all()
+        if "effects" in self.__dict__:
+            self.effects.close()
         if "gate" in self.__dict__:  # it is made when the first action comes
             self.gate.close()
         if self.plugins is not None:
@@ -262,6 +287,16 @@ class Handrail:
         """What every dangerous action passes. One that was configured by a file reads it again when it changes."""
         rules = self.plugins.contributions.approval_rules.values() if self.plugins else ()
         return open_gate(self._source, tuple(rules), ApprovalHooks(self.hooks), confirms=self._confirms)
+
+    @cached_property
+    def effects(self) -> Calls:
+        """What calls have changed, and taking them back."""
+        from .effects.calls import Calls  # most starts change nothing
+
+        def rules() -> Config:
+            return self.gate.settings.config if "gate" in self.__dict__ else self.config
+
+        return Calls(state_dir(self.config.home), self.environments, rules)
 
     @cached_property
     def batches(self) -> Batches:

@@ -22,6 +22,7 @@ HandrailError
 ├── SkillError                (also ValueError) a skill that cannot be used
 ├── ResultNotFound            (also LookupError)
 ├── RequestNotFound           (also LookupError)
+├── CallNotFound              (also LookupError)
 ├── JobNotFound               (also LookupError)
 ├── SessionNotFound           (also LookupError)
 ├── RunNotFound               (also LookupError)
@@ -133,6 +134,10 @@ class ResultNotFound(HandrailError, LookupError):
 
 class RequestNotFound(HandrailError, LookupError):
     """No approval request, or more than one, has that id."""
+
+
+class CallNotFound(HandrailError, LookupError):
+    """No call with that number has changed anything, as far as is known."""
 
 
 class SessionNotFound(HandrailError, LookupError):

@@ -155,17 +155,36 @@ class Files(Protocol):
     def read(self, path: str, *, max_bytes: int, offset: int = 0) -> bytes:
         """`max_bytes`, but not over `max_read_bytes`, of a regular file from `offset`; fewer only where it ends."""
 
-    def write(self, path: str, data: bytes, *, mode: int | None = None) -> FileStat:
+    def write(self, path: str, data: bytes, *, mode: int | None = None, call: int = 0) -> FileStat:
         """Replace the whole file at once, keeping its mode; a reader sees the old content or the new.
 
-        Missing folders are made. `mode` is for a file that is new.
+        Missing folders are made. `mode` is for a file that is new. `call` is given only where `host_path` gives None: what was
+        there is to be kept in the journal for that call.
         """
 
-    def remove(self, path: str) -> None:
+    def remove(self, path: str, *, call: int = 0) -> None:
         """Take away a file or an empty folder. A link is refused."""
 
     def host_path(self, path: str) -> str | None:
         """Where this process finds the same file; None when it is on another machine."""
+
+
+class CallEffects(Protocol):
+    """What a call changes, kept so that it can be taken back: see `handrail.effects.open_call`."""
+
+    @property
+    def calls(self) -> Any:
+        """All calls of the state folder."""
+
+    @property
+    def number(self) -> int:
+        """The call's number; 0 as long as nothing was about to change."""
+
+    def begin(self, head: str, *, folder: str = "", environment: Any = None) -> int: ...
+    def has_run(self, environment: Any, *, changed: bool, running: bool = False) -> int: ...
+    def approved(self, request: ApprovalRequest, answer: Answer) -> None: ...
+    def journaled(self, files: Files) -> Files: ...
+    def end(self) -> None: ...
 
 
 class StoredResult(NamedTuple):

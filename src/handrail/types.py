@@ -17,6 +17,7 @@ from .protocols import (
     Answer,
     ApprovalRequest,
     Approver,
+    CallEffects,
     CallingClient,
     Environments,
     Files,
@@ -211,6 +212,7 @@ class ToolContext:
     judged_paths: tuple[str, ...] = ()  # of the files that the gate let this call write
     caller: Caller = NO_CALLER
     changes: list[FileChange] = field(default_factory=list)  # what the call did to files, for whoever made it
+    effects: CallEffects | None = None  # what the call changes, if that is kept
 
     def progress(self, message: str, fraction: float | None = None) -> None:
         """Tell whoever listens how far the call is. Never fails, costs nothing when nobody listens."""

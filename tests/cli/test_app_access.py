@@ -56,6 +56,7 @@ _WORDS = {
     "rl run": ["x"],
     "serve login end": ["3f9a01bc"],
     "serve token new": ["me", "--role", "operate"],
+    "redo": ["1"],
     "serve token revoke": ["phone"],
     "sessions branch": ["x"],
     "sessions delete": ["x"],

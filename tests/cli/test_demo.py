@@ -15,6 +15,8 @@ from .conftest import Cli
 
 # What each scene is there to show.
 SHOWN = [
+    "as before: README.md",
+    "taken away: NOTES.md",
     "calls at once took",
     "lines are kept as r_",
     "235 in all",

@@ -82,6 +82,23 @@ def test_a_command_of_the_documentation_works_as_typed(page: str, command: str, 
     assert run.returncode in usual, f"{page}: {command}\n{run.stdout}\n{run.stderr}"
 
 
+def test_the_tutorial_about_undo_works_from_the_first_line_to_the_last(tmp_path: Path) -> None:
+    page = (ROOT / "docs/tutorial/undo.md").read_text()
+    blocks = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
+    lines = [line[2:] for block in blocks for line in block.splitlines() if line.startswith("$ ")]
+    run = subprocess.run(
+        ["bash", "-ec", "\n".join(lines)],
+        cwd=tmp_path,
+        env=_environment(tmp_path / "home"),
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+    )
+    assert run.returncode == 0, run.stderr
+    assert "do not lose me\nprice = 10\nstock = 10\n" in run.stdout
+    assert "notes.txt.before-undo-" in run.stdout
+
+
 def test_every_link_between_pages_leads_somewhere() -> None:
     for page in PAGES:
         for target in re.findall(r"\]\(([^)#:]+?)(?:#[^)]*)?\)", page.read_text()):

@@ -152,8 +152,16 @@ class TestSettings:
             environments.override("t", {"memory": "2g", "env": {"B": "2"}})
             settings = environments.settings("t")
         assert settings == EnvironmentSettings(
-            "t", "elsewhere", "/work", {"A": "1", "B": "2"}, (), {"image": "x", "memory": "2g"}
+            "t", "elsewhere", "/work", {"A": "1", "B": "2"}, (), {"image": "x", "memory": "2g"}, settings.effects
         )
+
+    def test_effects_can_be_switched_off_for_a_task(self, backends: Backends) -> None:
+        with TaskEnvironments(Config(), backends=backends) as environments:
+            usual = environments.settings("t").effects
+            assert usual is not None
+            assert usual["on_crash"] == "undo"
+            environments.override("t", {"effects": False})
+            assert environments.settings("t").effects is None
 
     def test_the_original_names_are_understood(self, environments: TaskEnvironments) -> None:
         environments.override("t", {"env_type": "elsewhere", "elsewhere_image": "x", "local_login": True})

@@ -14,7 +14,7 @@ from typing import IO
 
 NAME = "handrail-test:1"
 _PACKAGES = (
-    "bash coreutils diffutils findutils grep gzip mawk ncurses-base ncurses-bin procps sed tar util-linux".split()
+    "bash coreutils diffutils findutils grep git gzip mawk ncurses-base ncurses-bin procps sed tar util-linux".split()
 )
 _PYTHON = Path("/usr/bin/python3")
 _LEFT_OUT_OF_PYTHON = {

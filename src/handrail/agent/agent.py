@@ -148,7 +148,8 @@ class Agent:
     def _notifications(self, first: bool) -> list[str]:
         """What happened in the background. When a turn starts, also to processes that an earlier runtime has left."""
         found = [*self.app.processes.drain_notices(self.session_id, take_over=first), *self._children.notices()]
-        notices = [f"[Notification, not from the user] {notice}" for notice in found]
+        interrupted = self.app.effects.interrupted(self.session_id) if first else []
+        notices = [f"[Notification, not from the user] {notice}" for notice in [*found, *interrupted]]
         if not first:
             notices += [f"[From the agent that gave you the task] {text}" for text in self.inbox]
             self.inbox.clear()

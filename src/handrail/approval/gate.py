@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ..config.strength import Change
     from ..protocols import Action
     from ..store.approvals import ApprovalStore
-    from ..store.grants import StoredGrant
+    from ..store.approvals import StoredGrant
     from ..types import ToolContext
     from .action_review import Assess
     from .requests import ApprovalRequests
@@ -241,6 +241,8 @@ class ApprovalGate:
             await on_database(partial(self._records.answered, self.store, request, answer, left, seconds=seconds))
         except (ConfigError, StoreError) as error:
             raise unusable(error) from None
+        if answer.decision.allows and context.effects is not None:
+            context.effects.approved(request, answer)
         if not answer.decision.allows:
             raise unanswered(request, answer, by_person=answer.by not in _AUTOMATIC)
         if asks:

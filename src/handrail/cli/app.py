@@ -162,17 +162,19 @@ def _make_streams_usable() -> None:
 # They show something, or run tools and agents, whose gate is the strictest there and whose stores are copies in memory.
 READERS = frozenset(
     (
-        "approvals list, approvals log, approvals show, approvals simulate, config get, config path, "
+        "approvals list, approvals log, approvals show, approvals simulate, audit export, audit key, "
+        "audit verify, calls, config get, config path, "
         "config show, cron list, cron next, cron show, env check, env list, mcp get, mcp list, mcp serve, "
         "mcp test, mcp tools, model list, model test, pair list, plugins info, plugins list, ps, ps log, "
         "serve login list, serve token list, sessions export, sessions list, sessions search, sessions show, "
-        "skills list, skills show, acp, ask, call, chat, check, completion, demo, doctor, record, replay, run, "
+        "skills list, skills show, acp, ask, call, chat, check, completion, demo, doctor, effects, record, replay, run, "
         "schema, shell, tools, toolsets, trace"
     ).split(", ")
 )
 WRITERS = {
     "approvals answer": "answer requests",
     "approvals revoke": "revoke grants",
+    "calls prune": "forget calls",
     "config confirm": "change the configuration",
     "config edit": "change the configuration",
     "config set": "change the configuration",
@@ -197,6 +199,7 @@ WRITERS = {
     "plugins new": "write plugins",
     "plugins trust": "trust plugins",
     "ps kill": "kill the processes of other tasks; it has a tool for its own",
+    "redo": "redo calls from its shell; it has the tool undo",
     "rl run": "run rollouts from its shell; it has a tool for that",
     "serve": "serve",
     "serve login end": "end logins",
@@ -205,6 +208,7 @@ WRITERS = {
     "sessions branch": "change sessions",
     "sessions delete": "delete sessions",
     "skills trust": "trust skills",
+    "undo": "undo calls from its shell; it has a tool for that",
 }
 
 

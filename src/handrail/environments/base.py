@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from ..protocols import Files
@@ -58,8 +58,21 @@ class LeftRunning(NamedTuple):
     command_id: int
 
 
+class Coverage(NamedTuple):
+    """How what a call changes is written to the journal, so that it can be undone: "full", "file tools only" or "none".
+
+    `reason` says why it is not full.
+    """
+
+    how: str
+    reason: str = ""
+
+
 class CommandResult(NamedTuple):
-    """How a command ended. `command_id` counts the commands of a shell, and starts again if the environment was lost."""
+    """How a command ended. `command_id` counts the commands of a shell, and starts again if the environment was lost.
+
+    `changed` says whether something was written to the journal for its call, and `counts` what, as far as is known.
+    """
 
     command_id: int
     exit_code: int
@@ -70,6 +83,8 @@ class CommandResult(NamedTuple):
     cancelled: bool = False
     restarted: ShellRestart | None = None
     left_running: tuple[LeftRunning, ...] = ()
+    changed: bool = False
+    counts: Mapping[str, int] | None = None
 
 
 class ProcessState(Enum):
@@ -173,6 +188,10 @@ class Environment(Protocol):
     def has_pty(self) -> bool: ...
 
     @property
+    def coverage(self) -> Coverage:
+        """How what a call changes is written to the journal. Starts the shell, which decides it."""
+
+    @property
     def cwd(self) -> str:
         """Where the shell is."""
 
@@ -183,7 +202,7 @@ class Environment(Protocol):
     def start(self) -> None:
         """Start the shell, unless it is started. `execute` does so by itself."""
 
-    def execute(
+    def execute(  # noqa: PLR0913  one per option of a command
         self,
         command: str,
         *,
@@ -194,16 +213,24 @@ class Environment(Protocol):
         stdin: bytes | None = None,
         env: Mapping[str, str] | None = None,
         output: OutputSink | None = None,
+        call: int = 0,
     ) -> CommandResult:
         """Run a command in the shell and wait for it.
 
+        `call` is the number of the call in whose name it runs: what it changes is written to the journal, unless it is 0.
         `cwd` and `env` are for this command only. `stdin` is what it reads: nothing if None. Output is stdout and stderr as they
         arrive. `on_output` gets each piece of it, in this thread; if it raises, the command is abandoned. `output` decides how
         much of it is kept in memory.
         """
 
     def background(
-        self, command: str, *, cwd: str | None = None, env: Mapping[str, str] | None = None, survives: bool = False
+        self,
+        command: str,
+        *,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        survives: bool = False,
+        call: int = 0,
     ) -> BackgroundProcess:
         """Start a process with a copy of the shell's state, and return. Its output goes to a log of bounded size."""
 
@@ -216,6 +243,7 @@ class Environment(Protocol):
         cwd: str | None = None,
         env: Mapping[str, str] | None = None,
         survives: bool = False,
+        call: int = 0,
     ) -> PtyProcess:
         """The same on a terminal."""
 
@@ -227,6 +255,9 @@ class Environment(Protocol):
 
     def adopt(self, left: LeftRunning) -> BackgroundProcess:
         """As a background process: it can be polled, read and killed, but has no input."""
+
+    def call_effects(self, operation: str, **arguments: object) -> dict[str, Any]:
+        """Perform an operation of shell_host/call_effects.py where the journal lies."""
 
     def upload(self, host_path: str, path: str) -> None:
         """Copy a file of this machine into the environment, with its mode."""

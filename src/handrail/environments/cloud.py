@@ -193,7 +193,14 @@ class CloudEnvironment(LiveEnvironment):
             with self._translated():
                 self._open()
                 self._ensure_sandbox()
-                return Session(self, env=dict(settings.env), cwd=settings.cwd, state=state, must_have_cwd=True)
+                return Session(
+                    self,
+                    env=dict(settings.env),
+                    cwd=settings.cwd,
+                    state=state,
+                    must_have_cwd=True,
+                    effects=self.effects_elsewhere(),
+                )
         finally:
             if self._sandbox is None:
                 self._release()

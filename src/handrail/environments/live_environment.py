@@ -6,18 +6,22 @@ elsewhere. The last state of a shell that was lost is passed to the next one.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shlex
+import socket
 import tempfile
 import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
+from ..config.paths import state_dir
 from .base import (
     CANCELLED_EXIT_CODE,
     CommandResult,
+    Coverage,
     LeftRunning,
     RestartReason,
     ShellRestart,
@@ -49,13 +53,17 @@ _MAX_COMMAND_BYTES = 32 << 20
 
 
 class LiveEnvironment(ABC):
-    """See `base.Environment` for what the methods promise. A backend implements `connect`, and may override `disconnected`."""
+    """See `base.Environment` for what the methods promise. A backend implements `connect`, and may override `disconnected`.
+
+    `effects` are settings of the journal of what commands change (`max_copy`, `durable`, `on_crash`); None for no journal.
+    """
 
     name: str = "live"
     isolated = reaches_host = persistent = False
     has_pty = True
 
     def __init__(self) -> None:
+        self.effects: Mapping[str, Any] | None = {}
         self._running = threading.Lock()
         self._connecting = threading.Lock()
         self._link: Link | None = None
@@ -77,6 +85,17 @@ class LiveEnvironment(ABC):
     def files_lost(self) -> None:
         """For `connect`: report that the files of the previous shell are gone, and drop its state."""
         self._has_lost_files, self._state = True, None
+
+    def effects_elsewhere(self) -> Packet | None:
+        """For `connect`: settings of a journal that lies beside the shell, by the name of this machine's state folder."""
+        if self.effects is None:
+            return None
+        identity = f"{socket.gethostname()} {state_dir()}"
+        return {**self.effects, "name": hashlib.sha256(identity.encode()).hexdigest()[:12]}
+
+    def how_far(self, call: int) -> str:  # noqa: ARG002  one with a journal here knows
+        """What became of the changes of a call in which the environment was lost."""
+        return "how far it got is unknown"
 
     def disconnected(self) -> None:  # noqa: B027  overriding it is optional
         """Called once, after closing: remove what the backend has made."""
@@ -104,10 +123,18 @@ class LiveEnvironment(ABC):
         return self._cwd
 
     @property
+    def coverage(self) -> Coverage:
+        uncovered = self._connected().uncovered
+        return Coverage("none", uncovered) if uncovered else Coverage("full")
+
+    def call_effects(self, operation: str, **arguments: object) -> dict[str, Any]:
+        return self._call("call_effects", operation=operation, arguments=arguments)[0]
+
+    @property
     def files(self) -> Files:
         return RemoteFiles(self._call, lambda: self.cwd)
 
-    def execute(
+    def execute(  # noqa: PLR0913  one per option of a command
         self,
         command: str,
         *,
@@ -118,6 +145,7 @@ class LiveEnvironment(ABC):
         stdin: bytes | None = None,
         env: Mapping[str, str] | None = None,
         output: OutputSink | None = None,
+        call: int = 0,
     ) -> CommandResult:
         sink = OutputSink() if output is None else output
         if on_output is not None:
@@ -131,7 +159,7 @@ class LiveEnvironment(ABC):
                 return CommandResult(0, CANCELLED_EXIT_CODE, sink.output(), self._cwd, 0.0, cancelled=True)
             link = self._connected()
             where = b"" if cwd is None else _encoded(cwd if cwd.startswith("~") else os.path.join(self._cwd, cwd))
-            ended = self._run(link, Command(text, where, stdin, timeout), sink, cancel)
+            ended = self._run(link, Command(text, where, stdin, timeout, call), sink, cancel)
         finally:
             self._running.release()
         if ended.code is None:
@@ -139,9 +167,15 @@ class LiveEnvironment(ABC):
         return self._result(ended, sink, time.perf_counter() - began)
 
     def background(
-        self, command: str, *, cwd: str | None = None, env: Mapping[str, str] | None = None, survives: bool = False
+        self,
+        command: str,
+        *,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        survives: bool = False,
+        call: int = 0,
     ) -> JobProcess:
-        return self._start_job(command, cwd, env, survives, None)
+        return self._start_job(command, cwd, env, survives, None, call)
 
     def open_pty(
         self,
@@ -152,8 +186,10 @@ class LiveEnvironment(ABC):
         cwd: str | None = None,
         env: Mapping[str, str] | None = None,
         survives: bool = False,
+        call: int = 0,
     ) -> JobProcess:
-        return self._start_job(command, cwd, {"TERM": "xterm-256color", **(env or {})}, survives, [rows, columns])
+        variables = {"TERM": "xterm-256color", **(env or {})}
+        return self._start_job(command, cwd, variables, survives, [rows, columns], call)
 
     def processes(self) -> list[JobProcess]:
         found = []
@@ -262,7 +298,7 @@ class LiveEnvironment(ABC):
         except (Fatal, Lost) as error:
             self._lose(link)
             raise EnvironmentLost(
-                f"the {self.name} environment was lost while the command ran: {error}; how far it got is unknown. "
+                f"the {self.name} environment was lost while the command ran: {error}; {self.how_far(command.call)}. "
                 "The next command starts it again",
                 output=sink.output().head.decode("utf-8", "replace"),
             ) from None
@@ -301,10 +337,18 @@ class LiveEnvironment(ABC):
             ended.why == "cancelled",
             restarted,
             tuple(map(_left, ended.left)) if ended.left else (),
+            ended.counts is not None,
+            ended.counts,
         )
 
     def _start_job(
-        self, command: str, cwd: str | None, env: Mapping[str, str] | None, survives: bool, pty: list[int] | None
+        self,
+        command: str,
+        cwd: str | None,
+        env: Mapping[str, str] | None,
+        survives: bool,
+        pty: list[int] | None,
+        call: int,
     ) -> JobProcess:
         if survives and not self.persistent:
             raise EnvironmentStartError(
@@ -318,6 +362,7 @@ class LiveEnvironment(ABC):
             "extra_env": dict(env or {}),
             "survives": survives,
             "pty": pty,
+            "call": call,
         }
         try:
             known, _ = self._call("job_start", _encoded(command), **details)

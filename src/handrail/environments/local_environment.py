@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from ..config.paths import state_dir
 from ..files.local import DEFAULT_MAX_BYTES, LocalFiles
+from .base import Coverage
 from .clean_env import clean_environment, login_environment
 from .errors import EnvironmentStartError
 from .live_environment import LiveEnvironment
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from .shell_host.wire import Packet
 
 _DEFAULT_PROTECTION = Protection()
+JOURNAL_FOLDER = "journal"
 
 
 class LocalEnvironment(LiveEnvironment):
@@ -76,6 +79,12 @@ class LocalEnvironment(LiveEnvironment):
             self._files_cwd = cwd
         return self._files
 
+    @property
+    def coverage(self) -> Coverage:
+        if self._sandbox is not None and self.effects is not None:
+            return Coverage("none", "a sandbox keeps no journal: what is in it could read what others have changed")
+        return super().coverage
+
     def connect(self, state: bytes | None) -> Link:
         if not os.path.isdir(self._first_cwd):
             raise EnvironmentStartError(
@@ -86,7 +95,32 @@ class LocalEnvironment(LiveEnvironment):
             return self._sandbox.connect(cwd=self._first_cwd, env=variables, state=state)
         protection = self._protection
         confinement = protection.confinement(self._first_cwd) if protection is not None else None
-        return DirectLink(env=variables, cwd=self._first_cwd, jobs_root=self._jobs_root(), confinement=confinement)
+        effects = self.effects
+        if effects is not None:
+            effects = {**effects, "journal": str(self._state_dir() / JOURNAL_FOLDER)}
+        return DirectLink(
+            env=variables,
+            cwd=self._first_cwd,
+            jobs_root=self._jobs_root(),
+            confinement=confinement,
+            effects=effects,
+        )
+
+    def call_effects(self, operation: str, **arguments: object) -> dict[str, Any]:
+        from .shell_host import call_effects, journal_recovery  # undo and diffs are not needed to run a command
+
+        journal = str(self._state_dir() / JOURNAL_FOLDER)
+        if operation == "recover":
+            return {"recovered": journal_recovery.recover(journal, **arguments)}  # type: ignore[arg-type]
+        return getattr(call_effects, operation)(journal, **arguments)  # type: ignore[no-any-return]
+
+    def how_far(self, call: int) -> str:
+        if call and self.effects is not None and self._sandbox is None:
+            recovered = self.call_effects("recover", on_crash=self.effects.get("on_crash", "undo"))["recovered"]
+            for found in recovered:
+                if found["call"] == call:
+                    return f"it was interrupted after {found['changes']} of its changes, which were {found['outcome']}"
+        return super().how_far(call)
 
     def _call(self, op: str, data: bytes = b"", **details: object) -> tuple[Packet, bytes]:
         if self._sandbox is None and hasattr(JobOperations, f"op_{op}"):
@@ -104,8 +138,10 @@ class LocalEnvironment(LiveEnvironment):
     def _jobs_root(self) -> str:
         if self._processes_dir is not None:
             return self._processes_dir
-        home = self._protection.home if self._protection is not None else ""
-        return str(state_dir(home) / JOBS_FOLDER)
+        return str(self._state_dir() / JOBS_FOLDER)
+
+    def _state_dir(self) -> Path:
+        return state_dir(self._protection.home if self._protection is not None else "")
 
 
 if TYPE_CHECKING:

@@ -59,35 +59,37 @@ class RemoteFiles:
             offset, left = offset + len(piece), left - len(piece)
         return b"".join(pieces)
 
-    def write(self, path: str, data: bytes, *, mode: int | None = None) -> FileStat:
+    def write(self, path: str, data: bytes, *, mode: int | None = None, call: int = 0) -> FileStat:
+        """`call` is in whose name it is written: what is there before is kept in the journal there."""
         if len(data) > self.max_write_bytes:
             raise FileTooLarge(
                 f"cannot write {shown(path)}: it would be {size_text(len(data))}, and the limit is "
                 f"{size_text(self.max_write_bytes)}; split it into several files"
             )
         offsets = range(0, len(data), _PIECE_BYTES)
-        return self.write_pieces(path, (data[at : at + _PIECE_BYTES] for at in offsets), mode=mode)
+        return self.write_pieces(path, (data[at : at + _PIECE_BYTES] for at in offsets), mode=mode, call=call)
 
-    def write_pieces(self, path: str, pieces: Iterable[bytes], *, mode: int | None = None) -> FileStat:
+    def write_pieces(self, path: str, pieces: Iterable[bytes], *, mode: int | None = None, call: int = 0) -> FileStat:
         """The same for a file of any size."""
         resolved = self.resolve(path)
-        temporary = self._ask("write", path, "begin_write", path=resolved, mode=mode)["temporary"]
+        temporary = self._ask("write", path, "begin_write", path=resolved, mode=mode, call=call)["temporary"]
         try:
             offset = 0
             for piece in pieces:
                 self._data("write", path, "append", piece, temporary=temporary, offset=offset)
                 offset += len(piece)
-            return FileStat(**self._ask("write", path, "end_write", temporary=temporary, path=resolved)["stat"])
+            ended = self._ask("write", path, "end_write", temporary=temporary, path=resolved, call=call)
+            return FileStat(**ended["stat"])
         except BaseException:
             self._call("remove", path=temporary)
             raise
 
-    def remove(self, path: str) -> None:
+    def remove(self, path: str, *, call: int = 0) -> None:
         check_path(path)
         folder, _, name = path.rstrip("/").rpartition("/")
         # The last component is not followed, so that a link is seen as a link.
         parent = self.resolve(folder or ("/" if path.startswith("/") else "."))
-        self._ask("remove", path, "remove", path=f"{parent}/{name}")
+        self._ask("remove", path, "remove", path=f"{parent}/{name}", call=call)
 
     def _ask(self, doing: str, shown_path: str, op: str, **details: object) -> Packet:
         return self._safely(doing, shown_path, op, b"", details)[0]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 DEFAULT_TASK = "default"
 # The general overrides of a task; everything else is a setting of the backend.
-_GENERAL = ("backend", "env_type", "cwd", "env", "allowed_secrets")
+_GENERAL = {"backend": str, "env_type": str, "cwd": str, "env": dict, "allowed_secrets": list, "effects": bool}
 
 
 class EnvironmentSettings(NamedTuple):
@@ -34,13 +34,22 @@ class EnvironmentSettings(NamedTuple):
     env: Mapping[str, str] = {}
     allowed_secrets: tuple[str, ...] = ()
     options: Mapping[str, Any] = {}
+    effects: Mapping[str, Any] | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """As they are stored."""
+        stored: dict[str, Any] = json.loads(json.dumps(self._asdict()))
+        return stored
 
     def open(self, backends: Backends) -> Environment:
         """A new environment, not yet started."""
         secrets = {name: os.environ[name] for name in self.allowed_secrets if name in os.environ}
-        return backends.get(self.backend).from_settings(
+        environment = backends.get(self.backend).from_settings(
             self.options, task_id=self.task_id, cwd=self.cwd, env={**secrets, **self.env}
         )
+        if hasattr(environment, "effects"):  # one that can write down what commands change
+            environment.effects = self.effects
+        return environment
 
 
 def check_default(config: Config) -> Unavailable | bool:
@@ -69,7 +78,8 @@ def resolve(task_id: str, config: Config, overrides: Mapping[str, Any], backends
         options = {**_file_limits(config), **_protection(config), **options}
     secrets = overrides.get("allowed_secrets", terminal.allowed_secrets)
     env = {**terminal.env, **overrides.get("env", {})}
-    return EnvironmentSettings(task_id, name, cwd, env, tuple(secrets), options)
+    effects = _effects(config) if overrides.get("effects", config.effects.enabled) else None
+    return EnvironmentSettings(task_id, name, cwd, env, tuple(secrets), options, effects)
 
 
 def check_overrides(overrides: Mapping[str, Any]) -> dict[str, Any]:
@@ -80,7 +90,7 @@ def check_overrides(overrides: Mapping[str, Any]) -> dict[str, Any]:
         kept: dict[str, Any] = json.loads(json.dumps(dict(overrides)))
     except (TypeError, ValueError) as error:
         raise InvalidArguments(f"the settings of a task are text, numbers, lists and mappings: {error}") from None
-    for name, kind in (("backend", str), ("env_type", str), ("cwd", str), ("env", dict), ("allowed_secrets", list)):
+    for name, kind in _GENERAL.items():
         if not isinstance(kept.get(name, kind()), kind):
             raise InvalidArguments(f"{name} must be a {kind.__name__}, not {kept[name]!r}", argument=name)
     check_variables(kept.get("env", {}))
@@ -117,6 +127,10 @@ def _file_limits(config: Config) -> dict[str, Any]:
         "max_read_bytes": files.max_read_bytes,
         "max_write_bytes": files.max_write_bytes,
     }
+
+
+def _effects(config: Config) -> dict[str, Any]:
+    return {name: getattr(config.effects, name) for name in ("max_copy", "durable", "on_crash")}
 
 
 def _protection(config: Config) -> dict[str, Any]:

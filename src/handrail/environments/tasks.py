@@ -337,11 +337,11 @@ class TaskFiles:
     def read(self, path: str, *, max_bytes: int, offset: int = 0) -> bytes:
         return self._files.read(path, max_bytes=max_bytes, offset=offset)
 
-    def write(self, path: str, data: bytes, *, mode: int | None = None) -> FileStat:
-        return self._files.write(path, data, mode=mode)
+    def write(self, path: str, data: bytes, *, mode: int | None = None, **call: int) -> FileStat:
+        return self._files.write(path, data, mode=mode, **call)
 
-    def remove(self, path: str) -> None:
-        self._files.remove(path)
+    def remove(self, path: str, **call: int) -> None:
+        self._files.remove(path, **call)
 
     def host_path(self, path: str) -> str | None:
         return self._files.host_path(path)

@@ -80,7 +80,7 @@ class LocalFiles:
         except OSError as error:
             raise os_failure(error, doing="read", path=path) from None
 
-    def write(self, path: str, data: bytes, *, mode: int | None = None) -> FileStat:
+    def write(self, path: str, data: bytes, *, mode: int | None = None, call: int = 0) -> FileStat:  # noqa: ARG002  see Files
         resolved = self.check_write(path, data)
         try:
             return _stat(replace_file(resolved, data, mode=mode))
@@ -109,7 +109,7 @@ class LocalFiles:
             if not os.access(name, os.W_OK, dir_fd=folder, effective_ids=os.access in os.supports_effective_ids):
                 raise PermissionError(errno.EACCES, "read-only")
 
-    def remove(self, path: str) -> None:
+    def remove(self, path: str, *, call: int = 0) -> None:  # noqa: ARG002  see Files
         literal = self._roots.resolve_parent(path)
         try:
             with _inside(literal) as (folder, name):

@@ -21,6 +21,12 @@ def files_of(context: ToolContext | None) -> Files:
     return context.files if context is not None and context.files is not None else LocalFiles()
 
 
+def written_files_of(context: ToolContext | None) -> Files:
+    """The same for a tool that writes: what is there before is kept, so that the call can be taken back."""
+    files = files_of(context)
+    return files if context is None or context.effects is None else context.effects.journaled(files)
+
+
 def task_of(context: ToolContext | None) -> str | None:
     return context.task_id if context is not None else None
 

@@ -61,6 +61,7 @@ class Wanted(NamedTuple):
     size: tuple[int, int] | None = None
     notify_on_complete: bool = False
     watch_patterns: Sequence[str] = ()
+    call: int = 0  # what it changes belongs to this call
 
 
 class ProcessTable:
@@ -88,12 +89,13 @@ class ProcessTable:
         with self._environments.use(task_id) as environment:
             survives = environment.persistent
             process: BackgroundProcess
+            watched: dict[str, Any] = {"call": wanted.call} if wanted.call else {}
             if wanted.size is None:
-                process = environment.background(command, cwd=wanted.cwd, env=wanted.env, survives=survives)
+                process = environment.background(command, cwd=wanted.cwd, env=wanted.env, survives=survives, **watched)
             else:
                 rows, columns = wanted.size
                 process = environment.open_pty(
-                    command, rows=rows, columns=columns, cwd=wanted.cwd, env=wanted.env, survives=survives
+                    command, rows=rows, columns=columns, cwd=wanted.cwd, env=wanted.env, survives=survives, **watched
                 )
             return self.get(
                 self.add(
@@ -129,7 +131,7 @@ class ProcessTable:
             task_id=task_id or DEFAULT_TASK,
             session_id=session_id,
             environment=settings.backend,
-            settings=_plain(settings),
+            settings=settings.as_json(),
             survives=process.survives,
             has_pty=process.has_pty,
             rows=size[0],
@@ -223,7 +225,7 @@ class ProcessTable:
                 f"{record.id} was started by another version of Handrail; manage it with that version"
             ) from None
         of_task = self._environments.peek(record.task_id)
-        if of_task is not None and _plain(self._environments.settings(record.task_id)) == record.settings:
+        if of_task is not None and self._environments.settings(record.task_id).as_json() == record.settings:
             return of_task
         with self._lock:
             key = json.dumps(record.settings, sort_keys=True)
@@ -361,12 +363,6 @@ class ProcessTable:
                 listener(notice)
             except Exception as error:  # noqa: BLE001  a listener's bug is not the process's
                 log.warning("a listener for processes failed: %s: %s", type(error).__name__, error)
-
-
-def _plain(settings: EnvironmentSettings) -> dict[str, Any]:
-    """As they are stored in a file."""
-    plain: dict[str, Any] = json.loads(json.dumps(settings._asdict()))
-    return plain
 
 
 def _end_notice(tracked: TrackedProcess, status: Status) -> Notice:

@@ -23,7 +23,7 @@ from ..base.safe_text import safe_error
 from ..core.outcome import error_outcome, failure_outcome, to_outcome, tool_error
 from ..core.registry import ToolRegistry, unknown_tool
 from ..errors import CallCancelled, CallTimeout, Denied, NeedsAgent, ToolError, ToolUnavailable
-from ..protocols import Action, ActionKind
+from ..protocols import Action, ActionKind, CallEffects
 from ..types import CancelToken, Gate, JsonDict, Outcome, ToolContext
 from .arguments import prepare
 from .steps import TURN, Call, Flow, Step, StepKind, cause, guarded
@@ -263,7 +263,8 @@ class CallPath:
             known["agent"] = call.agent
         if plan.wants_context:
             known["context"] = call.context or self._services.context(call, stop or CancelToken())
-        return partial(plan.entry.handler, call.arguments, **known)
+        handler = partial(plan.entry.handler, call.arguments, **known)
+        return handler if call.effects is None else partial(_ended_after, call.effects, handler)
 
     def _fitted(self, plan: Plan, value: Any) -> Outcome:
         """What a handler returned, as the model gets it."""
@@ -301,6 +302,26 @@ def stack(*wrappers: Any) -> Inner:
 def _nothing(call: Call) -> Flow[Outcome]:  # noqa: ARG001  the innermost of a stack
     yield Step(lambda: None)
     return ""
+
+
+def _ended_after(effects: CallEffects, handler: Callable[[], Any]) -> Any:
+    """What the handler returns. Its call has ended then, also where nobody waits for it any longer."""
+    try:
+        value = handler()
+    except BaseException:
+        effects.end()
+        raise
+    if hasattr(value, "__await__"):
+        return _ended_when_awaited(effects, value)
+    effects.end()
+    return value
+
+
+async def _ended_when_awaited(effects: CallEffects, value: Any) -> Any:
+    try:
+        return await value
+    finally:
+        effects.end()
 
 
 def _entry(call: Call) -> ToolEntry:

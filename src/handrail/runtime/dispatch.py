@@ -9,7 +9,7 @@ from typing import Any
 from ..config import Config
 from ..core.registry import ToolEntry, ToolRegistry
 from ..plugins.hook_manager import HookManager
-from ..protocols import Approver, Environments, Files, Person, Processes, ResultStore
+from ..protocols import Approver, CallEffects, Environments, Files, Person, Processes, ResultStore
 from ..toolsets import Toolsets
 from ..types import CancelToken, Gate, JsonDict, Outcome, ToolContext
 from .call_path import CallPath, Services
@@ -48,6 +48,7 @@ class Runtime:
         gate: Gate | None = None,
         environments: Environments | None = None,
         processes: Processes | None = None,
+        effects: Callable[[str, str | None, str | None], CallEffects] | None = None,
     ) -> None:
         if config is not None:
             registry.availability.config = config
@@ -61,6 +62,7 @@ class Runtime:
         self.gate = gate
         self.environments = environments
         self.processes = processes
+        self.effects = effects
         # What a model is given when nobody says what: by default everything.
         self.given_by_default: Callable[[], frozenset[str]] = lambda: frozenset(registry.get_all_tool_names())
         self.own_toolsets: Callable[[], Toolsets] = lambda: Toolsets(registry, self.config.toolsets)
@@ -117,6 +119,8 @@ class Runtime:
     def context(self, call: Call, cancel: CancelToken) -> ToolContext:
         """What the call's functions may know and use beyond its arguments."""
         environments = self.environments
+        if call.effects is None and self.effects is not None:
+            call.effects = self.effects(call.name, call.session_id, call.task_id)
         return ToolContext(
             tool=call.name,
             task_id=call.task_id,
@@ -139,6 +143,7 @@ class Runtime:
             judged_paths=call.judged_paths,
             caller=call.caller,
             changes=call.changes,
+            effects=call.effects,
         )
 
     @cached_property

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from ..base.async_bridge import run_async
 from ..base.workers import run_bounded
 from ..errors import ToolFailed
-from ..protocols import CallingClient
+from ..protocols import CallEffects, CallingClient
 from ..types import NO_CALLER, AgentState, Caller, CancelToken, FileChange, JsonDict, ProgressListener, ToolContext
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ class Call:
 
     __slots__ = (
         "agent", "arguments", "batched", "blocked", "caller", "cancel", "changes", "client", "contained", "context",
-        "enabled_tools", "entry", "extra", "judged_paths", "name", "on_progress", "raw", "session_id", "started",
-        "task_id", "tool_call_id", "user_task",
+        "effects", "enabled_tools", "entry", "extra", "judged_paths", "name", "on_progress", "raw", "session_id",
+        "started", "task_id", "tool_call_id", "user_task",
     )  # fmt: skip
 
     def __init__(  # noqa: PLR0913  one per fact about the caller
@@ -61,6 +61,7 @@ class Call:
         self.blocked = False
         self.judged_paths: tuple[str, ...] = ()  # of the files that the gate let it write
         self.contained = False  # leaving the program is not the handler's to decide
+        self.effects: CallEffects | None = None
         self.batched = False  # it shares the machine with other calls of its message
         self.context: ToolContext | None = None  # given by who dispatches on a bare registry
         self.extra: JsonDict | None = None  # further keyword arguments for the handler, likewise

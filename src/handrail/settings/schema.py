@@ -18,6 +18,7 @@ from .sections import (
     ApprovalsConfig,
     CallsConfig,
     CodeConfig,
+    EffectsConfig,
     FilesConfig,
     HookCommandConfig,
     PluginConfig,
@@ -57,6 +58,7 @@ class Config(Section):
     files: FilesConfig = field(default_factory=FilesConfig)
     terminal: TerminalConfig = field(default_factory=TerminalConfig)
     protect: ProtectConfig = field(default_factory=ProtectConfig)
+    effects: EffectsConfig = field(default_factory=EffectsConfig)
     code: CodeConfig = field(default_factory=CodeConfig)
     processes: ProcessesConfig = field(default_factory=ProcessesConfig)
     results: ResultsConfig = field(default_factory=ResultsConfig)

@@ -90,6 +90,33 @@ class ProtectConfig(Section):
     )
 
 
+class EffectsConfig(Section):
+    """The journal of what calls change, by which each can be shown and undone."""
+
+    enabled: bool = option(
+        True,
+        "Write down what commands and file tools change before they change it, where the kernel allows it. `sudo` gains no "
+        "rights in a shell that is watched; turn this off if commands need it.",
+    )
+    on_crash: Literal["undo", "keep"] = option(
+        "undo",
+        "What becomes of a call that was interrupted by a crash: its changes are undone at the next start, or kept.",
+    )
+    keep_days: float = option(7.0, "Days for which calls can be undone.", minimum=0, maximum=MAX_DAYS)
+    keep_bytes: int = size(2 * GIB, "How much the journal and what it keeps may take; the oldest calls go first.")
+    max_copy: int = size(
+        GIB, "Size of the largest file that is copied before it is overwritten. Files that are deleted are not copied."
+    )
+    durable: Literal["call", "power"] = option(
+        "call",
+        "Whether the journal survives a crash of Handrail (call), or a loss of power as well (power), which is slower.",
+    )
+    witness: str = option(
+        "",
+        "A file, or an http address, that is given each signature over the receipts of calls; see `handrail audit verify`.",
+    )
+
+
 class CodeConfig(Section):
     """What bounds the scripts that call tools. They run where commands run."""
 

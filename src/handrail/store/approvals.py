@@ -47,7 +47,7 @@ class ApprovalStore:
     """Requests, with the grants and the decisions in the same file. `path` None keeps everything in memory."""
 
     def __init__(self, path: Path | None = None) -> None:
-        self.database = Database(path, Path(__file__).with_suffix(".sql"))
+        self.database = Database(path, Path(__file__).with_suffix(".sql"), durable=True)
         self.grants = GrantStore(self.database)
         self.decisions = DecisionLog(self.database)
         self._listeners: list[Callable[[str], object]] = []

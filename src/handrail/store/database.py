@@ -34,10 +34,10 @@ _making = threading.Lock()
 
 class Database:
     """Opened when it is first used. `steps` are the migration scripts, in order, or the file that has them: a database of an
-    earlier version runs only the later ones."""
+    earlier version runs only the later ones. `durable`: what is committed survives a loss of power."""
 
-    def __init__(self, path: Path | None, steps: Sequence[str] | Path) -> None:
-        self.path = path
+    def __init__(self, path: Path | None, steps: Sequence[str] | Path, *, durable: bool = False) -> None:
+        self.path, self._durable = path, durable
         self._given_steps = steps
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
@@ -107,7 +107,7 @@ class Database:
         try:
             connection.row_factory = sqlite3.Row
             _use_wal(connection)
-            connection.execute("PRAGMA synchronous=NORMAL")
+            connection.execute(f"PRAGMA synchronous={'FULL' if self._durable else 'NORMAL'}")
             self._migrate(connection)
         except BaseException:
             connection.close()

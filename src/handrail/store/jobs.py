@@ -83,7 +83,7 @@ class JobStore:
     """Threads and processes may share it. `path` None keeps it in memory."""
 
     def __init__(self, path: Path | None = None, *, max_jobs: int = 200, keep_runs: int = 20) -> None:
-        self._database = Database(path, Path(__file__).with_suffix(".sql"))
+        self._database = Database(path, Path(__file__).with_suffix(".sql"), durable=True)
         self._max_jobs, self._keep_runs = max_jobs, keep_runs
 
     def close(self) -> None:

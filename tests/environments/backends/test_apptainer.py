@@ -22,6 +22,7 @@ from ...services.docker import Docker
 from ..conftest import PATIENCE_SECONDS, text
 from ..container_kinds import Kind, name_of
 from ..image_registry import serve_image
+from ..undo_elsewhere import check_undo
 
 # Run by an ordinary user.
 _AS_USER = """
@@ -151,3 +152,8 @@ def test_a_program_can_be_chosen(kind: Kind) -> None:
     with kind.make(program="singularity") as shell:
         assert text(shell.execute("echo here", timeout=PATIENCE_SECONDS)) == "here\n"
     assert json.loads(kind.service.run("instance", "list", "--json", "handrail-nothing*"))["instances"] == []
+
+
+def test_what_a_command_changes_in_an_instance_can_be_undone(kind: Kind) -> None:
+    with kind.make("undo") as shell:
+        check_undo(shell)

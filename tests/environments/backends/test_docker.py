@@ -18,6 +18,7 @@ from ...services.docker import Docker
 from ..conftest import PATIENCE_SECONDS, text
 from ..container_kinds import Kind, name_of
 from ..image_registry import serve_image
+from ..undo_elsewhere import check_undo
 
 
 @pytest.fixture(scope="module", params=["docker", "podman"])
@@ -178,3 +179,8 @@ def test_an_engine_that_is_killed_costs_the_shell_and_the_container_when_it_is_b
     lasting.close()
     engine.run("rm", "--force", name_of_lasting)
     assert engine.run("ps", "--all", "--quiet") == ""
+
+
+def test_what_a_command_changes_in_a_container_can_be_undone(kind: Kind) -> None:
+    with kind.make("undo") as shell:
+        check_undo(shell)

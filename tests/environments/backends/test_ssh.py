@@ -31,6 +31,7 @@ from ...services.proofs import running_with
 from ...services.sshd import Ssh
 from ...support import takes_less_than, wait_until
 from ..conftest import PATIENCE_SECONDS, text
+from ..undo_elsewhere import check_undo
 
 Make = Callable[..., SshEnvironment]
 
@@ -443,3 +444,7 @@ def test_a_time_limit_holds_there(ssh_service: Ssh, make: Make, mark: str) -> No
     assert (result.exit_code, result.timed_out) == (124, True)
     assert result.seconds < 30
     wait_until(lambda: len(running_with(mark)) <= 1, otherwise=lambda: "more than the shell itself is left")
+
+
+def test_what_a_command_changes_on_a_host_can_be_undone(ssh_service: Ssh, make: Make) -> None:
+    check_undo(make(ssh_service))

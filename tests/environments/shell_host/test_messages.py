@@ -23,6 +23,7 @@ commands = st.builds(
     st.binary(max_size=40),
     st.none() | st.binary(max_size=200),
     st.none() | st.floats(min_value=0, max_value=1e9),
+    st.integers(0, 2**63),
 )
 ends = st.builds(
     Ended,
@@ -33,6 +34,7 @@ ends = st.builds(
     st.sampled_from(["", "ended", "timeout", "cancelled", "keeper"]),
     st.sampled_from(["", "kept", "snapshot", "clean"]),
     st.lists(st.fixed_dictionaries({"pid": st.integers(1, 1 << 22), "command": paths}), max_size=3),
+    st.none() | st.dictionaries(st.sampled_from(["created", "changed"]), st.integers(0, 99)),
 )
 
 

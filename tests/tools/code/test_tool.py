@@ -403,7 +403,9 @@ def test_its_description_names_exactly_the_tools_that_code_can_call() -> None:
 
     assert described("code_execution", "results", "todo").endswith("NAME is one of: read_result.")
     assert "terminal" not in described("code_execution", "file")
-    assert described("code_execution", "file").endswith("NAME is one of: patch, read_file, search_files, write_file.")
+    assert described("code_execution", "file").endswith(
+        "NAME is one of: patch, read_file, search_files, undo, write_file."
+    )
     assert "NAME is one of" not in described("code_execution")
 
 

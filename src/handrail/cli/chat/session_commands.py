@@ -18,6 +18,7 @@ from ...errors import InvalidArguments, ToolFailed
 from ...store.export import as_jsonl
 from ...types import CancelToken, JsonDict
 from ..call_text import age, shortened
+from ..effect_views import counts_text
 from ..output import visible
 
 if TYPE_CHECKING:
@@ -30,13 +31,42 @@ _LISTED = 15
 _SHOWN_AGAIN = 4
 
 
-def undo(chat: Chat, rest: str) -> None:  # noqa: ARG001  a command's signature
+def undo(chat: Chat, rest: str) -> None:
+    if rest not in ("", *undo_choices(chat)):
+        raise InvalidArguments("/undo, /undo message, or /undo files")
+    asked = [one for one in chat.store.messages(chat.agent.session_id) if one.message["role"] == "user"]
+    if rest != "message" and asked and not _undo_files(chat, asked[-1].at):
+        return
+    if rest == "files":
+        return
     message = chat.agent.undo()
     if not message:
         chat.say("There is nothing to take back.")
         return
     chat.draft = message
-    chat.say("Taken back. Files and other effects stay as they are.")
+    chat.say("Taken back." if rest != "message" else "Taken back. Files and other effects stay as they are.")
+
+
+def undo_choices(chat: Chat) -> Iterable[str]:  # noqa: ARG001  as those that depend on it
+    return ("message", "files")
+
+
+def _undo_files(chat: Chat, since: float) -> bool:
+    """Take back what the calls since then have changed, the last first. False at the first that cannot be."""
+    calls = chat.app.effects
+    for call in calls.last(1000, session=chat.agent.session_id):
+        if call.begun < since:
+            break
+        done = calls.undo(call.number)
+        if done["status"] != "undone":
+            by = ", ".join(visible(one["path"]) for one in done["conflicts"][:_LISTED])
+            chat.say(f"Call {call.number} stays: {done['reason'] or f'{by} was changed since'}.")
+            chat.say(
+                f"/undo message takes back your message alone; handrail undo {call.number} --force the files.", "dim"
+            )
+            return False
+        chat.say(f"Call {call.number} is undone: {counts_text(call)}.", "dim")
+    return True
 
 
 def save(chat: Chat, rest: str) -> None:

@@ -34,6 +34,7 @@ from ...config import Config, ConfigError, config_path, load_config, state_dir
 from ...core.discovery import builtin_tools, scan_builtin
 from ...core.registry import ToolRegistry
 from ...environments import protection
+from ...environments.tasks import TaskEnvironments
 from ...errors import HandrailError
 from ...mcp_client.server_config import find_servers
 from ...plugins.hook_manager import HookManager
@@ -110,6 +111,7 @@ def examine() -> Iterator[Finding]:
     yield from _toolsets(config, registry)
     yield _gate(config)
     yield _protection(config)
+    yield _effects(config)
     yield _model(config, plugins)
     yield from _mcp_servers(config)
     yield _ripgrep()
@@ -249,6 +251,21 @@ def _protection(config: Config) -> Finding:
     """What the kernel protects from commands, and what it does not."""
     found = protection.examine(config)
     return Finding("protection", Health.OK if found.is_whole else Health.MISSING, found.detail, found.fix)
+
+
+def _effects(config: Config) -> Finding:
+    """Whether what commands change can be undone, and how much is kept for that."""
+    kept = sum(path.lstat().st_size for path in (state_dir() / "journal").rglob("*") if path.is_file())
+    with TaskEnvironments(config) as environments:
+        try:
+            how, reason = getattr(environments.of(None), "coverage", ("none", "this environment keeps no journal"))
+        except HandrailError as error:
+            how, reason = "none", str(error)
+    counts = f"{kept >> 20:,} MB kept of {config.effects.keep_bytes >> 20:,}, for {config.effects.keep_days:g} days"
+    if how == "full":
+        return Finding("undo", Health.OK, f"what commands change can be undone; {counts}")
+    fix = "see docs/explanation/what-can-be-undone.md; file tools can be undone all the same"
+    return Finding("undo", Health.MISSING, f"what commands change is not watched: {reason}; {counts}", fix)
 
 
 def _waiting(store: Path) -> int:

@@ -151,6 +151,9 @@ def _lines(result: dict[str, Any]) -> Iterator[Line]:
         if not line.startswith(("---", "+++")):
             yield Line(visible(line), _DIFF_STYLES.get(line[:1], "dim"))
     yield from _text(result)
+    for key in ("put_back", "as_before", "taken_away"):
+        for path in result.get(key, ()):
+            yield Line(f"{key.replace('_', ' ')}: {visible(path.rpartition('/')[2])}", "green")
     if "status" in result:
         waits = ", waits for input" if result.get("waiting_for_input") else ""
         yield Line(f"{result['session_id']} {result['status']}{waits}", "cyan")

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ from ...base.async_bridge import run_async
 from ...config import Config, cache_dir, state_dir
 from ...core.builtin import registry as builtin
 from ...core.registry import ToolRegistry
+from ...effects.calls import Calls
+from ...effects.open_call import OpenCall
 from ...environments.backend_table import Backends
 from ...environments.backends.local import LocalBackend
 from ...environments.local_environment import LocalEnvironment
@@ -58,6 +61,7 @@ _TOOLS = (
     "files.search_files",
     "files.patch",
     "files.read_result",
+    "files.undo",
     "agent.todo",
     "terminal.terminal",
     "terminal.process",
@@ -135,12 +139,14 @@ class Stage:
         self._processes = ProcessTable(ProcessRecords(notes / "table"), self._environments)
         self._news = threading.Event()
         self._processes.on_notice(lambda _: self._news.set())
+        self._effects = Calls(notes, self._environments, lambda: self._environments.config)
         runtime = Runtime(
             self.registry,
             hooks=hooks,
             results=MemoryResultStore(),
             environments=self._environments,
             processes=self._processes,
+            effects=partial(OpenCall, lambda: self._effects),
             gate=ApprovalGate(),
             approver=ScriptedUser([Decision.DENY, Decision.ONCE]),
         )
@@ -167,6 +173,7 @@ class Stage:
             self._processes.forget(process.id)
         self._processes.close()
         self._environments.close_all()
+        self._effects.close()
 
 
 @contextlib.contextmanager
@@ -200,7 +207,10 @@ class _OnStage(LocalEnvironment):
 
     def __init__(self, folder: Path, notes: Path, files: SlowFiles) -> None:
         super().__init__(str(folder), processes_dir=str(notes / "processes"))
-        self._slow_files = files
+        self._slow_files, self._notes = files, notes
+
+    def _state_dir(self) -> Path:
+        return self._notes
 
     @property
     def files(self) -> Files:

@@ -193,7 +193,14 @@ class ApptainerEnvironment(LiveEnvironment):
         try:
             self._start_idle_watcher(program)
             jobs_root = containers.JOBS_ROOT if settings.persistent else ""
-            return Session(transport, env=dict(settings.env), cwd="", jobs_root=jobs_root, state=state)
+            return Session(
+                transport,
+                env=dict(settings.env),
+                cwd="",
+                jobs_root=jobs_root,
+                state=state,
+                effects=self.effects_elsewhere(),
+            )
         except (Fatal, EnvironmentStartError) as error:
             if is_new:
                 self.disconnected()

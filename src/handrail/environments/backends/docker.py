@@ -189,7 +189,14 @@ class DockerEnvironment(LiveEnvironment):
         jobs_root = containers.JOBS_ROOT if settings.persistent else ""
         try:
             self._make_folder(program)
-            return Session(transport, env=dict(settings.env), cwd="", jobs_root=jobs_root, state=state)
+            return Session(
+                transport,
+                env=dict(settings.env),
+                cwd="",
+                jobs_root=jobs_root,
+                state=state,
+                effects=self.effects_elsewhere(),
+            )
         except (Fatal, EnvironmentStartError) as error:
             if is_new:
                 self.disconnected()

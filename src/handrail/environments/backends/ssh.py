@@ -111,7 +111,14 @@ class SshEnvironment(LiveEnvironment):
             explain=self._explain,
         )
         try:
-            return Session(transport, env=dict(settings.env), cwd=settings.cwd, state=state, must_have_cwd=True)
+            return Session(
+                transport,
+                env=dict(settings.env),
+                cwd=settings.cwd,
+                state=state,
+                must_have_cwd=True,
+                effects=self.effects_elsewhere(),
+            )
         except BaseException:
             self.disconnected()
             raise

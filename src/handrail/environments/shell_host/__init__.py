@@ -5,6 +5,7 @@ and containers where Handrail is not installed. It imports nothing from the rest
 
 The processes, from the outside in:
 
+    effect watcher    is asked before anything below it changes a file, and writes the journal
     fork server       forks shell supervisors, and cleans up after one that was killed
     shell supervisor  owns one bash: starts it, restores it, ends what runs in it
     bash              runs the commands; `bash_template.py` is the only script that it is given

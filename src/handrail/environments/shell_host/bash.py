@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import time
@@ -9,6 +10,7 @@ from typing import Any, Callable, NamedTuple, Sequence  # noqa: UP035  Python 3.
 
 from . import bash_template, proc, wire
 from .state import Report, Reports, nearest
+from .syscall_filter import FilterRefused, Watch, install_and_send
 
 OLDEST = (4, 4)
 ARGUMENTS = ("--norc", "--noprofile")
@@ -30,7 +32,9 @@ class Files(NamedTuple):
 class Bash:
     """A running bash. The supervisor holds both ends of most pipes, so that no reader sees an end too early."""
 
-    def __init__(self, program: str, files: Files, *, cwd: str, env: dict[str, str]) -> None:
+    def __init__(
+        self, program: str, files: Files, *, cwd: str, env: dict[str, str], watch: Watch | None = None
+    ) -> None:
         self.go_read, self.go = os.pipe()
         self.done_read, self.done = os.pipe()
         self.state, self._state_write = os.pipe()
@@ -49,9 +53,10 @@ class Bash:
         os.lseek(script, 0, os.SEEK_SET)
         actions = [
             (os.POSIX_SPAWN_DUP2, script, 0),
-            *((os.POSIX_SPAWN_OPEN, fd, "/dev/null", os.O_RDWR, 0) for fd in (1, 2)),
+            (os.POSIX_SPAWN_DUP2, self.done, 1),
+            (os.POSIX_SPAWN_OPEN, 2, "/dev/null", os.O_RDWR, 0),
         ]
-        self.pid = spawn(program, (), actions, cwd=cwd, env=env)
+        self.pid = spawn(program, (), actions, cwd=cwd, env=env, watch=watch)
         os.close(script)
         stat = proc.stat_of(self.pid)
         self.start = stat.start if stat is not None else 0
@@ -93,27 +98,76 @@ def path_of(fd: int) -> str:
     return f"/proc/{os.getpid()}/fd/{fd}"
 
 
-def spawn(program: str, arguments: Sequence[str], actions: list[Any], *, cwd: str, env: dict[str, str]) -> int:
-    """Start a bash in its own session, with default signal handling. `actions` make its descriptors."""
-    # posix_spawn does not copy this process first. It takes no directory, so this process changes to it.
+def spawn(
+    program: str,
+    arguments: Sequence[str],
+    actions: list[Any],
+    *,
+    cwd: str,
+    env: dict[str, str],
+    watch: Watch | None = None,
+) -> int:
+    """Start a bash in its own session, with default signal handling. `actions` make its descriptors, as for posix_spawn."""
     cwd = nearest(cwd)
+    # bash takes over a PWD that names its directory, and so keeps a path through links as the user typed it.
+    words, variables = ["bash", *ARGUMENTS, *arguments], {**env, "PWD": cwd}
+    if watch is not None:
+        return _spawn_watched(program, words, variables, actions, cwd, watch)
+    # posix_spawn does not copy this process first. It takes no directory, so this process changes to it.
     os.chdir(cwd)
     try:
-        # bash takes over a PWD that names its directory, and so keeps a path through links as the user typed it.
-        variables = {**env, "PWD": cwd}
         return _with_retries(
             lambda: os.posix_spawn(
-                program,
-                ["bash", *ARGUMENTS, *arguments],
-                variables,
-                file_actions=actions,
-                setsid=True,
-                setsigdef=_RESET,
-                setsigmask=[],
+                program, words, variables, file_actions=actions, setsid=True, setsigdef=_RESET, setsigmask=[]
             )
         )
     finally:
         os.chdir("/")
+
+
+def _spawn_watched(
+    program: str, words: list[str], variables: dict[str, str], actions: list[Any], cwd: str, watch: Watch
+) -> int:
+    failure, theirs = os.pipe()  # closed by exec
+    try:
+        pid = fork()
+        if pid == 0:
+            try:
+                os.chdir(cwd)
+                os.setsid()
+                for number in _RESET:
+                    signal.signal(number, signal.SIG_DFL)
+                signal.pthread_sigmask(signal.SIG_SETMASK, [])
+                _apply(actions)
+                install_and_send(watch)
+                os.execve(program, words, variables)
+            except OSError as error:
+                os.write(theirs, b"%d" % (error.errno or errno.EIO))
+            except FilterRefused:
+                os.write(theirs, b"%d" % errno.ENOSYS)
+            finally:
+                os._exit(127)
+        os.close(theirs)
+        theirs = -1
+        code = os.read(failure, 16)
+    finally:
+        for fd in (failure, theirs):
+            if fd >= 0:
+                os.close(fd)
+    if code:
+        raise OSError(int(code), os.strerror(int(code)))
+    return pid
+
+
+def _apply(actions: list[Any]) -> None:
+    for action, *rest in actions:
+        if action == os.POSIX_SPAWN_DUP2:
+            os.dup2(*rest)
+        else:
+            target, path, flags, mode = rest
+            fd = os.open(path, flags, mode)
+            os.dup2(fd, target)
+            os.close(fd)
 
 
 def fork() -> int:

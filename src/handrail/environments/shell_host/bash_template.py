@@ -1,12 +1,13 @@
 r"""The script that bash runs, in one line: wait for a word, run a command, report how it ended.
 
 bash reads it as a single line: it is parsed once, so that no alias set later can affect it, error messages keep saying `line 1`,
-and `ps` does not show it. bash holds no descriptor of ours: it opens each channel by its path, `/proc/<supervisor>/fd/<n>`, when
+and `ps` does not show it. bash needs no descriptor of ours: it opens each channel by its path, `/proc/<supervisor>/fd/<n>`, when
 it needs it, so that a command can close or redirect whatever it likes and its children inherit nothing.
 
 The channels:
 
-    GO        one byte is the order: C run the command, W run it in its working directory, S and D write the state
+    GO        one byte is the order: C run the command, W run it in its working directory, S and D write the state,
+              H close the descriptor of OUT that is kept for the next command
     TEXT      number, flags, stdin, working directory, what to evaluate, and what that may refer to: each terminated by NUL
     OUT       what the command prints
     DONE      `; number code $! pipe-status ;`, the last only if requested
@@ -24,7 +25,7 @@ removed. While bash waits, its stdout is DONE, where the client accepts only wha
 
 from __future__ import annotations
 
-SNAPSHOT, DUMP, RUN, RUN_ELSEWHERE = b"S", b"D", b"C", b"W"
+SNAPSHOT, DUMP, RUN, RUN_ELSEWHERE, CLOSE_OUT = b"S", b"D", b"C", b"W", b"H"
 FLAG_TRAP = b"t"
 CODE_NO_DIRECTORY = b"cd"
 
@@ -61,8 +62,11 @@ _FINISH = (
     # In posix mode `unset` is found before functions are.
     f"__hr_memo=; {_SAY}; [[ ${{__hr_memo-}} ]] || {{ "
     f"POSIXLY_CORRECT=1; unset -f command; unset POSIXLY_CORRECT; command shopt -s expand_aliases; {_SAY}; }}; "
-    # This closes OUT. `builtin exec` would undo its redirections again; `command exec` does not.
-    'command exec >@DONE; command printf %s "$__hr_memo"; '
+    # This closes OUT, or keeps it as descriptor 11 for the next command, if bash has started nothing that may hold it as well.
+    # `builtin exec` would undo its redirections again; `command exec` does not.
+    "if [[ ! ${!-} && /dev/fd/1 -ef @OUT && ! -e /dev/fd/11 ]]; then command exec 11>&1; fi; "
+    "if [[ /dev/fd/10 -ef @DONE ]]; then command exec >&10; else command exec >@DONE; fi; "
+    'command printf %s "$__hr_memo"; '
     "if [[ ${__hr[1]-} == t ]]; then command trap -p EXIT >@MEMO; command mapfile -d '' -t __hr_memo <@MEMO; "
     'command eval "__hr_memo=(${__hr_memo-})"; '
     f'[[ ${{__hr_memo[2]-}} == *@FAREWELL* ]] || __hr_exit=("${{__hr_memo[@]}}"); {_TRAPS}; fi; '
@@ -75,7 +79,8 @@ _TAKE = (
     "[[ ${!-} ]] && command jobs; "
     "__hr_number=${__hr-} __hr_code=-0 __hr_pipe=(); "
     # After `ulimit -n 5` there are too few descriptors to continue: the next shell, which has more, runs the command.
-    'command exec <"${__hr[2]-}" >@OUT || { command printf C >@GO; command exit; }; '
+    'if [[ /dev/fd/11 -ef @OUT ]]; then command exec <"${__hr[2]-}" >&11 11>&-; '
+    'else command exec <"${__hr[2]-}" >@OUT; fi || { command printf C >@GO; command exit; }; '
 )
 # The loop's own stderr is /dev/null, so that `set -x` shows the command alone.
 _EVAL = 'command eval "${__hr[4]-}" 2>&1; __hr_code=${__hr_pipe:-$?}'
@@ -85,13 +90,17 @@ _GO_THERE = (
 )
 
 # `break` and `continue` typed as a command act on these loops: either way the inner condition comes next, and finishes.
+# bash begins with DONE as its stdout. The redirection around everything makes it keep that as descriptor 10, closed on exec.
+# Nothing has to be opened for writing then, which the effect watcher would have to be asked for: that takes half as long again as
+# a short command.
 _LOOP = (
-    f"{{ command printf 'R%s\\n\\0\\0' \"$BASH_VERSION\"; {_OPTIONS} }} >@STATE; "
+    f"{{ {{ command printf 'R%s\\n\\0\\0' \"$BASH_VERSION\"; {_OPTIONS} }} >@STATE; "
     "command . @RESTORE 2>/dev/null; [[ ${PWD-} -ef . ]] || command cd .; command shopt -s expand_aliases; "
     f"{_TRAPS}; command printf '\\0\\0' >@STATE; "
     f"while :; do while {_FINISH} command read -rN1 __hr <@GO || command exit; do case $__hr in "
+    "H) if [[ /dev/fd/11 -ef @OUT ]]; then command exec 11>&-; fi;; "
     f"S|D) {{ command printf '%s' \"$__hr\"; {_STATE} }} >@STATE 2>/dev/null; {_TRAPS};; "
-    f"C) {_TAKE}{_EVAL};; W) {_TAKE}{_GO_THERE}if [[ $__hr_code != cd ]]; then {_EVAL}; fi;; esac; done; done"
+    f"C) {_TAKE}{_EVAL};; W) {_TAKE}{_GO_THERE}if [[ $__hr_code != cd ]]; then {_EVAL}; fi;; esac; done; done; }} >/dev/null"
 )
 
 

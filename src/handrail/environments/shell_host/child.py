@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from . import bash, bash_template, wire
 from .job_folder import JobFiles
+from .syscall_filter import Watch
 from .wire import Packet
 
 
@@ -31,9 +32,10 @@ class Child(NamedTuple):
     words: str
     actions: list[Any]
 
-    def spawn(self) -> int:
+    def spawn(self, watch: Watch | None) -> int:
         job = self.job
-        pid = bash.spawn(job["program"], ("-c", self.words, "bash"), self.actions, cwd=job["cwd"], env=job["env"])
+        words = ("-c", self.words, "bash")
+        pid = bash.spawn(job["program"], words, self.actions, cwd=job["cwd"], env=job["env"], watch=watch)
         for fd in self.theirs:
             os.close(fd)
         return pid

@@ -27,6 +27,7 @@ class Command(NamedTuple):
     cwd: bytes = b""
     stdin: bytes | None = None
     timeout: float | None = None
+    call: int = 0  # the call that what it changes is written down for; 0 for none
 
 
 class CommandRun:

@@ -47,13 +47,13 @@ class BashRestart(NamedTuple):
     is_unread: bool  # the previous one had not yet read the word to run a command
 
 
-def connect(ask_fork_server: AskForkServer, shell: str, spec: Packet, state: bytes | None) -> Connection:
+def connect(ask_fork_server: AskForkServer, shell: str, spec: Packet, state: bytes | None, page: int) -> Connection:
     """Start a supervisor with its bash. `ask_fork_server` sends a packet with descriptors to the fork server."""
     mine, theirs = wire.packet_pair()
     made = Connection(mine, output_pipe())
     try:
         with theirs:
-            made.request(ask_fork_server, shell, theirs.fileno(), spec, state)
+            made.request(ask_fork_server, {"shell": shell}, [theirs.fileno(), page], spec, state)
         made.wait_until_ready()
     except BaseException:
         made.close()
@@ -121,10 +121,13 @@ class Connection:
             raise Lost("its supervisor does not answer")
         return answer
 
-    def renew_out(self, number: int) -> Packet:
+    def ask_left(self, number: int, call: int) -> Packet:
+        return self.ask("left", number=number, call=call)
+
+    def renew_out(self, number: int, call: int) -> Packet:
         """Leave the output pipe to the processes that still hold it, and open a new one. Returns the answer to `left`."""
         new = output_pipe()
-        answer = self.ask("left", [new], number=number)
+        answer = self.ask("left", [new], number=number, call=call)
         self.poll.unregister(self.out)
         os.close(self.out)
         self.out = new
@@ -157,6 +160,10 @@ class Connection:
         children = (last_background, self._children())
         is_new, self._last_children = children != self._last_children, children
         return is_new or _UNKNOWN in children
+
+    def is_bash_alone(self) -> bool:
+        """Whether the supervisor has no other child. What bash has started without waiting for it is not considered."""
+        return self._children() == b"%d " % self.bash
 
     def send_words(self, words: bytes) -> None:
         """Tell bash what to do. Raises BrokenPipeError if it is gone."""
@@ -199,13 +206,14 @@ class Connection:
         self.go = self.done = self.out = -1
 
     def request(
-        self, ask_fork_server: AskForkServer, shell: str, theirs: int, spec: Packet, state: bytes | None
+        self, ask_fork_server: AskForkServer, packet: Packet, passed: list[int], spec: Packet, state: bytes | None
     ) -> None:
+        theirs, page = passed
         files = [wire.memory_file("spec", json.dumps(spec).encode())]
         if state is not None:
             files.append(wire.memory_file("state", state))
         try:
-            ask_fork_server({"shell": shell}, [theirs, files[0], self.out, *files[1:]])
+            ask_fork_server(packet, [theirs, files[0], self.out, page, *files[1:]])
         except OSError:
             raise Lost("the fork server is gone") from None
         finally:

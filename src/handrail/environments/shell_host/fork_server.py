@@ -5,11 +5,13 @@ It is a subreaper: the orphans of a killed supervisor become its children, and i
 everything.
 
 A packet from the client asks for a shell by id. With it come the supervisor's end of their socket, the shell's spec (a memory
-file), the reading end of OUT, and optionally a state to start with. Without one, an id that was used before gets its last state.
+file), the reading end of OUT, the call page, and optionally a state to start with. Without one, an id that was used before gets
+its last state.
 """
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import json
 import os
@@ -24,6 +26,7 @@ from .events import Events
 from .job_folder import remove_folder
 from .shell_supervisor import ShellSupervisor
 from .state import Snapshot
+from .syscall_filter import Watch
 
 END_SECONDS = 1.0
 SWEEP_SECONDS = 5.0
@@ -35,17 +38,25 @@ class Job(NamedTuple):
     supervisor: int
     start: int
     survives: bool
+    is_watched: bool
     folder: str
 
 
 class ForkServer:
-    def __init__(self, client: socket.socket, owner: int | None = None, alive: int | None = None) -> None:
+    def __init__(
+        self,
+        client: socket.socket,
+        owner: int | None = None,
+        alive: int | None = None,
+        watcher: socket.socket | None = None,
+    ) -> None:
         """`owner` is a process (its pidfd) to watch as well as the socket, because a fork of it may hold the socket open.
-        `alive` is a descriptor that somebody waits for to be closed."""
+        `alive` is a descriptor that somebody waits for to be closed. `watcher` leads to the effect watcher: without it, what
+        shells change would fail, so everything ends with it."""
         proc.become_subreaper()
         proc.set_title("handrail-fork")
         self._client = client
-        self._owner, self._alive = owner, alive
+        self._owner, self._alive, self._watcher = owner, alive, watcher
         self._job_reports, self._for_supervisors = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._job_reports.setblocking(False)
         self._supervisors: dict[int, str] = {}  # shell by pid
@@ -64,6 +75,8 @@ class ForkServer:
         self._events.watch(self._job_reports.fileno(), self._receive_jobs)
         if self._owner is not None:
             self._events.watch(self._owner, self._leave)
+        if self._watcher is not None:
+            self._events.watch(self._watcher.fileno(), self._lose_watcher)
         while self._is_wanted:
             self._events.wait()
             if self._has_lost_a_child:
@@ -81,21 +94,21 @@ class ForkServer:
             self._leave()
             return
         shell = packet["shell"]
-        if len(fds) > 3 or shell not in self._states:
+        if len(fds) > 4 or shell not in self._states:
             self._forget_state(shell)
-            self._states[shell] = fds.pop() if len(fds) > 3 else wire.memory_file("state")
+            self._states[shell] = fds.pop() if len(fds) > 4 else wire.memory_file("state")
         try:
             pid = fork()
         except OSError:
             self._forget_state(shell)  # the client finds its socket closed
         else:
             if pid == 0:
-                self._become_supervisor(fds, self._states[shell])
+                self._become_supervisor(shell, fds, self._states[shell])
             self._supervisors[pid] = shell
         for fd in fds:
             os.close(fd)
 
-    def _become_supervisor(self, fds: list[int], state: int) -> None:
+    def _become_supervisor(self, shell: str, fds: list[int], state: int) -> None:
         client_left = False
         try:
             self._close_inherited(state)
@@ -104,8 +117,11 @@ class ForkServer:
             proc.set_title("handrail-shell")
             spec = json.loads(wire.read_whole(fds[1]))
             os.close(fds[1])
+            watch = None
+            if self._watcher is not None:
+                watch = Watch(self._watcher, {"op": "listener", "shell": shell}, (fds[3],))
             client_left = ShellSupervisor(
-                (socket.socket(fileno=fds[0]), self._for_supervisors), fds[2], Snapshot(state), spec
+                (socket.socket(fileno=fds[0]), self._for_supervisors), fds[2], Snapshot(state), spec, watch
             ).run()
         finally:
             os._exit(0 if client_left else 1)
@@ -163,10 +179,21 @@ class ForkServer:
     def _leave(self) -> None:
         self._is_wanted = False
 
+    def _lose_watcher(self) -> None:
+        """Nothing that it watched can change a file any more: not even what was started to survive is of use."""
+        self._is_wanted = False
+        self._jobs = {
+            pid: job._replace(survives=job.survives and not job.is_watched) for pid, job in self._jobs.items()
+        }
+        self._events.unwatch(self._watcher.fileno() if self._watcher is not None else -1)
+
     def _forget_state(self, shell: str) -> None:
         fd = self._states.pop(shell, None)
         if fd is not None:
             os.close(fd)
+            if self._watcher is not None:
+                with contextlib.suppress(OSError):  # it was killed: this process ends as well
+                    wire.send(self._watcher, {"op": "forget", "shell": shell})
 
     def _end(self) -> None:
         proc.signal_each(self._supervisors, signal.SIGTERM)

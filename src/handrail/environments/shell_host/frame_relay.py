@@ -39,9 +39,10 @@ class Gone(Exception):
 
 
 class FrameRelay:
-    def __init__(self, shell: Callable[[], LiveShell], jobs_root: str, *, client_timeout: float, window: int) -> None:
-        self._make_shell, self._jobs_root = shell, jobs_root
-        self._client_timeout, self._window = client_timeout, window
+    def __init__(self, shell: Callable[[], LiveShell], arguments: Packet) -> None:
+        self._make_shell, self._jobs_root, self._journal = shell, arguments["jobs_root"], arguments["journal"]
+        self._uncovered = arguments["uncovered"]
+        self._client_timeout, self._window = arguments["client_timeout"], arguments["window"]
         self._sent = self._received = 0  # bytes: by us, and by the client
         self._input = bytearray()
         self._unsent = b""  # frames that are still to be sent
@@ -59,10 +60,12 @@ class FrameRelay:
         except (Fatal, Lost) as error:
             self._send(b"F", 0, pack({"reason": str(error)}))
             return
-        self._ops = Operations(self._shell, self._jobs_root or jobs.default_folder())
+        self._ops = Operations(self._shell, self._jobs_root or jobs.default_folder(), self._journal)
         self._shell.on_saved = self._on_saved
         self._shell.others[0] = self._on_input
-        self._send(b"H", 0, pack({"cwd": self._shell.connection.cwd, "state": self._shell.connection.began_with}))
+        connection = self._shell.connection
+        hello = {"cwd": connection.cwd, "state": connection.began_with, "uncovered": self._uncovered}
+        self._send(b"H", 0, pack(hello))
         signal.signal(signal.SIGALRM, self._on_client_timeout)
         try:
             self._restart_client_timer()
@@ -70,6 +73,7 @@ class FrameRelay:
                 self._serve_once()
         except Gone:
             self._shell.close()
+            self._ops.close()
         except (Fatal, Lost) as error:
             self._send(b"F", 0, pack({"reason": str(error)}))
 
@@ -228,8 +232,6 @@ def run_frame_relay(fork_server: socket.socket, arguments: Packet) -> None:
     def shell() -> LiveShell:
         if arguments["must_have_cwd"] and state is None and not os.path.isdir(cwd):
             raise Fatal(f"the working directory {cwd} does not exist; create it, or set another")
-        return LiveShell(lambda begin: connect(ask_fork_server, "shell", spec, begin), state)
+        return LiveShell(lambda begin, page: connect(ask_fork_server, "shell", spec, begin, page), state)
 
-    FrameRelay(
-        shell, arguments["jobs_root"], client_timeout=arguments["client_timeout"], window=arguments["window"]
-    ).serve()
+    FrameRelay(shell, arguments).serve()

@@ -23,6 +23,7 @@ from .child import Child, prepare, resize
 from .events import Events
 from .input_wait import reader, waits_for_input
 from .job_folder import JobFiles, LogWriter
+from .syscall_filter import Watch
 from .wire import Packet
 
 INPUT_BYTES = 1 << 20  # the most that is queued for a process that does not read
@@ -31,7 +32,7 @@ _COMMAND_SHOWN = 300
 
 
 def start_job_supervisor(
-    job: Packet, state: bytes, *, answer: int, text: int, folder: JobFiles
+    job: Packet, state: bytes, *, answer: int, text: int, folder: JobFiles, watch: Watch | None = None
 ) -> tuple[int, int] | None:
     """Fork one, and return its pid and start time. It answers on `answer` itself, as this does on failure, with None."""
     with socket.socket(fileno=os.dup(answer)) as asker:
@@ -44,7 +45,7 @@ def start_job_supervisor(
             return None
         else:
             if pid == 0:
-                _become_job_supervisor(child, asker)
+                _become_job_supervisor(child, asker, watch)
         finally:
             if child is not None:
                 child.close()
@@ -52,11 +53,11 @@ def start_job_supervisor(
     return pid, stat.start if stat is not None else 0
 
 
-def _become_job_supervisor(child: Child, asker: socket.socket) -> None:
+def _become_job_supervisor(child: Child, asker: socket.socket, watch: Watch | None) -> None:
     try:
         proc.become_subreaper()
         try:
-            supervisor = JobSupervisor(child, child.spawn())
+            supervisor = JobSupervisor(child, child.spawn(watch))
         except OSError as error:
             _refuse(asker, error)
             return

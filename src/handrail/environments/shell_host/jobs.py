@@ -20,6 +20,17 @@ def default_folder() -> str:
     return f"/tmp/handrail-{os.getuid()}"
 
 
+def journal_folder(name: str) -> str:
+    """Where such a machine keeps the journal of the Handrail elsewhere that has this name; empty if nowhere."""
+    home = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+    for folder in (os.path.join(home, "handrail"), default_folder()):
+        try:
+            return private_folder(os.path.join(private_folder(folder), f"journal-{name}"))
+        except OSError:
+            continue
+    return ""
+
+
 def private_folder(folder: str) -> str:
     """Create the folder if it is missing. It must belong to this user and not be writable by others."""
     os.makedirs(folder, mode=0o700, exist_ok=True)

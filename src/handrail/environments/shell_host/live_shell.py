@@ -15,6 +15,8 @@ from fcntl import fcntl
 from typing import Callable, NamedTuple, Optional  # noqa: UP035  Python 3.8 knows no other place
 
 from . import wire
+from .bash_template import CLOSE_OUT
+from .call_page import ClientPage
 from .command_run import CODE_KILLED, CODE_TERMINATED, Command, CommandRun, Reader
 from .connection import Connection, Fatal, Lost
 from .wire import Packet
@@ -31,7 +33,7 @@ _BETWEEN_TRIES_SECONDS = 0.02
 _SHOWN_BYTES = 300
 _DELETED = " (deleted)"
 
-Connect = Callable[[Optional[bytes]], Connection]  # noqa: UP045  the same
+Connect = Callable[[Optional[bytes], int], Connection]  # noqa: UP045  the same
 
 
 class Ended(NamedTuple):
@@ -44,13 +46,18 @@ class Ended(NamedTuple):
     restarted: str  # why the shell is another one than before: ended, timeout, cancelled, supervisor; or nothing
     state: str  # and what the new one started with: kept, snapshot, older, clean
     left: list[Packet]  # processes that the command left running
+    counts: Packet | None = None  # what its call has changed so far, if anything was
 
 
 class LiveShell:
-    """`connect` opens a connection to a new supervisor. The first one gets `state`, the state of a previous shell."""
+    """`connect` opens a connection to a new supervisor. The first one gets `state`, the state of a previous shell.
+
+    Each gets the descriptor of the call page.
+    """
 
     def __init__(self, connect: Connect, state: bytes | None = None) -> None:
         self._open_connection = connect
+        self._page = ClientPage()
         self.on_saved: Callable[[bytes], None] = lambda _: None
         self.others: dict[int, Callable[[], None]] = {}  # other descriptors to serve while a command runs
         self._lock = threading.Lock()
@@ -72,6 +79,7 @@ class LiveShell:
         run.may_block = may_block
         self._killed_at = None
         self._running, self._began = run.number, run.began
+        self._page.begin(command.call)
         try:
             self._try(run, on_begin)
         except (Lost, Fatal):
@@ -283,7 +291,7 @@ class LiveShell:
         drained, polls, end = 0, _HELD_POLLS, 0.0
         while run.is_given:
             count = self._pull(run)
-            if count == 0:
+            if count == 0 or (count is None and polls == _HELD_POLLS and self._is_bash_alone(run)):
                 return
             end = end or time.monotonic() + HELD_SECONDS
             drained += count or 0
@@ -293,6 +301,16 @@ class LiveShell:
                 return
             if count is None:
                 polls = self._poll_for_more(polls)
+
+    def _is_bash_alone(self, run: CommandRun) -> bool:
+        """Whether nobody else can hold the pipe, which bash keeps open for the next command. If not, make it close that."""
+        if run.last_background != b"0":
+            return False  # it does not keep it then
+        if self.connection.is_bash_alone():
+            return True
+        with contextlib.suppress(BrokenPipeError):  # it is gone, and its end of the pipe too
+            self.connection.send_words(CLOSE_OUT)
+        return False
 
     def _poll_for_more(self, polls: int) -> int:
         """Poll until there is more, and return how many polls are left. Each is short, and longer on a slow machine."""
@@ -326,16 +344,28 @@ class LiveShell:
         try:
             cwd = _without_mark(connection.cwd_of_bash())
             if run.is_held or connection.has_new_children(run.last_background):
-                answer = connection.renew_out(run.number) if run.is_held else connection.ask("left", number=run.number)
+                ask = connection.renew_out if run.is_held else connection.ask_left
+                answer = ask(run.number, run.command.call)
                 left = [one for one in answer["left"] if one["number"] == run.number]
             for one in left:  # a subshell has no command line of its own
                 one["command"] = one["command"] or run.command.text[:_SHOWN_BYTES].decode("utf-8", "replace")
         except (OSError, Lost):
             cwd = connection.cwd  # it has just died; the next command finds out
-        return Ended(run.number, run.code, run.why, cwd, restarted, state, left)
+        return Ended(run.number, run.code, run.why, cwd, restarted, state, left, self._end_call(run.command.call))
+
+    def _end_call(self, call: int) -> Packet | None:
+        """Only the effect watcher can tell that the call is complete. Raises Lost if it is gone."""
+        if not call or not self._page.has_changed(call):
+            return None
+        counts: Packet | None = self.connection.ask("call_end", call=call)["counts"]
+        return counts
 
     def _connect(self, state: bytes | None) -> None:
-        self.connection = self._open_connection(state)
+        page = self._page.renew()
+        try:
+            self.connection = self._open_connection(state, page)
+        finally:
+            os.close(page)
         self.connection.on_saved = lambda content: self.on_saved(content)
 
     def reconnect(self) -> None:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import os
+import resource
+import signal
 import socket
+from typing import Callable  # noqa: UP035  Python 3.8 knows no other place
 
-from . import proc, wire
+from . import jobs, proc, wire
+from .effect_server import EffectServer, pair, probe
 from .fork_server import ForkServer, open_pidfd
 from .wire import Packet
 
@@ -13,31 +19,120 @@ from .wire import Packet
 def main(arguments: Packet) -> None:
     """Role `fork_server`: serve a client on this machine, through its socket. `remote`: serve the client at stdin and stdout."""
     if arguments["role"] == "fork_server":
-        served = socket.socket(fileno=arguments["socket"])
-        owner, alive = open_pidfd(arguments["owner"]), None
-        if arguments["protection"] is not None:
-            from . import protection  # sent along only when the shell is local
-
-            report = protection.enter(arguments["protection"])
-            alive = report.pop("alive", None)
-            wire.send(served, report)
-        ForkServer(served, owner, alive).run()
+        _serve_here(arguments)
         return
     mine, theirs = wire.packet_pair()
-    relay = os.getpid()
+    relay, effects = os.getpid(), arguments["effects"]
+    journal = jobs.journal_folder(effects["name"]) if effects is not None else ""
+    effects = {**effects, "journal": journal} if journal else None
+    hello, report = os.pipe()
     if os.fork() == 0:
         try:
             os.setsid()
             client = os.dup(theirs.fileno())
-            wire.keep_only((2, client))
+            wire.keep_only((2, client, report))
             null = os.open("/dev/null", os.O_RDWR)
             os.dup2(null, 0)
             os.dup2(null, 1)
-            ForkServer(socket.socket(fileno=client), open_pidfd(relay)).run()
+            outside = _Outside(effects)
+            alive = _fork_inside(outside.stay) if outside.to_watcher is not None else None
+            why = outside.probe()
+            os.write(report, why.encode())
+            os.close(report)
+            ForkServer(socket.socket(fileno=client), open_pidfd(relay), alive, outside.to_watcher).run()
         finally:
             os._exit(0)
     theirs.close()
+    os.close(report)
+    with open(hello, "rb") as file:
+        uncovered = file.read().decode()
     proc.set_title("handrail-relay")
     from .frame_relay import run_frame_relay  # not sent along when the shell is local
 
-    run_frame_relay(mine, {**arguments, "env": {**os.environ, **arguments["env"]}})
+    found = {"env": {**os.environ, **arguments["env"]}, "uncovered": uncovered, "journal": journal}
+    run_frame_relay(mine, {**arguments, **found})
+
+
+def _serve_here(arguments: Packet) -> None:
+    served = socket.socket(fileno=arguments["socket"])
+    owner, policy = open_pidfd(arguments["owner"]), arguments["protection"]
+    effects = arguments["effects"]
+    if effects is not None and policy is not None:
+        effects = {**effects, "private": [*policy["covered"], *policy["hidden"]]}
+    outside = _Outside(effects, served, policy["jobs_root"] if policy is not None else "")
+    report, alive = {}, None  # type: Packet, int | None
+    if policy is not None:
+        from . import protection  # sent along only when the shell is local
+
+        report = protection.enter(policy, outside.stay)
+        alive = report.pop("alive", None)
+    if alive is None and outside.to_watcher is not None:
+        alive = _fork_inside(outside.stay)
+    report["uncovered"] = outside.probe()
+    wire.send(served, report)
+    ForkServer(served, owner, alive, outside.to_watcher).run()
+
+
+class _Outside:
+    """What the process does that stays outside of what protects commands: it is the effect watcher, and cleans up."""
+
+    def __init__(self, effects: Packet | None, client: socket.socket | None = None, jobs_root: str = "") -> None:
+        """Without `effects` nothing is watched. `client` is who waits for the end of the fork server."""
+        self._effects, self._client, self._jobs_root = effects, client, jobs_root
+        self._from_shells: socket.socket | None = None
+        self.to_watcher: socket.socket | None = None
+        if effects is not None:
+            self._from_shells, self.to_watcher = pair()
+
+    def stay(self, alive: int) -> None:
+        """Until the other end of `alive` is closed, and everything that is watched has ended."""
+        proc.set_title("handrail-fork")
+        kept = [alive, *(one.fileno() for one in (self._client, self._from_shells) if one is not None)]
+        wire.keep_only(kept)
+        null = os.open("/dev/null", os.O_RDWR)  # not a socket in place of stderr, which Python would write a failure to
+        for fd in (0, 1, 2):
+            if fd not in kept:
+                os.dup2(null, fd)
+        if self._from_shells is None or self._effects is None:
+            while os.read(alive, 1):
+                pass
+            self._clean_up(False)
+            return
+        for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGPIPE):
+            signal.signal(number, signal.SIG_IGN)  # it ends with the fork server, and not before
+        gc.freeze()
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # three per shell
+        EffectServer(self._from_shells, alive, self._effects).run(self._clean_up)
+
+    def probe(self) -> str:
+        """In the fork server: why nothing is watched, or nothing. In the latter case the watcher works."""
+        if self.to_watcher is None or self._from_shells is None:
+            return "effects are switched off"
+        self._from_shells.close()
+        why = probe(self.to_watcher)
+        if why:
+            self.to_watcher.close()
+            self.to_watcher = None
+        return why
+
+    def _clean_up(self, is_needed: bool) -> None:
+        """The fork server has ended. `is_needed`: background processes go on that this process watches."""
+        if self._jobs_root:
+            jobs.prune(self._jobs_root)  # out of reach for what has ended
+        if self._client is not None:
+            with self._client, contextlib.suppress(OSError):  # the client is gone too
+                if is_needed:
+                    wire.send(self._client, {"stays": True})
+
+
+def _fork_inside(stay_outside: Callable[[int], None]) -> int:
+    """Returns in a fork of this process, with a descriptor that it closes at its end."""
+    proc.become_subreaper()
+    alive, theirs = os.pipe()
+    if os.fork():
+        os.close(theirs)
+        stay_outside(alive)
+        os._exit(0)
+    os.close(alive)
+    return theirs

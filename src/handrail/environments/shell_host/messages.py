@@ -14,7 +14,7 @@ from .command_run import Command
 from .live_shell import Ended
 from .wire import Packet
 
-_COMMAND = struct.Struct(">dII?")  # timeout, bytes of the working directory, bytes of the text, whether stdin is given
+_COMMAND = struct.Struct(">dQII?")  # timeout, call, bytes of the working directory and the text, whether stdin is given
 _ENDED = struct.Struct(">Ih")  # number, exit code
 _NO_LIMIT = -1.0
 _NO_CODE = -1
@@ -32,13 +32,13 @@ def unpack(body: bytes) -> tuple[Packet, bytes]:
 
 
 def pack_command(command: Command) -> bytes:
-    text, cwd, stdin, timeout = command
+    text, cwd, stdin, timeout, call = command
     limit = _NO_LIMIT if timeout is None else timeout
-    return _COMMAND.pack(limit, len(cwd), len(text), stdin is not None) + cwd + text + (stdin or b"")
+    return _COMMAND.pack(limit, call, len(cwd), len(text), stdin is not None) + cwd + text + (stdin or b"")
 
 
 def unpack_command(body: bytes) -> Command:
-    limit, cwd_bytes, text_bytes, has_stdin = _COMMAND.unpack_from(body)
+    limit, call, cwd_bytes, text_bytes, has_stdin = _COMMAND.unpack_from(body)
     text_at = _COMMAND.size + cwd_bytes
     stdin_at = text_at + text_bytes
     return Command(
@@ -46,22 +46,23 @@ def unpack_command(body: bytes) -> Command:
         body[_COMMAND.size : text_at],
         body[stdin_at:] if has_stdin else None,
         None if limit == _NO_LIMIT else limit,
+        call,
     )
 
 
 def pack_ended(ended: Ended) -> bytes:
-    number, code, why, cwd, restarted, state, left = ended
-    words = "\0".join((why, cwd, restarted, state, json.dumps(left) if left else ""))
+    number, code, why, cwd, restarted, state, left, counts = ended
+    lists = (json.dumps(left) if left else "", json.dumps(counts) if counts is not None else "")
+    words = "\0".join((why, cwd, restarted, state, *lists))
     return _ENDED.pack(number, _NO_CODE if code is None else code) + words.encode("utf-8", "surrogateescape")
 
 
 def unpack_ended(body: bytes) -> Ended:
     number, code = _ENDED.unpack_from(body)
     words = body[_ENDED.size :].decode("utf-8", "surrogateescape")
-    why, cwd, restarted, state, left = words.split("\0")
-    return Ended(
-        number, None if code == _NO_CODE else code, why, cwd, restarted, state, json.loads(left) if left else []
-    )
+    why, cwd, restarted, state, left, counts = words.split("\0")
+    lists = json.loads(left) if left else [], json.loads(counts) if counts else None
+    return Ended(number, None if code == _NO_CODE else code, why, cwd, restarted, state, *lists)
 
 
 def pack_state(state: bytes) -> bytes | None:

@@ -6,6 +6,7 @@ import os
 from typing import Any, Tuple  # noqa: UP035  Python 3.8 knows no other place
 
 from . import file_operations, job_folder, jobs, wire
+from .file_journal import FileJournal
 from .live_shell import LiveShell
 from .wire import Packet
 
@@ -55,10 +56,24 @@ class JobOperations:
 class Operations(JobOperations):
     """All operations, one per `op_` method: details and data in, details and data out. Failures are OSError or Lost."""
 
-    def __init__(self, shell: LiveShell, jobs_root: str) -> None:
+    def __init__(self, shell: LiveShell, jobs_root: str, journal: str = "") -> None:
         super().__init__(jobs_root)
-        self._shell = shell
+        self._shell, self._journal = shell, journal
         self._folders: list[str] = []
+        self._file_journal = FileJournal(journal) if journal else None
+
+    def op_call_effects(self, _: bytes, operation: str, arguments: Packet) -> Packet:
+        """An operation of call_effects.py, or the recovery of the journal after a crash, which lies here."""
+        if not self._journal:
+            raise FileNotFoundError(2, "there is no journal here")
+        from . import (
+            call_effects,
+            journal_recovery,
+        )  # of no use to run a command, and not sent along if the shell is local
+
+        if operation == "recover":
+            return {"recovered": journal_recovery.recover(self._journal, **arguments)}
+        return getattr(call_effects, operation)(self._journal, **arguments)  # type: ignore[no-any-return]
 
     def op_left(self, _: bytes, is_idle: bool) -> Packet:
         """`is_idle`: no command runs, so that what is found was left by the last one."""
@@ -96,6 +111,11 @@ class Operations(JobOperations):
             for fd in fds:
                 os.close(fd)
 
+    def close(self) -> None:
+        """The client has left."""
+        if self._file_journal is not None:
+            self._file_journal.close()
+
     def remove_folders(self) -> None:
         """After the end of the shell: remove those of the processes that ended with it, which it may not have been able to."""
         for folder in self._folders:
@@ -113,17 +133,25 @@ class Operations(JobOperations):
     def op_read(self, _: bytes, path: str, offset: int, max_bytes: int) -> Answer:
         return {}, file_operations.read(path, offset, max_bytes)
 
-    def op_begin_write(self, _: bytes, path: str, mode: int | None) -> Packet:
+    def op_begin_write(self, _: bytes, path: str, mode: int | None, call: int = 0) -> Packet:
+        if call and self._file_journal is not None:
+            self._file_journal.keep(call, path, is_replaced=True)
         return {"temporary": file_operations.begin_write(path, mode)}
 
     def op_append(self, data: bytes, temporary: str, offset: int) -> Packet:
         file_operations.append(temporary, offset, data)
         return {}
 
-    def op_end_write(self, _: bytes, temporary: str, path: str) -> Packet:
+    def op_end_write(self, _: bytes, temporary: str, path: str, call: int = 0) -> Packet:
         file_operations.end_write(temporary, path)
+        if self._file_journal is not None:
+            self._file_journal.end(call)
         return {"stat": file_operations.describe(path)}
 
-    def op_remove(self, _: bytes, path: str) -> Packet:
+    def op_remove(self, _: bytes, path: str, call: int = 0) -> Packet:
+        if call and self._file_journal is not None:
+            self._file_journal.keep(call, path, is_replaced=False)
         file_operations.remove(path)
+        if self._file_journal is not None:
+            self._file_journal.end(call)
         return {}

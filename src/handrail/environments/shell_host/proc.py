@@ -52,9 +52,9 @@ def _command_line_place() -> tuple[int, int]:
         return 0, 0
 
 
-def stat_of(pid: int) -> Stat | None:
+def stat_of(pid: int, among: str = "/proc") -> Stat | None:
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
+        with open(f"{among}/{pid}/stat", "rb") as file:
             fields = file.read().rpartition(b")")[2].split()
     except OSError:
         return None

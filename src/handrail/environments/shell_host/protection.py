@@ -25,7 +25,7 @@ import re
 import stat
 from typing import Callable  # noqa: UP035  Python 3.8 knows no other place
 
-from . import jobs, landlock, mounts, privileges, proc, wire
+from . import landlock, mounts, privileges, proc
 from .wire import Packet
 
 NAMESPACES, LANDLOCK, OUTER, NOTHING = "namespaces", "landlock", "outer", "nothing"
@@ -35,20 +35,21 @@ _SSH_INCLUDED = "/etc/ssh/ssh_config.d"
 _CONSOLE = re.compile(r"(?:tty\d+|console|vcsa?u?\d*|uinput)")
 
 
-def enter(policy: Packet) -> Packet:
+def enter(policy: Packet, stay_outside: Callable[[int], None]) -> Packet:
     """Protect this process, as well as this system can, and report how: `by`, `pids` and what is `missing`.
 
-    With namespaces it returns in a fork of this process; this one waits until that closes the descriptor `alive`.
+    If anything can protect it, this returns in a fork of this process, with a descriptor `alive` that it closes at its end. In
+    this process `stay_outside` gets the other end of that.
     """
     why = ""
     for pids in (True, False) if policy["pids"] else (False,):
-        answer = _attempt(policy, lambda pids=pids: _by_namespaces(policy, pids))  # type: ignore[misc]
+        answer = _attempt(lambda pids=pids: _by_namespaces(policy, pids), stay_outside)  # type: ignore[misc]
         if "by" in answer:
             return answer
         why = why or answer["why"]
     if policy["is_nested"]:
         return {"by": OUTER, "pids": False, "missing": [], "why": why}
-    answer = _attempt(policy, lambda: _by_landlock(policy))
+    answer = _attempt(lambda: _by_landlock(policy), stay_outside)
     return {"missing": [], **answer, "why": why} if "by" in answer else {"by": NOTHING, "pids": False, "why": why}
 
 
@@ -69,7 +70,7 @@ def enter_alone(policy: Packet) -> str:
     return NAMESPACES
 
 
-def _attempt(policy: Packet, protect: Callable[[], Packet]) -> Packet:
+def _attempt(protect: Callable[[], Packet], stay_outside: Callable[[int], None]) -> Packet:
     """Do it in a fork. Returns there with the report; here only if it failed, with why."""
     proc.become_subreaper()  # of the first process of a process namespace, whose parent does not stay
     alive, theirs = os.pipe()
@@ -91,11 +92,7 @@ def _attempt(policy: Packet, protect: Callable[[], Packet]) -> Packet:
             while True:
                 os.wait()
         return answer  # type: ignore[no-any-return]
-    proc.set_title("handrail-fork")
-    wire.keep_only((alive,))
-    while os.read(alive, 1):
-        pass
-    jobs.prune(policy["jobs_root"])  # out of reach for what has ended
+    stay_outside(alive)
     os._exit(0)
 
 

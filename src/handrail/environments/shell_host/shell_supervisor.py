@@ -10,6 +10,7 @@ Packets from the client, each with an `op`:
     over    the command has ended                      end     kill a process that was left behind
     kill    abandon the command, for this reason       job     start a background process, in a job supervisor
     stdin   what the next command reads                save    save the state now
+    call_end  the call has ended: the effect watcher answers
 
 Packets to the client: `started` with its ends of GO and DONE and how the previous bash ended, `ready`, `saved` when the state was
 saved, and `fatal` when no shell can be started. A packet that wants an answer carries the socket for it.
@@ -33,6 +34,7 @@ from .job_supervisor import start_job_supervisor
 from .late_output import LatePipes
 from .leftovers import Leftovers
 from .state import Report, Snapshot, nearest
+from .syscall_filter import Watch
 from .wire import Packet
 
 TERM_SECONDS = 0.03
@@ -56,9 +58,15 @@ class ShellSupervisor:
     """See the module. `spec` has the initial environment variables and working directory."""
 
     def __init__(
-        self, sockets: tuple[socket.socket, socket.socket], out: int, snapshot: Snapshot, spec: Packet
+        self,
+        sockets: tuple[socket.socket, socket.socket],
+        out: int,
+        snapshot: Snapshot,
+        spec: Packet,
+        watch: Watch | None = None,
     ) -> None:
         self._client, self._fork_server = sockets
+        self._watch = watch
         self._snapshot, self._spec = snapshot, spec
         for name in _OF_ANOTHER_SHELL:
             spec["env"].pop(name, None)
@@ -112,7 +120,7 @@ class ShellSupervisor:
         # A state has all variables: one that was unset must not come back from the initial environment.
         env = {} if is_restored else self._spec["env"]
         try:
-            shell = self._shell = Bash(self._program, self._files, cwd=cwd, env=env)
+            shell = self._shell = Bash(self._program, self._files, cwd=cwd, env=env, watch=self._watch)
         except OSError as error:
             self._give_up(f"{self._program} could not be started: {error.strerror}")
             return
@@ -229,6 +237,8 @@ class ShellSupervisor:
                 self._abandon(packet["why"], packet["began"])
         elif op == "job":
             self._start_job(packet, fds)
+        elif op == "call_end":
+            self._notify_watcher({"op": "end", "call": packet["call"]}, fds)
         else:
             # Suppressed: the client that asked has gone.
             with socket.socket(fileno=os.dup(fds[0])) as asker, contextlib.suppress(OSError):
@@ -248,8 +258,15 @@ class ShellSupervisor:
             return {"ended": self._leftovers.end(packet["pid"], packet["start"], os.getpid(), self._events.reap)}
         if fds:
             self._rotate(packet["number"], fds[0])
+        if packet.get("call"):
+            self._notify_watcher({"op": "left", "call": packet["call"]}, [])
         shell = self._shell.pid if self._shell is not None else 0
         return {"left": self._leftovers.find(proc.tree(os.getpid()), shell, packet["number"])}
+
+    def _notify_watcher(self, packet: Packet, fds: list[int]) -> None:
+        if self._watch is not None:
+            with contextlib.suppress(OSError):  # it was killed: the fork server ends this process
+                wire.send(self._watch.socket, {**packet, "shell": self._watch.packet["shell"]}, fds)
 
     def _rotate(self, command: int, new: int) -> None:
         """A process still holds the command's pipe: keep reading it separately, and give the next command a new one."""
@@ -270,7 +287,10 @@ class ShellSupervisor:
         env = {} if self._snapshot.known else self._spec["env"]
         job = {**packet, "env": env, "shell_cwd": self._snapshot.cwd or self._spec["cwd"], "program": self._program}
         folder = JobFiles(fds[2], fds[3], (fds[4], fds[5]))
-        started = start_job_supervisor(job, state, answer=fds[0], text=fds[1], folder=folder)
+        watch = None
+        if self._watch is not None and packet.get("call"):
+            watch = Watch(self._watch.socket, {"op": "listener", "job": packet["id"], "call": packet["call"]})
+        started = start_job_supervisor(job, state, answer=fds[0], text=fds[1], folder=folder, watch=watch)
         if started is None:
             return
         pid, start = started
@@ -278,6 +298,7 @@ class ShellSupervisor:
         if not packet["survives"]:
             self._job_folders.append(packet["folder"])
         notice = {"pid": pid, "start": start, "survives": packet["survives"], "folder": packet["folder"]}
+        notice["is_watched"] = watch is not None
         with contextlib.suppress(OSError):  # it was killed; then nothing cleans up after this process
             wire.send(self._fork_server, {**notice, "supervisor": os.getpid()})
 

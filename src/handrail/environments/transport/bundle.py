@@ -17,6 +17,7 @@ _COMMON = (
     "wire",
     "events",
     "bash_template",
+    "syscall_filter",
     "state",
     "late_output",
     "leftovers",
@@ -28,6 +29,13 @@ _COMMON = (
     "job_supervisor",
     "shell_supervisor",
     "fork_server",
+    "call_page",
+    "journal_log",
+    "stash",
+    "journal",
+    "syscall_names",
+    "effect_watcher",
+    "effect_server",
 )
 LOCAL = (*_COMMON, "mounts", "privileges", "landlock", "protection", "main")
 REMOTE = (
@@ -36,8 +44,15 @@ REMOTE = (
     "command_run",
     "live_shell",
     "file_operations",
+    "file_journal",
     "operations",
     "messages",
+    "journal_undo",
+    "journal_conflicts",
+    "journal_expiry",
+    "path_history",
+    "call_effects",
+    "journal_recovery",
     "frame_relay",
     "main",
 )

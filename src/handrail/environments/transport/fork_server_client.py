@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -28,11 +29,13 @@ class Confinement(NamedTuple):
 class ForkServerClient:
     """One fork server process. A shell is a fork of it: milliseconds, and little memory."""
 
-    def __init__(self, protection: Packet | None = None) -> None:
-        """`protection` is a policy of shell_host/protection.py. How it is enforced is in `report` then."""
+    def __init__(self, protection: Packet | None = None, effects: Packet | None = None) -> None:
+        """`protection` is a policy of shell_host/protection.py, `effects` the settings of shell_host/effect_server.py.
+        `report` says how the one is enforced, and `uncovered` why the other are not."""
         self._socket, theirs = wire.packet_pair()
         self.users = 0
         self.report: Packet = {}
+        self.uncovered = ""
         self.is_broken = False  # found dead before the system reports it
         with theirs:
             self._process = subprocess.Popen(
@@ -46,11 +49,10 @@ class ForkServerClient:
                 start_new_session=True,  # a Ctrl-C on our terminal is for us
             )
             assert self._process.stdin is not None
-            arguments = {"socket": theirs.fileno(), "owner": os.getpid(), "protection": protection}
+            arguments = {"socket": theirs.fileno(), "owner": os.getpid(), "protection": protection, "effects": effects}
             with self._process.stdin as pipe:
                 pipe.write(bundle.bundle(role="fork_server", **arguments))
-        if protection is not None:
-            self._receive_report()
+        self._receive_report()
 
     def _receive_report(self) -> None:
         self._socket.settimeout(_START_SECONDS)
@@ -60,8 +62,9 @@ class ForkServerClient:
             report = None
         if report is None:
             self.end()
-            raise OSError(errno.EIO, "it ended before it could protect what belongs to Handrail")
+            raise OSError(errno.EIO, "it ended before it was ready")
         self._socket.settimeout(None)
+        self.uncovered = report.pop("uncovered")
         self.report = report
 
     def ask(self, packet: Packet, fds: list[int]) -> None:
@@ -71,8 +74,22 @@ class ForkServerClient:
     def is_alive(self) -> bool:
         return not self.is_broken and self._process.poll() is None
 
-    def end(self) -> None:
+    def end(self) -> bool:
+        """Whether its process goes on, to watch background processes that survive."""
+        stays = False
+        try:
+            self._socket.shutdown(socket.SHUT_WR)
+            self._socket.settimeout(_END_SECONDS)
+            while (packet := wire.receive(self._socket)[0]) is not None:
+                stays = "stays" in packet
+        except OSError:
+            pass  # it was gone already, or hangs
         self._socket.close()
+        if not stays:
+            self._wait_for_end()
+        return stays
+
+    def _wait_for_end(self) -> None:
         try:
             self._process.wait(_END_SECONDS)
         except subprocess.TimeoutExpired:
@@ -89,16 +106,18 @@ class ForkServerClients:
     def _forget(self) -> None:
         self._lock, self._process = threading.Lock(), os.getpid()
         self._current: dict[str, ForkServerClient] = {}
+        self._outliving: list[ForkServerClient] = []  # kept so that each is reaped when it ends
 
-    def acquire(self, confinement: Confinement | None = None) -> ForkServerClient:
+    def acquire(self, confinement: Confinement | None = None, effects: Packet | None = None) -> ForkServerClient:
         if self._process != os.getpid():
             self._forget()
-        key = confinement.key if confinement is not None else ""
+        key = repr((confinement.key if confinement is not None else "", effects))
         with self._lock:
+            self._outliving = [one for one in self._outliving if one.is_alive]
             found = self._current.get(key)
             if found is None or not found.is_alive:
                 policy = confinement.policy() if confinement is not None else None
-                found = self._current[key] = ForkServerClient(policy)
+                found = self._current[key] = ForkServerClient(policy, effects)
             found.users += 1
             return found
 
@@ -109,7 +128,9 @@ class ForkServerClients:
                 return
             for key in [key for key, current in self._current.items() if current is fork_server]:
                 del self._current[key]
-        fork_server.end()
+        if fork_server.end():
+            with self._lock:
+                self._outliving.append(fork_server)
 
 
 fork_servers = ForkServerClients()

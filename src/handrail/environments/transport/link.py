@@ -31,6 +31,10 @@ class Link(Protocol):
     def state(self) -> bytes | None:
         """The last known state, for the next link to continue from."""
 
+    @property
+    def uncovered(self) -> str:
+        """Why what commands change is not written to the journal; empty if it is."""
+
     def run(self, command: Command, sink: OutputSink, cancel: CancelToken | None) -> Ended: ...
 
     def call(self, op: str, data: bytes = b"", **details: object) -> tuple[Packet, bytes]:
@@ -52,25 +56,34 @@ class DirectLink:
     state = None  # the fork server has it
 
     def __init__(
-        self, *, env: dict[str, str], cwd: str, jobs_root: str, confinement: Confinement | None = None
+        self,
+        *,
+        env: dict[str, str],
+        cwd: str,
+        jobs_root: str,
+        confinement: Confinement | None = None,
+        effects: Packet | None = None,
     ) -> None:
         spec: Packet = {"env": env, "cwd": cwd, "is_remote": False}
         try:
-            self._fork_server, self._shell = self._open(spec, confinement)
+            self._fork_server, self._shell = self._open(spec, confinement, effects)
         except Lost:  # the fork server was killed; another replaces it
-            self._fork_server, self._shell = self._open(spec, confinement)
+            self._fork_server, self._shell = self._open(spec, confinement, effects)
+        self.uncovered = self._fork_server.uncovered
         self._ops = Operations(self._shell, jobs_root)
         self._is_closed = False
 
     @staticmethod
-    def _open(spec: Packet, confinement: Confinement | None) -> tuple[ForkServerClient, LiveShell]:
+    def _open(
+        spec: Packet, confinement: Confinement | None, effects: Packet | None
+    ) -> tuple[ForkServerClient, LiveShell]:
         try:
-            fork_server = fork_servers.acquire(confinement)
+            fork_server = fork_servers.acquire(confinement, effects)
         except OSError as error:
             raise Fatal(f"the process that forks shells could not be started: {error.strerror}") from None
         try:
             name = os.urandom(8).hex()
-            return fork_server, LiveShell(lambda state: connect(fork_server.ask, name, spec, state))
+            return fork_server, LiveShell(lambda state, page: connect(fork_server.ask, name, spec, state, page))
         except BaseException as error:
             fork_server.is_broken = fork_server.is_broken or isinstance(error, Lost)
             fork_servers.release(fork_server)

@@ -54,6 +54,7 @@ class Session:
         jobs_root: str = "",
         state: bytes | None = None,
         must_have_cwd: bool = False,
+        effects: Packet | None = None,
     ) -> None:
         """Without a `state` the shell starts in `cwd`, or in the nearest folder above that exists unless `must_have_cwd`."""
         self.state = state
@@ -68,9 +69,15 @@ class Session:
         self._where = self._channel.where
         try:
             hello = self._greet(
-                env=env, cwd=cwd, jobs_root=jobs_root, state=state.hex() if state else "", must_have_cwd=must_have_cwd
+                env=env,
+                cwd=cwd,
+                jobs_root=jobs_root,
+                state=state.hex() if state else "",
+                must_have_cwd=must_have_cwd,
+                effects=effects,
             )
             self.cwd: str = hello["cwd"]
+            self.uncovered: str = hello["uncovered"]
         except BaseException:
             self.close()
             raise

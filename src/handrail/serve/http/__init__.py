@@ -14,6 +14,7 @@ RESOURCES = (
     "calls",
     "approvals",
     "processes",
+    "effects",
     "sessions",
     "policy",
     "events",

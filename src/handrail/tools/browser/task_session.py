@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeVar
 from ...base.workers import pool
 from ...environments.task_settings import DEFAULT_TASK
 from ...errors import HandrailError, ToolFailed
-from ...files.task_arguments import files_of
+from ...files.task_arguments import written_files_of
 from ...types import JsonDict, Resources, ToolContext
 from . import actions
 from .browsers import Browsers
@@ -59,7 +59,7 @@ async def with_reachable_downloads(context: ToolContext | None, facts: JsonDict)
 
 def _copy(context: ToolContext, file: Path) -> str:
     path = f"{_TASK_DOWNLOADS}/{file.name}"
-    files_of(context).write(path, file.read_bytes())
+    written_files_of(context).write(path, file.read_bytes())
     return path
 
 

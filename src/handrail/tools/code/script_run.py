@@ -7,6 +7,7 @@ from typing import Any
 
 from ...core.entry import ToolEntry
 from ...core.outcome import tool_result
+from ...effects.open_call import call_number, has_run
 from ...environments.base import CANCELLED_EXIT_CODE, TIMEOUT_EXIT_CODE, BackgroundProcess
 from ...environments.command_request import Capture, environments_of
 from ...environments.tasks import TaskEnvironments
@@ -74,7 +75,9 @@ def _run(args: JsonDict, context: ToolContext, environments: TaskEnvironments, t
             "max_output_bytes": max(environments.config.terminal.max_stored_bytes, _MIN_OUTPUT_BYTES),
             "max_call_bytes": _MAX_CALL_BYTES,
         }
-        process = environment.background(bundle.command(settings.python))
+        number = call_number(context, environment, code, environments.cwd(context.task_id))
+        watched: JsonDict = {"call": number} if number else {}
+        process = environment.background(bundle.command(settings.python), **watched)
         try:
             channel = listener.open(process, bundle.payload(hello), cancel=context.cancel)
             allowed = frozenset(entry.name for entry in tools)
@@ -83,6 +86,7 @@ def _run(args: JsonDict, context: ToolContext, environments: TaskEnvironments, t
             ).run()
         finally:
             code_of_process = _end(process)
+            has_run(context, environment, changed=True)  # what it has changed is seen in the journal
         shown = capture.shown(capture.sink.output())
     answer: JsonDict = {
         "output": shown.text,

@@ -18,6 +18,7 @@ from ...files.task_arguments import (
     task_of,
     text_argument,
     write_actions,
+    written_files_of,
     written_name,
 )
 from ...files.text import Text, line_endings, with_crlf
@@ -27,7 +28,7 @@ from ...types import FileChange, JsonDict, Resources, ToolContext
 
 def write_file(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
     """Return what was written, and the diff."""
-    files, task_id = files_of(context), task_of(context)
+    files, task_id = written_files_of(context), task_of(context)
     path = path_argument(args)
     content = text_argument(args, "content")
     resolved = judged_path(path, context)
@@ -42,6 +43,8 @@ def write_file(args: JsonDict, *, context: ToolContext | None = None, **_: objec
     result: JsonDict = {"path": well_formed(resolved), "bytes_written": len(data), "created": current is None}
     if current is not None:
         result |= _compared(current, target.body, resolved)
+    if context is not None and context.effects is not None and context.effects.number:
+        result["call"] = context.effects.number
     if since is Since.UNREAD:
         result["overwrote_unread"] = True
     if target.encoding != "utf-8":

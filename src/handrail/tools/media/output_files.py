@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 
 from ...base.safe_text import well_formed
-from ...files.task_arguments import files_of, judged_path, path_argument
+from ...files.task_arguments import judged_path, path_argument, written_files_of
 from ...types import JsonDict, ToolContext
 
 
@@ -20,5 +20,5 @@ def output_path(args: JsonDict, prefix: str, suffix: str, *words: object) -> str
 def save(data: bytes, path: str, context: ToolContext | None) -> str:
     """Write into the task's files and return the resolved path."""
     resolved = judged_path(path, context)
-    files_of(context).write(resolved, data)
+    written_files_of(context).write(resolved, data)
     return well_formed(resolved)

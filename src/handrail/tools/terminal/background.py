@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from ...core.outcome import tool_result
+from ...effects.open_call import call_number, has_run
 from ...environments.base import CANCELLED_EXIT_CODE
-from ...environments.command_request import capture_of
+from ...environments.command_request import capture_of, environments_of
 from ...environments.output import Output
 from ...errors import ToolFailed
 from ...processes.interact import wait
@@ -29,6 +30,8 @@ def start(request: Request, context: ToolContext) -> str:
     """Start a background process and return its id."""
     tracked = _started(request, context, _table(context))
     result: JsonDict = {"output": "", "session_id": tracked.id, "pid": tracked.record.pid, "status": "running"}
+    if context.effects is not None and context.effects.number:
+        result["call"] = context.effects.number
     note = f"it runs in the background; process with session_id {tracked.id} looks after it"
     return tool_result(answer.with_notes(result, *request.notes, note))
 
@@ -61,13 +64,18 @@ def run_on_terminal(request: Request, context: ToolContext, environments: TaskEn
 
 
 def _started(request: Request, context: ToolContext, table: ProcessTable) -> TrackedProcess:
+    environments = environments_of(context)
+    environment = environments.of(context.task_id)
     wanted = Wanted(
+        call=call_number(context, environment, request.command, environments.cwd(context.task_id)),
         cwd=request.workdir,
         size=_SIZE if request.pty else None,
         notify_on_complete=request.notify_on_complete,
         watch_patterns=request.watch_patterns,
     )
-    return table.start(request.command, task_id=context.task_id, session_id=context.session_id, wanted=wanted)
+    started = table.start(request.command, task_id=context.task_id, session_id=context.session_id, wanted=wanted)
+    has_run(context, environment, changed=False, running=True)
+    return started
 
 
 def _table(context: ToolContext) -> ProcessTable:

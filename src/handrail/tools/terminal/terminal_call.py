@@ -7,6 +7,7 @@ import os
 from typing import cast
 
 from ...core.outcome import tool_result
+from ...effects.open_call import call_number, has_run
 from ...environments.base import CommandResult, Environment, LeftRunning
 from ...environments.command_request import Request, capture_of, environments_of, read_request
 from ...environments.protection import names_program
@@ -80,9 +81,17 @@ def _run(request: Request, context: ToolContext, environments: TaskEnvironments)
         environments.use(context.task_id) as environment,
         capture_of(request, context, environments) as capture,
     ):
+        number = call_number(context, environment, request.command, before)
+        watched: JsonDict = {"call": number} if number else {}
         ended = environment.execute(
-            request.command, cwd=request.workdir, timeout=request.timeout, cancel=context.cancel, output=capture.sink
+            request.command,
+            cwd=request.workdir,
+            timeout=request.timeout,
+            cancel=context.cancel,
+            output=capture.sink,
+            **watched,
         )
+        number = has_run(context, environment, changed=ended.changed, running=bool(ended.left_running))
         if ended.left_running:
             left = _adopted(ended.left_running, environment, context, environments)
         shown = capture.shown(ended.output, ended.exit_code)
@@ -91,6 +100,8 @@ def _run(request: Request, context: ToolContext, environments: TaskEnvironments)
         result |= answer.timed_out(request.timeout)
     elif ended.cancelled:
         result |= answer.cancelled()
+    if number:
+        result["call"] = number
     if ended.cwd != before:
         result["cwd"] = ended.cwd
     if left:

@@ -19,6 +19,7 @@ from ....files.task_arguments import (
     task_of,
     text_argument,
     write_actions,
+    written_files_of,
     written_name,
 )
 from ....files.text import decode
@@ -35,15 +36,17 @@ from .v4a import is_v4a, parse_v4a
 
 def patch(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
     """Return what was done to each file, and the diff."""
-    files, task_id = files_of(context), task_of(context)
+    task_id = task_of(context)
     plan = _planned(args, context)
     steps = plan.steps()
     for step in steps:
         judged_path(step.path, context)
-    _remember(task_id, steps, commit(files, steps))
+    _remember(task_id, steps, commit(written_files_of(context), steps))
+    result = _described(plan.done)
     if context is not None:
         context.changes.extend(FileChange(well_formed(step.path), *_texts(step)) for step in steps)
-    result = _described(plan.done)
+        if context.effects is not None and context.effects.number:
+            result["call"] = context.effects.number
     broken = {step.path: syntax_error(step.path, step.data) for step in steps if step.data is not None}
     if errors := {well_formed(path): problem for path, problem in broken.items() if problem}:
         result["syntax_errors"] = errors

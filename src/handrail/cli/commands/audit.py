@@ -1,0 +1,99 @@
+"""Export the signed receipts of all calls that changed something, and check an export.
+
+A receipt binds the call, what it changed, the approval as it was shown and who gave it, the policy, and the receipt
+before. To check an export only the public key is needed.
+
+\b
+Examples:
+  handrail audit export receipts.jsonl
+  handrail audit key > handrail.pem
+  handrail audit verify receipts.jsonl --key handrail.pem
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ...effects.audit import verify as check
+from ...errors import ToolFailed
+from .. import options
+from ..call_text import counted
+from ..output import ExitCode, emit, emit_json, say
+from ..runtime import open_runtime
+
+cli = options.new_cli()
+File = Annotated[
+    Path | None, typer.Argument(metavar="[FILE]", help="An export; without it stdout, or what is kept here.")
+]
+
+
+@cli.command()
+def export(file: File = None) -> None:
+    """Write all receipts, seals and a signed end, one JSON object per line.
+
+    \b
+    Examples:
+      handrail audit export receipts.jsonl
+    """
+    text = "".join(f"{line}\n" for line in open_runtime().effects.receipts.export())
+    if file is None:
+        emit(text, end="")
+        return
+    try:
+        file.write_text(text, "utf-8")
+    except OSError as error:
+        raise ToolFailed(f"{file} cannot be written: {error.strerror}") from None
+
+
+@cli.command()
+def key() -> None:
+    """Print the public key, with which others can check your exports.
+
+    \b
+    Examples:
+      handrail audit key > handrail.pem
+    """
+    emit(open_runtime().effects.receipts.public_key(), end="")
+
+
+@cli.command()
+def verify(
+    file: File = None,
+    key_file: Annotated[
+        Path | None, typer.Option("--key", metavar="FILE", help="The public key; else your own.")
+    ] = None,
+    witness: Annotated[Path | None, typer.Option(metavar="FILE", help="Seals that a witness has kept.")] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Check that no receipt was changed, removed, moved or cut off.
+
+    \b
+    Examples:
+      handrail audit verify
+      handrail audit verify receipts.jsonl --key handrail.pem
+
+    Exit codes: 0 all is as it was signed, 1 it is not.
+    """
+    try:
+        kept = open_runtime().effects.receipts if file is None or key_file is None else None
+        public = key_file.read_text("utf-8") if key_file is not None else kept.public_key() if kept else ""
+        lines = file.read_text("utf-8").splitlines() if file is not None else list(kept.export() if kept else ())
+        seals = [json.loads(line) for line in witness.read_text("utf-8").splitlines()] if witness is not None else []
+        seals += kept.known_head() if kept is not None and file is None else []
+        found = check(lines, public, witnessed=seals)
+    except (OSError, ValueError) as error:
+        raise ToolFailed(str(error)) from None
+    if as_json:
+        emit_json(found._asdict())
+    else:
+        for problem in found.problems:
+            say(problem)
+        what = f"{counted(found.receipts, 'receipt')} under {counted(found.seals, 'seal')}"
+        emit(f"{what}: {'not as signed' if found.problems else 'all as signed'}.")
+        if not found.receipts:
+            emit("There is nothing to check before a call has changed something; `handrail calls` lists those.")
+    raise typer.Exit(ExitCode.FAILED if found.problems else ExitCode.OK)

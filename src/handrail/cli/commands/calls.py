@@ -1,0 +1,80 @@
+"""List the calls that changed something, the newest first: those made in this folder, or all.
+
+Each can be shown with `handrail effects` and taken back with `handrail undo`.
+
+\b
+Examples:
+  handrail calls
+  handrail calls --all --json
+  handrail calls --session 20261117-1a2b
+  handrail calls prune
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ...effects.calls import as_json as call_view
+from ...effects.calls import folder_here
+from .. import options
+from ..call_text import counted
+from ..effect_views import DryRun, call_row
+from ..output import emit, emit_json, emit_table
+from ..runtime import open_runtime
+
+cli = options.new_cli()
+
+
+@cli.callback(invoke_without_command=True, no_args_is_help=False)
+def calls(
+    context: typer.Context,
+    session: Annotated[str | None, typer.Option(metavar="ID", help="Only those of this session.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Those made in other folders, too.")] = False,
+    last: Annotated[int, typer.Option(metavar="N", min=1, help="How many.")] = 30,
+    as_json: options.Json = False,
+) -> None:
+    if context.invoked_subcommand is not None:
+        return
+    effects = open_runtime().effects
+    found = effects.latest(last, session=session, folder="" if everything or session else folder_here())
+    if as_json:
+        emit_json([call_view(record, effects.keep_days) for record in found])
+        return
+    if not found:
+        where = f"of session {session}" if session else "anywhere" if everything else "in this folder"
+        more = "" if everything else "; `handrail calls --all` lists those made elsewhere"
+        emit(f"No call {where} has changed anything yet{more}. `handrail call terminal command='touch x'` makes one.")
+        return
+    rows = [call_row(record, effects.keep_days) for record in reversed(found)]
+    emit_table(("CALL", "TOOL", "WHAT", "EFFECT", "UNDO"), rows, wide=2)
+
+
+@cli.command()
+def prune(
+    days: Annotated[float | None, typer.Option(metavar="N", min=0, help="Forget what is older than this.")] = None,
+    megabytes: Annotated[int | None, typer.Option(metavar="N", min=0, help="Keep at most so much.")] = None,
+    dry_run: DryRun = False,
+    as_json: options.Json = False,
+) -> None:
+    """Forget the oldest calls: they stay in the list, and cannot be undone any more.
+
+    Without options, what `effects.keep_days` and `effects.keep_bytes` say.
+
+    \b
+    Examples:
+      handrail calls prune
+      handrail calls prune --days 1 --dry-run
+    """
+    keep_bytes = None if megabytes is None else megabytes << 20
+    told = open_runtime().effects.prune(keep_days=days, keep_bytes=keep_bytes, dry_run=dry_run)
+    if as_json:
+        emit_json(told)
+        return
+    verb = "would be forgotten" if dry_run else "forgotten"
+    emit(
+        f"{counted(len(told['calls']), 'call')} {verb}, {told['freed_bytes']:,} bytes freed, {told['kept_bytes']:,} kept."
+    )
+    if not told["clock_is_trusted"]:
+        emit("The clock has jumped: nothing is forgotten for its age before it has run for a day.")

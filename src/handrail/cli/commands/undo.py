@@ -1,0 +1,67 @@
+"""Take back what a call has changed, whatever made it: a command, a script, a file tool, an undo.
+
+Nothing is lost by it: an undo is a call itself, and `handrail redo` brings back what it took back.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated
+
+import typer
+
+from ...effects.calls import Calls, folder_here
+from ...types import JsonDict
+from .. import options
+from ..effect_views import DONE, DryRun, Force, leave
+from ..output import ExitCode, say
+from ..runtime import open_runtime
+
+cli = options.new_cli()
+
+
+@cli.command()
+def undo(
+    number: Annotated[
+        int | None, typer.Argument(metavar="[CALL]", min=1, help="Its number; with --last how many.")
+    ] = None,
+    last: Annotated[
+        bool, typer.Option("--last", help="The last calls made in this folder that changed something.")
+    ] = False,
+    session: Annotated[str | None, typer.Option(metavar="ID", help="All calls of a session, the last first.")] = None,
+    only: Annotated[str, typer.Option(metavar="PATH", help="Only what was changed there and below.")] = "",
+    dry_run: DryRun = False,
+    force: Force = False,
+    as_json: options.Json = False,
+) -> None:
+    """Take back what a call has changed.
+
+    \b
+    Examples:
+      handrail undo 17
+      handrail undo --last
+      handrail undo --last 3 --dry-run
+      handrail undo 17 --only src/app.js
+
+    Exit codes: 0 it is undone, 1 it is not, and nothing was changed.
+    """
+    if sum((last, session is not None, number is not None and not last)) != 1:
+        raise typer.BadParameter("name a call, or give --last or --session; `handrail calls` lists the calls")
+    calls = open_runtime().effects
+    numbers = [number] if number is not None and not last else _chosen(calls, number or 1, session)
+    if not numbers:
+        where = f"of session {session}" if session else "made in this folder"
+        say(f"no call {where} can be undone; `handrail calls --all` lists the calls")
+        raise typer.Exit(ExitCode.FAILED)
+    path = os.path.abspath(only) if only else ""
+    answers: list[JsonDict] = []
+    for one in numbers:
+        answers.append(calls.undo(one, only=path, force=force, dry_run=dry_run))
+        if answers[-1]["status"] not in DONE:
+            break
+    leave(answers, calls, verb="undone", as_json=as_json)
+
+
+def _chosen(calls: Calls, count: int, session: str | None) -> list[int]:
+    found = calls.last(count, folder=folder_here()) if session is None else calls.last(10_000, session=session)
+    return [one.number for one in found]

@@ -1,0 +1,242 @@
+"""The calls of a state folder: list them, show what they changed, take them back and bring them back."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from ..environments.shell_host import call_effects, journal_recovery
+from ..environments.shell_host.journal_log import Journal
+from ..environments.task_settings import EnvironmentSettings
+from ..errors import HandrailError, ToolFailed
+from ..store.call_records import STORE_NAME, CallRecord, CallRecords
+from .begun_calls import BEGUN_FOLDER, left_behind
+from .open_call import FULL, Ended
+from .receipts import Receipts
+from .recorder import Recorder
+
+if TYPE_CHECKING:
+    from ..environments.base import Environment
+    from ..environments.tasks import TaskEnvironments
+    from ..settings.schema import Config
+    from ..types import JsonDict
+
+log = logging.getLogger(__name__)
+
+LOCAL, UNDO = "local", "undo"
+_AUDIT_FOLDER = "audit"
+_MARGIN_SECONDS = 60.0
+_NOTHING = hashlib.sha256().hexdigest()  # the digest of a call without entries
+
+
+class Calls:
+    """`folder` is the state folder. `rules` gives the settings in force. Nothing is opened before it is used."""
+
+    def __init__(self, folder: Path, environments: TaskEnvironments, rules: Callable[[], Config]) -> None:
+        settings = environments.config.effects
+        self.keep_days, self.keep_bytes, self._on_crash = settings.keep_days, settings.keep_bytes, settings.on_crash
+        self._environments, self._rules, self._begun_folder = environments, rules, folder / BEGUN_FOLDER
+        self._records = CallRecords(folder / STORE_NAME)
+        self.receipts = Receipts(self._records.database, folder / _AUDIT_FOLDER, settings.witness)
+        self.recorder = Recorder(folder, self._keep, lambda task: environments.settings(task).as_json())
+        self._journal, self._reading = Journal(self.recorder.journal_folder), threading.Lock()
+        self.recorder.is_enabled = settings.enabled
+        self.recorder.is_durable, self.recorder.max_copy_bytes = settings.durable == "power", settings.max_copy
+
+    @property
+    def records(self) -> CallRecords:
+        """The records, with those of all calls that have ended."""
+        self.recorder.flush()
+        return self._records
+
+    def close(self) -> None:
+        self.recorder.close()
+        try:
+            self.receipts.close()
+        except (HandrailError, OSError) as error:
+            log.warning("the receipts of the last calls are not signed yet: %s", error)
+        self._records.database.close()
+
+    def latest(self, count: int = 50, *, session: str | None = None, folder: str = "") -> list[CallRecord]:
+        """The newest first. Those of a session, and those made in a folder or below it, if they are given."""
+        return [self._refreshed(record) for record in self.records.latest(count, session=session, folder=folder)]
+
+    def last(self, count: int, *, session: str | None = None, folder: str = "") -> list[CallRecord]:
+        """The last calls that changed something and hold. An undo is none of them."""
+        found = self.latest(10_000, session=session, folder=folder)
+        return [one for one in found if one.is_changing and not one.undone_by and one.tool != UNDO][:count]
+
+    def describe(self, number: int, *, diff: bool = False) -> JsonDict:
+        """What is different after the call: see `call_effects.describe`. Raises CallNotFound."""
+        record = self._refreshed(self.records.get(number))
+        return {**self._ask(record, "describe", diff=diff), "record": as_json(record, self.keep_days)}
+
+    def undo(
+        self, number: int, *, dry_run: bool = False, session: str | None = None, task: str | None = None, **how: Any
+    ) -> JsonDict:
+        """Take a call back: see `call_effects.undo` (`only`, `force`). The undo is a call too, made in this session.
+
+        Raises CallNotFound.
+        """
+        record, begun = self.records.get(number), time.time()
+        mine = 0 if dry_run else self.recorder.numbers.next()
+        answer = self._ask(record, "undo", number=mine, dry_run=dry_run, **how)
+        if answer["status"] == "undone":
+            only = how.get("only")
+            head = f"call {number}" + (f" at {only}" if only else "")
+            undone = record._replace(number=mine, session=session, task=task, tool=UNDO, head=head, begun=begun)
+            undone = undone._replace(ended=time.time(), approval={}, undoes=number, undone_by=0, outcome="")
+            self._keep(Ended(undone, None))
+            if not only:
+                self._records.set_undone(number, mine)
+                self._records.set_undone(record.undoes, 0)  # what an undo took back that is undone holds again
+        return {**answer, "call": number}
+
+    def redo(self, number: int, **how: Any) -> JsonDict:
+        """Bring back what an undo took back. Raises CallNotFound."""
+        by = self.describe(number)["undone_by"]
+        if not by:
+            return {**call_effects.refused(f"call {number} is not undone"), "call": number}
+        return {**self.undo(by, **how), "call": number}
+
+    def prune(
+        self, keep_days: float | None = None, keep_bytes: int | None = None, *, dry_run: bool = False
+    ) -> JsonDict:
+        """Forget what is too old, or too much."""
+        days = self.keep_days if keep_days is None else keep_days
+        most = self.keep_bytes if keep_bytes is None else keep_bytes
+        return call_effects.prune(self.recorder.journal_folder, days, most, dry_run=dry_run)
+
+    def interrupted(self, session: str) -> list[str]:
+        """What a session has to be told of its calls that were interrupted, each once."""
+        self.recover()
+        untold = self.records.untold(session)
+        return [f"Call {one.number} ({one.tool}: {one.head}) was {one.outcome}." for one in untold]
+
+    def recover(self) -> None:
+        """After a crash: finish the calls that were interrupted, as `effects.on_crash` says, and write what became of them."""
+        found = {one["call"]: one for one in journal_recovery.recover(self.recorder.journal_folder, self._on_crash)}
+        for path, begun in left_behind(self._begun_folder):
+            settled = [self._settle(about, found.get(about["number"])) for about in begun]
+            if all(settled):
+                path.unlink(missing_ok=True)
+
+    def place_of(self, task: str | None) -> tuple[str, Environment | None]:
+        """Where a task's shell is, and its environment, if its files are not on this machine."""
+        environments = self._environments
+        return environments.cwd(task), None if environments.has_host_paths(task) else environments.of(task)
+
+    def _settle(self, about: JsonDict, found: JsonDict | None) -> bool:
+        """Write the record of a call whose runtime is gone. False if its shell still has to end."""
+        record = CallRecord(**about)
+        if self._records.find(record.number) is not None:
+            return True
+        if "coverage" in about:  # it had ended, and only its record was missing
+            self._keep(Ended(record, None))
+            return True
+        if record.environment != LOCAL:
+            outcome = "interrupted, and what it has changed is not known (unknown_outcome): check before you repeat it"
+            self._put(record._replace(outcome=outcome, is_told=False), {})
+            return True
+        told, outcome = self._told(record), "interrupted before it changed anything"
+        if found is not None:
+            outcome = f"interrupted after {found['changes']} of its changes; {found['outcome']}"
+            outcome += f", but not {', '.join(found['failed'])}" if found["failed"] else ""
+        elif told.get("rolled_back"):
+            outcome = "interrupted; rolled back"
+        elif told.get("digest") != _NOTHING:
+            if told.get("ended") is None:
+                return False
+            outcome = "interrupted after all of its changes; kept"
+        if told.get("hosts"):
+            outcome += f"; what it did at {', '.join(told['hosts'])} is not known (unknown_outcome)"
+        self._put(record._replace(outcome=outcome, is_told=False, ended=time.time()), told)
+        return True
+
+    def _keep(self, ended: Ended) -> None:
+        """Write the record of a call, unless it has changed nothing and was watched."""
+        record = ended.record
+        try:
+            told = self._told(record, ended.environment)
+        except (HandrailError, OSError) as error:
+            told = {"damaged": str(error)}
+        if "damaged" in told:
+            how = "none" if record.coverage == FULL else record.coverage
+            record = record._replace(coverage=how, reason=told["damaged"])
+        is_changed = any(told.get("counts", {}).values()) or told.get("hosts")
+        if is_changed or record.ended is None or record.coverage != FULL:
+            self._put(record, told)
+
+    def _put(self, record: CallRecord, told: JsonDict) -> CallRecord:
+        counts, hosts, digest = told.get("counts", {}), len(told.get("hosts", ())), told.get("digest", "")
+        record = record._replace(counts=counts, hosts=hosts, digest=digest)
+        self._records.put(record)
+        config = self._rules()
+        policy = repr((config.approvals, config.command_allowlist, config.protect, config.terminal.protect))
+        self.receipts.add(record, hashlib.sha256(policy.encode()).hexdigest())
+        if call_effects.is_prune_due(self.recorder.journal_folder):
+            self.prune()
+        return record
+
+    def _refreshed(self, record: CallRecord) -> CallRecord:
+        """Of a call that went on in the background, as it is now."""
+        if record.ended is not None or (record.environment != LOCAL and self._environments.peek(record.task) is None):
+            return record
+        try:
+            told = self._told(record)
+        except (HandrailError, OSError):
+            return record
+        if told.get("ended") is not None:
+            return self._put(record._replace(ended=told["ended"]), told)
+        return record._replace(counts=told.get("counts", {}), hosts=len(told.get("hosts", ())))
+
+    def _told(self, record: CallRecord, environment: Environment | None = None) -> JsonDict:
+        """What the call has changed. All of the journal is read only if the clock was set back meanwhile."""
+        if record.environment == LOCAL and (record.ended or time.time()) >= record.begun:
+            with self._reading:
+                return self._ask(record, "describe", since=record.begun - _MARGIN_SECONDS, journal=self._journal)
+        return self._ask(record, "describe", environment)
+
+    def _ask(self, record: CallRecord, operation: str, environment: Environment | None = None, **how: Any) -> JsonDict:
+        """Ask the journal that the call is in: of this machine, or beside the shell elsewhere."""
+        if record.environment == LOCAL:
+            answer = getattr(call_effects, operation)(self.recorder.journal_folder, record.number, **how)
+        else:
+            with self._opened(record, environment) as opened:
+                answer = opened.call_effects(operation, call=record.number, **how)
+        return cast("JsonDict", answer)
+
+    @contextlib.contextmanager
+    def _opened(self, record: CallRecord, environment: Environment | None) -> Iterator[Any]:
+        of_task = environment or self._environments.peek(record.task)
+        if environment is not None or self._environments.settings(record.task).as_json() == record.settings:
+            environment = of_task
+        if environment is not None:
+            yield environment
+            return
+        try:
+            settings = EnvironmentSettings(**record.settings)
+        except TypeError:
+            raise ToolFailed(f"call {record.number} was made by another version of Handrail; use that one") from None
+        with contextlib.closing(self._environments.open(settings)) as made:
+            yield made
+
+
+def as_json(record: CallRecord, keep_days: float) -> JsonDict:
+    """For programs: without what is only needed to reach the environment again."""
+    shown = record._asdict()
+    del shown["settings"], shown["is_told"]
+    until = None if record.ended is None else record.ended + keep_days * 86_400
+    return {**shown, "can_be_undone_until": until if record.is_changing and not record.undone_by else None}
+
+
+def folder_here() -> str:
+    """The folder that you are in, as records name it."""
+    return os.path.realpath(os.getcwd())

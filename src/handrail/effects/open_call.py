@@ -1,0 +1,107 @@
+"""One call while it runs, as tools and the gate know it. It costs nothing until something is about to change."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from ..environments.base import Environment
+    from ..protocols import Answer, ApprovalRequest, Files
+    from ..store.call_records import CallRecord
+    from ..types import ToolContext
+
+FULL = "full"
+_NO_JOURNAL = ("none", "this environment keeps no journal")
+
+
+class Ended(NamedTuple):
+    """A call that has ended here. `environment` is None for one that only file tools of this machine made."""
+
+    record: CallRecord
+    environment: Environment | None
+
+
+class OpenCall:
+    """`ToolContext.effects`. `late` gives the `Calls`, which are loaded when something is about to change."""
+
+    __slots__ = ("_approval", "_coverage", "_environment", "_late", "_record", "_who", "is_changed", "is_running")
+
+    def __init__(self, late: Callable[[], Any], tool: str, session: str | None, task: str | None) -> None:
+        self._late, self._who = late, (tool, session, task)
+        self._record: CallRecord | None = None
+        self._environment: Environment | None = None
+        self.is_changed = self.is_running = False
+        self._approval: tuple[ApprovalRequest, Answer] | None = None
+        self._coverage = (FULL, "")
+
+    @property
+    def calls(self) -> Any:
+        return self._late()
+
+    @property
+    def number(self) -> int:
+        return self._record.number if self._record is not None else 0
+
+    def begin(self, head: str, *, folder: str = "", environment: Environment | None = None) -> int:
+        """Called before a change, with the command or path that makes it. The call's number, or 0 if no journal is kept."""
+        if self._record is None and self.calls.recorder.is_enabled:
+            self._record, self._environment = (
+                self.calls.recorder.begin(self._who, head, folder, environment),
+                environment,
+            )
+        if environment is not None and not hasattr(environment, "coverage"):  # one that a plugin brings
+            self._coverage = _NO_JOURNAL
+            return 0
+        return self.number
+
+    def approved(self, request: ApprovalRequest, answer: Answer) -> None:
+        """A person, or what decides for one, was asked and said yes."""
+        self._approval = (request, answer)
+
+    def has_run(self, environment: Environment, *, changed: bool, running: bool = False) -> int:
+        """Called when a command has ended or, if something is still `running`, was started. The number, if it may have
+        changed something."""
+        if not self.number:
+            return 0
+        self.is_changed, self.is_running = self.is_changed or changed, self.is_running or running
+        self._coverage = getattr(environment, "coverage", _NO_JOURNAL)
+        return self.number if changed or running else 0
+
+    def journaled(self, files: Files) -> Files:
+        """The files, for a tool that writes to them."""
+
+        def begin(path: str) -> int:
+            self.is_changed = True
+            folder, environment = self.calls.place_of(self._who[2])
+            return self.begin(path, folder=folder, environment=environment)
+
+        recorder = self.calls.recorder
+        return recorder.journaled(files, begin) if recorder.is_enabled else files
+
+    def end(self) -> None:
+        """The tool has returned. What changed nothing, and was watched, leaves no record."""
+        record = self._record
+        if record is None:
+            return
+        recorder, (how, reason) = self.calls.recorder, self._coverage
+        if self.is_changed:
+            recorder.files.end(record.number)
+        if how == FULL and not self.is_changed and not self.is_running:
+            recorder.begun_calls.end(record.number)
+            return
+        ended = None if self.is_running else time.time()
+        about = {"ended": ended, "coverage": how, "reason": reason, "approval": recorder.approval(self._approval)}
+        recorder.begun_calls.returned(record.number, about)
+        recorder.put(Ended(record._replace(**about), self._environment))
+
+
+def call_number(context: ToolContext, environment: Environment, head: str, folder: str) -> int:
+    """The number of the call, taken before `head` runs in the environment; 0 if no journal is kept."""
+    return context.effects.begin(head, folder=folder, environment=environment) if context.effects is not None else 0
+
+
+def has_run(context: ToolContext, environment: Environment, *, changed: bool, running: bool = False) -> int:
+    """See `OpenCall.has_run`."""
+    return context.effects.has_run(environment, changed=changed, running=running) if context.effects is not None else 0

@@ -1,0 +1,171 @@
+"""Receipts: what each call did, who allowed it and under which policy, so that no later change of it goes unnoticed.
+
+Each receipt holds the hash of the one before. A batch of them is sealed: an Ed25519 signature over the last hash, the hash of the
+seal before, and the Merkle root of each day that the batch is about. An export ends with a signed statement of how much there is.
+All of it is checked with the public key alone: see `audit`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import time
+import urllib.request
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from ..config.files import make_private
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    from ..store.call_records import CallRecord
+    from ..store.database import Database
+
+log = logging.getLogger(__name__)
+
+FORMAT = "handrail-audit-1"
+BATCH = 256
+_KEY, _HEAD = "key.pem", "head.json"
+_NOT_BOUND = ("settings", "undone_by", "is_told")
+_WITNESS_SECONDS = 10.0
+Seal = dict[str, Any]
+
+
+class Receipts:
+    """The chain in `database`. The key is in `folder`, which no agent's process can read.
+
+    `witness` is given each new seal: a file, to which a line is appended, or an http address, to which it is posted.
+    """
+
+    def __init__(self, database: Database, folder: Path, witness: str = "") -> None:
+        self._database, self._folder, self._witness = database, folder, witness
+        self._unsealed = 0
+
+    def add(self, record: CallRecord, policy: str) -> None:
+        """Append the receipt of a call. It can have several: one that goes on in the background is written again at its end."""
+        body = {name: value for name, value in record._asdict().items() if name not in _NOT_BOUND}
+        with self._database.transaction() as connection:
+            last = connection.execute("SELECT hash FROM receipts ORDER BY id DESC LIMIT 1").fetchone()
+            now = time.time()
+            text = canonical({**body, "at": now, "policy": policy, "previous": last["hash"] if last else ""})
+            connection.execute("INSERT INTO receipts (at, body, hash) VALUES (?, ?, ?)", (now, text, digest(text)))
+        self._unsealed += 1
+        if self._unsealed >= BATCH:
+            self.seal()
+
+    def close(self) -> None:
+        if self._unsealed:
+            self.seal()
+
+    def seal(self) -> None:
+        """Sign what no seal is about yet."""
+        self._unsealed = 0
+        with self._database.transaction() as connection:
+            last = connection.execute("SELECT body FROM seals ORDER BY id DESC LIMIT 1").fetchone()
+            sealed = json.loads(last["body"])["to"] if last else 0
+            query = "SELECT id, at, hash FROM receipts WHERE {} >= ? ORDER BY id"
+            rows = connection.execute(query.format("id"), (sealed + 1,)).fetchall()
+            if not rows:
+                return
+            of_days = connection.execute(query.format("at"), (rows[0]["at"] // 86_400 * 86_400,)).fetchall()
+            days = day_roots((row["at"], row["hash"]) for row in of_days)
+            head = {"from": sealed + 1, "to": rows[-1]["id"], "head": rows[-1]["hash"], "days": days, "at": time.time()}
+            seal = self._signed({**head, "previous": digest(last["body"]) if last else ""})
+            connection.execute("INSERT INTO seals (body, signature) VALUES (?, ?)", (seal["body"], seal["signature"]))
+        _write(self._folder / _HEAD, json.dumps(seal).encode(), os.replace)
+        self._tell_witness(json.dumps(seal))
+
+    def export(self) -> Iterator[str]:
+        """The lines of an export, which `audit.verify` checks."""
+        self.seal()
+        receipts = [row["body"] for row in self._database.rows("SELECT body FROM receipts ORDER BY id")]
+        seals = self._database.rows("SELECT body, signature FROM seals ORDER BY id")
+        yield json.dumps({"format": FORMAT, "public_key": self.public_key()})
+        yield from (json.dumps({"receipt": body}) for body in receipts)
+        yield from (json.dumps({"seal": dict(row)}) for row in seals)
+        head = digest(receipts[-1]) if receipts else ""
+        yield json.dumps({"end": self._signed({"receipts": len(receipts), "seals": len(seals), "head": head})})
+
+    def known_head(self) -> list[Seal]:
+        """The last seal, if there is one, as it was written beside the store when it was made."""
+        path = self._folder / _HEAD
+        return [json.loads(path.read_text())] if path.exists() else []
+
+    def public_key(self) -> str:
+        from cryptography.hazmat.primitives import serialization as form  # heavy: only where something is signed
+
+        raw = self._key().public_key().public_bytes(form.Encoding.PEM, form.PublicFormat.SubjectPublicKeyInfo)
+        return raw.decode()
+
+    def _signed(self, body: dict[str, Any]) -> Seal:
+        text = canonical(body)
+        return {"body": text, "signature": self._key().sign(text.encode()).hex()}
+
+    def _key(self) -> Ed25519PrivateKey:
+        from cryptography.hazmat.primitives import serialization as form  # heavy: only where something is signed
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+        path = self._folder / _KEY
+        if not path.exists():
+            make_private(self._folder)
+            plain = (form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption())
+            _write(path, Ed25519PrivateKey.generate().private_bytes(*plain), _keep_first)
+        return cast("Ed25519PrivateKey", form.load_pem_private_key(path.read_bytes(), None))
+
+    def _tell_witness(self, line: str) -> None:
+        try:
+            if self._witness.startswith(("http://", "https://")):
+                request = urllib.request.Request(self._witness, line.encode(), {"Content-Type": "application/json"})
+                urllib.request.urlopen(request, timeout=_WITNESS_SECONDS).close()
+            elif self._witness:
+                with Path(self._witness).expanduser().open("a", encoding="utf-8") as file:
+                    file.write(line + "\n")
+        except OSError as error:  # the next seal is bound to this one
+            log.warning("the witness %s could not be told of a seal: %s", self._witness, error)
+
+
+def canonical(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+def digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def day_roots(receipts: Iterable[tuple[float, str]]) -> dict[str, str]:
+    """The Merkle root of each day's hashes, in the order of the chain. Days are those of UTC."""
+    days: dict[str, list[str]] = {}
+    for at, one in receipts:
+        days.setdefault(time.strftime("%Y-%m-%d", time.gmtime(at)), []).append(one)
+    return {day: merkle_root(hashes) for day, hashes in days.items()}
+
+
+def merkle_root(hashes: Sequence[str]) -> str:
+    """Leaves and inner nodes are hashed with different beginnings, so that none passes for the other."""
+    level = [hashlib.sha256(b"\0" + bytes.fromhex(one)).digest() for one in hashes]
+    while len(level) > 1:
+        pairs = [level[at : at + 2] for at in range(0, len(level), 2)]
+        level = [hashlib.sha256(b"\1" + b"".join(pair)).digest() if len(pair) == 2 else pair[0] for pair in pairs]
+    return level[0].hex()
+
+
+def _write(path: Path, content: bytes, put: Any) -> None:
+    temporary = path.with_name(f"{path.name}.{os.getpid()}")
+    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(content)
+        os.fsync(file.fileno())
+    put(temporary, path)
+
+
+def _keep_first(temporary: Path, path: Path) -> None:
+    """Another process may be faster: the first key holds."""
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        pass
+    finally:
+        os.unlink(temporary)

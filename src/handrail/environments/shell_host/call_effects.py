@@ -1,0 +1,197 @@
+"""What a call has changed, and taking it back: the operations on a journal that people and models ask for.
+
+Each answers with values that can be sent as JSON. Paths are absolute; times are seconds since 1970.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import os
+import stat
+from typing import Any, Dict  # noqa: UP035  Python 3.8 knows no other place
+
+from . import journal_log as log
+from .journal import CallJournal, lstat
+from .journal_conflicts import conflicts
+from .journal_expiry import expired_calls, is_prune_due, locked, prune
+from .journal_log import Damaged, Entry, Journal, LogWriter, writer_name
+from .journal_undo import Undo, select
+from .path_history import PathHistory
+from .stash import Stash
+
+__all__ = ["describe", "is_prune_due", "prune", "undo"]
+Answer = Dict[str, Any]  # noqa: UP006  the same
+MAX_PATHS = 1_000
+MAX_DIFFS = 50
+MAX_DIFF_BYTES = 256 << 10
+MAX_DIFF_LINES = 200
+
+
+def describe(
+    journal_folder: str, call: int, *, diff: bool = False, since: float = 0.0, journal: Journal | None = None
+) -> Answer:
+    """What is different after the call: paths that are lost, changed, created and moved, hosts, and what was not saved.
+
+    `since` is before the call has begun, if that is known: what is older is not read. `journal` has been read before, and only
+    what was added is read now.
+    """
+    journal = journal or Journal(journal_folder)
+    try:
+        journal.refresh(since)
+    except Damaged as damage:
+        return {"call": call, "damaged": str(damage), "can_undo": False, "reason": str(damage)}
+    entries = journal.entries(call)
+    paths = _paths(journal, call, entries, diff=diff)
+    reason = _refusal(journal, call, entries)
+    end = journal.end(call)
+    unsaved = [entry for entry in entries if entry.kind == log.UNSAVED]
+    return {
+        "call": call,
+        **{kind: found[:MAX_PATHS] for kind, found in paths.items()},
+        "counts": {kind: len(found) for kind, found in paths.items()},
+        "hosts": sorted({entry.path for entry in entries if entry.kind == log.HOST}),
+        "unsaved": [
+            {"path": entry.path, "reason": entry.data.decode(errors="replace")} for entry in unsaved[:MAX_PATHS]
+        ],
+        "ended": end / 1e9 if end is not None else None,
+        "rolled_back": journal.is_rolled_back(call),
+        "undone": journal.is_undone(call),
+        "undone_by": journal.undone_by(call),
+        "can_undo": not reason,
+        "reason": reason,
+        "digest": _digest(entries),
+    }
+
+
+def undo(
+    journal_folder: str, call: int, number: int, only: str = "", force: bool = False, dry_run: bool = False
+) -> Answer:
+    """Take the call back, or only what it did at a path and below it. `number` is that of the undo, which is a call itself.
+
+    `status` is "undone", "conflict", "refused" or, for `dry_run`, "possible". What somebody has changed since is a conflict,
+    and then nothing is done, unless `force` is given: what is there now is kept beside it.
+    """
+    with locked(journal_folder):
+        journal = Journal(journal_folder)
+        try:
+            journal.refresh()
+        except Damaged as damage:
+            return refused(str(damage))
+        entries = journal.entries(call)
+        reason = _refusal(journal, call, entries)
+        if not reason and only:
+            # The last part may be a symbolic link, which is meant itself.
+            only = os.path.join(os.path.realpath(os.path.dirname(only)), os.path.basename(only.rstrip("/")))
+            entries = select(entries, only)
+            is_touched = any(entry.kind != log.TIMES for entry in entries)
+            reason = "" if is_touched else f"call {call} has changed nothing at {only}"
+        if reason:
+            return refused(reason)
+        found = conflicts(journal, call, entries)
+        told = [{"path": one.path, "call": one.call, "when": one.when / 1e9} for one in found]
+        status = "conflict" if found and not force else "possible" if dry_run else "undone"
+        answer = {**refused(""), "status": status, **_paths(journal, call, entries, diff=False), "conflicts": told}
+        if status == "undone":
+            beside = frozenset(one.path for one in found)
+            answer.update(_take_back(journal, entries, number, (call, only), beside))
+    return answer
+
+
+def _take_back(
+    journal: Journal, entries: list[Entry], number: int, undoes: tuple[int, str], beside: frozenset[str]
+) -> Answer:
+    name = writer_name()
+    writer, stash = LogWriter(journal.folder, name), Stash(journal.folder, name)
+    try:
+        record = CallJournal(writer, stash, number)
+        record.undoes(*undoes)
+        undone = Undo(journal, stash, record).run(entries, keep_beside=beside)
+        record.end()
+        writer.sync()
+    finally:
+        writer.close()
+    kept = {path: f"{path}.before-undo-{number}" for path in beside}
+    return {
+        "number": number,
+        "kept_beside": {path: to for path, to in kept.items() if os.path.lexists(to)},
+        "restored": undone.restored,
+        "failed": [{"path": path, "reason": reason} for path, reason in undone.failed],
+    }
+
+
+def refused(reason: str) -> Answer:
+    lists: Answer = {kind: [] for kind in ("lost", "changed", "created", "moved", "conflicts", "failed")}
+    return {**lists, "status": "refused", "reason": reason, "restored": 0, "kept_beside": {}}
+
+
+def _refusal(journal: Journal, call: int, entries: list[Entry]) -> str:
+    """Why the call cannot be taken back, or nothing."""
+    if call in expired_calls(journal.folder):
+        return "its changes are not kept any more"
+    if not any(entry.kind not in (log.HOST, log.UNSAVED) for entry in entries):
+        return f"call {call} has changed no file that was kept"
+    if journal.is_rolled_back(call):
+        return f"call {call} was interrupted, and taken back already"
+    if journal.is_undone(call):
+        return f"call {call} is undone already"
+    if journal.end(call) is None:
+        return f"call {call} still runs; stop it first"
+    return ""
+
+
+def _paths(journal: Journal, call: int, entries: list[Entry], *, diff: bool) -> Answer:
+    """What is different, by kind. A file that came and went within the call is none of it."""
+    history = PathHistory(journal, call, entries, MAX_DIFF_BYTES)
+    found: Answer = {"lost": [], "changed": [], "created": [], "moved": []}
+    arrived = {history.moved_to(path) for path, before in history.before.items() if before.exists}
+    for path, before in sorted(history.before.items()):
+        after, to = history.after(path), history.moved_to(path) if before.exists else ""
+        one: Answer = {"path": path, "kind": _kind(before.mode or after.mode), "size": before.size}
+        if to:
+            found["moved"].append({**one, "to": to})
+        elif before.exists and after.exists:
+            modes = {"mode": stat.S_IMODE(before.mode), "mode_now": stat.S_IMODE(after.mode)}
+            found["changed"].append({**one, "size_now": after.size, **modes})
+        elif before.exists:
+            found["lost"].append({**one, "saved": path not in history.unsaved})
+        elif after.exists and path not in arrived:
+            files, size = (1, after.size) if not stat.S_ISDIR(after.mode) else _below(path)
+            found["created"].append({**one, "size": size, "files": files})
+    for one in [*found["changed"], *found["lost"]][: MAX_DIFFS if diff else 0]:
+        one["diff"] = _diff(history, one["path"], is_lost="saved" in one)
+    return found
+
+
+def _below(folder: str) -> tuple[int, int]:
+    """How many files there are in a folder, and their bytes."""
+    paths = (os.path.join(parent, name) for parent, _, names in os.walk(folder) for name in names)
+    sizes = [found.st_size for found in map(lstat, paths) if found is not None]
+    return len(sizes), sum(sizes)
+
+
+def _kind(mode: int) -> str:
+    if stat.S_ISDIR(mode):
+        return "folder"
+    return "link" if stat.S_ISLNK(mode) else "file" if stat.S_ISREG(mode) else "other"
+
+
+def _diff(history: PathHistory, path: str, *, is_lost: bool) -> str:
+    """At most `MAX_DIFF_LINES`; empty if the contents are equal, are not text or are too long."""
+    before = history.content_before(path)
+    after = b"" if is_lost else history.content_after(path)
+    if before is None or after is None or b"\0" in before or b"\0" in after:
+        return ""
+    texts = [content.decode("utf-8", "replace").splitlines() for content in (before, after)]
+    lines = list(difflib.unified_diff(texts[0], texts[1], path, path, lineterm=""))
+    left = len(lines) - MAX_DIFF_LINES
+    return "\n".join(lines if left <= 0 else [*lines[:MAX_DIFF_LINES], f"... {left} more lines"])
+
+
+def _digest(entries: list[Entry]) -> str:
+    """Binds what the call changed and what was there before."""
+    digest = hashlib.sha256()
+    for entry in entries:
+        content = hashlib.sha256(entry.content()).digest()
+        digest.update(repr((entry.kind, entry.path, entry.second, entry.meta, entry.extended, content)).encode())
+    return digest.hexdigest()

@@ -1,0 +1,312 @@
+"""The process with the effect watchers: it writes the journal for all shells and background processes of one fork server.
+
+It is the parent of the fork server and runs outside of what protects commands, so that no command can reach the journal, and so
+that the kernel lets it look into their memory. It lives as long as something runs that it watches.
+
+Packets come over one socket that all shells inherit, each with an `op`:
+
+    listener   watch this `shell` or `job`; with it come the filter's listener, and the call page of a shell
+    left       the call has left processes running: what they change later is still that call's
+    end        the call has ended; with it comes the socket for the answer
+    forget     the shell is gone for good
+    probe      answer one system call of a process that tries out whether all this works here
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import select
+import socket
+import struct
+from typing import Any, Callable, Dict, List, Tuple  # noqa: UP035  Python 3.8 knows no other place
+
+from . import proc, syscall_filter, wire
+from .call_page import CallPage
+from .effect_watcher import EffectWatcher
+from .journal import CallJournal
+from .journal_log import JournalFailed, LogWriter, writer_name
+from .stash import Stash
+from .syscall_filter import FilterRefused, Watch
+from .wire import Packet
+
+_MAX_CALLS = 16
+_MAX_PARENTS = 32
+_CREDENTIALS = struct.Struct("3i")
+_PACKET_BYTES = 4096
+_PROBE = "/handrail-probe"
+_PROBED = errno.EOWNERDEAD  # no open of a file fails with this
+Received = Tuple[Packet, List[int], int]  # noqa: UP006  the same
+
+
+class _NotRecorded:
+    """Stands for the journal of what runs on behalf of no call."""
+
+    is_ended = is_incomplete = False
+
+    def __getattr__(self, _: str) -> Callable[..., None]:
+        return lambda *_, **__: None
+
+
+class Watched:
+    """One shell or background process, and the calls whose changes it makes. A shell has one bash after the other."""
+
+    def __init__(self, call: int | None, settings: Packet) -> None:
+        """`call` is that of a background process; a shell has one after the other."""
+        name, journal = writer_name() + (".job" if call is not None else ""), settings["journal"]
+        self._writer, self.stash = LogWriter(journal, name), Stash(journal, name)
+        self._fixed, self._settings = call, settings
+        self._page: CallPage | None = None
+        self._bash = 0
+        self._calls: Dict[int, Any] = {0: _NotRecorded()}  # noqa: UP006  the same
+        self._left: Dict[int, Tuple[int, int]] = {}  # noqa: UP006  call and start time by process
+        self._running, self._of_running = 0, set()  # type: int, set[int]  # the call that runs, and processes known to be its
+        self.listeners: List[int] = []  # noqa: UP006  the same
+
+    def watch(self, listener: int, page: int | None, bash: int, receive: Callable[[], object]) -> EffectWatcher:
+        """`receive` takes packets that have arrived: which processes a call has left must be known before they are asked for."""
+        self._bash = bash
+        if page is not None:
+            if self._page is not None:
+                self._page.close()
+            self._page = CallPage(page)
+            os.close(page)
+        self._receive = receive
+        self.listeners.append(listener)
+        private = self._settings.get("private", ())
+        return EffectWatcher(listener, self.call_of, self.stash.holds, private=private)
+
+    def end_late_changes(self) -> None:
+        """Processes that an ended call had left have changed something more."""
+        for call in self._calls.values():
+            if call.is_ended and call.is_incomplete:
+                _end(call)
+
+    def left(self, call: int, supervisor: int) -> None:
+        self._drop_dead()
+        for pid, stat in proc.tree(supervisor).items():
+            if pid != self._bash:
+                self._left.setdefault(pid, (call, stat.start))
+
+    def end(self, call: int) -> Packet:
+        """Say that the call is complete: every change of it was let through by this process."""
+        found = self._calls.get(call)
+        if found is None or not (found.is_incomplete or found.is_ended):
+            return {"counts": None}
+        _end(found)
+        if self._settings.get("durable") == "power":
+            self._writer.sync()
+        self._drop_dead()
+        self._writer.rotate()
+        return {"counts": found.counts.as_dict()}
+
+    def close(self) -> None:
+        """Every process has ended. A background process's call is complete then."""
+        if self._fixed is not None:
+            self.end(self._fixed)
+        self._writer.close()
+        if self._page is not None:
+            self._page.close()
+
+    def call_of(self, pid: int) -> CallJournal:
+        number = self._fixed if self._fixed is not None else self._number_of(pid)
+        found = self._calls.get(number)
+        if found is None:
+            limit = {"max_copy_bytes": self._settings["max_copy"]} if "max_copy" in self._settings else {}
+            found = self._calls[number] = CallJournal(self._writer, self.stash, number, **limit)
+            found.is_ended = self._page is not None and number != self._page.current
+            for old in sorted(self._calls)[1:-_MAX_CALLS]:
+                if not self._calls[old].is_incomplete:
+                    del self._calls[old]
+        return found
+
+    def _number_of(self, pid: int) -> int:
+        page = self._page
+        assert page is not None
+        running = page.current
+        if running != self._running:
+            self._running = running
+            self._of_running = {self._bash}
+        if pid not in self._of_running:
+            self._receive()
+            left = self._left_by(pid) if self._left else None
+            if left is not None:
+                return left
+            self._of_running.add(pid)
+        page.mark_changed(running)
+        return running
+
+    def _left_by(self, pid: int) -> int | None:
+        """The call that has left this process, or one above it."""
+        for _ in range(_MAX_PARENTS):
+            if pid in self._left:
+                return self._left[pid][0]
+            stat = proc.stat_of(pid)
+            if stat is None or stat.parent in (0, 1, self._bash):
+                return None
+            pid = stat.parent
+        return None
+
+    def _drop_dead(self) -> None:
+        self._left = {pid: found for pid, found in self._left.items() if proc.is_alive(pid, found[1])}
+
+
+class EffectServer:
+    """`until` is a descriptor that is closed when the fork server has ended; background processes may go on.
+
+    `settings` are the folder of the `journal`, and optionally `max_copy` (bytes), `durable` ("power") and `private`, places
+    where commands have mounts of their own.
+    """
+
+    def __init__(self, sock: socket.socket, until: int, settings: Packet) -> None:
+        self._socket, self._settings = sock, settings
+        self._watched: Dict[str, Watched] = {}  # noqa: UP006  by shell or job
+        self._poll = select.poll()  # epoll would not wake this process on the CPU of the one that waits
+        self._handlers: Dict[int, Callable[[], Any]] = {}  # noqa: UP006  the same
+        self._until = until
+        self._is_wanted = True
+        self._on(sock.fileno(), self._receive_all)
+        self._on(until, self._leave)
+
+    def run(self, at_end: Callable[[bool], object]) -> None:
+        """Serve until the fork server and everything below it have ended.
+
+        `at_end` is called when the fork server has, with whether something else goes on.
+        """
+        while self._is_wanted or self._watched:
+            for fd, _ in self._poll.poll():
+                handler = self._handlers.get(fd)
+                if handler is not None:
+                    handler()
+            if not self._is_wanted and self._until >= 0:
+                self._until = -1
+                self._receive_all()
+                for key in [key for key, one in self._watched.items() if not one.listeners]:
+                    self._watched.pop(key).close()
+                at_end(bool(self._watched))
+
+    def _on(self, fd: int, handler: Callable[[], Any]) -> None:
+        self._handlers[fd] = handler
+        self._poll.register(fd, select.POLLIN)
+
+    def _off(self, fd: int) -> None:
+        self._poll.unregister(fd)
+        del self._handlers[fd]
+
+    def _leave(self) -> None:
+        self._is_wanted = False
+        self._off(self._until)
+
+    def _receive_all(self) -> None:
+        while True:
+            try:
+                packet, fds, sender = _receive(self._socket)
+            except BlockingIOError:
+                return
+            except (OSError, ValueError):  # every shell has ended
+                self._off(self._socket.fileno())
+                return
+            if packet.get("op") in ("listener", "probe"):
+                self._watch(packet, fds, sender)
+                continue
+            self._answer(packet, fds, sender)
+            for fd in fds:
+                os.close(fd)
+
+    def _answer(self, packet: Packet, fds: list[int], sender: int) -> None:
+        found = self._watched.get(packet["shell"])
+        if packet["op"] == "left" and found is not None:
+            found.left(packet["call"], sender)
+        elif packet["op"] == "end" and fds:
+            answer = found.end(packet["call"]) if found is not None else {"counts": None}
+            with socket.socket(fileno=fds.pop(0)) as asker, contextlib.suppress(OSError):  # who asked is gone
+                wire.send(asker, answer)
+        elif packet["op"] == "forget" and found is not None and not found.listeners:
+            self._watched.pop(packet["shell"]).close()
+
+    def _watch(self, packet: Packet, fds: list[int], sender: int) -> None:
+        listener = fds[0]
+        if packet["op"] == "probe":
+            probe = EffectWatcher(listener, lambda _: _NotRecorded(), _is_probe, kept_out_error=_PROBED)  # type: ignore[arg-type, return-value]
+            self._serve_with(probe, lambda: None, lambda: None)
+            return
+        key, call = packet.get("shell") or packet["job"], packet.get("call")
+        found = self._watched.get(key)
+        if found is None:
+            found = self._watched[key] = Watched(call, self._settings)
+        watched = found
+
+        def gone() -> None:
+            watched.listeners.remove(listener)
+            if call is not None or (self._until < 0 and not watched.listeners):
+                self._watched.pop(key).close()
+
+        page = fds[1] if len(fds) > 1 else None
+        watcher = watched.watch(listener, page, sender, self._receive_all)
+        self._serve_with(watcher, watched.end_late_changes, gone)
+
+    def _serve_with(self, watcher: EffectWatcher, after: Callable[[], None], gone: Callable[[], None]) -> None:
+        def serve() -> None:
+            is_alive = watcher.serve()
+            after()
+            if not is_alive:
+                self._off(watcher.listener)
+                watcher.close()
+                gone()
+
+        self._on(watcher.listener, serve)
+
+
+def pair() -> tuple[socket.socket, socket.socket]:
+    """The watcher's end, and the one that shells inherit."""
+    mine, theirs = wire.packet_pair()
+    mine.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+    mine.setblocking(False)
+    return mine, theirs
+
+
+def probe(sock: socket.socket) -> str:
+    """Why what processes change cannot be watched here; empty if it can. `sock` leads to a watcher."""
+    reason, theirs = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            syscall_filter.install_and_send(Watch(sock, {"op": "probe"}))
+            os.open(_PROBE, os.O_WRONLY)
+        except FilterRefused as error:
+            os.write(theirs, f"the kernel refuses it: {error}".encode())
+        except OSError as error:
+            if error.errno != _PROBED:
+                os.write(theirs, f"the watcher cannot see what a process does: {error.strerror}".encode())
+        finally:
+            os._exit(0)
+    os.close(theirs)
+    with open(reason, "rb") as file:
+        why = file.read().decode()
+    os.waitpid(pid, 0)
+    return why
+
+
+def _end(call: CallJournal) -> None:
+    with contextlib.suppress(JournalFailed):  # the disk is full: tried again later
+        call.end()
+
+
+def _is_probe(path: str) -> bool:
+    return path == _PROBE
+
+
+def _receive(sock: socket.socket) -> Received:
+    """A packet, its descriptors, and the process that sent it, by its number here. Raises ValueError at the end."""
+    room = socket.CMSG_SPACE(_CREDENTIALS.size) + socket.CMSG_SPACE(8 * 4)
+    data, ancillary, _, _ = sock.recvmsg(_PACKET_BYTES, room, socket.MSG_CMSG_CLOEXEC)
+    fds: list[int] = []
+    sender = 0
+    for level, kind, content in ancillary:
+        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+            fds += struct.unpack(f"{len(content) // 4}i", content[: len(content) // 4 * 4])
+        elif level == socket.SOL_SOCKET and kind == socket.SCM_CREDENTIALS:
+            sender = _CREDENTIALS.unpack(content)[0]
+    return json.loads(data), fds, sender

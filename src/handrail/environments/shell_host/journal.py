@@ -1,0 +1,299 @@
+"""What a call is about to change, written to the journal before it does.
+
+The effect watcher reports system calls here, and file tools what they are about to do. Paths are canonical, but for their last
+part, which may be a symbolic link. What a call has made itself needs no entry: a new tree of 20,000 files is one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import json
+import os
+import stat
+import time
+
+from . import journal_log as log
+from .journal_log import LogWriter, Meta, meta_of
+from .stash import Stash
+
+MAX_INLINE_BYTES = 64 << 10
+MAX_COPY_BYTES = 1 << 30
+_FICLONE = 0x40049409
+_CANNOT_COPY_RANGE = (errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM)
+# What is known of a path in a call, so that it needs no further entry.
+_NEW, _SAVED, _GROWN, _MOVED, _MARKED = "new", "saved", "grown", "moved", "marked"
+
+
+class Counts:
+    """What a call has done so far, in numbers."""
+
+    __slots__ = ("changed", "created", "deleted", "deleted_bytes", "kept_bytes", "renamed", "unsaved")
+
+    def __init__(self) -> None:
+        self.created = self.changed = self.deleted = self.renamed = self.unsaved = 0
+        self.deleted_bytes = self.kept_bytes = 0
+
+    def as_dict(self) -> dict[str, int]:
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+class CallJournal:
+    """The entries of one call, as one process writes them. Each method is called before the change."""
+
+    def __init__(self, writer: LogWriter, stash: Stash, call: int, *, max_copy_bytes: int = MAX_COPY_BYTES) -> None:
+        self.call, self.counts = call, Counts()
+        self._writer, self._stash, self._max_copy_bytes = writer, stash, max_copy_bytes
+        self._known: dict[str, str] = {}
+        self._moved: set[str] = set()  # what came by a rename or link is older than the new folder that it may be in
+        self._timed: set[str] = set()  # folders whose times are saved
+        self.is_ended = self.is_incomplete = False
+
+    def create(self, path: str, *, is_folder: bool = False, link_to: int = 0) -> None:
+        """Nothing is there. `link_to` is the inode number of the file that a hard link is made to."""
+        if not self.is_new(path):
+            self.folder_times(parent_of(path))
+            self._write(log.ABSENT, path, meta=Meta(link_to))
+            self._known[path] = _NEW
+            self.counts.created += 1
+        elif is_folder:
+            self._known[path] = _NEW
+        if link_to:
+            self._known[path] = _MOVED
+            self._moved.add(path)
+
+    def change(self, path: str, found: os.stat_result, *, only_grows: bool = False) -> None:
+        """The content of a regular file."""
+        known = self._known.get(path)
+        if known == _SAVED or (only_grows and known == _GROWN) or self.is_new(path):
+            return
+        if known is None or known == _MARKED:
+            self.counts.changed += 1
+        meta = meta_of(found)
+        if only_grows:
+            self._write(log.GROWN, path, meta=meta)
+            self._known[path] = _GROWN
+            return
+        self._content(path, meta)
+        self._known[path] = _SAVED
+
+    def remove(self, path: str, found: os.stat_result) -> None:
+        """A name is removed, or replaced by another file."""
+        if self.is_new(path):
+            return
+        self.folder_times(parent_of(path))
+        meta = meta_of(found)
+        self.counts.deleted += 1
+        self.counts.deleted_bytes += meta.size if stat.S_ISREG(meta.mode) else 0
+        if stat.S_ISDIR(meta.mode):
+            self._write(log.FOLDER, path, meta=meta, extended=extended_attributes(path))
+        else:
+            self._keep(path, meta, found.st_dev)
+        self._known.pop(path, None)
+        self._moved.discard(path)
+
+    def attributes(self, path: str, found: os.stat_result) -> None:
+        """Mode, owner, times or extended attributes."""
+        if self._known.get(path) in (_SAVED, _MARKED) or self.is_new(path):
+            return
+        if path not in self._known:
+            self.counts.changed += 1
+        self._write(log.ATTRIBUTES, path, meta=meta_of(found), extended=extended_attributes(path))
+        self._known.setdefault(path, _MARKED)
+
+    def rename(
+        self, path: str, found: os.stat_result, to: str, there: os.stat_result | None, *, exchange: bool = False
+    ) -> None:
+        """`there` is what has the new name already."""
+        is_folder = stat.S_ISDIR(found.st_mode)
+        if not exchange and self.is_new(path) and self.is_new(to) and not (is_folder and self._has_older_in(path)):
+            if is_folder:
+                self._forget_below(path, to)
+                self._known[path] = self._known[to] = _NEW
+            return
+        self.folder_times(parent_of(path))
+        self.folder_times(parent_of(to))
+        if there is not None and not exchange:
+            self.remove(to, there)
+        self._write(log.EXCHANGE if exchange else log.RENAME, path, to, meta=meta_of(found))
+        self.counts.renamed += 1
+        if is_folder or (there is not None and stat.S_ISDIR(there.st_mode)):
+            self._forget_below(path, to)
+        self._known.pop(path, None)
+        self._moved.discard(path)
+        for name in (to, path) if exchange else (to,):
+            self._known[name] = _MOVED
+            self._moved.add(name)
+
+    def replace(self, path: str) -> None:
+        """A new file is renamed over `path`, and folders that are missing are made for it."""
+        found, missing = lstat(path), path
+        if found is not None:
+            self.remove(path, found)
+        while found is None and missing != "/" and lstat(parent_of(missing)) is None:
+            missing = parent_of(missing)
+        self.create(missing, is_folder=missing != path)
+
+    def folder_times(self, folder: str) -> None:
+        """The times of a folder that is about to get or lose a name."""
+        if folder in self._timed or self._known.get(folder) == _NEW:
+            return
+        self._timed.add(folder)
+        with contextlib.suppress(OSError):  # then the system call fails as well
+            self._write(log.TIMES, folder, meta=meta_of(os.lstat(folder)))
+
+    def unseen(self, path: str, reason: str) -> None:
+        """Something may change that cannot be kept."""
+        self._write(log.UNSAVED, path, data=reason.encode())
+        self.counts.unsaved += 1
+
+    def host(self, address: str) -> None:
+        if self._known.get(address) is None:
+            self._known[address] = _SAVED
+            self._write(log.HOST, address)
+
+    def undoes(self, call: int, only: str = "") -> None:
+        """This call takes back another, or the part of it that is at `only`."""
+        self._write(log.UNDOES, only, data=b"%d" % call)
+
+    def remade(self, old_inode: int, path: str) -> None:
+        """An undo has made `path` anew: older entries are about it all the same."""
+        new = os.lstat(path).st_ino
+        if new != old_inode:
+            self._write(log.REMADE, path, meta=Meta(old_inode), data=b"%d" % new)
+
+    def end(self) -> None:
+        """Only the process that let every change through can tell that the call is complete."""
+        self.is_ended = True
+        if self.is_incomplete:
+            self._write(log.END, "", meta=Meta(mtime=time.time_ns()))
+            self.is_incomplete = False
+
+    def is_new(self, path: str) -> bool:
+        """Whether this call made it. What is in a new folder is new, unless it was moved there."""
+        known = self._known.get(path)
+        return known == _NEW or (known is None and self._known.get(parent_of(path)) == _NEW)
+
+    def grows(self, path: str) -> bool:
+        """Whether only its size was saved, because it was only appended to."""
+        return self._known.get(path) == _GROWN
+
+    def _write(
+        self,
+        kind: bytes,
+        path: str,
+        second: str = "",
+        meta: Meta = log.NO_META,
+        extended: bytes = b"",
+        data: bytes = b"",
+    ) -> None:
+        self._writer.write(self.call, kind, log.encode(self.call, kind, path, second, meta, extended, data))
+        self.is_incomplete = True
+
+    def _content(self, path: str, meta: Meta) -> None:
+        if meta.size > self._max_copy_bytes:
+            self.unseen(path, f"it has {meta.size:,} bytes, and copies are limited to {self._max_copy_bytes:,}")
+            return
+        extended = extended_attributes(path)
+        try:
+            if meta.size <= MAX_INLINE_BYTES:
+                with open(_open_file(path), "rb", 0) as file:
+                    data = file.read(MAX_INLINE_BYTES + 1)
+                self._write(log.CONTENT, path, meta=meta, extended=extended, data=data)
+            else:
+                kept = self._stash.new_name(path)
+                copy(path, kept, meta.size)
+                self._write(log.CONTENT, path, kept, meta=meta, extended=extended)
+                self.counts.kept_bytes += meta.size
+        except OSError as error:
+            self.unseen(path, f"it could not be read: {error.strerror}")
+
+    def _keep(self, path: str, meta: Meta, device: int) -> None:
+        try:
+            kept = self._stash.keep(path, device)
+        except OSError:  # a mount in between, or a file of another user
+            if stat.S_ISREG(meta.mode):
+                self._content(path, meta)
+            elif stat.S_ISLNK(meta.mode):
+                self._write(log.SYMLINK, path, meta=meta, data=os.fsencode(os.readlink(path)))
+            else:
+                self.unseen(path, "it is a device, a socket or a pipe, and could not be linked")
+        else:
+            self._write(log.STASHED, path, kept, meta=meta)
+            self.counts.kept_bytes += meta.size if stat.S_ISREG(meta.mode) else 0
+
+    def _has_older_in(self, folder: str) -> bool:
+        prefix = folder + "/"
+        return any(path.startswith(prefix) for path in self._moved)
+
+    def _forget_below(self, *folders: str) -> None:
+        prefixes = tuple(folder + "/" for folder in folders)
+        for path in [path for path in self._known if path.startswith(prefixes)]:
+            del self._known[path]
+            self._moved.discard(path)
+        self._timed = {path for path in self._timed if path not in folders and not path.startswith(prefixes)}
+
+
+def parent_of(path: str) -> str:
+    """The folder of a canonical path: a third of the time of os.path.dirname."""
+    return path[: path.rfind("/")] or "/"
+
+
+def lstat(path: str) -> os.stat_result | None:
+    try:
+        return os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def copy(path: str, to: str, size: int) -> None:
+    """Copy the content to a new file, sharing blocks where the file system can."""
+    source = _open_file(path)
+    try:
+        target = os.open(to, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            copy_content(source, target, size)
+        finally:
+            os.close(target)
+    finally:
+        os.close(source)
+
+
+def _open_file(path: str) -> int:
+    """Never waits: another process may have put a pipe in its place."""
+    return os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC)
+
+
+def copy_content(source: int, target: int, size: int) -> None:
+    """From the beginning of one open file to the beginning of another."""
+    try:
+        fcntl.ioctl(target, _FICLONE, source)
+        return
+    except OSError:
+        pass  # most file systems cannot share blocks
+    while size > 0:
+        count = _copy_piece(source, target, size)
+        if count == 0:
+            return
+        size -= count
+
+
+def _copy_piece(source: int, target: int, size: int) -> int:
+    if hasattr(os, "copy_file_range"):
+        try:
+            return os.copy_file_range(source, target, size)
+        except OSError as error:
+            if error.errno not in _CANNOT_COPY_RANGE:
+                raise
+    return os.sendfile(target, source, None, size)
+
+
+def extended_attributes(path: str) -> bytes:
+    """As JSON, empty if there are none. Access lists are among them."""
+    try:
+        names = os.listxattr(path, follow_symlinks=False)
+        found = {name: os.getxattr(path, name, follow_symlinks=False).hex() for name in names}
+    except OSError:
+        return b""
+    return json.dumps(found).encode() if found else b""

@@ -1,0 +1,140 @@
+"""What has changed since a call, so that taking it back would lose it.
+
+Later calls are known exactly: by path, by the folders above and below, and by other names of the same file. Everybody else is
+noticed by the time of a file's last change of any kind, which no program can set.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import Iterable, NamedTuple  # noqa: UP035  Python 3.8 knows no other place
+
+from . import journal_log as log
+from .journal import lstat
+from .journal_log import Entry, Journal
+
+_MOVES = (log.RENAME, log.EXCHANGE)
+_NAMES = (log.ABSENT, log.FOLDER, *_MOVES)
+
+
+class Conflict(NamedTuple):
+    """`call` is 0 if it was not a call that changed the path; `when` is in nanoseconds."""
+
+    path: str
+    call: int
+    when: int
+
+
+def conflicts(journal: Journal, call: int, entries: list[Entry]) -> list[Conflict]:
+    """What else has changed the paths of these entries of the call since it ended."""
+    end = journal.end(call)
+    if end is None:
+        return []
+    mine = _Touched(entries)
+    found: dict[str, Conflict] = {}
+    until = _Until(end)
+    for later in (number for number in journal.calls() if number > call):
+        theirs = _Touched(journal.entries(later))
+        when = journal.end(later) or 0
+        until.add(theirs, when)
+        if journal.is_reverted(later):
+            continue
+        reverted = journal.undone_paths(later, call)
+        for path in sorted(mine.shared_with(theirs)):
+            if not _is_below(path, reverted):
+                found[path] = Conflict(path, later, when)
+    for path in sorted(mine.paths - set(found)):
+        when = until.changed_after(path, is_new=path in mine.new)
+        if when:
+            found[path] = Conflict(path, 0, when)
+    return list(found.values())
+
+
+class _Touched:
+    """The paths and files that entries are about."""
+
+    def __init__(self, entries: Iterable[Entry]) -> None:
+        self.paths: set[str] = set()
+        self.trees: set[str] = set()  # names that came, went or moved: what is below them is concerned as well
+        self.new: set[str] = set()
+        self.folders: set[str] = set()  # that got or lost a name
+        self.inodes: set[int] = set()
+        for entry in entries:
+            if entry.kind == log.TIMES:
+                self.folders.add(entry.path)
+            if entry.kind in (log.TIMES, log.HOST):
+                continue
+            names = (entry.path, entry.second) if entry.kind in _MOVES else (entry.path,)
+            self.paths.update(names)
+            if entry.kind in _NAMES:
+                self.trees.update(names)
+            if entry.kind == log.ABSENT:
+                self.new.add(entry.path)
+            self.inodes.add(entry.meta.inode)
+
+    def shared_with(self, theirs: _Touched) -> set[str]:
+        below = {path for path in theirs.paths if path in self.paths or _is_below(path, self.trees)}
+        return below | {path for path in self.paths if _is_below(path, theirs.trees)}
+
+
+class _Until:
+    """Until when a change of a file is explained by a call."""
+
+    def __init__(self, end: int) -> None:
+        self._end = end
+        self._paths: dict[str, int] = {}
+        self._trees: dict[str, int] = {}  # what is below them is explained as well
+        self._inodes: dict[int, int] = {}
+
+    def add(self, touched: _Touched, when: int) -> None:
+        for path in touched.paths | touched.folders:
+            self._paths[path] = max(self._paths.get(path, 0), when)
+            found = lstat(path)
+            if found is not None:
+                self._inodes[found.st_ino] = max(self._inodes.get(found.st_ino, 0), when)
+        for path in touched.trees:
+            self._trees[path] = max(self._trees.get(path, 0), when)
+        for inode in touched.inodes:
+            self._inodes[inode] = max(self._inodes.get(inode, 0), when)
+
+    def changed_after(self, path: str, *, is_new: bool) -> int:
+        """When somebody else changed it last, or 0. What is in an older folder is not this call's."""
+        found = lstat(path)
+        if found is None or (stat.S_ISDIR(found.st_mode) and not is_new):
+            return 0
+        if self._is_changed(path, found):
+            return found.st_ctime_ns
+        return self._inside(path) if stat.S_ISDIR(found.st_mode) else 0
+
+    def _inside(self, folder: str) -> int:
+        todo = [folder]
+        while todo:
+            with os.scandir(todo.pop()) as inside:
+                for entry in inside:
+                    found = entry.stat(follow_symlinks=False)
+                    if self._is_changed(entry.path, found):
+                        return found.st_ctime_ns
+                    if stat.S_ISDIR(found.st_mode):
+                        todo.append(entry.path)
+        return 0
+
+    def _is_changed(self, path: str, found: os.stat_result) -> bool:
+        if found.st_ctime_ns <= self._end:
+            return False
+        if found.st_ctime_ns <= max(self._paths.get(path, 0), self._inodes.get(found.st_ino, 0)):
+            return False
+        while len(path) > 1:
+            if found.st_ctime_ns <= self._trees.get(path, 0):
+                return False
+            path = os.path.dirname(path)
+        return True
+
+
+def _is_below(path: str, folders: set[str]) -> bool:
+    """Whether the path is one of the folders, or in one."""
+    while len(path) > 1:
+        if path in folders:
+            return True
+        path = os.path.dirname(path)
+    return False

@@ -1,0 +1,272 @@
+"""Take a call back: its entries, last first.
+
+An undo is a call of its own and written to the journal like any other, so that it can be taken back in turn (a redo). After a
+crash, what was not finished is rolled back without entries; every step can be repeated, and tolerates that its change never
+happened. Nothing is overwritten: what an undo moves out of the way is kept in the stash, or beside its old place by `force`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import json
+import os
+import shutil
+import stat
+from typing import Callable, Iterable, NamedTuple  # noqa: UP035  Python 3.8 knows no other place
+
+from . import journal_log as log
+from .journal import CallJournal, copy_content
+from .journal import lstat as lstat  # also known by this name
+from .journal_log import Entry, Journal, Meta
+from .stash import Stash
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_AT_FDCWD = -100
+_NOREPLACE, _EXCHANGE = 1, 2
+_BEFORE_SUFFIX = ".before-undo-"
+
+
+class Undone(NamedTuple):
+    """What was put back, and what could not be, with the reason."""
+
+    restored: int
+    failed: list[tuple[str, str]]
+
+
+class Undo:
+    """Takes entries back. Without a `record` nothing is written to the journal."""
+
+    def __init__(self, journal: Journal, stash: Stash, record: CallJournal | None = None) -> None:
+        self._journal, self._stash, self._record = journal, stash, record
+        self._remade = journal.remade()
+        self._steps: dict[bytes, Callable[[Entry, os.stat_result | None], None]] = {
+            log.ABSENT: self._absent,
+            log.STASHED: self._stashed,
+            log.SYMLINK: self._symlink,
+            log.CONTENT: self._content,
+            log.GROWN: self._grown,
+            log.ATTRIBUTES: self._attributes,
+            log.FOLDER: self._folder,
+            log.RENAME: self._rename,
+            log.EXCHANGE: self._exchange,
+            log.TIMES: self._times,
+        }
+
+    def run(self, entries: Iterable[Entry], *, keep_beside: frozenset[str] = frozenset()) -> Undone:
+        """`keep_beside` are paths that somebody has changed since: what is there now stays, under another name."""
+        count, failed = 0, []
+        for path in sorted(keep_beside):
+            self._put_beside(path)
+        for entry in reversed(list(entries)):
+            step = self._steps.get(entry.kind)
+            if step is None:
+                continue
+            try:
+                step(entry, lstat(entry.path))
+                count += entry.kind != log.TIMES
+            except OSError as error:
+                failed.append((entry.path, error.strerror or str(error)))
+        return Undone(count, failed)
+
+    # One entry each. Guard against a change that never happened, or that was taken back already.
+
+    def _absent(self, entry: Entry, found: os.stat_result | None) -> None:
+        if found is not None:
+            self._move(entry.path, self._stash.new_name(entry.path), found)
+
+    def _stashed(self, entry: Entry, found: os.stat_result | None) -> None:
+        kept = lstat(entry.second)
+        if kept is None:
+            return
+        if found is not None and os.path.samestat(found, kept):  # the removal failed
+            os.unlink(entry.second)
+            return
+        self._make_room(entry.path, found)
+        self._move(entry.second, entry.path, kept)
+
+    def _symlink(self, entry: Entry, found: os.stat_result | None) -> None:
+        if found is None:
+            self._create(entry.path)
+            os.symlink(os.fsdecode(entry.data), entry.path)
+
+    def _content(self, entry: Entry, found: os.stat_result | None) -> None:
+        if found is not None and not stat.S_ISREG(found.st_mode):
+            return
+        if found is None:
+            self._create(entry.path)
+        elif self._record is not None:
+            self._record.change(entry.path, found)
+        if found is not None and not os.access(entry.path, os.W_OK):
+            os.chmod(entry.path, 0o600)
+        with open(entry.path, "r+b" if found is not None else "xb", 0) as file:
+            if entry.second:
+                with open(entry.second, "rb") as kept:
+                    copy_content(kept.fileno(), file.fileno(), entry.meta.size)
+            else:
+                view = memoryview(entry.content())
+                while view:
+                    view = view[file.write(view) :]
+            file.truncate(entry.meta.size)
+        if found is None:
+            self._made_anew(entry)
+        _put_attributes(entry.path, entry.meta, entry.extended)
+
+    def _grown(self, entry: Entry, found: os.stat_result | None) -> None:
+        if found is None or not self._is_same(entry.meta.inode, found):
+            return
+        if self._record is not None:
+            self._record.change(entry.path, found)
+        if found.st_size > entry.meta.size:
+            os.truncate(entry.path, entry.meta.size)
+        os.utime(entry.path, ns=(entry.meta.atime, entry.meta.mtime))
+
+    def _attributes(self, entry: Entry, found: os.stat_result | None) -> None:
+        if found is None or not self._is_same(entry.meta.inode, found):
+            return
+        if self._record is not None:
+            self._record.attributes(entry.path, found)
+        _put_attributes(entry.path, entry.meta, entry.extended)
+
+    def _folder(self, entry: Entry, found: os.stat_result | None) -> None:
+        if found is None:
+            self._create(entry.path, is_folder=True)
+            os.mkdir(entry.path)
+            self._made_anew(entry)
+        elif not stat.S_ISDIR(found.st_mode):
+            return
+        elif self._record is not None:
+            self._record.attributes(entry.path, found)
+        _put_attributes(entry.path, entry.meta, entry.extended)
+
+    def _rename(self, entry: Entry, found: os.stat_result | None) -> None:
+        there = lstat(entry.second)
+        if there is None or found is not None or not self._is_same(entry.meta.inode, there):
+            return
+        self._make_parents(entry.path)
+        self._move(entry.second, entry.path, there)
+
+    def _exchange(self, entry: Entry, found: os.stat_result | None) -> None:
+        there = lstat(entry.second)
+        if there is None or found is None or not self._is_same(entry.meta.inode, there):
+            return
+        if self._record is not None:
+            self._record.rename(entry.second, there, entry.path, found, exchange=True)
+        rename(entry.second, entry.path, _EXCHANGE)
+
+    def _times(self, entry: Entry, found: os.stat_result | None) -> None:
+        if found is not None:
+            if self._record is not None:
+                self._record.folder_times(entry.path)
+            with contextlib.suppress(PermissionError):  # a folder of another user, such as /tmp
+                os.utime(entry.path, ns=(entry.meta.atime, entry.meta.mtime))
+
+    # What the steps share
+
+    def _create(self, path: str, *, is_folder: bool = False) -> None:
+        self._make_parents(path)
+        if self._record is not None:
+            self._record.create(path, is_folder=is_folder)
+
+    def _make_parents(self, path: str) -> None:
+        """A folder that is gone since: an older entry takes it away again."""
+        parent = os.path.dirname(path)
+        if lstat(parent) is None:
+            self._create(parent, is_folder=True)
+            os.mkdir(parent)
+
+    def _make_room(self, path: str, found: os.stat_result | None) -> None:
+        if found is not None:
+            self._move(path, self._stash.new_name(path), found)
+        else:
+            self._make_parents(path)
+
+    def _move(self, path: str, to: str, found: os.stat_result) -> None:
+        if self._record is not None:
+            self._record.rename(path, found, to, None)
+        try:
+            rename(path, to, _NOREPLACE)
+        except OSError as error:
+            if error.errno != errno.EXDEV:
+                raise
+            shutil.move(path, to)
+
+    def _put_beside(self, path: str) -> None:
+        found = lstat(path)
+        if found is None:
+            return
+        call = self._record.call if self._record is not None else 0
+        to = f"{path}{_BEFORE_SUFFIX}{call}"
+        if stat.S_ISREG(found.st_mode):
+            # A copy: the file itself may be what the undo goes on from.
+            if self._record is not None:
+                self._record.create(to)
+            shutil.copy2(path, to)
+        else:
+            self._move(path, to, found)
+
+    def _made_anew(self, entry: Entry) -> None:
+        new = os.lstat(entry.path).st_ino
+        self._remade[entry.meta.inode] = new
+        if self._record is not None:
+            self._record.remade(entry.meta.inode, entry.path)
+
+    def _is_same(self, inode: int, found: os.stat_result) -> bool:
+        """Whether it is the file that the entry is about, or what an undo has made in its place."""
+        seen = set()
+        while inode != found.st_ino and inode in self._remade and inode not in seen:
+            seen.add(inode)
+            inode = self._remade[inode]
+        return inode == found.st_ino
+
+
+def select(entries: list[Entry], only: str) -> list[Entry]:
+    """Those about a path, and about what is below it. A path that is new with its folder gets an entry of its own."""
+    prefix = only + "/"
+    chosen = [entry for entry in entries if _concerns(entry, only, prefix)]
+    if not chosen and any(entry.kind == log.ABSENT and only.startswith(entry.path + "/") for entry in entries):
+        return [Entry(entries[0].call, log.ABSENT, only)]
+    return chosen
+
+
+def _concerns(entry: Entry, only: str, prefix: str) -> bool:
+    names = (entry.path, entry.second) if entry.kind in (log.RENAME, log.EXCHANGE) else (entry.path,)
+    if entry.kind == log.TIMES:
+        return os.path.dirname(only) == entry.path or entry.path == only or entry.path.startswith(prefix)
+    return any(name == only or name.startswith(prefix) for name in names)
+
+
+def rename(path: str, to: str, flags: int) -> None:
+    if _libc.renameat2(_AT_FDCWD, os.fsencode(path), _AT_FDCWD, os.fsencode(to), flags) < 0:
+        code = ctypes.get_errno()
+        if code not in (errno.EINVAL, errno.ENOSYS) or flags == _EXCHANGE:
+            raise OSError(code, os.strerror(code), path)
+        if os.path.lexists(to):  # a file system that knows no flags
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), to)
+        os.rename(path, to)
+
+
+def _put_attributes(path: str, meta: Meta, extended: bytes) -> None:
+    found = os.lstat(path)
+    if (found.st_uid, found.st_gid) != (meta.owner, meta.group):
+        os.chown(path, meta.owner, meta.group, follow_symlinks=False)
+    if not stat.S_ISLNK(found.st_mode):
+        _put_extended(path, extended)
+        if stat.S_IMODE(os.lstat(path).st_mode) != stat.S_IMODE(meta.mode):
+            os.chmod(path, stat.S_IMODE(meta.mode))
+    os.utime(path, ns=(meta.atime, meta.mtime), follow_symlinks=False)
+
+
+def _put_extended(path: str, extended: bytes) -> None:
+    wanted = {name: bytes.fromhex(value) for name, value in json.loads(extended or b"{}").items()}
+    try:
+        present = os.listxattr(path)
+    except OSError:  # a file system without them
+        return
+    with contextlib.suppress(OSError):  # some belong to the system, and only root may change them
+        for name in set(present) - set(wanted):
+            os.removexattr(path, name)
+        for name, value in wanted.items():
+            if name not in present or os.getxattr(path, name) != value:
+                os.setxattr(path, name, value)

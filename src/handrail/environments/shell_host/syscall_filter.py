@@ -1,0 +1,191 @@
+"""The seccomp filter of a shell: system calls that change a file are reported to the effect watcher before they happen.
+
+Every other call is let through by the kernel without running the filter. Calls that would go past it (io_uring, file handles,
+other system call tables of the same machine, calls that are newer than this) fail with ENOSYS, as on a kernel without them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import socket
+import struct
+import threading
+from typing import NamedTuple, Tuple  # noqa: UP035  Python 3.8 knows no other place
+
+from . import wire
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_PR_SET_NO_NEW_PRIVS = 38
+_SET_MODE_FILTER = 1
+_NEW_LISTENER, _WAIT_KILLABLE = 8, 32
+WRITE_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
+_F_SETFL = 4
+
+# By system call: its number on x86_64 and on aarch64, which lacks those that an `at` call replaces.
+_NUMBERS = {
+    "open": (2, None),
+    "creat": (85, None),
+    "openat": (257, 56),
+    "openat2": (437, 437),
+    "unlink": (87, None),
+    "unlinkat": (263, 35),
+    "rmdir": (84, None),
+    "rename": (82, None),
+    "renameat": (264, 38),
+    "renameat2": (316, 276),
+    "truncate": (76, 45),
+    "ftruncate": (77, 46),
+    "link": (86, None),
+    "linkat": (265, 37),
+    "symlink": (88, None),
+    "symlinkat": (266, 36),
+    "mkdir": (83, None),
+    "mkdirat": (258, 34),
+    "mknod": (133, None),
+    "mknodat": (259, 33),
+    "chmod": (90, None),
+    "fchmod": (91, 52),
+    "fchmodat": (268, 53),
+    "fchmodat2": (452, 452),
+    "chown": (92, None),
+    "fchown": (93, 55),
+    "lchown": (94, None),
+    "fchownat": (260, 54),
+    "setxattr": (188, 5),
+    "lsetxattr": (189, 6),
+    "fsetxattr": (190, 7),
+    "setxattrat": (463, 463),
+    "removexattr": (197, 14),
+    "lremovexattr": (198, 15),
+    "fremovexattr": (199, 16),
+    "removexattrat": (466, 466),
+    "utime": (132, None),
+    "utimes": (235, None),
+    "futimesat": (261, None),
+    "utimensat": (280, 88),
+    "fallocate": (285, 47),
+    "fcntl": (72, 25),
+    "bind": (49, 200),
+    "connect": (42, 203),
+    "sendto": (44, 206),
+    "chroot": (161, 51),
+    "ptrace": (101, 117),
+    "process_vm_writev": (311, 271),
+    "pidfd_getfd": (438, 438),
+}
+# io_uring_setup, io_uring_enter, io_uring_register, open_by_handle_at
+_REFUSED = ((425, 426, 427, 304), (425, 426, 427, 265))
+_SECCOMP = (317, 277)
+_AUDIT_ARCHITECTURE = (0xC000003E, 0xC00000B7)
+_MACHINES = ("x86_64", "aarch64")
+_UNKNOWN = 467  # system calls from this one on are newer than this table, or of another one (x32)
+
+_LOAD, _EQUAL, _ANY_BIT, _AT_LEAST, _RETURN = 0x20, 0x15, 0x45, 0x35, 0x06
+_NOTIFY, _ALLOW, _FAIL = 0x7FC00000, 0x7FFF0000, 0x00050000 | errno.ENOSYS
+_NUMBER_OFFSET, _ARCHITECTURE_OFFSET = 0, 4
+
+
+class FilterRefused(Exception):
+    """The kernel takes no such filter; the message says why."""
+
+
+def numbers() -> dict[str, int]:
+    """The number of each watched system call on this machine. Raises FilterRefused on one that is not known."""
+    column = _column()
+    return {name: both[column] for name, both in _NUMBERS.items() if both[column] is not None}  # type: ignore[misc]
+
+
+def program() -> bytes:
+    """The filter's instructions."""
+    column, known = _column(), numbers()
+    lines = [
+        (_LOAD, 0, 0, _ARCHITECTURE_OFFSET),
+        (_EQUAL, 1, 0, _AUDIT_ARCHITECTURE[column]),
+        (_RETURN, 0, 0, _FAIL),
+        (_LOAD, 0, 0, _NUMBER_OFFSET),
+        (_AT_LEAST, 0, 1, _UNKNOWN),
+        (_RETURN, 0, 0, _FAIL),
+    ]
+
+    def when(number: int, *then: tuple[int, int, int, int]) -> None:
+        lines.append((_EQUAL, 0, len(then), number))
+        lines.extend(then)
+
+    answer = ((_RETURN, 0, 0, _NOTIFY), (_RETURN, 0, 0, _ALLOW))
+    for name, flags in (("open", 1), ("openat", 2)):
+        if name in known:
+            when(known.pop(name), (_LOAD, 0, 0, _argument(flags)), (_ANY_BIT, 0, 1, WRITE_FLAGS), *answer)
+    # A file that was opened to append: its size alone is saved, so that taking the flag away is a change.
+    is_setfl = ((_LOAD, 0, 0, _argument(1)), (_EQUAL, 0, 3, _F_SETFL), (_LOAD, 0, 0, _argument(2)))
+    when(known.pop("fcntl"), *is_setfl, (_ANY_BIT, 1, 0, os.O_APPEND), *answer)
+    when(known.pop("fallocate"), (_LOAD, 0, 0, _argument(1)), (_EQUAL, 1, 0, 0), *answer)
+    when(known.pop("sendto"), (_LOAD, 0, 0, _argument(4)), (_EQUAL, 1, 0, 0), *answer)
+    for number in known.values():
+        when(number, (_RETURN, 0, 0, _NOTIFY))
+    for number in _REFUSED[column]:
+        when(number, (_RETURN, 0, 0, _FAIL))
+    lines.append((_RETURN, 0, 0, _ALLOW))
+    return b"".join(struct.pack("HBBI", *line) for line in lines)
+
+
+class Watch(NamedTuple):
+    """Where a process that is to be watched reports: the effect watcher's socket, and what goes with the filter's listener."""
+
+    socket: socket.socket
+    packet: wire.Packet
+    fds: Tuple[int, ...] = ()  # noqa: UP006  Python 3.8 knows no other
+
+
+def install_and_send(watch: Watch) -> None:
+    """Put this process, and all that it starts, under the filter, and send the listening descriptor.
+
+    A filter holds for the thread that installs it. Another thread, which ends at exec, can still send: so no system call has to
+    be exempted, and the receiver need not take the descriptor out of this process, which some containers forbid.
+    """
+    listener: list[int] = []
+    is_installed = threading.Event()
+
+    def send() -> None:
+        is_installed.wait()
+        if listener:
+            wire.send(watch.socket, watch.packet, [*listener, *watch.fds])
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    try:
+        listener.append(_install())
+    finally:
+        is_installed.set()
+        sender.join()
+    os.close(listener[0])
+
+
+def _install() -> int:
+    text = program()
+    buffer = ctypes.create_string_buffer(text, len(text))
+    # struct sock_fprog: a count and a pointer.
+    filter_program = struct.pack("HxxxxxxQ", len(text) // 8, ctypes.addressof(buffer))
+    for flags in (_NEW_LISTENER | _WAIT_KILLABLE, _NEW_LISTENER):
+        fd = _libc.syscall(_SECCOMP[_column()], _SET_MODE_FILTER, flags, filter_program)
+        if fd < 0 and ctypes.get_errno() in (errno.EACCES, errno.EPERM):
+            # Whoever is not root has to give up gaining rights by a program, as sudo does.
+            _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+            fd = _libc.syscall(_SECCOMP[_column()], _SET_MODE_FILTER, flags, filter_program)
+        if fd >= 0:
+            return int(fd)
+    code = ctypes.get_errno()
+    raise FilterRefused("another watcher is there already" if code == errno.EBUSY else os.strerror(code))
+
+
+def _column() -> int:
+    machine = os.uname().machine
+    if machine not in _MACHINES or struct.calcsize("P") != 8:
+        raise FilterRefused(f"its system calls are not known on {machine}")
+    return _MACHINES.index(machine)
+
+
+def _argument(index: int) -> int:
+    """Where the low half of an argument is in what a filter sees."""
+    return 16 + 8 * index

@@ -1,0 +1,207 @@
+"""What people are told of a call, and what they can take back."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from handrail.environments.shell_host import call_effects
+from handrail.environments.shell_host.journal_expiry import Clock
+
+from .random_changes import make_tree
+from .watched_commands import Recorder, snapshot
+
+_DAY = 86_400
+
+
+@pytest.fixture
+def recorder(tmp_path: Path) -> Iterator[Recorder]:
+    make_tree(tmp_path / "work")
+    made = Recorder(tmp_path / "journal", tmp_path / "work")
+    yield made
+    made.writer.close()
+
+
+def names(recorder: Recorder, found: list[dict[str, Any]]) -> list[str]:
+    return [os.path.relpath(one["path"], recorder.work) for one in found]
+
+
+def undo(recorder: Recorder, call: int, **more: Any) -> dict[str, Any]:
+    recorder.number += 1
+    return call_effects.undo(recorder.folder, call, recorder.number, **more)
+
+
+def test_each_path_is_told_by_what_became_of_it(recorder: Recorder) -> None:
+    call = recorder.run(
+        "rm a; echo more >> dir/x; sed -i s/11/12/ b; mv dir/sub renamed; mkdir -p made/deep; echo 12345 > made/deep/f;"
+        "echo t > temporary; rm temporary"
+    )
+    told = call_effects.describe(recorder.folder, call, diff=True)
+    assert names(recorder, told["lost"]) == ["a"]
+    assert told["lost"][0]["size"] == 6
+    assert "-1 one" in told["lost"][0]["diff"]
+    assert names(recorder, told["changed"]) == ["b", "dir/x"]
+    assert "-11" in told["changed"][0]["diff"]
+    assert told["changed"][0]["diff"].endswith("more lines")
+    assert told["changed"][1]["size"] == 1
+    assert told["changed"][1]["size_now"] == 6
+    assert names(recorder, told["created"]) == ["made"]
+    assert told["created"][0]["files"] == 1
+    assert told["created"][0]["size"] == 6
+    assert [(one["path"], one["to"]) for one in told["moved"]] == [
+        (str(recorder.work / "dir/sub"), str(recorder.work / "renamed"))
+    ]
+    assert told["can_undo"]
+    assert not told["undone"]
+    assert told["ended"] > 0
+
+
+def test_a_file_that_another_was_moved_over_is_told_with_what_is_lost_of_it(recorder: Recorder) -> None:
+    call = recorder.run("mv -f a dir/x")
+    told = call_effects.describe(recorder.folder, call, diff=True)
+    assert names(recorder, told["changed"]) == ["dir/x"]
+    assert "-1\n+1 one" in told["changed"][0]["diff"]
+    assert names(recorder, told["moved"]) == ["a"]
+
+
+def test_what_a_call_did_is_told_the_same_after_later_calls_and_after_its_undo(recorder: Recorder) -> None:
+    call = recorder.run("echo two > a; rm dir/x")
+    first = call_effects.describe(recorder.folder, call, diff=True)
+    recorder.run("rm -rf a dir; echo other > dir")
+    later = call_effects.describe(recorder.folder, call, diff=True)
+    assert (later["changed"], later["lost"]) == (first["changed"], first["lost"])
+    assert undo(recorder, 2)["status"] == "undone"
+    assert undo(recorder, call)["status"] == "undone"
+    undone = call_effects.describe(recorder.folder, call, diff=True)
+    assert (undone["changed"], undone["lost"]) == (first["changed"], first["lost"])
+    assert undone["undone"]
+    assert not undone["can_undo"]
+
+
+def test_undo_and_redo_bring_back_both_states(recorder: Recorder) -> None:
+    before = snapshot(recorder.work)
+    call = recorder.run("rm -rf dir; echo x > a")
+    after = snapshot(recorder.work)
+    undone = undo(recorder, call)
+    assert undone["status"] == "undone"
+    assert snapshot(recorder.work) == before
+    assert undo(recorder, call)["status"] == "refused"
+    assert call_effects.describe(recorder.folder, call)["undone_by"] == undone["number"]
+    assert undo(recorder, undone["number"])["status"] == "undone"
+    assert snapshot(recorder.work) == after
+    assert call_effects.describe(recorder.folder, call)["undone_by"] == 0
+    assert undo(recorder, call)["status"] == "undone"
+    assert snapshot(recorder.work) == before
+
+
+def test_a_conflict_changes_nothing_and_names_who_changed_the_path(recorder: Recorder) -> None:
+    call = recorder.run("echo mine > a; echo mine > dir/x")
+    later = recorder.run("echo later > a")
+    (recorder.work / "dir/x").write_text("by hand")
+    now = snapshot(recorder.work)
+    refused = undo(recorder, call)
+    assert refused["status"] == "conflict"
+    assert {(os.path.basename(one["path"]), one["call"]) for one in refused["conflicts"]} == {("a", later), ("x", 0)}
+    assert all(one["when"] > 0 for one in refused["conflicts"])
+    assert snapshot(recorder.work) == now
+    forced = undo(recorder, call, force=True)
+    assert (recorder.work / "a").read_text() == "1 one\n"
+    assert (recorder.work / "dir/x").read_text() == "1"
+    beside = forced["kept_beside"]
+    assert Path(beside[str(recorder.work / "dir/x")]).read_text() == "by hand"
+    assert Path(beside[str(recorder.work / "a")]).read_text() == "later\n"
+
+
+def test_a_change_by_hand_is_noticed_although_a_later_call_has_changed_the_same_folder(recorder: Recorder) -> None:
+    call = recorder.run("echo 1 > new1; echo 1 > new2")
+    (recorder.work / "new1").write_text("by hand")
+    recorder.run("rm new2; touch new3")
+    assert [os.path.basename(one["path"]) for one in undo(recorder, call)["conflicts"]] == ["new2", "new1"]
+
+
+def test_a_part_of_a_call_is_taken_back_alone_and_a_dry_run_changes_nothing(recorder: Recorder) -> None:
+    call = recorder.run("echo x > a; rm -rf dir/sub")
+    now = snapshot(recorder.work)
+    possible = undo(recorder, call, dry_run=True)
+    assert possible["status"] == "possible"
+    assert names(recorder, possible["lost"]) == ["dir/sub", "dir/sub/z"]
+    assert snapshot(recorder.work) == now
+    assert undo(recorder, call, only=str(recorder.work / "dir/sub"))["status"] == "undone"
+    assert (recorder.work / "dir/sub/z").exists()
+    assert (recorder.work / "a").read_text() == "x\n"
+    assert undo(recorder, call, only=str(recorder.work / "dir/y"))["status"] == "refused"
+    assert undo(recorder, call)["status"] == "undone"
+    assert (recorder.work / "a").read_text() == "1 one\n"
+
+
+def test_a_damaged_journal_is_said_to_be_damaged(recorder: Recorder) -> None:
+    call = recorder.run("echo x > a; rm b")
+    recorder.writer.close()
+    path = next(Path(recorder.folder).glob("*.log"))
+    content = bytearray(path.read_bytes())
+    content[60] ^= 1
+    path.write_bytes(content)
+    assert "damaged" in call_effects.describe(recorder.folder, call)["damaged"]
+    assert undo(recorder, call)["status"] == "refused"
+
+
+def clock(wall: float, running: float, boot: str = "one") -> Clock:
+    return Clock(wall, running, boot)
+
+
+def now_of(recorder: Recorder, call: int) -> float:
+    return float(call_effects.describe(recorder.folder, call)["ended"])
+
+
+def test_old_calls_expire_and_the_young_can_still_be_undone(recorder: Recorder) -> None:
+    old = recorder.run("rm b")
+    ended = now_of(recorder, old)
+    call_effects.prune(recorder.folder, 7, 1 << 30, clock(ended, 1000))
+    recorder.writer.close()
+    eight_days = 8 * _DAY
+    os.utime(recorder.work)
+    told = call_effects.prune(recorder.folder, 7, 1 << 30, clock(ended + eight_days, 1000 + eight_days))
+    assert told["calls"] == [old]
+    assert told["freed_bytes"] >= 90_000
+    assert list(Path(recorder.folder, "stash").iterdir()) == []
+    assert undo(recorder, old)["status"] == "refused"
+
+
+def test_the_oldest_goes_first_when_too_much_is_kept(recorder: Recorder) -> None:
+    calls = [recorder.run(f"head -c 100000 /dev/zero > f{i}") and recorder.run(f"rm f{i}") for i in range(3)]
+    told = call_effects.prune(recorder.folder, 7, 250_000)
+    assert calls[0] in told["calls"]
+    assert calls[1] not in told["calls"]
+    assert told["kept_bytes"] <= 250_000
+    assert undo(recorder, calls[0])["reason"] == "its changes are not kept any more"
+    assert undo(recorder, calls[2])["status"] == "undone"
+    assert (recorder.work / "f2").stat().st_size == 100_000
+
+
+def test_a_clock_that_jumped_makes_nothing_expire_before_a_day_has_passed(recorder: Recorder) -> None:
+    call = recorder.run("rm b")
+    ended = now_of(recorder, call)
+    year = 365 * _DAY
+
+    def gone(at: Clock) -> list[int]:
+        return list(call_effects.prune(recorder.folder, 7, 1 << 30, at, dry_run=False)["calls"])
+
+    assert gone(clock(ended, 1000)) == []
+    assert gone(clock(ended + year, 1060)) == []
+    assert gone(clock(ended + year + 60, 1120)) == []
+    assert gone(clock(ended + year + 500, 10, "two")) == []
+    assert gone(clock(ended + year + 500 + _DAY + 1, 11 + _DAY, "two")) == [call]
+
+
+def test_a_call_that_has_not_ended_does_not_expire(recorder: Recorder) -> None:
+    call = recorder.next_call()
+    call.remove(str(recorder.work / "a"), os.lstat(recorder.work / "a"))
+    os.unlink(recorder.work / "a")
+    assert call_effects.prune(recorder.folder, 0, 0)["calls"] == []
+    call.end()
+    assert call_effects.prune(recorder.folder, 7, 0)["calls"] == [call.call]
+    assert os.path.exists(recorder.writer.path), "it is being written to"

@@ -1,0 +1,53 @@
+"""Undo and redo of what real commands do."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from .random_changes import make_tree, random_call
+from .watched_commands import Recorder, snapshot
+
+
+@pytest.fixture
+def recorder(tmp_path: Path) -> Iterator[Recorder]:
+    make_tree(tmp_path / "work")
+    made = Recorder(tmp_path / "journal", tmp_path / "work")
+    yield made
+    made.writer.close()
+
+
+@pytest.mark.parametrize("seed", range(int(os.environ.get("UNDO_SEEDS", "6"))))
+def test_whatever_calls_do_undoing_them_in_reverse_brings_back_every_state(recorder: Recorder, seed: int) -> None:
+    choice = random.Random(seed)
+    states, calls = [snapshot(recorder.work)], []
+    for _ in range(8):
+        calls.append(recorder.run(random_call(choice)))
+        states.append(snapshot(recorder.work))
+    for call in reversed(calls):
+        _assert_equal(snapshot(recorder.work), states.pop(), f"before undoing call {call}")
+        assert recorder.conflicts(call) == []
+        assert recorder.undo(call).failed == []
+    _assert_equal(snapshot(recorder.work), states.pop(), "at the beginning")
+
+
+@pytest.mark.parametrize("seed", range(int(os.environ.get("UNDO_SEEDS", "4"))))
+def test_a_redo_brings_back_what_was_undone(recorder: Recorder, seed: int) -> None:
+    choice = random.Random(1000 + seed)
+    for _ in range(5):
+        before = snapshot(recorder.work)
+        call = recorder.run(random_call(choice))
+        after = snapshot(recorder.work)
+        recorder.undo(call)
+        _assert_equal(snapshot(recorder.work), before, f"after undoing call {call}")
+        recorder.undo(recorder.number)
+        _assert_equal(snapshot(recorder.work), after, f"after redoing call {call}")
+
+
+def _assert_equal(now: dict[str, object], then: dict[str, object], when: str) -> None:
+    different = {path: (then.get(path), now.get(path)) for path in {*now, *then} if now.get(path) != then.get(path)}
+    assert not different, when

@@ -1,0 +1,277 @@
+"""What commands change is in the journal, under the call in whose name they run, and can be taken back."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from handrail.environments.base import CommandResult, ProcessState
+from handrail.environments.errors import EnvironmentLost
+from handrail.environments.live_environment import LiveEnvironment
+from handrail.environments.local_environment import LocalEnvironment
+from handrail.environments.protection import Protection
+from handrail.environments.shell_host import proc
+from handrail.environments.shell_host.journal_log import Journal
+from handrail.environments.shell_host.journal_recovery import recover
+from handrail.environments.transport.link import Link
+from handrail.environments.transport.session import Session, Transport
+
+from ..support import wait_until
+from .conftest import PATIENCE_SECONDS, is_running, text
+from .shell_host.random_changes import make_tree
+from .shell_host.watched_commands import snapshot
+
+Call = Callable[..., CommandResult]
+
+
+class FramedEnvironment(LiveEnvironment):
+    """A shell of this machine, with its journal, reached as one on another machine is."""
+
+    name = "framed"
+    persistent = True
+
+    def __init__(self, cwd: str, processes_dir: str) -> None:
+        super().__init__()
+        self._first_cwd, self._processes_dir = cwd, processes_dir
+
+    def connect(self, state: bytes | None) -> Link:
+        transport = Transport(argv=list, where="a process", python=sys.executable)
+        effects = self.effects_elsewhere()
+        folder = self._processes_dir
+        return Session(transport, env={}, cwd=self._first_cwd, jobs_root=folder, state=state, effects=effects)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HANDRAIL_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "far"))
+    return tmp_path / "home"
+
+
+@pytest.fixture(params=["protected", "unprotected", "framed"])
+def shell(request: pytest.FixtureRequest, tmp_path: Path, home: Path) -> Iterator[LiveEnvironment]:
+    work = tmp_path / "work"
+    make_tree(work)
+    made: LiveEnvironment
+    if request.param == "framed":
+        made = FramedEnvironment(str(work), str(tmp_path / "processes"))
+    else:
+        protection = Protection() if request.param == "protected" else None
+        made = LocalEnvironment(str(work), protection=protection, processes_dir=str(tmp_path / "processes"))
+    with made:
+        yield made
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    return tmp_path / "work"
+
+
+@pytest.fixture
+def call(shell: LiveEnvironment) -> Call:
+    """Run a command as the call of this number."""
+
+    def run(number: int, command: str, **options: object) -> CommandResult:
+        return shell.execute(command, call=number, **{"timeout": PATIENCE_SECONDS, **options})  # type: ignore[arg-type]
+
+    return run
+
+
+def undo(shell: LiveEnvironment, number: int, by: int) -> None:
+    answer = shell.call_effects("undo", call=number, number=by)
+    assert (answer["status"], answer["failed"]) == ("undone", []), answer
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "echo more > a",
+        "rm -rf dir",
+        "rm -rf -- *",
+        "mv dir other; echo x > other/x",
+        "cp -a dir copy; chmod 700 dir; truncate -s 1 b",
+        "cd dir; echo x > ../new; exec 3>>x; echo y >&3",
+        "git init -q . && git add -A && git -c user.name=a -c user.email=b commit -qm x && git rm -qr dir",
+        "env -i bash -c 'echo x > a; (rm b) & wait'",
+        "echo x > /proc/self/cwd/a; echo y > /dev/fd/../fd/../../proc/self/cwd/b",
+        "exec 4<>a; printf changed >&4",
+        "rm a; exit 3",
+        "rm a; kill -9 $$",
+        "rm a; exec sleep 0",
+    ],
+)
+def test_what_a_command_changes_is_undone(shell: LiveEnvironment, call: Call, work: Path, command: str) -> None:
+    before = snapshot(work)
+    assert shell.coverage == ("full", "")
+    result = call(1, command)
+    assert result.changed
+    assert snapshot(work) != before
+    undo(shell, 1, 2)
+    assert snapshot(work) == before
+
+
+def test_a_git_checkout_is_undone(shell: LiveEnvironment, call: Call, work: Path) -> None:
+    git = "git -c user.name=a -c user.email=b -c gc.auto=0"
+    call(0, f"git init -q .; {git} add -A; {git} commit -qm 1; git rm -qr dir; echo 2 > a; {git} commit -qam 2")
+    before = snapshot(work)
+    assert call(1, "git checkout -q HEAD~1").exit_code == 0
+    assert (work / "dir" / "x").exists()
+    undo(shell, 1, 2)
+    assert snapshot(work) == before
+
+
+def test_a_command_that_changes_nothing_leaves_no_trace(call: Call, home: Path, tmp_path: Path) -> None:
+    assert not call(1, "cat a; ls dir; true > /dev/null; echo x >&2; cat <<< here").changed
+    assert list(home.rglob("*.log")) + list((tmp_path / "far").rglob("*.log")) == []
+
+
+def test_what_runs_for_no_call_is_not_written_down(call: Call, work: Path, home: Path) -> None:
+    assert not call(0, "echo x > a").changed
+    assert (work / "a").read_text() == "x\n"
+    assert list(home.rglob("*.log")) == []
+
+
+def test_the_counts_say_what_was_changed(call: Call) -> None:
+    counts = call(1, "rm b; echo x > a; mkdir new; touch new/file; mv link other").counts
+    assert counts is not None
+    assert [counts[name] for name in ("deleted", "changed", "created", "renamed")] == [1, 1, 1, 1]
+
+
+def test_what_a_process_does_after_its_call_belongs_to_that_call(
+    shell: LiveEnvironment, call: Call, work: Path
+) -> None:
+    before = snapshot(work)
+    call(1, "(while [ ! -e go ]; do sleep 0.01; done; echo late > late; rm b) >/dev/null 2>&1 &")
+    call(2, "echo mine > mine; touch go; while [ -e b ]; do sleep 0.01; done")
+    described = shell.call_effects("describe", call=1)
+    assert [one["path"] for one in described["created"]] == [str(work / "late")]
+    assert [one["path"] for one in described["lost"]] == [str(work / "b")]
+    undo(shell, 2, 3)
+    undo(shell, 1, 4)
+    now = snapshot(work)
+    # Both changed the folder at the same time: its own time is that of the one or the other.
+    assert {path: now[path] for path in now if path != str(work)} == {p: before[p] for p in before if p != str(work)}
+
+
+@pytest.mark.parametrize("pty", [False, True])
+def test_what_a_background_process_changes_is_undone(shell: LiveEnvironment, work: Path, pty: bool) -> None:
+    before = snapshot(work)
+    start = shell.open_pty if pty else shell.background
+    process = start("rm -rf dir; echo x > a", call=7)
+    assert process.wait(PATIENCE_SECONDS).state is ProcessState.ENDED
+    wait_until(lambda: shell.call_effects("describe", call=7)["ended"] is not None)
+    undo(shell, 7, 8)
+    assert snapshot(work) == before
+
+
+def test_a_command_cannot_reach_the_journal(shell: LiveEnvironment, call: Call, home: Path, tmp_path: Path) -> None:
+    call(1, "rm b")
+    (log,) = [*home.rglob("*.log"), *(tmp_path / "far").rglob("*.log")]
+    content = log.read_bytes()
+    call(2, f"echo x > {log}; rm -rf {log.parent}; chmod 0 {log.parent}; ln {log} taken; mv {log.parent} away")
+    assert log.read_bytes().startswith(content)
+    undo(shell, 1, 3)
+
+
+def test_a_command_that_times_out_can_be_undone(shell: LiveEnvironment, call: Call, work: Path) -> None:
+    before = snapshot(work)
+    assert call(1, "rm -rf dir; sleep 1000", timeout=0.5).timed_out
+    assert not (work / "dir").exists()
+    undo(shell, 1, 2)
+    assert snapshot(work) == before
+
+
+@pytest.mark.parametrize("shell", ["framed"], indirect=True)
+def test_what_file_tools_change_elsewhere_is_undone(shell: LiveEnvironment, work: Path) -> None:
+    before = snapshot(work)
+    files = shell.files
+    files.write("a", b"other", call=1)  # type: ignore[call-arg]
+    files.write("new/folder/file", b"new", call=2)  # type: ignore[call-arg]
+    files.remove("b", call=3)  # type: ignore[call-arg]
+    for number in (3, 2, 1):
+        undo(shell, number, number + 10)
+    assert snapshot(work) == before
+
+
+def test_effects_can_be_switched_off(tmp_path: Path, home: Path) -> None:
+    made = LocalEnvironment(str(tmp_path))
+    made.effects = None
+    with made:
+        assert made.coverage == ("none", "effects are switched off")
+        assert not made.execute("echo x > f", call=1).changed
+
+
+def test_a_shell_whose_watcher_was_killed_is_lost_and_what_it_did_is_rolled_back(
+    shell: LiveEnvironment, work: Path
+) -> None:
+    before = snapshot(work)
+
+    def kill_watcher(_: bytes) -> None:
+        watchers = [pid for pid in proc.tree(os.getpid()) if _is_watcher(pid)]
+        proc.signal_each(watchers, signal.SIGKILL)
+
+    told = "unknown" if shell.name == "framed" else "interrupted after 4 of its changes, which were rolled back"
+    with pytest.raises(EnvironmentLost, match=told):
+        shell.execute("rm -rf dir; echo gone; sleep 1; echo x > a; echo done", call=1, on_output=kill_watcher)
+    assert shell.execute("echo works", call=2).exit_code == 0
+    shell.call_effects("recover")
+    assert snapshot(work) == before
+
+
+def _is_watcher(pid: int) -> bool:
+    """It is above a fork server, and has its name."""
+    name, *below = (proc.command_line(process) for process in (pid, *proc.children(pid)))
+    return name == "handrail-fork" and name in below
+
+
+_CLIENT = """
+import sys
+from handrail.environments.local_environment import LocalEnvironment
+shell = LocalEnvironment(sys.argv[1])
+shell.start()
+print("begun", flush=True)
+command = "rm -rf dir; echo x > a; echo here; sleep 1000"
+shell.execute(command, call=1, on_output=lambda _: print("done", flush=True))
+"""
+
+
+@pytest.mark.parametrize("on_crash", ["undo", "keep"])
+def test_a_call_that_a_killed_runtime_did_not_end_is_rolled_back_or_kept(work: Path, home: Path, on_crash: str) -> None:
+    make_tree(work)
+    before = snapshot(work)
+    with subprocess.Popen([sys.executable, "-c", _CLIENT, str(work)], stdout=subprocess.PIPE) as client:
+        assert client.stdout is not None
+        assert [client.stdout.readline() for _ in range(2)] == [b"begun\n", b"done\n"]
+        below = list(proc.tree(client.pid))
+        client.kill()
+    wait_until(lambda: not any(is_running(pid) for pid in below))
+    changed = snapshot(work)
+    assert changed != before
+    journal = str(home / "state" / "journal")
+    (found,) = recover(journal, on_crash)
+    assert (found["call"], found["failed"]) == (1, [])
+    assert found["outcome"] == ("rolled back" if on_crash == "undo" else "kept")
+    assert snapshot(work) == (before if on_crash == "undo" else changed)
+    assert recover(journal, on_crash) == []
+    read = Journal(journal)
+    read.refresh()
+    assert read.end(1) is not None
+
+
+def test_the_journal_that_cannot_be_written_stops_changes(tmp_path: Path, home: Path) -> None:
+    shutil.rmtree(home, ignore_errors=True)
+    with LocalEnvironment(str(tmp_path), protection=None) as shell:
+        assert shell.execute("echo x > f", call=1).changed
+        (home / "state" / "journal").rename(home / "state" / "gone")
+        (home / "state" / "journal").write_text("in the way")
+    with LocalEnvironment(str(tmp_path), protection=None) as shell:
+        result = shell.execute("echo y > f", call=2)
+        assert result.exit_code == 1, text(result)
+    assert (tmp_path / "f").read_text() == "x\n"

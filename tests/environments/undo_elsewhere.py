@@ -1,0 +1,34 @@
+"""What every environment with a journal beside its shell has to manage."""
+
+from __future__ import annotations
+
+from handrail.environments.live_environment import LiveEnvironment
+
+_PREPARE = """
+folder=$(mktemp -d) && cd "$folder" && mkdir -p dir/sub && echo one > a && seq 30000 > b && echo x > dir/sub/x
+ln -s a link && chmod 640 b && echo "$folder"
+"""
+_SHOW = "find . -printf '%p %y %m %l %T@\\n' | sort; find . -type f | sort | xargs cksum"
+_DAMAGE = "rm -rf dir; echo two > a; sed -i s/1/2/ b; mv link other; mkdir new; cp -a a new/copy; chmod 700 ."
+
+
+def check_undo(shell: LiveEnvironment) -> None:
+    def show() -> bytes:
+        return shell.execute(_SHOW, timeout=60).output.head
+
+    assert shell.coverage == ("full", "")
+    shell.execute(_PREPARE, timeout=60)
+    before = show()
+    assert shell.execute(_DAMAGE, timeout=60, call=11).changed
+    process = shell.background("rm b", call=12)
+    process.wait(60)
+    after = show()
+    assert after != before
+    for number in (12, 11):
+        answer = shell.call_effects("undo", call=number, number=number + 10)
+        assert (answer["status"], answer["failed"]) == ("undone", []), answer
+    assert show() == before
+    answer = shell.call_effects("undo", call=21, number=30)
+    assert answer["status"] == "undone"
+    assert shell.execute("cat a; ls dir", timeout=60).output.head.startswith(b"two\n")
+    shell.execute('cd /; rm -rf "$OLDPWD"', timeout=60)
