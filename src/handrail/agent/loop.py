@@ -38,7 +38,7 @@ class Loop:
     much again when a budget is used up.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  each is a part that can be replaced
         self,
         requests: ModelRequests,
         conversation: Conversation,

@@ -77,7 +77,7 @@ class Chat:
         self.notes: list[str] = []  # for the agent, with the next message
         self.draft = ""  # already typed at the next prompt
         self._ahead: list[str] = []  # messages that were typed while the agent worked
-        self._status = StatusLine(self)
+        self._status = StatusLine(app, store, lambda: self.agent, lambda: self.mode)
 
     def open(self, resume: str | None = None) -> None:
         """Continue a session, or start one. The previous one is closed, and deleted if it is empty."""

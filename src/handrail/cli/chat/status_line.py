@@ -9,33 +9,40 @@ from typing import TYPE_CHECKING
 from ...agent.compaction import estimate
 
 if TYPE_CHECKING:
-    from .chat import Chat
+    from collections.abc import Callable
+
+    from ...agent.agent import Agent
+    from ...app import Handrail
+    from ...approval.modes import Mode
+    from ...store.sessions import SessionStore
 
 
 class StatusLine:
     """Looked up once per prompt, not per key: `refresh` before each."""
 
-    def __init__(self, chat: Chat) -> None:
-        self._chat = chat
+    def __init__(
+        self, app: Handrail, store: SessionStore, agent: Callable[[], Agent], mode: Callable[[], Mode]
+    ) -> None:
+        self._app, self._store, self._agent, self._mode = app, store, agent, mode
         self._facts: list[str] = []
 
     def refresh(self) -> None:
-        agent = self._chat.agent
+        agent = self._agent()
         used, window = estimate(agent.loop.conversation), agent.models[0].context_tokens
         facts = [f"{used / window:.0%} context"] if used else []
-        cost = self._chat.store.get(agent.session_id).cost
+        cost = self._store.get(agent.session_id).cost
         facts += [f"${cost:.2f}"] if cost else []
         facts += [branch] if (branch := git_branch(agent.cwd)) else []
-        running = sum(1 for one in self._chat.app.processes.list() if one.record.ended_at is None)
+        running = sum(1 for one in self._app.processes.list() if one.record.ended_at is None)
         facts += [f"{running} in background"] if running else []
         todos = agent.todos.items()
         done = sum(1 for item in todos if item.status == "completed")
         self._facts = [*facts, f"todo {done}/{len(todos)}"] if todos else facts
 
     def text(self) -> str:
-        agent = self._chat.agent
+        agent = self._agent()
         where = agent.cwd.replace(os.path.expanduser("~"), "~", 1)
-        shown = [agent.models[0].name, f"{self._chat.mode.value} (Shift-Tab)", where, *self._facts, "/help"]
+        shown = [agent.models[0].name, f"{self._mode().value} (Shift-Tab)", where, *self._facts, "/help"]
         return " " + " · ".join(shown)
 
 
