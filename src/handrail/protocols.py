@@ -163,26 +163,20 @@ class Files(Protocol):
 
 
 class CallEffects(Protocol):
-    """What a call changes, kept so that it can be taken back. See `handrail.effects`."""
-
-    is_changed: bool
-    is_running: bool  # something that it started goes on
+    """What a call changes, kept so that it can be taken back: see `handrail.effects.open_call`."""
 
     @property
     def calls(self) -> Any:
-        """All calls of the state folder: see `handrail.effects.calls`."""
+        """All calls of the state folder."""
 
     @property
     def number(self) -> int:
         """The call's number; 0 as long as nothing was about to change."""
 
     def begin(self, head: str, *, folder: str = "", environment: Any = None) -> int: ...
+    def has_run(self, environment: Any, *, changed: bool, running: bool = False) -> int: ...
     def approved(self, request: ApprovalRequest, answer: Answer) -> None: ...
-    def covered(self, how: str, reason: str) -> None: ...
-
-    def journaled(self, files: Files) -> Files:
-        """The same files, for a tool that is about to write to them."""
-
+    def journaled(self, files: Files) -> Files: ...
     def end(self) -> None: ...
 
 

@@ -72,6 +72,26 @@ def test_tools_say_what_they_need(server: Server) -> None:
     assert {"terminal", "process"} <= {each["name"] for each in names}
 
 
+def test_what_a_call_changed_is_listed_shown_undone_and_redone(server: Server, tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_text("one")
+    number = server.call("write_file", path=str(path), content="two")["call"]
+    listed = server.client.get("/v1/effects?limit=5").json()["calls"]
+    assert (listed[0]["number"], listed[0]["head"]) == (number, str(path))
+    shown = server.client.get(f"/v1/effects/{number}?diff=true").json()
+    assert "-one" in shown["changed"][0]["diff"]
+    undo = f"/v1/effects/{number}/undo"
+    assert server.client.post(undo, json={"dry_run": True}).json()["status"] == "possible"
+    assert path.read_text() == "two"
+    assert server.client.post(undo, json={}).json()["status"] == "undone"
+    assert path.read_text() == "one"
+    assert server.client.post(undo, json={}).json()["status"] == "refused"
+    assert server.client.post(f"/v1/effects/{number}/redo", json={}).json()["status"] == "undone"
+    assert path.read_text() == "two"
+    assert server.client.get("/v1/effects/999999").status_code == 404
+    assert server.client.get("/v1/effects/x").status_code == 422
+
+
 class TestApprovals:
     def test_a_question_waits_and_is_answered_once(self, server: Server, pool: ThreadPoolExecutor) -> None:
         asked = pool.submit(server.call, "terminal", command=DANGEROUS)

@@ -73,10 +73,10 @@ def show_effects(told: JsonDict, record: CallRecord, *, keep_days: float) -> Non
         emit(f"  ! not saved: {visible(one['path'] or 'something')}: {visible(one['reason'])}")
     if record.coverage != "full":
         emit(f"  ! watched: {record.coverage}: {visible(record.reason)}")
-    if told.get("reason") and not record.undone_by:
-        emit(f"It cannot be undone: {visible(told['reason'])}.")
-    elif record.undone_by:
+    if record.undone_by:
         emit(f"`handrail redo {record.number}` brings it back.")
+    elif told.get("reason"):
+        emit(f"It cannot be undone: {visible(told['reason'])}.")
     else:
         emit(f"`handrail undo {record.number}` takes it back; --only PATH a part of it.")
 
@@ -113,11 +113,11 @@ def leave(answers: Sequence[JsonDict], calls: Calls, *, verb: str, as_json: bool
 
 def _show_done(answer: JsonDict, verb: str) -> None:
     words = {"lost": "put back", "changed": "as before", "created": "taken away", "moved": "moved back"}
-    parts = [f"{len(answer[kind]):,} {word}" for kind, word in words.items() if answer.get(kind)]
+    parts = [f"{len(answer[kind]):,} {word}" for kind, word in words.items() if answer[kind]]
     own = f" (call {answer['number']})" if answer.get("number") else ""
     emit(f"call {answer['call']} {verb}{own}: {', '.join(parts) or 'nothing was different'}")
-    for kind, sign in {"lost": "+", "changed": "~", "created": "-", "moved": "<"}.items():
-        for one in answer.get(kind, [])[:_MAX_LISTED]:
+    for kind, sign in zip(words, "+~-<", strict=True):
+        for one in answer[kind][:_MAX_LISTED]:
             emit(f"  {sign} {visible(one['path'])}")
     for path, beside in answer.get("kept_beside", {}).items():
         emit(f"  what was at {visible(path)} is now {visible(os.path.basename(beside))}")

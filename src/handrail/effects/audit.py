@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -63,17 +63,13 @@ class _Audit:
         self.ends: list[Seal] = []
         self.problems: list[str] = []
 
-    def take(self, line: dict[str, object]) -> None:
-        if "format" in line and line["format"] == FORMAT:
-            return
-        if isinstance(line.get("receipt"), str):
+    def take(self, line: dict[str, Any]) -> None:
+        if "receipt" in line:
             self.receipts.append(str(line["receipt"]))
-            return
-        kind = "seal" if "seal" in line else "end"
-        signed = line[kind]
-        assert isinstance(signed, dict)
-        found = {"body": str(signed["body"]), "signature": str(signed["signature"])}
-        (self.seals if kind == "seal" else self.ends).append(found)
+        elif line.get("format") != FORMAT:
+            signed = line["seal" if "seal" in line else "end"]
+            found = {name: str(signed[name]) for name in ("body", "signature")}
+            (self.seals if "seal" in line else self.ends).append(found)
 
     def check(self) -> None:
         hashes, previous = [], ""

@@ -6,15 +6,17 @@ import contextlib
 import hashlib
 import logging
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from ..environments.shell_host import call_effects, journal_recovery
+from ..environments.shell_host.journal_log import Journal
 from ..environments.task_settings import EnvironmentSettings
 from ..errors import HandrailError, ToolFailed
-from ..store.call_records import STORE_NAME, CallRecord, CallRecords, CallStore
+from ..store.call_records import STORE_NAME, CallRecord, CallRecords
 from .begun_calls import BEGUN_FOLDER, left_behind
 from .open_call import FULL, Ended
 from .receipts import Receipts
@@ -41,9 +43,10 @@ class Calls:
         settings = environments.config.effects
         self.keep_days, self.keep_bytes, self._on_crash = settings.keep_days, settings.keep_bytes, settings.on_crash
         self._environments, self._rules, self._begun_folder = environments, rules, folder / BEGUN_FOLDER
-        self._store = CallStore(folder / STORE_NAME)
-        self.receipts = Receipts(self._store.database, folder / _AUDIT_FOLDER, settings.witness)
+        self._records = CallRecords(folder / STORE_NAME)
+        self.receipts = Receipts(self._records.database, folder / _AUDIT_FOLDER, settings.witness)
         self.recorder = Recorder(folder, self._keep, lambda task: environments.settings(task).as_json())
+        self._journal, self._reading = Journal(self.recorder.journal_folder), threading.Lock()
         self.recorder.is_enabled = settings.enabled
         self.recorder.is_durable, self.recorder.max_copy_bytes = settings.durable == "power", settings.max_copy
 
@@ -51,7 +54,7 @@ class Calls:
     def records(self) -> CallRecords:
         """The records, with those of all calls that have ended."""
         self.recorder.flush()
-        return self._store.records
+        return self._records
 
     def close(self) -> None:
         self.recorder.close()
@@ -59,7 +62,7 @@ class Calls:
             self.receipts.close()
         except (HandrailError, OSError) as error:
             log.warning("the receipts of the last calls are not signed yet: %s", error)
-        self._store.close()
+        self._records.database.close()
 
     def latest(self, count: int = 50, *, session: str | None = None, folder: str = "") -> list[CallRecord]:
         """The newest first. Those of a session, and those made in a folder or below it, if they are given."""
@@ -92,8 +95,8 @@ class Calls:
             undone = undone._replace(ended=time.time(), approval={}, undoes=number, undone_by=0, outcome="")
             self._keep(Ended(undone, None))
             if not only:
-                self._store.records.set_undone(number, mine)
-                self._store.records.set_undone(record.undoes, 0)  # what an undo took back that is undone holds again
+                self._records.set_undone(number, mine)
+                self._records.set_undone(record.undoes, 0)  # what an undo took back that is undone holds again
         return {**answer, "call": number}
 
     def redo(self, number: int, **how: Any) -> JsonDict:
@@ -133,7 +136,7 @@ class Calls:
     def _settle(self, about: JsonDict, found: JsonDict | None) -> bool:
         """Write the record of a call whose runtime is gone. False if its shell still has to end."""
         record = CallRecord(**about)
-        if self._store.records.find(record.number) is not None:
+        if self._records.find(record.number) is not None:
             return True
         if "coverage" in about:  # it had ended, and only its record was missing
             self._keep(Ended(record, None))
@@ -174,7 +177,7 @@ class Calls:
     def _put(self, record: CallRecord, told: JsonDict) -> CallRecord:
         counts, hosts, digest = told.get("counts", {}), len(told.get("hosts", ())), told.get("digest", "")
         record = record._replace(counts=counts, hosts=hosts, digest=digest)
-        self._store.records.put(record)
+        self._records.put(record)
         config = self._rules()
         policy = repr((config.approvals, config.command_allowlist, config.protect, config.terminal.protect))
         self.receipts.add(record, hashlib.sha256(policy.encode()).hexdigest())
@@ -197,7 +200,8 @@ class Calls:
     def _told(self, record: CallRecord, environment: Environment | None = None) -> JsonDict:
         """What the call has changed. All of the journal is read only if the clock was set back meanwhile."""
         if record.environment == LOCAL and (record.ended or time.time()) >= record.begun:
-            return self._ask(record, "describe", since=record.begun - _MARGIN_SECONDS)
+            with self._reading:
+                return self._ask(record, "describe", since=record.begun - _MARGIN_SECONDS, journal=self._journal)
         return self._ask(record, "describe", environment)
 
     def _ask(self, record: CallRecord, operation: str, environment: Environment | None = None, **how: Any) -> JsonDict:

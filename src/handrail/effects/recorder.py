@@ -9,10 +9,10 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-import queue
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -47,10 +47,9 @@ class Recorder:
         self.numbers = CallNumbers(folder / NUMBERS_FILE)
         self.begun_calls = BegunCalls(folder / BEGUN_FOLDER)
         self._keep, self._settings_of = keep, settings_of
-        self._queue: queue.SimpleQueue[Ended | None] = queue.SimpleQueue()
-        self._thread: threading.Thread | None = None
-        self._waiting = 0
-        self._changed = threading.Condition()
+        self._worker: ThreadPoolExecutor | None = None
+        self._last: Future[None] | None = None
+        self._process, self._lock = 0, threading.Lock()
 
     def begin(
         self, who: tuple[str, str | None, str | None], head: str, folder: str, environment: Environment | None
@@ -83,36 +82,29 @@ class Recorder:
         return cast("Files", JournaledFiles(files, begin, self.files))
 
     def put(self, ended: Ended) -> None:
-        with self._changed:
-            self._waiting += 1
-            if self._thread is None or not self._thread.is_alive():
-                self._thread = threading.Thread(target=self._run, name="handrail-calls", daemon=True)
-                self._thread.start()
-        self._queue.put(ended)
+        with self._lock:
+            if self._worker is None or self._process != os.getpid():  # also after a fork
+                self._worker, self._process = ThreadPoolExecutor(1, thread_name_prefix="handrail-calls"), os.getpid()
+            self._last = self._worker.submit(self._write, ended)
 
     def flush(self) -> None:
         """Wait until every record of a call that has ended is written."""
-        with self._changed:
-            self._changed.wait_for(lambda: not self._waiting or self._thread is None or not self._thread.is_alive())
+        if self._last is not None and self._process == os.getpid():
+            wait([self._last])
 
     def close(self) -> None:
         self.flush()
-        if self._thread is not None:
-            self._queue.put(None)
-            self._thread.join()
-            self._thread = None
+        if self._worker is not None and self._process == os.getpid():
+            self._worker.shutdown()
+        self._worker = None
         if "files" in self.__dict__:
             self.files.close()
         self.begun_calls.close()
         self.numbers.close()
 
-    def _run(self) -> None:
-        while (ended := self._queue.get()) is not None:
-            try:
-                self._keep(ended)
-                self.begun_calls.end(ended.record.number)
-            except Exception as error:  # noqa: BLE001  a full disk must not end the thread; the call itself has succeeded
-                log.warning("the record of call %d could not be kept: %s", ended.record.number, error)
-            with self._changed:
-                self._waiting -= 1
-                self._changed.notify_all()
+    def _write(self, ended: Ended) -> None:
+        try:
+            self._keep(ended)
+            self.begun_calls.end(ended.record.number)
+        except Exception as error:  # noqa: BLE001  the call itself has succeeded; the next start tries again
+            log.warning("the record of call %d could not be kept: %s", ended.record.number, error)

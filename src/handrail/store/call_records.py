@@ -54,16 +54,16 @@ _JSON = ("settings", "counts", "approval")
 
 
 class CallRecords:
-    """The table of calls. The newest come first."""
+    """The table of calls; that of their receipts is in the same file. `path` None keeps them in memory."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, path: Path | None = None) -> None:
+        self.database = Database(path, Path(__file__).with_suffix(".sql"))
 
     def put(self, record: CallRecord) -> None:
         """Add a call, or replace what was known of it."""
         row = record._asdict() | {name: json.dumps(getattr(record, name)) for name in _JSON}
         names = ", ".join(row)
-        with self._database.transaction() as connection:
+        with self.database.transaction() as connection:
             connection.execute(
                 f"INSERT OR REPLACE INTO calls ({names}) VALUES ({', '.join('?' * len(row))})", tuple(row.values())
             )
@@ -73,53 +73,35 @@ class CallRecords:
 
     def get(self, number: int) -> CallRecord:
         """Raises CallNotFound."""
-        rows = self._database.rows("SELECT * FROM calls WHERE number = ?", (number,))
-        if not rows:
+        found = self.find(number)
+        if found is None:
             raise CallNotFound(f"no call {number} has changed anything; `handrail calls --all` lists those that have")
-        return _record(rows[0])
+        return found
 
     def find(self, number: int) -> CallRecord | None:
-        rows = self._database.rows("SELECT * FROM calls WHERE number = ?", (number,))
+        rows = self.database.rows("SELECT * FROM calls WHERE number = ?", (number,))
         return _record(rows[0]) if rows else None
 
     def latest(self, count: int, *, session: str | None = None, folder: str = "") -> list[CallRecord]:
         """Those of a session, and of a folder with those below it, if they are given."""
-        conditions, values = ["1"], list[Any]()
-        if session is not None:
-            conditions.append("session = ?")
-            values.append(session)
-        if folder:
-            conditions.append("(folder = ? OR substr(folder, 1, ?) = ?)")
-            below = folder.rstrip("/") + "/"
-            values += [folder, len(below), below]
-        query = f"SELECT * FROM calls WHERE {' AND '.join(conditions)} ORDER BY number DESC LIMIT ?"
-        return [_record(row) for row in self._database.rows(query, (*values, count))]
-
-    def running(self) -> list[CallRecord]:
-        return [_record(row) for row in self._database.rows("SELECT * FROM calls WHERE ended IS NULL")]
+        query = (
+            "SELECT * FROM calls WHERE (?1 IS NULL OR session = ?1) AND (?2 = '' OR folder = ?2 OR "
+            "substr(folder, 1, length(?3)) = ?3) ORDER BY number DESC LIMIT ?4"
+        )
+        rows = self.database.rows(query, (session, folder, folder.rstrip("/") + "/", count))
+        return [_record(row) for row in rows]
 
     def untold(self, session: str) -> list[CallRecord]:
         """What a session has not been told yet of its interrupted calls. It counts as told then."""
-        rows = self._database.rows("SELECT * FROM calls WHERE session = ? AND is_told = 0 ORDER BY number", (session,))
+        rows = self.database.rows("SELECT * FROM calls WHERE session = ? AND is_told = 0 ORDER BY number", (session,))
         if rows:
-            with self._database.transaction() as connection:
+            with self.database.transaction() as connection:
                 connection.execute("UPDATE calls SET is_told = 1 WHERE session = ?", (session,))
         return [_record(row) for row in rows]
 
     def set_undone(self, number: int, by: int) -> None:
-        with self._database.transaction() as connection:
+        with self.database.transaction() as connection:
             connection.execute("UPDATE calls SET undone_by = ? WHERE number = ?", (by, number))
-
-
-class CallStore:
-    """Everything about calls in one file. `path` None keeps it in memory."""
-
-    def __init__(self, path: Path | None = None) -> None:
-        self.database = Database(path, Path(__file__).with_name("call_records.sql"))
-        self.records = CallRecords(self.database)
-
-    def close(self) -> None:
-        self.database.close()
 
 
 def _record(row: Any) -> CallRecord:

@@ -225,6 +225,23 @@ class TestSlashCommands:
         person("/undo")
         assert "nothing to take back" in person("/undo")
 
+    def test_undo_takes_back_what_the_turn_changed_on_disk(self, talk: Begin, tmp_path: Path) -> None:
+        made = [tmp_path / name for name in ("first", "second")]
+        replies = [
+            reply
+            for path in made
+            for reply in (ModelReply("", [call("write_file", path=str(path), content="x")]), ModelReply("Done."))
+        ]
+        person = talk(*replies)
+        person("Write the first")
+        person("Write the second")
+        assert "is undone: 1 created" in person("/undo files")
+        assert [path.exists() for path in made] == [True, False]
+        person("/undo message")
+        assert "is undone" in person("/undo")
+        assert [path.exists() for path in made] == [False, False]
+        assert "/undo message" in person("/undo everything")
+
     def test_the_conversation_is_saved_to_a_file_that_was_not_there(self, talk: Begin, tmp_path: Path) -> None:
         person = talk(ModelReply("", [call("terminal", command="echo hi")]), ModelReply("It says **hi**."))
         person("Say hi")

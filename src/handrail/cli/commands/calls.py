@@ -20,7 +20,7 @@ from ...effects.calls import as_json as call_view
 from ...effects.calls import folder_here
 from .. import options
 from ..call_text import counted
-from ..effect_views import call_row
+from ..effect_views import DryRun, call_row
 from ..output import emit, emit_json, emit_table
 from ..runtime import open_runtime
 
@@ -55,7 +55,7 @@ def calls(
 def prune(
     days: Annotated[float | None, typer.Option(metavar="N", min=0, help="Forget what is older than this.")] = None,
     megabytes: Annotated[int | None, typer.Option(metavar="N", min=0, help="Keep at most so much.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be forgotten.")] = False,
+    dry_run: DryRun = False,
     as_json: options.Json = False,
 ) -> None:
     """Forget the oldest calls: they stay in the list, and cannot be undone any more.

@@ -28,13 +28,17 @@ MAX_DIFF_BYTES = 256 << 10
 MAX_DIFF_LINES = 200
 
 
-def describe(journal_folder: str, call: int, *, diff: bool = False, since: float = 0.0) -> Answer:
+def describe(
+    journal_folder: str, call: int, *, diff: bool = False, since: float = 0.0, journal: Journal | None = None
+) -> Answer:
     """What is different after the call: paths that are lost, changed, created and moved, hosts, and what was not saved.
 
-    `since` is before the call has begun, if that is known: what is older is not read.
+    `since` is before the call has begun, if that is known: what is older is not read. `journal` has been read before, and only
+    what was added is read now.
     """
+    journal = journal or Journal(journal_folder)
     try:
-        journal = _read(journal_folder, since)
+        journal.refresh(since)
     except Damaged as damage:
         return {"call": call, "damaged": str(damage), "can_undo": False, "reason": str(damage)}
     entries = journal.entries(call)
@@ -69,8 +73,9 @@ def undo(
     and then nothing is done, unless `force` is given: what is there now is kept beside it.
     """
     with locked(journal_folder):
+        journal = Journal(journal_folder)
         try:
-            journal = _read(journal_folder)
+            journal.refresh()
         except Damaged as damage:
             return refused(str(damage))
         entries = journal.entries(call)
@@ -133,12 +138,6 @@ def _refusal(journal: Journal, call: int, entries: list[Entry]) -> str:
     if journal.end(call) is None:
         return f"call {call} still runs; stop it first"
     return ""
-
-
-def _read(journal_folder: str, since: float = 0.0) -> Journal:
-    journal = Journal(journal_folder)
-    journal.refresh(since)
-    return journal
 
 
 def _paths(journal: Journal, call: int, entries: list[Entry], *, diff: bool) -> Answer:
