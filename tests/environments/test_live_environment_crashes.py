@@ -140,7 +140,7 @@ def test_a_runtime_killed_at_any_moment_leaves_no_call_half_done(work: Path, hom
             told = len(runtime.stdout.readlines())
             killer.cancel()
         below = [pid for pid in below if is_running(pid)]
-        wait_until(lambda below=below: not any(map(is_running, below)))  # type: ignore[misc]
+        wait_until(lambda below=below: not any(map(is_running, below)))
         recover(str(home / "state" / "journal"))
         now = _contents(work)
         # The last call may have ended without its runtime having told so.

@@ -79,7 +79,7 @@ def call(shell: LiveEnvironment) -> Call:
     """Run a command as the call of this number."""
 
     def run(number: int, command: str, **options: object) -> CommandResult:
-        return shell.execute(command, call=number, **{"timeout": PATIENCE_SECONDS, **options})  # type: ignore[arg-type]
+        return shell.execute(command, call=number, **{"timeout": PATIENCE_SECONDS, **options})
 
     return run
 
@@ -192,9 +192,9 @@ def test_a_command_that_times_out_can_be_undone(shell: LiveEnvironment, call: Ca
 def test_what_file_tools_change_elsewhere_is_undone(shell: LiveEnvironment, work: Path) -> None:
     before = snapshot(work)
     files = shell.files
-    files.write("a", b"other", call=1)  # type: ignore[call-arg]
-    files.write("new/folder/file", b"new", call=2)  # type: ignore[call-arg]
-    files.remove("b", call=3)  # type: ignore[call-arg]
+    files.write("a", b"other", call=1)
+    files.write("new/folder/file", b"new", call=2)
+    files.remove("b", call=3)
     for number in (3, 2, 1):
         undo(shell, number, number + 10)
     assert snapshot(work) == before

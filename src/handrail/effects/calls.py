@@ -93,7 +93,7 @@ class Calls:
             head = f"call {number}" + (f" at {only}" if only else "")
             undone = record._replace(number=mine, session=session, task=task, tool=UNDO, head=head, begun=begun)
             undone = undone._replace(ended=time.time(), approval={}, undoes=number, undone_by=0, outcome="")
-            self._keep(Ended(undone, None))
+            self.recorder.put(Ended(undone, None))
             if not only:
                 self._records.set_undone(number, mine)
                 self._records.set_undone(record.undoes, 0)  # what an undo took back that is undone holds again

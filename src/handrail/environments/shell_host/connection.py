@@ -50,10 +50,10 @@ class BashRestart(NamedTuple):
 def connect(ask_fork_server: AskForkServer, shell: str, spec: Packet, state: bytes | None, page: int) -> Connection:
     """Start a supervisor with its bash. `ask_fork_server` sends a packet with descriptors to the fork server."""
     mine, theirs = wire.packet_pair()
-    made = Connection(mine, output_pipe())
+    made = Connection(mine, output_pipe(), shell, ask_fork_server)
     try:
         with theirs:
-            made.request(ask_fork_server, {"shell": shell}, [theirs.fileno(), page], spec, state)
+            made.request([theirs.fileno(), page], spec, state)
         made.wait_until_ready()
     except BaseException:
         made.close()
@@ -64,7 +64,8 @@ def connect(ask_fork_server: AskForkServer, shell: str, spec: Packet, state: byt
 class Connection:
     """`supervisor` is the socket to it, `out` the reading end of the output pipe. All of it is on this machine."""
 
-    def __init__(self, supervisor: socket.socket, out: int) -> None:
+    def __init__(self, supervisor: socket.socket, out: int, shell: str, ask_fork_server: AskForkServer) -> None:
+        self._shell, self._ask_fork_server = shell, ask_fork_server
         self.restarts: list[BashRestart] = []
         self.began_with = ""
         self.on_saved: Callable[[bytes], None] = lambda _: None
@@ -108,18 +109,16 @@ class Connection:
 
     def ask(self, op: str, fds: list[int] | None = None, **details: Any) -> Packet:
         """The answer comes on its own socket, so that any thread may ask while another runs a command."""
-        mine, theirs = wire.packet_pair()
-        with mine:
-            try:
-                with theirs:
-                    wire.send(self._socket, {"op": op, **details}, [theirs.fileno(), *(fds or [])], socket.MSG_DONTWAIT)
-                mine.settimeout(ANSWER_SECONDS)
-                answer, _ = wire.receive(mine)
-            except OSError:
-                answer = None
-        if answer is None:
-            raise Lost("its supervisor does not answer")
-        return answer
+
+        def send(theirs: int) -> None:
+            wire.send(self._socket, {"op": op, **details}, [theirs, *(fds or [])], socket.MSG_DONTWAIT)
+
+        return _answer_to(send, "its supervisor")
+
+    def end_call(self, call: int) -> Packet:
+        """Ask the effect watcher, which gets what is for the fork server."""
+        packet = {"op": "end", "shell": self._shell, "call": call}
+        return _answer_to(lambda theirs: self._ask_fork_server(packet, [theirs]), "the effect watcher")
 
     def ask_left(self, number: int, call: int) -> Packet:
         return self.ask("left", number=number, call=call)
@@ -205,15 +204,13 @@ class Connection:
                 os.close(fd)
         self.go = self.done = self.out = -1
 
-    def request(
-        self, ask_fork_server: AskForkServer, packet: Packet, passed: list[int], spec: Packet, state: bytes | None
-    ) -> None:
+    def request(self, passed: list[int], spec: Packet, state: bytes | None) -> None:
         theirs, page = passed
         files = [wire.memory_file("spec", json.dumps(spec).encode())]
         if state is not None:
             files.append(wire.memory_file("state", state))
         try:
-            ask_fork_server(packet, [theirs, files[0], self.out, page, *files[1:]])
+            self._ask_fork_server({"shell": self._shell}, [theirs, files[0], self.out, page, *files[1:]])
         except OSError:
             raise Lost("the fork server is gone") from None
         finally:
@@ -286,6 +283,21 @@ class Connection:
             return os.read(fd, _MAX_CHILDREN_BYTES)
         finally:
             os.close(fd)
+
+
+def _answer_to(send: Callable[[int], None], who: str) -> Packet:
+    mine, theirs = wire.packet_pair()
+    with mine:
+        try:
+            with theirs:
+                send(theirs.fileno())
+            mine.settimeout(ANSWER_SECONDS)
+            answer, _ = wire.receive(mine)
+        except OSError:
+            answer = None
+    if answer is None:
+        raise Lost(f"{who} does not answer")
+    return answer
 
 
 def output_pipe() -> int:

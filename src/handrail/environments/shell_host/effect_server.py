@@ -7,9 +7,11 @@ Packets come over one socket that all shells inherit, each with an `op`:
 
     listener   watch this `shell` or `job`; with it come the filter's listener, and the call page of a shell
     left       the call has left processes running: what they change later is still that call's
-    end        the call has ended; with it comes the socket for the answer
     forget     the shell is gone for good
     probe      answer one system call of a process that tries out whether all this works here
+
+The client has a socket of its own. It says `end` when a call has ended, with the socket for the answer. Everything else that it
+sends is for the fork server.
 """
 
 from __future__ import annotations
@@ -154,20 +156,25 @@ class Watched:
 
 
 class EffectServer:
-    """`until` is a descriptor that is closed when the fork server has ended; background processes may go on.
+    """`sockets` come from the shells and from the client, and lead to the fork server. `until` is a descriptor that is closed
+    when the fork server has ended; background processes may go on.
 
     `settings` are the folder of the `journal`, and optionally `max_copy` (bytes), `durable` ("power") and `private`, places
     where commands have mounts of their own.
     """
 
-    def __init__(self, sock: socket.socket, until: int, settings: Packet) -> None:
-        self._socket, self._settings = sock, settings
+    def __init__(
+        self, sockets: tuple[socket.socket, socket.socket, socket.socket], until: int, settings: Packet
+    ) -> None:
+        self._socket, self._client, self._fork_server = sockets
+        self._settings = settings
         self._watched: Dict[str, Watched] = {}  # noqa: UP006  by shell or job
         self._poll = select.poll()  # epoll would not wake this process on the CPU of the one that waits
         self._handlers: Dict[int, Callable[[], Any]] = {}  # noqa: UP006  the same
         self._until = until
         self._is_wanted = True
-        self._on(sock.fileno(), self._receive_all)
+        self._on(self._socket.fileno(), self._receive_all)
+        self._on(self._client.fileno(), self._on_client)
         self._on(until, self._leave)
 
     def run(self, at_end: Callable[[bool], object]) -> None:
@@ -198,6 +205,28 @@ class EffectServer:
     def _leave(self) -> None:
         self._is_wanted = False
         self._off(self._until)
+        if self._client.fileno() in self._handlers:
+            self._off(self._client.fileno())
+
+    def _on_client(self) -> None:
+        try:
+            packet, fds = wire.receive(self._client)
+        except OSError:
+            packet, fds = None, []
+        if packet is None:
+            self._off(self._client.fileno())
+            self._fork_server.close()  # it ends as well
+            return
+        if packet.get("op") == "end":
+            self._receive_all()  # what the call has left was said before
+            found = self._watched.get(packet["shell"])
+            with socket.socket(fileno=fds.pop(0)) as asker, contextlib.suppress(OSError):  # who asked is gone
+                wire.send(asker, found.end(packet["call"]) if found is not None else {"counts": None})
+        else:
+            with contextlib.suppress(OSError):  # it is gone: the client finds its socket closed
+                wire.send(self._fork_server, packet, fds)
+        for fd in fds:
+            os.close(fd)
 
     def _receive_all(self) -> None:
         while True:
@@ -211,18 +240,14 @@ class EffectServer:
             if packet.get("op") in ("listener", "probe"):
                 self._watch(packet, fds, sender)
                 continue
-            self._answer(packet, fds, sender)
+            self._notice(packet, sender)
             for fd in fds:
                 os.close(fd)
 
-    def _answer(self, packet: Packet, fds: list[int], sender: int) -> None:
+    def _notice(self, packet: Packet, sender: int) -> None:
         found = self._watched.get(packet["shell"])
         if packet["op"] == "left" and found is not None:
             found.left(packet["call"], sender)
-        elif packet["op"] == "end" and fds:
-            answer = found.end(packet["call"]) if found is not None else {"counts": None}
-            with socket.socket(fileno=fds.pop(0)) as asker, contextlib.suppress(OSError):  # who asked is gone
-                wire.send(asker, answer)
         elif packet["op"] == "forget" and found is not None and not found.listeners:
             self._watched.pop(packet["shell"]).close()
 

@@ -357,7 +357,7 @@ class LiveShell:
         """Only the effect watcher can tell that the call is complete. Raises Lost if it is gone."""
         if not call or not self._page.has_changed(call):
             return None
-        counts: Packet | None = self.connection.ask("call_end", call=call)["counts"]
+        counts: Packet | None = self.connection.end_call(call)["counts"]
         return counts
 
     def _connect(self, state: bytes | None) -> None:

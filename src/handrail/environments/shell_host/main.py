@@ -34,18 +34,19 @@ def main(arguments: Packet) -> None:
             null = os.open("/dev/null", os.O_RDWR)
             os.dup2(null, 0)
             os.dup2(null, 1)
-            outside = _Outside(effects)
+            outside = _Outside(effects, socket.socket(fileno=client))
             alive = _fork_inside(outside.stay) if outside.to_watcher is not None else None
-            why = outside.probe()
-            os.write(report, why.encode())
+            os.write(report, outside.probe().encode())
             os.close(report)
-            ForkServer(socket.socket(fileno=client), open_pidfd(relay), alive, outside.to_watcher).run()
+            ForkServer(outside.for_fork_server(), open_pidfd(relay), alive, outside.to_watcher).run()
         finally:
             os._exit(0)
     theirs.close()
     os.close(report)
     with open(hello, "rb") as file:
         uncovered = file.read().decode()
+    if arguments["effects"] is not None and not journal:
+        uncovered = "no folder for the journal can be made there"
     proc.set_title("handrail-relay")
     from .frame_relay import run_frame_relay  # not sent along when the shell is local
 
@@ -70,24 +71,28 @@ def _serve_here(arguments: Packet) -> None:
         alive = _fork_inside(outside.stay)
     report["uncovered"] = outside.probe()
     wire.send(served, report)
-    ForkServer(served, owner, alive, outside.to_watcher).run()
+    ForkServer(outside.for_fork_server(), owner, alive, outside.to_watcher).run()
 
 
 class _Outside:
     """What the process does that stays outside of what protects commands: it is the effect watcher, and cleans up."""
 
-    def __init__(self, effects: Packet | None, client: socket.socket | None = None, jobs_root: str = "") -> None:
-        """Without `effects` nothing is watched. `client` is who waits for the end of the fork server."""
+    def __init__(self, effects: Packet | None, client: socket.socket, jobs_root: str = "") -> None:
+        """Without `effects` nothing is watched. Otherwise `client` talks to the effect watcher, which passes on what is for the
+        fork server: to end a call takes one process less that way."""
         self._effects, self._client, self._jobs_root = effects, client, jobs_root
         self._from_shells: socket.socket | None = None
         self.to_watcher: socket.socket | None = None
         if effects is not None:
             self._from_shells, self.to_watcher = pair()
+            self._to_fork_server, self._from_watcher = wire.packet_pair()
 
     def stay(self, alive: int) -> None:
         """Until the other end of `alive` is closed, and everything that is watched has ended."""
         proc.set_title("handrail-fork")
-        kept = [alive, *(one.fileno() for one in (self._client, self._from_shells) if one is not None)]
+        kept = [alive, self._client.fileno()]
+        if self._from_shells is not None:
+            kept += [self._from_shells.fileno(), self._to_fork_server.fileno()]
         wire.keep_only(kept)
         null = os.open("/dev/null", os.O_RDWR)  # not a socket in place of stderr, which Python would write a failure to
         for fd in (0, 1, 2):
@@ -103,27 +108,35 @@ class _Outside:
         gc.freeze()
         most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # three per shell
-        EffectServer(self._from_shells, alive, self._effects).run(self._clean_up)
+        sockets = (self._from_shells, self._client, self._to_fork_server)
+        EffectServer(sockets, alive, self._effects).run(self._clean_up)
 
     def probe(self) -> str:
         """In the fork server: why nothing is watched, or nothing. In the latter case the watcher works."""
         if self.to_watcher is None or self._from_shells is None:
             return "effects are switched off"
         self._from_shells.close()
+        self._to_fork_server.close()
         why = probe(self.to_watcher)
         if why:
             self.to_watcher.close()
             self.to_watcher = None
         return why
 
+    def for_fork_server(self) -> socket.socket:
+        """In the fork server: where requests come from."""
+        if self._effects is None:
+            return self._client
+        self._client.close()
+        return self._from_watcher
+
     def _clean_up(self, is_needed: bool) -> None:
         """The fork server has ended. `is_needed`: background processes go on that this process watches."""
         if self._jobs_root:
             jobs.prune(self._jobs_root)  # out of reach for what has ended
-        if self._client is not None:
-            with self._client, contextlib.suppress(OSError):  # the client is gone too
-                if is_needed:
-                    wire.send(self._client, {"stays": True})
+        with self._client, contextlib.suppress(OSError):  # the client is gone too
+            if is_needed:
+                wire.send(self._client, {"stays": True})
 
 
 def _fork_inside(stay_outside: Callable[[int], None]) -> int:

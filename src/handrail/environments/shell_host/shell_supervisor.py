@@ -10,7 +10,6 @@ Packets from the client, each with an `op`:
     over    the command has ended                      end     kill a process that was left behind
     kill    abandon the command, for this reason       job     start a background process, in a job supervisor
     stdin   what the next command reads                save    save the state now
-    call_end  the call has ended: the effect watcher answers
 
 Packets to the client: `started` with its ends of GO and DONE and how the previous bash ended, `ready`, `saved` when the state was
 saved, and `fatal` when no shell can be started. A packet that wants an answer carries the socket for it.
@@ -237,8 +236,6 @@ class ShellSupervisor:
                 self._abandon(packet["why"], packet["began"])
         elif op == "job":
             self._start_job(packet, fds)
-        elif op == "call_end":
-            self._notify_watcher({"op": "end", "call": packet["call"]}, fds)
         else:
             # Suppressed: the client that asked has gone.
             with socket.socket(fileno=os.dup(fds[0])) as asker, contextlib.suppress(OSError):
@@ -258,15 +255,12 @@ class ShellSupervisor:
             return {"ended": self._leftovers.end(packet["pid"], packet["start"], os.getpid(), self._events.reap)}
         if fds:
             self._rotate(packet["number"], fds[0])
-        if packet.get("call"):
-            self._notify_watcher({"op": "left", "call": packet["call"]}, [])
+        if self._watch is not None and packet.get("call"):
+            notice = {"op": "left", "shell": self._watch.packet["shell"], "call": packet["call"]}
+            with contextlib.suppress(OSError):  # it was killed: the fork server ends this process
+                wire.send(self._watch.socket, notice)
         shell = self._shell.pid if self._shell is not None else 0
         return {"left": self._leftovers.find(proc.tree(os.getpid()), shell, packet["number"])}
-
-    def _notify_watcher(self, packet: Packet, fds: list[int]) -> None:
-        if self._watch is not None:
-            with contextlib.suppress(OSError):  # it was killed: the fork server ends this process
-                wire.send(self._watch.socket, {**packet, "shell": self._watch.packet["shell"]}, fds)
 
     def _rotate(self, command: int, new: int) -> None:
         """A process still holds the command's pipe: keep reading it separately, and give the next command a new one."""
