@@ -104,7 +104,7 @@ class Toolsets:
 
     def define(self, name: str, toolset: SetOfTools) -> None:
         """Add a set, or replace one that was added."""
-        self._custom = {**self._custom, name: toolset}
+        self.custom = {**self.custom, name: toolset}
 
     def names(self) -> list[str]:
         return sorted({*_LEAVES, *COMPOSITES, *self.custom, *self.expected, *self._registered()})

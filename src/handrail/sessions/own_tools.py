@@ -43,7 +43,7 @@ class WithOwnTools:
         shared = {name: getattr(app.runtime, name) for name in ("results", "approver", "person", "gate")}
         shared |= {"environments": app.environments, "processes": app.processes}
         self.runtime = Runtime(self.registry, hooks=app.hooks, config=app.config, **shared)
-        self.runtime.toolsets = self.toolsets
+        self.runtime.own_toolsets = lambda: self.toolsets
         self.runtime.given_by_default = lambda: self.definitions.names(*app.chosen_toolsets())
         self.definitions = Definitions(self.registry, self.toolsets)
         self.batches = Batches(self.runtime, share=app.batches)

@@ -19,7 +19,8 @@ _MODES = {"pid": "--pid", "ipc": "--ipc", "network_mode": "--network", "userns_m
 
 def options_of(text: str) -> list[list[str]] | None:
     """The options of each service; None when the file cannot be read."""
-    from ruamel.yaml import YAML, YAMLError  # takes longer to load than most commands take to judge
+    from ruamel.yaml import YAML  # takes longer to load than most commands take to judge
+    from ruamel.yaml.error import YAMLError
 
     try:
         found = YAML(typ="safe").load(text)

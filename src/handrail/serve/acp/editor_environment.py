@@ -198,7 +198,7 @@ class EditorFiles:
             return self._inner.read(path, max_bytes=max_bytes, offset=offset)
         return data[offset : offset + min(max_bytes, self.max_read_bytes)]
 
-    def write(self, path: str, data: bytes, *, mode: int | None = None) -> FileStat:
+    def write(self, path: str, data: bytes, *, mode: int | None = None, call: int = 0) -> FileStat:
         path = self._absolute(path)
         resolved, before, link = self.resolve(path), self._text(path), self._link
         if self._local is not None and link.writes_files and (text := _as_text(data)) is not None:
@@ -206,16 +206,16 @@ class EditorFiles:
             link.wait(link.client.write_text_file(session_id=link.session_id, path=resolved, content=text))
         # An editor may save with other line ends, format, or not save at all: the file gets exactly what was asked for.
         if self._disk(path) != data:
-            self._inner.write(path, data, mode=mode)
+            self._inner.write(path, data, mode=mode, call=call)
         self._note(Change(resolved, before, _as_text(data[:_MAX_DIFF_BYTES])))
         written = self.stat(path)
         assert written is not None
         return written
 
-    def remove(self, path: str) -> None:
+    def remove(self, path: str, *, call: int = 0) -> None:
         path = self._absolute(path)
         resolved, before = self.resolve(path), self._text(path)
-        self._inner.remove(path)
+        self._inner.remove(path, call=call)
         self._note(Change(resolved, before, None))
 
     def _note(self, change: Change) -> None:
