@@ -288,6 +288,11 @@ class Handrail:
         rules = self.plugins.contributions.approval_rules.values() if self.plugins else ()
         return open_gate(self._source, tuple(rules), ApprovalHooks(self.hooks), confirms=self._confirms)
 
+    def inherit_mode(self, child: str, parent: str) -> None:
+        """A child agent's session has the mode of its parent's. A gate that is not loaded has no modes."""
+        if "gate" in self.__dict__:
+            self.gate.modes.inherit(child, parent)
+
     @cached_property
     def effects(self) -> Calls:
         """What calls have changed, and taking them back."""

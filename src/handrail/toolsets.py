@@ -102,10 +102,6 @@ class Toolsets:
         self.expected: frozenset[str] = frozenset()  # sets whose tools come later, as those of an MCP server
         self._leaves: tuple[int, dict[str, list[str]]] = (-1, {})
 
-    def define(self, name: str, toolset: SetOfTools) -> None:
-        """Add a set, or replace one that was added."""
-        self.custom = {**self.custom, name: toolset}
-
     def names(self) -> list[str]:
         return sorted({*_LEAVES, *COMPOSITES, *self.custom, *self.expected, *self._registered()})
 

@@ -95,6 +95,8 @@ class Agent:
         )
         if session is not None:
             restore(self.todos, store.messages(session.id, hidden=True))
+        if lineage.parent:
+            app.inherit_mode(info.id, lineage.parent)
         self._place_commands(info.id, environment or {})
         known = {"memory": self._memory.as_text(), "skills": _skills(app, toolsets, without)}
         if app.mcp is not None:
@@ -239,10 +241,6 @@ class Agent:
         self.models = [streaming(model) for model in models]
         self.loop.requests = ModelRequests(self.models)
         self.store.set_model(self.session_id, self.models[0].name)
-
-    def offer(self, toolsets: Sequence[str] | None, without: Sequence[str] = ()) -> None:
-        """Continue with the tools of other sets; None means all."""
-        self.loop.tool_calls.toolsets = (toolsets, without)
 
     def interrupt(self, reason: str = "the user interrupted") -> None:
         self.loop.interrupt(reason)

@@ -19,6 +19,7 @@ from ...agent.events import End, Event, ToolEnded, TurnEnded
 from ...agent.models.model_selection import build, known_providers, models_at, provider_of
 from ...app import Handrail
 from ...approval.approvers import ChainApprover
+from ...approval.modes import Mode
 from ...config.paths import state_dir
 from ...config.trust import digest
 from ...environments.protection import launcher
@@ -28,7 +29,6 @@ from ...plugins.api import ChatCommand
 from ...settings.services import McpServerConfig
 from ...store.sessions import SessionStore
 from ...tools.mcp.server_tools import McpTools
-from ...toolsets import Toolset
 from ...types import JsonDict
 from .editor_environment import EditorBackends
 from .link import PRESENTATION, EditorLink
@@ -38,7 +38,7 @@ from .updates import plan_of, text_content, updates_of
 log = logging.getLogger(__name__)
 
 Prompt = str | list[JsonDict]
-_TOOLSET, _PLAN_TOOLSET, _PLANNING = "handrail-acp", "acp-plan", ("todo", "clarify")
+_TOOLSET = "handrail-acp"
 # An editor that cancels has its answer in 200 ms, whatever the calls need to end.
 _CANCEL_SECONDS, _INTERRUPT_EVERY = 0.12, 0.02
 _LIST_SECONDS = _SERVERS_SECONDS = 10.0
@@ -54,8 +54,7 @@ class Session:
     ) -> None:
         self.app, self.agent, self.link, self._turns, self._mcp = app, agent, link, turns, mcp
         self.closing = contextlib.ExitStack()
-        self.mode, self._title, self._models = "ask", "", [self.agent.models[0].name]
-        self._toolsets = self.agent.loop.tool_calls.toolsets
+        self.mode, self._title, self._models = Mode.AUTO.value, "", [self.agent.models[0].name]
         self._lock = asyncio.Lock()
         self._cancels: set[asyncio.Event] = set()
         self._ending: asyncio.Future[Any] | None = None  # a cancelled turn that still cleans up
@@ -155,14 +154,7 @@ class Session:
         if mode not in [each.id for each in self.state()["modes"].available_modes]:
             raise acp.RequestError.invalid_params({"modeId": mode})
         self.mode = mode
-        self.app.gate.settings.lift_asking(mode == "yolo")
-        enabled, disabled = self._toolsets
-        if mode == "plan":
-            parts = tuple(enabled) if enabled is not None else ("all",)
-            reads = Toolset("reads and plans", parts, only=lambda entry: entry.read_only or entry.name in _PLANNING)
-            self.app.toolsets.define(_PLAN_TOOLSET, reads)
-            enabled = [_PLAN_TOOLSET]
-        self.agent.offer(enabled, disabled)
+        self.app.gate.modes.set(self.id, Mode(mode))
 
     def config_options(self) -> list[Any]:
         models = {name: name for name in self._models}
