@@ -201,7 +201,7 @@ class TestDefault:
         assert [d["function"]["name"] for d in get_tool_definitions(["reading"])] == ["read_file", "read_result"]
 
 
-@pytest.mark.parametrize(("preset", "most"), [("handrail-cli", 30_000), ("coding", 15_500)])
+@pytest.mark.parametrize(("preset", "most"), [("handrail-cli", 30_000), ("coding", 16_000)])
 def test_what_a_preset_tells_a_model_is_short_also_when_everything_can_be_used(
     preset: str, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
