@@ -64,7 +64,7 @@ def test_make_run_shows_the_demo_and_says_how_to_give_it_a_model(cli: Cli) -> No
     assert "A scripted model uses real tools" in ran.out
     console, talk = ran.out.splitlines()[-2:]
     assert console.endswith("serve` prints a link to the web console.")
-    assert talk.startswith("To talk with a model instead: set HANDRAIL_MODEL")
+    assert talk.startswith("To talk with a model instead: run `")
     for command in re.findall(r"`(.*?)`", f"{console}\n{talk}"):
         assert command.startswith(f"{PYTHON} -m handrail ")
 

@@ -1,4 +1,4 @@
-"""Talk with an agent that works in this folder, with the tools of this runtime.
+"""Talk with an agent that works in this folder.
 
 Enter sends, Alt-Enter starts a new line. Ctrl-C stops what is running; a second one leaves. Dangerous actions ask
 first. `!command` runs your own command in the agent's shell. /help shows the rest.

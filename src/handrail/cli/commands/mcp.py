@@ -31,6 +31,7 @@ from ...mcp_client.server_config import Server, find_servers, problem_of, trust_
 from ...serve.address import listening, parse_address
 from ...settings.services import McpServerConfig
 from .. import options
+from ..invocation import as_typed
 from ..output import ExitCode, emit, emit_json, emit_table, say
 from ..runtime import log_as_notes, open_runtime
 
@@ -104,7 +105,7 @@ def list_servers(as_json: options.Json = False) -> None:
     if as_json:
         emit_json([_as_json(server) for server in servers])
     elif not servers:
-        emit("No MCP servers. `handrail mcp add NAME -- COMMAND` adds one.")
+        emit(as_typed("No MCP servers. `handrail mcp add NAME -- COMMAND` adds one."))
     else:
         rows = [(each.name, each.way, _state(each), _target(each)) for each in servers]
         emit_table(("SERVER", "WAY", "STATE", "WHERE"), rows, wide=3)
