@@ -106,6 +106,9 @@ Mode = Annotated[
 Model = Annotated[
     str | None, typer.Option("--model", "-m", metavar="NAME", help="The model to use, instead of the configured one.")
 ]
+TrustFolder = Annotated[
+    bool, typer.Option("--trust-folder", help="Trust this folder from now on: its AGENTS.md instructs agents.")
+]
 Continue = Annotated[bool, typer.Option("--continue", "-c", help="Continue the session last used in this folder.")]
 Resume = Annotated[
     str | None,

@@ -39,7 +39,7 @@ from .. import options
 from ..call_text import duration, main_argument, shortened
 from ..invocation import typed
 from ..output import ExitCode, colours, emit, emit_json, note, paint, result_stream, say, visible
-from ..runtime import Ending, open_runtime, supervise
+from ..runtime import Ending, ask_about_folder, open_runtime, supervise
 
 _MAX_CONTEXT_CHARS = 400_000
 _PATIENCE_SECONDS = 2.0
@@ -62,6 +62,7 @@ def ask(
     ] = None,
     mode: options.Mode = "auto",
     yolo: options.Yolo = False,
+    trust_folder: options.TrustFolder = False,
     as_json: options.Json = False,
     events: Annotated[
         bool, typer.Option("--events", help="Print every event as it happens, one JSON object per line.")
@@ -69,6 +70,8 @@ def ask(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only errors on stderr.")] = False,
 ) -> None:
     text = _text(question)
+    if trust_folder:
+        ask_about_folder(trust=True)
     app = open_runtime(yolo=yolo, asks=False)
     if (chosen := read_mode(mode)) is not Mode.AUTO:
         app.gate.modes.default = chosen

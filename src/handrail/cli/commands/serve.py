@@ -30,7 +30,7 @@ from ...serve.tokens import STORE_NAME, Keys
 from .. import options
 from ..invocation import as_typed
 from ..output import ExitCode, emit, emit_json, emit_table, note, say
-from ..runtime import ask_about_plugins, log_as_notes
+from ..runtime import ask_about_folder, ask_about_plugins, log_as_notes
 
 if TYPE_CHECKING:
     from uvicorn import Server
@@ -53,6 +53,7 @@ def run(
     host: options.Hosts = None,
     no_cron: NoCron = False,
     token_fd: options.TokenFd = None,
+    trust_folder: options.TrustFolder = False,
 ) -> None:
     if context.invoked_subcommand is not None:
         return
@@ -61,6 +62,7 @@ def run(
     _check_installed()
     log_as_notes()
     ask_about_plugins()
+    ask_about_folder(trust=trust_folder)
     address = parse_address(http)
     token = running.given_token(descriptor=token_fd)
     served, is_new = Served(default(), token=token), True
