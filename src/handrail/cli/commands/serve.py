@@ -78,18 +78,20 @@ def run(
         return running.server(served, address, hosts=tuple(host or ()))
 
     with running.as_the_server(address) as (door, address):
-        if sys.stdout.isatty():
-            emit(f"Open {running.first_link(served, address)}")
-            emit(
-                as_typed(f"The link works once, within ten minutes. Other devices need {_NEW_TOKEN}. Ctrl-C stops it.")
-            )
-        else:  # from a log, whoever reads that could log in
-            emit(f"Serving on {address.url}")
-            emit(as_typed(f"To log in, make a token in a terminal of yours: {_NEW_TOKEN}"))
         try:
+            _greet(running.first_link(served, address) if sys.stdout.isatty() else "", address.url)
             running.keep_serving(make, door, with_jobs=not no_cron)
         finally:
             note(("\n" if sys.stderr.isatty() else "") + "The server has stopped. Goodbye.")  # below the ^C
+
+
+def _greet(link: str, url: str) -> None:
+    if link:
+        emit(f"Open {link}")
+        emit(as_typed(f"The link works once, within ten minutes. Other devices need {_NEW_TOKEN}. Ctrl-C stops it."))
+    else:  # from a log, whoever reads that could log in
+        emit(f"Serving on {url}")
+        emit(as_typed(f"To log in, make a token in a terminal of yours: {_NEW_TOKEN}"))
 
 
 @tokens.command("new")

@@ -167,7 +167,12 @@ def branch(
 
 @cli.command()
 def delete(
-    sessions: Annotated[list[str], typer.Argument(metavar="SESSION...", help="Their ids, or the starts of them.")],
+    sessions: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="SESSION...", help="Their ids, or the starts of them.", autocompletion=options.session_ids
+        ),
+    ],
 ) -> None:
     """Delete sessions, with those of their child agents.
 
