@@ -56,9 +56,9 @@ class Terminal:
     def interrupt(self) -> None:
         self._process.send_signal(signal.SIGINT)
 
-    def wait_for(self, text: str) -> None:
+    def wait_for(self, text: str, *, times: int = 1) -> None:
         end = time.monotonic() + PATIENCE_SECONDS
-        while text not in self.shown:
+        while self.shown.count(text) < times:
             assert time.monotonic() < end, f"never showed {text!r}, but: {self.shown}"
             assert self._read(), f"ended without showing {text!r}: {self.shown}"
 

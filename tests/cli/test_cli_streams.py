@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import typer
 import handrail
 from handrail.cli import commands, runtime
 from handrail.cli.app import command_names
+from handrail.store.sessions import SessionStore
 
 from ..support import PYTHON
 from .conftest import Cli, run_here
@@ -144,11 +146,33 @@ def test_a_completion_script_is_only_printed(cli: Cli, shell: str, mark: str) ->
 
 @pytest.mark.parametrize(
     ("words", "expected"),
-    [("handrail to", "toolsets"), ("handrail call rea", "read_file"), ("handrail tools --toolset fi", "file")],
+    [
+        ("handrail to", "toolsets"),
+        ("handrail call rea", "read_file"),
+        ("handrail tools --toolset fi", "file"),
+        ("handrail call read_file path=x off", "offset="),
+        ("handrail config set files.r", "files.roots"),
+        ("handrail config get model.na", "model.name"),
+    ],
 )
-def test_the_shell_completes_commands_tools_and_toolsets(cli: Cli, words: str, expected: str) -> None:
+def test_the_shell_completes_commands_tools_their_arguments_and_settings(cli: Cli, words: str, expected: str) -> None:
     ran = cli(_HANDRAIL_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=str(words.count(" ")))
     assert expected in ran.out.split()
+
+
+@pytest.mark.parametrize("words", ["handrail sessions show 2", "handrail trace 2", "handrail chat --resume 2"])
+def test_the_shell_completes_the_ids_of_sessions(cli: Cli, words: str) -> None:
+    with contextlib.closing(SessionStore(cli.home / "state" / "sessions.db")) as store:
+        info = store.create(platform="cli", model="m", cwd=str(cli.cwd))
+    ran = cli(_HANDRAIL_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=str(words.count(" ")))
+    assert ran.out.split() == [info.id]
+
+
+def test_what_was_given_already_is_not_offered_again(cli: Cli) -> None:
+    words = "handrail call read_file path=x "
+    ran = cli(_HANDRAIL_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=str(words.count(" ")))
+    assert "offset=" in ran.out.split()
+    assert "path=" not in ran.out.split()
 
 
 def test_a_completion_in_bash_works_end_to_end(cli: Cli, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from handrail.cli.demo.scenes import read_scenes
 
 from ..support import wait_until
 from .conftest import Cli
+from .terminal import Terminal
 
 # What each scene is there to show.
 SHOWN = [
@@ -70,22 +71,29 @@ def test_the_reads_really_run_at_the_same_time(cli: Cli) -> None:
     wait_until(are_faster_together)  # on a busy machine perhaps not at the first look
 
 
+def _watch(terminal: Terminal, scenes: int) -> None:
+    """Press a key after each scene but the last."""
+    for number in range(1, scenes):
+        terminal.wait_for("[any key] ", times=number)
+        terminal.type("x")
+    assert terminal.end() == 0
+
+
 @pytest.mark.parametrize("env", [{}, {"NO_COLOR": "1"}, {"TERM": "dumb"}])
-def test_the_demo_fits_a_terminal_of_80_columns(cli: Cli, env: dict[str, str]) -> None:
+def test_at_a_terminal_it_shows_three_scenes_with_pauses_in_80_columns(cli: Cli, env: dict[str, str]) -> None:
     with cli.terminal("demo", columns=80, **env) as terminal:
-        assert terminal.end() == 0
-    assert max(map(len, terminal.text.splitlines())) <= 80
+        _watch(terminal, 3)
+    assert re.findall(r"── (\d) ", terminal.text) == ["1", "2", "3"]
+    assert max(len(line) for line in terminal.text.splitlines() if sys.executable not in line) <= 80
     assert bool(re.search(r"\x1b\[[0-9;]*3[0-9]m", terminal.shown)) is (env == {})
+    assert "handrail demo --all" in terminal.text
 
 
-def test_the_demo_can_wait_after_each_scene(cli: Cli) -> None:
-    with cli.terminal("demo", "--step") as terminal:
-        for _ in read_scenes()[1][1:]:
-            terminal.wait_for("[Enter] ")
-            terminal.shown = ""
-            terminal.type("\n")
-        assert terminal.end() == 0
-    assert "handrail tools" in terminal.shown
+def test_all_scenes_can_be_watched_at_a_terminal(cli: Cli) -> None:
+    with cli.terminal("demo", "--all") as terminal:
+        _watch(terminal, len(read_scenes()[1]))
+    assert f"── {len(read_scenes()[1])} " in terminal.text
+    assert "handrail tools" in terminal.text
 
 
 def test_the_demo_leaves_the_tools_of_the_process_alone(cli: Cli) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
+import logging
 import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from datetime import datetime
@@ -33,16 +34,19 @@ from .compaction import Compaction
 from .conversation import Conversation
 from .delegation import MAX_DEPTH, Lineage, delegate
 from .events import End, Event, TurnEnded, Usage
+from .folder_trust import FolderTrust
 from .loop import Loop
 from .memory import Memory, Store
 from .model_requests import ModelRequests
 from .models.base import StreamingModel, streaming
-from .system_prompt import IDENTITY, Where, assemble, standard_parts
+from .system_prompt import IDENTITY, Where, assemble, project_files, standard_parts
 from .telemetry import Telemetry
 from .todos import Todos, restore
 from .tool_calls import Listener, Run, ToolCalls, ignore
 
 _NAME = "handrail"
+log = logging.getLogger(__name__)
+UNTRUSTED = "AGENTS.md and the like in %s are not used, as you have not trusted this folder; --trust-folder does that"
 
 
 class Agent:
@@ -101,7 +105,11 @@ class Agent:
         known = {"memory": self._memory.as_text(), "skills": _skills(app, toolsets, without)}
         if app.mcp is not None:
             known["servers"] = app.mcp.instructions(app.definitions.names(toolsets, list(without)))
-        prompt = assemble(standard_parts(self._where(info.id), identity=identity, **known))
+        where = self._where(info.id)
+        trusted = FolderTrust(where.folder, app.config.home).is_trusted()
+        if not trusted and not lineage.depth and any(project_files(where.folder)):
+            log.warning(UNTRUSTED, where.folder)
+        prompt = assemble(standard_parts(where, identity=identity, is_trusted=trusted, **known))
         self._helper = helper
         writers = None if helper is None else ModelRequests([streaming(helper), *self.models])
         self.compaction = Compaction(prompt=prompt, extra=self.todos.as_text, helper=writers)

@@ -49,11 +49,19 @@ def assemble(parts: Iterable[Part]) -> str:
 
 
 def standard_parts(
-    where: Where, *, identity: str = IDENTITY, memory: str = "", skills: str = "", servers: str = ""
+    where: Where,
+    *,
+    identity: str = IDENTITY,
+    memory: str = "",
+    skills: str = "",
+    servers: str = "",
+    is_trusted: bool = True,
 ) -> Iterator[Part]:
+    """`is_trusted`: the project's own files are instructions."""
     yield Part("", identity)
     yield Part("Where you are", str(where))
-    yield from project_files(where.folder)
+    if is_trusted:
+        yield from project_files(where.folder)
     yield Part("What you remember", memory)
     yield Part("Skills", skills)
     yield Part("What MCP servers say about their tools, in their own words", servers)
@@ -61,15 +69,28 @@ def standard_parts(
 
 def project_files(cwd: Path) -> Iterator[Part]:
     """The project's instructions to agents, from its root down to the working directory."""
-    home = Path(os.path.expanduser("~"))
-    folders = [folder for folder in (cwd, *cwd.parents) if folder != Path(folder.anchor) and folder != home]
-    root = next((place for place, folder in enumerate(folders) if (folder / ".git").exists()), 0)
-    for folder in reversed(folders[: root + 1]):
+    folders = _folders(cwd)
+    for folder in reversed(folders[: _root(folders) + 1]):
         for name in CONTEXT_FILES:
             text = _read(folder / name)
             if text:
                 yield Part(f"What {folder / name} says", text)
                 break
+
+
+def project_root(cwd: Path) -> Path:
+    """The nearest folder with a repository, else the working directory itself."""
+    folders = _folders(cwd)
+    return folders[_root(folders)] if folders else cwd
+
+
+def _folders(cwd: Path) -> list[Path]:
+    home = Path(os.path.expanduser("~"))
+    return [folder for folder in (cwd, *cwd.parents) if folder != Path(folder.anchor) and folder != home]
+
+
+def _root(folders: list[Path]) -> int:
+    return next((place for place, folder in enumerate(folders) if (folder / ".git").exists()), 0)
 
 
 def _read(path: Path) -> str:

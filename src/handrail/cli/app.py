@@ -26,6 +26,17 @@ from .output import ExitCode, end_quietly, exit_code_of_error, say
 
 _COMMANDS = Path(__file__).parent / "commands"
 
+# How `handrail --help` groups the commands; one that is not here is listed at the end.
+GROUPS = {
+    "Talk": "chat ask acp demo",
+    "Tools": "tools toolsets schema call run shell ps",
+    "Approvals": "approvals check",
+    "Sessions": "sessions trace record replay",
+    "Automate": "cron rl",
+    "Serve": "serve pair",
+    "Set up": "setup model config env mcp plugins skills doctor migrate completion",
+}
+
 # Set by the scripts that `handrail completion` prints, when the shell asks what could come next.
 COMPLETION_VARIABLE = "_HANDRAIL_COMPLETE"
 
@@ -93,9 +104,22 @@ class CommandGroup(TyperGroup):
         command.name, command.help = cmd_name, module.__doc__
         return command
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        listed = {name: TyperCommand(name, help=_docstring(name)) for name in command_names()}
-        TyperGroup(commands={**self.commands, **listed}).format_commands(ctx, formatter)
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002  the base class calls it with both
+        helps = {name: command.help or "" for name, command in self.commands.items()}
+        helps |= {name: _docstring(name) for name in command_names()}
+        width = max(map(len, helps))
+        grouped = {name for names in GROUPS.values() for name in names.split()}
+        for title, names in {**GROUPS, "More": " ".join(name for name in helps if name not in grouped)}.items():
+            if names:
+                with formatter.section(title):
+                    rows = [
+                        (name.ljust(width), _first_sentence(helps[name])) for name in names.split() if name in helps
+                    ]
+                    formatter.write_dl(rows)
+
+
+def _first_sentence(text: str) -> str:
+    return " ".join(text.partition("\n\n")[0].split()).partition(". ")[0].removesuffix(".") + "."
 
 
 def _docstring(command: str) -> str:
@@ -134,11 +158,12 @@ def _root(
 
     \b
     Start here:
-      handrail demo                             watch a scripted model use the tools
-      handrail chat                             talk with an agent that works in this folder
-      handrail tools                            what there is, and what can be used now
-      handrail call read_file path=README.md    one call, as a model would make it
-      handrail doctor                           what is wrong, and how to fix it
+      handrail demo                            watch a scripted model use tools
+      handrail setup                           choose a model, and try it
+      handrail chat                            talk with an agent in this folder
+      handrail tools                           what there is, and what can be used
+      handrail call read_file path=README.md   one call, as a model would make it
+      handrail doctor                          what is wrong, and how to fix it
 
     The result goes to stdout, everything else to stderr. Exit codes: 0 ok, 1 failed, 2 wrong usage or arguments, 3
     denied, 124 timed out, 130 interrupted.
@@ -205,6 +230,7 @@ WRITERS = {
     "serve login end": "end logins",
     "serve token new": "make tokens",
     "serve token revoke": "revoke tokens",
+    "setup": "change the configuration",
     "sessions branch": "change sessions",
     "sessions delete": "delete sessions",
     "skills trust": "trust skills",

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Annotated, Any
 
 import typer
 
 from ..app import Handrail
+from ..config import json_schema
 from ..errors import HandrailError
+from ..types import JsonDict
 from .output import ExitCode, say
 
 _MAX_SECONDS = 366 * 24 * 3600
@@ -34,6 +36,41 @@ def _tool_names(incomplete: str) -> list[str]:
 
 def _toolset_names(incomplete: str) -> list[str]:
     return _starting_with(incomplete, lambda app: app.toolsets.names())
+
+
+def argument_names(ctx: typer.Context, incomplete: str) -> list[str]:
+    """The arguments of the tool that was named before, as `name=`, without those that were given already."""
+    given = [each.partition("=")[0].rstrip(":") for each in ctx.params.get("arguments") or ()]
+
+    def names(app: Handrail) -> list[str]:
+        entry = app.runtime.registry.get_entry(ctx.params.get("tool") or "")
+        known = entry.schema.get("parameters", {}).get("properties", {}) if entry else {}
+        return [f"{name}=" for name in known if name not in given]
+
+    return _starting_with(incomplete, names)
+
+
+def setting_names(incomplete: str) -> list[str]:
+    """The keys of the configuration; those below a section once that is complete."""
+    return [name for name in _settings(json_schema()) if name.startswith(incomplete)]
+
+
+def _settings(schema: JsonDict, prefix: str = "") -> Iterator[str]:
+    for name, below in schema.get("properties", {}).items():
+        if below.get("properties"):
+            yield from _settings(below, f"{prefix}{name}.")
+        else:
+            yield prefix + name
+
+
+def session_ids(incomplete: str) -> list[tuple[str, str]]:
+    """The sessions used last, with what they are about."""
+    with contextlib.suppress(HandrailError):
+        from ..agent.agent_factory import open_store  # most commands complete no session
+
+        with contextlib.closing(open_store()) as store:
+            return [(info.id, info.title) for info in store.recent(limit=50) if info.id.startswith(incomplete)]
+    return []
 
 
 def _starting_with(incomplete: str, names: Callable[[Handrail], list[str]]) -> list[str]:
@@ -106,8 +143,17 @@ Mode = Annotated[
 Model = Annotated[
     str | None, typer.Option("--model", "-m", metavar="NAME", help="The model to use, instead of the configured one.")
 ]
+TrustFolder = Annotated[
+    bool, typer.Option("--trust-folder", help="Trust this folder from now on: its AGENTS.md instructs agents.")
+]
 Continue = Annotated[bool, typer.Option("--continue", "-c", help="Continue the session last used in this folder.")]
 Resume = Annotated[
     str | None,
-    typer.Option("--resume", "-r", metavar="ID", help="Continue this session; the start of its id is enough."),
+    typer.Option(
+        "--resume",
+        "-r",
+        metavar="ID",
+        help="Continue this session; the start of its id is enough.",
+        autocompletion=session_ids,
+    ),
 ]

@@ -16,6 +16,7 @@ import typer
 
 from ..core.outcome import Outcome, error_of
 from ..errors import HandrailError, ToolError, UnknownToolset
+from .invocation import as_typed
 
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 # Controls but tab and newline, and marks that change the direction of text: a terminal obeys them, so they are shown as text.
@@ -107,14 +108,21 @@ def emit_json(value: Any, stream: TextIO | None = None) -> None:
     emit(visible(text) if stream.isatty() else text, stream)
 
 
-def emit_table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, wide: int | None = None) -> None:
-    """A table on stdout: drawn to fit a terminal, or plain columns that a program can cut. `wide` may wrap."""
-    if sys.stdout.isatty():
+def emit_table(
+    headers: Sequence[str], rows: Sequence[Sequence[str]], *, wide: int | None = None, empty: str = ""
+) -> None:
+    """A table on stdout: drawn to fit a terminal, or plain columns that a program can cut. `wide` may wrap.
+
+    `empty` is said instead of a table without rows: what to do next.
+    """
+    if empty and not rows:
+        emit(as_typed(empty))
+    elif sys.stdout.isatty():
         _draw(headers, rows, wide)
-        return
-    widths = [max(map(len, column)) for column in zip(headers, *rows, strict=True)]
-    for row in (headers, *rows):
-        emit("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    else:
+        widths = [max(map(len, column)) for column in zip(headers, *rows, strict=True)]
+        for row in (headers, *rows):
+            emit("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
 def colours(stream: TextIO) -> bool:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from enum import Enum, auto
+from pathlib import Path
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from ..base.agent_ancestry import started_by_agent
@@ -242,6 +243,23 @@ def _ask(found: Found, trust: Trust) -> None:
     )
     yes = confirmed_by_hand("Load it from now on, as it is?")
     trust.trust(TRUST_KIND if yes else _DECLINED, found.place, digest)
+
+
+def ask_about_folder(*, trust: bool) -> None:
+    """Ask once whether this folder's instructions to agents may be used. `trust` is a yes without a question."""
+    from ..agent.folder_trust import FolderTrust  # few commands have an agent
+    from ..agent.system_prompt import project_files
+
+    here = Path.cwd()
+    known = FolderTrust(here)
+    if trust:
+        known.answer(yes=True)
+        return
+    found = [part.title.removeprefix("What ").removesuffix(" says") for part in project_files(here)]
+    if not found or known.is_answered() or started_by_agent() or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return
+    say(f"{visible(str(known.project))} is new here. It tells agents what to do, in {visible(', '.join(found))}.")
+    known.answer(yes=confirmed_by_hand("Do you trust this folder?"))
 
 
 def confirmed_by_hand(question: str) -> bool:

@@ -12,11 +12,17 @@ from ..store.export import text_of
 from ..store.sessions import SessionInfo, SessionStore, StoredMessage
 from ..types import JsonDict
 from .call_text import shortened
+from .options import session_ids
 from .output import visible
 
 LAST = "last"
 SessionId = Annotated[
-    str, typer.Argument(metavar="[SESSION]", help="Its id, the start of it, or `last`: the one used last.")
+    str,
+    typer.Argument(
+        metavar="[SESSION]",
+        help="Its id, the start of it, or `last`: the one used last.",
+        autocompletion=session_ids,
+    ),
 ]
 _TITLE_CHARS, _RESULT_LINES = 60, 6
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 from collections.abc import Iterator
 
@@ -97,6 +98,34 @@ def test_events_are_a_json_object_a_line_in_their_order(asking: Cli, server: Mod
     assert lines[-1]["session_id"]
     (ended,) = [line for line in lines if line["event"] == "tool_ended"]
     assert json.loads(ended["result"])["output"] == "hi\n"
+
+
+def test_events_whose_reader_goes_away_end_the_turn_without_a_traceback(asking: Cli, server: ModelServer) -> None:
+    several = [call("terminal", command=f"echo {number}") for number in range(4)]
+    server.say(*(ModelReply("", several) for _ in range(20)), ModelReply("Said."))
+    ours, theirs = os.pipe()
+    with asking.start("ask", "--events", "count", stdout=theirs) as process:
+        os.close(theirs)
+        assert process.stdin is not None
+        assert process.stderr is not None
+        process.stdin.close()
+        with open(ours, "rb") as reader:
+            reader.readline()
+        err = process.stderr.read()
+        process.wait(60)
+    assert process.returncode == 141
+    assert "Traceback" not in err.decode()
+    assert "Exception" not in err.decode()
+    assert len(server.requests) < 20  # it stopped, instead of working for nobody
+
+
+def test_it_names_its_session_which_can_be_continued(asking: Cli, server: ModelServer) -> None:
+    server.say(ModelReply("It is 6."), ModelReply("Still 6."))
+    err = ask("how many?").err
+    session = err.partition("session ")[2].partition(";")[0]
+    assert f"ask --resume {session}" in err
+    assert ask("--resume", session, "sure?").out == "Still 6.\n"
+    assert "how many?" in sent(server)
 
 
 def test_nothing_dangerous_happens_without_a_policy_that_allows_it(asking: Cli, server: ModelServer) -> None:

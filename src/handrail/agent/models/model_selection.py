@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ...plugins.loader import Plugins
     from ...settings.services import ModelConfig
 
-HOW_TO = "set HANDRAIL_MODEL and OPENAI_API_KEY, and OPENAI_BASE_URL for another provider; or `handrail config set model.name X`"
+HOW_TO = "run `handrail setup`, or set HANDRAIL_MODEL and the key of its provider, such as OPENAI_API_KEY or ANTHROPIC_API_KEY"
 Providers = Mapping[str, ProviderSpec]
 
 

@@ -1,4 +1,6 @@
-"""Be the agent of an editor that speaks the Agent Client Protocol: Zed, JetBrains, Neovim, Emacs.
+"""Be the agent of your editor: Zed, JetBrains, Neovim, Emacs.
+
+The editor has to speak the Agent Client Protocol.
 
 The editor starts this command and talks with it over stdin and stdout. Approvals are asked in the editor, and can be answered
 in the console, a chat or with `handrail approvals` as well.

@@ -1,4 +1,4 @@
-"""List pending requests and answer them; revoke what was allowed; see what was decided.
+"""List, answer and revoke approvals; see what was decided.
 
 A request can be answered from any terminal of yours; the first answer counts.
 
@@ -35,6 +35,7 @@ from ..approvals import (
     show_request,
     show_simulation,
 )
+from ..invocation import as_typed
 from ..output import ExitCode, emit, emit_json, emit_table, say
 
 cli = options.new_cli()
@@ -65,7 +66,7 @@ def list_waiting(as_json: options.Json = False) -> None:
     for stored in waiting:
         show_request(stored)
     if not waiting:
-        emit("No requests are pending.")
+        emit(as_typed("No requests are pending. `handrail approvals log` shows what was decided."))
     if grants or always:
         emit("")
         rows = [grant_row(grant) for grant in grants]
@@ -169,7 +170,7 @@ def log(
         rows = [decision_row(record) for record in decisions]
         emit_table(("WHEN", "DECISION", "BY", "TOOK", "KIND", "WHAT"), rows, wide=5)
     else:
-        emit("No decisions yet.")
+        emit(as_typed("No decisions yet. `handrail check 'rm -rf build'` shows what would be asked."))
 
 
 @cli.command()

@@ -37,8 +37,9 @@ from ...core.outcome import error_of
 from ...types import CancelToken, JsonDict
 from .. import options
 from ..call_text import duration, main_argument, shortened
+from ..invocation import typed
 from ..output import ExitCode, colours, emit, emit_json, note, paint, result_stream, say, visible
-from ..runtime import Ending, open_runtime, supervise
+from ..runtime import Ending, ask_about_folder, open_runtime, supervise
 
 _MAX_CONTEXT_CHARS = 400_000
 _PATIENCE_SECONDS = 2.0
@@ -61,6 +62,7 @@ def ask(
     ] = None,
     mode: options.Mode = "auto",
     yolo: options.Yolo = False,
+    trust_folder: options.TrustFolder = False,
     as_json: options.Json = False,
     events: Annotated[
         bool, typer.Option("--events", help="Print every event as it happens, one JSON object per line.")
@@ -68,6 +70,8 @@ def ask(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only errors on stderr.")] = False,
 ) -> None:
     text = _text(question)
+    if trust_folder:
+        ask_about_folder(trust=True)
     app = open_runtime(yolo=yolo, asks=False)
     if (chosen := read_mode(mode)) is not Mode.AUTO:
         app.gate.modes.default = chosen
@@ -147,10 +151,15 @@ class Reporter:
         self._abouts: dict[str, str] = {}
         self.calls = 0
         self.denied = 0
+        self.lost: int | None = None  # the exit code, when the events can no longer be written
 
     def listen(self, event: Event) -> None:
-        if self._events:
-            emit(json.dumps(event_view(event, self.agent.session_id), ensure_ascii=False), self._stdout)
+        if self._events and self.lost is None:
+            try:
+                emit(json.dumps(event_view(event, self.agent.session_id), ensure_ascii=False), self._stdout)
+            except typer.Exit as left:  # raised here, it would end the agent's other work with a traceback
+                self.lost = left.exit_code
+                self.agent.interrupt("nobody reads its events any more")
         if isinstance(event, ToolStarted):
             registry = self.agent.app.runtime.registry
             self._abouts[event.call_id] = f"{event.emoji} {event.tool} " + main_argument(
@@ -164,7 +173,9 @@ class Reporter:
             note(event.text)
 
     def answer(self, ended: TurnEnded, *, as_json: bool) -> None:
-        """Print the answer, unless the events have."""
+        """Print the answer, unless the events have, and the session that it belongs to."""
+        if self.lost is not None:
+            raise typer.Exit(self.lost)
         if as_json and not self._events:
             emit_json(self._summary(ended), self._stdout)
         elif not self._events and ended.answer and ended.end is End.ANSWERED:
@@ -172,6 +183,9 @@ class Reporter:
             emit(visible(answer) if self._stdout.isatty() else answer, self._stdout)
         if ended.end is not End.ANSWERED:
             say(ended.reason or f"stopped: {ended.end.value}")
+        if not self._quiet:
+            session = self.agent.session_id
+            note(f"session {session}; continue with: {typed(f'ask --resume {session}')}")
 
     def _report(self, event: ToolEnded) -> None:
         if self._quiet:

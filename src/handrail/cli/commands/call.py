@@ -62,7 +62,11 @@ def call(
     tool: options.Tool,
     arguments: Annotated[
         list[str] | None,
-        typer.Argument(metavar="KEY=VALUE", help="key=value, key:=json, key=@file; or - for JSON from stdin."),
+        typer.Argument(
+            metavar="KEY=VALUE",
+            help="key=value, key:=json, key=@file; or - for JSON from stdin.",
+            autocompletion=options.argument_names,
+        ),
     ] = None,
     task: options.Task = None,
     session: options.Session = None,

@@ -1,4 +1,4 @@
-"""Talk with an agent that works in this folder, with the tools of this runtime.
+"""Talk with an agent that works in this folder.
 
 Enter sends, Alt-Enter starts a new line. Ctrl-C stops what is running; a second one leaves. Dangerous actions ask
 first. `!command` runs your own command in the agent's shell. /help shows the rest.
@@ -38,7 +38,7 @@ from ..chat.turn import Leave, leave_on_signals
 from ..chat.work_commands import own_commands
 from ..invocation import as_typed, typed
 from ..output import emit
-from ..runtime import open_runtime
+from ..runtime import ask_about_folder, open_runtime
 
 cli = options.new_cli()
 
@@ -53,17 +53,19 @@ def chat(
     disable: options.Disabled = None,
     mode: options.Mode = "auto",
     yolo: options.Yolo = False,
+    trust_folder: options.TrustFolder = False,
     or_demo: Annotated[bool, typer.Option("--or-demo", help="Without a model or a terminal: show the demo.")] = False,
 ) -> None:
     if or_demo and (reason := _not_possible()):
         from ..demo.play import play
 
-        play(step=False)
+        play()
         emit(f"\n{_console()}\n{reason}")
         return
     if or_demo:
         emit(_console())
     options.require_terminal("handrail ask")
+    ask_about_folder(trust=trust_folder)
     with_agent = {"model": model, "toolsets": toolset, "without": disable}
     made = _made("yolo" if yolo else mode, with_agent)
     try:

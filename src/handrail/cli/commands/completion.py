@@ -1,4 +1,6 @@
-"""Print a script that lets your shell complete commands, tools and toolsets.
+"""Print a script that lets your shell complete what you type.
+
+It completes commands, tools and their arguments, toolsets, settings and sessions.
 
 Nothing is installed: where the script goes is your choice. (Typer's --install-completion is off.)
 

@@ -40,7 +40,9 @@ from .. import options
 from ..output import ExitCode, emit, emit_json, emit_table, say, visible
 from ..runtime import confirmed_by_hand
 
-Key = Annotated[str, typer.Argument(metavar="KEY", help="A setting, such as files.roots.")]
+Key = Annotated[
+    str, typer.Argument(metavar="KEY", help="A setting, such as files.roots.", autocompletion=options.setting_names)
+]
 
 
 cli = options.new_cli()

@@ -39,11 +39,13 @@ from ...tools.cron.lock import as_scheduler, scheduler_pid
 from ...tools.cron.schedule import first_run, read_schedule, shown
 from ...types import CancelToken, JsonDict
 from .. import options
+from ..invocation import as_typed
 from ..output import ExitCode, emit, emit_json, emit_table, note, say, visible
 from ..runtime import open_runtime
 from .call import read_arguments
 
 cli = options.new_cli()
+_NO_SCHEDULER = "no scheduler runs, so no job does; `handrail cron run` is one, and so is `handrail serve`"
 JobName = Annotated[str, typer.Argument(metavar="JOB", help="A job's id or name.", show_default=False)]
 Zone = Annotated[str, typer.Option("--timezone", metavar="ZONE", help="Such as Europe/Berlin; else the machine's own.")]
 
@@ -119,6 +121,8 @@ def add(
     }
     job = planned(given, registry, None, config=app.config, cwd=os.getcwd(), tools_of=app.toolsets.select)
     _print(save(job, app.config), as_json=as_json)
+    pid = scheduler_pid()
+    say(f"the scheduler runs (process {pid})" if pid else as_typed(_NO_SCHEDULER))
 
 
 @cli.command("list")
@@ -135,9 +139,10 @@ def list_jobs(as_json: options.Json = False) -> None:
         last = f"{runs[0].state.value} {shown(runs[0].started, job.timezone)}" if runs else ""
         due = shown(job.next_run, job.timezone) if job.state.value == "active" else ""
         rows.append((job.id, job.state.value, job.schedule, due, last, visible(job.name)))
-    emit_table(("ID", "STATE", "SCHEDULE", "NEXT", "LAST", "NAME"), rows, wide=5)
+    empty = "No jobs. `handrail cron add '0 9 * * *' 'what to do'` adds one for every morning at nine."
+    emit_table(("ID", "STATE", "SCHEDULE", "NEXT", "LAST", "NAME"), rows, wide=5, empty=empty)
     if rows and not scheduler_pid():
-        say("no scheduler runs, so no job does; `handrail cron run` is one")
+        say(as_typed(_NO_SCHEDULER))
 
 
 @cli.command()

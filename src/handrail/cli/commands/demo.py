@@ -1,16 +1,16 @@
 """Watch a scripted model use real tools on a small project.
 
-No model and no key are needed. It works in a folder of its own, which is gone afterwards, and takes a second.
+No model and no key are needed. It works in a folder of its own, which is gone afterwards. At a terminal it shows
+three scenes and waits for a key after each.
 
 \b
 Examples:
   handrail demo
-  handrail demo --step
+  handrail demo --all
 """
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
@@ -23,6 +23,8 @@ cli = options.new_cli()
 
 @cli.command()
 def demo(
-    step: Annotated[bool, typer.Option("--step", help="Wait for Enter after each scene.")] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="All scenes; without a terminal that is the default.")
+    ] = False,
 ) -> None:
-    play(step=step and sys.stdin.isatty())
+    play(everything=everything)

@@ -20,7 +20,7 @@ import platform
 import shutil
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 
@@ -62,10 +62,21 @@ def doctor(as_json: options.Json = False) -> None:
             ]
             emit_json({"ok": not broken, "findings": listed}, stdout)
         else:
-            for finding in findings:
+            for finding in _by_fix(findings):
                 emit(_line(finding, colour=colours(stdout)), stdout)
             emit(f"\n{broken} broken." if broken else "\nNothing is broken.", stdout)
     raise typer.Exit(ExitCode.FAILED if broken else ExitCode.OK)
+
+
+def _by_fix(findings: list[Finding]) -> Iterator[Finding]:
+    """The findings, with one in place of those of several tools that the same thing would fix."""
+    groups: dict[object, list[Finding]] = {}
+    for number, each in enumerate(findings):
+        groups.setdefault(each.fix if each.fix and each.what.startswith("tool ") else number, []).append(each)
+    for first, *others in groups.values():
+        reasons = "; ".join(dict.fromkeys(each.detail for each in (first, *others)))
+        names = f"{first.what} and {len(others)} more" if others else first.what
+        yield replace(first, what=names, detail=reasons)
 
 
 def _line(finding: Finding, *, colour: bool) -> str:

@@ -1,4 +1,4 @@
-"""The places where commands can run: list them, check that they work, and clean up what was left in them.
+"""List, check and clean up the places where commands can run.
 
 \b
 Examples:

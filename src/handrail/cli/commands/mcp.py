@@ -31,6 +31,7 @@ from ...mcp_client.server_config import Server, find_servers, problem_of, trust_
 from ...serve.address import listening, parse_address
 from ...settings.services import McpServerConfig
 from .. import options
+from ..invocation import as_typed
 from ..output import ExitCode, emit, emit_json, emit_table, say
 from ..runtime import log_as_notes, open_runtime
 
@@ -106,7 +107,7 @@ def list_servers(
     """List the servers with their health: connect to each, for at most 10 seconds, and show what is wrong with it."""
     servers = _servers()
     if not servers and not as_json:
-        emit("No MCP servers. `handrail mcp add NAME -- COMMAND` adds one.")
+        emit(as_typed("No MCP servers. `handrail mcp add NAME -- COMMAND` adds one."))
         return
     mcp = None if offline or not servers else open_runtime().mcp
     if mcp is not None:

@@ -1,4 +1,6 @@
-"""Take over the configuration of another agent: settings, MCP servers, skills, memory and scheduled jobs.
+"""Take over the configuration of another agent.
+
+That is its settings, MCP servers, skills, memory and scheduled jobs.
 
 \b
 Examples:

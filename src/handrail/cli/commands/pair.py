@@ -1,4 +1,6 @@
-"""Show a code that lets someone in: they send it to the agent's account in a chat, once, within ten minutes.
+"""Show a code that lets someone use the agent from a chat.
+
+They send it to the agent's account in a chat, once, within ten minutes.
 
 \b
 Examples:
@@ -16,6 +18,7 @@ import typer
 from ...config.paths import state_dir
 from ...serve.gateway.store import STORE_NAME, GatewayStore
 from .. import options
+from ..invocation import as_typed
 from ..output import ExitCode, emit, emit_json, emit_table, say
 
 cli = options.new_cli()
@@ -38,7 +41,7 @@ def list_people(as_json: options.Json = False) -> None:
     elif found:
         emit_table(("ACCOUNT", "PERSON"), [(each.adapter, each.person) for each in found], wide=1)
     else:
-        emit("Nobody is paired.")
+        emit(as_typed("Nobody is paired. `handrail pair` shows a code to send."))
 
 
 @cli.command()

@@ -24,6 +24,7 @@ from ...plugins.sources import Found, Source
 from ...plugins.template import write_template
 from ...types import JsonDict
 from .. import options
+from ..invocation import as_typed
 from ..output import ExitCode, emit, emit_json, emit_table, say
 from ..runtime import open_runtime
 
@@ -42,7 +43,7 @@ def list_plugins(as_json: options.Json = False) -> None:
     if as_json:
         emit_json([_as_json(plugin) for plugin in found])
     elif not found:
-        emit("No plugins. `handrail plugins new NAME` writes one to start from.")
+        emit(as_typed("No plugins. `handrail plugins new NAME` writes one to start from."))
     else:
         rows = [
             (each.name, each.source.value, each.state.value, each.reason or each.manifest.description) for each in found

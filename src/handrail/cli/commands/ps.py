@@ -1,7 +1,7 @@
-"""List the background processes of all tasks, those of earlier runtimes too.
+"""List the background processes of all tasks.
 
-A background process keeps running when the program that started it ends. It is listed here until it ends or is
-killed.
+Those of earlier runtimes are listed, too. A background process keeps running when the program that started it ends.
+It is listed here until it ends or is killed.
 
 \b
 Examples:
@@ -58,7 +58,10 @@ def ps(
         return
     columns = ("session_id", "task", "environment", "status", "pid", "age", "command")
     names = ("ID", "TASK", "ENVIRONMENT", "STATUS", "PID", "AGE", "COMMAND")
-    emit_table(names, [[visible(str(row[column])) for column in columns] for row in rows], wide=6)
+    empty = "No background processes" + (
+        "." if everything else " run. `handrail ps --all` shows those that have ended."
+    )
+    emit_table(names, [[visible(str(row[column])) for column in columns] for row in rows], wide=6, empty=empty)
 
 
 @cli.command()

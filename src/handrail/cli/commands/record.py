@@ -1,4 +1,4 @@
-"""Record a session's tool calls and results in a file, for `handrail replay`.
+"""Record a session's tool calls and results, for `replay`.
 
 \b
 Examples:

@@ -1,4 +1,6 @@
-"""Run the tool calls that a model asked for, together where that is safe, and print the tool messages.
+"""Run the tool calls of a model's message.
+
+They run together where that is safe; the tool messages are printed.
 
 FILE holds a message with tool_calls (OpenAI or Anthropic), a provider's whole response, a list of calls or of
 messages, or one of these on each line (JSONL). The calls of one message, and bare calls that follow each other, run

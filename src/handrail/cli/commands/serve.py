@@ -1,4 +1,4 @@
-"""Serve the tools, agents and approvals of this machine over HTTP, with a web console.
+"""Serve tools, agents and approvals over HTTP, with a web console.
 
 It listens on this machine only; another address needs a token first. The printed link lets your browser in.
 
@@ -29,8 +29,8 @@ from ...serve.shared_state import Served
 from ...serve.tokens import STORE_NAME, Keys
 from .. import options
 from ..invocation import as_typed
-from ..output import ExitCode, emit, emit_json, emit_table, say
-from ..runtime import ask_about_plugins, log_as_notes
+from ..output import ExitCode, emit, emit_json, emit_table, note, say
+from ..runtime import ask_about_folder, ask_about_plugins, log_as_notes
 
 if TYPE_CHECKING:
     from uvicorn import Server
@@ -42,9 +42,6 @@ logins = options.new_cli(help="Browsers that are logged in.")
 cli.add_typer(logins, name="login")
 _NEW_TOKEN = "`handrail serve token new NAME`"
 DEFAULT = "127.0.0.1:8765"
-_LINK_NOTE = (
-    "The link works once, within ten minutes. Other devices need `handrail serve token new NAME`. Ctrl-C stops it."
-)
 Http = Annotated[str, typer.Option("--http", metavar="[HOST:]PORT", help="Where to listen.")]
 NoCron = Annotated[bool, typer.Option("--no-cron", help="Do not run scheduled jobs.")]
 
@@ -56,6 +53,7 @@ def run(
     host: options.Hosts = None,
     no_cron: NoCron = False,
     token_fd: options.TokenFd = None,
+    trust_folder: options.TrustFolder = False,
 ) -> None:
     if context.invoked_subcommand is not None:
         return
@@ -64,6 +62,7 @@ def run(
     _check_installed()
     log_as_notes()
     ask_about_plugins()
+    ask_about_folder(trust=trust_folder)
     address = parse_address(http)
     token = running.given_token(descriptor=token_fd)
     served, is_new = Served(default(), token=token), True
@@ -79,15 +78,20 @@ def run(
         return running.server(served, address, hosts=tuple(host or ()))
 
     with running.as_the_server(address) as (door, address):
-        if sys.stdout.isatty():
-            emit(f"Open {running.first_link(served, address)}")
-            emit(
-                as_typed(f"The link works once, within ten minutes. Other devices need {_NEW_TOKEN}. Ctrl-C stops it.")
-            )
-        else:  # from a log, whoever reads that could log in
-            emit(f"Serving on {address.url}")
-            emit(as_typed(f"To log in, make a token in a terminal of yours: {_NEW_TOKEN}"))
-        running.keep_serving(make, door, with_jobs=not no_cron)
+        try:
+            _greet(running.first_link(served, address) if sys.stdout.isatty() else "", address.url)
+            running.keep_serving(make, door, with_jobs=not no_cron)
+        finally:
+            note(("\n" if sys.stderr.isatty() else "") + "The server has stopped. Goodbye.")  # below the ^C
+
+
+def _greet(link: str, url: str) -> None:
+    if link:
+        emit(f"Open {link}")
+        emit(as_typed(f"The link works once, within ten minutes. Other devices need {_NEW_TOKEN}. Ctrl-C stops it."))
+    else:  # from a log, whoever reads that could log in
+        emit(f"Serving on {url}")
+        emit(as_typed(f"To log in, make a token in a terminal of yours: {_NEW_TOKEN}"))
 
 
 @tokens.command("new")
@@ -120,7 +124,7 @@ def list_tokens(as_json: options.Json = False) -> None:
     elif found:
         emit_table(("NAME", "ROLE"), [(each.name, each.role.word) for each in found], wide=0)
     else:
-        emit("There are no tokens.")
+        emit(as_typed(f"There are no tokens. {_NEW_TOKEN} makes one."))
 
 
 @tokens.command("revoke")
@@ -144,7 +148,7 @@ def list_logins(as_json: options.Json = False) -> None:
         ]
         emit_table(("ID", "NAME", "ROLE", "LAST USED", "FROM", "BROWSER"), rows, wide=5)
     else:
-        emit("No browser is logged in.")
+        emit(as_typed("No browser is logged in. `handrail serve` prints a link that logs one in."))
 
 
 @logins.command("end")

@@ -1,4 +1,4 @@
-"""List, read, search, export, branch and delete the sessions of chats and agents.
+"""List, read, search, export, branch and delete sessions.
 
 \b
 Examples:
@@ -44,7 +44,12 @@ def list_sessions(
     if as_json:
         emit_json([session_view(info) for info in found])
         return
-    emit_table(("ID", "USED", "MODEL", "TOKENS", "COST", "ABOUT"), [session_row(info) for info in found], wide=5)
+    emit_table(
+        ("ID", "USED", "MODEL", "TOKENS", "COST", "ABOUT"),
+        [session_row(info) for info in found],
+        wide=5,
+        empty=f"No sessions{' in this folder' if in_this_folder else ''} yet. `handrail chat` starts one.",
+    )
 
 
 @cli.command()
@@ -162,7 +167,12 @@ def branch(
 
 @cli.command()
 def delete(
-    sessions: Annotated[list[str], typer.Argument(metavar="SESSION...", help="Their ids, or the starts of them.")],
+    sessions: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="SESSION...", help="Their ids, or the starts of them.", autocompletion=options.session_ids
+        ),
+    ],
 ) -> None:
     """Delete sessions, with those of their child agents.
 

@@ -34,7 +34,10 @@ def tools(toolset: options.Toolsets = None, as_json: options.Json = False) -> No
     if as_json:
         emit_json(listed)
         return
-    emit_table(("TOOLSET", "TOOL", "STATUS"), [_row(tool) for tool in listed], wide=2)
+    if sys.stdout.isatty() and not toolset:
+        listed = _by_fix(listed)
+    empty = "No tools. `handrail toolsets` lists the sets there are."
+    emit_table(("TOOLSET", "TOOL", "STATUS"), [_row(tool) for tool in listed], wide=2, empty=empty)
 
 
 def _listed(app: Handrail, toolsets: list[str] | None) -> list[JsonDict]:
@@ -68,6 +71,16 @@ def _properties(entry: ToolEntry) -> JsonDict:
         "timeout": entry.timeout,
         "requires_env": list(entry.requires_env),
     }
+
+
+def _by_fix(listed: list[JsonDict]) -> list[JsonDict]:
+    """The tools, with one line for those of a set that the same thing would make usable."""
+    groups: dict[object, list[JsonDict]] = {}
+    for tool in listed:
+        groups.setdefault((tool["toolset"], tool["fix"]) if tool["fix"] else tool["name"], []).append(tool)
+    return [
+        first if not others else {**first, "name": f"{len(others) + 1} tools"} for first, *others in groups.values()
+    ]
 
 
 def _row(tool: JsonDict) -> tuple[str, str, str]:

@@ -1,4 +1,6 @@
-"""Show a session's timeline: questions to the model, calls, approvals and child agents, with their times.
+"""Show a session's timeline.
+
+It has the questions to the model, calls, approvals and child agents, with their times.
 
 Arguments are shown, results are not. For spans in a tracing system see `telemetry` in the configuration.
 

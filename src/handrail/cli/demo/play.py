@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import sys
 from importlib.util import find_spec
 
 from ...testing import ScriptedModel
@@ -12,18 +12,23 @@ from .show import Show
 from .stage import Stage, set_stage
 
 
-def play(*, step: bool = False) -> None:
-    """The whole demonstration, from an empty folder back to none. `step` waits for Enter after each scene."""
-    start = time.perf_counter()
+def play(*, everything: bool = False) -> None:
+    """The demonstration, from an empty folder back to none.
+
+    At a terminal it pauses for a key after each scene, and shows the highlights unless `everything` is wanted. Elsewhere it
+    shows everything, without a pause.
+    """
+    at_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     task, every = read_scenes()
-    scenes = [scene for scene in every if not scene.needs or find_spec(scene.needs) is not None]
+    playable = [scene for scene in every if not scene.needs or find_spec(scene.needs) is not None]
+    scenes = [scene for scene in playable if everything or scene.is_highlight or not at_terminal]
     model = ScriptedModel(reply for scene in scenes for reply in scene.replies)
     show = Show()
     messages: list[JsonDict] = [{"role": "user", "content": task}]
     with set_stage() as stage:
         show.opening(task, [tool["function"]["name"] for tool in stage.tools])
         for number, scene in enumerate(scenes, 1):
-            if step and number > 1:
+            if at_terminal and number > 1:
                 show.wait()
             show.scene(number, scene)
             for reply in range(len(scene.replies)):
@@ -31,7 +36,7 @@ def play(*, step: bool = False) -> None:
                     _take_notices(stage, messages, show)
                 _turn(stage, scene, model, messages, show)
     calls = sum(message["role"] == "tool" for message in messages)
-    show.closing(calls, time.perf_counter() - start)
+    show.closing(calls, more=len(playable) - len(scenes))
 
 
 def _take_notices(stage: Stage, messages: list[JsonDict], show: Show) -> None:

@@ -25,6 +25,7 @@ class Scene:
     on_slow_disk: bool = False
     notice_before: int | None = None
     needs: str = ""
+    is_highlight: bool = False
 
 
 def read_data(name: str) -> Any:

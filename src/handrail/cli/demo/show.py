@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
+import termios
 import textwrap
+import tty
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -70,23 +73,24 @@ class Show:
         at_once = f"   {len(times)} calls at once took {duration(turn.took_ms)}"
         self._line(Text.assemble((at_once, "green"), (f"; one after the other: {duration(sum(times))}", "dim")))
 
-    def closing(self, calls: int, seconds: float) -> None:
+    def closing(self, calls: int, *, more: int) -> None:
         self._line(Text())
-        self._line(
-            Text(
-                f"{calls} calls in {seconds:.1f} s; nothing of it is left behind. --step waits after each scene.", "dim"
-            )
-        )
+        self._line(Text(f"{calls} calls; nothing of it is left behind.", "dim"))
         # Whole, however narrow the screen: they are there to be copied.
         self._line(Text("Go on with"))
-        for arguments in ("tools", _FIRST_CALL):
+        for arguments in (*(["demo --all"] if more else []), "tools", _FIRST_CALL):
             emit(f"  {typed(arguments)}")
 
     def wait(self) -> None:
-        """Wait for Enter."""
-        sys.stderr.write("[Enter] ")
-        sys.stderr.flush()
-        sys.stdin.readline()
+        """Wait for a key."""
+        before = termios.tcgetattr(0)
+        try:
+            tty.setcbreak(0, termios.TCSANOW)  # nothing that was typed is lost
+            emit("[any key] ", sys.stderr, end="")
+            os.read(0, 1024)  # an arrow key is several characters
+        finally:
+            termios.tcsetattr(0, termios.TCSADRAIN, before)
+        emit("", sys.stderr)
 
     def _call(self, call: JsonDict, message: JsonDict, took_ms: float, registry: ToolRegistry) -> None:
         function = call["function"]

@@ -1,0 +1,171 @@
+"""Choose a model, try it, and write it into config.yaml.
+
+It offers the providers whose keys it finds in the environment or the keyring, and the servers for local models that
+run on this machine. Keys are not written anywhere.
+
+\b
+Examples:
+  handrail setup
+  handrail setup --model claude-sonnet-4-5
+  handrail setup --provider openai --model qwen3:8b --base-url http://127.0.0.1:11434/v1
+
+Exit codes: 0 it is set up, 1 the model does not answer, or you chose none, 2 wrong usage.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import replace
+from typing import Annotated, NamedTuple
+
+import typer
+
+from ...agent.models.local_servers import local_servers
+from ...agent.models.model_selection import Choice, Providers, choose, connect, known_providers, location_of, models_at
+from ...base.async_bridge import run_async
+from ...base.suggest import did_you_mean
+from ...config.config_file import ConfigFile
+from ...config.keys import key_of
+from ...errors import InvalidArguments, ModelError
+from ...settings.model_providers import DEFAULT_PROVIDER
+from ...settings.services import ModelConfig
+from ...types import JsonDict
+from .. import options
+from ..invocation import as_typed
+from ..output import ExitCode, emit, note, say, visible
+from ..runtime import TerminalPerson, open_runtime
+from .model import tried
+
+cli = options.new_cli()
+_MAX_LISTED = 20
+
+
+class Place(NamedTuple):
+    """Where models can be asked. `lacks` is the variable of a key that is needed and not there."""
+
+    provider: str
+    base_url: str = ""
+    models: tuple[str, ...] = ()
+    lacks: str = ""
+    about: str = ""
+
+
+@cli.command()
+def setup(
+    provider: Annotated[str, typer.Option("--provider", metavar="NAME", help="Such as openai or anthropic.")] = "",
+    model: Annotated[str, typer.Option("--model", "-m", metavar="NAME", help="The model's name there.")] = "",
+    base_url: Annotated[str, typer.Option("--base-url", metavar="URL", help="Where the server is.")] = "",
+    test: Annotated[bool, typer.Option("--test/--no-test", help="Try the model before it is written.")] = True,
+) -> None:
+    app = open_runtime(asks=False)
+    providers = known_providers(app.plugins)
+    if provider and provider not in providers:
+        raise InvalidArguments(f"unknown provider {provider!r}; {did_you_mean(provider, providers)}")
+    if not model and not sys.stdin.isatty():
+        raise InvalidArguments(
+            "give --model, and --provider where its name does not say it; at a terminal you are asked"
+        )
+    if provider or base_url or model:
+        named = provider or (not base_url and _provider_of(model, providers)) or DEFAULT_PROVIDER
+        place = Place(named, base_url, lacks="" if base_url else _lacking(named, providers))
+    else:
+        place = _asked_place(_places(providers))
+    if place.lacks:
+        raise ModelError(
+            f"{place.provider} needs a key: export {place.lacks}=..., or `keyring set handrail {place.lacks}`"
+        )
+    config = replace(app.config.model, provider=place.provider, base_url=place.base_url)
+    if place.provider != app.config.model.provider:
+        config = replace(config, key_variable="")
+    name = model.removeprefix(f"{place.provider}:") or _asked_model(place, config, providers)
+    choice = _chosen(name, config, providers)
+    if test:
+        _try(choice, config, providers)
+    _write(replace(config, name=name))
+    if os.environ.get("HANDRAIL_MODEL", name) != name:
+        say(f"HANDRAIL_MODEL is set to {os.environ['HANDRAIL_MODEL']}, and overrides this")
+
+
+def _chosen(name: str, config: ModelConfig, providers: Providers) -> Choice:
+    chosen = choose(config, name=f"{config.provider}:{name}", providers=providers)
+    assert chosen is not None  # a name was given
+    return chosen
+
+
+def _provider_of(model: str, providers: Providers) -> str:
+    """By the name of the model, and the keys that are there."""
+    chosen = choose(ModelConfig(), name=model, providers=providers) if model else None
+    return chosen.provider if chosen else ""
+
+
+def _lacking(provider: str, providers: Providers) -> str:
+    spec = providers[provider]
+    if not spec.needs_key or os.environ.get(f"{provider.upper()}_BASE_URL") or key_of(spec.key_variable):
+        return ""
+    return spec.key_variable
+
+
+def _places(providers: Providers) -> list[Place]:
+    """What can be used now first: servers on this machine, and providers whose key is there."""
+    servers = [
+        Place(DEFAULT_PROVIDER, each.base_url, each.models, about=f"{each.what} at {each.base_url}")
+        for each in local_servers()
+    ]
+    known = [Place(name, lacks=_lacking(name, providers)) for name in providers]
+    named = [
+        each._replace(about=f"{each.provider} ({f'needs {each.lacks}' if each.lacks else 'its key is there'})")
+        for each in known
+    ]
+    return [*servers, *sorted(named, key=lambda each: bool(each.lacks))]
+
+
+def _asked_place(places: list[Place]) -> Place:
+    answer = _asked("Which provider?", [each.about for each in places])
+    found = [each for each in places if answer in (each.about, each.provider)]
+    if not found:
+        known = {each.provider for each in places}
+        raise InvalidArguments(f"unknown provider {answer!r}; {did_you_mean(answer, known)}")
+    return found[0]
+
+
+def _asked_model(place: Place, config: ModelConfig, providers: Providers) -> str:
+    names = list(place.models)
+    if not names:
+        try:
+            names = run_async(models_at(_chosen("?", config, providers), config, providers))
+        except ModelError as error:
+            say(str(error))
+    return _asked("Which model?", names[:_MAX_LISTED])
+
+
+def _asked(question: str, choices: list[str]) -> str:
+    answer = TerminalPerson().ask(question, choices)
+    if answer is None:
+        say("nothing was changed")
+        raise typer.Exit(ExitCode.FAILED)
+    return answer.strip()
+
+
+def _try(choice: Choice, config: ModelConfig, providers: Providers) -> None:
+    """Raises ModelError when it does not answer."""
+    note(f"trying {visible(choice.name)} at {visible(location_of(choice, providers))} ...")
+    try:
+        trial = run_async(tried(connect(choice, config, providers)))
+    except ModelError as error:
+        raise ModelError(f"{error}; nothing was changed (--no-test writes it untried)") from None
+    emit(f"✓ answers after {trial.seconds:.1f} s")
+    emit("✓ calls tools" if trial.calls_tools else "– did not call a tool: it will probably not work as an agent")
+
+
+def _write(config: ModelConfig) -> None:
+    def change(settings: JsonDict) -> None:
+        section = settings.setdefault("model", {})
+        for key in ("provider", "name", "base_url", "key_variable"):
+            section.pop(key, None)
+            if value := getattr(config, key):
+                section[key] = value
+
+    file = ConfigFile()
+    file.update(change)
+    emit(as_typed(f"✓ {config.name} is in {file.path}; `handrail chat` talks with it"))
