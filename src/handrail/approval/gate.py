@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 STORE_NAME, HISTORY_NAME = "approvals.db", "actions.jsonl"
 _WEAKER = "own.settings"
 # Who decides without being a person.
-_AUTOMATIC = frozenset({"policy", "smart", "nobody"})
+AUTOMATIC = frozenset({"policy", "smart", "nobody"})
 
 
 class Notices(Protocol):
@@ -242,7 +242,7 @@ class ApprovalGate:
         except (ConfigError, StoreError) as error:
             raise unusable(error) from None
         if not answer.decision.allows:
-            raise unanswered(request, answer, by_person=answer.by not in _AUTOMATIC)
+            raise unanswered(request, answer, by_person=answer.by not in AUTOMATIC)
         if asks:
             await previews.check()
 

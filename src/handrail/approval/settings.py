@@ -178,12 +178,17 @@ def _stamp(path: Path) -> tuple[int, ...]:
     return (found.st_mtime_ns, found.st_size, found.st_ino)
 
 
-def add_to_allowlist(path: Path, keys: Sequence[str], confirmed: Confirmed | None = None) -> None:
-    """Keeps the file's comments; safe beside other writers. Raises ConfigError."""
+def add_to_allowlist(
+    path: Path, keys: Sequence[str], confirmed: Confirmed | None = None, *, commands: Sequence[str] = ()
+) -> None:
+    """Write keys to `command_allowlist`, and commands to `approvals.allow`. Keeps the file's comments; safe beside other
+    writers. Raises ConfigError."""
 
     def change(settings: dict[str, Any]) -> None:
-        listed = settings.setdefault("command_allowlist", [])
-        listed += [key for key in dict.fromkeys(keys) if key not in listed]
+        for place, name, new in ((settings, "command_allowlist", keys), (None, "allow", commands)):
+            if new:
+                listed = (settings.setdefault("approvals", {}) if place is None else place).setdefault(name, [])
+                listed += [text for text in dict.fromkeys(new) if text not in listed]
 
     configuration.ConfigFile(path, confirmed).update(change)
 

@@ -173,6 +173,7 @@ READERS = frozenset(
 WRITERS = {
     "approvals answer": "answer requests",
     "approvals revoke": "revoke grants",
+    "approvals suggest": "find or accept rules that allow",
     "config confirm": "change the configuration",
     "config edit": "change the configuration",
     "config set": "change the configuration",

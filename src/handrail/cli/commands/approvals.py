@@ -17,9 +17,12 @@ import typer
 
 from ...approval.approvers.prompt import allowed
 from ...approval.display import visible
-from ...approval.settings import remove_from_allowlist
+from ...approval.policy import read_policy
+from ...approval.settings import add_to_allowlist, remove_from_allowlist
 from ...approval.simulation import simulate_policy
+from ...approval.suggestions import Suggester
 from ...config import config_path, load_config, state_dir
+from ...config.confirmed import Confirmed
 from ...errors import InvalidArguments
 from ...protocols import Answer, Decision
 from .. import options
@@ -34,10 +37,12 @@ from ..approvals import (
     request_view,
     show_request,
     show_simulation,
+    show_suggestions,
 )
 from ..output import ExitCode, emit, emit_json, emit_table, say
 
 cli = options.new_cli()
+_ALL = 1_000_000
 # How much of a request's id has to be given to answer it.
 _MIN_ID = 4
 
@@ -188,3 +193,39 @@ def simulate(
       handrail approvals simulate stricter.yaml --changed --json
     """
     show_simulation(simulate_policy(policy, state_dir=state_dir()), only_changed=changed, as_json=as_json)
+
+
+@cli.command()
+def suggest(
+    last: Annotated[int, typer.Option("--last", metavar="N", min=1, help="How many of your newest answers.")] = 1000,
+    accept: Annotated[
+        list[str] | None,
+        typer.Option("--accept", metavar="ID", help="Write this rule to config.yaml; can be repeated."),
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Suggest the fewest narrow rules that would have answered your questions as you did.
+
+    None allows what you ever denied. Each is shown with the riskiest commands that it would also allow.
+
+    \b
+    Examples:
+      handrail approvals suggest
+      handrail approvals suggest --last 200 --json
+      handrail approvals suggest --accept 3f9c21
+    """
+    decisions = open_approvals().decisions.latest(_ALL)
+    policy = read_policy(load_config())
+    found = Suggester(policy, state_dir=state_dir(), decisions=decisions).suggest(last)
+    rules = [rule for rule in found.rules if rule.id in (accept or ())]
+    if unknown := set(accept or ()) - {rule.id for rule in rules}:
+        raise InvalidArguments(f"no suggestion {', '.join(sorted(unknown))}; `handrail approvals suggest` lists them")
+    if not accept:
+        show_suggestions(found, as_json=as_json)
+        return
+    keys, commands = ([r.rule for r in rules if r.setting == each] for each in ("command_allowlist", "approvals.allow"))
+    add_to_allowlist(config_path(), keys, Confirmed(state_dir()), commands=commands)
+    if as_json:
+        emit_json({"accepted": [{"id": rule.id, "setting": rule.setting, "rule": rule.rule} for rule in rules]})
+    for rule in rules:
+        say(f"{rule.setting} has {visible(rule.rule)} now; it is not asked about any more")
