@@ -234,7 +234,9 @@ class ApprovalGate:
         preview = await previews.read() if asks else ""
         request = _request(left, context, expires_at=time.time() + self.settings.timeout, preview=preview)
         try:
-            request, answer = await self._answer(request, context, policy)
+            asked = {} if context.caller.asked is None else context.caller.asked
+            request, answer = asked.get(request.fingerprint) or await self._answer(request, context, policy)
+            asked[request.fingerprint] = request, answer
             if answer.decision.allows:
                 await self._keep(answer, [item.key for item in left], context)
             seconds = time.monotonic() - started

@@ -102,6 +102,7 @@ def answer(
     decision: Annotated[
         str, typer.Argument(metavar="ANSWER", help="once, task, session, always or deny; without it you are asked.")
     ] = "",
+    why: Annotated[str, typer.Option("--why", metavar="TEXT", help="Why not, or what instead: the model reads it.")] = "",
     as_json: options.Json = False,
 ) -> None:
     """Answer a pending request. The first answer counts; a later one is refused.
@@ -112,7 +113,7 @@ def answer(
     Examples:
       handrail approvals answer 3f9c
       handrail approvals answer 3f9c once
-      handrail approvals answer 3f9c deny
+      handrail approvals answer 3f9c deny --why 'move it to trash/ instead'
 
     Exit codes: 0 it holds, 1 it came too late, 2 no such request or answer, 3 not allowed from here.
     """
@@ -125,7 +126,7 @@ def answer(
     made = chosen(stored, decision)
     if made is None:
         raise typer.Exit(ExitCode.FAILED)
-    before = store.answer(stored.request.id, Answer(made, "cli"))
+    before = store.answer(stored.request.id, Answer(made, "cli", "" if made.allows else why))
     if as_json:
         emit_json({"id": stored.request.id, "decision": made.value, "holds": before is None})
     if before is not None:
