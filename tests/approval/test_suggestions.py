@@ -124,6 +124,14 @@ def test_a_denial_whose_text_was_cut_forbids_its_whole_kind(tmp_path: Path) -> N
     assert suggested(tmp_path, [no, *asked(*["rm -rf build"] * 10, start=DAY)]).rules == []
 
 
+def test_a_cut_denial_in_the_log_of_decisions_forbids_the_rules_of_its_keys(tmp_path: Path) -> None:
+    text = "cat <<'X'\n" + "a" * 2000 + "… (9,000 characters)"
+    keys = (f"fs.rm.recursive@project:{CWD}",)
+    record = DecisionRecord("terminal", "command", text, CWD, "local", None, None, keys, "deny", "terminal", at=1.0)
+    yes = asked(*["rm -rf build"] * 10, start=DAY)
+    assert suggested(tmp_path, yes, decisions=[record]).rules == []
+
+
 def test_a_timeout_or_a_models_no_is_not_yours(tmp_path: Path) -> None:
     others = [line("rm -rf src", at=1.0, verdict="deny", by=by) for by in ("nobody", "smart", "policy")]
     assert len(suggested(tmp_path, [*others, *asked(*["rm -rf build"] * 10, start=DAY)]).rules) == 1

@@ -117,11 +117,6 @@ class Records:
         return masked if len(masked) <= _MAX_TEXT else f"{masked[:_MAX_TEXT]}… ({len(masked):,} characters)"
 
 
-def is_cut(line: JsonDict) -> bool:
-    """Whether the text of a line, or of a decision, was too long to be kept whole."""
-    return "cut" in line or (len(line["text"]) > _MAX_TEXT and line["text"].endswith(" characters)"))
-
-
 log = logging.getLogger(__name__)
 
 _WRITES_BETWEEN_CHECKS = 64

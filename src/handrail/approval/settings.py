@@ -185,10 +185,9 @@ def add_to_allowlist(
     writers. Raises ConfigError."""
 
     def change(settings: dict[str, Any]) -> None:
-        for place, name, new in ((settings, "command_allowlist", keys), (None, "allow", commands)):
-            if new:
-                listed = (settings.setdefault("approvals", {}) if place is None else place).setdefault(name, [])
-                listed += [text for text in dict.fromkeys(new) if text not in listed]
+        lists = [(settings.setdefault("approvals", {}).setdefault("allow", []), commands)] if commands else []
+        for listed, new in [*lists, *([(settings.setdefault("command_allowlist", []), keys)] if keys else [])]:
+            listed += [text for text in dict.fromkeys(new) if text not in listed]
 
     configuration.ConfigFile(path, confirmed).update(change)
 

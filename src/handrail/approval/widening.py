@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from itertools import islice, product
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,41 +19,27 @@ if TYPE_CHECKING:
     from .policy import Judged, Policy
 
 _TARGETS = (
-    *(
-        "*",
-        ".",
-        "src",
-        "main",
-        "--all",
-        "../other",
-        ".git",
-        ".env",
-        "/tmp/x",
-        "/tmp/*",
-        "~/Documents",
-        "~/.ssh/id_ed25519",
-    ),
-    *("~/.config/handrail", "/etc/hosts", "/srv/data", "/var/lib", "/", "$TARGET"),
-)
-# Options that many programs have, and that send a command elsewhere.
-_ELSEWHERE = ("--all", "--host=other", "--context=other", "--force")
-# What may stand for the `*` at the end of a word.
+    "* . src main ../other .git .env /tmp/x /tmp/* ~/Documents ~/.ssh/id_ed25519 ~/.config/handrail /etc/hosts /srv/data "
+    "/var/lib / $TARGET"
+).split()
+# Options that many programs have, and that widen a command or send it elsewhere.
+_OPTIONS = ("--all", "--host=other", "--context=other", "--force")
+# What may stand for the `*` at the end of a word; the second is the plain one.
 _ENDINGS = ("x:main", "x", "../../../..", "../../../../home", "../../../../etc")
-_MAX_TRIED = 150
-_MAX_PER_USE = 24
-_WILD_TARGET = re.compile(r"(?:^|\s)(?:\S*\*\S*|\.|--all|-a)(?=\s|$)")
+_MAX_TRIED, _MAX_PER_USE = 150, 24
+_WILD_TARGET = re.compile(r"(?:^|\s)(?:\S*\*\S*|\.)(?=\s|$)")
 
 
 class Wider(NamedTuple):
     """A command that a rule would also allow, and the rules and reaches of what is found in it."""
 
     command: str
-    found: tuple[tuple[str, Reach], ...]
+    found: frozenset[tuple[str, Reach]]
 
     @property
-    def risk(self) -> tuple[int, int, int]:
+    def risk(self) -> tuple[int, int, bool]:
         """How far it goes, how much is found, and whether it names everything there."""
-        reach = max((reach for _, reach in self.found), default=Reach.NOWHERE)
+        reach = max(reach for _, reach in self.found)
         return reach, len(self.found), bool(reach and _WILD_TARGET.search(self.command))
 
 
@@ -64,65 +50,48 @@ def also_allowed(
     wider = []
     for text in islice(dict.fromkeys(map(str.strip, tried)), _MAX_TRIED):
         judged = judge(like._replace(text=text))
-        if not before.rule(judged, "terminal", granted=lambda _: False).pending:
-            continue
-        ruling = after.rule(judged, "terminal", granted=lambda _: False)
-        if ruling.refused is None and not ruling.pending:
-            found = {(each.rule, each.reach) for each in judged.findings if each.severity is Severity.ASK}
-            wider.append(Wider(text, tuple(sorted(found))))
+        asked, ruling = (policy.rule(judged, "", granted=lambda _: False) for policy in (before, after))
+        if asked.pending and ruling.refused is None and not ruling.pending:
+            found = [(each.rule, each.reach) for each in judged.findings if each.severity is Severity.ASK]
+            wider.append(Wider(text, frozenset(found)))
     return sorted(wider, key=lambda each: each.risk, reverse=True)
 
 
 def like_entry(entry: Entry, rulebook: Rulebook) -> Iterator[str]:
     """Commands that begin as the entry does: with more options and targets, as root, elsewhere, and at the widest of its `*`."""
     choices = [[word[:-1] + end for end in _ENDINGS] if word[-1:] == "*" else [word] for word in entry.words]
-    spelled = [list(words) for words in islice(product(*choices), _MAX_PER_USE)]
-    program = entry.words[0].rpartition("/")[2]
-    options = {option: None for use in _uses(program, rulebook) for option in _options(use, entry.words)}
+    spelled = [list(words) for words in product(*choices)]
     first, *rest = spelled[min(1, len(spelled) - 1)]
     place = rest.index("--") if "--" in rest else len(rest)
-    yield from (shlex.join([first, *rest[:place], option, *rest[place:]]) for option in (*options, *_ELSEWHERE))
+    options = [*_options(entry, rulebook), *_OPTIONS]
+    yield from (shlex.join([first, *rest[:place], option, *rest[place:]]) for option in options[-_MAX_TRIED // 2 :])
     yield from (shlex.join(spelled[0]), f"{shlex.join([first, *rest])} *")
     yield from (shlex.join(["sudo", first, *rest]), shlex.join([first, "-C", "/srv/data", *rest]))
-    yield from (f"{shlex.join([first, *rest])} {target}" for target in ("main", *_TARGETS))
+    yield from (f"{shlex.join([first, *rest])} {target}" for target in _TARGETS)
     yield from map(shlex.join, spelled[1:])
 
 
 def like_key(key: GrantKey, rulebook: Rulebook) -> Iterator[str]:
     """Commands that the key's rule finds: its examples, and its uses with every option and many targets."""
     rule = rulebook.rules.get(key.rule)
-    if rule is None:
-        return
-    yield from rule.match
-    for use in rule.uses:
-        yield from islice(_spelled(use), _MAX_PER_USE)
+    if rule is not None:
+        yield from rule.match
+        for use in rule.uses:
+            yield from islice(_spelled(use), _MAX_PER_USE)
 
 
-def _uses(program: str, rulebook: Rulebook) -> list[str]:
-    rules = rulebook.rules.values()
-    return [use for rule in rules for use in rule.uses if program in use.split(None, 1)[0].split("|")]
-
-
-def _options(use: str, words: Sequence[str]) -> Iterator[str]:
-    """The options in a use that is about the same sub-command."""
-    parts = use.split()[1:]
-    named = [part for part in parts if part[:1].isalpha()]
-    if named and not any(word in part.split("|") for part in named for word in words):
-        return
-    for part in parts:
-        if part[0] == "-":
-            options = (option.replace("*", "").split(",")[0] for option in part.split("|"))
-            yield from (option for option in options if option not in words)
+def _options(entry: Entry, rulebook: Rulebook) -> Iterator[str]:
+    """The options in uses of the same program and sub-command."""
+    program = entry.words[0].rpartition("/")[2]
+    for programs, *parts in (use.split() for rule in rulebook.rules.values() for use in rule.uses):
+        named = [word for part in parts if part[0].isalpha() for word in part.split("|")]
+        if program in programs.split("|") and (not named or not set(named).isdisjoint(entry.words)):
+            given = (option for part in parts if part[0] == "-" for option in part.split("|"))
+            yield from (option.replace("*", "").split(",")[0] for option in given if option not in entry.words)
 
 
 def _spelled(use: str) -> Iterator[str]:
-    """Command lines of one use: each choice of its words and options, with each of the targets if it takes any."""
-    parts = [part for part in use.split() if part[0] not in "!{" and part != "..."]
-    choices = [
-        _TARGETS if part[0] in "@<>+" else [choice.replace("*", "x") for choice in part.split("|")[:8]]
-        for part in parts
-        if not part.startswith("$")
-    ]
-    targets = () if any(part[0] in "@<>+" for part in parts) else _TARGETS
-    # The last varies fastest: all targets are tried before the next option is.
-    yield from (" ".join(words) for words in product(*choices, targets or ("",)))
+    """Command lines of one use: each choice of its words and options, with each of the targets, which vary fastest."""
+    parts = [part for part in use.split() if part[0] not in "!{$@<>+" and part != "..."]
+    choices = [[choice.replace("*", "x") for choice in part.split("|")[:8]] for part in parts]
+    yield from map(" ".join, product(*choices, _TARGETS))

@@ -115,26 +115,24 @@ def show_simulation(simulation: Simulation, *, only_changed: bool, as_json: bool
 
 def show_suggestions(found: Suggestions, *, as_json: bool) -> None:
     if as_json:
-        rules = [
-            {**rule._asdict(), "also_allows": [wider.command for wider in rule.also_allows]} for rule in found.rules
-        ]
+        rules = [{**rule._asdict(), "also_allows": [each.command for each in rule.also_allows]} for rule in found.rules]
         emit_json({**found._asdict(), "rules": rules})
         return
     for rule in found.rules:
         newest, of = rule.held_back
         emit(f"{rule.id}  {visible(rule.rule)}")
-        emit(f"    for {rule.setting}: answers {rule.answered} of {found.questions} questions as you did")
-        emit(f"    of the newest {of}, which were not looked at to find it: {newest}, and none that you denied")
+        emit(f"    in {rule.setting}; answers {rule.answered} of {found.questions} questions as you did")
+        emit(
+            f"    of the newest {of}, which were not looked at to find it, it answers {newest}, and none that you denied"
+        )
         if rule.provoked:
             emit(f"    CAREFUL: an agent could have brought this about by asking: {rule.provoked}")
-        if rule.also_allows:
-            emit("    the riskiest that it also allows:")
-        for wider in rule.also_allows:
-            emit(f"      {visible(wider.command)}")
-        emit("")
+        emit(
+            "\n      ".join(
+                ["    the riskiest that it also allows:", *(visible(each.command) for each in rule.also_allows)]
+            )
+        )
     emit(f"{len(found.rules)} rules would have answered {found.answered} of your last {found.questions} questions.")
-    if found.rules:
-        emit(as_typed(f"`handrail approvals suggest --accept {found.rules[0].id}` writes the first to config.yaml."))
 
 
 def _arrow(was: str, would: str) -> str:

@@ -102,7 +102,9 @@ def answer(
     decision: Annotated[
         str, typer.Argument(metavar="ANSWER", help="once, task, session, always or deny; without it you are asked.")
     ] = "",
-    why: Annotated[str, typer.Option("--why", metavar="TEXT", help="Why not, or what instead: the model reads it.")] = "",
+    why: Annotated[
+        str, typer.Option("--why", metavar="TEXT", help="Why not, or what instead: the model reads it.")
+    ] = "",
     as_json: options.Json = False,
 ) -> None:
     """Answer a pending request. The first answer counts; a later one is refused.
@@ -216,17 +218,19 @@ def suggest(
       handrail approvals suggest --accept 3f9c21
     """
     decisions = open_approvals().decisions.latest(_ALL)
-    policy = read_policy(load_config())
-    found = Suggester(policy, state_dir=state_dir(), decisions=decisions).suggest(last)
-    rules = [rule for rule in found.rules if rule.id in (accept or ())]
-    if unknown := set(accept or ()) - {rule.id for rule in rules}:
-        raise InvalidArguments(f"no suggestion {', '.join(sorted(unknown))}; `handrail approvals suggest` lists them")
+    found = Suggester(read_policy(load_config()), state_dir=state_dir(), decisions=decisions).suggest(last)
     if not accept:
         show_suggestions(found, as_json=as_json)
         return
-    keys, commands = ([r.rule for r in rules if r.setting == each] for each in ("command_allowlist", "approvals.allow"))
+    rules = {rule.id: rule for rule in found.rules if rule.id in accept}
+    if unknown := sorted(set(accept) - set(rules)):
+        raise InvalidArguments(f"no suggestion {', '.join(unknown)}; `handrail approvals suggest` lists them")
+    keys = [rule.rule for rule in rules.values() if rule.setting == "command_allowlist"]
+    commands = [rule.rule for rule in rules.values() if rule.rule not in keys]
     add_to_allowlist(config_path(), keys, Confirmed(state_dir()), commands=commands)
     if as_json:
-        emit_json({"accepted": [{"id": rule.id, "setting": rule.setting, "rule": rule.rule} for rule in rules]})
-    for rule in rules:
-        say(f"{rule.setting} has {visible(rule.rule)} now; it is not asked about any more")
+        emit_json(
+            {"accepted": [{"id": rule.id, "setting": rule.setting, "rule": rule.rule} for rule in rules.values()]}
+        )
+    for rule in rules.values():
+        say(f"{rule.setting} has {visible(rule.rule)} now")
