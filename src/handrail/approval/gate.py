@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ..base.loops import on_database, on_worker
 from ..errors import ConfigError, Denied, StoreError
@@ -209,13 +209,10 @@ class ApprovalGate:
 
     def _granting(self, keys: Iterable[GrantKey], context: ToolContext) -> set[StoredGrant] | None:
         """The grants that cover all of the keys; None when one of them is not covered."""
-        held = self.store.grants.of(self._scopes(context))
+        held = self.store.grants.of([self._scope_of(each, context) for each in (Decision.TASK, Decision.SESSION)])
         used = [next((grant for grant in held if _covers(grant.key, wanted)), None) for wanted in keys]
         found = {grant for grant in used if grant is not None}
         return found if None not in used else None
-
-    def _scopes(self, context: ToolContext) -> list[str]:
-        return [self._scope_of(Decision.TASK, context), self._scope_of(Decision.SESSION, context)]
 
     def _scope_of(self, decision: Decision, context: ToolContext) -> str:
         """Without a session id the task is the session. A grant without either ends with this process."""
@@ -263,9 +260,9 @@ class ApprovalGate:
         if self._notices is None:
             return await self._requests.ask(request, approver)
         started = time.monotonic()
-        await _notify(self._notices.about_to_ask, request)
+        await on_worker(self._notices.about_to_ask, request)
         request, answer = await self._requests.ask(request, approver)
-        await _notify(self._notices.answered, request, answer, time.monotonic() - started)
+        await on_worker(self._notices.answered, request, answer, time.monotonic() - started)
         return request, answer
 
     def _given_answer(self, request: ApprovalRequest, context: ToolContext) -> Answer:
@@ -304,10 +301,6 @@ class ApprovalGate:
             self._records.decided(self.store, ruling, context)
         except StoreError as error:
             raise unusable(error) from None
-
-
-async def _notify(notice: Callable[..., None], *args: Any) -> None:
-    await on_worker(notice, *args)
 
 
 def _covers(key: str, wanted: GrantKey) -> bool:

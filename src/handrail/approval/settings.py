@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from ..config.strength import Change
     from ..judge.rules import Rule
     from ..protocols import Answer
-    from ..settings.schema import Config
     from .grants import GrantKey
 
 log = logging.getLogger(__name__)

@@ -12,25 +12,22 @@ import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 from ..judge.rules import builtin
 from ..judge.values.assessment import Reach
+from ..store.approvals import DecisionRecord
+from ..types import JsonDict
 from .action_review import Judge, builtin_assess
 from .allowlist import BadEntry, Entry, allow_entries
 from .gate import AUTOMATIC, HISTORY_NAME
 from .grants import GrantKey
+from .policy import Pending, Policy
 from .records import ActionHistory
 from .self_protection import SelfProtection, private_dirs
 from .simulation import NOBODY_ASKED, recorded_action
 from .widening import Wider, also_allowed, like_entry, like_key
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ..store.approvals import DecisionRecord
-    from ..types import JsonDict
-    from .policy import Pending, Policy
 
 # Secrets, Handrail itself, what runs by itself later, and what can be anything by another name.
 _NEVER = tuple(

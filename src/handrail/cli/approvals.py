@@ -101,7 +101,7 @@ def show_simulation(simulation: Simulation, *, only_changed: bool, as_json: bool
         emit_json({"counts": simulation.counts(), "trials": [trial._asdict() for trial in shown]})
         return
     rows = [
-        (_arrow(trial.was, trial.would), visible(" ".join(trial.rules)), visible(trial.text, max_chars=_SHORT_TEXT))
+        (f"{trial.was} → {trial.would}", visible(" ".join(trial.rules)), visible(trial.text, max_chars=_SHORT_TEXT))
         for trial in shown
         if trial.is_changed
     ]
@@ -133,10 +133,6 @@ def show_suggestions(found: Suggestions, *, as_json: bool) -> None:
             )
         )
     emit(f"{len(found.rules)} rules would have answered {found.answered} of your last {found.questions} questions.")
-
-
-def _arrow(was: str, would: str) -> str:
-    return f"{was} → {would}"
 
 
 def _when(at: float) -> str:

@@ -167,7 +167,10 @@ def test_a_yes_at_the_client_lets_it_happen(victim: Path, mode: str) -> None:
 @pytest.mark.parametrize(
     ("answer", "why"),
     [
-        ({"action": "accept", "content": {"decision": "deny", "why": "move it instead"}}, "mcp client: move it instead"),
+        (
+            {"action": "accept", "content": {"decision": "deny", "why": "move it instead"}},
+            "mcp client: move it instead",
+        ),
         ({"action": "accept", "content": {"decision": "whatever"}}, "mcp client."),
         ({"action": "decline"}, "mcp client: the question was declined"),
         ({"action": "cancel"}, "mcp client: the question was closed"),
