@@ -56,13 +56,15 @@ class FileChange(NamedTuple):
 class Caller(NamedTuple):
     """What whoever makes a call brings along. `approver` and `person` are asked instead of the runtime's, `mode` holds
     instead of `approvals.mode`. `answered` are answers to questions that were previewed: with them nobody is asked.
-    `on_question` is called, in the caller's loop, when the call begins to wait for an answer."""
+    `on_question` is called, in the caller's loop, when the call begins to wait for an answer. `asked` are the questions of
+    its message so far, by fingerprint: the same is not asked twice."""
 
     approver: Approver | None = None
     person: Person | None = None
     mode: str = ""
     answered: tuple[Answer, ...] = ()
     on_question: Callable[[ApprovalRequest], object] | None = None
+    asked: dict[str, tuple[ApprovalRequest, Answer]] | None = None
 
 
 NO_CALLER = Caller()

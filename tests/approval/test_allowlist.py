@@ -88,6 +88,15 @@ def test_options_in_between_do_not_widen_what_is_allowed() -> None:
     assert _decided("git push other --force", policy)[1]
 
 
+@pytest.mark.parametrize("options", ["-f prod.yml -p app", "-p app", "--file prod.yml", "--file=prod.yml"])
+def test_another_project_named_in_between_is_not_allowed(options: str) -> None:
+    policy = Policy(allow=allow_entries(["docker compose down --volumes"]), deny=())
+    assert _decided("docker compose down -t 5 --volumes", policy)[0] is DecidedBy.ALLOW_LIST
+    assert _decided(f"docker compose {options} down --volumes", policy)[1]
+    denies = Policy(deny=deny_entries(["docker compose down"]))
+    assert _decided(f"docker compose {options} down --volumes", denies)[0] is DecidedBy.DENY_LIST
+
+
 @pytest.mark.parametrize(
     ("entry", "why"),
     [

@@ -30,13 +30,10 @@ Assess = Callable[[str, Action, "Rulebook | None"], Assessment]
 
 _RULE_CHARACTERS = re.compile(r"[^a-z0-9_.-]+")
 _INTERPRETERS = {
+    **dict.fromkeys(("javascript", "js", "node"), "node -e"),
+    **dict.fromkeys(("bash", "shell"), "bash -c"),
     "python": "python3 -c",
-    "javascript": "node -e",
-    "js": "node -e",
-    "node": "node -e",
-    "bash": "bash -c",
     "sh": "sh -c",
-    "shell": "bash -c",
     "perl": "perl -e",
     "ruby": "ruby -e",
     "php": "php -r",

@@ -29,7 +29,7 @@ _RUN_ANYTHING = frozenset(
 # With one of these between its words, a command is another than the one that was allowed.
 _ELSEWHERE = (
     "-c --config --config-env --exec-path --git-dir --upload-pack --receive-pack -H --host --context --kubeconfig --rsh "
-    "--eval --exec --command"
+    "--eval --exec --command --work-tree --file --project-directory --project-name --namespace"
 ).split()
 _KEYWORDS = frozenset("if then elif else fi for while until do done case esac select function { } [[ ]] ( ) !".split())
 _OPERATOR = re.compile(r"(?:\d*(?:[<>]{1,3}&?|>\|)|&>>?|\|&?|\|\||&&?|;;?)\S*")
@@ -88,7 +88,7 @@ class Entry(NamedTuple):
             wanted.pop()  # any word, an option too
         if not all(_has(command, word, same) for word in wanted if word[:1] == "-"):
             return False
-        return _in_order(command, [word for word in wanted if word[:1] != "-"], same)
+        return _in_order(command, [word for word in wanted if word[:1] != "-"], same, skips=not allows)
 
 
 def original_entry(text: str) -> tuple[GrantKey, ...] | Entry:
@@ -191,15 +191,16 @@ def _has(command: Command, option: str, same: Callable[[str, str], bool]) -> boo
     return letters.isalpha() and option[1:2] != "-" and set(letters) <= command.letters
 
 
-def _in_order(command: Command, wanted: Sequence[str], same: Callable[[str, str], bool]) -> bool:
-    """Whether the first operands are these; one that may be the value of an option before it can be skipped."""
+def _in_order(command: Command, wanted: Sequence[str], same: Callable[[str, str], bool], *, skips: bool) -> bool:
+    """Whether the first operands are these; if it `skips`, one that may be the value of an option before it does not count.
+    Such a value can name another place, so what allows does not skip it: `docker compose -f prod.yml down`."""
     place = 0
     for place_of_operand, operand in enumerate(command.operands):
         if place == len(wanted):
             break
         if same(operand, wanted[place]):
             place += 1
-        elif place_of_operand not in command.maybe:
+        elif not skips or place_of_operand not in command.maybe:
             return False
     return place == len(wanted)
 

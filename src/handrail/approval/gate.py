@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ..base.loops import on_database, on_worker
 from ..errors import ConfigError, Denied, StoreError
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 STORE_NAME, HISTORY_NAME = "approvals.db", "actions.jsonl"
 _WEAKER = "own.settings"
 # Who decides without being a person.
-_AUTOMATIC = frozenset({"policy", "smart", "nobody"})
+AUTOMATIC = frozenset({"policy", "smart", "nobody"})
 
 
 class Notices(Protocol):
@@ -208,13 +208,10 @@ class ApprovalGate:
 
     def _granting(self, keys: Iterable[GrantKey], context: ToolContext) -> set[StoredGrant] | None:
         """The grants that cover all of the keys; None when one of them is not covered."""
-        held = self.store.grants.of(self._scopes(context))
+        held = self.store.grants.of([self._scope_of(each, context) for each in (Decision.TASK, Decision.SESSION)])
         used = [next((grant for grant in held if _covers(grant.key, wanted)), None) for wanted in keys]
         found = {grant for grant in used if grant is not None}
         return found if None not in used else None
-
-    def _scopes(self, context: ToolContext) -> list[str]:
-        return [self._scope_of(Decision.TASK, context), self._scope_of(Decision.SESSION, context)]
 
     def _scope_of(self, decision: Decision, context: ToolContext) -> str:
         """Without a session id the task is the session. A grant without either ends with this process."""
@@ -233,7 +230,9 @@ class ApprovalGate:
         preview = await previews.read() if asks else ""
         request = _request(left, context, expires_at=time.time() + self.settings.timeout, preview=preview)
         try:
-            request, answer = await self._answer(request, context, policy)
+            asked = {} if context.caller.asked is None else context.caller.asked
+            request, answer = asked.get(request.fingerprint) or await self._answer(request, context, policy)
+            asked[request.fingerprint] = request, answer
             if answer.decision.allows:
                 await self._keep(answer, [item.key for item in left], context)
             seconds = time.monotonic() - started
@@ -243,7 +242,7 @@ class ApprovalGate:
         if answer.decision.allows and context.effects is not None:
             context.effects.approved(request, answer)
         if not answer.decision.allows:
-            raise unanswered(request, answer, by_person=answer.by not in _AUTOMATIC)
+            raise unanswered(request, answer, by_person=answer.by not in AUTOMATIC)
         if asks:
             await previews.check()
 
@@ -262,9 +261,9 @@ class ApprovalGate:
         if self._notices is None:
             return await self._requests.ask(request, approver)
         started = time.monotonic()
-        await _notify(self._notices.about_to_ask, request)
+        await on_worker(self._notices.about_to_ask, request)
         request, answer = await self._requests.ask(request, approver)
-        await _notify(self._notices.answered, request, answer, time.monotonic() - started)
+        await on_worker(self._notices.answered, request, answer, time.monotonic() - started)
         return request, answer
 
     def _given_answer(self, request: ApprovalRequest, context: ToolContext) -> Answer:
@@ -303,10 +302,6 @@ class ApprovalGate:
             self._records.decided(self.store, ruling, context)
         except StoreError as error:
             raise unusable(error) from None
-
-
-async def _notify(notice: Callable[..., None], *args: Any) -> None:
-    await on_worker(notice, *args)
 
 
 def _covers(key: str, wanted: GrantKey) -> bool:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..base.safe_text import secret_values
 from ..store.approvals import DecisionRecord
@@ -51,48 +51,39 @@ class Records:
             self._history.add(self._line(action, context.tool, context.session_id, verdict, ruling.by.value))
 
     def decided(self, store: ApprovalStore, ruling: Ruling, context: ToolContext) -> None:
-        action, found = ruling.judged.action, ruling.judged.findings
-        store.decisions.add(
-            DecisionRecord(
-                tool=context.tool,
-                kind=action.kind.value,
-                text=self._text(action.text),
-                cwd=action.cwd,
-                environment=action.environment,
-                session=context.session_id,
-                task=context.task_id,
-                keys=tuple(f"{finding.rule}@{finding.reach.name.lower()}" for finding in found),
-                decision="deny" if ruling.refused is not None else "allow",
-                by=ruling.by.value,
-                why=ruling.refused.why if ruling.refused is not None else "",
-            )
-        )
+        keys = tuple(f"{finding.rule}@{finding.reach.name.lower()}" for finding in ruling.judged.findings)
+        no = ruling.refused
+        decided = {
+            "decision": "allow" if no is None else "deny",
+            "by": ruling.by.value,
+            "why": "" if no is None else no.why,
+        }
+        store.decisions.add(self._decision(ruling.judged.action, context, keys, **decided))
 
     def answered(
         self, store: ApprovalStore, request: ApprovalRequest, answer: Answer, left: Sequence[Pending], *, seconds: float
     ) -> None:
         """A decision in the log and, for each action, a line in the history."""
-        store.decisions.add(
-            DecisionRecord(
-                tool=request.tool,
-                kind=request.kind.value,
-                text=self._text(request.text),
-                cwd=request.cwd,
-                environment=request.environment,
-                session=request.session_id,
-                task=request.task_id,
-                keys=tuple(concern.key for concern in request.concerns),
-                decision=answer.decision.value,
-                by=answer.by,
-                why=answer.why,
-                seconds=seconds,
-                request=request.id or None,
-            )
-        )
+        keys = tuple(concern.key for concern in request.concerns)
+        decided = {"decision": answer.decision.value, "by": answer.by, "why": answer.why}
+        more = {**decided, "seconds": seconds, "request": request.id or None}
+        store.decisions.add(self._decision(request, request, keys, **more))
         if self._history is None:
             return
         for action in {id(item.action): item.action for item in left}.values():
             self._history.add(self._line(action, request.tool, request.session_id, answer.decision.value, answer.by))
+
+    def _decision(
+        self,
+        what: Action | ApprovalRequest,
+        asker: ToolContext | ApprovalRequest,
+        keys: tuple[str, ...],
+        **decided: Any,
+    ) -> DecisionRecord:
+        text, session, task = self._text(what.text), asker.session_id, asker.task_id
+        return DecisionRecord(
+            asker.tool, what.kind.value, text, what.cwd, what.environment, session, task, keys, **decided
+        )
 
     def _line(self, action: Action, tool: str, session: str | None, verdict: str, by: str) -> JsonDict:
         is_password = action.details.get("echo") is False

@@ -26,10 +26,7 @@ from .preview import bounded, fingerprint_of
 from .secrets import without_secrets
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from concurrent.futures import Future
-
-    from ..protocols import Concern
 
 log = logging.getLogger(__name__)
 
@@ -128,11 +125,8 @@ def kept(request: ApprovalRequest) -> ApprovalRequest:
         concerns = tuple(concern._replace(start=0, end=len(text)) for concern in concerns)
         return request._replace(text=text[:_MAX_KEPT], concerns=concerns, arguments={}, preview=whole)
     text, spans = without_secrets(text, [(concern.start, concern.end) for concern in concerns])
-    return request._replace(text=text, concerns=_moved(concerns, spans), arguments={})
-
-
-def _moved(concerns: Sequence[Concern], spans: Sequence[tuple[int, int]]) -> tuple[Concern, ...]:
-    return tuple(concern._replace(start=span[0], end=span[1]) for concern, span in zip(concerns, spans, strict=True))
+    moved = (concern._replace(start=start, end=end) for concern, (start, end) in zip(concerns, spans, strict=True))
+    return request._replace(text=text, concerns=tuple(moved), arguments={})
 
 
 POLL_SECONDS = 0.25

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from ..config.strength import Change
     from ..judge.rules import Rule
     from ..protocols import Answer
-    from ..settings.schema import Config
     from .grants import GrantKey
 
 log = logging.getLogger(__name__)
@@ -178,12 +177,16 @@ def _stamp(path: Path) -> tuple[int, ...]:
     return (found.st_mtime_ns, found.st_size, found.st_ino)
 
 
-def add_to_allowlist(path: Path, keys: Sequence[str], confirmed: Confirmed | None = None) -> None:
-    """Keeps the file's comments; safe beside other writers. Raises ConfigError."""
+def add_to_allowlist(
+    path: Path, keys: Sequence[str], confirmed: Confirmed | None = None, *, commands: Sequence[str] = ()
+) -> None:
+    """Write keys to `command_allowlist`, and commands to `approvals.allow`. Keeps the file's comments; safe beside other
+    writers. Raises ConfigError."""
 
     def change(settings: dict[str, Any]) -> None:
-        listed = settings.setdefault("command_allowlist", [])
-        listed += [key for key in dict.fromkeys(keys) if key not in listed]
+        lists = [(settings.setdefault("approvals", {}).setdefault("allow", []), commands)] if commands else []
+        for listed, new in [*lists, *([(settings.setdefault("command_allowlist", []), keys)] if keys else [])]:
+            listed += [text for text in dict.fromkeys(new) if text not in listed]
 
     configuration.ConfigFile(path, confirmed).update(change)
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..types import JsonDict
 
 
-_NOBODY_ASKED = frozenset(by.value for by in DecidedBy)
+NOBODY_ASKED = frozenset(by.value for by in DecidedBy)
 
 
 class Trial(NamedTuple):
@@ -56,19 +56,17 @@ def simulate_policy(policy_path: str, *, state_dir: Path) -> Simulation:
     return Simulation([_trial(line, judge, policy) for line in lines if "text" in line and "kind" in line])
 
 
-def _trial(line: JsonDict, judge: Judge, policy: Policy) -> Trial:
+def recorded_action(line: JsonDict) -> Action:
+    """The action that a line of the history is about."""
     environment, isolated, reaches_host = line.get("where", ["local", False, True])
-    action = Action(
-        ActionKind(line["kind"]),
-        line["text"],
-        line.get("cwd", ""),
-        environment,
-        isolated,
-        reaches_host,
-        line.get("details", {}),
-    )
+    details = line.get("details", {})
+    kind, text, cwd = ActionKind(line["kind"]), line["text"], line.get("cwd", "")
+    return Action(kind, text, cwd, environment, isolated, reaches_host, details)
+
+
+def _trial(line: JsonDict, judge: Judge, policy: Policy) -> Trial:
     tool = line["tool"]
-    judged = judge.judge(action, tool, policy)
+    judged = judge.judge(recorded_action(line), tool, policy)
     ruling = policy.rule(judged, tool, granted=lambda _: False)
     would = "deny" if ruling.refused is not None else "ask" if ruling.pending else "allow"
     rules = sorted({finding.rule for finding in judged.findings})
@@ -77,6 +75,6 @@ def _trial(line: JsonDict, judge: Judge, policy: Policy) -> Trial:
 
 def _was(line: JsonDict) -> str:
     """`allow` and `deny` are the policy's; the other verdicts are an approver's answers."""
-    if line["verdict"] in ("allow", "deny") and line["by"] in _NOBODY_ASKED:
+    if line["verdict"] in ("allow", "deny") and line["by"] in NOBODY_ASKED:
         return str(line["verdict"])
     return f"asked ({line['verdict']})"

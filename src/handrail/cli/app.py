@@ -199,6 +199,7 @@ READERS = frozenset(
 WRITERS = {
     "approvals answer": "answer requests",
     "approvals revoke": "revoke grants",
+    "approvals suggest": "find or accept rules that allow",
     "calls prune": "forget calls",
     "config confirm": "change the configuration",
     "config edit": "change the configuration",

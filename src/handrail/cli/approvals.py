@@ -21,6 +21,7 @@ from .output import colours, emit, emit_json, emit_table
 
 if TYPE_CHECKING:
     from ..approval.simulation import Simulation
+    from ..approval.suggestions import Suggestions
     from ..store.approvals import DecisionRecord, StoredGrant
     from ..types import JsonDict
 
@@ -100,7 +101,7 @@ def show_simulation(simulation: Simulation, *, only_changed: bool, as_json: bool
         emit_json({"counts": simulation.counts(), "trials": [trial._asdict() for trial in shown]})
         return
     rows = [
-        (_arrow(trial.was, trial.would), visible(" ".join(trial.rules)), visible(trial.text, max_chars=_SHORT_TEXT))
+        (f"{trial.was} → {trial.would}", visible(" ".join(trial.rules)), visible(trial.text, max_chars=_SHORT_TEXT))
         for trial in shown
         if trial.is_changed
     ]
@@ -112,8 +113,26 @@ def show_simulation(simulation: Simulation, *, only_changed: bool, as_json: bool
     emit(f"allowed {counts['allow']}, asked {counts['ask']}, denied {counts['deny']}.")
 
 
-def _arrow(was: str, would: str) -> str:
-    return f"{was} → {would}"
+def show_suggestions(found: Suggestions, *, as_json: bool) -> None:
+    if as_json:
+        rules = [{**rule._asdict(), "also_allows": [each.command for each in rule.also_allows]} for rule in found.rules]
+        emit_json({**found._asdict(), "rules": rules})
+        return
+    for rule in found.rules:
+        newest, of = rule.held_back
+        emit(f"{rule.id}  {visible(rule.rule)}")
+        emit(f"    in {rule.setting}; answers {rule.answered} of {found.questions} questions as you did")
+        emit(
+            f"    of the newest {of}, which were not looked at to find it, it answers {newest}, and none that you denied"
+        )
+        if rule.provoked:
+            emit(f"    CAREFUL: an agent could have brought this about by asking: {rule.provoked}")
+        emit(
+            "\n      ".join(
+                ["    the riskiest that it also allows:", *(visible(each.command) for each in rule.also_allows)]
+            )
+        )
+    emit(f"{len(found.rules)} rules would have answered {found.answered} of your last {found.questions} questions.")
 
 
 def _when(at: float) -> str:

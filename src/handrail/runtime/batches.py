@@ -12,7 +12,7 @@ from ..base.loops import CLEAN_UP_SECONDS, bounded
 from ..base.workers import MAX_SECONDS
 from ..core.outcome import Outcome, error_outcome
 from ..errors import CallCancelled, CallTimeout, ToolError
-from ..types import CancelToken, FileChange, JsonDict, ToolCall
+from ..types import NO_CALLER, CancelToken, FileChange, JsonDict, ToolCall
 from .async_driver import adrive, adrive_to_turn, aperform
 from .call_ordering import Ordering
 from .call_path import CANCEL_GRACE_SECONDS
@@ -105,6 +105,7 @@ class Batches:
         outer: CancelToken | None = who.pop("cancel", None)
         stop = CancelToken()
         batch = [self._read(raw) for raw in read_calls(message)]
+        who["caller"] = who.get("caller", NO_CALLER)._replace(asked={})
         forget = stop.link(outer) if outer is not None else None
         try:
             clock = _Clock(limit, stop)

@@ -196,5 +196,5 @@ class CallersTools:
             "agent": outer.agent,
             "client": outer.client,
             "enabled_tools": self.names(),
-            "caller": outer.caller._replace(answered=()),
+            "caller": outer.caller._replace(answered=(), asked=None),
         }

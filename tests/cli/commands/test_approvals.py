@@ -12,6 +12,7 @@ from handrail.approval.settings import add_to_allowlist
 from handrail.config import ConfigFile
 from handrail.protocols import ActionKind, Answer, ApprovalRequest, Concern, Decision
 from handrail.store.approvals import ApprovalStore
+from tests.approval.agent_questions import CWD, line, write_history
 from tests.cli.conftest import Cli, run_here
 from tests.support import in_threads
 
@@ -102,6 +103,11 @@ class TestAnswer:
         stored = store.get(request_id)
         assert stored.answer == Answer(Decision.DENY, "cli")
 
+    def test_a_no_carries_its_reason(self, cli: Cli, store: ApprovalStore) -> None:
+        request_id = ask(store)
+        assert cli("approvals", "answer", request_id, "deny", "--why", "move it instead").code == 0
+        assert store.get(request_id).answer == Answer(Decision.DENY, "cli", "move it instead")
+
     def test_a_yes_needs_one(self, cli: Cli, store: ApprovalStore) -> None:
         request_id = ask(store)
         ran = cli("approvals", "answer", request_id, "once")
@@ -189,7 +195,7 @@ def test_two_processes_can_answer_always_at_once(with_tools: Cli) -> None:
         with_tools.terminal("call", "shell", "command=rm -rf ~/pictures") as second,
     ):
         for terminal in (first, second):
-            terminal.wait_for("deny? ")
+            terminal.wait_for("deny, instead? ")
         for terminal in (first, second):
             terminal.type("always\n")
         assert [first.end(), second.end()] == [0, 0]
@@ -260,3 +266,37 @@ class TestDoctor:
         (finding,) = [finding for finding in findings if finding["what"] == "approvals"]
         assert finding["health"] == health
         assert told in finding["detail"]
+
+
+class TestSuggest:
+    @pytest.fixture(autouse=True)
+    def history(self, home: Path) -> None:
+        lines = [line("rm -rf build", at=number * 86_400.0, session=f"s{number}") for number in range(10)]
+        lines += [line("dropdb 'shop_a@b'", at=number, session="s1") for number in range(5)]
+        write_history(home / "state", lines)
+
+    def test_rules_are_shown_with_what_else_they_allow(self, home: Path) -> None:
+        shown = run_here("approvals", "suggest").out
+        assert f"fs.rm.recursive@project:{CWD}" in shown
+        assert "answers 10 of 15 questions as you did" in shown
+        assert "CAREFUL: an agent could have brought this about by asking" in shown
+        listed = json.loads(run_here("approvals", "suggest", "--json").out)
+        assert listed["answered"] == 15
+        assert all(0 < len(rule["also_allows"]) <= 5 for rule in listed["rules"])
+
+    def test_accepting_writes_to_the_configuration_and_asks_no_more(self, home: Path) -> None:
+        (home / "config.yaml").write_text("# mine\napprovals:\n  allow: [docker compose down]\n")
+        found = {rule["setting"]: rule for rule in json.loads(run_here("approvals", "suggest", "--json").out)["rules"]}
+        ids = [word for rule in found.values() for word in ("--accept", rule["id"])]
+        assert run_here("approvals", "suggest", *ids).code == 0
+        assert (home / "config.yaml").read_text().startswith("# mine\n")
+        config = ConfigFile(home / "config.yaml").load()
+        assert config.command_allowlist == (f"fs.rm.recursive@project:{CWD}",)
+        assert config.approvals.allow == ("docker compose down", "dropdb shop_a@b")
+        assert json.loads(run_here("approvals", "suggest", "--json").out)["questions"] == 0
+
+    def test_an_unknown_id_writes_nothing(self, cli: Cli, home: Path) -> None:
+        ran = cli("approvals", "suggest", "--accept", "ffffff")
+        assert ran.code == 2
+        assert "no suggestion ffffff" in ran.err
+        assert not (home / "config.yaml").exists()

@@ -165,18 +165,22 @@ def test_a_yes_at_the_client_lets_it_happen(victim: Path, mode: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "answer",
+    ("answer", "why"),
     [
-        {"action": "accept", "content": {"decision": "deny"}},
-        {"action": "accept", "content": {"decision": "whatever"}},
-        {"action": "decline"},
-        {"action": "cancel"},
+        (
+            {"action": "accept", "content": {"decision": "deny", "why": "move it instead"}},
+            "mcp client: move it instead",
+        ),
+        ({"action": "accept", "content": {"decision": "whatever"}}, "mcp client."),
+        ({"action": "decline"}, "mcp client: the question was declined"),
+        ({"action": "cancel"}, "mcp client: the question was closed"),
     ],
 )
-def test_anything_else_at_the_client_is_a_no(victim: Path, mode: str, answer: Any) -> None:
+def test_anything_else_at_the_client_is_a_no_with_its_reason(victim: Path, mode: str, answer: Any, why: str) -> None:
     result = talk(remove(victim), mode=mode, elicitation_callback=Asked(**answer))
     assert result.is_error
     assert result.structured_content["error_type"] == "denied"
+    assert f"denied by {why}" in result.structured_content["error"]
     assert victim.exists()
 
 

@@ -17,9 +17,12 @@ import typer
 
 from ...approval.approvers.prompt import allowed
 from ...approval.display import visible
-from ...approval.settings import remove_from_allowlist
+from ...approval.policy import read_policy
+from ...approval.settings import add_to_allowlist, remove_from_allowlist
 from ...approval.simulation import simulate_policy
+from ...approval.suggestions import Suggester
 from ...config import config_path, load_config, state_dir
+from ...config.confirmed import Confirmed
 from ...errors import InvalidArguments
 from ...protocols import Answer, Decision
 from .. import options
@@ -34,11 +37,13 @@ from ..approvals import (
     request_view,
     show_request,
     show_simulation,
+    show_suggestions,
 )
 from ..invocation import as_typed
 from ..output import ExitCode, emit, emit_json, emit_table, say
 
 cli = options.new_cli()
+_ALL = 1_000_000
 # How much of a request's id has to be given to answer it.
 _MIN_ID = 4
 
@@ -98,6 +103,9 @@ def answer(
     decision: Annotated[
         str, typer.Argument(metavar="ANSWER", help="once, task, session, always or deny; without it you are asked.")
     ] = "",
+    why: Annotated[
+        str, typer.Option("--why", metavar="TEXT", help="Why not, or what instead: the model reads it.")
+    ] = "",
     as_json: options.Json = False,
 ) -> None:
     """Answer a pending request. The first answer counts; a later one is refused.
@@ -108,7 +116,7 @@ def answer(
     Examples:
       handrail approvals answer 3f9c
       handrail approvals answer 3f9c once
-      handrail approvals answer 3f9c deny
+      handrail approvals answer 3f9c deny --why 'move it to trash/ instead'
 
     Exit codes: 0 it holds, 1 it came too late, 2 no such request or answer, 3 not allowed from here.
     """
@@ -121,7 +129,7 @@ def answer(
     made = chosen(stored, decision)
     if made is None:
         raise typer.Exit(ExitCode.FAILED)
-    before = store.answer(stored.request.id, Answer(made, "cli"))
+    before = store.answer(stored.request.id, Answer(made, "cli", "" if made.allows else why))
     if as_json:
         emit_json({"id": stored.request.id, "decision": made.value, "holds": before is None})
     if before is not None:
@@ -189,3 +197,41 @@ def simulate(
       handrail approvals simulate stricter.yaml --changed --json
     """
     show_simulation(simulate_policy(policy, state_dir=state_dir()), only_changed=changed, as_json=as_json)
+
+
+@cli.command()
+def suggest(
+    last: Annotated[int, typer.Option("--last", metavar="N", min=1, help="How many of your newest answers.")] = 1000,
+    accept: Annotated[
+        list[str] | None,
+        typer.Option("--accept", metavar="ID", help="Write this rule to config.yaml; can be repeated."),
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Suggest the fewest narrow rules that would have answered your questions as you did.
+
+    None allows what you ever denied. Each is shown with the riskiest commands that it would also allow.
+
+    \b
+    Examples:
+      handrail approvals suggest
+      handrail approvals suggest --last 200 --json
+      handrail approvals suggest --accept 3f9c21
+    """
+    decisions = open_approvals().decisions.latest(_ALL)
+    found = Suggester(read_policy(load_config()), state_dir=state_dir(), decisions=decisions).suggest(last)
+    if not accept:
+        show_suggestions(found, as_json=as_json)
+        return
+    rules = {rule.id: rule for rule in found.rules if rule.id in accept}
+    if unknown := sorted(set(accept) - set(rules)):
+        raise InvalidArguments(f"no suggestion {', '.join(unknown)}; `handrail approvals suggest` lists them")
+    keys = [rule.rule for rule in rules.values() if rule.setting == "command_allowlist"]
+    commands = [rule.rule for rule in rules.values() if rule.rule not in keys]
+    add_to_allowlist(config_path(), keys, Confirmed(state_dir()), commands=commands)
+    if as_json:
+        emit_json(
+            {"accepted": [{"id": rule.id, "setting": rule.setting, "rule": rule.rule} for rule in rules.values()]}
+        )
+    for rule in rules.values():
+        say(f"{rule.setting} has {visible(rule.rule)} now")

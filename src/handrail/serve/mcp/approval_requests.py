@@ -11,7 +11,7 @@ from ...approval.approvers.prompt import VIEW, has_more, question
 from ...protocols import Answer, ApprovalRequest, Decision
 from .client_requests import ClientRequest
 
-_FIELD = "decision"
+_FIELD, _WHY = "decision", "why"
 _WIDTH = 100
 _MAX_LINES = 40
 # The answer that asks to see the rest before deciding.
@@ -56,7 +56,13 @@ def form(asked: Question) -> Any:
     offers = [each.value for each in asked.request.offers]
     choice: dict[str, Any] = {"type": "string", "title": "Decision", "description": "Without an answer it is denied."}
     choice["enum"] = [*offers, VIEW] if asked.has_more else offers
-    return {"type": "object", "properties": {_FIELD: choice}, "required": [_FIELD]}
+    why = {
+        "type": "string",
+        "title": "Why not, or what instead",
+        "description": "The model reads it.",
+        "maxLength": 1000,
+    }
+    return {"type": "object", "properties": {_FIELD: choice, _WHY: why}, "required": [_FIELD]}
 
 
 def reply_of(answer: Any, asked: Question) -> Any:
@@ -67,9 +73,10 @@ def reply_of(answer: Any, asked: Question) -> Any:
         if chosen == VIEW and asked.has_more:
             return VIEW_ALL
         for offered in asked.request.offers:
-            if offered.value == chosen:
+            if offered.value == chosen and offered.allows:
                 return Answer(offered, ClientApprover.name)
-    return Answer(Decision.DENY, ClientApprover.name)
+    closed = {"decline": "the question was declined", "cancel": "the question was closed"}.get(action, "")
+    return Answer(Decision.DENY, ClientApprover.name, str(content.get(_WHY) or closed)[:1000])
 
 
 def _message(asked: Question) -> str:
