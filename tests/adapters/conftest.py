@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from handrail.protocols import ModelReply
+from handrail.testing import call
 from handrail.testing.model_server import ModelServer
 
 from ..services.components import absent
@@ -71,7 +72,8 @@ def work(tmp_path: Path) -> Path:
 @pytest.fixture
 def run(home: Path, work: Path) -> Run:
     def run_one(framework: str, *calls: dict[str, Any], **plan: Any) -> Ran:
-        script = [*(ModelReply("", [each]) for each in calls), ModelReply("Done.")]
+        done = ModelReply("", [call("final_answer", answer="Done.")]) if framework == "smolagents" else ModelReply("Done.")
+        script = [*(ModelReply("", [each]) for each in calls), done]
         env = {"PLAN": json.dumps(plan), "OPENAI_AGENTS_DISABLE_TRACING": "0"}
         program = PROGRAMS / f"run_{framework}.py"
         printed, requests = started(framework, program, work, home, script, env=env)

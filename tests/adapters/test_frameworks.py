@@ -11,7 +11,7 @@ from handrail.testing import call
 from .conftest import Run
 
 ASKS_ITSELF = ["openai_agents", "pydantic_ai", "langchain"]
-ALL = [*ASKS_ITSELF]
+ALL = [*ASKS_ITSELF, "smolagents", "inspect"]
 REMOVE = {"command": "rm -rf victim"}
 
 
