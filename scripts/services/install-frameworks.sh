@@ -23,7 +23,7 @@ venv() { # NAME PACKAGE...
 }
 venv openai_agents openai-agents==0.24.0
 venv pydantic_ai 'pydantic-ai-slim[openai]==2.66.0'
-venv langchain langchain==1.4.10 langgraph==1.2.20 langchain-openai
+venv langchain langchain==1.4.7 langgraph==1.2.20 langchain-openai==1.7.3 langchain-core==1.7.2
 venv smolagents 'smolagents[openai]==1.26.0'
 venv inspect inspect-ai==0.3.285 openai
 exit "$failed"

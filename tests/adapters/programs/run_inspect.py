@@ -21,7 +21,7 @@ def with_session():
     return solve
 
 
-[log] = eval(Task(dataset=[Sample("go")], solver=with_session()), model="openai/scripted", display="none")
+[log] = eval(Task(dataset=[Sample("go")], solver=with_session()), model="openai/gpt-4.1", display="none")
 assert log.status == "success", log.error
 messages = log.samples[0].messages
 report(messages[-1].text, [each.error.message for each in messages if isinstance(each, ChatMessageTool) and each.error])
