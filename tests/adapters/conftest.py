@@ -72,7 +72,9 @@ def work(tmp_path: Path) -> Path:
 @pytest.fixture
 def run(home: Path, work: Path) -> Run:
     def run_one(framework: str, *calls: dict[str, Any], **plan: Any) -> Ran:
-        done = ModelReply("", [call("final_answer", answer="Done.")]) if framework == "smolagents" else ModelReply("Done.")
+        done = (
+            ModelReply("", [call("final_answer", answer="Done.")]) if framework == "smolagents" else ModelReply("Done.")
+        )
         script = [*(ModelReply("", [each]) for each in calls), done]
         env = {"PLAN": json.dumps(plan), "OPENAI_AGENTS_DISABLE_TRACING": "0"}
         program = PROGRAMS / f"run_{framework}.py"

@@ -34,8 +34,7 @@ class _Tool(Tool):  # type: ignore[misc]  the framework is not installed where t
         needed = tool.parameters.get("required", ())
         self.name, self.description, self._tool = tool.name, tool.description, tool
         self.inputs = {
-            name: _input(name, schema, name in needed)
-            for name, schema in tool.parameters.get("properties", {}).items()
+            name: _input(name, schema, name in needed) for name, schema in tool.parameters.get("properties", {}).items()
         }
         super().__init__()
 

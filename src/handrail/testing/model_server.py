@@ -1,4 +1,4 @@
-"""A server that speaks OpenAI's chat completions and Anthropic's messages, says what it was told to say, and fails on demand.
+"""A server that speaks OpenAI's chat completions and responses and Anthropic's messages, says what it was told, and fails on demand.
 
     with ModelServer([ModelReply("hello"), Fault(429), ModelReply("again")]) as server:
         model = OpenAIChat("scripted", base_url=server.base_url)
@@ -100,7 +100,11 @@ class ModelServer:
             if not self._script:
                 return Fault(400, "the script is over")
             step = self._script.pop(0)
-        return step(request.get("messages") or request.get("input", []), request.get("tools", [])) if callable(step) else step
+        return (
+            step(request.get("messages") or request.get("input", []), request.get("tools", []))
+            if callable(step)
+            else step
+        )
 
     def _lets_in(self, key: str) -> bool:
         return not self._key or key == self._key
@@ -225,14 +229,25 @@ def response(reply: ModelReply) -> JsonDict:
     said = {"type": "output_text", "text": reply.content, "annotations": []}
     message = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": [said]}
     calls = [
-        {"type": "function_call", "id": f"fc_{call['id']}", "call_id": call["id"], "status": "completed", **call["function"]}
+        {
+            "type": "function_call",
+            "id": f"fc_{call['id']}",
+            "call_id": call["id"],
+            "status": "completed",
+            **call["function"],
+        }
         for call in reply.tool_calls
     ]
     details = {"input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 0}}
     return {
-        **{"id": "resp_1", "object": "response", "created_at": 0, "model": "scripted", "status": "completed"},
-        **{"output": [*([message] if reply.content else []), *calls], "tools": [], "tool_choice": "auto"},
-        **{"parallel_tool_calls": True, "usage": {"input_tokens": 10, "output_tokens": 5, "total_tokens": 15, **details}},
+        **_frame("response"),
+        "created_at": 0,
+        "status": "completed",
+        "output": [*([message] if reply.content else []), *calls],
+        "tools": [],
+        "tool_choice": "auto",
+        "parallel_tool_calls": True,
+        "usage": {"input_tokens": 10, "output_tokens": 5, "total_tokens": 15, **details},
     }
 
 

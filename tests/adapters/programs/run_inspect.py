@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import inspect_ai
 from answers import opened, report
-from inspect_ai import Task, eval
 from inspect_ai.dataset import Sample
 from inspect_ai.model import ChatMessageTool
 from inspect_ai.solver import generate, solver, use_tools
@@ -21,7 +21,9 @@ def with_session():
     return solve
 
 
-[log] = eval(Task(dataset=[Sample("go")], solver=with_session()), model="openai/gpt-4.1", display="none")
+[log] = inspect_ai.eval(
+    inspect_ai.Task(dataset=[Sample("go")], solver=with_session()), model="openai/gpt-4.1", display="none"
+)
 assert log.status == "success", log.error
 messages = log.samples[0].messages
 report(messages[-1].text, [each.error.message for each in messages if isinstance(each, ChatMessageTool) and each.error])
