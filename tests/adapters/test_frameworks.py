@@ -71,3 +71,16 @@ def test_an_approver_of_the_session_is_asked_instead(framework: str, yes: bool, 
     assert asked["question"] == "approver: rm -rf victim"
     assert (work / "victim").exists() is not yes
     assert ["denied" in error for error in ran["errors"]] == ([] if yes else [True])
+
+
+@pytest.mark.parametrize(("reply", "removes"), [("maybe", False), ({"by": "ann"}, False), ({"decision": "once"}, True)])
+def test_a_graph_is_resumed_by_a_clear_yes_only(reply: object, removes: bool, run: Run, work: Path) -> None:
+    run("langchain", call("terminal", **REMOVE), reply=reply, sync=True)
+    assert (work / "victim").exists() is not removes
+
+
+def test_outside_a_graph_what_nobody_can_be_asked_about_is_denied(run: Run, work: Path) -> None:
+    ran = run("langchain", outside={"name": "terminal", "args": REMOVE})
+    assert ran["output"] == "error"
+    assert "denied" in ran["errors"][0]
+    assert (work / "victim").exists()

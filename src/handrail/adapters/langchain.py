@@ -27,7 +27,7 @@ def tools(session: Session | SyncSession) -> list[BaseTool]:
     ]
 
 
-class _Tool(BaseTool):
+class _Tool(BaseTool):  # type: ignore[misc]  # not installed where types are checked
     """Errors are a `ToolMessage` whose status is "error"."""
 
     tool: Any

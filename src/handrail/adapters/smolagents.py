@@ -26,7 +26,7 @@ def tools(session: Session | SyncSession) -> list[Tool]:
     return [_Tool(each) for each in session_tools(session)]
 
 
-class _Tool(Tool):  # type: ignore[misc]  the framework is not installed where types are checked
+class _Tool(Tool):  # type: ignore[misc]  # not installed where types are checked
     skip_forward_signature_validation = True
     output_type = "string"
 

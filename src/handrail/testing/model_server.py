@@ -1,4 +1,4 @@
-"""A server that speaks OpenAI's chat completions and responses and Anthropic's messages, says what it was told, and fails on demand.
+"""A server that speaks OpenAI's chat completions and responses and Anthropic's messages, by a script, and fails on demand.
 
     with ModelServer([ModelReply("hello"), Fault(429), ModelReply("again")]) as server:
         model = OpenAIChat("scripted", base_url=server.base_url)

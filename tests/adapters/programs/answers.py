@@ -20,7 +20,7 @@ def opened() -> Any:
     own: dict[str, Any] = {"approver": _approver} if PLAN.get("approver") else {}
     if asks := PLAN.get("ask_tools"):
         own["config"] = Config(approvals=ApprovalsConfig(ask_tools=tuple(asks)))
-    return handrail.session(cwd=Path.cwd(), toolsets=["terminal", "file"], id=PLAN.get("id"), **own)
+    return handrail.session(cwd=Path.cwd(), toolsets=["terminal", "file"], **own)
 
 
 def answer(question: Any) -> bool:

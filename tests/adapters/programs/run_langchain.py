@@ -17,6 +17,10 @@ THREAD = {"configurable": {"thread_id": "1"}}
 
 async def main() -> None:
     async with opened() as session:
+        if outside := PLAN.get("outside"):
+            [tool] = [each for each in tools(session) if each.name == outside["name"]]
+            message = await tool.ainvoke({"type": "tool_call", "id": "1", **outside})
+            return report(message.status, [message.content])
         agent = create_agent(ChatOpenAI(model="scripted"), tools(session), checkpointer=InMemorySaver())
         invoke = (lambda *given: asyncio.to_thread(agent.invoke, *given)) if PLAN.get("sync") else agent.ainvoke
         result = await invoke({"messages": "go"}, THREAD)
@@ -24,7 +28,7 @@ async def main() -> None:
             replies = {each.id: PLAN.get("reply", answer(each.value["text"])) for each in waiting}
             result = await invoke(Command(resume=replies), THREAD)
     messages = result["messages"]
-    report(messages[-1].content, [each.content for each in messages if getattr(each, "status", "") == "error"])
+    return report(messages[-1].content, [each.content for each in messages if getattr(each, "status", "") == "error"])
 
 
 asyncio.run(main())
