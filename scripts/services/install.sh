@@ -35,6 +35,7 @@ fi
 
 ./install-mcp.sh || leave_out "the MCP servers of others" "$without"
 ./install-acp.sh || leave_out "the ACP clients of others" "$without"
+./install-frameworks.sh || leave_out "the agent frameworks" "$without"
 ./install-synapse.sh || leave_out "a Matrix server" "$without"
 ./install-homeassistant.sh || leave_out "a Home Assistant" "$without"
 ./install-llm.sh || leave_out "the small language model" "$without"

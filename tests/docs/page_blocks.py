@@ -8,12 +8,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+FRAMEWORKS = ROOT / "docs" / "how-to" / "frameworks.md"
 _BLOCK = r'^```{language} title="{title}"\n(.*?)^```$'
 
 
-def programs() -> Iterator[tuple[str, str]]:
-    """The name and the code of each program that the pages show whole."""
+def programs(*, of_frameworks: bool = False) -> Iterator[tuple[str, str]]:
+    """The name and the code of each program that the pages show whole. Those of frameworks need the framework's packages."""
     for page in sorted((ROOT / "docs").rglob("*.md")):
+        if (page == FRAMEWORKS) is not of_frameworks:
+            continue
         pattern = _BLOCK.format(language="python", title=r"([\w.]+)")
         yield from re.findall(pattern, page.read_text(), re.DOTALL | re.MULTILINE)
 

@@ -150,6 +150,8 @@ class Session:
     def __init__(self, app: Handrail, options: _Options, *, closes_app: bool = False) -> None:
         self.id = options.id or f"session-{secrets.token_hex(8)}"
         self._options, self._caller = options, options.caller
+        self.has_approver = options.caller.approver is not None
+        self.waiting: dict[tuple[str, str, str], list[ApprovalRequest]] = {}  # by call; answered by way of a framework
         self._stop = CancelToken()
         self._agents: list[Agent] = []
         self._previewed: dict[tuple[str, str], str] = {}
@@ -288,15 +290,15 @@ class SyncSession:
     """A session for sync code; see `Session`."""
 
     def __init__(self, session: Session) -> None:
-        self._session = session
+        self.twin = session  # the same session for async code
         self.id, self.tools, self.agent = session.id, session.tools, session.agent
         self.call, self.close = session.call_now, session.close_now
 
     def run(self, message: Any, *, timeout: float | None = None) -> list[JsonDict]:
-        return run_async(self._session.run(message, timeout=timeout), timeout=MAX_SECONDS)
+        return run_async(self.twin.run(message, timeout=timeout), timeout=MAX_SECONDS)
 
     def preview(self, name: str, args: Any, *, answered: Sequence[Answer] = ()) -> Denied | ApprovalRequest | None:
-        return run_async(self._session.preview(name, args, answered=answered))
+        return run_async(self.twin.preview(name, args, answered=answered))
 
 
 def _forget_grants(app: Handrail, session_id: str) -> None:

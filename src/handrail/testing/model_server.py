@@ -1,4 +1,4 @@
-"""A server that speaks OpenAI's chat completions and Anthropic's messages, says what it was told to say, and fails on demand.
+"""A server that speaks OpenAI's chat completions and responses and Anthropic's messages, by a script, and fails on demand.
 
     with ModelServer([ModelReply("hello"), Fault(429), ModelReply("again")]) as server:
         model = OpenAIChat("scripted", base_url=server.base_url)
@@ -100,7 +100,11 @@ class ModelServer:
             if not self._script:
                 return Fault(400, "the script is over")
             step = self._script.pop(0)
-        return step(request["messages"], request.get("tools", [])) if callable(step) else step
+        return (
+            step(request.get("messages") or request.get("input", []), request.get("tools", []))
+            if callable(step)
+            else step
+        )
 
     def _lets_in(self, key: str) -> bool:
         return not self._key or key == self._key
@@ -133,6 +137,8 @@ class _Handler(BaseHTTPRequestHandler):
                 self._stream(raw_events(step.deltas, step.finish))
             elif self.path.endswith("/messages"):
                 self._stream(anthropic_events(step))
+            elif self.path.endswith("/responses"):
+                self._json(200, response(step))
             elif body.get("stream"):
                 self._stream(events(step))
             else:
@@ -216,6 +222,33 @@ def whole(reply: ModelReply) -> JsonDict:
         message["tool_calls"] = [dict(call) for call in reply.tool_calls]
     choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if reply.tool_calls else "stop"}
     return {**_frame("chat.completion"), "choices": [choice], "usage": _USAGE}
+
+
+def response(reply: ModelReply) -> JsonDict:
+    """As the Responses API answers, whole."""
+    said = {"type": "output_text", "text": reply.content, "annotations": []}
+    message = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": [said]}
+    calls = [
+        {
+            "type": "function_call",
+            "id": f"fc_{call['id']}",
+            "call_id": call["id"],
+            "status": "completed",
+            **call["function"],
+        }
+        for call in reply.tool_calls
+    ]
+    details = {"input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 0}}
+    return {
+        **_frame("response"),
+        "created_at": 0,
+        "status": "completed",
+        "output": [*([message] if reply.content else []), *calls],
+        "tools": [],
+        "tool_choice": "auto",
+        "parallel_tool_calls": True,
+        "usage": {"input_tokens": 10, "output_tokens": 5, "total_tokens": 15, **details},
+    }
 
 
 def anthropic_events(reply: ModelReply) -> Iterator[str]:

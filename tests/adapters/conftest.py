@@ -1,0 +1,86 @@
+"""Programs that run with a framework in the framework's own virtual environment, against a scripted model."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from handrail.protocols import ModelReply
+from handrail.testing import call
+from handrail.testing.model_server import ModelServer
+
+from ..services.components import absent
+from ..support import PATIENCE_SECONDS
+
+FOLDER = Path(os.environ.get("HANDRAIL_TEST_FRAMEWORKS") or Path.home() / ".cache/handrail-tests/frameworks")
+PROGRAMS = Path(__file__).parent / "programs"
+_SRC = Path(__file__).parents[2] / "src"
+
+
+class Ran(dict[str, Any]):
+    """What a program reported, and what its model was sent."""
+
+    requests: list[dict[str, Any]]
+
+    def told(self) -> str:
+        """The last that the model was sent."""
+        return json.dumps(self.requests[-1], ensure_ascii=False)
+
+
+Run = Callable[..., Ran]
+
+
+def started(
+    framework: str, program: Path, cwd: Path, home: Path, script: Iterable[ModelReply], **more: Any
+) -> tuple[str, list[dict[str, Any]]]:
+    """What the program printed, and what its model was sent."""
+    venv = FOLDER / framework
+    if not (venv / "installed").exists():
+        absent(framework, "run scripts/services/install-frameworks.sh")
+    kept = {name: os.environ[name] for name in ("PATH", "CI", "TMPDIR") if name in os.environ}
+    with ModelServer(script) as model:
+        env = {
+            **kept, "HOME": str(home), "HANDRAIL_HOME": str(home), "PYTHONPATH": str(_SRC), "OPENAI_API_KEY": "k",
+            "OPENAI_BASE_URL": model.base_url, "LANG": "C.UTF-8", "OPENAI_AGENTS_DISABLE_TRACING": "1", **more.pop("env", {}),
+        }  # fmt: skip
+        ran = subprocess.run(
+            [str(venv / "bin/python"), str(program)],
+            cwd=cwd,
+            env=env,
+            capture_output=True,
+            text=True,
+            timeout=4 * PATIENCE_SECONDS,
+            check=False,
+            **more,
+        )
+        assert ran.returncode == 0, f"{ran.stdout}\n{ran.stderr}"
+        return ran.stdout, model.requests
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    (tmp_path / "work" / "victim").mkdir(parents=True)
+    return tmp_path / "work"
+
+
+@pytest.fixture
+def run(home: Path, work: Path) -> Run:
+    def run_one(framework: str, *calls: dict[str, Any], **plan: Any) -> Ran:
+        done = (
+            ModelReply("", [call("final_answer", answer="Done.")]) if framework == "smolagents" else ModelReply("Done.")
+        )
+        script = [*(ModelReply("", [each]) for each in calls), done]
+        env = {"PLAN": json.dumps(plan), "OPENAI_AGENTS_DISABLE_TRACING": "0"}
+        program = PROGRAMS / f"run_{framework}.py"
+        printed, requests = started(framework, program, work, home, script, env=env)
+        ran = Ran(json.loads(printed.splitlines()[-1]))
+        ran.requests = requests
+        return ran
+
+    return run_one
