@@ -8,6 +8,7 @@ import shutil
 import sqlite3
 import threading
 import time
+from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -29,6 +30,8 @@ PATIENCE_SECONDS = 180
 HOSTILE_NAME = "<img src=x onerror=\"document.title='owned'\">"
 HOSTILE = f"{HOSTILE_NAME}<script>document.title='owned'</script>"
 OLD_SESSIONS = 10_000
+DESKTOP, PHONE = {"width": 1200, "height": 850}, {"width": 390, "height": 740}
+Visit = Callable[..., Any]
 
 eventually = partial(wait_until, timeout=PATIENCE_SECONDS)
 

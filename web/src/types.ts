@@ -41,6 +41,13 @@ export type Session = {
   parent: string | null; kind: string; input_tokens: number; output_tokens: number; cost: number | null;
   is_running?: boolean;
 };
+export type Asked = { id: string; function: { name: string; arguments: string } };
+export type Message = { id: number; at: number; role: string; content?: string | Fields[] | null; tool_calls?: Asked[]; tool_call_id?: string };
+export type Ran = { tool: string; call_id: string; at: number; seconds: number; error_type: string };
+export type Decided = { text: string; decision: string; by: string; why: string };
+export type Whole = {
+  session: Session; messages: Message[]; calls: Ran[]; children: Session[]; decisions: Decided[]; is_running: boolean; mode: string;
+};
 export type Hit = { session: string; title: string; message_id: number; at: number; role: string; excerpt: string };
 export type Login = {
   id: string; name: string; role: Me["role"]; created: number; used: number; address: string; agent: string; is_this_one: boolean;

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
+from ...approval.modes import Mode
 from ...store.search import search
 from ...store.sessions import CHILD, MAIN
 from ...types import JsonDict
@@ -51,6 +52,7 @@ async def session(context: RequestContext) -> JsonDict:
             "children": [session_view(each) for each in store.children(info.id)],
             "decisions": [{**each._asdict(), "keys": list(each.keys)} for each in decided],
             "is_running": context.served.turns.is_running(info.id),
+            "mode": context.served.app.gate.modes.of(info.id).value,
         }
 
     return await asyncio.to_thread(read)
@@ -68,7 +70,11 @@ async def go_on(context: RequestContext) -> Any:
 
 async def _turn(context: RequestContext, session_id: str | None) -> Any:
     body, turns = context.body, context.served.turns
+    if "mode" in body:
+        _check_mode(context, Mode(body["mode"]))
     agent = await turns.agent(session_id, model=body.get("model"), toolsets=body.get("toolsets"))
+    if "mode" in body:
+        context.served.app.gate.modes.set(agent.session_id, Mode(body["mode"]))
     if turns.is_running(agent.session_id):
         raise HttpError(409, "busy", "the session is busy with a turn; stop it, or wait")
     return streamed(_events(context, agent))
@@ -91,9 +97,24 @@ async def stop(context: RequestContext) -> JsonDict:
     return {"stopped": context.served.turns.stop(info.id)}
 
 
+async def set_mode(context: RequestContext) -> JsonDict:
+    """Choose how much the agent of a conversation may do by itself, while this server runs."""
+    info, mode = await asyncio.to_thread(context.served.sessions.get, context.path["id"]), Mode(context.body["mode"])
+    _check_mode(context, mode)
+    context.served.app.gate.modes.set(info.id, mode)
+    return {"mode": mode.value}
+
+
+def _check_mode(context: RequestContext, mode: Mode) -> None:
+    if mode is Mode.YOLO and not context.served.app.gate.settings.may_loosen:
+        raise HttpError(409, "not_allowed", "approvals cannot be switched off here: nobody watches this server")
+
+
 _DETACHED = {"type": "boolean", "description": "The turn continues when you stop listening."}
+_MODE = {"type": "string", "enum": [each.value for each in Mode]}
 _MESSAGE = record(
     ("text",),
+    mode=_MODE,
     text=bounded(1_000_000, minLength=1),
     model=bounded(200),
     toolsets=many(bounded(100)),
@@ -117,5 +138,14 @@ ENDPOINTS = (
     Endpoint("POST", "/v1/sessions", begin, role=Role.OPERATE, body=_MESSAGE, media="text/event-stream"),
     Endpoint("GET", "/v1/sessions/{id}", session, answer=_WHOLE),
     Endpoint("POST", "/v1/sessions/{id}/turns", go_on, role=Role.OPERATE, body=_MESSAGE, media="text/event-stream"),
+    Endpoint(
+        "PUT",
+        "/v1/sessions/{id}/mode",
+        set_mode,
+        role=Role.OPERATE,
+        body=record(mode=_MODE),
+        answer=record(mode=_MODE),
+        detail=lambda context: str(context.body["mode"]),
+    ),
     Endpoint("POST", "/v1/sessions/{id}/stop", stop, role=Role.OPERATE, answer=record(stopped=FLAG)),
 )
