@@ -6,7 +6,9 @@ import base64
 import json
 import os
 import re
+import threading
 import zlib
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -14,7 +16,7 @@ import pytest
 
 from handrail.protocols import ModelReply
 from handrail.store.sessions import SessionStore
-from handrail.testing.model_server import Fault, ModelServer
+from handrail.testing.model_server import ModelServer, Raw
 
 from ..serve.conftest import Server
 from ..support import call
@@ -168,6 +170,23 @@ def _overlaps(page: Any) -> list[str]:
     return found
 
 
+class _Endless(Sequence[Any]):
+    """An answer that goes on as fast as people can read, until it is over."""
+
+    def __init__(self, is_over: threading.Event) -> None:
+        self._is_over = is_over
+
+    def __iter__(self) -> Iterator[Any]:
+        while not self._is_over.wait(0.02):
+            yield {"content": "again and again and once more,\n\n"}
+
+    def __len__(self) -> int:
+        return 1
+
+    def __getitem__(self, _: Any) -> Any:
+        raise IndexError
+
+
 class TestTalking:
     def test_enter_sends_and_shift_enter_is_a_new_line(self, visit: Visit, model: ModelServer) -> None:
         model.say(ModelReply("**Two** lines."), ModelReply("And again."))
@@ -207,7 +226,8 @@ class TestTalking:
         assert folder.exists()
 
     def test_it_follows_the_stream_unless_scrolled_up_and_is_stopped(self, visit: Visit, model: ModelServer) -> None:
-        model.say(Fault(endless="again and again, "))
+        is_over = threading.Event()
+        model.say(Raw(_Endless(is_over)))
         page = visit("sessions/new", viewport={"width": 1200, "height": 500})
         page.get_by_label("Message to the agent").fill("Talk")
         page.get_by_label("Message to the agent").press("Enter")
@@ -226,6 +246,7 @@ class TestTalking:
         page.wait_for_function(_AT_END)
         page.get_by_label("Message to the agent").press("Escape")
         expect(page.get_by_role("alert")).to_contain_text("stopped by operator")
+        is_over.set()
         expect(page.get_by_role("button", name="Send")).to_be_enabled()
 
     def test_the_mode_is_chosen_and_holds(self, visit: Visit, server: Server, model: ModelServer) -> None:

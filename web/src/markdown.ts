@@ -45,6 +45,7 @@ const PURE = {
   ALLOWED_URI_REGEXP: /^(?:https?|mailto):/i,
 };
 
+let lastLevel = 2;
 const marked = new Marked({
   gfm: true, breaks: true,
   renderer: {
@@ -54,7 +55,8 @@ const marked = new Marked({
     image: ({ href, text }) => link(href, escaped(text || href)),
     link({ href, tokens }) { return link(href, this.parser.parseInline(tokens)); },
     heading({ tokens, depth }) {
-      const level = Math.min(6, depth + 2);
+      // Levels below that of the conversation's title, with none left out.
+      const level = (lastLevel = Math.min(6, depth + 2, lastLevel + 1));
       return `<h${level}>${this.parser.parseInline(tokens)}</h${level}>`;
     },
     code: ({ text, lang }) => `<pre tabindex="0" role="region" aria-label="Code"><code>${coloured(text, (lang ?? "").split(/\s/)[0])}</code></pre>`,
@@ -63,6 +65,7 @@ const marked = new Marked({
 });
 
 export function toHtml(text: string): string {
+  lastLevel = 2;
   const html = (marked.parse(text) as string).replaceAll("<table>", '<div class="table" tabindex="0" role="region" aria-label="Table"><table>')
     .replaceAll("</table>", "</table></div>");
   return DOMPurify.sanitize(html, PURE);

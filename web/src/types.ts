@@ -17,8 +17,9 @@ export type Question = {
 };
 
 export type Call = {
-  call: number; tool: string; arguments?: Fields; task: string | null; session?: string | null; started?: number;
-  status?: string; error_type?: string | null; seconds?: number; result?: string; progress?: string;
+  /** A number for calls of this server, a text for those of other processes. */
+  call: number | string; tool: string; arguments?: Fields; task: string | null; session?: string | null; started?: number;
+  status?: string; error_type?: string | null; seconds?: number; waited?: number; result?: string; progress?: string;
 };
 
 export type Grant = {

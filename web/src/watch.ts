@@ -9,7 +9,7 @@ const RETRY_MS = 2_000;
 const MAX_CLOSED = 20;
 
 class Watch {
-  calls = new Map<number, Call>();
+  calls = new Map<Call["call"], Call>();
   waiting: Question[] = [];
   over: Question[] = [];
   grants: Grant[] = [];
@@ -25,7 +25,7 @@ class Watch {
   private timer = 0;
   private edits = 0;
   /** Events since the full list was requested: they are newer than its answer. */
-  private since: Map<number, Call> | null = null;
+  private since: Map<Call["call"], Call> | null = null;
   version = 0;
 
   start(): void {
@@ -112,13 +112,13 @@ class Watch {
   }
 
   private async refresh(): Promise<void> {
-    const since = new Map<number, Call>();
+    const since = new Map<Call["call"], Call>();
     this.since = since;
     const { source } = this;
     try {
       const found = await get<{ running: Call[]; ended: Call[] }>("/v1/calls?limit=2000");
       if (since !== this.since) return;
-      const all = [...found.ended, ...found.running].sort((a, b) => a.call - b.call);
+      const all = [...found.ended, ...found.running].sort((a, b) => (a.started ?? 0) - (b.started ?? 0));
       this.calls = new Map(all.map((call) => [call.call, call]));
       for (const [number, call] of since) this.calls.set(number, { ...this.calls.get(number), ...call });
       this.since = null;

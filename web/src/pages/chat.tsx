@@ -80,8 +80,16 @@ function useTurn(id: string | null, onBegun: (id: string) => void, onEnded: () =
     const { signal } = (listening.current = new AbortController());
     let current: Entry[] = [{ kind: "user", id: "live", text, pictures: [] }];
     let timer = 0;
-    // Many pieces of text make one render.
-    const draw = () => { timer ||= setTimeout(() => { timer = 0; setEntries(current); }, DRAW_MS) as unknown as number; };
+    let took = 0;
+    // Many pieces of text make one render, and the longer a render takes the fewer there are.
+    const draw = () => {
+      timer ||= setTimeout(() => {
+        timer = 0;
+        const begun = performance.now();
+        setEntries(current);
+        setTimeout(() => { took = performance.now() - begun; });
+      }, Math.max(DRAW_MS, 4 * took)) as unknown as number;
+    };
     setBusy(true); setTrouble(""); setDraft(""); setSince(last); setEntries(current);
     let failure = "";
     let begun = id ?? "";

@@ -24,7 +24,7 @@ export function Sessions({ me, chosen }: PageProps) {
     <Split onBack={() => { location.hash = "#/sessions"; }}
       detail={chosen && (chosen !== "new" || mayTalk)
         ? <Chat key={chosen === begun ? "new" : chosen} id={chosen === "new" ? null : chosen} me={me} onChanged={again}
-            onBegun={(id) => { setBegun(id); goTo(id); }} /> : null}
+            onBegun={(id) => { setBegun(id); goTo(id); again(); }} /> : null}
       list={<>
         <div class="line bar">
           <input type="search" aria-label="Search all conversations" placeholder="Search all conversations" value={query}
