@@ -21,7 +21,7 @@ from handrail.testing.model_server import ModelServer, Raw
 from ..serve.conftest import Server
 from ..support import call
 from . import console_parts
-from .console_parts import HOSTILE, HOSTILE_NAME, PHONE, Visit, eventually, shoot, violations
+from .console_parts import HOSTILE, HOSTILE_NAME, PHONE, Visit, eventually, overlaps, shoot, violations
 
 if console_parts.missing() and not os.environ.get("CI"):
     pytest.skip(console_parts.missing(), allow_module_level=True)
@@ -149,25 +149,7 @@ class TestReading:
             assert violations(page) == []
             page.locator(".talk-box").evaluate("box => box.scrollTop -= 500")
             shoot(page, f"console-chat-{name}-{scheme}-above")
-            assert _overlaps(page) == []
-
-
-# Controls whose boxes cover each other; one inside another does not count.
-_OVERLAPS = """() => {
-    const all = [...document.querySelectorAll('button, input, select, textarea')].filter((each) => each.checkVisibility());
-    const boxes = all.map((each) => [each, each.getBoundingClientRect()]);
-    const found = [];
-    boxes.forEach(([one, a], index) => boxes.slice(index + 1).forEach(([other, b]) => {
-        const isOver = a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1;
-        if (isOver && !one.contains(other)) found.push(`${one.outerHTML.slice(0, 80)} / ${other.outerHTML.slice(0, 80)}`);
-    }));
-    return found;
-}"""
-
-
-def _overlaps(page: Any) -> list[str]:
-    found: list[str] = page.evaluate(_OVERLAPS)
-    return found
+            assert overlaps(page) == []
 
 
 class _Endless(Sequence[Any]):

@@ -1,7 +1,7 @@
 // A conversation as a list of entries: from the stored messages, and from the events of a turn that runs now.
 import type { Fields } from "./api";
 import type { Asked, Message, Ran } from "./types";
-import { fieldsOf, todosOf, type Todo } from "./rich";
+import { fieldsOf, todosOf, type Todo } from "./results";
 
 export type ToolEntry = {
   kind: "tool"; id: string; tool: string; args: Fields; at?: number; seconds?: number; errorType?: string; result?: string; progress?: string;

@@ -1,8 +1,9 @@
 // What an agent says and does, as in the terminal chat: Markdown, diffs with line numbers, output, todo lists and images.
 import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
-import type { Fields, Json } from "./api";
+import type { Fields } from "./api";
 import { diffRows, type DiffRow } from "./diff";
+import { isFields, todosOf, type Todo } from "./results";
 import { visible } from "./ui";
 
 type Formats = typeof import("./markdown");
@@ -77,7 +78,6 @@ function Folded({ count, few, unit, isAbove, children }: {
 const MARKS: Record<string, [string, string]> = {
   pending: ["☐", "to do"], in_progress: ["▶", "in progress"], completed: ["☑", "done"], cancelled: ["☒", "cancelled"],
 };
-export type Todo = { content: string; status: string };
 
 export function Todos({ items }: { items: Todo[] }) {
   return (
@@ -109,23 +109,4 @@ export function ResultView({ result, args }: { result: Fields; args: Fields }) {
     return children.length ? <ul class="todos">{children.map((each) => <li>{visible(`${String(each.status ?? "")}: ${String(each.summary)}`)}</li>)}</ul> : null;
   }
   return null;
-}
-
-export function todosOf(result: Fields | null): Todo[] | null {
-  if (!result || !Array.isArray(result.todos)) return null;
-  return result.todos.filter(isFields).map((each) => ({ content: String(each.content ?? ""), status: String(each.status ?? "pending") }));
-}
-
-function isFields(value: Json): value is Fields {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
-/** JSON text that holds an object, else null. */
-export function fieldsOf(text: string): Fields | null {
-  try {
-    const read = JSON.parse(text) as Json;
-    return isFields(read) ? read : null;
-  } catch {
-    return null;
-  }
 }

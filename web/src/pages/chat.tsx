@@ -2,7 +2,8 @@
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { ask, get, streamEvents } from "../api";
 import { mainArgument, openTodos, storedEntries, withEvent, type Entry, type TextEntry, type ToolEntry } from "../conversation";
-import { fieldsOf, Markdown, Output, Picture, ResultView, Todos, type Todo } from "../rich";
+import { fieldsOf, type Todo } from "../results";
+import { Markdown, Output, Picture, ResultView, Todos } from "../rich";
 import type { Decided, Me, Session, Whole } from "../types";
 import { clock, lasting, Tag, Text, Trouble, useAnswer, useNow, visible } from "../ui";
 import { useWatch } from "../watch";
@@ -13,10 +14,10 @@ const POLL_SECONDS = 2;
 const DRAW_MS = 60;
 const NEAR_PX = 48;
 const MAX_SHOWN = 150;
-const MODES = [
-  ["plan", "plan: nothing that changes anything runs"], ["ask", "ask: edits and commands ask you"],
-  ["auto", "auto: what destroys asks you"], ["yolo", "yolo: you are not asked"],
-];
+const MODES: Record<string, string> = {
+  plan: "nothing that changes anything runs", ask: "edits and commands ask you", auto: "what destroys asks you",
+  yolo: "you are not asked; blocked actions and your deny list still hold",
+};
 
 /** `id` is null for a conversation that has not begun. `onBegun` gets its id with the first message. */
 export function Chat({ id, me, onBegun, onChanged }: {
@@ -59,7 +60,7 @@ export function Chat({ id, me, onBegun, onChanged }: {
           {answer && answer.decisions.length > 0 && !busy && <Decisions decisions={answer.decisions} />}
         </div>
       </div>
-      {isAway && <button class="to-end" onClick={toEnd}>↓ Latest</button>}
+      <div class="end-line">{isAway && <button class="to-end" onClick={toEnd}>↓ Latest</button>}</div>
       <TodoStrip todos={openTodos(all)} />
       {mayTalk && <Composer id={id} busy={busy} trouble={turn.trouble} draft={turn.draft} mode={answer?.mode ?? null}
         onMode={again} onSend={(text, mode) => { toEnd(); void turn.send(text, lastStored, mode); }} />}
@@ -283,13 +284,13 @@ function Composer({ id, busy, trouble, draft, mode, onMode, onSend }: {
   return (
     <form class="composer" onSubmit={send}>
       <Trouble text={trouble || problem} />
-      <textarea ref={field} rows={1} aria-label="Message to the agent" placeholder={id ? "Reply…" : "What should the agent do?"} value={text}
+      <textarea ref={field} rows={1} aria-label="Message to the agent" placeholder={`${id ? "Reply" : "What should I do?"} (Enter sends, Shift+Enter: new line)`} value={text}
         onInput={(event) => setText(event.currentTarget.value)} onKeyDown={press} />
       <div class="line">
         <select aria-label="Mode" value={mode ?? first} onChange={(event) => setMode(event.currentTarget.value)}>
-          {MODES.map(([name, meaning]) => <option value={name}>{meaning}</option>)}
+          {Object.keys(MODES).map((name) => <option value={name}>{name}</option>)}
         </select>
-        <small class="hint wide-only">{busy ? "Esc stops it; it continues when you leave this page" : "Enter sends, Shift+Enter is a new line"}</small>
+        <small class="hint wide-only">{busy ? "Esc stops it; it continues when you leave this page" : MODES[mode ?? first]}</small>
         <span class="push">
           <button type="button" class="deny" disabled={!busy || !id} onClick={stop}>Stop</button>
           <button class="main" disabled={busy}>Send</button>
