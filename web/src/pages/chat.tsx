@@ -221,6 +221,7 @@ function Called({ entry, isBusy }: { entry: ToolEntry; isBusy: boolean }) {
       {!isOver && isBusy && entry.progress && <Output text={entry.progress} />}
       {error && <p class="failed">{visible(error)}</p>}
       {result && <ResultView result={result} args={entry.args} />}
+      {typeof result?.call === "number" && <small><a href={`#/calls/${result.call}`}>Changes and undo</a></small>}
       {entry.pictures.map((url) => <Picture url={url} />)}
     </>
   );
