@@ -100,15 +100,11 @@ class LiveCalls:
 
     def own_ids(self) -> set[tuple[str | None, str]]:
         """The calls of this server, by their session and the model's id."""
-        with self._lock:
-            running = [call for calls in self._running.values() for call in calls]
-            return {
-                (each["session"], each["tool_call_id"]) for each in (*self.ended, *running) if "tool_call_id" in each
-            }
+        calls = [*self.recent(), *self.running()]
+        return {(each["session"], each["tool_call_id"]) for each in calls if "tool_call_id" in each}
 
     def _count(self, done: JsonDict) -> None:
-        minute, error_type = int((done.get("started", time.time()) + done.get("seconds", 0)) // 60), done["error_type"]
-        failed = done["status"] != "ok"
+        minute, failed = int((done.get("started", time.time()) + done.get("seconds", 0)) // 60), done["status"] != "ok"
         if minute not in self._minutes:
             newest = max(minute, *self._minutes, 0)
             self._minutes = {each: counts for each, counts in self._minutes.items() if each > newest - _MINUTES}
@@ -116,7 +112,7 @@ class LiveCalls:
         counts = self._minutes[minute]
         counts["calls"] += 1
         counts["errors"] += failed
-        counts["denied"] += error_type == "denied"
+        counts["denied"] += done["error_type"] == "denied"
         self._tools.setdefault(done["tool"], _Tool()).note(done.get("seconds"), done.get("waited", 0.0), failed)
 
     def running(self) -> list[JsonDict]:
@@ -153,13 +149,10 @@ class _Tool:
             self._last.append(ran)
 
     def summary(self) -> JsonDict:
-        found: JsonDict = {"calls": self.calls, "errors": self.errors, "total": self.total, "waited": self.waited}
         ordered = sorted(self._last) or [0.0]
-        found["p50"], found["p95"] = (
-            ordered[len(ordered) // 2],
-            ordered[min(len(ordered) - 1, len(ordered) * 95 // 100)],
-        )
-        return found
+        median, p95 = ordered[len(ordered) // 2], ordered[min(len(ordered) - 1, len(ordered) * 95 // 100)]
+        times = {"total": self.total, "waited": self.waited, "p50": median, "p95": p95}
+        return {"calls": self.calls, "errors": self.errors, **times}
 
 
 def shown(args: JsonDict) -> JsonDict:

@@ -23,7 +23,8 @@ _POLL_SECONDS = 0.5
 _PAST_SECONDS = 86_400.0
 _PAST_BYTES = 1 << 19
 _SLACK_SECONDS = 1.0
-_CALLS = "SELECT id, session, call_id, tool, arguments, at, seconds, error_type FROM calls"
+_FIELDS = {"at", "tool", "kind", "text", "verdict"}
+_CALLS = "SELECT id, session, call_id, tool, arguments, at AS started, seconds, error_type FROM calls"
 
 
 class SharedCalls:
@@ -36,7 +37,8 @@ class SharedCalls:
         self._live, self._bus, self._sessions, self._approvals, self._history = live, bus, sessions, approvals, history
         self._last_call, self._last_update, self._version = -1, time.time(), -1
         self._inode, self._offset = 0, 0
-        self._running: dict[str, tuple[JsonDict, int]] = {}  # with the pid of the process that makes the call
+        # By session and tool, with the pid of the process.
+        self._running: dict[tuple[str, str], tuple[JsonDict, int]] = {}
 
     async def run(self) -> None:
         """Runs until cancelled."""
@@ -60,56 +62,38 @@ class SharedCalls:
             ):
                 self._last_update = row["updated"]
                 self._bus.publish("session.changed", session=row["id"])
-        for key, (call, pid) in list(self._running.items()):
-            if not _is_alive(pid):
-                del self._running[key]
-                seconds = time.time() - call["started"]
-                self._live.add({**call, "status": "error", "error_type": "process exited", "seconds": seconds})
+        for key, (call, _) in [each for each in self._running.items() if not _is_alive(each[1][1])]:
+            del self._running[key]
+            seconds = time.time() - call["started"]
+            self._live.add({**call, "status": "error", "error_type": "process exited", "seconds": seconds})
 
     def _note_calls(self) -> None:
         if self._last_call < 0:
             since = (time.time() - _PAST_SECONDS, KEPT_CALLS)
             rows = self._sessions.rows(f"{_CALLS} WHERE at > ? ORDER BY id DESC LIMIT ?", since)[::-1]
-            newest = self._sessions.rows("SELECT coalesce(max(id), 0) FROM calls")[0][0]
+            self._last_call = self._sessions.rows("SELECT coalesce(max(id), 0) FROM calls")[0][0]
         else:
             rows = self._sessions.rows(f"{_CALLS} WHERE id > ? ORDER BY id", (self._last_call,))
-            newest = rows[-1]["id"] if rows else self._last_call
-        self._last_call = newest
+            self._last_call = rows[-1]["id"] if rows else self._last_call
         own = self._live.own_ids() if rows else set()
-        for row in rows:
-            if (row["session"], row["call_id"]) in own:
+        for call in map(dict, rows):
+            number, call_id = call.pop("id"), call.pop("call_id")
+            if (call["session"], call_id) in own:
                 continue
-            call = {
-                "call": self._started_as(row["session"], row["tool"], row["at"], row["seconds"]) or f"s{row['id']}",
-                "tool": row["tool"],
-                "arguments": shown(json.loads(row["arguments"])),
-                "task": None,
-                "session": row["session"],
-                "started": row["at"],
-                "status": "error" if row["error_type"] else "ok",
-                "error_type": row["error_type"] or None,
-                "seconds": row["seconds"],
-                "waited": self._waited(row["session"], row["tool"], row["at"], row["seconds"]),
-            }
+            begun, _ = self._running.pop((call["session"], call["tool"]), ({"call": f"s{number}"}, 0))
+            status = "error" if call["error_type"] else "ok"
+            call |= {"call": begun["call"], "task": None, "status": status, "error_type": call["error_type"] or None}
+            call |= {"arguments": shown(json.loads(call["arguments"])), "waited": self._waited(call)}
             self._live.add(call)
 
-    def _started_as(self, session: str, tool: str, at: float, seconds: float) -> str:
-        """The running call that this one was."""
-        for key, (call, _) in self._running.items():
-            is_then = at - _SLACK_SECONDS <= call["started"] <= at + seconds + _SLACK_SECONDS
-            if (call["session"], call["tool"]) == (session, tool) and is_then:
-                del self._running[key]
-                return key
-        return ""
-
-    def _waited(self, session: str, tool: str, at: float, seconds: float) -> float:
-        if seconds < _SLACK_SECONDS:
+    def _waited(self, call: JsonDict) -> float:
+        if call["seconds"] < _SLACK_SECONDS:
             return 0.0
         rows = self._approvals.database.rows(
             "SELECT coalesce(sum(seconds), 0) FROM decisions WHERE session = ? AND tool = ? AND at BETWEEN ? AND ?",
-            (session, tool, at, at + seconds + _SLACK_SECONDS),
+            (call["session"], call["tool"], call["started"], call["started"] + call["seconds"] + _SLACK_SECONDS),
         )
-        return min(seconds, float(rows[0][0]))
+        return min(call["seconds"], float(rows[0][0]))
 
     def _new_lines(self) -> list[tuple[str, JsonDict]]:
         """What was added to the history, each line with its own key."""
@@ -133,32 +117,20 @@ class SharedCalls:
         return found
 
     def _note_line(self, key: str, line: JsonDict) -> None:
+        if not isinstance(line, dict) or not line.keys() >= _FIELDS:
+            return
         pid = line.get("pid", 0)
         if pid == os.getpid() or line["at"] < time.time() - _PAST_SECONDS:
             return
-        call = {
-            "call": key,
-            "tool": line["tool"],
-            "arguments": {line["kind"]: line["text"]},
-            "task": None,
-            "session": line.get("session"),
-            "started": line["at"],
-        }
-        if not call["session"]:
-            is_denied = line["verdict"] == "deny"
+        session, is_denied = line.get("session"), line["verdict"] == "deny"
+        call = {"call": key, "tool": line["tool"], "arguments": {line["kind"]: line["text"]}, "task": None}
+        call |= {"session": session, "started": line["at"]}
+        if not session:
             ended = {"status": "error" if is_denied else "ok", "error_type": "denied" if is_denied else None}
             self._live.add({**call, **ended})
-        elif pid and line["verdict"] != "deny" and _is_alive(pid) and not self._is_known(call):
-            self._running[key] = call, pid
+        elif pid and not is_denied and (session, line["tool"]) not in self._running and _is_alive(pid):
+            self._running[session, line["tool"]] = call, pid  # a call may need several actions
             self._bus.publish("call.started", **call)
-
-    def _is_known(self, call: JsonDict) -> bool:
-        """A call may need several actions."""
-        return any(
-            (each["session"], each["tool"]) == (call["session"], call["tool"])
-            and call["started"] - each["started"] < _SLACK_SECONDS
-            for each, _ in self._running.values()
-        )
 
     def running(self) -> list[JsonDict]:
         return [call for call, _ in self._running.values()]
@@ -167,8 +139,6 @@ class SharedCalls:
 def _is_alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
+    except OSError as error:
+        return isinstance(error, PermissionError)
     return True

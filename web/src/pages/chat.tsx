@@ -128,22 +128,23 @@ function useFollowing() {
   const toEnd = () => { follows.current = true; setAway(false); box.current!.scrollTop = box.current!.scrollHeight; };
   useLayoutEffect(() => {
     const outer = box.current!;
-    let height = 0;
+    let last = 0;
+    const follow = (does: boolean) => { follows.current = does; setAway(!does); };
+    // Content that grows moves the end away, and never the view up: that is you.
     const scrolled = () => {
-      // Content that grew has moved the end away; that is no scrolling.
-      if (outer.scrollHeight !== height) return;
-      follows.current = outer.scrollHeight - outer.scrollTop - outer.clientHeight < NEAR_PX;
-      setAway(!follows.current);
+      const isUp = outer.scrollTop < last;
+      last = outer.scrollTop;
+      if (outer.scrollHeight - outer.scrollTop - outer.clientHeight < NEAR_PX) follow(true);
+      else if (isUp) follow(false);
     };
-    const sized = new ResizeObserver(() => {
-      height = outer.scrollHeight;
-      if (follows.current) outer.scrollTop = outer.scrollHeight;
-      else setAway(true);
-    });
+    // A wheel is heard before its scrolling, which the next piece of text would undo.
+    const wheeled = (event: WheelEvent) => { if (event.deltaY < 0 && outer.scrollTop > 0) follow(false); };
+    const sized = new ResizeObserver(() => { if (follows.current) outer.scrollTop = outer.scrollHeight; });
     sized.observe(outer);
     sized.observe(outer.firstElementChild!);
     outer.addEventListener("scroll", scrolled, { passive: true });
-    return () => { sized.disconnect(); outer.removeEventListener("scroll", scrolled); };
+    outer.addEventListener("wheel", wheeled, { passive: true });
+    return () => { sized.disconnect(); outer.removeEventListener("scroll", scrolled); outer.removeEventListener("wheel", wheeled); };
   }, []);
   return { box, isAway, toEnd };
 }

@@ -70,11 +70,10 @@ async def go_on(context: RequestContext) -> Any:
 
 async def _turn(context: RequestContext, session_id: str | None) -> Any:
     body, turns = context.body, context.served.turns
-    if "mode" in body:
-        _check_mode(context, Mode(body["mode"]))
+    mode = _mode(context)
     agent = await turns.agent(session_id, model=body.get("model"), toolsets=body.get("toolsets"))
-    if "mode" in body:
-        context.served.app.gate.modes.set(agent.session_id, Mode(body["mode"]))
+    if mode is not None:
+        context.served.app.gate.modes.set(agent.session_id, mode)
     if turns.is_running(agent.session_id):
         raise HttpError(409, "busy", "the session is busy with a turn; stop it, or wait")
     return streamed(_events(context, agent))
@@ -99,19 +98,23 @@ async def stop(context: RequestContext) -> JsonDict:
 
 async def set_mode(context: RequestContext) -> JsonDict:
     """Choose how much the agent of a conversation may do by itself, while this server runs."""
-    info, mode = await asyncio.to_thread(context.served.sessions.get, context.path["id"]), Mode(context.body["mode"])
-    _check_mode(context, mode)
+    info, mode = await asyncio.to_thread(context.served.sessions.get, context.path["id"]), _mode(context)
+    assert mode is not None  # the body must name one
     context.served.app.gate.modes.set(info.id, mode)
     return {"mode": mode.value}
 
 
-def _check_mode(context: RequestContext, mode: Mode) -> None:
+def _mode(context: RequestContext) -> Mode | None:
+    """The mode that the body names. Raises HttpError."""
+    mode = Mode(context.body["mode"]) if "mode" in context.body else None
     if mode is Mode.YOLO and not context.served.app.gate.settings.may_loosen:
         raise HttpError(409, "not_allowed", "approvals cannot be switched off here: nobody watches this server")
+    return mode
 
 
 _DETACHED = {"type": "boolean", "description": "The turn continues when you stop listening."}
 _MODE = {"type": "string", "enum": [each.value for each in Mode]}
+_OF_MODE = record(mode=_MODE)
 _MESSAGE = record(
     ("text",),
     mode=_MODE,
@@ -138,14 +141,6 @@ ENDPOINTS = (
     Endpoint("POST", "/v1/sessions", begin, role=Role.OPERATE, body=_MESSAGE, media="text/event-stream"),
     Endpoint("GET", "/v1/sessions/{id}", session, answer=_WHOLE),
     Endpoint("POST", "/v1/sessions/{id}/turns", go_on, role=Role.OPERATE, body=_MESSAGE, media="text/event-stream"),
-    Endpoint(
-        "PUT",
-        "/v1/sessions/{id}/mode",
-        set_mode,
-        role=Role.OPERATE,
-        body=record(mode=_MODE),
-        answer=record(mode=_MODE),
-        detail=lambda context: str(context.body["mode"]),
-    ),
+    Endpoint("PUT", "/v1/sessions/{id}/mode", set_mode, role=Role.OPERATE, body=_OF_MODE, answer=_OF_MODE),
     Endpoint("POST", "/v1/sessions/{id}/stop", stop, role=Role.OPERATE, answer=record(stopped=FLAG)),
 )
