@@ -11,6 +11,7 @@ printf 'console: building it\n' >&2
   cd web
   npm ci --no-audit --no-fund --loglevel error >&2
   npm run --silent check
+  npm test --silent >&2
   npm run --silent build
 )
 printf '%s' "$want" >"$built/.built-from"

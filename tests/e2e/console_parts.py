@@ -8,6 +8,7 @@ import shutil
 import sqlite3
 import threading
 import time
+from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -29,6 +30,8 @@ PATIENCE_SECONDS = 180
 HOSTILE_NAME = "<img src=x onerror=\"document.title='owned'\">"
 HOSTILE = f"{HOSTILE_NAME}<script>document.title='owned'</script>"
 OLD_SESSIONS = 10_000
+DESKTOP, PHONE = {"width": 1200, "height": 850}, {"width": 390, "height": 740}
+Visit = Callable[..., Any]
 
 eventually = partial(wait_until, timeout=PATIENCE_SECONDS)
 
@@ -130,3 +133,32 @@ def violations(page: Any, **options: Any) -> list[str]:
         options,
     )
     return [f"{each['id']}: {each['nodes'][0]['html'][:200]}" for each in found]
+
+
+# Controls whose visible parts cover each other; one inside another does not count.
+_OVERLAPS = """() => {
+    const seen = (each) => {
+        let {left, right, top, bottom} = each.getBoundingClientRect();
+        for (let outer = each.parentElement; outer; outer = outer.parentElement) {
+            if (getComputedStyle(outer).overflow === 'visible') continue;
+            const box = outer.getBoundingClientRect();
+            left = Math.max(left, box.left); right = Math.min(right, box.right);
+            top = Math.max(top, box.top); bottom = Math.min(bottom, box.bottom);
+        }
+        return {left, right, top, bottom};
+    };
+    const all = [...document.querySelectorAll('button, input, select, textarea')].filter((each) => each.checkVisibility());
+    const boxes = all.map((each) => [each, seen(each)]).filter(([, box]) => box.left < box.right && box.top < box.bottom);
+    const found = [];
+    boxes.forEach(([one, a], index) => boxes.slice(index + 1).forEach(([other, b]) => {
+        const isOver = a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1;
+        if (isOver && !one.contains(other)) found.push(`${one.outerHTML.slice(0, 80)} / ${other.outerHTML.slice(0, 80)}`);
+    }));
+    return found;
+}"""
+
+
+def overlaps(page: Any) -> list[str]:
+    """Controls that cover each other. A button that floats above the text of a list may cover what is scrolled below it."""
+    found: list[str] = page.evaluate(_OVERLAPS)
+    return [each for each in found if "to-end" not in each]

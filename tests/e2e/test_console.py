@@ -6,33 +6,24 @@ import gzip
 import json
 import os
 import re
-import shutil
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from handrail.protocols import ModelReply
-from handrail.testing.model_server import ModelServer
-
-from .. import conftest
 from ..serve.conftest import TOKEN, Server
-from ..support import call
 from . import console_parts
 from .console_parts import (
     BUILT,
-    CHROMIUM,
-    FLAGS,
     HOSTILE,
     HOSTILE_NAME,
     OLD_SESSIONS,
-    PATIENCE_SECONDS,
-    PICTURES,
+    PHONE,
     Asking,
+    Visit,
     deny_all,
     eventually,
     shoot,
@@ -45,85 +36,7 @@ if console_parts.missing() and not os.environ.get("CI"):
 sync_api: Any = import_module("playwright.sync_api")
 expect: Any = sync_api.expect
 
-PAGES = ("live", "approvals", "terminal", "tools", "sessions", "policy", "stats")
-DESKTOP, PHONE = {"width": 1200, "height": 850}, {"width": 375, "height": 740}
-Visit = Callable[..., Any]
-
-
-@pytest.fixture(scope="module")
-def model() -> Iterator[ModelServer]:
-    with ModelServer() as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory, model: ModelServer) -> Iterator[Server]:
-    home = tmp_path_factory.mktemp("served")
-    console_parts.remember(home)
-    # Pictures for the documentation show a folder that people could have.
-    pictured = Path("/srv/shop")
-    work = pictured if PICTURES and not pictured.exists() else tmp_path_factory.mktemp("work")
-    work.mkdir(exist_ok=True)
-    made = Server(home, work, HANDRAIL_MODEL="scripted", OPENAI_BASE_URL=model.base_url, OPENAI_API_KEY="k")
-    yield made
-    for process in made.client.get("/v1/processes").json()["processes"]:
-        made.client.delete(f"/v1/processes/{process['id']}")
-    made.stop()
-    if work == pictured:
-        shutil.rmtree(pictured)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    expect.set_options(timeout=PATIENCE_SECONDS * 1000)
-    with sync_api.sync_playwright() as playwright:
-        made = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS.split(), timeout=PATIENCE_SECONDS * 1000)
-        conftest._loops.clear()  # its loop lives as long as the browser, and is no test's
-        yield made
-        made.close()
-
-
-@pytest.fixture(scope="module")
-def let_in(browser: Any, server: Server) -> Callable[[str], Any]:
-    """What a browser keeps that came in by a link, by its role."""
-    kept: dict[str, Any] = {}
-
-    def state(role: str) -> Any:
-        if role not in kept:
-            context = browser.new_context()
-            page = context.new_page()
-            page.goto(server.client.post("/v1/links", json={"role": role}).json()["url"])
-            page.get_by_text("connected", exact=True).wait_for()
-            assert page.url.rstrip("#/") == server.url  # the code is not in the address any more
-            kept[role] = context.storage_state()
-            context.close()
-        return kept[role]
-
-    return state
-
-
-@pytest.fixture
-def visit(browser: Any, server: Server, let_in: Callable[[str], Any]) -> Iterator[Visit]:
-    """Open a page of the console, as somebody who may do everything or has another role. Errors in the page fail the test."""
-    contexts, errors = [], []
-
-    def go(place: str, role: str = "operate", before: str = "", **options: Any) -> Any:
-        context = browser.new_context(storage_state=let_in(role), **{"viewport": DESKTOP, **options})
-        contexts.append(context)
-        context.set_default_timeout(PATIENCE_SECONDS * 1000)
-        context.add_init_script(before or "0")
-        page = context.new_page()
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        page.on("console", lambda told: errors.append(told.text) if "Content Security" in told.text else None)
-        page.goto(f"{server.url}/#/{place}")
-        page.get_by_text("connected", exact=True).wait_for()
-        return page
-
-    yield go
-    for context in contexts:
-        context.close()
-    deny_all(server)
-    assert not errors
+PAGES = ("live", "approvals", "terminal", "tools", "sessions", "policy", "stats", "calls")
 
 
 _TRY = """<script>
@@ -457,33 +370,6 @@ def test_a_form_runs_a_tool(visit: Visit) -> None:
 
 
 class TestSessions:
-    def test_an_agent_goes_on_while_its_person_answers_and_takes_another_way(
-        self, visit: Visit, server: Server, model: ModelServer
-    ) -> None:
-        folder = server.cwd / "precious"
-        folder.mkdir()
-        model.say(ModelReply("I tidy up.", [call("terminal", command="rm -rf precious")]), _another_way)
-        page = visit("sessions/new")
-        page.get_by_label("Message to the agent").fill("Tidy up, please")
-        page.get_by_role("button", name="Send").click()
-        page.get_by_role("link", name="answer on Approvals").click()
-        _card(page).get_by_role("button", name="Deny").click()
-        page.get_by_label("Why not?").fill("somebody needs it")
-        page.keyboard.press("Enter")
-        expect(_card(page)).to_have_count(0)
-        page.keyboard.press("Alt+5")
-        page.get_by_role("option").filter(has_text="Tidy up, please").click()
-        expect(page.get_by_text("I leave it: somebody needs it")).to_be_visible()
-        assert folder.exists()
-        shoot(page, "console-session", x=501, y=58, width=699, height=482)
-
-    def test_a_model_that_fails_is_told(self, visit: Visit) -> None:
-        page = visit("sessions/new")
-        page.get_by_label("Message to the agent").fill("Hello?")
-        page.get_by_role("button", name="Send").click()
-        expect(page.get_by_role("alert")).to_contain_text("the script is over")
-        expect(page.get_by_label("Message to the agent")).to_have_value("Hello?")
-
     def test_they_are_found_by_their_words_and_played_again(self, visit: Visit) -> None:
         page = visit("sessions")
         page.get_by_label("Search all conversations").fill("marmalade")
@@ -494,7 +380,7 @@ class TestSessions:
         messages = page.locator(".talk > li")
         page.get_by_role("button", name="Replay").click()
         expect(messages).to_have_count(1)
-        expect(messages).to_have_count(2)  # the next one comes by itself
+        expect(messages).to_have_count(3)  # the next one comes by itself, with its call
         page.get_by_role("slider").press("End")
         expect(page.get_by_text("There are seven.")).to_be_visible()
         expect(page.get_by_role("button", name="Replay")).to_be_visible()
@@ -507,12 +393,7 @@ class TestSessions:
         assert most_drawn <= 50
         assert many <= 5 * few
         page.get_by_role("listbox").press("End")
-        expect(page.get_by_role("option", selected=True)).to_contain_text("An old one, ")
-
-
-def _another_way(messages: Any, _: Any) -> ModelReply:
-    """What a model says that reads why it may not."""
-    return ModelReply(f"I leave it: {re.search('somebody needs it', str(messages[-1]))[0]}")  # type: ignore[index]
+        expect(page.locator(".row[aria-selected=true]")).to_contain_text("An old one, ")
 
 
 # The same page with fewer rows, for comparison.
@@ -603,7 +484,7 @@ def test_nothing_from_outside_becomes_markup(visit: Visit, server: Server) -> No
     page = visit("live")
     for place in (*PAGES, f"terminal/{process}", "tools/hostile"):
         page.goto(f"{server.url}/#/{place}")
-        if place != "stats":
+        if place not in ("stats", "calls"):
             expect(page.get_by_role("main")).to_contain_text("<img src=x")
         assert page.locator("img[src=x]").count() == 0, place
         assert "owned" not in page.title(), place
@@ -638,6 +519,7 @@ _READY = {
     "sessions": ".row",
     "policy": "details",
     "stats": ".plot canvas",
+    "calls": ".row, .empty",
 }
 
 

@@ -5,13 +5,14 @@ import type { Login, Me } from "./types";
 import { clock, Trouble, useAnswer, visible } from "./ui";
 
 const KEYS = [
-  ["Alt+1 … Alt+7", "go to a page"],
+  ["Alt+1 … Alt+8", "go to a page"],
   ["↑ ↓ Page Home End", "move in a list"],
   ["j k", "next and previous question, on Approvals"],
   ["o t s a", "allow the question in focus: once, for the task, the session, always"],
   ["v", "show all that the question in focus would write or run"],
   ["d", "deny it: write a reason, then Enter"],
-  ["Esc", "close, or back"],
+  ["Enter, Shift+Enter", "send, or a new line, in a conversation"],
+  ["Esc", "close, or back; in a conversation stop the agent"],
 ];
 
 export function Help({ me, onClose, onLeave }: { me: Me; onClose: () => void; onLeave: () => void }) {

@@ -4,6 +4,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { get, logIn, logOut, whenSignedOut } from "./api";
 import { Login } from "./login";
 import { Approvals } from "./pages/approvals";
+import { Calls } from "./pages/calls";
 import { Live } from "./pages/live";
 import { Policy } from "./pages/policy";
 import { Sessions } from "./pages/sessions";
@@ -16,7 +17,7 @@ import { useWatch, watch } from "./watch";
 
 const PAGES: [string, string, ComponentType<PageProps>][] = [
   ["live", "Live", Live], ["approvals", "Approvals", Approvals], ["terminal", "Terminal", Terminal],
-  ["tools", "Tools", Tools], ["sessions", "Sessions", Sessions], ["policy", "Policy", Policy], ["stats", "Stats", Stats],
+  ["tools", "Tools", Tools], ["sessions", "Sessions", Sessions], ["policy", "Policy", Policy], ["stats", "Stats", Stats], ["calls", "Calls", Calls],
 ];
 
 /** A page and what is chosen on it: `#/sessions/ID`. */

@@ -17,8 +17,9 @@ export type Question = {
 };
 
 export type Call = {
-  call: number; tool: string; arguments?: Fields; task: string | null; session?: string | null; started?: number;
-  status?: string; error_type?: string | null; seconds?: number; result?: string; progress?: string;
+  /** A number for calls of this server, a text for those of other processes. */
+  call: number | string; tool: string; arguments?: Fields; task: string | null; session?: string | null; started?: number;
+  status?: string; error_type?: string | null; seconds?: number; waited?: number; result?: string; progress?: string;
 };
 
 export type Grant = {
@@ -40,6 +41,13 @@ export type Session = {
   id: string; created: number; updated: number; title: string; platform: string; model: string; cwd: string;
   parent: string | null; kind: string; input_tokens: number; output_tokens: number; cost: number | null;
   is_running?: boolean;
+};
+export type Asked = { id: string; function: { name: string; arguments: string } };
+export type Message = { id: number; at: number; role: string; content?: string | Fields[] | null; tool_calls?: Asked[]; tool_call_id?: string };
+export type Ran = { tool: string; call_id: string; at: number; seconds: number; error_type: string };
+export type Decided = { text: string; decision: string; by: string; why: string };
+export type Whole = {
+  session: Session; messages: Message[]; calls: Ran[]; children: Session[]; decisions: Decided[]; is_running: boolean; mode: string;
 };
 export type Hit = { session: string; title: string; message_id: number; at: number; role: string; excerpt: string };
 export type Login = {

@@ -9,21 +9,23 @@ const RETRY_MS = 2_000;
 const MAX_CLOSED = 20;
 
 class Watch {
-  calls = new Map<number, Call>();
+  calls = new Map<Call["call"], Call>();
   waiting: Question[] = [];
   over: Question[] = [];
   grants: Grant[] = [];
   always: string[] = [];
   /** The parent of each session that was seen in a call; null for one that a user started. */
   private parents = new Map<string, string | null>();
+  /** How often something happened in each session. */
+  changes = new Map<string, number>();
   isConnected = false;
   onAsked: (question: Question) => void = () => {};
   private listeners = new Set<() => void>();
   private source: AbortController | null = null;
   private timer = 0;
-  private changes = 0;
+  private edits = 0;
   /** Events since the full list was requested: they are newer than its answer. */
-  private since: Map<number, Call> | null = null;
+  private since: Map<Call["call"], Call> | null = null;
   version = 0;
 
   start(): void {
@@ -48,6 +50,8 @@ class Watch {
       case "missed": return void this.refresh();
       case "call.started": case "call.ended": return this.note(data as unknown as Call);
       case "call.progress": return this.progress(data as unknown as { tool: string; task: string; message: string });
+      case "session.changed": case "turn.ended": case "agent.MessageEnded": case "agent.ToolStarted": case "agent.ToolEnded":
+        return this.changed(String(data.session));
       case "approval.asked": return this.asked(data as unknown as Question);
       case "approval.over": return this.closed(data as unknown as Question);
       case "grants.changed": return void this.refreshApprovals();
@@ -61,11 +65,11 @@ class Watch {
   }
 
   async refreshApprovals(): Promise<void> {
-    const { source, changes } = this;
+    const { source, edits } = this;
     try {
       const found = await get<{ waiting: Question[]; grants: Grant[]; always: string[] }>("/v1/approvals");
       // An event that overtook the answer is newer.
-      if (changes !== this.changes) return this.refreshApprovals();
+      if (edits !== this.edits) return this.refreshApprovals();
       Object.assign(this, found);
     } catch {
       this.later(source, () => void this.refreshApprovals());
@@ -74,11 +78,25 @@ class Watch {
   }
 
   closed(question: Question): void {
-    this.changes++;
+    this.edits++;
     this.waiting = this.waiting.filter((each) => each.id !== question.id);
     this.over = [question, ...this.over.filter((each) => each.id !== question.id)].slice(0, MAX_CLOSED);
     void this.refreshApprovals();
     this.draw(0);
+  }
+
+  private changed(session: string): void {
+    this.changes.set(session, (this.changes.get(session) ?? 0) + 1);
+    this.draw(DRAW_MS);
+  }
+
+  /** Whether a session is another one or was delegated by it. */
+  isBelow(session: string, other: string): boolean {
+    for (let at: string | null | undefined = session, steps = 0; at && steps < 8; steps++) {
+      if (at === other) return true;
+      at = this.parents.get(at);
+    }
+    return false;
   }
 
   /** How deep a call is below the session that a user started. */
@@ -94,13 +112,13 @@ class Watch {
   }
 
   private async refresh(): Promise<void> {
-    const since = new Map<number, Call>();
+    const since = new Map<Call["call"], Call>();
     this.since = since;
     const { source } = this;
     try {
       const found = await get<{ running: Call[]; ended: Call[] }>("/v1/calls?limit=2000");
       if (since !== this.since) return;
-      const all = [...found.ended, ...found.running].sort((a, b) => a.call - b.call);
+      const all = [...found.ended, ...found.running].sort((a, b) => (a.started ?? 0) - (b.started ?? 0));
       this.calls = new Map(all.map((call) => [call.call, call]));
       for (const [number, call] of since) this.calls.set(number, { ...this.calls.get(number), ...call });
       this.since = null;
@@ -141,8 +159,9 @@ class Watch {
 
   private asked(question: Question): void {
     if (this.waiting.some((each) => each.id === question.id)) return;
-    this.changes++;
+    this.edits++;
     this.waiting = [...this.waiting, question];
+    if (question.session && !this.parents.has(question.session)) void this.loadParents(question.session);
     this.onAsked(question);
     this.draw(0);
   }

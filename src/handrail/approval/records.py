@@ -95,6 +95,7 @@ class Records:
             "cwd": action.cwd,
             "verdict": verdict,
             "by": by,
+            "pid": os.getpid(),
         }
         if session:
             line["session"] = session

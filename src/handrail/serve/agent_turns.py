@@ -77,7 +77,7 @@ class Turns:
         finally:
             event.cancel()
             if not work.done() and not detached:
-                agent.interrupt("nobody is listening any more")
+                agent.interrupt("the client disconnected")
                 await asyncio.wait({work})
 
     def _ended(self, session: str, work: asyncio.Task[TurnEnded]) -> None:
@@ -104,7 +104,7 @@ class Turns:
         """Interrupt the turn of a session. False if there is none."""
         if session not in self._running:
             return False
-        self._agents[session].interrupt("somebody stopped it")
+        self._agents[session].interrupt("stopped by operator")
         return True
 
     def is_running(self, session: str) -> bool:

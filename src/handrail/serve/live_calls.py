@@ -15,7 +15,7 @@ from .event_bus import Bus
 
 PLUGIN = "handrail serve"
 _MAX_SHOWN = 2_000
-_KEPT_CALLS = 2_000
+KEPT_CALLS = 2_000
 _KEPT_SECONDS = 400
 _MINUTES = 24 * 60
 
@@ -25,10 +25,11 @@ class LiveCalls:
 
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
+        self.since = time.time()  # of the first call that is counted, or of the start
         self._lock = threading.Lock()
         self._numbers = itertools.count(1)
         self._running: dict[tuple[str, str], deque[JsonDict]] = {}
-        self.ended: deque[JsonDict] = deque(maxlen=_KEPT_CALLS)
+        self.ended: deque[JsonDict] = deque(maxlen=KEPT_CALLS)
         self._minutes: dict[int, dict[str, int]] = {}
         self._tools: dict[str, _Tool] = {}
 
@@ -45,7 +46,7 @@ class LiveCalls:
         call: JsonDict = {
             "call": next(self._numbers),
             "tool": tool_name,
-            "arguments": _shown(args),
+            "arguments": shown(args),
             "task": task_id,
             "session": session_id,
             "tool_call_id": tool_call_id,
@@ -71,28 +72,48 @@ class LiveCalls:
             call = waiting.popleft() if waiting else {"call": next(self._numbers), "tool": tool_name, "task": task_id}
             if not waiting:
                 self._running.pop(key, None)
-            shown = result if isinstance(result, str) else "[not text]"
+            text = result if isinstance(result, str) else "[not text]"
             done = {
                 **call,
                 "status": status,
                 "error_type": error_type,
                 "seconds": duration_ms / 1000,
-                "result": shown[-_MAX_SHOWN:],
+                "result": text[-_MAX_SHOWN:],
             }
+        self.add(done)
+
+    def add(self, done: JsonDict) -> None:
+        """A call has ended, here or in another process. `seconds` is not known of all."""
+        with self._lock:
             self.ended.append(done)
-            self._count(tool_name, status, error_type, duration_ms / 1000)
+            self.since = min(self.since, done.get("started", self.since))
+            self._count(done)
         self._bus.publish("call.ended", **done)
 
-    def _count(self, tool: str, status: str, error_type: str | None, seconds: float) -> None:
-        minute = int(time.time() // 60)
+    def waited(self, tool: str, task: str | None, session: str | None, seconds: float) -> None:
+        """A call has waited so long for an answer."""
+        with self._lock:
+            for call in (each for calls in self._running.values() for each in calls):
+                if (call["tool"], call["task"], call["session"]) == (tool, task, session):
+                    call["waited"] = call.get("waited", 0.0) + seconds
+                    return
+
+    def own_ids(self) -> set[tuple[str | None, str]]:
+        """The calls of this server, by their session and the model's id."""
+        calls = [*self.recent(), *self.running()]
+        return {(each["session"], each["tool_call_id"]) for each in calls if "tool_call_id" in each}
+
+    def _count(self, done: JsonDict) -> None:
+        minute, failed = int((done.get("started", time.time()) + done.get("seconds", 0)) // 60), done["status"] != "ok"
         if minute not in self._minutes:
-            self._minutes = {each: counts for each, counts in self._minutes.items() if each > minute - _MINUTES}
+            newest = max(minute, *self._minutes, 0)
+            self._minutes = {each: counts for each, counts in self._minutes.items() if each > newest - _MINUTES}
             self._minutes[minute] = {"calls": 0, "errors": 0, "denied": 0}
         counts = self._minutes[minute]
         counts["calls"] += 1
-        counts["errors"] += status != "ok"
-        counts["denied"] += error_type == "denied"
-        self._tools.setdefault(tool, _Tool()).note(seconds, status != "ok")
+        counts["errors"] += failed
+        counts["denied"] += done["error_type"] == "denied"
+        self._tools.setdefault(done["tool"], _Tool()).note(done.get("seconds"), done.get("waited", 0.0), failed)
 
     def running(self) -> list[JsonDict]:
         with self._lock:
@@ -112,26 +133,29 @@ class LiveCalls:
 
 
 class _Tool:
-    """Durations of the latest calls of one tool."""
+    """Durations of the latest calls of one tool, without their waits for an answer."""
 
     def __init__(self) -> None:
         self.calls = self.errors = 0
-        self.total = 0.0
+        self.total = self.waited = 0.0
         self._last: deque[float] = deque(maxlen=_KEPT_SECONDS)
 
-    def note(self, seconds: float, failed: bool) -> None:
+    def note(self, seconds: float | None, waited: float, failed: bool) -> None:
         self.calls += 1
         self.errors += failed
-        self.total += seconds
-        self._last.append(seconds)
+        if seconds is not None:
+            ran = max(0.0, seconds - waited)
+            self.total, self.waited = self.total + ran, self.waited + waited
+            self._last.append(ran)
 
     def summary(self) -> JsonDict:
-        ordered = sorted(self._last)
+        ordered = sorted(self._last) or [0.0]
         median, p95 = ordered[len(ordered) // 2], ordered[min(len(ordered) - 1, len(ordered) * 95 // 100)]
-        return {"calls": self.calls, "errors": self.errors, "total": self.total, "p50": median, "p95": p95}
+        times = {"total": self.total, "waited": self.waited, "p50": median, "p95": p95}
+        return {"calls": self.calls, "errors": self.errors, **times}
 
 
-def _shown(args: JsonDict) -> JsonDict:
+def shown(args: JsonDict) -> JsonDict:
     """Arguments for display: long ones are cut."""
     return {
         name: safe_error(value[:_MAX_SHOWN]) if isinstance(value, str) and len(value) > _MAX_SHOWN else value

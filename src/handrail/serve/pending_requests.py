@@ -10,6 +10,7 @@ from ..errors import StoreError
 from ..protocols import ApprovalRequest, Reply
 from ..store.approvals import ApprovalStore, State, StoredRequest
 from .event_bus import Bus
+from .live_calls import LiveCalls
 from .views import request_view
 
 log = logging.getLogger(__name__)
@@ -23,15 +24,17 @@ class ServedApprover:
 
     name = "serve"
 
-    def __init__(self, watch: WaitingRequests) -> None:
-        self._watch = watch
+    def __init__(self, watch: WaitingRequests, live: LiveCalls) -> None:
+        self._watch, self._live = watch, live
 
     async def decide(self, request: ApprovalRequest) -> Reply:
         self._watch.poll_soon(request.id)
+        since = time.monotonic()
         never: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         try:
             return await never
         finally:
+            self._live.waited(request.tool, request.task_id, request.session_id, time.monotonic() - since)
             self._watch.poll_soon()  # answered, timed out or cancelled: the store only reports answers
 
 

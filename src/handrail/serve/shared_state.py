@@ -10,6 +10,7 @@ from functools import cached_property
 
 from ..agent.agent_factory import open_store
 from ..app import Handrail
+from ..approval.gate import HISTORY_NAME
 from ..config.paths import state_dir
 from ..store.approvals import ApprovalStore
 from ..store.sessions import SessionStore
@@ -17,6 +18,7 @@ from .agent_turns import Turns
 from .event_bus import Bus
 from .live_calls import LiveCalls
 from .pending_requests import ServedApprover, WaitingRequests
+from .shared_calls import SharedCalls
 from .tokens import STORE_NAME, Keys
 
 
@@ -31,7 +33,7 @@ class Served:
         self.keys = Keys(state_dir() / STORE_NAME, token=token, links_of=links_of)
         self.live = LiveCalls(self.bus)
         self.requests = WaitingRequests(self.approvals, self.bus)
-        app.runtime.approver = ServedApprover(self.requests)
+        app.runtime.approver = ServedApprover(self.requests, self.live)
         app.runtime.person = None
         app.runtime.path.isolates = True
 
@@ -44,6 +46,10 @@ class Served:
         return open_store()
 
     @cached_property
+    def shared(self) -> SharedCalls:
+        return SharedCalls(self.live, self.bus, self.sessions, self.approvals, state_dir() / HISTORY_NAME)
+
+    @cached_property
     def turns(self) -> Turns:
         return Turns(self.app, self.sessions, self.bus)
 
@@ -52,14 +58,15 @@ class Served:
         """While this is open, events are published."""
         self.bus.attach()
         self.live.attach(self.app.runtime.hooks)
-        watching = asyncio.create_task(self.requests.run())
+        watching = {asyncio.create_task(self.requests.run()), asyncio.create_task(self.shared.run())}
         forget = self.app.processes.on_notice(lambda notice: self.bus.publish("process.notice", text=str(notice)))
         try:
             yield
         finally:
             forget()
-            watching.cancel()
-            await asyncio.wait({watching})
+            for each in watching:
+                each.cancel()
+            await asyncio.wait(watching)
             if "turns" in self.__dict__:
                 await self.turns.close()
             self.live.detach(self.app.runtime.hooks)

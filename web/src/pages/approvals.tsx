@@ -2,7 +2,7 @@
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { ask } from "../api";
 import type { Decision, PageProps, Question } from "../types";
-import { clock, Command, Empty, lasting, Preview, Tag, Trouble, useNow } from "../ui";
+import { clock, Command, countdown, Empty, Preview, Tag, Trouble, useNow } from "../ui";
 import { useWatch, watch } from "../watch";
 
 const WORDS: Record<Decision, string> = { once: "Once", task: "Task", session: "Session", always: "Always", deny: "Deny" };
@@ -50,13 +50,13 @@ export function Approvals({ me }: PageProps) {
             the tool <a href="#/tools/terminal">terminal</a> with <code>rm -rf build</code>.</p>
         </Empty>
       )}
-      {over.length > 0 && <h2>Closed</h2>}
+      {over.length > 0 && <h2>Recently answered</h2>}
       {over.map((question) => <Over key={question.id} question={question} />)}
     </div>
   );
 }
 
-function Card({ question, mayAnswer, onAnswered }: { question: Question; mayAnswer: boolean; onAnswered: () => void }) {
+export function Card({ question, mayAnswer, onAnswered }: { question: Question; mayAnswer: boolean; onAnswered: () => void }) {
   const [isDenying, setDenying] = useState(false);
   const [why, setWhy] = useState("");
   const [trouble, setTrouble] = useState("");
@@ -100,7 +100,7 @@ function Card({ question, mayAnswer, onAnswered }: { question: Question; mayAnsw
         {!question.concerns.length && <span>{question.reason}</span>}
         {question.asker && <Tag>{question.asker}</Tag>}
         <span class={left < 30 ? "left soon" : "left"}>{!question.is_waiting ? "the process that asked has exited; your answer applies if it asks again"
-          : left > 0 ? `denied in ${lasting(Math.floor(left))}` : "timed out"}</span></div>
+          : left > 0 ? `auto-deny in ${countdown(left)}` : "timed out"}</span></div>
       <Command pieces={question.pieces} />
       <Preview preview={question.preview} all={showsAll} onAll={() => setShowsAll(true)} />
       <dl class="facts">

@@ -91,7 +91,7 @@ function Try({ tool }: { tool: Tool }) {
       <p class="line">
         <button class="main" disabled={isRunning}>{isRunning ? "Running…" : "Run"}</button>
         {isRunning && <button type="button" onClick={() => stop.current?.abort()}>Stop</button>}
-        <small>Dangerous calls need approval on <a href="#/approvals">Approvals</a>, also yours.</small>
+        <small>Dangerous calls wait on <a href="#/approvals">Approvals</a>, even your own.</small>
       </p>
       <Trouble text={trouble} />
       {progress.length > 0 && <Text value={progress.join("\n")} label="Progress" />}

@@ -32,18 +32,20 @@ async def openapi(_: RequestContext) -> JsonDict:
 
 
 async def stats(context: RequestContext) -> JsonDict:
-    """Calls per minute, duration per tool, and model costs since the server started."""
+    """Calls per minute and durations per tool, both of the last day, and tokens and cost per day and model."""
     served = context.served
     spent = await asyncio.to_thread(
         served.sessions.rows,
-        "SELECT CAST(updated / 86400 AS INTEGER) * 86400 AS day, sum(input_tokens) AS input_tokens, "
-        "sum(output_tokens) AS output_tokens, sum(cost) AS cost FROM sessions GROUP BY day ORDER BY day DESC LIMIT 60",
+        "SELECT CAST(at / 86400 AS INTEGER) * 86400 AS day, model, sum(input_tokens) AS input_tokens, "
+        "sum(output_tokens) AS output_tokens, sum(cost) AS cost FROM model_calls WHERE at > ? GROUP BY day, model "
+        "ORDER BY day, model",
+        (time.time() - 60 * 86400,),
     )
     return {
-        "since": served.started,
+        "since": served.live.since,
         "minutes": served.live.minutes(),
         "tools": served.live.tools(),
-        "days": [dict(row) for row in reversed(spent)],
+        "days": [dict(row) for row in spent],
         "waiting": len(served.approvals.pending()),
     }
 

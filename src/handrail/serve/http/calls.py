@@ -109,9 +109,10 @@ async def result(context: RequestContext) -> JsonDict:
 
 
 async def recent(context: RequestContext) -> JsonDict:
-    """Running calls, and the latest finished ones."""
+    """Running calls, and the latest finished ones, of all processes that use this state folder."""
     live = context.served.live
-    return {"running": live.running(), "ended": live.recent()[-context.query["limit"] :]}
+    running = [*live.running(), *context.served.shared.running()]
+    return {"running": running, "ended": live.recent()[-context.query["limit"] :]}
 
 
 def _batch_tools(context: RequestContext) -> str:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
+from ...approval.modes import Mode
 from ...store.search import search
 from ...store.sessions import CHILD, MAIN
 from ...types import JsonDict
@@ -51,6 +52,7 @@ async def session(context: RequestContext) -> JsonDict:
             "children": [session_view(each) for each in store.children(info.id)],
             "decisions": [{**each._asdict(), "keys": list(each.keys)} for each in decided],
             "is_running": context.served.turns.is_running(info.id),
+            "mode": context.served.app.gate.modes.of(info.id).value,
         }
 
     return await asyncio.to_thread(read)
@@ -68,7 +70,10 @@ async def go_on(context: RequestContext) -> Any:
 
 async def _turn(context: RequestContext, session_id: str | None) -> Any:
     body, turns = context.body, context.served.turns
+    mode = _mode(context)
     agent = await turns.agent(session_id, model=body.get("model"), toolsets=body.get("toolsets"))
+    if mode is not None:
+        context.served.app.gate.modes.set(agent.session_id, mode)
     if turns.is_running(agent.session_id):
         raise HttpError(409, "busy", "the session is busy with a turn; stop it, or wait")
     return streamed(_events(context, agent))
@@ -91,9 +96,28 @@ async def stop(context: RequestContext) -> JsonDict:
     return {"stopped": context.served.turns.stop(info.id)}
 
 
+async def set_mode(context: RequestContext) -> JsonDict:
+    """Choose how much the agent of a conversation may do by itself, while this server runs."""
+    info, mode = await asyncio.to_thread(context.served.sessions.get, context.path["id"]), _mode(context)
+    assert mode is not None  # the body must name one
+    context.served.app.gate.modes.set(info.id, mode)
+    return {"mode": mode.value}
+
+
+def _mode(context: RequestContext) -> Mode | None:
+    """The mode that the body names. Raises HttpError."""
+    mode = Mode(context.body["mode"]) if "mode" in context.body else None
+    if mode is Mode.YOLO and not context.served.app.gate.settings.may_loosen:
+        raise HttpError(409, "not_allowed", "approvals cannot be switched off here: nobody watches this server")
+    return mode
+
+
 _DETACHED = {"type": "boolean", "description": "The turn continues when you stop listening."}
+_MODE = {"type": "string", "enum": [each.value for each in Mode]}
+_OF_MODE = record(mode=_MODE)
 _MESSAGE = record(
     ("text",),
+    mode=_MODE,
     text=bounded(1_000_000, minLength=1),
     model=bounded(200),
     toolsets=many(bounded(100)),
@@ -117,5 +141,6 @@ ENDPOINTS = (
     Endpoint("POST", "/v1/sessions", begin, role=Role.OPERATE, body=_MESSAGE, media="text/event-stream"),
     Endpoint("GET", "/v1/sessions/{id}", session, answer=_WHOLE),
     Endpoint("POST", "/v1/sessions/{id}/turns", go_on, role=Role.OPERATE, body=_MESSAGE, media="text/event-stream"),
+    Endpoint("PUT", "/v1/sessions/{id}/mode", set_mode, role=Role.OPERATE, body=_OF_MODE, answer=_OF_MODE),
     Endpoint("POST", "/v1/sessions/{id}/stop", stop, role=Role.OPERATE, answer=record(stopped=FLAG)),
 )

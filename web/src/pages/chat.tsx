@@ -1,0 +1,308 @@
+// One conversation: read it, answer its questions where they arise, and go on with it.
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { ask, get, streamEvents } from "../api";
+import { mainArgument, openTodos, storedEntries, withEvent, type Entry, type TextEntry, type ToolEntry } from "../conversation";
+import { fieldsOf, type Todo } from "../results";
+import { Markdown, Output, Picture, ResultView, Todos } from "../rich";
+import type { Decided, Me, Session, Whole } from "../types";
+import { clock, lasting, Tag, Text, Trouble, useAnswer, useNow, visible } from "../ui";
+import { useWatch } from "../watch";
+import { Card } from "./approvals";
+
+const STEP_MS = 900;
+const POLL_SECONDS = 2;
+const DRAW_MS = 60;
+const NEAR_PX = 48;
+const MAX_SHOWN = 150;
+const MODES: Record<string, string> = {
+  plan: "nothing that changes anything runs", ask: "edits and commands ask you", auto: "what destroys asks you",
+  yolo: "you are not asked; blocked actions and your deny list still hold",
+};
+
+/** `id` is null for a conversation that has not begun. `onBegun` gets its id with the first message. */
+export function Chat({ id, me, onBegun, onChanged }: {
+  id: string | null; me: Me; onBegun: (id: string) => void; onChanged: () => void;
+}) {
+  const seen = useWatch();
+  const [isRunning, setRunning] = useState(false);
+  const { answer, trouble, again } = useAnswer<Whole | null>(
+    () => (id ? get<Whole>(`/v1/sessions/${encodeURIComponent(id)}`) : Promise.resolve(null)), [id], isRunning ? POLL_SECONDS : 0);
+  const turn = useTurn(id, onBegun, () => { again(); onChanged(); });
+  useEffect(() => {
+    if (isRunning && !answer?.is_running) onChanged();
+    setRunning(answer?.is_running ?? false);
+    if (!turn.isBusy) turn.settle();
+  }, [answer]);
+  const news = id ? seen.changes.get(id) : 0;
+  useEffect(() => { if (news && !turn.isBusy) again(); }, [news]);
+  const [step, setStep] = useReplay(answer?.messages.length ?? 0);
+  const entries = useMemo(() => {
+    const messages = (answer?.messages ?? []).filter((each) => turn.since === null || each.id <= turn.since);
+    return storedEntries(step === null ? messages : messages.slice(0, step), answer?.calls ?? []);
+  }, [answer, turn.since, step]);
+  const all = [...entries, ...turn.entries];
+  const questions = id ? seen.waiting.filter((each) => each.session && seen.isBelow(each.session, id)) : [];
+  const { box, isAway, toEnd } = useFollowing();
+  const busy = turn.isBusy || isRunning;
+  const lastStored = answer?.messages.at(-1)?.id ?? 0;
+  const mayTalk = me.role === "operate";
+  return (
+    <div class="chat">
+      {answer && <Head answer={answer} step={step} setStep={setStep} again={again} />}
+      <div class="talk-box" ref={box} tabIndex={0} role="log" aria-label="Conversation">
+        <div>
+          <Trouble text={trouble} />
+          {!id && !all.length && <div class="empty"><h2>New conversation</h2><p>The agent works in the folder of the server, with its tools.
+            What needs your approval appears here.</p></div>}
+          <Entries entries={all} isBusy={busy} />
+          {questions.map((question) => <Card key={question.id} question={question} mayAnswer={me.role !== "watch"} onAnswered={toEnd} />)}
+          {busy && !questions.length && <p class="working" role="status">Working…</p>}
+          {answer && answer.decisions.length > 0 && !busy && <Decisions decisions={answer.decisions} />}
+        </div>
+      </div>
+      <div class="end-line">{isAway && <button class="to-end" onClick={toEnd}>↓ Latest</button>}</div>
+      <TodoStrip todos={openTodos(all)} />
+      {mayTalk && <Composer id={id} busy={busy} trouble={turn.trouble} draft={turn.draft} mode={answer?.mode ?? null}
+        onMode={again} onSend={(text, mode) => { toEnd(); void turn.send(text, lastStored, mode); }} />}
+    </div>
+  );
+}
+
+/** Send messages, and receive the events of the turn, which continues when you leave this page. */
+function useTurn(id: string | null, onBegun: (id: string) => void, onEnded: () => void) {
+  const [entries, setEntries] = useState<Entry[]>([]);
+  const [since, setSince] = useState<number | null>(null);
+  const [isBusy, setBusy] = useState(false);
+  const [trouble, setTrouble] = useState("");
+  const [draft, setDraft] = useState("");
+  const listening = useRef<AbortController | null>(null);
+  useEffect(() => () => listening.current?.abort(), []);
+  async function send(text: string, last: number, mode: string | null) {
+    const { signal } = (listening.current = new AbortController());
+    let current: Entry[] = [{ kind: "user", id: "live", text, pictures: [] }];
+    let timer = 0;
+    let took = 0;
+    // Many pieces of text make one render, and the longer a render takes the fewer there are.
+    const draw = () => {
+      timer ||= setTimeout(() => {
+        timer = 0;
+        const begun = performance.now();
+        setEntries(current);
+        setTimeout(() => { took = performance.now() - begun; });
+      }, Math.max(DRAW_MS, 4 * took)) as unknown as number;
+    };
+    setBusy(true); setTrouble(""); setDraft(""); setSince(last); setEntries(current);
+    let failure = "";
+    let begun = id ?? "";
+    try {
+      const body = { text, detached: true, ...(mode ? { mode } : {}) };
+      for await (const [kind, data] of streamEvents(id ? `/v1/sessions/${id}/turns` : "/v1/sessions", body, signal)) {
+        if (kind === "session" && !begun) onBegun(begun = String(data.id));
+        if (kind === "error") failure = String(data.error);
+        if (kind === "TurnEnded" && data.end !== "answered") failure = String(data.reason || data.end);
+        current = withEvent(current, kind, data);
+        draw();
+      }
+    } catch (error) {
+      if (signal.aborted) return;
+      // A turn that has begun continues although its events are no longer received.
+      failure = begun ? "" : (error as Error).message;
+    } finally {
+      clearTimeout(timer);
+    }
+    if (failure) { setTrouble(failure); if (current.length < 2) setDraft(text); }
+    setEntries(current);
+    setBusy(false);
+    onEnded();
+  }
+  /** What the events told is in the stored conversation now. */
+  const settle = () => { setEntries([]); setSince(null); };
+  return { entries, since, isBusy, trouble, draft, send, settle };
+}
+
+/** Keep the end in view, unless you have scrolled up. */
+function useFollowing() {
+  const box = useRef<HTMLDivElement>(null);
+  const follows = useRef(true);
+  const [isAway, setAway] = useState(false);
+  const toEnd = () => { follows.current = true; setAway(false); box.current!.scrollTop = box.current!.scrollHeight; };
+  useLayoutEffect(() => {
+    const outer = box.current!;
+    let last = 0;
+    const follow = (does: boolean) => { follows.current = does; setAway(!does); };
+    // Content that grows moves the end away, and never the view up: that is you.
+    const scrolled = () => {
+      const isUp = outer.scrollTop < last;
+      last = outer.scrollTop;
+      if (outer.scrollHeight - outer.scrollTop - outer.clientHeight < NEAR_PX) follow(true);
+      else if (isUp) follow(false);
+    };
+    // A wheel is heard before its scrolling, which the next piece of text would undo.
+    const wheeled = (event: WheelEvent) => { if (event.deltaY < 0 && outer.scrollTop > 0) follow(false); };
+    const sized = new ResizeObserver(() => { if (follows.current) outer.scrollTop = outer.scrollHeight; });
+    sized.observe(outer);
+    sized.observe(outer.firstElementChild!);
+    outer.addEventListener("scroll", scrolled, { passive: true });
+    outer.addEventListener("wheel", wheeled, { passive: true });
+    return () => { sized.disconnect(); outer.removeEventListener("scroll", scrolled); outer.removeEventListener("wheel", wheeled); };
+  }, []);
+  return { box, isAway, toEnd };
+}
+
+function useReplay(count: number): [number | null, (step: number | null) => void] {
+  const [step, setStep] = useState<number | null>(null);
+  useEffect(() => {
+    if (step === null) return;
+    const timer = setTimeout(() => setStep(step < count ? step + 1 : null), STEP_MS);
+    return () => clearTimeout(timer);
+  }, [step, count]);
+  return [step, setStep];
+}
+
+function Head({ answer, step, setStep, again }: {
+  answer: Whole; step: number | null; setStep: (step: number | null) => void; again: () => void;
+}) {
+  const { session, calls, children } = answer;
+  return (
+    <div class="chat-head">
+      <h2 class="one-line">{visible(session.title || session.id)} {answer.is_running && <Tag kind="busy">running</Tag>}</h2>
+      <div class="line">
+        <small class="grow">{session.model} · {session.cwd} · {clock(session.created)} · {calls.length === 1 ? "1 call" : `${calls.length} calls`} · {cost(session)}</small>
+        {step !== null && <label class="line">Message <input type="range" min={1} max={answer.messages.length} value={step}
+          onInput={(event) => setStep(Number(event.currentTarget.value))} /></label>}
+        {session.parent && <a href={`#/sessions/${session.parent}`}>parent session</a>}
+        {children.map((child) => <a href={`#/sessions/${child.id}`}>{visible(child.title || child.id)}</a>)}
+        <button class="small" onClick={() => setStep(step === null ? 1 : null)}>{step === null ? "Replay" : "Show all"}</button>
+        <button class="small" onClick={again}>Refresh</button>
+      </div>
+    </div>
+  );
+}
+
+function Entries({ entries, isBusy }: { entries: Entry[]; isBusy: boolean }) {
+  const [most, setMost] = useState(MAX_SHOWN);
+  const first = Math.max(0, entries.length - most);
+  return (
+    <>
+      {first > 0 && <button class="plain" onClick={() => setMost(most + 1000)}>Show {first.toLocaleString()} earlier entries</button>}
+      <ol class="talk">
+        {entries.slice(first).map((entry, index) => (
+          <li key={`${first + index} ${entry.id}`} class={entry.kind}>{entry.kind === "tool" ? <Called entry={entry} isBusy={isBusy} /> : <Said entry={entry} />}</li>
+        ))}
+      </ol>
+    </>
+  );
+}
+
+const WHO = { user: "You", assistant: "Agent", system: "System prompt", notice: "Note" };
+
+function Said({ entry }: { entry: TextEntry }) {
+  const words = <>
+    {entry.kind === "assistant" ? <Markdown text={entry.text} /> : entry.text && <div class="words">{visible(entry.text)}</div>}
+    {entry.pictures.map((url) => <Picture url={url} />)}
+  </>;
+  if (entry.kind === "system") return <details><summary>{WHO.system}</summary>{words}</details>;
+  return <><small>{WHO[entry.kind]}{entry.at !== undefined && ` · ${clock(entry.at)}`}</small>{words}</>;
+}
+
+function Called({ entry, isBusy }: { entry: ToolEntry; isBusy: boolean }) {
+  const result = useMemo(() => (entry.result ? fieldsOf(entry.result) : null), [entry.result]);
+  const isOver = entry.result !== undefined;
+  const error = entry.errorType && typeof result?.error === "string" ? result.error : "";
+  const mark = !isOver && isBusy ? ["…", "running", "busy"] : entry.errorType ? ["✗", "failed", "bad"] : isOver ? ["✓", "ok", "good"] : ["?", "no result", ""];
+  return (
+    <>
+      <details class="called">
+        <summary><span class={`sign ${mark[2]}`} role="img" aria-label={mark[1]}>{mark[0]}</span> <b>{entry.tool}</b>{" "}
+          <code>{visible(mainArgument(entry.args))}</code> <Took entry={entry} isBusy={isBusy} />
+          {entry.errorType && <Tag kind="bad">{entry.errorType}</Tag>}</summary>
+        <Text value={entry.args} label="Arguments" />
+        {isOver && <Text value={entry.result} label="Result" />}
+      </details>
+      {!isOver && isBusy && entry.progress && <Output text={entry.progress} />}
+      {error && <p class="failed">{visible(error)}</p>}
+      {result && <ResultView result={result} args={entry.args} />}
+      {typeof result?.call === "number" && <small><a href={`#/calls/${result.call}`}>Changes and undo</a></small>}
+      {entry.pictures.map((url) => <Picture url={url} />)}
+    </>
+  );
+}
+
+function Took({ entry, isBusy }: { entry: ToolEntry; isBusy: boolean }) {
+  if (entry.seconds !== undefined) return <small>{lasting(entry.seconds)}</small>;
+  return isBusy && entry.at !== undefined ? <Running since={entry.at} /> : null;
+}
+
+function Running({ since }: { since: number }) {
+  return <small>{lasting(Math.max(0, useNow(500) - since))}</small>;
+}
+
+function Decisions({ decisions }: { decisions: Decided[] }) {
+  return (
+    <details class="decisions"><summary>{decisions.length === 1 ? "1 decision" : `${decisions.length} decisions`} about this conversation</summary>
+      <ul>{decisions.map((each) => (
+        <li><Tag kind={each.decision === "deny" ? "bad" : "good"}>{each.decision}</Tag> <code>{visible(each.text)}</code> <small>by {each.by}{each.why && `: ${visible(each.why)}`}</small></li>
+      ))}</ul></details>
+  );
+}
+
+function TodoStrip({ todos }: { todos: Todo[] | null }) {
+  if (!todos) return null;
+  const current = todos.find((each) => each.status === "in_progress") ?? todos.find((each) => each.status === "pending");
+  const done = todos.filter((each) => each.status === "completed").length;
+  return <details class="todo-strip"><summary>Todo {done}/{todos.length}{current && ` · ${visible(current.content)}`}</summary><Todos items={todos} /></details>;
+}
+
+function Composer({ id, busy, trouble, draft, mode, onMode, onSend }: {
+  id: string | null; busy: boolean; trouble: string; draft: string; mode: string | null; onMode: () => void;
+  onSend: (text: string, mode: string | null) => void;
+}) {
+  const [text, setText] = useState("");
+  const [first, setFirst] = useState("auto");
+  const [problem, setProblem] = useState("");
+  const field = useRef<HTMLTextAreaElement>(null);
+  useEffect(() => { if (draft) setText(draft); }, [draft]);
+  // As high as its text, up to a limit.
+  useLayoutEffect(() => {
+    const box = field.current!;
+    box.style.height = "auto";
+    box.style.height = `${Math.min(box.scrollHeight + 2, innerHeight * 0.35)}px`;
+  }, [text]);
+  const stop = () => void (id && ask("POST", `/v1/sessions/${id}/stop`).catch((error: Error) => setProblem(error.message)));
+  const setMode = (wanted: string) => {
+    if (!id) return setFirst(wanted);
+    ask("PUT", `/v1/sessions/${id}/mode`, { mode: wanted }).then(() => { setProblem(""); onMode(); }, (error: Error) => setProblem(error.message));
+  };
+  function send(event: Event) {
+    event.preventDefault();
+    if (!text.trim() || busy) return;
+    setText("");
+    onSend(text, id ? null : first);
+  }
+  function press(event: KeyboardEvent) {
+    if (event.key === "Escape" && busy) stop();
+    if (event.key === "Enter" && !event.shiftKey && !event.isComposing) send(event);
+  }
+  return (
+    <form class="composer" onSubmit={send}>
+      <Trouble text={trouble || problem} />
+      <textarea ref={field} rows={1} aria-label="Message to the agent" placeholder={`${id ? "Reply" : "What should I do?"} (Enter sends, Shift+Enter: new line)`} value={text}
+        onInput={(event) => setText(event.currentTarget.value)} onKeyDown={press} />
+      <div class="line">
+        <select aria-label="Mode" value={mode ?? first} onChange={(event) => setMode(event.currentTarget.value)}>
+          {Object.keys(MODES).map((name) => <option value={name}>{name}</option>)}
+        </select>
+        <small class="hint wide-only">{busy ? "Esc stops it; it continues when you leave this page" : MODES[mode ?? first]}</small>
+        <span class="push">
+          <button type="button" class="deny" disabled={!busy || !id} onClick={stop}>Stop</button>
+          <button class="main" disabled={busy}>Send</button>
+        </span>
+      </div>
+    </form>
+  );
+}
+
+export function cost(session: Session): string {
+  const tokens = `${(session.input_tokens + session.output_tokens).toLocaleString()} tokens`;
+  return session.cost === null ? tokens : `${tokens} · $${session.cost.toFixed(4)}`;
+}
