@@ -32,8 +32,7 @@ if TYPE_CHECKING:
 
     from ..config.strength import Change
     from ..protocols import Action
-    from ..store.approvals import ApprovalStore
-    from ..store.grants import StoredGrant
+    from ..store.approvals import ApprovalStore, StoredGrant
     from ..types import ToolContext
     from .action_review import Assess
     from .requests import ApprovalRequests
