@@ -27,7 +27,7 @@ from .policy import Pending, Policy
 from .records import ActionHistory
 from .self_protection import SelfProtection, private_dirs
 from .simulation import NOBODY_ASKED, recorded_action
-from .widening import Wider, also_allowed, like_entry, like_key
+from .wider_commands import Wider, also_allowed, like_entry, like_key
 
 # Secrets, Handrail itself, what runs by itself later, and what can be anything by another name.
 _NEVER = tuple(
