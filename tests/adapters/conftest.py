@@ -77,7 +77,7 @@ def run(home: Path, work: Path) -> Run:
         )
         script = [*(ModelReply("", [each]) for each in calls), done]
         env = {"PLAN": json.dumps(plan), "OPENAI_AGENTS_DISABLE_TRACING": "0"}
-        program = PROGRAMS / f"run_{framework}.py"
+        program = PROGRAMS / f"{plan.pop('program', 'run')}_{framework}.py"
         printed, requests = started(framework, program, work, home, script, env=env)
         ran = Ran(json.loads(printed.splitlines()[-1]))
         ran.requests = requests

@@ -276,7 +276,7 @@ async def test_an_error_or_a_cancellation_inside_closes_it_too(app: Handrail, tm
 
 def test_a_session_with_its_own_configuration_leaves_nothing(tmp_path: Path) -> None:
     with handrail.session(config=Config(), cwd=tmp_path) as s:
-        home = Path(s._session._app.config.home)
+        home = Path(s.twin._app.config.home)
         s.call("terminal", {"command": "true"})
         assert home.exists()
     assert not home.exists()

@@ -14,13 +14,14 @@ from handrail.settings.sections import ApprovalsConfig
 
 PLAN: dict[str, Any] = json.loads(os.environ["PLAN"])
 asked: list[Any] = []
+_STORED = Path("../state.json")
 
 
 def opened() -> Any:
     own: dict[str, Any] = {"approver": _approver} if PLAN.get("approver") else {}
     if asks := PLAN.get("ask_tools"):
         own["config"] = Config(approvals=ApprovalsConfig(ask_tools=tuple(asks)))
-    return handrail.session(cwd=Path.cwd(), toolsets=["terminal", "file"], **own)
+    return handrail.session(cwd=Path.cwd(), toolsets=["terminal", "file"], id=PLAN.get("id"), **own)
 
 
 def answer(question: Any) -> bool:
@@ -33,6 +34,15 @@ def answer(question: Any) -> bool:
 
 def report(output: object, errors: list[str]) -> None:
     print(json.dumps({"output": str(output), "errors": errors, "asked": asked}))
+
+
+def store(state: object) -> None:
+    _STORED.write_text(json.dumps(state))
+
+
+def stored() -> Any:
+    """What the program stored when it was run before."""
+    return json.loads(_STORED.read_text()) if _STORED.exists() else None
 
 
 def _approver(request: ApprovalRequest) -> Decision:
