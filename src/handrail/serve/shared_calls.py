@@ -24,6 +24,8 @@ _PAST_SECONDS = 86_400.0
 _PAST_BYTES = 1 << 19
 _SLACK_SECONDS = 1.0
 _FIELDS = {"at", "tool", "kind", "text", "verdict"}
+_UPDATED = "SELECT id, updated FROM sessions WHERE kind IN ('main', 'child') AND updated > ? ORDER BY updated"
+_WAITED = "SELECT coalesce(sum(seconds), 0) FROM decisions WHERE session = ? AND tool = ? AND at BETWEEN ? AND ?"
 _CALLS = "SELECT id, session, call_id, tool, arguments, at AS started, seconds, error_type FROM calls"
 
 
@@ -56,16 +58,12 @@ class SharedCalls:
         if version != self._version:
             self._version = version
             self._note_calls()
-            for row in self._sessions.rows(
-                "SELECT id, updated FROM sessions WHERE kind IN ('main', 'child') AND updated > ? ORDER BY updated",
-                (self._last_update,),
-            ):
+            for row in self._sessions.rows(_UPDATED, (self._last_update,)):
                 self._last_update = row["updated"]
                 self._bus.publish("session.changed", session=row["id"])
         for key, (call, _) in [each for each in self._running.items() if not _is_alive(each[1][1])]:
             del self._running[key]
-            seconds = time.time() - call["started"]
-            self._live.add({**call, "status": "error", "error_type": "process exited", "seconds": seconds})
+            self._live.add({**call, "status": "error", "error_type": "process exited"})
 
     def _note_calls(self) -> None:
         if self._last_call < 0:
@@ -89,10 +87,8 @@ class SharedCalls:
     def _waited(self, call: JsonDict) -> float:
         if call["seconds"] < _SLACK_SECONDS:
             return 0.0
-        rows = self._approvals.database.rows(
-            "SELECT coalesce(sum(seconds), 0) FROM decisions WHERE session = ? AND tool = ? AND at BETWEEN ? AND ?",
-            (call["session"], call["tool"], call["started"], call["started"] + call["seconds"] + _SLACK_SECONDS),
-        )
+        until = call["started"] + call["seconds"] + _SLACK_SECONDS
+        rows = self._approvals.database.rows(_WAITED, (call["session"], call["tool"], call["started"], until))
         return min(call["seconds"], float(rows[0][0]))
 
     def _new_lines(self) -> list[tuple[str, JsonDict]]:
@@ -123,11 +119,11 @@ class SharedCalls:
         if pid == os.getpid() or line["at"] < time.time() - _PAST_SECONDS:
             return
         session, is_denied = line.get("session"), line["verdict"] == "deny"
-        call = {"call": key, "tool": line["tool"], "arguments": {line["kind"]: line["text"]}, "task": None}
-        call |= {"session": session, "started": line["at"]}
+        call = {"call": key, "tool": line["tool"], "task": None, "session": session, "started": line["at"]}
+        call["arguments"] = {line["kind"]: line["text"]}
         if not session:
-            ended = {"status": "error" if is_denied else "ok", "error_type": "denied" if is_denied else None}
-            self._live.add({**call, **ended})
+            status, error = ("error", "denied") if is_denied else ("ok", None)
+            self._live.add({**call, "status": status, "error_type": error})
         elif pid and not is_denied and (session, line["tool"]) not in self._running and _is_alive(pid):
             self._running[session, line["tool"]] = call, pid  # a call may need several actions
             self._bus.publish("call.started", **call)

@@ -13,6 +13,8 @@ const STEP_MS = 900;
 const POLL_SECONDS = 2;
 const DRAW_MS = 60;
 const NEAR_PX = 48;
+const TOUCHED_MS = 1_000;
+const INPUTS = ["wheel", "touchmove", "keydown", "pointerdown"];
 const MAX_SHOWN = 150;
 const MODES: Record<string, string> = {
   plan: "nothing that changes anything runs", ask: "edits and commands ask you", auto: "what destroys asks you",
@@ -128,23 +130,24 @@ function useFollowing() {
   const toEnd = () => { follows.current = true; setAway(false); box.current!.scrollTop = box.current!.scrollHeight; };
   useLayoutEffect(() => {
     const outer = box.current!;
-    let last = 0;
+    let touched = -Infinity;
     const follow = (does: boolean) => { follows.current = does; setAway(!does); };
-    // Content that grows moves the end away, and never the view up: that is you.
     const scrolled = () => {
-      const isUp = outer.scrollTop < last;
-      last = outer.scrollTop;
       if (outer.scrollHeight - outer.scrollTop - outer.clientHeight < NEAR_PX) follow(true);
-      else if (isUp) follow(false);
+      // Content that changes its height moves the view too: that is not you.
+      else if (performance.now() - touched < TOUCHED_MS) follow(false);
     };
-    // A wheel is heard before its scrolling, which the next piece of text would undo.
-    const wheeled = (event: WheelEvent) => { if (event.deltaY < 0 && outer.scrollTop > 0) follow(false); };
+    const touch = (event: Event) => {
+      touched = performance.now();
+      // A wheel is heard before its scrolling, which the next piece of text would undo.
+      if (event instanceof WheelEvent && event.deltaY < 0 && outer.scrollTop > 0) follow(false);
+    };
     const sized = new ResizeObserver(() => { if (follows.current) outer.scrollTop = outer.scrollHeight; });
     sized.observe(outer);
     sized.observe(outer.firstElementChild!);
     outer.addEventListener("scroll", scrolled, { passive: true });
-    outer.addEventListener("wheel", wheeled, { passive: true });
-    return () => { sized.disconnect(); outer.removeEventListener("scroll", scrolled); outer.removeEventListener("wheel", wheeled); };
+    for (const name of INPUTS) outer.addEventListener(name, touch, { passive: true });
+    return () => sized.disconnect(); // the listeners go with the box
   }, []);
   return { box, isAway, toEnd };
 }

@@ -98,8 +98,8 @@ async def stop(context: RequestContext) -> JsonDict:
 
 async def set_mode(context: RequestContext) -> JsonDict:
     """Choose how much the agent of a conversation may do by itself, while this server runs."""
-    info, mode = await asyncio.to_thread(context.served.sessions.get, context.path["id"]), _mode(context)
-    assert mode is not None  # the body must name one
+    info = await asyncio.to_thread(context.served.sessions.get, context.path["id"])
+    mode = _mode(context) or Mode.AUTO
     context.served.app.gate.modes.set(info.id, mode)
     return {"mode": mode.value}
 
