@@ -78,7 +78,7 @@ def test_a_command_line_that_is_no_call_is_a_usage_error_in_one_line(cli: Cli) -
 @pytest.mark.parametrize(
     ("call", "code", "error_type"),
     [
-        (("read_file", "path=nowhere"), 1, "tool_failed"),
+        (("read_file", "path=nowhere"), 1, "not_found"),
         (("read_file", "path=a", "limit=many"), 2, "invalid_arguments"),
         (("serch_files", "pattern=a"), 2, "unknown_tool"),
         (("todo",), 1, "needs_agent"),

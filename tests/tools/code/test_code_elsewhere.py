@@ -74,7 +74,7 @@ def test_a_script_calls_tools_there_and_ends_as_it_would_here(script: Script) ->
         "True True",
         str([f"{n}\n" for n in range(8)]),
         "True",
-        "tool_failed",
+        "not_found",
     ]
     assert answer["exit_code"] == 4
     assert answer["tool_calls"] == 12

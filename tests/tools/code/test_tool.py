@@ -61,7 +61,7 @@ def test_a_command_that_fails_is_a_result_and_a_call_that_fails_raises(script: S
             print(error.error_type, "missing.txt" in str(error), error.result["error_type"])
         """
     )
-    assert answer["output"] == "3\ntool_failed True tool_failed\n"
+    assert answer["output"] == "3\nnot_found True not_found\n"
 
 
 def test_threads_and_forked_processes_call_beside_each_other(script: Script) -> None:
