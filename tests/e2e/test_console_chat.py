@@ -199,7 +199,7 @@ class TestTalking:
         expect(card.locator("mark")).to_have_text("rm -rf precious")
         expect(card).to_contain_text(re.compile(r"auto-deny in \d:\d\d"))
         page.wait_for_function(_AT_END)
-        shoot(page, "console-session", x=501, y=58, width=699)
+        shoot(page, "console-session", x=501, y=58, width=699, height=792)
         card.get_by_role("button", name="Deny").click()
         page.get_by_label("Why not?").fill("somebody needs it")
         page.keyboard.press("Enter")
