@@ -89,7 +89,7 @@ class SharedCalls:
             return 0.0
         until = call["started"] + call["seconds"] + _SLACK_SECONDS
         rows = self._approvals.database.rows(_WAITED, (call["session"], call["tool"], call["started"], until))
-        return min(call["seconds"], float(rows[0][0]))
+        return min(float(call["seconds"]), float(rows[0][0]))
 
     def _new_lines(self) -> list[tuple[str, JsonDict]]:
         """What was added to the history, each line with its own key."""

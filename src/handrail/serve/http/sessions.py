@@ -107,7 +107,7 @@ async def set_mode(context: RequestContext) -> JsonDict:
 def _mode(context: RequestContext) -> Mode | None:
     """The mode that the body names. Raises HttpError."""
     mode = Mode(context.body["mode"]) if "mode" in context.body else None
-    if mode is Mode.YOLO and not context.served.app.gate.settings.may_loosen:
+    if mode is Mode.YOLO and not context.served.app.gate.settings.takes_modes:
         raise HttpError(409, "not_allowed", "approvals cannot be switched off here: nobody watches this server")
     return mode
 
