@@ -259,7 +259,8 @@ def _preload() -> None:
         builtin_tools()
         del os.environ["HANDRAIL_HOME"]
     for module in pkgutil.walk_packages(handrail.__path__, "handrail."):
-        if not module.name.endswith(".__main__"):
+        # The adapters import frameworks, each of which is installed in an environment of its own.
+        if not module.name.endswith(".__main__") and not module.name.startswith("handrail.adapters."):
             importlib.import_module(module.name)
     for name in ("openai", "mcp", "mcp.server", "uvicorn", "starlette.applications"):
         with contextlib.suppress(ImportError):
