@@ -109,7 +109,7 @@ def picture(desk: Desk, name: str, screen: str, *, since: str) -> None:
     shown = re.sub(r"\(\d+(\.\d)? m?s\)", "(0.1 s)", shown)
     shown = re.sub(r"· \d+ s$", "· 2 s", shown, flags=re.MULTILINE)
     shown = re.sub(r"approvals answer [0-9a-f]{8}", "approvals answer 3f9c21ab", shown)
-    shown = re.sub(r"automatically in [1-5]:\d\d", "automatically in 5:00", shown)
+    shown = re.sub(r"Auto-deny in [1-5]:\d\d", "Auto-deny in 5:00", shown)
     shown = re.sub(r"^[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]", "⠹", shown, flags=re.MULTILINE)
     shown = shown.replace(LONG, "sleep 86399")
     shown = re.sub(r" +$", "", shown, flags=re.MULTILINE).rstrip("\n") + "\n"
