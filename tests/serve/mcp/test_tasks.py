@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import Any
 
 import pytest
@@ -21,12 +22,13 @@ from ...support import PATIENCE_SECONDS, add
 
 
 @pytest.fixture
-def long(default_registry: ToolRegistry) -> asyncio.Event:
-    """`long` runs until the event is set, or it is cancelled; then `cancelled` is."""
-    go = asyncio.Event()
+def long(default_registry: ToolRegistry) -> threading.Event:
+    """`long` runs until the event is set, or it is cancelled. It runs in a loop of its own, as tools of others do in a server."""
+    go = threading.Event()
 
     async def wait(args: JsonDict, context: ToolContext) -> str:
-        await go.wait()
+        while not go.is_set():  # noqa: ASYNC110  set in another loop
+            await asyncio.sleep(0.01)
         return "done"
 
     add(default_registry, "long", wait, toolset="art", is_async=True)
@@ -52,7 +54,7 @@ def server() -> Any:
     return HandrailServer(default(), toolsets=["art"]).build()
 
 
-def test_our_client_waits_for_the_task_that_a_long_call_becomes(long: asyncio.Event) -> None:
+def test_our_client_waits_for_the_task_that_a_long_call_becomes(long: threading.Event) -> None:
     async def work() -> Any:
         extension = TaskExtension({})
         async with connected(server(), extension) as client:
@@ -65,7 +67,7 @@ def test_our_client_waits_for_the_task_that_a_long_call_becomes(long: asyncio.Ev
     assert asyncio.run(work()).content[0].text == "done"
 
 
-def test_a_task_survives_its_client_and_is_there_for_the_next(long: asyncio.Event) -> None:
+def test_a_task_survives_its_client_and_is_there_for_the_next(long: threading.Event) -> None:
     async def work() -> Any:
         ours, extension = server(), TaskExtension({})
         async with connected(ours, extension) as client:
@@ -83,7 +85,7 @@ def test_a_task_survives_its_client_and_is_there_for_the_next(long: asyncio.Even
     assert code == INVALID_PARAMS
 
 
-def test_a_cancelled_task_ends_its_call(long: asyncio.Event) -> None:
+def test_a_cancelled_task_ends_its_call(long: threading.Event) -> None:
     async def work() -> Any:
         ours = server()
         async with connected(ours, TaskExtension({})) as client:
@@ -95,7 +97,7 @@ def test_a_cancelled_task_ends_its_call(long: asyncio.Event) -> None:
     assert asyncio.run(work())["status"] == "cancelled"
 
 
-def test_a_client_that_does_not_know_tasks_waits_for_the_result(long: asyncio.Event) -> None:
+def test_a_client_that_does_not_know_tasks_waits_for_the_result(long: threading.Event) -> None:
     async def work() -> Any:
         async with connected(server(), advertise("com.example/other")) as client:
             asyncio.get_running_loop().call_later(1.0, long.set)
