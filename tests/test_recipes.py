@@ -16,7 +16,7 @@ import pytest
 from .support import configure
 
 ROOT = Path(__file__).parent.parent
-COPIED = ("src", "tests", "scripts", "examples", "docs", "pyproject.toml", "README.md", "ARCHITECTURE.md")
+COPIED = ("src", "tests", "scripts", "docs", "pyproject.toml", "README.md", "ARCHITECTURE.md")
 # What a contract test is called when it is about the recipe's thing: the checks of a kind are chosen by these words.
 CONTRACTS = {
     "tests/contract/test_every_tool.py": "roll_dice",

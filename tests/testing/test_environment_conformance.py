@@ -119,7 +119,7 @@ def test_a_report_says_what_is_wrong_and_why(tmp_path: Path) -> None:
     assert lines[0].startswith("local: 4 checks: 1 passed, 2 failed, 1 does not apply (")
     assert lines[1] == "failed         test_environment_conformance.fails: It fails."
     assert lines[2].strip() == "output of `echo this`: expected 'that\\n', found 'this\\n'"
-    assert lines[4].strip().startswith("ToolFailed: cannot read /nothing")
+    assert lines[4].strip().startswith("FileMissing: cannot read /nothing")
     assert lines[6].strip() == "no wings"
 
 

@@ -31,6 +31,7 @@ GROUPS = {
     "Talk": "chat ask acp demo",
     "Tools": "tools toolsets schema call run shell ps",
     "Approvals": "approvals check",
+    "Changes": "calls effects undo redo audit",
     "Sessions": "sessions trace record replay",
     "Automate": "cron rl",
     "Serve": "serve pair",

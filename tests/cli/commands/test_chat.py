@@ -67,7 +67,7 @@ def test_the_chat_asks_once_and_remembers_the_answer(cli: Cli) -> None:
                 if answer:
                     terminal.wait_for("Do you trust this folder? [y/N] ")
                     terminal.type(answer)
-                terminal.wait_for("scripted")
+                terminal.wait_for("›")  # what is typed before the prompt is taken for a message
                 terminal.type("\x04")
                 terminal.end()
         assert ("Do you trust" in terminal.shown) is bool(answer)

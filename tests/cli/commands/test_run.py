@@ -68,7 +68,7 @@ def test_the_exit_code_is_the_highest_of_the_calls(with_tools: Cli) -> None:
     calls = [read("a.txt", "1"), call("denies", "2"), call("nonsense", "3"), read("nowhere", "4")]
     ran = with_tools("run", "-", stdin=json.dumps(calls))
     assert ran.code == 3
-    assert [result.get("error_type") for result in contents(ran)] == [None, "denied", "unknown_tool", "tool_failed"]
+    assert [result.get("error_type") for result in contents(ran)] == [None, "denied", "unknown_tool", "not_found"]
 
 
 def test_one_run_has_one_todo_list(cli: Cli) -> None:

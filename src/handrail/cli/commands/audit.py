@@ -1,4 +1,4 @@
-"""Export the signed receipts of all calls that changed something, and check an export.
+"""Export the signed receipts of calls, and check an export.
 
 A receipt binds the call, what it changed, the approval as it was shown and who gave it, the policy, and the receipt
 before. To check an export only the public key is needed.

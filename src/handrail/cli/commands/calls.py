@@ -1,6 +1,6 @@
-"""List the calls that changed something, the newest first: those made in this folder, or all.
+"""List the calls that changed something, newest first.
 
-Each can be shown with `handrail effects` and taken back with `handrail undo`.
+Those made in this folder, or all. Each can be shown with `handrail effects` and taken back with `handrail undo`.
 
 \b
 Examples:

@@ -1,4 +1,12 @@
-"""Show what a call has changed: files lost, changed, created and moved, hosts contacted, and what was not saved."""
+"""Show what a call has changed, and what was not saved.
+
+Files lost, changed, created and moved, and hosts contacted.
+
+\b
+Examples:
+  handrail effects 17
+  handrail effects 17 --diff
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Bring back what an undo took back."""
+"""Bring back what an undo took back.
+
+\b
+Examples:
+  handrail redo 17
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,13 @@
-"""Take back what a call has changed, whatever made it: a command, a script, a file tool, an undo.
+"""Take back what a call has changed on disk.
 
-Nothing is lost by it: an undo is a call itself, and `handrail redo` brings back what it took back.
+Whatever made it: a command, a script, a file tool, an undo. Nothing is lost by it: an undo is a call itself, and `handrail
+redo` brings back what it took back.
+
+\b
+Examples:
+  handrail undo 17
+  handrail undo --last
+  handrail undo 17 --only src --dry-run
 """
 
 from __future__ import annotations
