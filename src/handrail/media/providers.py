@@ -48,7 +48,8 @@ def place_of(name: str, config: Config) -> Place:
 
 def why_not(name: str, config: Config) -> Unavailable | None:
     """Why the model cannot be asked; None when nothing that can be checked here is missing."""
-    return _cannot_ask(place_of(name, config)) or missing("media", "httpx")
+    why = _cannot_ask(place_of(name, config))  # which is falsy, whatever it says
+    return missing("media", "httpx") if why is None else why
 
 
 def _cannot_ask(place: Place) -> Unavailable | None:
