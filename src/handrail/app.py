@@ -293,6 +293,11 @@ class Handrail:
         if "gate" in self.__dict__:
             self.gate.modes.inherit(child, parent)
 
+    def forget_mode(self, session: str) -> None:
+        """The session is over."""
+        if "gate" in self.__dict__:
+            self.gate.modes.forget(session)
+
     @cached_property
     def effects(self) -> Calls:
         """What calls have changed, and taking them back."""

@@ -12,6 +12,7 @@ import pytest
 from handrail import Agent, Config, Handrail
 from handrail.agent.budgets import Budgets, Turn
 from handrail.agent.events import End, TextDelta, ToolEnded, ToolStarted, ToolWaiting, TurnEnded, Usage
+from handrail.approval.modes import Mode
 from handrail.errors import InvalidArguments
 from handrail.protocols import Decision
 from handrail.store.export import as_jsonl, from_jsonl
@@ -129,3 +130,19 @@ def test_a_session_is_taken_in_under_its_own_id(app: Handrail, store: SessionSto
                 from_jsonl(other, wrong)
     finally:
         other.close()
+
+
+def test_a_child_has_the_mode_of_its_parent_and_leaves_none_behind(app: Handrail, store: SessionStore) -> None:
+    write = call("write_file", path="a.txt", content="new")
+    replies = [
+        ModelReply("", [call("delegate_task", goal="write it")]),
+        ModelReply("", [write]),
+        ModelReply("no"),
+        ModelReply("Done."),
+    ]
+    model = ScriptedModel(replies)
+    with Agent(app, [model], store=store) as agent:
+        app.gate.modes.set(agent.session_id, Mode.PLAN)
+        agent.run("Have it written.")
+        assert list(app.gate.modes._sessions) == [agent.session_id]
+    assert "this session only plans" in str(model.sent[2].messages)

@@ -21,6 +21,9 @@ READING = (
     "grep -rn todo src 2>/dev/null",
     "find . -name '*.py' 2>&1",
     "cat a.txt; head -5 b.txt",
+    "sort a | uniq -c",
+    "date +%F",
+    "git branch --show-current && git config --get user.name",
 )
 CHANGING = (
     "touch a",
@@ -37,6 +40,12 @@ CHANGING = (
     "cat $(touch x)",
     "rg --pre=./x y",
     "make",
+    "uniq a b",
+    "hostname other",
+    "date 010100002030",
+    "git stash list --output=x",
+    "git shortlog --output=x",
+    "git remote -v add x y",
 )
 
 

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from handrail.protocols import ModelReply
-from handrail.serve.http import RESOURCES
 from handrail.store.sessions import SessionStore, StoredCall, StoredModelCall
 from handrail.testing.model_server import ModelServer
 
@@ -134,7 +133,6 @@ def test_no_controls_cover_each_other_on_a_phone(visit: Visit, server: Server, s
     asking.over()
 
 
-@pytest.mark.skipif("effects" not in RESOURCES, reason="this version keeps no effects of calls")
 class TestCalls:
     def test_a_change_is_seen_as_a_diff_and_taken_back(self, visit: Visit, server: Server) -> None:
         target = server.cwd / "changed.py"

@@ -101,6 +101,7 @@ class Agent:
             restore(self.todos, store.messages(session.id, hidden=True))
         if lineage.parent:
             app.inherit_mode(info.id, lineage.parent)
+            self.closing.callback(app.forget_mode, info.id)
         self._place_commands(info.id, environment or {})
         known = {"memory": self._memory.as_text(), "skills": _skills(app, toolsets, without)}
         if app.mcp is not None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ..protocols import Action
 
 _NO_FILE = re.compile(r"[0-9&]*>>?\s*/dev/null\b|[0-9]*>&[0-9-]")
+_OPERANDS = "operands"
 _CHANGES = frozenset(ActionKind) - {ActionKind.FILE_READ}
 
 
@@ -132,11 +133,16 @@ def _only_reads(judged: Judged) -> bool:
 def reads(argv: Sequence[str]) -> bool:
     """Whether this command line is one of `reading_commands.txt`."""
     known = _readers()
-    for length in (1, 2):
+    for length in (1, 2, 3):
         refused = known.get(tuple(argv[:length]))
         if refused is not None:
-            return not any(word.startswith(refused) or word == "?" for word in argv[length:])
+            return not any(_does_more(word, refused) for word in argv[length:])
     return False
+
+
+def _does_more(word: str, refused: tuple[str, ...]) -> bool:
+    is_operand = not word.startswith(("-", "+"))
+    return word == "?" or word.startswith(refused) or (is_operand and _OPERANDS in refused)
 
 
 @functools.cache
