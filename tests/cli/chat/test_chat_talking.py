@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -176,6 +177,12 @@ class TestSlashCommands:
         assert "Nothing has changed" in person("/diff")
         (tmp_path / "a.py").write_text("x = 2\n")
         assert "a.py\n   1 - x = 1\n   1 + x = 2\n" in person("/diff")
+
+    def test_a_cost_by_list_prices_says_how_old_they_are(self, talk: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
+        person = talk(ModelReply("Hello."))
+        assert "list prices" not in person("/cost")
+        monkeypatch.setattr(person.chat.agent.models[0], "name", "gpt-5")
+        assert re.search(r"by list prices of 20\d\d-\d\d", person("/cost"))
 
     def test_what_is_used_often_is_a_command(self, talk: Begin) -> None:
         person = talk(ModelReply("Written."), ModelReply("All well."))

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from ... import __version__
 from ...agent.compaction import estimate
+from ...agent.models.price_list import as_of, list_prices
 from ...base.async_bridge import run_async
 from ...errors import InvalidArguments, ToolFailed
 from ...store.export import as_jsonl
@@ -153,6 +154,8 @@ def compact(chat: Chat, rest: str) -> None:  # noqa: ARG001  a command's signatu
 def cost(chat: Chat, rest: str) -> None:  # noqa: ARG001  a command's signature
     agent, info = chat.agent, chat.store.get(chat.agent.session_id)
     money = "no price is known" if info.cost is None else f"${info.cost:.4f}"
+    if any(list_prices(agent.models[0].name)) and not chat.app.config.model.input_price:
+        money += f" by list prices of {as_of()}"
     used, window = estimate(agent.loop.conversation), agent.models[0].context_tokens
     chat.say(f"{info.input_tokens:,} tokens in, {info.output_tokens:,} out; {money}")
     chat.say(f"The conversation is about {used:,} of the {window:,} tokens that fit ({used / window:.0%}).")
