@@ -164,7 +164,8 @@ class Agent:
         if not first:
             notices += [f"[From the agent that gave you the task] {text}" for text in self.inbox]
             self.inbox.clear()
-        return [*notices, *(f"[The user says while you work] {text}" for text in self.take_unheard())]
+            notices += [f"[The user says while you work] {text}" for text in self.take_unheard()]
+        return notices
 
     def steer(self, text: str) -> None:
         """Say something to the agent while it works: it hears it before it asks its model again."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import html
 import re
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -93,6 +94,7 @@ class Adapter:
         self._app_token = ""
         self._id = ""
         self._events: asyncio.Queue[base.Message | base.ButtonPress] = asyncio.Queue()
+        self._seen: deque[str] = deque(maxlen=1_000)
 
     @property
     def _web(self) -> web.AsyncWebClient:
@@ -129,8 +131,10 @@ class Adapter:
     async def _on_request(self, client: AsyncBaseSocketModeClient, request: SocketModeRequest) -> None:
         # Slack resends what is not acknowledged within three seconds.
         await client.send_socket_mode_response(responses.SocketModeResponse(request.envelope_id))
+        number = request.payload.get("event_id") or request.envelope_id
         event = self._event(request.type, request.payload)
-        if event is not None:
+        if event is not None and number not in self._seen:
+            self._seen.append(number)
             self._events.put_nowait(event)
 
     def _event(self, kind: str, payload: dict[str, Any]) -> base.Message | base.ButtonPress | None:

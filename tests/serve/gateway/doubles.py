@@ -231,6 +231,7 @@ class Slack(Double):
 
     def __init__(self) -> None:
         self.acknowledged: list[str] = []
+        self._unacknowledged: dict[str, dict[str, Any]] = {}
         super().__init__()
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
@@ -270,13 +271,19 @@ class Slack(Double):
         await socket.prepare(request)
         await socket.send_str(json.dumps({"type": "hello"}))
         self._sockets.append(socket)
+        for envelope in list(self._unacknowledged.values()):
+            await socket.send_str(json.dumps(envelope))
         async for message in socket:
             if message.type is WSMsgType.TEXT:
                 self.acknowledged.append(json.loads(message.data)["envelope_id"])
+                self._unacknowledged.pop(self.acknowledged[-1], None)
         return socket
 
     def _envelope(self, kind: str, payload: dict[str, Any]) -> None:
-        self.tell({"envelope_id": self.next_id(), "type": kind, "payload": payload})
+        """Slack sends it again, on another connection, until it is acknowledged."""
+        number = self.next_id()
+        self._unacknowledged[number] = {"envelope_id": number, "type": kind, "payload": payload}
+        self.tell(self._unacknowledged[number])
 
     def say(
         self, chat: str, person: str, text: str, *, in_group: bool = False, mention: bool = False, reply_to: str = ""

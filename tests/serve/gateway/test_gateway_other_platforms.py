@@ -241,6 +241,20 @@ def test_a_lost_connection_comes_again(place: Place, kind: str) -> None:
     platform.hears("706", "Here again.")
 
 
+def test_a_message_that_slack_sends_again_is_heard_once(place: Place) -> None:
+    slack = place.doubles["slack"]
+    place.model.say(ModelReply("Heard."), ModelReply("Heard it again."))
+    event = {"type": "message", "channel": "707", "user": ADA, "text": "once", "channel_type": "im"}
+    for envelope in ("707-1", "707-2"):
+        payload = {"event_id": "Ev707", "event": event}
+        slack.tell({"envelope_id": envelope, "type": "events_api", "payload": payload})
+    slack.hears("707", "Heard.")
+    slack.say("707", ADA, "and now another")
+    slack.hears("707", "Heard it again.")
+    said = [each["content"] for each in place.model.requests[-1]["messages"] if each["role"] == "user"]
+    assert said == ["once", "and now another"]
+
+
 @pytest.mark.filterwarnings("ignore:'audioop' is deprecated:DeprecationWarning")  # discord.py, which can speak too
 @pytest.mark.parametrize(
     ("kind", "variable"),
