@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 from ..programs.fork_bombs import loops_forever
 from ..values.data_files import lazy_pattern
@@ -81,13 +80,3 @@ def endless_input(command: Command, _: str) -> bool:
     """Any number of processes in parallel, from an endless list."""
     endless = command.stdin is not None and Taint.ENDLESS in command.stdin.taints
     return endless and _AT_ONCE.search(" ".join(command.args)) is not None
-
-
-CONDITIONS: dict[str, Callable[[Command, str], bool]] = {
-    "kills-all": kills_all,
-    "kills-init": kills_init,
-    "kills-hard": kills_hard,
-    "any-process": any_process,
-    "source-forks": source_forks,
-    "endless-input": endless_input,
-}

@@ -7,21 +7,17 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 
 from ..programs.wrapper_options import skip_options
+from ..values.data_files import Words
 from ..values.word_values import UNKNOWN, Arg, OtherName, Taint, unknown
 from .files_changed import changed_files
 from .script_files import entry
 from .walk import Call, Walk
 
+_WORDS = Words(__file__)
 _ELSEWHERE = re.compile(r"\w+://|(?:[\w.-]+@)?[\w.-]+:(?!\\)")
 _RECURSIVE = re.compile(r"-\w*[ar]\w*|--(?:archive|recursive)|sync")
 _MAX_COPIES = 32
-_OUTPUT_OPTIONS = frozenset(("-o", "-out", "--output", "--out", "--outfile", "--output-file", "--out-file", "--outdir"))
-_OUTPUT_PREFIXES = tuple(f"{option}=" for option in sorted(_OUTPUT_OPTIONS) if option.startswith("--"))
-_OTHER_O = frozenset(
-    "grep egrep fgrep zgrep rg ag ack ls ps find test [ set ssh scp sftp mount umount useradd usermod groupadd groupmod kubectl "
-    "oc helm curl wget gpg openssl git aria2c http pv base64 docker sudo passwd ip iptables lsblk lsof sshfs column nl".split()
-)
-"""Programs whose `-o` means something else, and those whose output files the rules already cover."""
+_OUTPUT_PREFIXES = tuple(f"{option}=" for option in sorted(_WORDS.output_options) if option.startswith("--"))
 
 
 def files_made(walk: Walk, call: Call) -> None:
@@ -34,13 +30,13 @@ def files_made(walk: Walk, call: Call) -> None:
 
 def output_files(call: Call) -> Sequence[Arg]:
     """Absolute paths given with `-o`, `--output` and the like."""
-    return () if len(call.args) == 0 or call.name in _OTHER_O else list(_absolute_outputs(call))
+    return () if len(call.args) == 0 or call.name in _WORDS.other_o else list(_absolute_outputs(call))
 
 
 def _absolute_outputs(call: Call) -> Iterator[Arg]:
     before = ""
     for arg in call.args:
-        if before in _OUTPUT_OPTIONS and arg[:1] in ("/", "~"):
+        if before in _WORDS.output_options and arg[:1] in ("/", "~"):
             yield arg
         elif arg.startswith(_OUTPUT_PREFIXES) and (path := arg.partition("=")[2])[:1] in ("/", "~"):
             yield arg.like(path)
