@@ -15,7 +15,7 @@ from ..values.word_values import UNKNOWN, Arg
 from .code_programs import build_package
 from .operators import shell_quoted
 from .script_files import here, lookup, run_line, run_shell, run_words
-from .script_programs import Follower, first_file
+from .script_programs import first_file
 from .sources import Source, absolute
 from .walk import Call, Walk
 
@@ -315,20 +315,3 @@ def _pre_commit(walk: Walk, call: Call) -> None:
     source = first_file(walk, (".pre-commit-config.yaml",))
     if source is not None and (not call.args or call.args[0] in ("run", "try-repo")):
         _run_lines(walk, source, [line.strip("'\" ") for line in re.findall(r"(?m)^\s*entry:\s*(.+)$", source.text)])
-
-
-FOLLOWERS: dict[str, Follower] = {
-    **dict.fromkeys(("make", "gmake", "bmake"), _make),
-    **dict.fromkeys(("npm", "yarn", "pnpm", "bun"), _npm),
-    **dict.fromkeys(("npm-run-all", "run-s", "run-p"), _run_all),
-    "direnv": _direnv,
-    "just": _just,
-    **dict.fromkeys(("task", "go-task"), _task),
-    "tox": _tox,
-    **dict.fromkeys(("poe", "pdm", "hatch", "rye", "poetry"), _project_runner),
-    **dict.fromkeys(("cmake", "ccmake"), _cmake),
-    "meson": _meson,
-    "composer": _composer,
-    **dict.fromkeys(("mvn", "mvnw", "ant"), _xml),
-    "pre-commit": _pre_commit,
-}

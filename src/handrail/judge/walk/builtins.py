@@ -23,9 +23,9 @@ from ..values.word_values import (
     unknown,
 )
 from . import text_emulation
-from .declarations import DECLARATIONS, run_index
+from .declarations import run_index
 from .fields import split_by
-from .walk import Call, Handler, Walk
+from .walk import Call, Walk
 
 _MAX_READ = 64
 _MAX_READ_LINES = 256
@@ -77,17 +77,15 @@ def _jobs(walk: Walk, call: Call) -> Value | None:
     return None
 
 
-def _enable(walk: Walk, call: Call) -> Value | None:
+def _enable(walk: Walk, call: Call) -> None:
     """`enable -f file name` loads a program into the shell."""
     if any(re.match(r"-[a-z]*f", arg) for arg in call.args):
         walk.report("env.inject", call.argv)
-    return None
 
 
-def _shopt(walk: Walk, call: Call) -> Value | None:
+def _shopt(walk: Walk, call: Call) -> None:
     if "lastpipe" in call.args:
         walk.last_in_shell = True
-    return None
 
 
 def _leave(walk: Walk, call: Call) -> Value | None:
@@ -207,10 +205,9 @@ def _getopts(walk: Walk, call: Call) -> Value | None:
     return EMPTY
 
 
-def _wait(walk: Walk, call: Call) -> Value | None:
+def _wait(walk: Walk, call: Call) -> None:
     for arg in call.args:
         run_index(walk, arg)
-    return None
 
 
 def _printf(walk: Walk, call: Call) -> Value | None:
@@ -289,36 +286,3 @@ def _complete(walk: Walk, call: Call) -> Value | None:
 
 
 STDIN_PATHS = frozenset(("-", "/dev/stdin", "/proc/self/fd/0", "/dev/fd/0"))
-
-BUILTINS: dict[str, Handler] = {
-    "cd": _cd,
-    "pushd": _cd,
-    "popd": _popd,
-    **DECLARATIONS,
-    "alias": _alias,
-    "unalias": _unalias,
-    "hash": _hash,
-    "jobs": _jobs,
-    "enable": _enable,
-    "shopt": _shopt,
-    **dict.fromkeys(("break", "continue", "return"), _leave),
-    "getopts": _getopts,
-    "wait": _wait,
-    "set": _set,
-    "shift": _shift,
-    "read": _read,
-    "mapfile": _mapfile,
-    "readarray": _mapfile,
-    "printf": _printf,
-    "test": _test,
-    "[": _test,
-    "let": _let,
-    "eval": _eval,
-    "source": _source,
-    ".": _source,
-    "trap": _trap,
-    "complete": _complete,
-    "compgen": _complete,
-    "bind": _complete,
-    "fc": _complete,
-}

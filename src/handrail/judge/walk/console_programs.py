@@ -15,7 +15,7 @@ from .builtins import STDIN_PATHS
 from .interpreters import judge_code
 from .judgement import Limit
 from .program_options import follow_text_options
-from .walk import Call, Handler, Walk
+from .walk import Call, Walk
 
 _MAX_TEXT = 100_000
 _QUOTED = re.compile(r"\s*(['\"])(.*)\1\s*", re.S)
@@ -100,7 +100,7 @@ _CONSOLES = {
 }
 
 
-def _console(walk: Walk, call: Call) -> Value | None:
+def _console(walk: Walk, call: Call) -> None:
     if call.name in TEXT_OPTIONS:
         follow_text_options(walk, call)
     console = _CONSOLES[call.name]
@@ -109,7 +109,6 @@ def _console(walk: Walk, call: Call) -> Value | None:
     if call.name in ("gdb", "gdb-multiarch") and "--args" in call.args:
         with walk.wrapped("gdb"), walk.subshell():
             walk.run(call.args[call.args.index(Arg("--args")) + 1 :], None, functions=False, builtins=False)
-    return None
 
 
 def _texts(walk: Walk, call: Call, console: Console) -> Iterator[Value]:
@@ -177,6 +176,3 @@ def _unquoted(text: str) -> str:
     if match := _QUOTED.fullmatch(text.removeprefix("e").removeprefix("E") if text[1:2] == "'" else text):
         return match[2].replace("''", "'") if match[1] == "'" else match[2]
     return text.rstrip("\"'") if text.count('"') == 1 or text.count("'") == 1 else text
-
-
-HANDLERS: dict[str, Handler] = dict.fromkeys(_CONSOLES, _console)

@@ -109,6 +109,3 @@ def _value(text: str) -> str:
     elif match := re.search(r"\s[#;]", text):
         text = text[: match.start()]
     return text.replace('\\"', '"').replace("\\\\", "\\").strip()
-
-
-FOLLOWERS = {"git": follow_git}

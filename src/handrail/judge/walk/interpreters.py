@@ -13,7 +13,7 @@ from ..programs.wrapper_options import skip_options
 from ..values.word_values import EMPTY, UNKNOWN, Arg, Either, OtherName, Taint, Value, taints_of, unknown
 from .builtins import STDIN_PATHS
 from .shell_options import ShellOptions, read_options
-from .walk import Call, Handler, Walk
+from .walk import Call, Walk
 
 _LAST_IN_SHELL = frozenset("zsh rzsh ksh ksh93 mksh".split())
 _PROMPT_OPTIONS = {"python": "i", "perl": "d", "javascript": "i", "php": "a"}
@@ -272,7 +272,7 @@ def _in_cluster(arg: Arg, letters: frozenset[str], takes: str, language: str) ->
     return None, 0, False
 
 
-def _compiler(walk: Walk, call: Call) -> Value | None:
+def _compiler(walk: Walk, call: Call) -> None:
     """Code in the command itself that is compiled will be run sooner or later."""
     for place, arg in enumerate(call.args):
         if arg == "-wrapper" and place + 1 < len(call.args):
@@ -280,7 +280,6 @@ def _compiler(walk: Walk, call: Call) -> Value | None:
         content = call.stdin if arg == "-" else walk.known_file(arg)
         if content is not None and content.text.strip() != UNKNOWN:
             judge_code(walk, call, "c", content)
-    return None
 
 
 def program_arguments(language: str, call: Call) -> list[str] | None:
@@ -333,11 +332,3 @@ def judge_code(walk: Walk, call: Call, language: str, code: Value) -> None:
     )
     languages.read(host, code.text, strings=True)
     walk.judgement.add(host.matches, call.argv, walk.span(call.argv))
-
-
-HANDLERS: dict[str, Handler] = {
-    **dict.fromkeys(SHELLS, _shell),
-    **dict.fromkeys(("powershell", "pwsh"), _powershell),
-    **dict.fromkeys(_COMPILERS, _compiler),
-    **dict.fromkeys(LANGUAGES, _language),
-}

@@ -10,7 +10,7 @@ from ..grammar.lexical import decode_escapes
 from ..programs.interpreter_table import SHELLS
 from ..programs.wrapper_options import skip_options
 from ..values.word_values import EMPTY, UNKNOWN, Arg, Taint, Taints, Value, make_arg, taints_of, unknown
-from .walk import Call, Handler, Walk
+from .walk import Call, Walk
 
 _WIDE: Taints = frozenset((Taint.WIDE,))
 _COPY_INPUT = frozenset(("tee", "sponge"))
@@ -84,7 +84,7 @@ def _found(root: str, args: Sequence[Arg]) -> list[str]:
     return [f"{below}/{UNKNOWN}"] if FIND_SELECTS.intersection(args) else [root, f"{below}/{UNKNOWN}"]
 
 
-def _fd(walk: Walk, call: Call) -> Value | None:
+def _fd(walk: Walk, call: Call) -> None:
     for place, arg in enumerate(call.args):
         if arg in ("-x", "-X", "--exec", "--exec-batch") and place + 1 < len(call.args):
             command = list(call.args[place + 1 :])
@@ -95,8 +95,7 @@ def _fd(walk: Walk, call: Call) -> Value | None:
                 command.append(found)
             with walk.wrapped("fd"), walk.subshell():
                 walk.run(command, call.stdin, functions=False, builtins=False)
-            return None
-    return None
+            return
 
 
 def _xargs(walk: Walk, call: Call) -> Value | None:
@@ -209,12 +208,3 @@ def _su(walk: Walk, call: Call) -> Value | None:
     if not args or args[0] not in ("--help", "-h", "--version", "-V"):
         walk.report("privilege.root_shell", call.argv)
     return None
-
-
-HANDLERS: dict[str, Handler] = {
-    **dict.fromkeys(("find", "gfind", "bfs"), _find),
-    **dict.fromkeys(("fd", "fdfind"), _fd),
-    **dict.fromkeys(("xargs", "gxargs"), _xargs),
-    "parallel": _parallel,
-    **dict.fromkeys(("su", "runuser"), _su),
-}

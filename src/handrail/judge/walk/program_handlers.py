@@ -2,58 +2,68 @@
 
 from __future__ import annotations
 
+import functools
 import re
+from collections.abc import Callable, Container
+from importlib import import_module
+from typing import Any
 
-from ..programs.interpreter_table import LANGUAGES, SHELLS
+from ..programs.container_table import CONTAINERS, REMOTE
+from ..programs.interpreter_table import LANGUAGES, SHELLS, TEXT_OPTIONS
 from ..programs.shell_escapes import opens_root_shell
+from ..programs.wrapper_table import WRAPPERS
+from ..values.data_files import read_tables
 from ..values.word_values import Taint, Value, unknown
-from . import (
-    console_programs,
-    interpreters,
-    launcher_programs,
-    output_provenance,
-    path_output,
-    program_options,
-    remote_programs,
-    script_programs,
-    text_emulation,
-    text_programs,
-    unlisted_programs,
-    wrapper_programs,
-)
-from .builtins import BUILTINS
+from . import output_provenance, path_output, script_programs, text_emulation, unlisted_programs
 from .files_made import files_made, output_files
 from .program_names import possible_names
-from .walk import Call, Handler, Walk
+from .walk import Call, Walk
 
-__all__ = ["builtin_of", "follow_unlisted", "handler_of", "note_effects", "output", "possible_names", "source_file"]
+__all__ = ["follow_unlisted", "note_effects", "output", "possible_names", "source_file"]
 
-HANDLERS: dict[str, Handler] = {
-    **remote_programs.HANDLERS,
-    **interpreters.HANDLERS,
-    **launcher_programs.HANDLERS,
-    **program_options.HANDLERS,
-    **text_programs.HANDLERS,
-    **wrapper_programs.HANDLERS,
-    **program_options.OVER_WRAPPERS,
-    **console_programs.HANDLERS,
+_GROUPS = {
+    "$shells": SHELLS,
+    "$languages": LANGUAGES,
+    "$wrappers": WRAPPERS,
+    "$containers": CONTAINERS,
+    "$remote": REMOTE,
+    "$text-options": TEXT_OPTIONS,
 }
+TABLES = {
+    section: {
+        program: function
+        for function, names in functions.items()
+        for name in names.split()
+        for program in _GROUPS.get(name, (name,))
+    }
+    for section, functions in read_tables(__file__).items()
+}
+"""By section of `program_handlers.txt` and program: the function that knows about it, as `module.function`."""
 follow_unlisted = unlisted_programs.follow
 source_file = script_programs.source_file
 
 
-def builtin_of(name: str) -> Handler | None:
-    """What one of the shell's own commands does."""
-    return BUILTINS.get(name)
+@functools.cache
+def _function(reference: str) -> Callable[..., Any]:
+    """Its module is loaded with the first program that needs it: most commands are plain."""
+    module, _, name = reference.partition(".")
+    function: Callable[..., Any] = getattr(import_module(f".{module}", __package__), name)
+    return function
 
 
-def handler_of(name: str) -> Handler | None:
-    """How to follow a program that runs others, by its name."""
-    handler = HANDLERS.get(name)
-    if handler is None and name[-1:].isdigit():  # python3.11, bash-5.2
-        bare = name.rstrip("0123456789.").rstrip("-")
-        return HANDLERS[bare] if bare in LANGUAGES or bare in SHELLS else None
-    return handler
+def _lookup(section: str, versioned: Container[str], name: str) -> Callable[..., Any] | None:
+    """`versioned`: programs whose names may end in a version, as python3.11 and bash-5.2."""
+    reference = TABLES[section].get(name)
+    if reference is None and name[-1:].isdigit() and (bare := name.rstrip("0123456789.").rstrip("-")) in versioned:
+        reference = TABLES[section].get(bare)
+    return None if reference is None else _function(reference)
+
+
+builtin_of = functools.partial(_lookup, "builtins", ())
+handler_of = functools.partial(_lookup, "handlers", SHELLS | LANGUAGES.keys())
+follower_of = functools.partial(_lookup, "followers", TABLES["followers"])
+maker_of = functools.partial(_lookup, "makers", ())
+changer_of = functools.partial(_lookup, "changers", ())
 
 
 def note_effects(walk: Walk, call: Call, *, followed: bool) -> None:

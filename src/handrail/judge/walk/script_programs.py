@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import posixpath
 import re
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
-from ..programs.file_runners import FILE_RUNNERS
-from ..programs.interpreter_table import LANGUAGES, SHELLS
+from ..programs.interpreter_table import LANGUAGES
 from ..programs.wrapper_options import skip_options
 from ..values.word_values import UNKNOWN, Arg, OtherName, Value
 from .script_files import entry, here, judge_code, lookup, run_shell, run_with_file, run_words
@@ -17,9 +15,6 @@ from .shell_options import read_options
 from .sources import INSTALLED, Source, absolute
 from .walk import Call, Walk
 
-Follower = Callable[[Walk, Call], None]
-
-_NO_SCRIPT = frozenset("powershell pwsh nu elvish xonsh fish csh tcsh".split())
 _LOADS = {
     "javascript": ("-r", "--require", "--import", "--loader"),
     "ruby": ("-r",),
@@ -51,10 +46,6 @@ _ENDINGS = {
 }
 _MAX_OPERANDS = 16
 _MAX_CONSOLE = 60_000
-_CONSOLES = (
-    "psql pgcli mysql mariadb mycli sqlite3 litecli duckdb gdb lldb vim vi nvim view ex gvim vimdiff nmap mongosh mongo m4 lftp "
-    "sftp ftp redis-cli clickhouse-client cqlsh"
-).split()
 _MAX_IMPORTS = 24
 _MAX_DIRECTORIES = 8
 _COPIED = (
@@ -315,28 +306,12 @@ def follow(walk: Walk, call: Call) -> None:
     """Follow the files that a program runs."""
     if "PYTHONPATH" in walk.state.variables:
         _customised(walk, call)
-    name = call.name if call.name in FILE_RUNNERS or call.name in FOLLOWERS else _bare(call.name)
-    follower = file_runners().get(name) if name in FILE_RUNNERS else FOLLOWERS.get(name)
     if "/" in call.program:
         follow_path(walk, call)
     elif walk.state.variables.get("PATH") is not walk.state.first_path and (place := _in_search_path(walk, call.name)):
         follow_path(walk, Call(call.name, call.args, call.stdin, Arg(place)))
-    if follower is not None:
+    if (follower := walk.programs.follower_of(call.name)) is not None:
         follower(walk, call)
-
-
-def _compose(walk: Walk, call: Call) -> None:
-    from .compose_files import follow_compose  # most commands start no containers
-
-    follow_compose(walk, call)
-
-
-@functools.cache
-def file_runners() -> dict[str, Follower]:
-    """How to follow build tools and the like: loaded with the first of them, because most commands are plain."""
-    from . import build_programs, code_programs, git_files
-
-    return {**code_programs.FOLLOWERS, **build_programs.FOLLOWERS, **git_files.FOLLOWERS}
 
 
 def _in_search_path(walk: Walk, name: str) -> str:
@@ -365,15 +340,3 @@ def shell_words(text: str) -> list[str]:
         return shlex.split(text)
     except ValueError:
         return []
-
-
-FOLLOWERS: dict[str, Follower] = {
-    **dict.fromkeys(LANGUAGES, follow_language),
-    **dict.fromkeys(("python", "pypy", "ipython"), follow_python),
-    **dict.fromkeys(SHELLS - _NO_SCRIPT, follow_shell),
-    **dict.fromkeys("awk gawk mawk nawk sed gsed".split(), follow_text_program),
-    **dict.fromkeys(_CONSOLES, follow_console),
-    **dict.fromkeys("docker docker-compose podman podman-compose nerdctl".split(), _compose),
-    **dict.fromkeys("gcc cc g++ c++ clang clang++ rustc javac kotlinc swiftc zig tcc ghc".split(), follow_compiler),
-}
-"""By program: shells, interpreters and compilers."""

@@ -12,7 +12,7 @@ from ..values.word_values import UNKNOWN, Arg, Taint, Value, make_arg, unknown
 from .builtins import STDIN_PATHS
 from .interpreters import judge_code
 from .judgement import Limit
-from .walk import Call, Handler, Walk
+from .walk import Call, Walk
 
 _AWK_TOKEN = re.compile(r'"((?:[^"\\]|\\.)*)"|#[^\n]*|/(?:[^/\\\n]|\\.)+/(?=\s*[){},;&|!~?\n]|\s*$)', re.S)
 _AWK_STRING = re.compile("\ue001(\\d+)\ue001")
@@ -39,7 +39,7 @@ _MAX_PARTS = 100
 _LOOK_BACK = 300
 
 
-def _awk(walk: Walk, call: Call) -> Value | None:
+def _awk(walk: Walk, call: Call) -> None:
     start, options = skip_options(call.args, "FvfieEoDlL", "file field-separator assign include exec source")
     texts = [value for option, value in options if option in ("-e", "--source") and value is not None]
     if not texts and not any(option in ("-f", "--file", "-E", "--exec") for option, _ in options):
@@ -54,7 +54,6 @@ def _awk(walk: Walk, call: Call) -> Value | None:
             walk.report("rce.download_to_shell" if Taint.NETWORK in text.taints else "dynamic.script", call.argv)
         elif not _too_long(walk, call, text):
             _awk_program(walk, text, given)
-    return None
 
 
 def _too_long(walk: Walk, call: Call, text: str) -> bool:
@@ -147,7 +146,7 @@ def _until_parenthesis(code: str, start: int) -> str:
     return code[start:]
 
 
-def _sed(walk: Walk, call: Call) -> Value | None:
+def _sed(walk: Walk, call: Call) -> None:
     _, options = skip_options(call.args, "eflE", "expression file line-length")
     texts = [value for option, value in options if option in ("-e", "--expression") and value is not None]
     if not texts and not any(option in ("-f", "--file") for option, _ in options):
@@ -156,7 +155,6 @@ def _sed(walk: Walk, call: Call) -> Value | None:
     for text in (*texts, *_scripts(walk, call, options)):
         if not _too_long(walk, call, text):
             _sed_script(walk, call, text)
-    return None
 
 
 def _sed_script(walk: Walk, call: Call, text: Arg) -> None:
@@ -208,7 +206,7 @@ def _sed_execute(walk: Walk, call: Call, text: Arg, command: str) -> None:
         walk.run_text(Value(command, text.taints), None, "-c")
 
 
-def _vim(walk: Walk, call: Call) -> Value | None:
+def _vim(walk: Walk, call: Call) -> None:
     for arg, text in _editor_commands(walk, call):
         if match := re.match(_VIM_LANGUAGE, text):
             language = "python" if match[1].startswith("py") else match[1].removesuffix("do")
@@ -235,7 +233,6 @@ def _vim(walk: Walk, call: Call) -> Value | None:
                 walk.run([Arg("rm"), Arg("-r"), Arg(match[2])], None, functions=False)
             if match := re.search(_VIM_SYSTEM, line):
                 walk.run_text(Value(match[2], arg.taints), None, "-c")
-    return None
 
 
 def _parts(text: str) -> Iterator[str]:
@@ -274,27 +271,25 @@ def _m4(walk: Walk, call: Call) -> Value | None:
     return _by_pattern(walk, call, _M4_RUNS)
 
 
-def _by_pattern(walk: Walk, call: Call, pattern: str) -> Value | None:
+def _by_pattern(walk: Walk, call: Call, pattern: str) -> None:
     """Follow the commands that a program's input holds where the pattern says so."""
     texts = [call.stdin, *(walk.known_file(arg) for arg in call.args if arg[:1] != "-")]
     for text in texts:
         if text is not None and not _too_long(walk, call, text.text):
             for match in re.finditer(pattern, text.text):
                 walk.run_text(Value(match[1], text.taints), None, "-c")
-    return None
 
 
-def _mongo(walk: Walk, call: Call) -> Value | None:
+def _mongo(walk: Walk, call: Call) -> None:
     """Its shell reads JavaScript."""
     for place, arg in enumerate(call.args):
         name, equals, value = arg.partition("=")
         if name == "--eval":
             code = arg.like(value) if equals else call.args[place + 1] if place + 1 < len(call.args) else Arg("")
             judge_code(walk, call, "javascript", code.value())
-    return None
 
 
-def _nmap(walk: Walk, call: Call) -> Value | None:
+def _nmap(walk: Walk, call: Call) -> None:
     """Its scripts are programs in Lua."""
     for place, arg in enumerate(call.args):
         name, equals, value = arg.partition("=")
@@ -302,15 +297,3 @@ def _nmap(walk: Walk, call: Call) -> Value | None:
         content = walk.known_file(script) if name == "--script" and script else None
         if content is not None:
             judge_code(walk, call, "lua", content)
-    return None
-
-
-HANDLERS: dict[str, Handler] = {
-    **dict.fromkeys(("awk", "gawk", "mawk", "nawk", "original-awk"), _awk),
-    **dict.fromkeys(("sed", "gsed"), _sed),
-    **dict.fromkeys(("vim", "vi", "nvim", "view", "ex", "gvim", "vimdiff"), _vim),
-    **dict.fromkeys(("ed", "red"), _ed),
-    "m4": _m4,
-    "nmap": _nmap,
-    **dict.fromkeys(("mongo", "mongosh"), _mongo),
-}

@@ -147,6 +147,15 @@ class Programs(Protocol):
     def handler_of(self, name: str) -> Handler | None:
         """How to follow a program that runs others."""
 
+    def follower_of(self, name: str) -> Callable[[Walk, Call], None] | None:
+        """How to follow a program to the files on the disk that it runs."""
+
+    def maker_of(self, name: str) -> Callable[[Walk, Call], None] | None:
+        """How to remember the files that a program makes."""
+
+    def changer_of(self, name: str) -> Callable[[Walk, Call], Iterator[str]] | None:
+        """Which files a program changes."""
+
     def follow_unlisted(self, walk: Walk, call: Call) -> None:
         """Follow a program that no table lists."""
 
