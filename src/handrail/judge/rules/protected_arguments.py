@@ -29,14 +29,15 @@ class _Given(NamedTuple):
 def protected_arguments(command: Command, *, has_rules: bool) -> list[Arg]:
     """The paths of files of the system, of keys, or of what runs by itself that the program may write."""
     name = command.name
-    found = [] if name in path_readers("names") else list(_found(command, has_rules=has_rules))
+    has_paths = any("/" in arg or "~" in arg for arg in command.args)
+    found = list(_found(command, has_rules=has_rules)) if has_paths and name not in path_readers("names") else []
     return found or (list(_in_texts(command)) if name in _WORDS.prompts else [])
 
 
 def _found(command: Command, *, has_rules: bool) -> Iterator[Arg]:
     name = command.name
-    understood = path_readers("readers").union(WRITERS, READERS)
-    known = has_rules or name in understood
+    is_understood = name in WRITERS or name in READERS or name in path_readers("readers")
+    known = has_rules or is_understood
     for given in _given(command):
         kinds = command.classes(given.path)
         if kinds.isdisjoint(_WORDS.by_itself | _WORDS.of_the_system):
@@ -45,10 +46,10 @@ def _found(command: Command, *, has_rules: bool) -> Iterator[Arg]:
             yield given.path
             continue
         if given.option:
-            if name not in understood and _by_option(given.option, kinds, known=known):
+            if not is_understood and _by_option(given.option, kinds, known=known):
                 yield given.path
         elif known:
-            if given.last and name not in understood:
+            if given.last and not is_understood:
                 yield given.path
         elif given.last or not kinds.isdisjoint(_WORDS.by_itself) or given.path.startswith(_SETTINGS):
             yield given.path

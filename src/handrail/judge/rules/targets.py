@@ -294,5 +294,5 @@ _READS: dict[str, Callable[[Command], Paths]] = {
     "tee": lambda _: (),
     "kubectl": lambda _: (),
 }
-WRITERS = tuple(_WRITES)
-READERS = tuple(_READS)
+WRITERS = _WRITES.keys()
+READERS = _READS.keys()

@@ -66,7 +66,7 @@ class Word(NamedTuple):
     globs: tuple[str, ...]
 
     def matches(self, text: str) -> bool:
-        return text in self.exact or any(fnmatchcase(text, glob) for glob in self.globs)
+        return text in self.exact or (bool(self.globs) and any(fnmatchcase(text, glob) for glob in self.globs))
 
 
 class Option(NamedTuple):

@@ -13,7 +13,7 @@ from ..programs.wrapper_table import WRAPPERS
 from ..values.data_files import Words
 from ..values.word_values import UNKNOWN, Arg, OtherName, Taint, unknown
 from .script_files import entry
-from .walk import Call, Walk
+from .walk import Call, Known, Walk
 
 _WORDS = Words(__file__)
 _ELSEWHERE = re.compile(r"\w+://|(?:[\w.-]+@)?[\w.-]+:(?!\\)")
@@ -32,20 +32,18 @@ _OUTPUT_ATTACHED = re.compile(r"(?:-o|--output=)(.+)")
 _OUTPUT_PREFIXES = tuple(f"{option}=" for option in sorted(_WORDS.output_options) if option.startswith("--"))
 
 
-def files_made(walk: Walk, call: Call) -> None:
+def files_made(walk: Walk, call: Call, known: Known) -> None:
     """Remember the files that a program makes, where their content matters to later commands: they may run them.
 
     What is in files that it changes is forgotten; those that it edits in place are unknown from now on.
     """
-    changer = walk.programs.changer_of(call.name)
-    if changer is not None:
-        for path in changer(walk, call):
+    if known.changer is not None:
+        for path in known.changer(walk, call):
             walk.state.write(walk.path(path), unknown())
     elif walk.state.files and call.name not in _READERS:
         _written_before(walk, call)
-    maker = walk.programs.maker_of(call.name) if call.args else None
-    if maker is not None:
-        maker(walk, call)
+    if known.maker is not None and call.args:
+        known.maker(walk, call)
 
 
 def output_files(call: Call) -> Sequence[Arg]:

@@ -324,7 +324,7 @@ def judge_code(walk: Walk, call: Call, language: str, code: Value) -> None:
         language,
         shell,
         argv,
-        lambda name: walk.programs.handler_of(name) is not None,
+        lambda name: walk.programs.known(name).handler is not None,
         lambda path: walk.state.write(walk.path(path), unknown()),
         walk.cwd,
         walk.judgement.project,

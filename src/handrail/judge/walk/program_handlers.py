@@ -17,7 +17,7 @@ from ..values.word_values import Taint, Value, unknown
 from . import output_provenance, path_output, script_programs, text_emulation, unlisted_programs
 from .files_made import files_made, output_files
 from .program_names import possible_names
-from .walk import Call, Walk
+from .walk import Call, Known, Walk
 
 __all__ = ["follow_unlisted", "note_effects", "output", "possible_names", "source_file"]
 
@@ -59,22 +59,33 @@ def _lookup(section: str, versioned: Container[str], name: str) -> Callable[...,
     return None if reference is None else _function(reference)
 
 
-builtin_of = functools.partial(_lookup, "builtins", ())
-handler_of = functools.partial(_lookup, "handlers", SHELLS | LANGUAGES.keys())
 follower_of = functools.partial(_lookup, "followers", TABLES["followers"])
-maker_of = functools.partial(_lookup, "makers", ())
-changer_of = functools.partial(_lookup, "changers", ())
 
 
-def note_effects(walk: Walk, call: Call, *, followed: bool) -> None:
-    """What it does besides printing: files that it runs or writes, shells that it opens. `followed`: what it runs was judged."""
+@functools.lru_cache(4096)
+def known(name: str) -> Known:
+    """What is known about a program by its name."""
+    return Known(
+        _lookup("builtins", (), name),
+        _lookup("handlers", SHELLS | LANGUAGES.keys(), name),
+        _lookup("makers", (), name),
+        _lookup("changers", (), name),
+    )
+
+
+def note_effects(walk: Walk, call: Call, known: Known) -> None:
+    """What it does besides printing: files that it runs or writes, shells that it opens."""
     if walk.sources is not None:
         script_programs.follow(walk, call)
-    if walk.under and call.stdin is None and opens_root_shell(walk.under, call.name, call.args, followed=followed):
+    if (
+        walk.under
+        and call.stdin is None
+        and opens_root_shell(walk.under, call.name, call.args, followed=known.handler is not None)
+    ):
         walk.report("privilege.root_shell", call.argv)
     for target in output_files(call):
         walk.on_write(target, "-o", unknown())
-    files_made(walk, call)
+    files_made(walk, call, known)
 
 
 def output(walk: Walk, call: Call) -> Value:

@@ -181,7 +181,7 @@ def _host(inside: Walk, call: Call, language: str, scope: Scope) -> Host:
         language,
         shell,
         argv,
-        lambda name: inside.programs.handler_of(name) is not None,
+        lambda name: inside.programs.known(name).handler is not None,
         lambda path: inside.state.write(inside.path(path), unknown()),
         inside.cwd,
         scope.root,

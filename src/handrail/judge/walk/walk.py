@@ -14,7 +14,7 @@ import contextlib
 import functools
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from ..grammar.parser import parse
 from ..grammar.source_map import SourceMap
@@ -138,23 +138,27 @@ Handler = Callable[["Walk", Call], Value | None]
 """Follows what a program runs; returns what it prints, or None to leave that to the rest of the walk."""
 
 
+class Known(NamedTuple):
+    """What is known about a program, each None where it does nothing of the kind."""
+
+    builtin: Handler | None
+    """What one of the shell's own commands does."""
+    handler: Handler | None
+    """How to follow what it runs."""
+    maker: Callable[[Walk, Call], None] | None
+    """How to remember the files that it makes."""
+    changer: Callable[[Walk, Call], Iterator[str]] | None
+    """Which files it changes."""
+
+
 class Programs(Protocol):
     """What is known about single programs: the module `program_handlers`."""
 
-    def builtin_of(self, name: str) -> Handler | None:
-        """What one of the shell's own commands does."""
-
-    def handler_of(self, name: str) -> Handler | None:
-        """How to follow a program that runs others."""
+    def known(self, name: str) -> Known:
+        """What is known about a program by its name."""
 
     def follower_of(self, name: str) -> Callable[[Walk, Call], None] | None:
         """How to follow a program to the files on the disk that it runs."""
-
-    def maker_of(self, name: str) -> Callable[[Walk, Call], None] | None:
-        """How to remember the files that a program makes."""
-
-    def changer_of(self, name: str) -> Callable[[Walk, Call], Iterator[str]] | None:
-        """Which files a program changes."""
 
     def follow_unlisted(self, walk: Walk, call: Call) -> None:
         """Follow a program that no table lists."""
@@ -165,7 +169,7 @@ class Programs(Protocol):
     def source_file(self, walk: Walk, path: str, args: Sequence[Arg], stdin: Value | None) -> bool:
         """Run a file on the disk in the same shell; whether it was found."""
 
-    def note_effects(self, walk: Walk, call: Call, *, followed: bool) -> None:
+    def note_effects(self, walk: Walk, call: Call, known: Known) -> None:
         """What a program does besides printing."""
 
     def output(self, walk: Walk, call: Call) -> Value:
@@ -272,7 +276,7 @@ class Walk:
 
     def command(self, node: Command, stdin: Value | None) -> Value:
         if type(node) is Simple:
-            outs = self.exploration.each(lambda: self.simple(node, stdin))
+            outs = self.exploration.each(self.simple, node, stdin)
             return outs[0] if len(outs) == 1 else either(outs) or EMPTY
         assert isinstance(node, Compound)
         self.judgement.step(_DEEP_COST if self.loops > _MANY_LOOPS else 1)
@@ -404,7 +408,7 @@ class Walk:
             words = node.words
             if self.loops > 1:
                 self.judgement.step(len(words) // 8)
-            found: list[list[Arg]] = self.exploration.each(lambda: self.expander.args(words))
+            found: list[list[Arg]] = self.exploration.each(self.expander.args, words)
             values = [arg.value() for args in found for arg in args]
             if any(isinstance(part, Substitution) for word in words for part in word.parts):
                 values = [unknown(value.taints | _WIDE) if value.text == UNKNOWN else value for value in values]
@@ -462,7 +466,7 @@ class Walk:
         return joined(outs)
 
     def _arithmetic(self, node: ArithmeticCommand, _: Value | None) -> Value:
-        self.exploration.each(lambda: self.expander.arithmetic(node.parts))
+        self.exploration.each(self.expander.arithmetic, node.parts)
         return EMPTY
 
     def _condition(self, node: Condition, _: Value | None) -> Value:
@@ -614,20 +618,20 @@ class Walk:
         if self.judgement.recording:
             self.judgement.lines.append((argv, self.source_map, self.place, self.nest + len(self.under)))
         call = Call(base, argv[1:], stdin, name, declared)
+        known = self.programs.known(base)
         out: Value | None = None
-        if builtins and (handler := self.programs.builtin_of(base)):
-            out = handler(self, call)
+        if builtins and known.builtin is not None:
+            out = known.builtin(self, call)
             if out is not None and base in _SELF_CONTAINED:
                 return out
         if self.state.files and (made := self._made_program(name, call)) is not None:
             return made
-        outer = self.programs.handler_of(base)
-        if outer is None and len(argv) > 1 and base not in DATA_PROGRAMS:
+        if known.handler is None and len(argv) > 1 and base not in DATA_PROGRAMS:
             self.programs.follow_unlisted(self, call)
-        elif outer is not None and out is None:
-            out = outer(self, call)
+        elif known.handler is not None and out is None:
+            out = known.handler(self, call)
         self._show_to_rules(call)
-        self.programs.note_effects(self, call, followed=outer is not None)
+        self.programs.note_effects(self, call, known)
         return out if out is not None else self.programs.output(self, call)
 
     def _show_to_rules(self, call: Call) -> None:
