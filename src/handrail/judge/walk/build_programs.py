@@ -196,7 +196,7 @@ def _just(walk: Walk, call: Call) -> None:
 def _task(walk: Walk, call: Call) -> None:
     start, options = skip_options(call.args, "td", "taskfile dir")
     named = [str(value) for option, value in options if option in ("-t", "--taskfile") and value]
-    source = first_file(walk, named) or first_file(walk, spellings("Taskfile.{yml,yaml} taskfile.{yml,yaml}"))
+    source = first_file(walk, named) or first_file(walk, spellings(("Taskfile.{yml,yaml}", "taskfile.{yml,yaml}")))
     if source is not None:
         _run_lines(walk, source, task_lists.taskfile_lines(source.text, [str(arg) for arg in call.args[start:]]))
 

@@ -25,7 +25,7 @@ _TEST_PATHS = re.compile(r"(?m)^\s*testpaths\s*=\s*((?:.|\n[ \t])+)")
 
 def _config(walk: Walk, call: Call) -> None:
     """Tools that run a file of the project as a program, and the tests that they run."""
-    language, names = CONFIG_FILES.get(call.name, ("", ""))
+    language, *names = CONFIG_FILES.get(call.name, [""])
     given = [
         str(value)
         for arg, value in zip(call.args, call.args[1:], strict=False)
@@ -43,9 +43,9 @@ def _config(walk: Walk, call: Call) -> None:
 
 
 def _tests(walk: Walk, call: Call) -> None:
-    language, pattern, folders = TESTS[call.name]
+    language, pattern, *folders = TESTS[call.name]
     operands = [str(arg) for arg in call.args if arg[:1] != "-"]
-    chosen = [path for path in operands if _kind(walk, path)] or folders.split()
+    chosen = [path for path in operands if _kind(walk, path)] or folders
     matches = re.compile(pattern)
     for source in _collected(walk, chosen, lambda path: matches.fullmatch(path) is not None or path in operands):
         if source.is_new or language != "c":
