@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from ..programs.secret_names import secret_taints
 from ..values import paths
-from ..values.data_files import Patterns, Words, lazy_pattern
+from ..values.data_files import Patterns, Words
 from ..values.word_values import Arg, Taint
 from .command import Command
 from .targets import read
@@ -19,7 +19,6 @@ _INDEX_OPTIONS = tuple(
 )
 _INSTALLING = ("-i", "-U", "--install", "--from", "-jar", "-cp")
 _METHODS = ("-X", "--request", "--method")
-_SECRET_WORDS = lazy_pattern(r"(?i)passw|secret|api.?key|access.?key|token|private.key|AKIA|credential|BEGIN ")
 _SENT_BY = {"curl": frozenset(("-F",)), "wget": frozenset(("-i",)), "http": frozenset(("-F",))}
 
 
@@ -98,7 +97,7 @@ def deleting_url(command: Command, _: str) -> bool:
 
 def searches_secrets(command: Command, _: str) -> bool:
     """A search for passwords or keys through a home directory or the whole system."""
-    if not any(_SECRET_WORDS.search(arg) for arg in command.args):
+    if not any(_RE.secret_words.search(arg) for arg in command.args):
         return False
     roots = [operand for operand in command.operands if not command.classes(operand).isdisjoint(_WORDS.broad)]
     wide = command.has(("-r", "-R", "--recursive", "--dereference-recursive")) or command.name in (

@@ -7,16 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 
-from ..values.data_files import lazy_pattern, read_tables
+from ..values.data_files import Patterns, read_tables
 from ..values.word_values import Arg
 from .command import Command
 
+_RE = Patterns(__file__)
 Paths = Sequence[Arg]
-_EDITS = lazy_pattern(r"(?:^|[\s|:])(?:w|wq|x|wa|wqa|update|saveas?|write)!?(?:\s|$|\|)|%?d\b|norm")
-_OF_A_SYSTEM = lazy_pattern(
-    r"/(?:etc|boot|s?bin|lib\w*|usr/(?:s?bin|lib\w*)|root/\.\w|home/[^/]+/\.\w)(?:/|\w|$)|~/\.\w"
-)
-_ELSEWHERE = lazy_pattern(r"(?:\w[\w.-]*@)?[\w./-]+:")
 
 
 def written(command: Command) -> Paths:
@@ -84,7 +80,7 @@ def _store_copy(command: Command) -> Paths:
     """`aws s3 cp s3://bucket/x folder`: the last operand, when it is here."""
     copies = not {"cp", "sync", "mv", "rsync", "copy", "copyto", "move", "export", "get"}.isdisjoint(command.operands)
     target = command.operands[-1:]
-    return target if copies and target and not _ELSEWHERE.match(target[0]) else ()
+    return target if copies and target and not _RE.elsewhere.match(target[0]) else ()
 
 
 def _unpacked_to(command: Command) -> Paths:
@@ -114,7 +110,7 @@ def _after_pattern(command: Command) -> Paths:
 
 
 def _editor(command: Command) -> Paths:
-    scripted = any(_EDITS.search(arg.lstrip("+-:")) for arg in command.args if not arg.startswith(("/", "~")))
+    scripted = any(_RE.edits.search(arg.lstrip("+-:")) for arg in command.args if not arg.startswith(("/", "~")))
     return command.operands if scripted or command.stdin is not None else ()
 
 
@@ -164,10 +160,10 @@ def _remote_sources(command: Command) -> Paths:
 def _remote_destination(command: Command) -> Paths:
     """The last operand; on another machine only its settings, programs and keys: all else is deployed there every day."""
     target = command.operands[-1:]
-    if not target or not (there := _ELSEWHERE.match(target[0])):
+    if not target or not (there := _RE.elsewhere.match(target[0])):
         return target
     path = Arg(target[0][there.end() :])
-    return [path] if _OF_A_SYSTEM.match(path) else ()
+    return [path] if _RE.of_a_system.match(path) else ()
 
 
 def _copied_in(command: Command) -> Paths:
@@ -175,7 +171,7 @@ def _copied_in(command: Command) -> Paths:
     verb, *rest = command.operands or [Arg("")]
     if verb == "file" and rest[:1] == ["push"]:
         path = Arg("/" + command.operands[-1].partition("/")[2])
-        return [path] if _OF_A_SYSTEM.match(path) else ()
+        return [path] if _RE.of_a_system.match(path) else ()
     return _remote_destination(command) if verb in ("cp", "transfer", "push", "copy-to") else ()
 
 
@@ -209,6 +205,6 @@ def _finders(table: Mapping[str, str]) -> dict[str, Callable[[Command], Paths]]:
     return found
 
 
-_WRITES, _READS = (_finders(table) for title, table in read_tables(__file__).items() if title)
+_WRITES, _READS = (_finders(read_tables(__file__)[title]) for title in ("writes", "reads"))
 WRITERS = _WRITES.keys()
 READERS = _READS.keys()

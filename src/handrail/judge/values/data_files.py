@@ -16,7 +16,7 @@ import functools
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar
 
 _Record = TypeVar("_Record")
 _ESCAPE = re.compile(r"\\u\{([0-9a-f]+)\}")
@@ -145,18 +145,3 @@ def _entry(module: str, section: str, name: str) -> str:
 
 
 _tables = functools.cache(read_tables)
-
-
-def lazy_pattern(text: str, flags: int = 0) -> re.Pattern[str]:
-    """A regular expression that is compiled when it is first used: a command needs few of the hundred that rules have."""
-    return cast("re.Pattern[str]", _LazyPattern(text, flags))
-
-
-class _LazyPattern:
-    def __init__(self, text: str, flags: int) -> None:
-        self._made_of = (text, flags)
-
-    def __getattr__(self, name: str) -> object:
-        value = getattr(re.compile(*self._made_of), name)
-        setattr(self, name, value)  # found there from now on
-        return value

@@ -13,6 +13,7 @@ from ..grammar.lexical import decode_escapes
 from ..programs.interpreter_table import TEXT_OPTIONS
 from ..programs.shell_escapes import raised
 from ..programs.wrapper_options import skip_options
+from ..values.data_files import Words
 from ..values.word_values import NO_TAINTS, UNKNOWN, Arg, Value, make_arg, unknown
 from .interpreters import judge_code
 from .judgement import Limit
@@ -22,21 +23,14 @@ from .script_files import on_disk
 from .walk import Call, Walk
 from .wrapper_programs import wrap
 
+_WORDS = Words(__file__)
 _MAX_LINES = 1_000
 _MAX_CLUSTER = 8
 _MAX_PARTS = 32
-_TAR_COMMANDS = frozenset(
-    "--to-command --use-compress-program --rsh-command --info-script --new-volume-script -I -F".split()
-)
-_GIT_COMMAND_KEYS = frozenset(
-    "core.sshcommand core.pager core.editor core.fsmonitor diff.external credential.helper sequence.editor gpg.program "
-    "core.askpass core.gitproxy interactive.difffilter sendemail.smtpserver uploadpack.packobjectshook".split()
-)
 _GIT_COMMAND_ENDS = tuple(
     ".command .cmd .textconv .clean .smudge .process .helper .driver .program .sshcommand .uploadpack .receivepack .tocmd".split()
 )
 _GIT_PLACES = ("core.hookspath", "include.path", "init.templatedir", "core.attributesfile")
-_GIT_TRANSPORTS = frozenset("clone fetch pull push ls-remote fetch-pack send-pack rebase archive difftool".split())
 _TMUX_LETTERS = {
     **dict.fromkeys(("new", "new-session"), "cnstxyeFf"),
     **dict.fromkeys(("neww", "new-window"), "cneFt"),
@@ -93,7 +87,7 @@ def _tar(walk: Walk, call: Call) -> None:
         elif glued := re.fullmatch(r"(?s)-[a-zA-Z]*?[IF](.+)", arg):
             if "f" not in arg.partition(glued[1])[0]:  # else it is a file's name
                 _run_option(walk, glued[1], arg)
-        elif name in _TAR_COMMANDS or re.fullmatch(r"-[a-zA-Z]*[IF]", arg):
+        elif name in _WORDS.tar_commands or re.fullmatch(r"-[a-zA-Z]*[IF]", arg):
             _run_option(walk, value, arg, stdin=unknown() if name == "--to-command" else None)
 
 
@@ -259,7 +253,7 @@ def _git_setting(walk: Walk, setting: Arg, rest: Sequence[Arg]) -> None:
         if "temp" in walk.classes(text) or text == UNKNOWN:
             walk.report("env.inject", ["git", "-c", setting])
     elif (
-        key in _GIT_COMMAND_KEYS
+        key in _WORDS.git_command_keys
         or key.endswith(_GIT_COMMAND_ENDS)
         or (key.endswith(".path") and key.startswith(("difftool.", "mergetool.", "browser.", "man.")))
         or (key.startswith("pager.") and text.lower() not in ("true", "false", "yes", "no", "on", "off", "0", "1"))
@@ -283,7 +277,7 @@ def _runs(rest: Sequence[Arg], option: str) -> bool:
         return subcommand in ("rebase", "difftool")
     if option == "-u":
         return subcommand in ("clone", "ls-remote")
-    return subcommand in _GIT_TRANSPORTS
+    return subcommand in _WORDS.git_transports
 
 
 def _tmux(walk: Walk, call: Call) -> None:

@@ -25,7 +25,6 @@ from .state import State
 from .walk import Call, Walk
 
 _RE = Patterns(__file__)
-
 MAX_DEPTH = 6
 _MAX_STEPS = {False: 2_000, True: 5_000}
 _MAX_SHELL = {False: 32_000, True: 80_000}
