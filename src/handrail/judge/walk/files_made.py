@@ -10,25 +10,18 @@ from ..programs.data_programs import DATA_PROGRAMS
 from ..programs.interpreter_table import LANGUAGES, SHELLS
 from ..programs.wrapper_options import skip_options
 from ..programs.wrapper_table import WRAPPERS
-from ..values.data_files import Words
+from ..values.data_files import Patterns, Words
 from ..values.word_values import UNKNOWN, Arg, OtherName, Taint, unknown
 from .script_files import entry
 from .walk import Call, Known, Walk
 
+_RE = Patterns(__file__)
 _WORDS = Words(__file__)
-_ELSEWHERE = re.compile(r"\w+://|(?:[\w.-]+@)?[\w.-]+:(?!\\)")
-_RECURSIVE = re.compile(r"-\w*[ar]\w*|--(?:archive|recursive)|sync")
 _MAX_COPIES = 32
 _MAX_OPERANDS = 64
-_EDITORS = frozenset("ed red ex vi vim nvim view gvim emacs nano pico micro joe kak hx mcedit".split())
 _READERS = DATA_PROGRAMS | SHELLS | LANGUAGES.keys() | frozenset(WRAPPERS) | frozenset(("tee", "sponge"))
 """Programs that leave the files alone that they are given, unless one of the functions below says otherwise."""
-_READERS -= frozenset("patch truncate dd split csplit unix2dos rpl sd sponge".split()) | _EDITORS
-_IN_PLACE = re.compile(r"-[a-zA-Z0-9]*i.*|--in-place(?:=.*)?")
-_EXTRACTS = re.compile(r"-?[a-zA-Z]*x[a-zA-Z]*|--extract|--get")
-_ARCHIVE = re.compile(r"\.(?:tar|t?[gx7]z|zip|t?bz2?|zst|cpio|jar|whl|deb|rpm)\b")
-_OUTPUT = re.compile(r"-[a-zA-Z]*o|--o(?:utput|ut)?")
-_OUTPUT_ATTACHED = re.compile(r"(?:-o|--output=)(.+)")
+_READERS -= frozenset("patch truncate dd split csplit unix2dos rpl sd sponge".split()) | _WORDS.editors
 _OUTPUT_PREFIXES = tuple(f"{option}=" for option in sorted(_WORDS.output_options) if option.startswith("--"))
 
 
@@ -108,10 +101,10 @@ def _tftp(walk: Walk, call: Call) -> None:
 def _remote_copy(walk: Walk, call: Call) -> None:
     """`scp host:script .`, `aws s3 cp s3://bucket/script .`: the last operand gets what another machine has."""
     operands = [arg for arg in call.args if arg[:1] != "-"]
-    if len(operands) > 1 and _ELSEWHERE.match(operands[-2]) and not _ELSEWHERE.match(operands[-1]):
+    if len(operands) > 1 and _RE.elsewhere.match(operands[-2]) and not _RE.elsewhere.match(operands[-1]):
         _fetched(walk, operands[-1])
         _fetched(walk, f"{operands[-1]}/{_last_part(operands[-2])}")
-        if operands[-2].endswith("/") or any(_RECURSIVE.fullmatch(arg) for arg in call.args):
+        if operands[-2].endswith("/") or any(_RE.recursive.fullmatch(arg) for arg in call.args):
             _fetched_below(walk, operands[-1])
     else:
         _copied(walk, call)
@@ -147,7 +140,7 @@ def _cloned(walk: Walk, call: Call) -> None:
         return
     start, _ = skip_options(args[args.index(Arg("clone")) + 1 :], "bojcu", "branch origin depth jobs config reference")
     operands = [arg for arg in args[args.index(Arg("clone")) + 1 + start :] if arg[:1] != "-"]
-    if operands and (_ELSEWHERE.match(operands[0]) or call.name != "git"):
+    if operands and (_RE.elsewhere.match(operands[0]) or call.name != "git"):
         _fetched_below(walk, operands[1] if len(operands) > 1 else _last_part(operands[0]).removesuffix(".git"))
 
 
@@ -234,7 +227,7 @@ def _edited(_: Walk, call: Call) -> Iterator[str]:
 
 
 def _sed(_: Walk, call: Call) -> Iterator[str]:
-    if any(_IN_PLACE.fullmatch(arg) for arg in call.args):
+    if any(_RE.in_place.fullmatch(arg) for arg in call.args):
         given = [arg for arg in call.args if re.match(r"-\w*[ef]|--(?:expression|file)", arg)]
         yield from _operands(call, "efl")[0 if given else 1 :]
 
@@ -254,9 +247,9 @@ def _sort(_: Walk, call: Call) -> Iterator[str]:
     for place, arg in enumerate(call.args):
         if arg[:1] != "-" or "o" not in arg:
             continue
-        if match := _OUTPUT_ATTACHED.fullmatch(arg):
+        if match := _RE.output_attached.fullmatch(arg):
             yield match[1]
-        elif _OUTPUT.fullmatch(arg):
+        elif _RE.output.fullmatch(arg):
             yield from call.args[place + 1 : place + 2]
 
 
@@ -278,10 +271,10 @@ def _patch(walk: Walk, call: Call) -> Iterator[str]:
 
 
 def _overwritten(walk: Walk, call: Call) -> Iterator[str]:
-    extracts = call.name not in ("tar", "bsdtar", "gtar") or any(_EXTRACTS.fullmatch(arg) for arg in call.args[:3])
+    extracts = call.name not in ("tar", "bsdtar", "gtar") or any(_RE.extracts.fullmatch(arg) for arg in call.args[:3])
     if extracts:
         into = next((after for arg, after in itertools.pairwise(call.args) if arg in ("-C", "-d")), "")
-        yield from (path for path in _all(walk, into) if not _ARCHIVE.search(path))
+        yield from (path for path in _all(walk, into) if not _RE.archive.search(path))
 
 
 def _all(walk: Walk, folder: str) -> Iterator[str]:

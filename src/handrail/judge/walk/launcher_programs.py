@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from ..grammar.lexical import decode_escapes
 from ..programs.interpreter_table import SHELLS
 from ..programs.wrapper_options import skip_options
+from ..values.data_files import Words
 from ..values.word_values import EMPTY, UNKNOWN, Arg, Taint, Taints, Value, make_arg, taints_of, unknown
 from .walk import Call, Walk
 
+_WORDS = Words(__file__)
 _WIDE: Taints = frozenset((Taint.WIDE,))
-_COPY_INPUT = frozenset(("tee", "sponge"))
-"""Programs that write what they read, which below xargs is nothing."""
 _MAX_ROOTS = 16
 _MAX_ITEMS = 64
 _MAX_LINES = 16
@@ -25,10 +25,6 @@ FIND_SELECTS = frozenset(
     "-user -group -perm -inum -links -lname -samefile -nouser -nogroup -mindepth -uid -gid -anewer -cnewer -xtype".split()
 )
 """Tests of find that select only some of the files."""
-_FIND_PRINTS_OTHER = frozenset(
-    "-exec -execdir -printf -fprintf -ls -fls -delete -quit -ok -okdir -fprint -prune".split()
-)
-_FIND_WRITES = frozenset(("-fprintf", "-fprint", "-fprint0", "-fls"))
 _PARALLEL_WORDS = (
     "jobs arg-file sshlogin colsep delay timeout results joblog halt load memfree retries workdir shuf-seed tagstring"
 )
@@ -54,9 +50,9 @@ def _find(walk: Walk, call: Call) -> Value | None:
                 walk.run(command, call.stdin, functions=False, builtins=False)
         place = end
     for arg, target in itertools.pairwise(args):
-        if arg in _FIND_WRITES:
+        if arg in _WORDS.find_writes:
             walk.emit(unknown(_WIDE), [(">", target, True)])
-    if not _FIND_PRINTS_OTHER.isdisjoint(args):
+    if not _WORDS.find_prints_other.isdisjoint(args):
         return None
     separator = "\0" if "-print0" in args else "\n"
     return Value("".join(f"{path}{separator}" for path in found), frozenset(_WIDE))
@@ -178,7 +174,7 @@ def _with_items(walk: Walk, call: Call, command: list[Arg], items: list[Arg], re
     out: Value | None = None
     for line in lines:
         with walk.wrapped("xargs"), walk.subshell():
-            out = walk.run(line, EMPTY if line[0] in _COPY_INPUT else None, functions=False, builtins=False)
+            out = walk.run(line, EMPTY if line[0] in _WORDS.copy_input else None, functions=False, builtins=False)
     fetched = call.stdin is not None and Taint.NETWORK in call.stdin.taints
     if fetched and command[0].rsplit("/", 1)[-1] in SHELLS:
         walk.report("rce.download_to_shell", call.argv)

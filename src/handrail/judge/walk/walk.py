@@ -51,6 +51,7 @@ from ..rules import Command as Line
 from ..rules import Rulebook, on_assign, on_read, on_write
 from ..values import paths
 from ..values.assessment import Span
+from ..values.data_files import Patterns, Words
 from ..values.homes import NO_HOMES
 from ..values.word_values import (
     EMPTY,
@@ -80,6 +81,8 @@ from .sources import Sources
 from .state import Changes, Defined, State
 from .variables import Variables
 
+_WORDS = Words(__file__)
+_RE = Patterns(__file__)
 MAX_NEST = 14
 MAX_ROUNDS = (24, 6, 2, 1)
 """How often the body of a loop is walked, by how many loops surround it."""
@@ -90,26 +93,13 @@ _DEEP_COST = 5
 MAX_RECURSION = 2
 MAX_WRAPPERS = 24
 _PROGRAM_FOLDERS = ("/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "~/bin", "~/.local/bin")
-_PROMPTS = frozenset(("PS0", "PS1", "PS2", "PS4"))
-_SHELL_READS = _PROMPTS | {"PROMPT_COMMAND", "PATH", "BASH_ARGV0"}
-_COMPARES_NUMBERS = frozenset(("-eq", "-ne", "-lt", "-le", "-gt", "-ge"))
-_SELF_CONTAINED = frozenset(("eval", "source", ".", "read", "exec", "command", "builtin"))
-_ENDLESS_FILES = frozenset(("/dev/zero", "/dev/urandom", "/dev/random"))
+_SHELL_READS = _WORDS.prompts | {"PROMPT_COMMAND", "PATH", "BASH_ARGV0"}
 _ENDLESS: Taints = frozenset((Taint.ENDLESS,))
-_SECRET_CLASSES = frozenset(("credential", "credential-name", "history"))
 _CREDENTIAL: Taints = frozenset((Taint.CREDENTIAL,))
 _PRIVATE: Taints = frozenset((Taint.PRIVATE,))
 _WIDE: Taints = frozenset((Taint.WIDE,))
 _EMPTIES_STORE = r"(?im)^\s*(?:flushall|flushdb|flush_all|shutdown|config set|slaveof|replicaof)\b"
-_USER_LISTS = frozenset(("/etc/passwd", "/etc/group"))
-_BUILT = re.compile(
-    r"(?:^|/)(?:\.?v?env|node_modules|\.tox|\.nox|target|build|dist|out)(?:/|$)|"
-    r"(?:^|/)(?:gradlew|mvnw|configure|autogen\.sh|bootstrap|manage\.py)$"
-)
-"""Paths of a project's build tools and their output: a build runs these anyway."""
 _MAX_APPENDED = 20_000
-_MANY = frozenset(("find", "fd", "xargs", "parallel"))
-_DELETERS = frozenset("rm unlink rmdir shred truncate trash srm".split())
 _STANDARD = frozenset(("", "0", "1", "2"))
 _HERE = frozenset(("", ".", ".."))
 _normalised = functools.lru_cache(4096)(paths.normalise)
@@ -474,7 +464,7 @@ class Walk:
         for place, value in enumerate(values):
             if "[" in value.text and ("$(" in value.text or "`" in value.text):
                 self.prompt(value)  # an index in `-v` is evaluated
-            if value.text in _COMPARES_NUMBERS:
+            if value.text in _WORDS.compares_numbers:
                 for side in values[max(0, place - 1) : place] + values[place + 1 : place + 2]:
                     self.expander.number(side)
             elif value.text == "=~":
@@ -501,7 +491,7 @@ class Walk:
             declared = [word for word in node.words if isinstance(word, Assignment)]
             words = [word for word in node.words if isinstance(word, Word)]
         argv = self.expander.args(words)
-        if argv and argv[0] in _DELETERS:
+        if argv and argv[0] in _WORDS.deleters:
             _mark_lists(argv)
         if stdin is None:
             stdin = self.state.settings.get("&0")
@@ -572,7 +562,7 @@ class Walk:
             return
         if name == "PATH":
             self._check_search_path(value)
-        elif name in _PROMPTS:
+        elif name in _WORDS.prompts:
             for option in _options(value):
                 if option.known:
                     self.prompt(option)
@@ -622,7 +612,7 @@ class Walk:
         out: Value | None = None
         if builtins and known.builtin is not None:
             out = known.builtin(self, call)
-            if out is not None and base in _SELF_CONTAINED:
+            if out is not None and base in _WORDS.self_contained:
                 return out
         if self.state.files and (made := self._made_program(name, call)) is not None:
             return made
@@ -1040,7 +1030,7 @@ class Walk:
 
     def _in_tree(self, path: str) -> Value | None:
         """What a file holds below a directory that is known only as a whole."""
-        if _BUILT.search(path) or path.startswith("/dev/"):
+        if _RE.built.search(path) or path.startswith("/dev/"):
             return None
         while "/" in path.rstrip("/"):
             path = path.rstrip("/").rpartition("/")[0] + "/"
@@ -1059,13 +1049,13 @@ class Walk:
 
     def file_taints(self, path: str) -> Taints:
         """What is private in a file that existed before the command."""
-        if not self.classes(path).isdisjoint(_SECRET_CLASSES):
+        if not self.classes(path).isdisjoint(_WORDS.secret_classes):
             return _CREDENTIAL
-        if path in _ENDLESS_FILES:
+        if path in _WORDS.endless_files:
             return _ENDLESS
         if path.startswith(("/run/", "/var/run/")):  # ids of processes that others started
             return _WIDE
-        return _PRIVATE if path in _USER_LISTS else NO_TAINTS
+        return _PRIVATE if path in _WORDS.user_lists else NO_TAINTS
 
     def on_write(self, target: Arg, operator: str, content: Value) -> None:
         grows = ">>" in operator or UNKNOWN in target
@@ -1087,7 +1077,7 @@ class Walk:
 
     def _is_one_of_many(self, target: Arg) -> bool:
         """Whether a path that is not known stands for each one that find or xargs has found."""
-        return UNKNOWN in target and not _MANY.isdisjoint(self.under)
+        return UNKNOWN in target and not _WORDS.many.isdisjoint(self.under)
 
     # Findings
 
