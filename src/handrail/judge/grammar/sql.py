@@ -1,4 +1,4 @@
-"""Why a text of SQL statements is dangerous: each statement counts, comments and strings do not."""
+"""Whether a text of SQL statements is dangerous: each statement counts, comments and strings do not."""
 
 from __future__ import annotations
 
@@ -11,22 +11,15 @@ _RE = Patterns(__file__)
 _MAX_CHARS = 200_000
 
 
-def problem(text: str) -> str:
-    """Why the first dangerous statement is dangerous; empty when none is."""
+def is_dangerous(text: str) -> bool:
+    """Whether one of the statements destroys or changes whole tables, administers the server, or runs a program."""
     text = text[:_MAX_CHARS]
-    if _RE.meta.search(text):
-        return "runs a program or replaces the database"
-    if any(map(problem, _executed(text))):
-        return "runs a dangerous statement that it holds as a text"
+    if _RE.meta.search(text) or any(map(is_dangerous, _executed(text))):
+        return True
     end = text.rfind("*/") + 2  # after it no comment ends, and looking for that from each start would take long
-    clean = _RE.own_command.sub(
-        ";", _RE.noise.sub(_blank, _RE.comment.sub(" ", text[:end]) + text[end:] if end > 1 else text)
-    )
-    for statement in _RE.split.split(clean):
-        words = statement.split()
-        if words and (why := _statement(" ".join(words).upper())):
-            return why
-    return ""
+    text = _RE.comment.sub(" ", text[:end]) + text[end:] if end > 1 else text
+    clean = _RE.own_command.sub(";", _RE.noise.sub(_blank, text))
+    return any(map(_is_dangerous_statement, _RE.split.split(clean)))
 
 
 def _executed(text: str) -> Iterator[str]:
@@ -48,40 +41,14 @@ def _blank(match: re.Match[str]) -> str:
     )
 
 
-def _statement(statement: str) -> str:
+def _is_dangerous_statement(text: str) -> bool:
+    statement = " ".join(text.split()).upper()
     while match := _RE.prefix.match(statement):
         statement = statement[match.end() :]
-    if re.match(r"(?:DROP|REMOVE (?:TABLE|DATABASE|NAMESPACE|NS|DB))\b", statement) and not _RE.harmless_drop.match(
-        statement
-    ):
-        return "drops " + " ".join(statement.split()[1:3]).lower()
-    if re.match(r"TRUNCATE\b", statement):
-        return "empties a table"
-    if (match := _RE.delete.search(statement)) and not _chooses(match["rest"]):
-        return "deletes every row"
-    if _RE.bare_delete.match(statement):
-        return "deletes every row"
-    if (match := _RE.update.search(statement)) and not _chooses(match["rest"]):
-        return "changes every row"
-    if re.search(r"\bEXPLAIN ANALY[SZ]E (?:DELETE|UPDATE|DROP)\b", statement):
-        return "runs what it explains"
-    if _RE.alters.match(statement):
-        return "alters the schema or an account"
-    if _RE.admin.match(statement):
-        return "administers the server"
-    if _RE.runs.search(statement):
-        return "runs a program, ends sessions or touches the server's files"
-    if re.search(r"\b(?:EXECUTE|EXEC|DO)\b.*\bS\b", statement) and re.search(r"\bIMMEDIATE\b", statement):
-        return "runs a statement that is built at run time"
-    return _merge(statement)
-
-
-def _merge(statement: str) -> str:
-    if re.match(r"MERGE\b", statement) and re.search(
-        r"\bWHEN (?:NOT )?MATCHED(?: BY SOURCE)? THEN DELETE\b", statement
-    ):
-        return "deletes rows that another table does not have"
-    return ""
+    if _RE.starts_dangerous.match(statement) or _RE.holds_dangerous.search(statement):
+        return True
+    changes = (_RE.delete.search(statement), _RE.update.search(statement))
+    return any(match is not None and not _chooses(match["rest"]) for match in changes)
 
 
 def _chooses(rest: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..programs.fork_bombs import loops_forever
@@ -140,7 +140,7 @@ def _name(host: Host, text: str, found: Sequence[Token], place: int) -> None:
         ):
             kind = KINDS[last]
         if kind and (given or kind == "store"):
-            _ACTIONS[kind](host, call)
+            globals()[f"_{kind}"](host, call)  # the kinds in the table are the functions below
 
 
 def _is_method(language: str, found: Sequence[Token], place: int) -> bool:
@@ -279,21 +279,6 @@ def _store(host: Host, call: Call) -> None:
 def _sql(host: Host, call: Call) -> None:
     if call.first:
         host.sql(call.first)
-
-
-_ACTIONS: dict[str, Callable[[Host, Call], None]] = {
-    "tree": _tree,
-    "file": _file,
-    "write": _write,
-    "read": _read,
-    "open": _open,
-    "copy": _copy,
-    "chmod": _chmod,
-    "evaluate": _evaluate,
-    "kill": _kill,
-    "store": _store,
-    "sql": _sql,
-}
 
 
 def _tcl(host: Host, text: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ..grammar.sql import problem
+from ..grammar.sql import is_dangerous
 from ..values.data_files import Patterns, read_tables
 from ..values.word_values import UNKNOWN, Arg, Taint
 from .command import Command
@@ -19,7 +19,7 @@ SQL_CLIENTS = (*_CLIENTS, *_POSTED)
 
 def sql(command: Command, _: str) -> bool:
     """A statement that destroys or changes whole tables, in an option, an operand, a file or what is piped in."""
-    return any(problem(statements) for statements in _sql_texts(command))
+    return any(is_dangerous(statements) for statements in _sql_texts(command))
 
 
 def _sql_texts(command: Command) -> Iterator[str]:

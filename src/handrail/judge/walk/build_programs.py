@@ -11,6 +11,7 @@ from ..programs.wrapper_options import skip_options
 from ..scripts import cmake, task_lists
 from ..scripts.config_files import spellings
 from ..scripts.makefile import Makefile
+from ..values.data_files import read_tables
 from ..values.word_values import UNKNOWN, Arg
 from .code_programs import build_package
 from .operators import shell_quoted
@@ -23,16 +24,8 @@ _MAX_FOLDERS = 40
 _MAX_PARENTS = 6
 _MAX_WORKSPACES = 16
 _IN_WORKSPACES = frozenset(("--workspaces", "--workspace", "-w", "-r", "--recursive", "--filter", "--ws"))
-_INSTALL_SCRIPTS = tuple("preinstall install postinstall prepublish preprepare prepare postprepare".split())
-_PACK_SCRIPTS = tuple("prepublishOnly prepack prepare postpack publish postpublish".split())
-_NPM_WORDS = {
-    **dict.fromkeys(
-        ("install", "i", "ci", "add", "install-test", "it", "link", "rebuild", "install-clean"), _INSTALL_SCRIPTS
-    ),
-    **dict.fromkeys(("pack", "publish"), _PACK_SCRIPTS),
-    **dict.fromkeys(("test", "t", "tst"), ("test",)),
-    **{name: (name,) for name in ("start", "stop", "restart", "version")},
-}
+_TABLES = read_tables(__file__)
+_NPM_WORDS = {word: scripts.split() for words, scripts in _TABLES["npm"].items() for word in words.split()}
 _NPM_VALUES = "prefix workspace dir cwd filter loglevel registry script-shell"
 
 
@@ -121,9 +114,9 @@ def _npm(walk: Walk, call: Call) -> None:
             word, rest = (str(rest[0]), rest[1:]) if rest else ("", [])
         names = [word]
     else:
-        names = list(_NPM_WORDS.get(word, ()))
+        names = _NPM_WORDS.get(word, [])
     if "--ignore-scripts" in call.args:
-        names = [name for name in names if name not in _INSTALL_SCRIPTS]
+        names = [name for name in names if name not in _NPM_WORDS["install"]]
     passed = [shell_quoted(arg) for arg in rest if arg != "--" and arg not in _IN_WORKSPACES] if len(names) == 1 else []
     packages = [package]
     own = args[: args.index(Arg("--"))] if "--" in args else args

@@ -35,15 +35,7 @@ _WIDE: Taints = frozenset((Taint.WIDE,))
 def _cd(walk: Walk, call: Call) -> Value | None:
     operands = [arg for arg in call.args if arg[:1] != "-" or arg == "-"]
     target = operands[0] if operands else Arg("~")
-    if target == "-":
-        walk.state.cwd = unknown()
-    else:
-        walk.state.cwd = Value(walk.path(target))
-    return EMPTY
-
-
-def _popd(walk: Walk, _: Call) -> Value | None:
-    walk.state.cwd = unknown()
+    walk.state.cwd = unknown() if target == "-" or call.name == "popd" else Value(walk.path(target))
     return EMPTY
 
 
@@ -205,11 +197,6 @@ def _getopts(walk: Walk, call: Call) -> Value | None:
     return EMPTY
 
 
-def _wait(walk: Walk, call: Call) -> None:
-    for arg in call.args:
-        run_index(walk, arg)
-
-
 def _printf(walk: Walk, call: Call) -> Value | None:
     if len(call.args) > 2 and call.args[0] == "-v":
         run_index(walk, call.args[1])
@@ -222,7 +209,7 @@ def _printf(walk: Walk, call: Call) -> Value | None:
 def _test(walk: Walk, call: Call) -> Value | None:
     for arg in call.args:
         run_index(walk, arg)
-    return EMPTY
+    return None if call.name == "wait" else EMPTY
 
 
 def _let(walk: Walk, call: Call) -> Value | None:

@@ -182,17 +182,14 @@ def _with_items(walk: Walk, call: Call, command: list[Arg], items: list[Arg], re
 
 
 def _su(walk: Walk, call: Call) -> Value | None:
-    start, options = skip_options(
-        call.args, "cgGsuwT", "command group supp-group shell user whitelist-environment session-command"
-    )
+    letters, words = "cgGsuwT", "command group supp-group shell user whitelist-environment session-command"
+    start, options = skip_options(call.args, letters, words)
     args = list(call.args)
     if args[start : start + 1] == ["-"]:  # a login shell
         start += 1
-        _, more = skip_options(args[start:], "cgGsuwT", "command group supp-group shell user session-command")
-        options += more
+        options += skip_options(args[start:], letters, words)[1]
     if start < len(args):  # options may follow the user
-        _, more = skip_options(args[start + 1 :], "cgGsuwT", "command group supp-group shell user session-command")
-        options += more
+        options += skip_options(args[start + 1 :], letters, words)[1]
     text = next((value for option, value in options if option in ("-c", "--command", "--session-command")), None)
     with walk.wrapped(call.name):
         if text is not None:

@@ -13,7 +13,7 @@ from ..grammar.lexical import decode_escapes
 from ..programs.interpreter_table import TEXT_OPTIONS
 from ..programs.shell_escapes import raised
 from ..programs.wrapper_options import skip_options
-from ..values.data_files import Words
+from ..values.data_files import Words, read_tables
 from ..values.word_values import NO_TAINTS, UNKNOWN, Arg, Value, make_arg, unknown
 from .interpreters import judge_code
 from .judgement import Limit
@@ -31,13 +31,7 @@ _GIT_COMMAND_ENDS = tuple(
     ".command .cmd .textconv .clean .smudge .process .helper .driver .program .sshcommand .uploadpack .receivepack .tocmd".split()
 )
 _GIT_PLACES = ("core.hookspath", "include.path", "init.templatedir", "core.attributesfile")
-_TMUX_LETTERS = {
-    **dict.fromkeys(("new", "new-session"), "cnstxyeFf"),
-    **dict.fromkeys(("neww", "new-window"), "cneFt"),
-    **dict.fromkeys(("splitw", "split-window"), "cleFtp"),
-    **dict.fromkeys(("respawn-pane", "respawnp", "respawn-window", "respawnw"), "cet"),
-    **dict.fromkeys(("popup", "display-popup"), "bcdehsStTwxy"),
-}
+_TMUX_LETTERS = {word: letters for words, letters in read_tables(__file__)["tmux"].items() for word in words.split()}
 
 
 def _run_option(walk: Walk, text: str, of: Arg | None = None, *, stdin: Value | None = None) -> None:
