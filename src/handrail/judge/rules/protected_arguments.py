@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ..programs.path_readers import path_readers
 from ..values.data_files import Patterns, Words
 from ..values.paths import Classes
 from ..values.word_values import Arg
@@ -30,19 +29,19 @@ def protected_arguments(command: Command, *, has_rules: bool) -> list[Arg]:
     """The paths of files of the system, of keys, or of what runs by itself that the program may write."""
     name = command.name
     has_paths = any("/" in arg or "~" in arg for arg in command.args)
-    found = list(_found(command, has_rules=has_rules)) if has_paths and name not in path_readers("names") else []
+    found = list(_found(command, has_rules=has_rules)) if has_paths and name not in _WORDS.names else []
     return found or (list(_in_texts(command)) if name in _WORDS.prompts else [])
 
 
 def _found(command: Command, *, has_rules: bool) -> Iterator[Arg]:
     name = command.name
-    is_understood = name in WRITERS or name in READERS or name in path_readers("readers")
+    is_understood = name in WRITERS or name in READERS or name in _WORDS.readers
     known = has_rules or is_understood
     for given in _given(command):
         kinds = command.classes(given.path)
         if kinds.isdisjoint(_WORDS.by_itself | _WORDS.of_the_system):
             continue
-        if "credential" in kinds and name in path_readers("readers") and name not in READERS:
+        if "credential" in kinds and name in _WORDS.readers and name not in READERS:
             yield given.path
             continue
         if given.option:

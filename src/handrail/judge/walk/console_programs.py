@@ -39,14 +39,14 @@ class Console(NamedTuple):
     """Options whose value is a file with such commands."""
     pipes: str = ""
     """Options whose value may be a pipe: `-o '|command'`."""
-    operands: int = 99
+    operands: str = "99"
     """From which operand on the operands are commands."""
     asks: str = ""
     """Not empty where commands that are not known are asked about."""
 
 
 _CONSOLES = {
-    name: Console(**{**fields, "operands": int(fields.get("operands", Console._field_defaults["operands"]))})
+    name: Console(**fields)
     for names, fields in cast("dict[str, dict[str, Any]]", read_tables(__file__)).items()
     for name in names.split()
 }
@@ -68,7 +68,7 @@ def _texts(walk: Walk, call: Call, console: Console) -> Iterator[Value]:
     if call.stdin is not None:
         yield call.stdin
     texts, files, pipes = console.texts.split(), console.files.split(), console.pipes.split()
-    operands = -console.operands
+    operands = -int(console.operands)
     place = 0
     while place < len(call.args):
         arg = call.args[place]

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
+import posixpath
+import re
 from collections.abc import Sequence
 
-from ..programs.env_script_printers import ENV_SCRIPT_PRINTERS, prints_env_script
 from ..programs.secret_names import secret_taints
-from ..values.data_files import Patterns, Words
-from ..values.word_values import UNKNOWN, Arg, Taint, Taints, Value, unknown
+from ..values.data_files import Patterns, Words, read_tables
+from ..values.word_values import UNKNOWN, Arg, Taint, Taints, Value, taints_of, unknown
+from .script_files import here
+from .sources import absolute
 from .walk import Call, Walk
 
 _WORDS = Words(__file__)
 _RE = Patterns(__file__)
 _NOTHING: Taints = frozenset()
-_DUMPING = {
-    "etcdctl": frozenset(("--prefix", "snapshot", "--from-key")),
-    "redis-cli": frozenset(("--rdb",)),
-    "consul": frozenset(("export", "snapshot")),
-    "sqlite3": frozenset((".dump",)),
-}
-"""Programs that print a whole store when one of these words is among their arguments."""
-_WITH_PROVENANCE = frozenset(("openssl", "history", "yes", "seq", *_DUMPING, *ENV_SCRIPT_PRINTERS)).union(
+_TABLES = read_tables(__file__)
+_DUMPING = {program: words.split() for program, words in _TABLES["dumping"].items()}
+_ENV_SCRIPTS = _TABLES["env scripts"] | dict.fromkeys(_WORDS.initialising, r"|init\b.*|--alias.*")
+"""Programs whose output is made to be evaluated (`eval "$(ssh-agent -s)"`), with the arguments for that."""
+_WITH_PROVENANCE = frozenset(("openssl", "history", "yes", "seq", *_DUMPING, *_ENV_SCRIPTS)).union(
     _WORDS.network, _WORDS.storage, _WORDS.readers, _WORDS.secret_stores, _WORDS.listers, _WORDS.archivers,
-    _WORDS.environment, _WORDS.finders, _WORDS.dumpers, _WORDS.surveillance,
+    _WORDS.environment, _WORDS.finders, _WORDS.dumpers, _WORDS.surveillance, _WORDS.completing,
 )  # fmt: skip
 """Programs about whose output something is known."""
 _ALWAYS = {"yes": Taint.ENDLESS, "seq": Taint.ENDLESS, **dict.fromkeys(_WORDS.listers, Taint.WIDE)}
@@ -50,7 +50,7 @@ def unknown_output(walk: Walk, call: Call) -> Value:
         taints.add(Taint.CREDENTIAL)
     if name in _ALWAYS and (name != "seq" or any(_RE.huge.search(arg) or arg[:3] == "inf" for arg in args)):
         taints.add(_ALWAYS[name])
-    if prints_env_script(name, args):
+    if _prints_env_script(name, " ".join(args)):
         taints.add(Taint.ENV_SCRIPT)
     return unknown(taints - {Taint.ENDLESS} if ends(name, args) else taints)
 
@@ -75,7 +75,7 @@ def _read_taints(walk: Walk, arg: Arg) -> Taints:
 
 def _shows_private(name: str, args: Sequence[Arg]) -> bool:
     if name in _DUMPING:
-        return not _DUMPING[name].isdisjoint(args)
+        return any(word in args for word in _DUMPING[name])
     return (
         name in _WORDS.dumpers or name in _WORDS.surveillance or (name == "printenv" and any(map(secret_taints, args)))
     )
@@ -92,3 +92,50 @@ def _shows_secrets(walk: Walk, name: str, arguments: Sequence[Arg]) -> bool:
     if name in _WORDS.finders:
         return any(not walk.classes(arg).isdisjoint(_WORDS.secret_files) for arg in arguments if arg[:1] != "-")
     return False
+
+
+def _prints_env_script(name: str, args: str) -> bool:
+    """`eval "$(ssh-agent -s)"`, `source <(kubectl completion bash)`."""
+    if name in _ENV_SCRIPTS and re.fullmatch(_ENV_SCRIPTS[name], args):
+        return True
+    return name in _WORDS.completing and re.fullmatch(r"(.* )?completions?\b.*", args) is not None
+
+
+def path_output(walk: Walk, call: Call) -> Value | None:
+    """What programs print that only work on paths (pwd, dirname, mktemp); None for another one, or when it is not known."""
+    if call.name not in _WORDS.on_paths:
+        return None
+    operands = [arg for arg in call.args if arg[:1] != "-"]
+    text = _printed(walk, call, operands)
+    return None if text is None else Value(f"{text}\n", taints_of(operands))
+
+
+def _printed(walk: Walk, call: Call, operands: list[Arg]) -> str | None:
+    if call.name == "pwd":
+        return walk.cwd
+    if call.name == "mktemp":
+        plain = not operands and all(arg in ("-d", "-q", "-t", "--directory") for arg in call.args)
+        return f"/tmp/tmp.{UNKNOWN}" if plain and walk.lookup("TMPDIR") is None else None
+    if call.name == "git":
+        is_top = list(call.args) == ["rev-parse", "--show-toplevel"] and walk.sources is not None
+        return walk.sources.root(here(walk), walk.judgement.project) if is_top and walk.sources is not None else None
+    if not operands:
+        return None
+    first = str(operands[0])
+    if call.name == "dirname":
+        return (posixpath.dirname(first.rstrip("/")) or ".") if len(operands) == 1 and first else None
+    if call.name == "basename":
+        name = posixpath.basename(first.rstrip("/"))
+        return name.removesuffix(operands[1]) if len(operands) > 1 else name
+    if call.name == "readlink" and not any(arg in ("-f", "-e", "-m", "--canonicalize") for arg in call.args):
+        return None
+    return _resolved(walk, first)
+
+
+def _resolved(walk: Walk, path: str) -> str | None:
+    """Where a path leads, links followed: only with a disk to look at."""
+    place = absolute(path, here(walk))
+    if walk.sources is None or not place or UNKNOWN in place:
+        return None
+    found = walk.sources.entry(place)
+    return found.path if found is not None else place

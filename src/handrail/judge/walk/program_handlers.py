@@ -14,12 +14,12 @@ from ..programs.shell_escapes import opens_root_shell
 from ..programs.wrapper_table import WRAPPERS
 from ..values.data_files import read_tables
 from ..values.word_values import Taint, Value, unknown
-from . import output_provenance, path_output, script_programs, text_emulation, unlisted_programs
+from . import output_provenance, script_programs, text_emulation, unlisted_programs
 from .files_made import files_made, output_files
 from .program_names import possible_names
 from .walk import Call, Known, Walk
 
-__all__ = ["follow_unlisted", "note_effects", "output", "possible_names", "source_file"]
+__all__ = ["follow_unlisted", "follower_of", "known", "note_effects", "output", "possible_names", "source_file"]
 
 _GROUPS = {
     "$shells": SHELLS,
@@ -96,7 +96,7 @@ def output(walk: Walk, call: Call) -> Value:
     if out is not None and Taint.ENDLESS in out.taints and output_provenance.ends(call.name, call.args):
         out = Value(out.text, out.taints - {Taint.ENDLESS})
     if out is None:
-        out = path_output.output(walk, call)
+        out = output_provenance.path_output(walk, call)
     if out is None:
         out = output_provenance.unknown_output(walk, call)
     if call.name in ("tee", "sponge"):

@@ -206,7 +206,7 @@ def _cmd(walk: Walk, call: Call) -> None:
         _run_option(walk, " ".join(call.args[place + 1 :]).replace("\\", "/"))
 
 
-def _git(walk: Walk, call: Call) -> Value | None:
+def _git(walk: Walk, call: Call) -> None:
     start, options = skip_options(call.args, "Cc", "git-dir work-tree namespace exec-path config-env")
     rest = call.args[start:]
     if rest and rest[0] == "clone":
@@ -232,7 +232,7 @@ def _git(walk: Walk, call: Call) -> Value | None:
             _run_option(walk, value_text if equals else str(following or ""), arg)
         elif rest[0] == "filter-branch" and arg.endswith("-filter") and following is not None:
             _run_option(walk, str(following), following)
-    return follow_container(walk, call)
+    follow_container(walk, call)
 
 
 def _git_setting(walk: Walk, setting: Arg, rest: Sequence[Arg]) -> None:

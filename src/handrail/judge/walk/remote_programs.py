@@ -44,17 +44,18 @@ def _ssh(walk: Walk, call: Call) -> Value | None:
     return unknown([Taint.NETWORK])
 
 
-def follow_container(walk: Walk, call: Call) -> Value | None:
+def follow_container(walk: Walk, call: Call) -> None:
     container = CONTAINERS[call.name]
     if not container.subcommands:
-        return _inside(walk, call, container, call.args)
+        _inside(walk, call, container, call.args)
+        return
     start, _ = skip_options(call.args, container.letters, container.words)
     rest = call.args[start:]
     for path, operands in _paths(container.subcommands):
         if rest[: len(path)] == path:
             inner = container if operands is None else container._replace(operands=operands)
-            return _inside(walk, call, inner, rest[len(path) :])
-    return None
+            _inside(walk, call, inner, rest[len(path) :])
+            return
 
 
 @functools.cache

@@ -246,12 +246,12 @@ def _editor_commands(walk: Walk, call: Call) -> Iterator[tuple[Arg, str]]:
             yield make_arg("", taints=call.stdin.taints), line
 
 
-def _ed(walk: Walk, call: Call) -> Value | None:
-    return _by_pattern(walk, call, _RE.ed_runs)
+def _ed(walk: Walk, call: Call) -> None:
+    _by_pattern(walk, call, _RE.ed_runs)
 
 
-def _m4(walk: Walk, call: Call) -> Value | None:
-    return _by_pattern(walk, call, _RE.m4_runs)
+def _m4(walk: Walk, call: Call) -> None:
+    _by_pattern(walk, call, _RE.m4_runs)
 
 
 def _by_pattern(walk: Walk, call: Call, pattern: re.Pattern[str]) -> None:
