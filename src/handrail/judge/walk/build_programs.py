@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
-from ..programs.wrapper_options import skip_options
+from ..programs.wrapper_options import all_options, skip_options
 from ..scripts import cmake, task_lists
 from ..scripts.config_files import spellings
 from ..scripts.makefile import Makefile
-from ..values.data_files import read_tables
+from ..values.data_files import Words, read_tables
 from ..values.word_values import UNKNOWN, Arg
 from .code_programs import build_package
 from .operators import shell_quoted
@@ -24,43 +24,25 @@ _MAX_FOLDERS = 40
 _MAX_PARENTS = 6
 _MAX_WORKSPACES = 16
 _IN_WORKSPACES = frozenset(("--workspaces", "--workspace", "-w", "-r", "--recursive", "--filter", "--ws"))
+_WORDS = Words(__file__)
 _TABLES = read_tables(__file__)
 _NPM_WORDS = {word: scripts.split() for words, scripts in _TABLES["npm"].items() for word in words.split()}
 _NPM_VALUES = "prefix workspace dir cwd filter loglevel registry script-shell"
 
 
 def _make(walk: Walk, call: Call) -> None:
-    start_args = list(call.args)
-    folder, files, given, targets = "", [], {}, []
-    place = 0
-    while place < len(start_args):
-        arg = start_args[place]
-        place += 1
-        if arg in ("-n", "--dry-run", "--just-print", "--recon", "-q", "--question", "--help", "--version", "-v"):
-            return
-        name, equals, value = arg.partition("=")
-        if (arg[:2] == "--" and name in ("--directory", "--file", "--makefile")) or arg in (
-            "-C",
-            "-f",
-            "-I",
-            "-o",
-            "-W",
-            "-l",
-        ):
-            taken = value if equals else str(start_args[place]) if place < len(start_args) else ""
-            place += not equals
-            if name in ("--directory", "-C"):
-                folder = posixpath.normpath(f"{folder}/{taken}") if folder and taken[:1] != "/" else taken
-            elif name in ("--file", "--makefile", "-f"):
-                files.append(taken)
-        elif arg[:2] in ("-C", "-f") and len(arg) > 2:
-            folder, files = (arg[2:], files) if arg[1] == "C" else (folder, [*files, arg[2:]])
-        elif equals and arg[:1] != "-":
-            given[name.rstrip(":?+")] = value
-        elif arg[:1] != "-" and not (arg.isdigit() and place > 1 and start_args[place - 2] == "-j"):
-            targets.append(str(arg))
+    operands, options = all_options(call.args, "CfIoWl", "directory file makefile")
+    if not {option for option, _ in options}.isdisjoint(_WORDS.make_runs_nothing):
+        return
+    folder = ""
+    for option, value in options:
+        if option in ("-C", "--directory") and value:
+            folder = posixpath.normpath(f"{folder}/{value}") if folder and value[:1] != "/" else str(value)
+    files = [str(value) for option, value in options if option in ("-f", "--file", "--makefile") and value]
+    given = {name.rstrip(":?+"): value for name, equals, value in (arg.partition("=") for arg in operands) if equals}
     cwd = absolute(folder or ".", here(walk))
-    if cwd:
+    if cwd:  # a number follows `-j`
+        targets = [str(arg) for arg in operands if "=" not in arg and not arg.isdigit()]
         _run_makefile(walk, cwd, [absolute(name, cwd) for name in files], given, targets)
 
 
@@ -191,7 +173,10 @@ def _task(walk: Walk, call: Call) -> None:
     named = [str(value) for option, value in options if option in ("-t", "--taskfile") and value]
     source = first_file(walk, named) or first_file(walk, spellings(("Taskfile.{yml,yaml}", "taskfile.{yml,yaml}")))
     if source is not None:
-        _run_lines(walk, source, task_lists.taskfile_lines(source.text, [str(arg) for arg in call.args[start:]]))
+        lines = task_lists.taskfile_lines(source.text, [str(arg) for arg in call.args[start:]])
+        if lines is None and source.is_new:
+            walk.report("limit.exceeded", [source.path])
+        _run_lines(walk, source, lines or ())
 
 
 def _tox(walk: Walk, call: Call) -> None:

@@ -15,11 +15,21 @@ from ..programs.wrapper_table import WRAPPERS
 from ..values.data_files import read_tables
 from ..values.word_values import Taint, Value, unknown
 from . import output_provenance, script_programs, text_emulation, unlisted_programs
+from .environment_variables import follow_variable
 from .files_made import files_made, output_files
 from .program_names import possible_names
 from .walk import Call, Known, Walk
 
-__all__ = ["follow_unlisted", "follower_of", "known", "note_effects", "output", "possible_names", "source_file"]
+__all__ = [
+    "follow_unlisted",
+    "follow_variable",
+    "follower_of",
+    "known",
+    "note_effects",
+    "output",
+    "possible_names",
+    "source_file",
+]
 
 _GROUPS = {
     "$shells": SHELLS,

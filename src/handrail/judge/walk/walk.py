@@ -71,8 +71,6 @@ from ..values.word_values import (
     unknown,
 )
 from .endless_loops import goes_on_writing, makes_files
-from .environment_variables import STARTS as ENVIRONMENT_STARTS
-from .environment_variables import follow_variable
 from .expansion import Expander
 from .judgement import Judgement, Limit, Sink
 from .operators import shell_quoted
@@ -158,6 +156,9 @@ class Programs(Protocol):
 
     def source_file(self, walk: Walk, path: str, args: Sequence[Arg], stdin: Value | None) -> bool:
         """Run a file on the disk in the same shell; whether it was found."""
+
+    def follow_variable(self, walk: Walk, name: str, value: Value) -> None:
+        """Judge what a variable of the environment brings with it."""
 
     def note_effects(self, walk: Walk, call: Call, known: Known) -> None:
         """What a program does besides printing."""
@@ -551,8 +552,8 @@ class Walk:
             for option in _options(value):
                 if option.known and option.text:
                     self.run_text(option, None, name)
-        elif name[:4] in ENVIRONMENT_STARTS:
-            follow_variable(self, name, value)
+        elif name[:4] in _WORDS.environment_starts:
+            self.programs.follow_variable(self, name, value)
         elif name in INJECTING_VARIABLES and (not value.known or re.search(INJECTING_VARIABLES[name], value.text)):
             self.report("env.inject", [name, value.text])
 
