@@ -3,29 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Any, Protocol
 
 from ..values.word_values import UNKNOWN, Arg, Value
+from .walk import Walk
 
 _FOLDERS = frozenset("GIT_EXEC_PATH GIT_TEMPLATE_DIR RUBYLIB LD_LIBRARY_PATH DYLD_LIBRARY_PATH".split())
 """Where programs or libraries are looked up: one that everybody can write to must not be among them."""
 _SETTINGS = frozenset("GIT_CONFIG GIT_CONFIG_GLOBAL GIT_CONFIG_SYSTEM".split())
 _AGENTS = re.compile(r"-javaagent|-agent(?:lib|path)|-XX:On\w*Error")
-STARTS = frozenset(("GIT_", "RUBY", "LD_L", "DYLD", "MAKE", "GNUM", "_JAV", "JDK_", "RUST", "CARG", "GOFL"))
-"""How their names start, in four letters: most variables are none of these."""
 _RUNNERS = frozenset("RUSTC RUSTC_WRAPPER RUSTC_WORKSPACE_WRAPPER RUSTDOC CARGO_BUILD_RUSTC_WRAPPER".split())
-
-
-class Walk(Protocol):
-    """What is used of the walk through the command."""
-
-    def run(self, argv: Sequence[Arg], stdin: Value | None, *, functions: bool, builtins: bool) -> Any: ...
-    def run_text(self, value: Value, stdin: Value | None, how: str) -> Any: ...
-    def report(self, rule_id: str, argv: Sequence[str]) -> None: ...
-    def classes(self, path: str) -> Any: ...
-    def known_file(self, path: str) -> Any: ...
-    def lookup(self, name: str) -> Any: ...
 
 
 def follow_variable(walk: Walk, name: str, value: Value) -> None:

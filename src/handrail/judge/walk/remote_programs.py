@@ -6,10 +6,10 @@ import functools
 import re
 from collections.abc import Sequence
 
-from ..programs.container_table import CONTAINERS, PACKAGE_RUNNERS, REMOTE
+from ..programs.container_table import CONTAINERS, REMOTE
 from ..programs.wrapper_options import Container, skip_options
 from ..values.word_values import Arg, Taint, Value, taints_of, unknown
-from .walk import Call, Handler, Walk
+from .walk import Call, Walk
 
 _LOCAL_COMMANDS = re.compile(r"(?i)(?:proxycommand|localcommand|knownhostscommand)\s*[= ]\s*(.*)", re.S)
 
@@ -44,17 +44,18 @@ def _ssh(walk: Walk, call: Call) -> Value | None:
     return unknown([Taint.NETWORK])
 
 
-def _container(walk: Walk, call: Call) -> Value | None:
+def follow_container(walk: Walk, call: Call) -> None:
     container = CONTAINERS[call.name]
     if not container.subcommands:
-        return _inside(walk, call, container, call.args)
+        _inside(walk, call, container, call.args)
+        return
     start, _ = skip_options(call.args, container.letters, container.words)
     rest = call.args[start:]
     for path, operands in _paths(container.subcommands):
         if rest[: len(path)] == path:
             inner = container if operands is None else container._replace(operands=operands)
-            return _inside(walk, call, inner, rest[len(path) :])
-    return None
+            _inside(walk, call, inner, rest[len(path) :])
+            return
 
 
 @functools.cache
@@ -63,7 +64,7 @@ def _paths(subcommands: str) -> tuple[tuple[list[str], int | None], ...]:
     return tuple((path.split("/"), int(operands) if operands else None) for path, _, operands in pairs)
 
 
-def _inside(walk: Walk, call: Call, container: Container, rest: Sequence[Arg]) -> Value | None:
+def _inside(walk: Walk, call: Call, container: Container, rest: Sequence[Arg]) -> None:
     letters = container.letters
     start, options = skip_options(rest, letters, container.words)
     texts = [value for option, value in options if option in container.text.split() and value is not None]
@@ -83,7 +84,6 @@ def _inside(walk: Walk, call: Call, container: Container, rest: Sequence[Arg]) -
         else:
             with walk.subshell():
                 _run_all(walk, call, texts, command)
-    return None
 
 
 def _run_all(walk: Walk, call: Call, texts: list[Arg], command: Sequence[Arg]) -> None:
@@ -113,7 +113,7 @@ def _package_runner(walk: Walk, call: Call) -> Value | None:
     return None
 
 
-def _nix(walk: Walk, call: Call) -> Value | None:
+def _nix(walk: Walk, call: Call) -> None:
     """`nix shell packages -c command`, `guix shell packages -- command`."""
     if call.args[:1] and call.args[0] in ("shell", "develop", "environment", "time-machine"):
         for place, arg in enumerate(call.args):
@@ -121,12 +121,3 @@ def _nix(walk: Walk, call: Call) -> Value | None:
                 with walk.wrapped(call.name), walk.subshell():
                     walk.run(call.args[place + 1 :], call.stdin, functions=False, builtins=False)
                 break
-    return None
-
-
-HANDLERS: dict[str, Handler] = {
-    **dict.fromkeys(REMOTE, _ssh),
-    **dict.fromkeys(CONTAINERS, _container),
-    **dict.fromkeys(PACKAGE_RUNNERS, _package_runner),
-    **dict.fromkeys(("nix", "guix"), _nix),
-}
