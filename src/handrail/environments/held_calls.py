@@ -83,7 +83,10 @@ _VERBS = {
 def question(held: HeldCall) -> str:
     """For people: "make wants to write /etc/hosts (outside of the work tree)"."""
     kind, verb = KINDS[held.kind], _VERBS.get(held.operation, "change the attributes of")
-    return kind.question.format(**{**held._asdict(), "program": held.program or "a program"}, verb=verb)
+    named = held._replace(
+        program=held.program or "a program", target=" to ".join(filter(None, (held.target, held.second)))
+    )
+    return kind.question.format(**named._asdict(), verb=verb)
 
 
 def ask(held: HeldCall, context: ToolContext) -> Decision:
@@ -91,11 +94,12 @@ def ask(held: HeldCall, context: ToolContext) -> Decision:
     kind, why = KINDS[held.kind], question(held)
     if context.gate is None:
         raise Denied(f"Not run: {why}, and nobody can be asked.", decided_by="policy")
-    details = {"why": why, "rule": kind.rule, "path": "", "project": ""}
-    if kind.covers is not None:
-        details |= {"path": held.target, "project": kind.covers(held.target)}
     cwd = context.environments.cwd(context.task_id) if context.environments is not None else ""
-    waiting = context.gate.review([Action(ActionKind.HELD, held.target, cwd=cwd, details=details)], context)
+    actions = []
+    for target in filter(None, (held.target, held.second)):
+        covers = {"path": target, "project": kind.covers(target)} if kind.covers is not None else {}
+        actions.append(Action(ActionKind.HELD, target, cwd, details={"why": why, "rule": kind.rule, **covers}))
+    waiting = context.gate.review(actions, context)
     if waiting is not None:
         run_async(waiting, cancel=context.cancel)
     return Decision.ALLOW
@@ -107,7 +111,8 @@ class _Call:
     def __init__(self, context: ToolContext) -> None:
         self.context = context
         self.lock = threading.Lock()  # one question at a time, so that the same is not asked twice
-        self.answers: dict[tuple[str, str], Decision] = {}
+        self.answers: dict[tuple[str, str, str], Decision] = {}
+        self.folders: set[str] = set()  # that it made after a yes, with a slash: what it makes in them needs none
         self.refused: dict[str, None] = {}
 
 
@@ -139,11 +144,13 @@ class HeldCalls:
         known = self._calls.get(held.call)
         if known is None:
             return DENY
-        key = held.kind, held.target
+        key = held.kind, held.target, held.second
         with known.lock:
-            if key not in known.answers:
+            if key not in known.answers and (held.second or not held.target.startswith(tuple(known.folders))):
                 known.answers[key] = self._decide(held, known)
-            return known.answers[key].value
+                if held.operation.startswith("mkdir") and known.answers[key] is Decision.ALLOW:
+                    known.folders.add(held.target + "/")
+            return known.answers.get(key, Decision.ALLOW).value
 
     def _decide(self, held: HeldCall, known: _Call) -> Decision:
         try:

@@ -37,7 +37,8 @@ class HeldCall(NamedTuple):
     call: int = 0
     program: str = ""
     pid: int = 0
-    detail: str = ""  # more for the question, such as a second path
+    second: str = ""  # the second path of a rename
+    detail: str = ""  # more for the question
 
 
 class Reply(NamedTuple):
@@ -100,17 +101,18 @@ class HeldNotices:
         except Exception:  # noqa: BLE001  a fault here must neither let a change through nor end all shells
             reply = errno.EIO
         if isinstance(reply, Reply):
-            self._give(notice, reply)
+            self.give(notice, reply)
         else:
             answer_notice(self._listener, notice, reply)
 
-    def _give(self, notice: int, reply: Reply) -> None:
+    def give(self, notice: int, reply: Reply) -> None:
         """Answer for a system call that was performed. A descriptor is put into the caller's table first."""
         error, value = 0, reply.value
         if reply.fd >= 0:
             flags = os.O_CLOEXEC if reply.is_closed_on_exec else 0
             try:
-                value = ioctl(self._listener, _ADD_FD, _ADDED_FD.pack(notice, 0, reply.fd, 0, flags))
+                # Only for a buffer that can be changed it returns the number.
+                value = ioctl(self._listener, _ADD_FD, bytearray(_ADDED_FD.pack(notice, 0, reply.fd, 0, flags)), True)
             except OSError as failed:  # it has too many open, or is gone
                 error = failed.errno or errno.EIO
             finally:
