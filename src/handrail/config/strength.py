@@ -110,6 +110,7 @@ _DIRECTIONS: dict[str, Direction] = {
     "files.max_write_bytes": _either,
     "terminal.allowed_secrets": _shorter,
     "terminal.allow_sockets": _shorter,
+    "terminal.profile": _first_of("sealed", "contained", "open"),
     "terminal.protect": _first_of(True, False),
     "protect.package": _first_of(True, False),
     "effects.enabled": _first_of(True, False),

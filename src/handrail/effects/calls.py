@@ -179,7 +179,9 @@ class Calls:
         record = record._replace(counts=counts, hosts=hosts, digest=digest)
         self._records.put(record)
         config = self._rules()
-        policy = repr((config.approvals, config.command_allowlist, config.protect, config.terminal.protect))
+        terminal = config.terminal
+        rules = config.approvals, config.command_allowlist, config.protect, terminal.protect, terminal.profile
+        policy = repr(rules)
         self.receipts.add(record, hashlib.sha256(policy.encode()).hexdigest())
         if call_effects.is_prune_due(self.recorder.journal_folder):
             self.prune()

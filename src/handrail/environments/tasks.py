@@ -189,7 +189,7 @@ class TaskEnvironments:
         return settings.open(self.backends)
 
     def override(self, task_id: str, overrides: Mapping[str, Any]) -> None:
-        """Set how the task's environment is made: `backend`, `cwd`, `env`, `allowed_secrets`, and settings of the backend.
+        """Set how the task's environment is made: `backend`, `cwd`, `env`, `allowed_secrets`, `profile`, and settings of it.
 
         This replaces all overrides of an earlier call. An open environment that was made with other settings is closed.
         """

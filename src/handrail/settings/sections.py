@@ -62,10 +62,17 @@ class TerminalConfig(Section):
     allowed_secrets: tuple[str, ...] = option(
         (), "Names of secret variables of the runtime that commands may see all the same."
     )
+    profile: Literal["contained", "open", "sealed"] = option(
+        "contained",
+        "What commands on this machine may do without a question. contained: write in the work tree, folders for temporary files "
+        "and caches; other writes wait for your answer. open: all that you may do, with `sudo`; only the gate protects Handrail's "
+        "own files, and what commands change cannot be undone. sealed: no network, no writes outside of the work tree, and no "
+        "questions.",
+    )
     protect: bool = option(
         True,
-        "Let the kernel protect Handrail's own files, and sockets that act for others, from commands on this machine. `sudo` "
-        "gains no rights there; turn this off if commands need it.",
+        "Let the kernel protect Handrail's own files, and sockets that act for others, from commands on this machine, which the "
+        "profiles contained and sealed need. `sudo` gains no rights there; choose the profile open if commands need it.",
     )
     allow_sockets: tuple[str, ...] = option(
         (), "Sockets that commands may use all the same: ssh-agent, gpg-agent, docker, dbus, tmux, x11, wayland, ..."

@@ -21,6 +21,7 @@ _SETTINGS: dict[str, type] = {
     "network": bool,  # with a sandbox: let commands reach the network
     "writable": list,  # with a sandbox: folders that can be changed; by default the working directory
     "login": bool,  # start with the variables of a login shell
+    "profile": str,  # without a sandbox: see `terminal.profile` in the configuration
     "protect": bool,  # without a sandbox: see `terminal.protect` in the configuration, and the next three
     "protect_package": bool,
     "allow_sockets": list,
@@ -95,13 +96,15 @@ def _file_limits(settings: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def _protection(settings: Mapping[str, Any]) -> Protection | None:
+    from ..profiles import Profile, read_profile
     from ..protection import Protection, check_allowed
 
-    if not settings.get("protect", True):
+    profile = read_profile(settings.get("profile", Profile.CONTAINED))
+    if not settings.get("protect", True) or profile is Profile.OPEN:
         return None
     allowed = tuple(settings.get("allow_sockets", ()))
     check_allowed(allowed)
-    return Protection(settings.get("home", ""), settings.get("protect_package", True), allowed)
+    return Protection(settings.get("home", ""), settings.get("protect_package", True), allowed, profile=profile)
 
 
 def _policy(settings: Mapping[str, Any]) -> SandboxPolicy:

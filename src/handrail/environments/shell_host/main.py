@@ -59,7 +59,7 @@ def _serve_here(arguments: Packet) -> None:
     owner, policy = open_pidfd(arguments["owner"]), arguments["protection"]
     effects = arguments["effects"]
     if effects is not None and policy is not None:
-        effects = {**effects, "private": [*policy["covered"], *policy["hidden"]]}
+        effects = {**effects, "private": [*policy["covered"], *policy["hidden"]], "contained": policy["contained"]}
     outside = _Outside(effects, served, policy["jobs_root"] if policy is not None else "")
     report, alive = {}, None  # type: Packet, int | None
     if policy is not None:

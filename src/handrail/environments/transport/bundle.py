@@ -34,6 +34,8 @@ _COMMON = (
     "stash",
     "journal",
     "syscall_names",
+    "held_calls",
+    "outside_writes",
     "effect_watcher",
     "effect_server",
 )
