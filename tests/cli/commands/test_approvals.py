@@ -196,7 +196,7 @@ def test_two_processes_can_answer_always_at_once(with_tools: Cli) -> None:
         with_tools.terminal("call", "shell", "command=rm -rf ~/pictures") as second,
     ):
         for terminal in (first, second):
-            terminal.wait_for("deny, instead? ")
+            terminal.wait_for("deny, edit, instead? ")
         for terminal in (first, second):
             terminal.type("always\n")
         assert [first.end(), second.end()] == [0, 0]

@@ -69,6 +69,8 @@ class Call:
             details.append(Text(visible(shortened(reason, _REASON_CHARS)), "red"))
         result = parsed(event.result) if event.result else None
         if isinstance(result, dict):
+            if isinstance(edit := result.get("edited"), dict) and "edited_by" in edit:
+                details += [Text(f"Changed to: {visible(str(value))}", "yellow") for value in list(edit.values())[1:]]
             details += _details(result, self._arguments)
         yield from (Padding(line, (0, 0, 0, 4)) for line in details)
 
