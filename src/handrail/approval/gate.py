@@ -240,6 +240,8 @@ class ApprovalGate:
             if answer.decision.allows:
                 await self._keep(answer, [item.key for item in left], context)
             seconds = time.monotonic() - started
+            if context.caller.on_answer is not None:
+                context.caller.on_answer(request, seconds)
             await on_database(partial(self._records.answered, self.store, request, answer, left, seconds=seconds))
         except (ConfigError, StoreError) as error:
             raise unusable(error) from None

@@ -58,7 +58,9 @@ class Call:
     def ended(self, event: ToolEnded) -> Iterator[RenderableType]:
         """What stays: one line, and below it what you would look for."""
         mark = ("✗ ", "red") if event.error_type else ("✓ ", "green")
-        yield Text.assemble(mark, self._name, (f" ({duration(event.seconds * 1000)})", "dim"))
+        ran = duration(max(0.0, event.seconds - event.waited) * 1000)
+        times = f"ran {ran}, waited {duration(event.waited * 1000)}" if event.waited else ran
+        yield Text.assemble(mark, self._name, (f" ({times})", "dim"))
         failure = error_of(event.result) if event.result else None
         details = []
         if event.error_type in ("cancelled", "timeout") and self._output:
