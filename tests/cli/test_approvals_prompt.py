@@ -80,7 +80,9 @@ def test_arrows_choose_enter_takes_and_escape_denies(with_tools: Cli) -> None:
         terminal.type("\x1b[C")
         terminal.wait_for("[once], task")
         terminal.type("\x1b[C\x1b[C")
-        terminal.wait_for("[session], always, deny, edit, instead? the same kind until this session ends: deletes a tree")
+        terminal.wait_for(
+            "[session], always, deny, edit, instead? the same kind until this session ends: deletes a tree"
+        )
         terminal.type("\x1b[D")
         terminal.wait_for("[task], session")
         assert ran(with_tools) == []

@@ -41,13 +41,14 @@ class ToolCalls:
         self._app, self._session, self._state = app, session, state
         self.toolsets, self.telemetry, self.caller = toolsets, telemetry, caller
         self._play = play
+        self.at_hand: Sequence[str] | None = None  # toolsets; the tools of others have to be searched for
         self._guard = LoopGuard()
 
     def tools(self, context_tokens: int | None = None) -> list[JsonDict]:
         """The tools that a model with such a context window is shown now; None means that all fit."""
         enabled, disabled = self.toolsets
         room = None if context_tokens is None else self._app.room_for_tools(context_tokens)
-        return self._app.definitions.list(enabled, list(disabled), quiet=True, format="openai", max_chars=room)
+        return self._app.definitions.list(enabled, list(disabled), quiet=True, max_chars=room, at_hand=self.at_hand)
 
     def _names(self) -> frozenset[str]:
         """The tools that the model may call, also those it calls from code or has to search for."""

@@ -182,7 +182,9 @@ def _read(row: Any) -> StoredRequest:
     request = ApprovalRequest(arguments={}, id=row["id"], expires_at=row["expires"], **fields)
     answer = None
     if row["decision"] is not None:
-        answer = Answer(Decision(row["decision"]), row["by"], row["why"], row["seconds"], row["uses"], edited=row["edited"])
+        answer = Answer(
+            Decision(row["decision"]), row["by"], row["why"], row["seconds"], row["uses"], edited=row["edited"]
+        )
     return StoredRequest(
         request, State(row["state"]), row["created"], answer, row["answered"], is_waiting=not has_exited(row["owner"])
     )

@@ -66,7 +66,9 @@ class TestWhatTheModelGets:
 
     def test_output_that_mixes_text_and_binary_keeps_its_lines(self, terminal: Terminal) -> None:
         for size in (4000, 400_000):  # also one of which only head and tail are kept
-            answer = terminal(f"echo configuring; head -c {size} /dev/urandom | tr -d '\\n'; echo; echo error: disk full")
+            answer = terminal(
+                f"echo configuring; head -c {size} /dev/urandom | tr -d '\\n'; echo; echo error: disk full"
+            )
             assert "configuring\n" in answer["output"]
             assert answer["output"].endswith("error: disk full\n")
             assert "bytes that are not text]" in answer["output"]

@@ -35,7 +35,7 @@ class Call:
     """One call, from when it was asked for until it has ended."""
 
     def __init__(self, started: ToolStarted, registry: ToolRegistry, *, width: int) -> None:
-        self.since = time.monotonic()
+        self.since, self._width = time.monotonic(), width
         room = max(20, width - len(started.tool) - 24)
         about = main_argument(registry, started.tool, started.arguments, max_chars=room)
         self._name = Text.assemble(f"{started.emoji} ", (visible(started.tool), "bold"), f" {about}" if about else "")
@@ -60,6 +60,7 @@ class Call:
         mark = ("✗ ", "red") if event.error_type else ("✓ ", "green")
         ran = duration(max(0.0, event.seconds - event.waited) * 1000)
         times = f"ran {ran}, waited {duration(event.waited * 1000)}" if event.waited else ran
+        self._name.truncate(max(20, self._width - len(times) - 5), overflow="ellipsis")
         yield Text.assemble(mark, self._name, (f" ({times})", "dim"))
         failure = error_of(event.result) if event.result else None
         details = []

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from rich.table import Table
 
 from . import session_commands, tool_commands, work_commands
-from .chat import Chat, Command
+from .chat import Chat
+from .chat_command import Command
 from .turn import Leave
 
 
@@ -43,7 +44,8 @@ COMMANDS = (
     Command("tools", "", "list the agent's tools", tool_commands.tools),
     Command("toolsets", "[+NAME|-NAME]", "list the agent's toolsets; add or remove one", tool_commands.toolsets,
             tool_commands.toolset_choices),
-    Command("model", "[NAME]", "show the model, or switch to another one", tool_commands.model),
+    Command("model", "[NAME]", "show the model, or switch to another one", tool_commands.model,
+            tool_commands.model_choices),
     Command("reasoning", "[on|off]", "show or hide the model's reasoning", tool_commands.reasoning, on_or_off, ("thinking",)),
     Command("processes", "[log|kill ID]", "list the background processes", tool_commands.processes,
             tool_commands.process_choices, ("ps",)),
