@@ -81,7 +81,7 @@ class TestShow:
     def test_it_is_seen_where_it_is_answered(self, cli: Cli, store: ApprovalStore) -> None:
         request_id = ask(store, "/srv/app/a", preview="".join(f"line {number}\n" for number in range(60)))
         with cli.terminal("approvals", "answer", request_id) as terminal:
-            terminal.wait_for("deny, view? ")
+            terminal.wait_for("deny, instead, view? ")
             assert "line 59" not in terminal.text
             terminal.type("v\n")
             terminal.wait_for("line 59")
@@ -119,7 +119,7 @@ class TestAnswer:
     def test_the_question_is_shown_and_enter_alone_is_no_answer(self, cli: Cli, store: ApprovalStore) -> None:
         request_id = ask(store)
         with cli.terminal("approvals", "answer", request_id[:5]) as terminal:
-            terminal.wait_for("deny? ")
+            terminal.wait_for("deny, instead? ")
             assert "rm -rf build" in terminal.text
             terminal.type("\n")
             terminal.wait_for("Enter alone is not an answer")

@@ -18,7 +18,7 @@ from ...base.async_bridge import run_async
 from ...base.suggest import did_you_mean
 from ...base.terminal_text import clean
 from ...errors import HandrailError, InvalidArguments
-from ...protocols import Answer, Decision
+from ...protocols import Decision
 from ...types import CancelToken
 from ..approvals import chosen, come_too_late, show_request
 from ..call_text import age
@@ -176,11 +176,11 @@ def approve(chat: Chat, rest: str) -> None:
         return
     store = chat.app.gate.store
     stored = store.get(words[0])
-    decision = chosen(stored, words[1] if len(words) > 1 else "")
-    if decision is None:
+    answer = chosen(stored, words[1] if len(words) > 1 else "")
+    if answer is None:
         return
-    before = store.answer(stored.request.id, Answer(decision, "cli"))
-    result = "denied" if decision is Decision.DENY else f"allowed, {decision.value}"
+    before = store.answer(stored.request.id, answer)
+    result = "denied" if answer.decision is Decision.DENY else f"allowed, {answer.decision.value}"
     chat.say(come_too_late(before) if before else f"{stored.request.id}: {result}")
 
 
