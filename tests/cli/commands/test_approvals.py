@@ -83,8 +83,9 @@ class TestShow:
         with cli.terminal("approvals", "answer", request_id) as terminal:
             terminal.wait_for("deny, instead, view? ")
             assert "line 59" not in terminal.text
-            terminal.type("v\n")
-            terminal.wait_for("line 59")
+            terminal.type("v")
+            terminal.wait_for("deny, instead, view? ", times=2)
+            assert "line 59" in terminal.text
             terminal.type("once\n")
             assert terminal.end() == 0
         assert "Allowed once: terminal: /srv/app/a" in terminal.text
@@ -122,7 +123,8 @@ class TestAnswer:
             terminal.wait_for("deny, instead? ")
             assert "rm -rf build" in terminal.text
             terminal.type("\n")
-            terminal.wait_for("Enter alone is not an answer")
+            terminal.wait_for("deny, instead? ", times=2)
+            assert "Enter alone is not an answer" in terminal.text
             terminal.type("session\n")
             assert terminal.end() == 0
         assert store.get(request_id).answer == Answer(Decision.SESSION, "cli")
