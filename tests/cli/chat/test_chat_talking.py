@@ -13,6 +13,7 @@ import pytest
 from handrail.agent.models.base import CallPiece, Finished, Piece, ReasoningPiece, TextPiece
 from handrail.cli.chat.tool_commands import model_choices
 from handrail.cli.chat.turn import Leave
+from handrail.cli.chat.type_ahead import TypedAhead
 from handrail.cli.chat.work_commands import own_commands
 from handrail.config.paths import config_path
 from handrail.protocols import Decision, ModelReply
@@ -216,9 +217,9 @@ class TestSlashCommands:
         shown = talk()("/help")
         assert all(f"/{command.name}" in shown for command in COMMANDS)
         assert max(map(len, shown.splitlines())) <= 80
-        assert all(line.startswith(("/", "!", "@", "Alt-", "Esc", "Shift-", "while")) for line in shown.splitlines()), (
-            "one line each"
-        )
+        assert all(
+            line.startswith(("/", "!", "@", "Alt-", "Ctrl-O", "Esc", "Shift-", "while")) for line in shown.splitlines()
+        ), "one line each"
 
     @pytest.mark.parametrize(
         "line",
@@ -276,6 +277,27 @@ class TestSlashCommands:
         person("/toolsets +cronjob")
         person("Hello again")
         assert "cronjob" in offered()
+
+    def test_a_child_agent_can_be_opened(self, talk: Begin) -> None:
+        person = talk(
+            ModelReply("", [call("delegate_task", goal="Count the files.")]),
+            ModelReply("I look first.", [call("terminal", command="echo 3 files")]),
+            ModelReply("There are 3."),
+            ModelReply("A child counted."),
+        )
+        child, typed = person.chat.view.child, TypedAhead()
+        typed.feed(b"\x0f")
+        assert typed.opened
+        person("Count them")
+        assert child.lines(80, 10) == []
+        child.next()
+        shown = [line.plain.strip() for line in child.lines(80, 10)]
+        assert shown[0].startswith("▸ Count the files. · 1 of 1")
+        assert shown[1:] == ["I look first.", 'terminal {"command": "echo 3 files"}', "3 files", "There are 3."]
+        child.next()
+        assert child.lines(80, 10) == []
+        listed = person("/children")
+        assert "There are 3." in person(f"/children {listed.split()[0]}")
 
     def test_another_model_is_asked_from_now_on(self, talk: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("OPENAI_API_KEY", "sk-x")

@@ -27,6 +27,7 @@ _OUTPUT_LINES = 6
 _DIFF_LINES = 40
 _NEW_FILE_LINES = 10
 _REASON_CHARS = 300
+_DELEGATES = "delegate_task"
 _TODO_MARKS = {"pending": "☐", "in_progress": "▶", "completed": "☑", "cancelled": "☒"}
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
@@ -39,7 +40,7 @@ class Call:
         room = max(20, width - len(started.tool) - 24)
         about = main_argument(registry, started.tool, started.arguments, max_chars=room)
         self._name = Text.assemble(f"{started.emoji} ", (visible(started.tool), "bold"), f" {about}" if about else "")
-        self._arguments = started.arguments
+        self._tool, self._arguments = started.tool, started.arguments
         self._output: deque[str] = deque(maxlen=_OUTPUT_LINES)
         self._share: float | None = None
 
@@ -54,6 +55,8 @@ class Call:
         yield Text.assemble((f"{spin(now)} ", "cyan"), self._name, (f" · {seconds(now - self.since)}{share}", "dim"))
         for line in list(self._output)[-_NEWS_LINES:]:
             yield Text(f"    {line}", "dim")
+        if self._tool == _DELEGATES:
+            yield Text("    Ctrl-O shows what a child agent does", "dim italic")
 
     def ended(self, event: ToolEnded) -> Iterator[RenderableType]:
         """What stays: one line, and below it what you would look for."""

@@ -24,6 +24,7 @@ from ..output import visible
 from ..runtime import TerminalPerson
 from . import turn
 from .chat_command import Command
+from .children import OpenChild
 from .mentions import mentioned
 from .plain_input import PlainInput
 from .server_offers import ServerOffers
@@ -63,7 +64,7 @@ class Chat:
         self.app, self.screen, self.store = app, screen, store
         self._commands, self.options = [*commands, *_of_plugins(app)], options
         self.offers = ServerOffers(app)
-        self.view = View(screen, app.runtime.registry)
+        self.view = View(screen, app.runtime.registry, OpenChild(store))
         self.view.shows_thoughts = app.config.model.show_reasoning
         self.agent: Agent  # since `open`
         self.mode = Mode.AUTO
@@ -146,6 +147,7 @@ class Chat:
         """One turn of the agent."""
         notes, self.notes = self.notes, []
         self.view.begin(f"{self.agent.models[0].name} is thinking · Esc stops it")
+        self.view.child.begin(self.agent.session_id)
         typed = self.view.ahead = TypedAhead(self.draft)
         message = self._with_mentions("\n\n".join([text, *notes]))
         try:
@@ -172,6 +174,9 @@ class Chat:
         typed.feed(self.screen.keys(turn.FRAME_SECONDS / 2))
         for line in typed.lines[sent:]:
             self.agent.steer(line)
+        if typed.opened:
+            typed.opened = False
+            self.view.child.next()
         if typed.escaped:
             typed.escaped = False
             self._stop()
