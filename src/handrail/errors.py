@@ -73,6 +73,14 @@ class Denied(ToolError, PermissionError):
     error_type = "denied"
 
 
+class Edited(Denied):
+    """The user does not want this call, but the same with another text for one argument."""
+
+    def __init__(self, argument: str, text: str, by: str) -> None:
+        super().__init__(f"Not run: {by} changed {argument} to: {text}", decided_by=by)
+        self.argument, self.text, self.by = argument, text, by
+
+
 class CallTimeout(ToolError, TimeoutError):
     error_type = "timeout"
 

@@ -91,6 +91,7 @@ class ApprovalRequest(NamedTuple):
     )
     tool_call_id: str = ""  # the model's call that it is about
     fingerprint: str = ""  # equal for the same question of the same session; an answer given in advance is bound to it
+    editable: str = ""  # the argument that is the text, where an answer may give another text for it
 
     def answer(self, decision: Decision, *, by: str = "", why: str = "") -> Answer:
         """An answer to this question and to no other, for a call that is made later."""
@@ -98,7 +99,8 @@ class ApprovalRequest(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """A decision and who made it. `seconds` and `uses` bound one that holds for a task."""
+    """A decision and who made it. `seconds` and `uses` bound one that holds for a task. `edited` is what is to run instead of the
+    text that was asked about, which does not run then; it is judged like any other."""
 
     decision: Decision
     by: str = ""
@@ -106,6 +108,7 @@ class Answer(NamedTuple):
     seconds: float | None = None
     uses: int | None = None
     fingerprint: str = ""  # of the request that it answers; needed only where the answer comes before the question
+    edited: str = ""
 
 
 Reply = Decision | Answer | None

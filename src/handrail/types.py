@@ -56,8 +56,8 @@ class FileChange(NamedTuple):
 class Caller(NamedTuple):
     """What whoever makes a call brings along. `approver` and `person` are asked instead of the runtime's, `mode` holds
     instead of `approvals.mode`. `answered` are answers to questions that were previewed: with them nobody is asked.
-    `on_question` is called, in the caller's loop, when the call begins to wait for an answer. `asked` are the questions of
-    its message so far, by fingerprint: the same is not asked twice."""
+    `on_question` is called, in the caller's loop, when the call begins to wait for an answer, `on_answer` afterwards with the
+    seconds that it waited. `asked` are the questions of its message so far, by fingerprint: the same is not asked twice."""
 
     approver: Approver | None = None
     person: Person | None = None
@@ -65,6 +65,7 @@ class Caller(NamedTuple):
     answered: tuple[Answer, ...] = ()
     on_question: Callable[[ApprovalRequest], object] | None = None
     asked: dict[str, tuple[ApprovalRequest, Answer]] | None = None
+    on_answer: Callable[[ApprovalRequest, float], object] | None = None
 
 
 NO_CALLER = Caller()

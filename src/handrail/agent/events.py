@@ -74,7 +74,7 @@ class ToolProgress(NamedTuple):
 
 
 class ToolEnded(NamedTuple):
-    """`error_type` is empty for a call that succeeded."""
+    """`error_type` is empty for a call that succeeded. Of its `seconds` it `waited` so many for an answer."""
 
     call_id: str
     tool: str
@@ -82,6 +82,7 @@ class ToolEnded(NamedTuple):
     error_type: str
     seconds: float
     changes: tuple[FileChange, ...] = ()
+    waited: float = 0.0
 
 
 class Notice(NamedTuple):

@@ -14,16 +14,18 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Protocol
 
 from ..base.loops import on_database, on_worker
-from ..errors import ConfigError, Denied, StoreError
+from ..errors import ConfigError, Denied, Edited, StoreError
 from ..protocols import Answer, ApprovalRequest, Approver, Concern, Decision
 from .action_review import Judge, builtin_assess
 from .approvers import ChainApprover, PolicyApprover
+from .display import MAX_CHARS
 from .grants import PROCESS_SCOPE, GrantKey, parse_grant_key
 from .modes import Modes, loosened, tightened
 from .policy import DecidedBy, Pending, Policy, Ruling
 from .preview import Previews, fingerprint_of
 from .records import ActionHistory, Records
 from .refusals import refused, unanswered, unusable
+from .secrets import secret_spans
 from .self_protection import SelfProtection, private_dirs
 from .settings import Settings
 
@@ -232,15 +234,21 @@ class ApprovalGate:
         try:
             asked = {} if context.caller.asked is None else context.caller.asked
             request, answer = asked.get(request.fingerprint) or await self._answer(request, context, policy)
+            if answer.edited:  # what was asked about does not run
+                answer = answer._replace(decision=Decision.DENY)
             asked[request.fingerprint] = request, answer
             if answer.decision.allows:
                 await self._keep(answer, [item.key for item in left], context)
             seconds = time.monotonic() - started
+            if context.caller.on_answer is not None:
+                context.caller.on_answer(request, seconds)
             await on_database(partial(self._records.answered, self.store, request, answer, left, seconds=seconds))
         except (ConfigError, StoreError) as error:
             raise unusable(error) from None
         if answer.decision.allows and context.effects is not None:
             context.effects.approved(request, answer)
+        if answer.edited and request.editable:
+            raise Edited(request.editable, answer.edited, answer.by)
         if not answer.decision.allows:
             raise unanswered(request, answer, by_person=answer.by not in AUTOMATIC)
         if asks:
@@ -352,8 +360,15 @@ def _request(left: Sequence[Pending], context: ToolContext, *, expires_at: float
         asker=str(getattr(context.agent, "label", "")),
         preview=preview,
         tool_call_id=context.tool_call_id,
+        editable=_editable(texts, first),
     )
     return request._replace(fingerprint=fingerprint_of(request))
+
+
+def _editable(texts: Sequence[str], action: Action) -> str:
+    """The argument that can be changed: of a call that does one thing, all of which is shown."""
+    is_whole = len(texts) == 1 and len(action.text) <= MAX_CHARS and not secret_spans(action.text)
+    return str(action.details.get("argument", "")) if is_whole else ""
 
 
 def _settings_request(waiting: Sequence[Change], context: ToolContext, *, expires_at: float) -> ApprovalRequest:

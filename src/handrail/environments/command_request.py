@@ -112,8 +112,8 @@ class Capture:
 
     def shown(self, output: Output, exit_code: int | None = None) -> Shown:
         """For the model, when the command has ended."""
-        if is_binary(output.head):
-            return Shown(self._masker(describe(output.head, total_bytes=output.total_bytes)))
+        if self._writer is None and (is_binary(output.head) or is_binary(output.tail)):
+            return Shown(self._masker(describe(output, max_chars=self._max_chars)))
         if output.skipped_bytes or output.tail:
             return self._shown_long(output, exit_code)
         text = self._changed(self._masker(clean(output.head)), exit_code)

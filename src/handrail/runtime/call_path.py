@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..base.safe_text import safe_error
 from ..core.outcome import error_outcome, failure_outcome, to_outcome, tool_error
 from ..core.registry import ToolRegistry, unknown_tool
-from ..errors import CallCancelled, CallTimeout, Denied, NeedsAgent, ToolError, ToolUnavailable
+from ..errors import CallCancelled, CallTimeout, Denied, Edited, NeedsAgent, ToolError, ToolUnavailable
 from ..protocols import Action, ActionKind, CallEffects
 from ..types import CancelToken, Gate, JsonDict, Outcome, ToolContext
 from .arguments import prepare
@@ -40,6 +40,7 @@ Inner = Callable[["Call"], Flow[Outcome]]
 CANCEL_GRACE_SECONDS = 1.0
 GATE_MARGIN_SECONDS = 60.0
 _MAX_PLANS = 200_000
+_MAX_EDITS = 20  # by an approver that never stops
 
 
 class Plan(NamedTuple):
@@ -114,8 +115,13 @@ class CallPath:
             return (yield from inner(call))
         except Exception as raised:  # noqa: BLE001  whatever went wrong around a call becomes its answer
             error = cause(raised)
-            call.blocked = isinstance(error, Denied)
-            return error_outcome(error) if isinstance(error, ToolError) else _failed_around(call.name, raised)
+            if not isinstance(error, Edited) or call.edits >= _MAX_EDITS:
+                call.blocked = isinstance(error, Denied)
+                return error_outcome(error) if isinstance(error, ToolError) else _failed_around(call.name, raised)
+        call.edits = number = call.edits + 1
+        call.raw = {**call.arguments, error.argument: error.text}
+        outcome = yield from self.report(inner, call)
+        return _with_edit(outcome, error) if call.edits == number else outcome
 
     def look_up(self, inner: Inner, call: Call) -> Flow[Outcome]:
         name = call.name
@@ -196,6 +202,8 @@ class CallPath:
                 f"{entry.name} passes a gate before it does this, and there is none here; give the runtime a gate",
                 decided_by="nobody",
             )
+        if len(actions) == 1 and actions[0].kind in (ActionKind.COMMAND, ActionKind.CODE):
+            actions = [_with_argument(actions[0], call.arguments)]
         call.judged_paths = tuple(action.text for action in actions if action.kind is ActionKind.FILE_WRITE)
         return gate.review(actions, context)
 
@@ -332,6 +340,24 @@ def _entry(call: Call) -> ToolEntry:
 
 def _failed_around(name: str, error: BaseException) -> str:
     return tool_error(safe_error(f"Error executing {name}: {cause(error)}"))
+
+
+def _with_argument(action: Action, arguments: JsonDict) -> Action:
+    """The action, with the name of the argument that its text is: a user may change that before saying yes."""
+    name = next((name for name, value in arguments.items() if value == action.text), None)
+    return action if name is None else action._replace(details={**action.details, "argument": name})
+
+
+def _with_edit(outcome: Outcome, edit: Edited) -> Outcome:
+    """The answer, with what ran instead of what the model wrote."""
+    if not isinstance(outcome, str):
+        return outcome
+    try:
+        had = json.loads(outcome)
+    except (ValueError, RecursionError):
+        had = outcome
+    note = {"edited_by": edit.by, edit.argument: edit.text}
+    return json.dumps({**(had if isinstance(had, dict) else {"result": had}), "edited": note}, ensure_ascii=False)
 
 
 def _cut_short(name: str, error: CallTimeout | CallCancelled, *, partial: Outcome | None = None) -> str:

@@ -27,7 +27,7 @@ class Call:
 
     __slots__ = (
         "agent", "arguments", "batched", "blocked", "caller", "cancel", "changes", "client", "contained", "context",
-        "effects", "enabled_tools", "entry", "extra", "judged_paths", "name", "on_progress", "raw", "session_id",
+        "edits", "effects", "enabled_tools", "entry", "extra", "judged_paths", "name", "on_progress", "raw", "session_id",
         "started", "task_id", "tool_call_id", "user_task",
     )  # fmt: skip
 
@@ -59,6 +59,7 @@ class Call:
         self.entry: ToolEntry | None = None
         self.arguments: JsonDict = {}
         self.blocked = False
+        self.edits = 0  # how often a user changed it instead of saying yes
         self.judged_paths: tuple[str, ...] = ()  # of the files that the gate let it write
         self.contained = False  # leaving the program is not the handler's to decide
         self.effects: CallEffects | None = None

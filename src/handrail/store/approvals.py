@@ -85,15 +85,15 @@ class ApprovalStore:
 
         Raises Denied for a yes from a process that an agent started.
         """
-        if answer.decision.allows:
+        if answer.decision.allows or answer.edited:
             refuse_agents("answer requests")
         now = time.time()
         with self.database.transaction() as connection:
             _expire(connection, now)
             changed = connection.execute(
-                "UPDATE requests SET state = 'answered', decision = ?, by = ?, why = ?, seconds = ?, uses = ?, answered = ? "
-                "WHERE id = ? AND state = 'pending'",
-                (answer.decision.value, answer.by, answer.why, answer.seconds, answer.uses, now, request_id),
+                "UPDATE requests SET state = 'answered', decision = ?, by = ?, why = ?, seconds = ?, uses = ?, edited = ?, "
+                "answered = ? WHERE id = ? AND state = 'pending'",
+                (answer.decision.value, *answer[1:5], answer.edited, now, request_id),
             ).rowcount
         if not changed:
             return self.get(request_id)
@@ -182,7 +182,9 @@ def _read(row: Any) -> StoredRequest:
     request = ApprovalRequest(arguments={}, id=row["id"], expires_at=row["expires"], **fields)
     answer = None
     if row["decision"] is not None:
-        answer = Answer(Decision(row["decision"]), row["by"], row["why"], row["seconds"], row["uses"])
+        answer = Answer(
+            Decision(row["decision"]), row["by"], row["why"], row["seconds"], row["uses"], edited=row["edited"]
+        )
     return StoredRequest(
         request, State(row["state"]), row["created"], answer, row["answered"], is_waiting=not has_exited(row["owner"])
     )

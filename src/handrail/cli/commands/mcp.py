@@ -26,6 +26,7 @@ from ...config import ConfigFile, load_config
 from ...config.paths import config_path, project_mcp_file
 from ...config.validation import plain
 from ...core.registry import ToolRegistry
+from ...errors import ToolUnavailable
 from ...mcp_client.manager import check_installed
 from ...mcp_client.server_config import Server, find_servers, problem_of, trust_project
 from ...serve.address import listening, parse_address
@@ -79,7 +80,11 @@ def add(
     if name in file.load().mcp_servers:
         _refuse(f"there is a server {name!r} already; `handrail mcp remove {name}` first")
     file.set(("mcp_servers", name), values)
-    emit(f"{name} is added; `handrail mcp test {name}` tries it")
+    emit(as_typed(f"{name} is added; `handrail mcp test {name}` tries it"))
+    try:
+        check_installed()
+    except ToolUnavailable as error:
+        say(f"{error}, before it can be used")
 
 
 @cli.command()
