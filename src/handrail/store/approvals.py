@@ -43,6 +43,10 @@ class StoredRequest(NamedTuple):
     is_waiting: bool
 
 
+def new_id() -> str:
+    return secrets.token_hex(4)
+
+
 class ApprovalStore:
     """Requests, with the grants and the decisions in the same file. `path` None keeps everything in memory."""
 
@@ -73,7 +77,7 @@ class ApprovalStore:
                         "UPDATE requests SET owner = ?, expires = ? WHERE id = ?", (me, expires, row["id"])
                     )
                     return _stored(connection.execute("SELECT * FROM requests WHERE id = ?", (row["id"],)).fetchone())
-            request = request._replace(id=secrets.token_hex(4))
+            request = request._replace(id=request.id or new_id())
             connection.execute(
                 "INSERT INTO requests (id, created, expires, fingerprint, owner, state, question) VALUES (?, ?, ?, ?, ?, ?, ?)",
                 (request.id, now, request.expires_at, fingerprint, me, State.PENDING.value, _question(request)),
@@ -288,20 +292,18 @@ class GrantStore:
 
     def use(self, grants: Iterable[StoredGrant]) -> bool:
         """Count one use of each. False, and nothing is counted, when one of them does not hold any more."""
-        counted = [grant.id for grant in grants]
-        with self._database.transaction() as connection:
-            for number in counted:
-                held = connection.execute(
-                    "SELECT 1 FROM grants WHERE id = ? AND (uses_left IS NULL OR uses_left > 0) "
-                    "AND (expires IS NULL OR expires > ?)",
-                    (number, time.time()),
-                ).fetchone()
-                if held is None:
-                    return False
-            connection.executemany(
-                "UPDATE grants SET uses_left = uses_left - 1 WHERE id = ? AND uses_left IS NOT NULL",
-                [(number,) for number in counted],
-            )
+        try:
+            with self._database.transaction() as connection:
+                for grant in grants:
+                    held = connection.execute(
+                        "UPDATE grants SET uses_left = uses_left - 1 WHERE id = ? AND (uses_left IS NULL OR uses_left > 0) "
+                        "AND (expires IS NULL OR expires > ?)",
+                        (grant.id, time.time()),
+                    ).rowcount
+                    if not held:
+                        raise LookupError(grant.id)
+        except LookupError:
+            return False
         return True
 
     def all(self) -> list[StoredGrant]:

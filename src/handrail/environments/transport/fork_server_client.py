@@ -17,6 +17,8 @@ from . import bundle
 
 _START_SECONDS = 20.0
 _END_SECONDS = 10.0
+# More at once would only slow each other down, until one has waited too long for its bash.
+_STARTING_AT_ONCE = 8
 
 
 class Confinement(NamedTuple):
@@ -105,6 +107,7 @@ class ForkServerClients:
 
     def _forget(self) -> None:
         self._lock, self._process = threading.Lock(), os.getpid()
+        self.starting = threading.Semaphore(_STARTING_AT_ONCE)  # held while a shell starts
         self._current: dict[str, ForkServerClient] = {}
         self._outliving: list[ForkServerClient] = []  # kept so that each is reaped when it ends
 

@@ -83,7 +83,8 @@ class DirectLink:
             raise Fatal(f"the process that forks shells could not be started: {error.strerror}") from None
         try:
             name = os.urandom(8).hex()
-            return fork_server, LiveShell(lambda state, page: connect(fork_server.ask, name, spec, state, page))
+            with fork_servers.starting:
+                return fork_server, LiveShell(lambda state, page: connect(fork_server.ask, name, spec, state, page))
         except BaseException as error:
             fork_server.is_broken = fork_server.is_broken or isinstance(error, Lost)
             fork_servers.release(fork_server)
