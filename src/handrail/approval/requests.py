@@ -104,7 +104,8 @@ class ApprovalRequests:
 
     def _settled(self, request: ApprovalRequest, own: Answer | None, is_answered: bool, seconds: float) -> Answer:
         if own is not None:
-            self._store.answer(request.id, own)
+            if self._store.answer(request.id, own, claims=True) is None:
+                return own
         elif not is_answered:
             self._store.withdraw(request.id, state=State.EXPIRED)
         # The first answer in the store decides, even if another came a moment later.

@@ -21,6 +21,7 @@ from .database import Database, reading_entry
 
 # How long closed requests are kept, so that a late answer can be told what happened.
 _KEEP_SECONDS = 30 * 86_400
+_PRUNE_SECONDS = 60.0
 _MAX_TEXT = 20_000
 
 
@@ -55,6 +56,7 @@ class ApprovalStore:
         self.grants = GrantStore(self.database)
         self.decisions = DecisionLog(self.database)
         self._listeners: list[Callable[[str], object]] = []
+        self._pruned_at = 0.0
 
     def close(self) -> None:
         self.database.close()
@@ -64,7 +66,7 @@ class ApprovalStore:
         so does an answer that came meanwhile."""
         now, me = time.time(), runtime_id()
         with self.database.transaction() as connection:
-            _expire(connection, now)
+            self._expire(connection, now)
             left = connection.execute(
                 "SELECT * FROM requests WHERE fingerprint = ? AND state IN ('pending', 'answered') ORDER BY created",
                 (fingerprint,),
@@ -84,20 +86,22 @@ class ApprovalStore:
             )
         return StoredRequest(request, State.PENDING, now, None, None, is_waiting=True)
 
-    def answer(self, request_id: str, answer: Answer) -> StoredRequest | None:
+    def answer(self, request_id: str, answer: Answer, *, claims: bool = False) -> StoredRequest | None:
         """Answer a request. Returns None, or the earlier outcome if this answer came too late and changes nothing.
 
-        Raises Denied for a yes from a process that an agent started.
+        `claims`: the call that asked brings the answer, and continues with it. Raises Denied for a yes from a process that an
+        agent started.
         """
+        state = State.CLAIMED if claims else State.ANSWERED
         if answer.decision.allows:
             refuse_agents("answer requests")
         now = time.time()
         with self.database.transaction() as connection:
-            _expire(connection, now)
+            self._expire(connection, now)
             changed = connection.execute(
-                "UPDATE requests SET state = 'answered', decision = ?, by = ?, why = ?, seconds = ?, uses = ?, answered = ? "
+                "UPDATE requests SET state = ?, decision = ?, by = ?, why = ?, seconds = ?, uses = ?, answered = ? "
                 "WHERE id = ? AND state = 'pending'",
-                (answer.decision.value, answer.by, answer.why, answer.seconds, answer.uses, now, request_id),
+                (state.value, answer.decision.value, answer.by, answer.why, answer.seconds, answer.uses, now, request_id),
             ).rowcount
         if not changed:
             return self.get(request_id)
@@ -134,7 +138,7 @@ class ApprovalStore:
     def pending(self) -> list[StoredRequest]:
         """The requests that can be answered now, the oldest first."""
         with self.database.transaction() as connection:
-            _expire(connection, time.time())
+            self._expire(connection, time.time())
         rows = self.database.rows("SELECT * FROM requests WHERE state = 'pending' ORDER BY created")
         return [_stored(row) for row in rows]
 
@@ -149,16 +153,18 @@ class ApprovalStore:
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
+    def _expire(self, connection: Any, now: float) -> None:
+        # An answer to a call that is gone is valid as long as the request would have been.
+        connection.execute(
+            "UPDATE requests SET state = 'expired' WHERE state IN ('pending', 'answered') AND expires <= ?", (now,)
+        )
+        if not self._pruned_at or time.monotonic() - self._pruned_at > _PRUNE_SECONDS:
+            self._pruned_at = time.monotonic()
+            connection.execute("DELETE FROM requests WHERE state != 'pending' AND created < ?", (now - _KEEP_SECONDS,))
+
     def _notify(self, request_id: str) -> None:
         for listener in tuple(self._listeners):
             listener(request_id)
-
-
-def _expire(connection: Any, now: float) -> None:
-    connection.execute("UPDATE requests SET state = 'expired' WHERE state = 'pending' AND expires <= ?", (now,))
-    # An answer to a call that is gone is valid as long as the request would have been.
-    connection.execute("UPDATE requests SET state = 'expired' WHERE state = 'answered' AND expires <= ?", (now,))
-    connection.execute("DELETE FROM requests WHERE state != 'pending' AND created < ?", (now - _KEEP_SECONDS,))
 
 
 def _question(request: ApprovalRequest) -> str:
