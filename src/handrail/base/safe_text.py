@@ -74,9 +74,7 @@ def secret_values() -> tuple[str, ...]:
 @functools.lru_cache(maxsize=4)
 def _secret_values(variables: frozenset[tuple[bytes, bytes]]) -> tuple[str, ...]:
     decoded = ((os.fsdecode(name), os.fsdecode(value)) for name, value in variables)
-    return tuple(
-        value for name, value in decoded if len(value) >= _MIN_SECRET_CHARS and re.search(_SECRET_NAME, name)
-    )
+    return tuple(value for name, value in decoded if len(value) >= _MIN_SECRET_CHARS and re.search(_SECRET_NAME, name))
 
 
 def secret_places(text: str, values: tuple[str, ...] | None = None) -> list[tuple[int, int]]:

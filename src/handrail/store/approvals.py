@@ -101,7 +101,16 @@ class ApprovalStore:
             changed = connection.execute(
                 "UPDATE requests SET state = ?, decision = ?, by = ?, why = ?, seconds = ?, uses = ?, answered = ? "
                 "WHERE id = ? AND state = 'pending'",
-                (state.value, answer.decision.value, answer.by, answer.why, answer.seconds, answer.uses, now, request_id),
+                (
+                    state.value,
+                    answer.decision.value,
+                    answer.by,
+                    answer.why,
+                    answer.seconds,
+                    answer.uses,
+                    now,
+                    request_id,
+                ),
             ).rowcount
         if not changed:
             return self.get(request_id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
@@ -93,6 +94,15 @@ class DirectLink:
     @property
     def cwd(self) -> str:
         return self._shell.connection.cwd
+
+    def enter(self, cwd: str) -> None:
+        """For one that was started ahead: make it a shell that has started in `cwd`."""
+        self._shell.connection.notify({"op": "place", "cwd": cwd})
+        text = f"command cd -- {shlex.quote(cwd)} && command unset OLDPWD"
+        ended = self._shell.run(Command(text.encode("utf-8", "surrogateescape")), lambda fd: len(os.read(fd, 1 << 16)))
+        if ended.code != 0:
+            raise Lost(f"{cwd} cannot be entered")
+        self._shell.connection.cwd = cwd
 
     def run(self, command: Command, sink: OutputSink, cancel: CancelToken | None) -> Ended:
         may_block = sink.listener is not None
