@@ -123,6 +123,7 @@ _DIRECTIONS: dict[str, Direction] = {
     "terminal.timeout": _either,
     "terminal.max_timeout": _either,
     "terminal.idle_seconds": _either,
+    "terminal.pool": _either,
     "terminal.max_output_chars": _either,
     "terminal.max_stored_bytes": _either,
     "code.timeout": _either,

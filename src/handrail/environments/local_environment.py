@@ -16,7 +16,8 @@ from .live_environment import LiveEnvironment
 from .protection import JOBS_FOLDER, Protection
 from .remote_files import RemoteFiles
 from .shell_host.operations import JobOperations
-from .transport.link import DirectLink, Link
+from .shell_pool import ShellPool
+from .transport.link import Link
 
 if TYPE_CHECKING:
     from ..protocols import Files
@@ -54,6 +55,7 @@ class LocalEnvironment(LiveEnvironment):
         file_limits: tuple[int, int] = (DEFAULT_MAX_BYTES, DEFAULT_MAX_BYTES),
     ) -> None:
         super().__init__()
+        self.pool: ShellPool | None = None  # of shells that are ready
         self._first_cwd = os.path.abspath(cwd or os.getcwd())
         self._env, self._allowed, self._login = dict(env or {}), tuple(allowed_secrets), login
         self._sandbox, self._roots, self._processes_dir = sandbox, tuple(roots), processes_dir
@@ -98,14 +100,9 @@ class LocalEnvironment(LiveEnvironment):
         effects = self.effects
         if effects is not None:
             effects = {**effects, "journal": str(self._state_dir() / JOURNAL_FOLDER)}
-        return DirectLink(
-            env=variables,
-            cwd=self._first_cwd,
-            jobs_root=self._jobs_root(),
-            confinement=confinement,
-            effects=effects,
-            on_held=self.held.answer,
-        )
+        link = (self.pool or ShellPool(0)).take(variables, self._first_cwd, self._jobs_root(), confinement, effects)
+        link.ask_when_held(self.held.answer)
+        return link
 
     def call_effects(self, operation: str, **arguments: object) -> dict[str, Any]:
         from .shell_host import call_effects, journal_recovery  # undo and diffs are not needed to run a command

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ..protocols import FileEntry, Files, FileStat
     from .base import Environment
     from .output import Masker
+    from .shell_pool import ShellPool
 
 __all__ = ["DEFAULT_TASK", "EnvironmentSettings", "TaskEnvironments"]
 
@@ -85,6 +86,7 @@ class TaskEnvironments:
         self._slots: dict[str, _Slot] = {}
         self._overrides: dict[str, dict[str, Any]] = {}
         self._timer: threading.Timer | None = None
+        self._pool: ShellPool | None = None
         self._companions: dict[type, Companion] = {}
         self._masker: Masker | None = None
         self._masked_at = 0.0
@@ -231,6 +233,7 @@ class TaskEnvironments:
         with self._lock:
             slots, self._slots = list(self._slots.values()), {}
             timer, self._timer = self._timer, None
+            ready, self._pool = self._pool, None
             companions, self._companions = list(self._companions.values()), {}
         if timer is not None:
             timer.cancel()
@@ -242,6 +245,8 @@ class TaskEnvironments:
 
             with ThreadPoolExecutor(min(len(slots), _CLOSING_AT_ONCE)) as closing:
                 list(closing.map(_close, slots))
+        if ready is not None:
+            ready.close()
 
     def __enter__(self) -> TaskEnvironments:
         return self
@@ -280,9 +285,18 @@ class TaskEnvironments:
             if slot.environment is None:
                 settings = resolve(task_id, self.config, self._overrides.get(task_id, {}), self.backends)
                 slot.environment, slot.settings = settings.open(self.backends), settings
+                if hasattr(slot.environment, "pool"):
+                    slot.environment.pool = self._shell_pool()
                 if not is_host(self.backends.get(settings.backend)):  # there even reading a file starts something
                     self._watch()
             return slot.environment
+
+    def _shell_pool(self) -> ShellPool:
+        from .shell_pool import ShellPool  # not before a shell of this machine is wanted
+
+        with self._lock:
+            self._pool = self._pool or ShellPool(self.config.terminal.pool)
+            return self._pool
 
     def _watch(self) -> None:
         """Keep a timer while there is something that it could close."""

@@ -58,6 +58,12 @@ class TerminalConfig(Section):
     idle_seconds: float = seconds(
         1800.0, "Seconds after which an environment that nobody uses is closed. 0 keeps it open.", or_zero=True
     )
+    pool: int = option(
+        2,
+        "How many shells of this machine are started ahead once a second task has wanted one. 0 for none.",
+        minimum=0,
+        maximum=64,
+    )
     env: Mapping[str, str] = named("Environment variables that commands get, by name.")
     allowed_secrets: tuple[str, ...] = option(
         (), "Names of secret variables of the runtime that commands may see all the same."

@@ -79,6 +79,7 @@ class Connection:
         self.control_poll = select.poll()  # the same without its output
         self._socket, self.out = supervisor, out
         self._socket.setblocking(False)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
         for poll in (self.poll, self.control_poll):
             poll.register(self._socket.fileno(), select.POLLIN)
         self.poll.register(self.out, select.POLLIN)
@@ -262,8 +263,10 @@ class Connection:
             os.close(self.done)
         self.go, self.done, self._bash_start = go, done, packet["bash_start"]
         inside = packet["pid_namespace"]
-        self.bash = proc.pid_here(packet["bash"], self._bash_start, inside)
-        self.supervisor = proc.pid_here(packet["supervisor"], packet["supervisor_start"], inside)
+        self.supervisor = packet.pop("sender", 0) or proc.pid_here(
+            packet["supervisor"], packet["supervisor_start"], inside
+        )
+        self.bash = proc.pid_here(packet["bash"], self._bash_start, inside, parent=self.supervisor)
         os.set_blocking(done, False)
         for poll in (self.poll, self.control_poll):
             poll.register(done, select.POLLIN)

@@ -234,6 +234,8 @@ class ShellSupervisor:
             if packet["number"] > self._abandoned:
                 self._abandoned = packet["number"]
                 self._abandon(packet["why"], packet["began"])
+        elif op == "place":
+            self._spec["cwd"] = packet["cwd"]
         elif op == "job":
             self._start_job(packet, fds)
         else:

@@ -22,6 +22,8 @@ log = logging.getLogger(__name__)
 
 _START_SECONDS = 20.0
 _END_SECONDS = 10.0
+# More at once would only slow each other down, until one has waited too long for its bash.
+_STARTING_AT_ONCE = 8
 
 
 class Confinement(NamedTuple):
@@ -131,6 +133,7 @@ class ForkServerClients:
 
     def _forget(self) -> None:
         self._lock, self._process = threading.Lock(), os.getpid()
+        self.starting = threading.Semaphore(_STARTING_AT_ONCE)  # held while a shell starts
         self._current: dict[str, ForkServerClient] = {}
         self._outliving: list[ForkServerClient] = []  # kept so that each is reaped when it ends
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
@@ -64,17 +65,13 @@ class DirectLink:
         jobs_root: str,
         confinement: Confinement | None = None,
         effects: Packet | None = None,
-        on_held: Callable[[HeldCall], str] | None = None,
     ) -> None:
-        """`on_held` answers when a system call of a command waits; see shell_host/held_calls.py."""
         spec: Packet = {"env": env, "cwd": cwd, "is_remote": False}
         self._name = os.urandom(8).hex()
         try:
             self._fork_server, self._shell = self._open(self._name, spec, confinement, effects)
         except Lost:  # the fork server was killed; another replaces it
             self._fork_server, self._shell = self._open(self._name, spec, confinement, effects)
-        if on_held is not None:
-            self._fork_server.askers[self._name] = lambda held: self._answer(held, on_held)
         self.uncovered = self._fork_server.uncovered
         self._ops = Operations(self._shell, jobs_root)
         self._is_closed = False
@@ -88,15 +85,29 @@ class DirectLink:
         except OSError as error:
             raise Fatal(f"the process that forks shells could not be started: {error.strerror}") from None
         try:
-            return fork_server, LiveShell(lambda state, page: connect(fork_server.ask, name, spec, state, page))
+            with fork_servers.starting:
+                return fork_server, LiveShell(lambda state, page: connect(fork_server.ask, name, spec, state, page))
         except BaseException as error:
             fork_server.is_broken = fork_server.is_broken or isinstance(error, Lost)
             fork_servers.release(fork_server)
             raise
 
+    def ask_when_held(self, on_held: Callable[[HeldCall], str]) -> None:
+        """`on_held` answers when a system call of a command waits; see shell_host/held_calls.py."""
+        self._fork_server.askers[self._name] = lambda held: self._answer(held, on_held)
+
     @property
     def cwd(self) -> str:
         return self._shell.connection.cwd
+
+    def enter(self, cwd: str) -> None:
+        """For one that was started ahead: make it a shell that has started in `cwd`."""
+        self._shell.connection.notify({"op": "place", "cwd": cwd})
+        text = f"command cd -- {shlex.quote(cwd)} && command unset OLDPWD"
+        ended = self._shell.run(Command(text.encode("utf-8", "surrogateescape")), lambda fd: len(os.read(fd, 1 << 16)))
+        if ended.code != 0:
+            raise Lost(f"{cwd} cannot be entered")
+        self._shell.connection.cwd = cwd
 
     def run(self, command: Command, sink: OutputSink, cancel: CancelToken | None) -> Ended:
         may_block = sink.listener is not None
