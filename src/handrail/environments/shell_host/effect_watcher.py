@@ -118,8 +118,8 @@ class EffectWatcher:
 
     def _opened(self, pid: int, folder: int, name: int, flags: int) -> int | None:
         path = self._names.path(pid, folder, name)
-        if path is None:
-            return None
+        if path is None or (flags & os.O_EXCL and flags & os.O_CREAT and self._call_of(pid).is_new(path)):
+            return None  # nothing to look at: it is made in a folder that is new itself, or it fails
         found = lstat(path)
         if found is not None and stat.S_ISLNK(found.st_mode) and not flags & os.O_NOFOLLOW:
             followed, found = self._names.target(path)
