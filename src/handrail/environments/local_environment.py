@@ -104,6 +104,7 @@ class LocalEnvironment(LiveEnvironment):
             jobs_root=self._jobs_root(),
             confinement=confinement,
             effects=effects,
+            on_held=self.held.answer,
         )
 
     def call_effects(self, operation: str, **arguments: object) -> dict[str, Any]:

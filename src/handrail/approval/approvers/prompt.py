@@ -20,6 +20,7 @@ _VERBS = {
     ActionKind.FILE_WRITE: "wants to write",
     ActionKind.FILE_READ: "wants to read",
     ActionKind.TOOL: "wants to go on",
+    ActionKind.HELD: "runs a program that waits for you, about",
 }
 _STYLES = {
     "title": "1;33",
