@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..errors import HandrailError
+
 if TYPE_CHECKING:
     from ..environments.base import Environment
     from ..protocols import Answer, ApprovalRequest, Files
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
     from ..types import ToolContext
 
 FULL = "full"
+_MAX_NAMED = 5
 _NO_JOURNAL = ("none", "this environment keeps no journal")
 
 
@@ -80,9 +83,25 @@ class OpenCall:
         recorder = self.calls.recorder
         return recorder.journaled(files, begin) if recorder.is_enabled else files
 
+    def take_back(self) -> str:
+        """Its command was stopped: undo what it has changed. Returns what the model is told."""
+        number, (_, session, task) = self.number, self._who
+        if not self.is_changed:
+            return "it had changed nothing"
+        self.is_running = False  # all of it was ended
+        self.end()
+        try:
+            done = self.calls.undo(number, session=session, task=task)
+        except HandrailError as error:
+            done = {"status": "refused", "reason": str(error)}
+        if done["status"] == "undone" and not done["failed"]:
+            return f"what it had changed is as it was before (undone by call {done['number']})"
+        why = done.get("reason") or ", ".join(one["path"] for one in [*done["conflicts"], *done["failed"]][:_MAX_NAMED])
+        return f"what it had changed could not all be put back: {why}"
+
     def end(self) -> None:
         """The tool has returned. What changed nothing, and was watched, leaves no record."""
-        record = self._record
+        record, self._record = self._record, None
         if record is None:
             return
         recorder, (how, reason) = self.calls.recorder, self._coverage
@@ -110,6 +129,14 @@ def refusals(environment: Environment, number: int) -> list[str]:
     """What the model has to be told of system calls of the call that were refused."""
     held = getattr(environment, "held", None)
     return held.refused(number) if held is not None else []
+
+
+def stopped(context: ToolContext, environment: Environment, number: int) -> list[str]:
+    """Undo a call whose command was stopped by an answer. What the model has to be told of that; empty if it was not."""
+    held = getattr(environment, "held", None)
+    if held is None or context.effects is None or not held.is_stopped(number):
+        return []
+    return [context.effects.take_back()]
 
 
 def has_run(context: ToolContext, environment: Environment, *, changed: bool, running: bool = False) -> int:

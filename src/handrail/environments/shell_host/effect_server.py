@@ -27,6 +27,7 @@ from typing import Any, Callable, Dict, List, Tuple  # noqa: UP035  Python 3.8 k
 
 from . import proc, syscall_filter, wire
 from .call_page import CallPage
+from .deletion_limit import DeletionLimit
 from .effect_watcher import EffectWatcher
 from .held_calls import Ask, HeldCall, Questions, Release
 from .journal import CallJournal
@@ -48,7 +49,7 @@ class _NotRecorded:
     """Stands for the journal of what runs on behalf of no call."""
 
     is_ended = is_incomplete = False
-    call = 0
+    call, limit = 0, None
 
     def __getattr__(self, _: str) -> Callable[..., None]:
         return lambda *_, **__: None
@@ -123,6 +124,8 @@ class Watched:
             limit = {"max_copy_bytes": self._settings["max_copy"]} if "max_copy" in self._settings else {}
             found = self._calls[number] = CallJournal(self._writer, self.stash, number, **limit)
             found.is_ended = self._page is not None and number != self._page.current
+            if self._settings.get("asks") and "pause" in self._settings:
+                found.limit = DeletionLimit(*self._settings["pause"])
             for old in sorted(self._calls)[1:-_MAX_CALLS]:
                 if not self._calls[old].is_incomplete:
                     del self._calls[old]
@@ -164,7 +167,8 @@ class EffectServer:
     when the fork server has ended; background processes may go on.
 
     `settings` are the folder of the `journal`, and optionally `max_copy` (bytes), `durable` ("power"), `private`, places
-    where commands have mounts of their own, and `asks`, whether the client answers questions.
+    where commands have mounts of their own, `asks`, whether the client answers questions, and `pause`, the files and megabytes
+    that a call may delete before somebody is asked.
     """
 
     def __init__(

@@ -19,7 +19,8 @@ import struct
 from typing import Any, Callable, Iterable  # noqa: UP035  Python 3.8 knows no other place
 
 from . import syscall_filter
-from .held_calls import Ask, HeldNotices, Hold, answer_notice, nobody
+from .deletion_limit import Excess
+from .held_calls import Ask, HeldCall, HeldNotices, Hold, answer_notice, nobody
 from .journal import CallJournal, lstat
 from .journal_log import JournalFailed
 from .syscall_names import Elsewhere, Names, Unreadable
@@ -173,8 +174,25 @@ class EffectWatcher:
             return self._kept_out_error
         if not stat.S_ISREG(found.st_mode):
             self._names.forget()
-        self._call_of(pid).remove(path, found)
+        call = self._call_of(pid)
+        if call.limit is not None and not call.is_new(path):
+            self._pause(call, path, call.limit.add(path, found, pid))
+        call.remove(path, found)
         return None
+
+    def _pause(self, call: CallJournal, path: str, excess: Excess | None) -> None:
+        """Let a deletion wait for an answer if it is one too many."""
+        if excess is None:
+            return
+
+        def go_on() -> None:
+            assert call.limit is not None
+            call.limit.allow(excess)
+            found = lstat(path)  # it may be another file by now
+            if found is not None:
+                call.remove(path, found)
+
+        raise Hold(HeldCall(excess.kind, "unlink", excess.target, detail=excess.detail), go_on, errno.EPERM)
 
     def _on_unlink(self, pid: int, name: int, *_: int) -> int | None:
         return self._removed(pid, _CWD, name)

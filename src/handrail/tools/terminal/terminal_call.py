@@ -7,7 +7,7 @@ import os
 from typing import cast
 
 from ...core.outcome import tool_result
-from ...effects.open_call import call_number, has_run, refusals
+from ...effects.open_call import call_number, has_run, refusals, stopped
 from ...environments.base import CommandResult, Environment, LeftRunning
 from ...environments.command_request import Request, capture_of, environments_of, read_request
 from ...environments.protection import names_program
@@ -96,9 +96,13 @@ def _run(request: Request, context: ToolContext, environments: TaskEnvironments)
         if ended.left_running:
             left = _adopted(ended.left_running, environment, context, environments)
         shown = capture.shown(ended.output, ended.exit_code)
+    taken_back = stopped(context, environment, watched.get("call", 0))
     result = answer.ended(request.command, ended.exit_code, shown)
     if ended.timed_out:
         result |= answer.timed_out(request.timeout)
+    elif taken_back:
+        result |= {"error": "; ".join([*refused, *taken_back]), "error_type": "denied"}
+        refused = []
     elif ended.cancelled:
         result |= answer.cancelled()
     if number:
