@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 STORE_NAME, HISTORY_NAME = "approvals.db", "actions.jsonl"
 _WEAKER = "own.settings"
+_LONGER = (Decision.TASK, Decision.SESSION, Decision.ALWAYS)
 # Who decides without being a person.
 AUTOMATIC = frozenset({"policy", "smart", "nobody"})
 
@@ -278,14 +279,12 @@ class ApprovalGate:
             )
         if self.settings.started_by_agent and answer.decision.allows:
             return Answer(Decision.DENY, "policy", "an agent started this process, so nobody here may approve")
-        if answer.decision.allows and answer.decision not in request.offers:
-            answer = answer._replace(decision=Decision.ONCE)
-        return answer._replace(by=answer.by or "the caller")
+        return request.as_offered(answer)._replace(by=answer.by or "the caller")
 
     async def _keep(self, answer: Answer, keys: Sequence[GrantKey], context: ToolContext) -> None:
         """Remember a yes that holds for longer."""
         decision = answer.decision
-        if decision is Decision.ONCE:
+        if decision in (Decision.ONCE, Decision.TRY):
             return
         if decision is Decision.ALWAYS and await self.settings.allow_always(keys):
             return
@@ -334,7 +333,6 @@ def _request(left: Sequence[Pending], context: ToolContext, *, expires_at: float
             )
         )
     first = left[0].action
-    lasts = all(item.key.can_last for item in left)
     request = ApprovalRequest(
         tool=context.tool,
         arguments=first.details.get("arguments", {}),
@@ -347,13 +345,20 @@ def _request(left: Sequence[Pending], context: ToolContext, *, expires_at: float
         cwd=first.cwd,
         environment=first.environment,
         concerns=tuple(concerns),
-        offers=tuple(Decision) if lasts else (Decision.ONCE, Decision.DENY),
+        offers=_offers(left, lasts=all(item.key.can_last for item in left)),
         expires_at=expires_at,
         asker=str(getattr(context.agent, "label", "")),
         preview=preview,
         tool_call_id=context.tool_call_id,
     )
     return request._replace(fingerprint=fingerprint_of(request))
+
+
+def _offers(left: Sequence[Pending], *, lasts: bool) -> tuple[Decision, ...]:
+    details = [item.action.details for item in left]
+    longer = () if not lasts or any(each.get("once") for each in details) else _LONGER
+    tried = (Decision.TRY,) if all(each.get("can_try") for each in details) else ()
+    return (Decision.ONCE, *tried, *longer, Decision.DENY)
 
 
 def _settings_request(waiting: Sequence[Change], context: ToolContext, *, expires_at: float) -> ApprovalRequest:

@@ -120,10 +120,13 @@ class HeldCalls:
 
     def __init__(self) -> None:
         self.deciders: dict[str, Callable[[HeldCall, ToolContext], Decision]] = {}
+        self.tried: set[int] = set()  # calls whose connections wait as well
         self._calls: dict[int, _Call] = {}
 
     def begin(self, call: int, context: ToolContext) -> None:
         """What waits on behalf of this call asks through the context from now on."""
+        if context.effects is not None and context.effects.is_tried:
+            self.tried.add(call)
         if call and call not in self._calls:
             self._calls[call] = _Call(context)
             for old in sorted(self._calls)[:-_MAX_CALLS]:

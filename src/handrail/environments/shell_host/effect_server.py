@@ -49,7 +49,7 @@ class _NotRecorded:
     """Stands for the journal of what runs on behalf of no call."""
 
     is_ended = is_incomplete = False
-    call, limit = 0, None
+    call, limit, is_tried = 0, None, False
 
     def __getattr__(self, _: str) -> Callable[..., None]:
         return lambda *_, **__: None
@@ -102,6 +102,7 @@ class Watched:
         found = self._calls.get(call)
         if found is None or not (found.is_incomplete or found.is_ended):
             return {"counts": None}
+        found.is_incomplete = True  # also if it had ended before
         _end(found)
         if self._settings.get("durable") == "power":
             self._writer.sync()
@@ -124,6 +125,7 @@ class Watched:
             limit = {"max_copy_bytes": self._settings["max_copy"]} if "max_copy" in self._settings else {}
             found = self._calls[number] = CallJournal(self._writer, self.stash, number, **limit)
             found.is_ended = self._page is not None and number != self._page.current
+            found.is_tried = self._page is not None and self._page.is_tried(number)
             if self._settings.get("asks") and "pause" in self._settings:
                 found.limit = DeletionLimit(*self._settings["pause"])
             for old in sorted(self._calls)[1:-_MAX_CALLS]:

@@ -365,7 +365,15 @@ class EffectWatcher:
             port = struct.unpack_from(">H", raw, 2)[0]
             host = raw[4:8] if family == socket.AF_INET else raw[8:24]
             text = socket.inet_ntop(family, host)
-            self._call_of(pid).host(f"[{text}]:{port}" if family == socket.AF_INET6 else f"{text}:{port}")
+            name, call = f"[{text}]:{port}" if family == socket.AF_INET6 else f"{text}:{port}", self._call_of(pid)
+            if call.is_tried:
+                raise Hold(HeldCall("connect", "connect", name), lambda: call.host(name), errno.EACCES)
+            call.host(name)
+        elif family == socket.AF_UNIX and self._call_of(pid).is_tried:
+            # What a service does is none of the call's own changes.
+            path = os.path.join(self._names.folder(pid, _CWD), os.fsdecode(raw[2:].split(b"\0")[0]))
+            if raw[2:3] != b"\0" and "/nscd/" not in path and lstat(path) is not None:
+                raise Hold(HeldCall("connect", "connect", path), lambda: None, errno.EACCES)
 
     def _on_connect(self, pid: int, _fd: int, address: int, size: int, *_: int) -> None:
         self._contacted(pid, address, size)

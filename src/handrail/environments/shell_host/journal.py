@@ -54,6 +54,7 @@ class CallJournal:
         self._timed: set[str] = set()  # folders whose times are saved
         self.is_ended = self.is_incomplete = False
         self.limit: DeletionLimit | None = None
+        self.is_tried = False  # its connections wait for an answer
 
     def create(self, path: str, *, is_folder: bool = False, link_to: int = 0) -> None:
         """Nothing is there. `link_to` is the inode number of the file that a hard link is made to."""
