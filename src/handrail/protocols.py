@@ -11,6 +11,7 @@ class Decision(Enum):
     """The closed set of answers to an approval request. Silence is not among them: no answer is a denial."""
 
     ONCE = "once"
+    TRY = "try"  # it runs with every connection held, and is kept or taken back when its effect was seen
     TASK = "task"  # for a while, and a number of times, in this task
     SESSION = "session"
     ALWAYS = "always"
@@ -92,6 +93,13 @@ class ApprovalRequest(NamedTuple):
     tool_call_id: str = ""  # the model's call that it is about
     fingerprint: str = ""  # equal for the same question of the same session; an answer given in advance is bound to it
     editable: str = ""  # the argument that is the text, where an answer may give another text for it
+
+    def as_offered(self, answer: Answer) -> Answer:
+        """Of what was not offered, a longer yes counts once, and what cannot be tried is denied."""
+        if answer.decision in (*self.offers, Decision.DENY):
+            return answer
+        is_tried = answer.decision is Decision.TRY
+        return answer._replace(decision=Decision.DENY if is_tried else Decision.ONCE)
 
     def answer(self, decision: Decision, *, by: str = "", why: str = "") -> Answer:
         """An answer to this question and to no other, for a call that is made later."""
@@ -184,10 +192,15 @@ class CallEffects(Protocol):
     def number(self) -> int:
         """The call's number; 0 as long as nothing was about to change."""
 
+    @property
+    def is_tried(self) -> bool:
+        """Whether it was only allowed to be tried."""
+
     def begin(self, head: str, *, folder: str = "", environment: Any = None) -> int: ...
     def has_run(self, environment: Any, *, changed: bool, running: bool = False) -> int: ...
     def approved(self, request: ApprovalRequest, answer: Answer) -> None: ...
     def journaled(self, files: Files) -> Files: ...
+    def take_back(self, number: int) -> str: ...
     def end(self) -> None: ...
 
 

@@ -44,6 +44,7 @@ STORE_NAME, HISTORY_NAME = "approvals.db", "actions.jsonl"
 _MAX_JUDGED_IN_LOOP = 4000
 T = TypeVar("T")
 _WEAKER = "own.settings"
+_LONGER = (Decision.TASK, Decision.SESSION, Decision.ALWAYS)
 # Who decides without being a person.
 AUTOMATIC = frozenset({"policy", "smart", "nobody"})
 
@@ -331,14 +332,13 @@ class ApprovalGate:
             )
         if self.settings.started_by_agent and answer.decision.allows:
             return Answer(Decision.DENY, "policy", "an agent started this process, so nobody here may approve")
-        if answer.decision.allows and answer.decision not in request.offers:
-            answer = answer._replace(decision=Decision.ONCE)
-        return answer._replace(by=answer.by or "the caller")
+        return request.as_offered(answer)._replace(by=answer.by or "the caller")
 
     async def _keeps(self, answer: Answer, keys: Sequence[GrantKey]) -> list[str]:
         """The keys of a yes that the store is to remember."""
         is_listed = answer.decision is Decision.ALWAYS and await self.settings.allow_always(keys)
-        return [] if is_listed or answer.decision is Decision.ONCE else list(dict.fromkeys(map(str, keys)))
+        is_short = answer.decision in (Decision.ONCE, Decision.TRY)
+        return [] if is_listed or is_short else list(dict.fromkeys(map(str, keys)))
 
     def _keep(  # noqa: PLR0913  what there is to know of an answer
         self,
@@ -408,7 +408,6 @@ def _request(left: Sequence[Pending], context: ToolContext, *, expires_at: float
             )
         )
     first = left[0].action
-    lasts = all(item.key.can_last for item in left)
     request = ApprovalRequest(
         tool=context.tool,
         arguments=first.details.get("arguments", {}),
@@ -421,7 +420,7 @@ def _request(left: Sequence[Pending], context: ToolContext, *, expires_at: float
         cwd=first.cwd,
         environment=first.environment,
         concerns=tuple(concerns),
-        offers=tuple(Decision) if lasts else (Decision.ONCE, Decision.DENY),
+        offers=_offers(left, lasts=all(item.key.can_last for item in left)),
         expires_at=expires_at,
         asker=str(getattr(context.agent, "label", "")),
         preview=preview,
@@ -435,6 +434,13 @@ def _editable(texts: Sequence[str], action: Action) -> str:
     """The argument that can be changed: of a call that does one thing, all of which is shown."""
     is_whole = len(texts) == 1 and len(action.text) <= MAX_CHARS and not secret_spans(action.text)
     return str(action.details.get("argument", "")) if is_whole else ""
+
+
+def _offers(left: Sequence[Pending], *, lasts: bool) -> tuple[Decision, ...]:
+    details = [item.action.details for item in left]
+    longer = () if not lasts or any(each.get("once") for each in details) else _LONGER
+    tried = (Decision.TRY,) if all(each.get("can_try") for each in details) else ()
+    return (Decision.ONCE, *tried, *longer, Decision.DENY)
 
 
 def _settings_request(waiting: Sequence[Change], context: ToolContext, *, expires_at: float) -> ApprovalRequest:

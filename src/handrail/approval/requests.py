@@ -47,9 +47,7 @@ class ApprovalRequests:
         """The request with its id, and its answer. Raises StoreError."""
         request = request._replace(fingerprint=request.fingerprint or fingerprint_of(request))
         request, answer = await self._first_answer(request, approver)
-        if answer.decision.allows and answer.decision not in request.offers:
-            answer = answer._replace(decision=Decision.ONCE)  # a longer yes than was offered counts once
-        return request, answer
+        return request, request.as_offered(answer)
 
     async def _first_answer(self, request: ApprovalRequest, approver: Approver) -> tuple[ApprovalRequest, Answer]:
         request = request._replace(id=new_id())

@@ -56,6 +56,12 @@ def _higher(before: Any, wanted: Any) -> Kept:
     return Kept(max(before, wanted), wanted < before)
 
 
+def _limit(before: Any, wanted: Any) -> Kept:
+    """The lower is stricter, but 0 is no limit."""
+    is_looser = bool(before) and (not wanted or wanted > before)
+    return Kept(before if is_looser else wanted, is_looser)
+
+
 def _longer(before: Any, wanted: Any) -> Kept:
     """A list that forbids."""
     gone = [each for each in before if each not in wanted]
@@ -120,6 +126,8 @@ _DIRECTIONS: dict[str, Direction] = {
     "effects.max_copy": _higher,
     "effects.durable": _either,
     "effects.witness": _either,
+    "effects.pause.files": _limit,
+    "effects.pause.megabytes": _limit,
     "terminal.timeout": _either,
     "terminal.max_timeout": _either,
     "terminal.idle_seconds": _either,

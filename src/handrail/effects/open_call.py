@@ -6,6 +6,9 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..errors import Denied, HandrailError
+from ..protocols import Decision
+
 if TYPE_CHECKING:
     from ..environments.base import Environment
     from ..protocols import Answer, ApprovalRequest, Files
@@ -13,6 +16,7 @@ if TYPE_CHECKING:
     from ..types import ToolContext
 
 FULL = "full"
+_MAX_NAMED = 5
 _NO_JOURNAL = ("none", "this environment keeps no journal")
 
 
@@ -26,7 +30,17 @@ class Ended(NamedTuple):
 class OpenCall:
     """`ToolContext.effects`. `late` gives the `Calls`, which are loaded when something is about to change."""
 
-    __slots__ = ("_approval", "_coverage", "_environment", "_late", "_record", "_who", "is_changed", "is_running")
+    __slots__ = (
+        "_approval",
+        "_coverage",
+        "_environment",
+        "_is_tried",
+        "_late",
+        "_record",
+        "_who",
+        "is_changed",
+        "is_running",
+    )
 
     def __init__(self, late: Callable[[], Any], tool: str, session: str | None, task: str | None) -> None:
         self._late, self._who = late, (tool, session, task)
@@ -34,6 +48,7 @@ class OpenCall:
         self._environment: Environment | None = None
         self.is_changed = self.is_running = False
         self._approval: tuple[ApprovalRequest, Answer] | None = None
+        self._is_tried = False
         self._coverage = (FULL, "")
 
     @property
@@ -58,6 +73,7 @@ class OpenCall:
 
     def approved(self, request: ApprovalRequest, answer: Answer) -> None:
         """A person, or what decides for one, was asked and said yes."""
+        self._is_tried = self._is_tried or answer.decision is Decision.TRY
         self._approval = (request, answer)
 
     def has_run(self, environment: Environment, *, changed: bool, running: bool = False) -> int:
@@ -80,9 +96,29 @@ class OpenCall:
         recorder = self.calls.recorder
         return recorder.journaled(files, begin) if recorder.is_enabled else files
 
+    @property
+    def is_tried(self) -> bool:
+        return self._is_tried
+
+    def take_back(self, number: int) -> str:
+        """Undo what the call has changed: its command was stopped, or is not kept. Returns what the model is told."""
+        _, session, task = self._who
+        if not self.is_changed:
+            return "it had changed nothing"
+        self.is_running = False  # all of it was ended
+        self.end()
+        try:
+            done = self.calls.undo(number, session=session, task=task)
+        except HandrailError as error:
+            done = {"status": "refused", "reason": str(error)}
+        if done["status"] == "undone" and not done["failed"]:
+            return f"what it had changed is as it was before (undone by call {done['number']})"
+        why = done.get("reason") or ", ".join(one["path"] for one in [*done["conflicts"], *done["failed"]][:_MAX_NAMED])
+        return f"what it had changed could not all be put back: {why}"
+
     def end(self) -> None:
         """The tool has returned. What changed nothing, and was watched, leaves no record."""
-        record = self._record
+        record, self._record = self._record, None
         if record is None:
             return
         recorder, (how, reason) = self.calls.recorder, self._coverage
@@ -101,6 +137,12 @@ def call_number(context: ToolContext, environment: Environment, head: str, folde
     """The number of the call, taken before `head` runs in the environment; 0 if no journal is kept."""
     number = context.effects.begin(head, folder=folder, environment=environment) if context.effects is not None else 0
     held = getattr(environment, "held", None)
+    if context.effects is not None and context.effects.is_tried:
+        coverage = getattr(environment, "coverage", _NO_JOURNAL)
+        if coverage[0] != FULL or not number:
+            raise Denied(
+                f"Not run: it cannot be tried here: {coverage[1] or 'no journal is kept'}", decided_by="policy"
+            )
     if held is not None:  # one whose system calls can wait for an answer
         held.begin(number, context)
     return number
@@ -110,6 +152,14 @@ def refusals(environment: Environment, number: int) -> list[str]:
     """What the model has to be told of system calls of the call that were refused."""
     held = getattr(environment, "held", None)
     return held.refused(number) if held is not None else []
+
+
+def stopped(context: ToolContext, environment: Environment, number: int) -> list[str]:
+    """Undo a call whose command was stopped by an answer. What the model has to be told of that; empty if it was not."""
+    held = getattr(environment, "held", None)
+    if held is None or context.effects is None or not held.is_stopped(number):
+        return []
+    return [context.effects.take_back(number)]
 
 
 def has_run(context: ToolContext, environment: Environment, *, changed: bool, running: bool = False) -> int:

@@ -53,6 +53,7 @@ class Kind(NamedTuple):
     rule: str
     question: str
     covers: Callable[[str], str] | None = None
+    no: Decision = Decision.DENY  # what a no means
 
 
 def _folder_of(path: str) -> str:
@@ -66,7 +67,10 @@ KINDS = {
     "write outside": Kind(
         "held.write", "{program} wants to {verb} {target}{detail} (outside of the work tree)", _folder_of
     ),
-    "many deletions": Kind("held.deletions", "{program} has deleted much, and wants to {verb} {target}{detail}"),
+    "many deletions": Kind(
+        "held.deletions", "{program} deletes much that is in no commit, below {target}{detail} so far", no=Decision.STOP
+    ),
+    "sensitive deletion": Kind("held.sensitive", "{program} wants to {verb} {target}", no=Decision.STOP),
     "connect": Kind("held.connect", "{program} wants to connect to {target}{detail}"),
 }
 _VERBS = {
@@ -121,10 +125,13 @@ class HeldCalls:
 
     def __init__(self) -> None:
         self.deciders: dict[str, Callable[[HeldCall, ToolContext], Decision]] = {}
+        self.tried: set[int] = set()  # calls whose connections wait as well
         self._calls: dict[int, _Call] = {}
 
     def begin(self, call: int, context: ToolContext) -> None:
         """What waits on behalf of this call asks through the context from now on."""
+        if context.effects is not None and context.effects.is_tried:
+            self.tried.add(call)
         if call and call not in self._calls:
             self._calls[call] = _Call(context)
             for old in sorted(self._calls)[:-_MAX_CALLS]:
@@ -138,6 +145,11 @@ class HeldCalls:
         told, known.refused = list(known.refused), {}
         more = [f"{len(told) - _MAX_TOLD} more were refused"] if len(told) > _MAX_TOLD else []
         return [*told[:_MAX_TOLD], *more]
+
+    def is_stopped(self, call: int) -> bool:
+        """Whether the call's command was ended because of an answer."""
+        known = self._calls.get(call)
+        return known is not None and Decision.STOP in known.answers.values()
 
     def answer(self, held: HeldCall) -> str:
         """The answer for the effect watcher. May take as long as a person does."""
@@ -156,7 +168,9 @@ class HeldCalls:
         try:
             return self.deciders.get(held.kind, ask)(held, known.context)
         except Denied as error:
-            known.refused[str(error).replace("Not run:", "A part of it failed:", 1)] = None
+            no = KINDS[held.kind].no
+            failed = "It was stopped:" if no is Decision.STOP else "A part of it failed:"
+            known.refused[str(error).replace("Not run:", failed, 1)] = None
+            return no
         except (CallCancelled, CallTimeout):  # the command is ended
-            pass
-        return Decision.DENY
+            return Decision.DENY

@@ -161,7 +161,7 @@ class LiveEnvironment(ABC):
                 return CommandResult(0, CANCELLED_EXIT_CODE, sink.output(), self._cwd, 0.0, cancelled=True)
             link = self._connected()
             where = b"" if cwd is None else _encoded(cwd if cwd.startswith("~") else os.path.join(self._cwd, cwd))
-            ended = self._run(link, Command(text, where, stdin, timeout, call), sink, cancel)
+            ended = self._run(link, Command(text, where, stdin, timeout, call, call in self.held.tried), sink, cancel)
         finally:
             self._running.release()
         if ended.code is None:

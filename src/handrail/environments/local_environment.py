@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ..config.paths import state_dir
 from ..files.local import DEFAULT_MAX_BYTES, LocalFiles
@@ -103,6 +103,10 @@ class LocalEnvironment(LiveEnvironment):
         link = (self.pool or ShellPool(0)).take(variables, self._first_cwd, self._jobs_root(), confinement, effects)
         link.ask_when_held(self.held.answer)
         return link
+
+    def end_call(self, call: int) -> None:
+        """What a call had left running was ended, so that it is complete now and not before."""
+        cast("DirectLink", self._connected()).end_call(call)
 
     def call_effects(self, operation: str, **arguments: object) -> dict[str, Any]:
         from .shell_host import call_effects, journal_recovery  # undo and diffs are not needed to run a command

@@ -142,7 +142,9 @@ def _file_limits(config: Config) -> dict[str, Any]:
 
 
 def _effects(config: Config) -> dict[str, Any]:
-    return {name: getattr(config.effects, name) for name in ("max_copy", "durable", "on_crash")}
+    chosen = config.effects
+    found: dict[str, Any] = {name: getattr(chosen, name) for name in ("max_copy", "durable", "on_crash")}
+    return {**found, "pause": [chosen.pause.files, chosen.pause.megabytes]}
 
 
 def _protection(config: Config, overrides: Mapping[str, Any]) -> dict[str, Any]:

@@ -32,6 +32,7 @@ from ..settings.schema import Config
 from ..types import Caller, CancelToken, FileChange, JsonDict, Outcome, ProgressListener, ToolContext
 from .formats import read_message, write_answers
 from .own_tools import WithOwnTools
+from .session_calls import SessionCalls
 
 if TYPE_CHECKING:
     from ..agent.agent import Agent
@@ -144,7 +145,7 @@ def _close_late(opening: asyncio.Future[Session]) -> None:
         asyncio.get_running_loop().create_task(opening.result().close())
 
 
-class Session:
+class Session(SessionCalls):
     """One caller's tools. Any number of calls may run at once, from any loop or thread."""
 
     def __init__(self, app: Handrail, options: _Options, *, closes_app: bool = False) -> None:
@@ -293,6 +294,9 @@ class SyncSession:
         self.twin = session  # the same session for async code
         self.id, self.tools, self.agent = session.id, session.tools, session.agent
         self.call, self.close = session.call_now, session.close_now
+        self.calls, self.effects, self.undo, self.redo = (
+            session.calls_now, session.effects_now, session.undo_now, session.redo_now,
+        )  # fmt: skip
 
     def run(self, message: Any, *, timeout: float | None = None) -> list[JsonDict]:
         return run_async(self.twin.run(message, timeout=timeout), timeout=MAX_SECONDS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import field
 from typing import Any, Literal
 
 from .options import GIB, MAX_DAYS, MAX_SECONDS, MIB, Section, count, named, option, seconds, size
@@ -103,6 +104,17 @@ class ProtectConfig(Section):
     )
 
 
+class PauseConfig(Section):
+    """When a running command has to wait until you have answered. With nobody to ask it is stopped, and undone."""
+
+    files: int = count(
+        100,
+        "Files that it may delete which are in no commit and are not made again by a tool; 0 for any number.",
+        minimum=0,
+    )
+    megabytes: int = count(500, "Megabytes that it may delete of such files; 0 for any size.", minimum=0)
+
+
 class EffectsConfig(Section):
     """The journal of what calls change, by which each can be shown and undone."""
 
@@ -124,6 +136,7 @@ class EffectsConfig(Section):
         "call",
         "Whether the journal survives a crash of Handrail (call), or a loss of power as well (power), which is slower.",
     )
+    pause: PauseConfig = field(default_factory=PauseConfig)
     witness: str = option(
         "",
         "A file, or an http address, that is given each signature over the receipts of calls; see `handrail audit verify`.",

@@ -357,6 +357,30 @@ class TestSlashCommands:
         assert [path.exists() for path in made] == [False, False]
         assert "/undo message" in person("/undo everything")
 
+    def test_rewind_goes_back_to_a_message_with_files_and_conversation_together_or_apart(
+        self, talk: Begin, tmp_path: Path
+    ) -> None:
+        made = [tmp_path / name for name in ("one", "two", "three")]
+        replies = [
+            reply
+            for path in made
+            for reply in (ModelReply("", [call("write_file", path=str(path), content="x")]), ModelReply("Done."))
+        ]
+        person = talk(*replies)
+        for path in made:
+            person(f"Write {path.name}")
+        listed = person("/rewind")
+        assert [word in listed for word in ("Write one", "Write two", "Write three")] == [True] * 3
+        assert person("/rewind 3 files").count("is undone") == 1
+        assert [path.exists() for path in made] == [True, True, False]
+        assert "stay as they are" in person("/rewind 3 message")
+        assert person.chat.draft == "Write three"
+        assert "Back to before message 1" in person("/rewind 1")
+        assert [path.exists() for path in made] == [False, False, False]
+        assert (person.chat.draft, len(person.chat.agent.loop.conversation)) == ("Write one", 0)
+        for wrong in ("/rewind 1", "/rewind 0", "/rewind x", "/rewind 1 everything"):
+            assert "/rewind lists your messages" in person(wrong)
+
     def test_the_conversation_is_saved_to_a_file_that_was_not_there(self, talk: Begin, tmp_path: Path) -> None:
         person = talk(ModelReply("", [call("terminal", command="echo hi")]), ModelReply("It says **hi**."))
         person("Say hi")

@@ -189,6 +189,7 @@ def test_both_engines_read_gitignore_as_git_does(
 
 def test_hidden_files_are_searched_and_git_is_not(search: Search, tmp_path: Path) -> None:
     put(tmp_path, {".env": "needle", ".git/config": "needle", ".github/ci.yml": "needle"})
+    put(tmp_path, {".handrail-undo-0/1-2": "needle"})  # what an undo would put back
     assert paths(search(pattern="needle")) == [".env", ".github/ci.yml"]
 
 

@@ -28,6 +28,7 @@ class Command(NamedTuple):
     stdin: bytes | None = None
     timeout: float | None = None
     call: int = 0  # the call that what it changes is written down for; 0 for none
+    is_tried: bool = False  # its connections wait for an answer
 
 
 class CommandRun:

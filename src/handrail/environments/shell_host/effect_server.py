@@ -27,6 +27,7 @@ from typing import Any, Callable, Dict, List, Tuple  # noqa: UP035  Python 3.8 k
 
 from . import proc, syscall_filter, wire
 from .call_page import CallPage
+from .deletion_limit import DeletionLimit
 from .effect_watcher import EffectWatcher
 from .held_calls import Ask, HeldCall, Questions, Release
 from .journal import CallJournal
@@ -48,7 +49,7 @@ class _NotRecorded:
     """Stands for the journal of what runs on behalf of no call."""
 
     is_ended = is_incomplete = False
-    call = 0
+    call, limit, is_tried = 0, None, False
 
     def __getattr__(self, _: str) -> Callable[..., None]:
         return lambda *_, **__: None
@@ -102,6 +103,7 @@ class Watched:
         found = self._calls.get(call)
         if found is None or not (found.is_incomplete or found.is_ended):
             return {"counts": None}
+        found.is_incomplete = True  # also if it had ended before
         _end(found)
         if self._settings.get("durable") == "power":
             self._writer.sync()
@@ -124,6 +126,9 @@ class Watched:
             limit = {"max_copy_bytes": self._settings["max_copy"]} if "max_copy" in self._settings else {}
             found = self._calls[number] = CallJournal(self._writer, self.stash, number, **limit)
             found.is_ended = self._page is not None and number != self._page.current
+            found.is_tried = self._page is not None and self._page.is_tried(number)
+            if self._settings.get("asks") and "pause" in self._settings:
+                found.limit = DeletionLimit(*self._settings["pause"])
             for old in sorted(self._calls)[1:-_MAX_CALLS]:
                 if not self._calls[old].is_incomplete:
                     del self._calls[old]
@@ -165,8 +170,8 @@ class EffectServer:
     when the fork server has ended; background processes may go on.
 
     `settings` are the folder of the `journal`, and optionally `max_copy` (bytes), `durable` ("power"), `private`, places
-    where commands have mounts of their own, `contained`, what is outside of the work tree, and `asks`, whether the client
-    answers questions.
+    where commands have mounts of their own, `contained`, what is outside of the work tree, `asks`, whether the client answers
+    questions, and `pause`, the files and megabytes that a call may delete before somebody is asked.
     """
 
     def __init__(

@@ -19,6 +19,7 @@ import struct
 from typing import Any, Callable, Iterable, Union  # noqa: UP035  Python 3.8 knows no other place
 
 from . import syscall_filter
+from .deletion_limit import Excess
 from .held_calls import Ask, HeldCall, HeldNotices, Hold, Reply, answer_notice, nobody
 from .journal import CallJournal, lstat
 from .journal_log import JournalFailed
@@ -140,6 +141,11 @@ class EffectWatcher:
         journal(self._call_of(pid))
         return None
 
+    def _is_outside(self, pid: int, path: str) -> bool:
+        return self._outside is not None and bool(
+            self._outside.among(pid, self._called[self._current[0]], (path,), None)
+        )
+
     def _change_outside(
         self, pid: int, journal: Callable[[CallJournal], None], paths: tuple[str, ...], outside: list[str]
     ) -> Answer:
@@ -175,6 +181,8 @@ class EffectWatcher:
         path = self._names.path(pid, folder, name)
         if path is None:
             return None
+        if flags & os.O_EXCL and flags & os.O_CREAT and self._call_of(pid).is_new(path) and not self._is_outside(pid, path):
+            return None  # nothing to look at: it is made in a folder that is new itself, or it fails
         found = lstat(path)
         if found is not None and stat.S_ISLNK(found.st_mode) and not flags & os.O_NOFOLLOW:
             followed, found = self._names.target(path)
@@ -224,7 +232,24 @@ class EffectWatcher:
             return None
         if not stat.S_ISREG(found.st_mode):
             self._names.forget()
+        call = self._call_of(pid)
+        if call.limit is not None and not call.is_new(path) and not self._is_outside(pid, path):
+            self._pause(call, path, call.limit.add(path, found, pid))
         return self._change(pid, lambda call: call.remove(path, found), path)
+
+    def _pause(self, call: CallJournal, path: str, excess: Excess | None) -> None:
+        """Let a deletion wait for an answer if it is one too many."""
+        if excess is None:
+            return
+
+        def go_on() -> None:
+            assert call.limit is not None
+            call.limit.allow(excess)
+            found = lstat(path)  # it may be another file by now
+            if found is not None:
+                call.remove(path, found)
+
+        raise Hold(HeldCall(excess.kind, "unlink", excess.target, detail=excess.detail), go_on, errno.EPERM)
 
     def _on_unlink(self, pid: int, name: int, *_: int) -> Answer:
         return self._removed(pid, _CWD, name)
@@ -384,7 +409,15 @@ class EffectWatcher:
             port = struct.unpack_from(">H", raw, 2)[0]
             host = raw[4:8] if family == socket.AF_INET else raw[8:24]
             text = socket.inet_ntop(family, host)
-            self._call_of(pid).host(f"[{text}]:{port}" if family == socket.AF_INET6 else f"{text}:{port}")
+            name, call = f"[{text}]:{port}" if family == socket.AF_INET6 else f"{text}:{port}", self._call_of(pid)
+            if call.is_tried:
+                raise Hold(HeldCall("connect", "connect", name), lambda: call.host(name), errno.EACCES)
+            call.host(name)
+        elif family == socket.AF_UNIX and self._call_of(pid).is_tried:
+            # What a service does is none of the call's own changes.
+            path = os.path.join(self._names.folder(pid, _CWD), os.fsdecode(raw[2:].split(b"\0")[0]))
+            if raw[2:3] != b"\0" and "/nscd/" not in path and lstat(path) is not None:
+                raise Hold(HeldCall("connect", "connect", path), lambda: None, errno.EACCES)
 
     def _on_connect(self, pid: int, _fd: int, address: int, size: int, *_: int) -> None:
         self._contacted(pid, address, size)

@@ -81,7 +81,7 @@ class LiveShell:
         run.may_block = may_block
         self._killed_at = None
         self._running, self._began, self._run = run.number, run.began, run
-        self._page.begin(command.call)
+        self._page.begin(command.call, is_tried=command.is_tried)
         try:
             self._try(run, on_begin)
         except (Lost, Fatal):

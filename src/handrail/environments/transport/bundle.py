@@ -36,6 +36,7 @@ _COMMON = (
     "syscall_names",
     "held_calls",
     "outside_writes",
+    "deletion_limit",
     "effect_watcher",
     "effect_server",
 )

@@ -134,6 +134,10 @@ class DirectLink:
             self._shell.stop(held.call)
         return answer
 
+    def end_call(self, call: int) -> None:
+        """What a call had left running was ended: it is over now."""
+        self._shell.connection.end_call(call)
+
     def interrupt(self) -> None:
         self._shell.interrupt()
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...core.entry import ToolEntry
 from ...core.outcome import tool_result
-from ...effects.open_call import call_number, has_run
+from ...effects.open_call import call_number, has_run, refusals, stopped
 from ...environments.base import CANCELLED_EXIT_CODE, TIMEOUT_EXIT_CODE, BackgroundProcess
 from ...environments.command_request import Capture, environments_of
 from ...environments.tasks import TaskEnvironments
@@ -87,6 +87,8 @@ def _run(args: JsonDict, context: ToolContext, environments: TaskEnvironments, t
         finally:
             code_of_process = _end(process)
             has_run(context, environment, changed=True)  # what it has changed is seen in the journal
+            refused = refusals(environment, number)
+            taken_back = stopped(context, environment, number)
         shown = capture.shown(capture.sink.output())
     answer: JsonDict = {
         "output": shown.text,
@@ -95,7 +97,10 @@ def _run(args: JsonDict, context: ToolContext, environments: TaskEnvironments, t
     }
     if shown.stored is not None:
         answer["stored"] = shown.stored
-    return tool_result({**answer, **_failure(ended, answer["exit_code"], seconds)})
+    failure = _failure(ended, answer["exit_code"], seconds)
+    if taken_back:
+        failure = {"error": "; ".join([*refused, *taken_back]), "error_type": "denied"}
+    return tool_result({**answer, **failure})
 
 
 def _parameters(entry: ToolEntry) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from ....environments.shell_host.stash import NAME as STASH
 from ....errors import ToolError
 
 if TYPE_CHECKING:
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
 IGNORE_FILE = ".gitignore"
 REPOSITORY = ".git"
+UNDO_FOLDER = f"{STASH}-"  # what calls have deleted is kept in such a folder, see `stash`
 _MAX_BYTES = 1 << 20
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from ....errors import ToolFailed
 from .child import child_of
+from .ignore import UNDO_FOLDER
 from .matcher import clip
 from .query import Found, Hit, Query
 
@@ -18,6 +19,7 @@ from .query import Found, Hit, Query
 _ALWAYS = (
     *("--no-config", "--no-messages", "--hidden", "--no-require-git", "--color=never"),
     *("--no-ignore-dot", "--no-ignore-exclude", "--no-ignore-global", "--no-ignore-files", "--glob=!.git"),
+    f"--glob=!{UNDO_FOLDER}*",
 )
 _SEARCH = ("--crlf", "--no-mmap", "--case-sensitive", "--no-multiline")
 _PLAIN_GLOB = re.compile(r"[\w.*?+@ -]+")
