@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 from ..base.agent_ancestry import started_by_agent
 from ..config.paths import cache_dir, config_path, project_folder, state_dir
+from ..egress.secret_sources import secret_files
 from ..errors import InvalidArguments
 from ..settings.schema import Config
 from .private_dirs import shared_parents
@@ -109,12 +110,14 @@ launcher.main(sys.argv[1:])
 @dataclass(frozen=True, slots=True)
 class Protection:
     """What to protect. `home` is Handrail's folder if it is not the usual ones; `package` includes the program itself;
-    `allowed` are names of `SOCKETS` that commands may use; without `pids` commands see all processes of the machine."""
+    `allowed` are names of `SOCKETS` that commands may use; without `pids` commands see all processes of the machine;
+    `hidden_files` are files that they find empty."""
 
     home: str = ""
     package: bool = True
     allowed: tuple[str, ...] = ()
     pids: bool = True
+    hidden_files: tuple[str, ...] = ()
 
     def confinement(self, cwd: str) -> Confinement:
         """For shells that start in `cwd`."""
@@ -139,7 +142,7 @@ class Protection:
         covered, kept = self._sockets()
         return {
             "read_only": _real([config, cache, *_project_policy(cwd), *_leads_to(config_path(self.home)), *program]),
-            "hidden": _real([state]),
+            "hidden": _real([state, *self.hidden_files]),
             "shown": _real([os.path.join(state, part) for part in _SHOWN]),
             "writable": _real([*outside, *_work_tree(cwd, config)]),
             "covered": covered,
@@ -185,7 +188,8 @@ def configured(config: Config) -> Protection | None:
     """What the configuration says; None if nothing is to be protected."""
     if not config.terminal.protect:
         return None
-    return Protection(config.home, config.protect.package, tuple(config.terminal.allow_sockets))
+    hidden = tuple(secret_files(config.secrets))
+    return Protection(config.home, config.protect.package, tuple(config.terminal.allow_sockets), hidden_files=hidden)
 
 
 class Enforcement(NamedTuple):

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..core.availability import usable_unless
+from ..egress.secret_sources import secret_files
 from ..errors import InvalidArguments, ToolFailed
 from ..types import Unavailable
 from .backend_table import Backends, backends, is_host
@@ -139,4 +140,5 @@ def _protection(config: Config) -> dict[str, Any]:
         "protect_package": config.protect.package,
         "allow_sockets": list(config.terminal.allow_sockets),
         "home": config.home,
+        "hidden_files": secret_files(config.secrets) if config.secrets else [],
     }

@@ -21,10 +21,11 @@ _SETTINGS: dict[str, type] = {
     "network": bool,  # with a sandbox: let commands reach the network
     "writable": list,  # with a sandbox: folders that can be changed; by default the working directory
     "login": bool,  # start with the variables of a login shell
-    "protect": bool,  # without a sandbox: see `terminal.protect` in the configuration, and the next three
+    "protect": bool,  # without a sandbox: see `terminal.protect` in the configuration, and the next four
     "protect_package": bool,
     "allow_sockets": list,
     "home": str,
+    "hidden_files": list,  # files that no command may read
     "roots": list,  # the three below are for the file tools: see `files` in the configuration
     "max_read_bytes": int,
     "max_write_bytes": int,
@@ -101,7 +102,8 @@ def _protection(settings: Mapping[str, Any]) -> Protection | None:
         return None
     allowed = tuple(settings.get("allow_sockets", ()))
     check_allowed(allowed)
-    return Protection(settings.get("home", ""), settings.get("protect_package", True), allowed)
+    hidden = tuple(settings.get("hidden_files", ()))
+    return Protection(settings.get("home", ""), settings.get("protect_package", True), allowed, hidden_files=hidden)
 
 
 def _policy(settings: Mapping[str, Any]) -> SandboxPolicy:
