@@ -43,7 +43,6 @@ class TaskKeys:
     def __init__(self, configured: Mapping[str, SecretConfig], values: SecretValues) -> None:
         self._values = values
         self._keys = [_key(name, each) for name, each in configured.items()]
-        self._by_placeholder = {key.placeholder: key for key in self._keys}
 
     @property
     def hosts(self) -> list[HostPattern]:
@@ -56,17 +55,15 @@ class TaskKeys:
     def is_for(self, host: str, port: int) -> bool:
         return any(key.is_for(host, port) for key in self._keys)
 
-    def misplaced(self, data: bytes, host: str, port: int) -> str:
-        """The name of a secret whose placeholder is in what goes to a host that may not have it."""
+    def misplaced(self, data: bytes, host: str, port: int, *, is_tls: bool) -> str:
+        """The name of a secret whose placeholder is in what goes to a host that may not have it, or not without TLS."""
         found = (key for key in self._keys if key.placeholder.encode() in data)
-        return next((key.name for key in found if not key.is_for(host, port)), "")
+        return next((key.name for key in found if not (is_tls and key.is_for(host, port))), "")
 
-    def misplaced_in(self, head: Head, host: str, port: int) -> str:
+    def misplaced_in(self, head: Head, host: str, port: int, *, is_tls: bool) -> str:
         """The same for a head, in which it can be encoded."""
-        logins = [_login(value) for value in head.values("authorization")]
-        return self.misplaced(
-            "\n".join([head.encode().decode("latin-1"), unquote(head.first), *logins]).encode(), host, port
-        )
+        texts = [head.encode().decode("latin-1"), unquote(head.first), *map(_login, head.values("authorization"))]
+        return self.misplaced("\n".join(texts).encode(), host, port, is_tls=is_tls)
 
     async def put_in(self, head: Head, body: bytes | None, host: str, port: int) -> tuple[Head, tuple[bytes, ...]]:
         """The head with the values of this host's keys, and what to hide in the answer. `body` is needed for a signature alone.

@@ -108,7 +108,7 @@ class Networks:
         keys = TaskKeys(self._config.secrets, self._values) if self._config.secrets else None
         questions = Questions(HostPolicy(config, keys.hosts if keys is not None else ()), config.resolve)
         authority = Authority(keys.hosts) if keys is not None else None
-        proxy = Proxy(questions, keys, authority, config.ca_file)
+        proxy = Proxy(questions, keys, authority, ca_file=config.ca_file)
         url = self._run(proxy.start())
         variables = {**dict.fromkeys(_PROXY, url), **dict.fromkeys((name.lower() for name in _PROXY), url)}
         variables |= {"NO_PROXY": _HERE, "no_proxy": _HERE, "NODE_USE_ENV_PROXY": "1"}

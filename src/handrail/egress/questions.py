@@ -15,7 +15,7 @@ from .hosts import plain_host, with_port
 from .policy import HostPolicy, HostRuling, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from ..types import ToolContext
 
@@ -51,7 +51,7 @@ class Questions:
         more = [f"and {len(found) - _MAX_SHOWN} more"] if len(found) > _MAX_SHOWN else []
         return [f"refused by the network policy: {'; '.join([*found[:_MAX_SHOWN], *more])}"] if found else []
 
-    async def addresses(self, host: str, port: int, program: str) -> list[str]:
+    async def addresses(self, host: str, port: int, program: Callable[[], str]) -> list[str]:
         """Where a connection to the host may go now. Raises Denied, or ToolFailed for a name that is not known."""
         host = plain_host(host)
         await self._settle(self.policy.decide(host, port), host, port, program)
@@ -62,17 +62,17 @@ class Questions:
             await self._settle(self.policy.decide_address(host, port, address), address, port, program)
         return found
 
-    async def misplaced(self, secret: str, host: str, port: int, program: str) -> None:
+    async def misplaced(self, secret: str, host: str, port: int, program: Callable[[], str]) -> None:
         """The placeholder of a secret is about to be sent to a host that may not have it. Raises Denied."""
         why = f"sends the placeholder of the secret {secret} to {with_port(host, port)}, which may not have it"
         details = {"rule": f"secret.{secret}.misplaced", "why": why, "once": True}
-        await self._ask(f"{program} wants {with_port(host, port)}: secret {secret}", details, f"{why}")
+        await self._ask(f"{program()} wants {with_port(host, port)}: secret {secret}", details, why)
 
     def refuse(self, why: str) -> None:
         """Note for the model what was refused for another reason."""
         self._refused.append(why)
 
-    async def _settle(self, ruling: HostRuling, host: str, port: int, program: str) -> None:
+    async def _settle(self, ruling: HostRuling, host: str, port: int, program: Callable[[], str]) -> None:
         if ruling.verdict is Verdict.ALLOW:
             return
         where = with_port(host, port)
@@ -85,7 +85,7 @@ class Questions:
                 some = ", ".join(self.policy.list_hosts(ruling.listed)[:5])
                 why += f"; a longer yes is for the whole list {ruling.listed} ({some}, ...)"
         details = {"rule": rule, "why": why, "denied": ruling.verdict is Verdict.DENY}
-        await self._ask(f"{program} wants {where}", details, where)
+        await self._ask(f"{program()} wants {where}", details, where)
 
     async def _ask(self, text: str, details: Mapping[str, object], key: str) -> None:
         """One question per key and call, whoever waits for it."""
