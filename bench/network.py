@@ -35,7 +35,17 @@ def figures() -> Iterator[Figure]:
             big, small = f"https://{_HOST}:{port}/big", f"https://{_HOST}:{port}/small?[1-{_REQUESTS}]"
 
             def download(url: str, *, through: bool) -> float:
-                words = ["curl", "-sSf", "--cacert", str(ca), "-o", "/dev/null", "--resolve", f"{_HOST}:{port}:127.0.0.1", url]
+                words = [
+                    "curl",
+                    "-sSf",
+                    "--cacert",
+                    str(ca),
+                    "-o",
+                    "/dev/null",
+                    "--resolve",
+                    f"{_HOST}:{port}:127.0.0.1",
+                    url,
+                ]
                 env = {"PATH": os.environ["PATH"], **(variables if through else {})}
                 start = time.perf_counter()
                 subprocess.run(words, env=env, check=True)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from handrail import Handrail
-from handrail.protocols import Answer, ApprovalRequest, Decision
+from handrail.protocols import ActionKind, Answer, ApprovalRequest, Decision
 from handrail.settings.network import NetworkConfig, SecretConfig
 from handrail.settings.schema import Config
 
@@ -21,13 +21,15 @@ VALUE = "s3cr3t+value/0123456789=="
 
 
 class Asked:
-    """Answers every question with `decision`, and keeps them."""
+    """Answers every question about a connection with `decision`, and keeps them. Commands may run."""
 
     def __init__(self, decision: Decision = Decision.DENY) -> None:
         self.decision = decision
         self.requests: list[ApprovalRequest] = []
 
     def decide(self, request: ApprovalRequest) -> Answer:
+        if request.kind is not ActionKind.CONNECT:
+            return Answer(Decision.ONCE, "tests")
         self.requests.append(request)
         return Answer(self.decision, "tests", "because")
 

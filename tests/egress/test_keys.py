@@ -61,7 +61,7 @@ def test_the_value_goes_to_its_host_and_is_hidden_in_the_answer(
     shown = echoed(answer)
     assert VALUE not in answer["output"]
     assert base64.b64encode(VALUE.encode()).decode() not in answer["output"]
-    assert header[1] not in json.dumps(shown)
+    assert not header[1] or header[1] not in json.dumps(shown)
     assert "****" in json.dumps(shown)
 
 
@@ -145,7 +145,9 @@ def test_the_authority_is_good_for_hosts_with_a_key_alone(make_task: MakeTask, t
 
     answer = task.run(f"curl -sS https://{OTHER}:{tls.port}/; openssl x509 -in $SSL_CERT_FILE -noout -text")
 
-    assert "SSL certificate problem" in answer["output"], "the server's own certificate, which the command does not trust"
+    assert "SSL certificate problem" in answer["output"], (
+        "the server's own certificate, which the command does not trust"
+    )
     assert f"DNS:{HOST}" in answer["output"].partition("Name Constraints: critical")[2]
 
 
@@ -235,8 +237,7 @@ def test_npm_uses_a_key(make_task: MakeTask, tls: Recorded, tmp_path: Path) -> N
 
     answer = task.run(f"npm view thing --registry=https://{HOST}:{tls.port}/ --fetch-retries=0", timeout=120)
 
-    assert tls.requests, answer
-    assert tls.requests[0][2]["Authorization"] == f"Bearer {VALUE}"
+    assert f"Bearer {VALUE}" in [headers.get("Authorization") for _, _, headers, _ in tls.requests], answer
     assert VALUE not in json.dumps(answer)
 
 
@@ -358,7 +359,9 @@ def test_the_value_is_found_nowhere(make_task: MakeTask, tls: Recorded, tmp_path
 
     assert answer["output"].split() == ["0"]
     assert VALUE not in json.dumps([used, answer])
-    stored = [path for path in (tmp_path / "home0").rglob("*") if path.is_file() and VALUE.encode() in path.read_bytes()]
+    stored = [
+        path for path in (tmp_path / "home0").rglob("*") if path.is_file() and VALUE.encode() in path.read_bytes()
+    ]
     assert stored == []
 
 
@@ -402,5 +405,3 @@ def test_a_head_is_written_as_it_was_read() -> None:
 
     assert head.values("a") == ["b", "c"]
     assert head.without("a").encode() == b"GET / HTTP/1.1\r\n\r\n"
-
-

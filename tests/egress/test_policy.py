@@ -49,7 +49,9 @@ def test_a_pattern_matches_what_it_says(pattern: str, host: str, port: int, matc
     assert parsed.matches(plain_host(host), port) is matches
 
 
-@pytest.mark.parametrize("text", ["", "*", "*.", "a b", "http://example.org", "example.org:x", "example.org:99999", "*.10.0.0.1", "a/b"])
+@pytest.mark.parametrize(
+    "text", ["", "*", "*.", "a b", "http://example.org", "example.org:x", "example.org:99999", "*.10.0.0.1", "a/b"]
+)
 def test_what_is_no_host_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match="is not a host"):
         parse_hosts([text], "network.allow")
@@ -73,7 +75,10 @@ def test_a_host_has_one_spelling(spelled: str, host: str) -> None:
     assert plain_host(spelled) == host
 
 
-@pytest.mark.parametrize("host", ["169.254.169.254", "2852039166", "0xa9fea9fe", "::ffff:a9fe:a9fe", "metadata.google.internal.", "fd00:ec2::254"])
+@pytest.mark.parametrize(
+    "host",
+    ["169.254.169.254", "2852039166", "0xa9fea9fe", "::ffff:a9fe:a9fe", "metadata.google.internal.", "fd00:ec2::254"],
+)
 @pytest.mark.parametrize("contain", ["on", "off"])
 def test_cloud_metadata_is_denied_by_default_in_every_spelling(host: str, contain: str) -> None:
     assert policy(contain=contain).decide(plain_host(host), 80).verdict is DENY

@@ -89,7 +89,13 @@ def test_after_a_yes_for_once_hosts_of_the_list_are_asked_one_by_one(make_task: 
 
 
 @pytest.mark.parametrize(
-    "url", ["http://169.254.169.254/latest/", "http://2852039166/", "http://[::ffff:a9fe:a9fe]/", "http://metadata.google.internal/"]
+    "url",
+    [
+        "http://169.254.169.254/latest/",
+        "http://2852039166/",
+        "http://[::ffff:a9fe:a9fe]/",
+        "http://metadata.google.internal/",
+    ],
 )
 def test_cloud_metadata_is_refused_without_a_question(make_task: MakeTask, url: str) -> None:
     task = make_task(ON, decision=Decision.ALWAYS)
@@ -129,7 +135,9 @@ def test_a_question_holds_the_connection_until_it_is_answered(make_task: MakeTas
     assert [path for _, path, _, _ in plain.requests] == ["/held"]
 
 
-def test_a_download_and_an_upload_arrive_whole(make_task: MakeTask, plain: Recorded, tls: Recorded, tmp_path: Path) -> None:
+def test_a_download_and_an_upload_arrive_whole(
+    make_task: MakeTask, plain: Recorded, tls: Recorded, tmp_path: Path
+) -> None:
     (tmp_path / "up").write_bytes(bytes(range(256)) * 20_000)
     task = make_task({**ON, "allow": (HOST,)})
 
@@ -177,7 +185,9 @@ def test_whoever_does_not_know_the_token_is_turned_away(make_task: MakeTask, pla
         "nonsense\r\n",
     ],
 )
-def test_what_two_readers_could_read_differently_is_refused(make_task: MakeTask, plain: Recorded, request_text: str) -> None:
+def test_what_two_readers_could_read_differently_is_refused(
+    make_task: MakeTask, plain: Recorded, request_text: str
+) -> None:
     import base64
 
     task = make_task({**ON, "allow": (HOST,)})
@@ -185,7 +195,9 @@ def test_what_two_readers_could_read_differently_is_refused(make_task: MakeTask,
     login, _, place = proxy.removeprefix("http://").partition("@")
     with socket.create_connection(("127.0.0.1", int(place.rpartition(":")[2]))) as client:
         text = request_text.format(host=f"{HOST}:{plain.port}")
-        client.sendall(f"{text}Proxy-Authorization: Basic {base64.b64encode(login.encode()).decode()}\r\n\r\nabc".encode())
+        client.sendall(
+            f"{text}Proxy-Authorization: Basic {base64.b64encode(login.encode()).decode()}\r\n\r\nabc".encode()
+        )
         client.settimeout(20)
         answer = client.recv(1000)
 

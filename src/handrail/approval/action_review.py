@@ -142,6 +142,19 @@ class Judge:
             return Judged(action, (Finding(rule_name("tool", tool), Severity.ASK, why, place),))
         return Judged(action)
 
+    def _held(self, action: Action, tool: str, rulebook: Rulebook | None) -> Judged:
+        """A system call that waits. A lasting yes is for the folder or file `project`, or for this very text."""
+        details, rule = action.details, str(action.details["rule"])
+        found: tuple[Finding, ...] = ()
+        if details.get("path"):  # a path that no tool may write stays one
+            written = self._file(action._replace(text=str(details["path"])), tool, rulebook)
+            found = tuple(one for one in written.findings if one.severity is Severity.BLOCK)
+        else:
+            rule = rule_name(rule, action.text)
+        reach = Reach.PROJECT if details.get("project") else Reach.NOWHERE
+        asked = Finding(rule, Severity.ASK, str(details["why"]), (0, len(action.text)), (), reach)
+        return Judged(action, (*found, asked))
+
 
 _WAYS: dict[ActionKind, Callable[[Judge, Action, str, Rulebook | None], Judged]] = {
     ActionKind.COMMAND: Judge._command,
@@ -151,6 +164,7 @@ _WAYS: dict[ActionKind, Callable[[Judge, Action, str, Rulebook | None], Judged]]
     ActionKind.FILE_READ: Judge._file_read,
     ActionKind.CONNECT: Judge._connect,
     ActionKind.TOOL: Judge._tool,
+    ActionKind.HELD: Judge._held,
 }
 
 

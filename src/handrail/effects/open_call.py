@@ -99,7 +99,17 @@ class OpenCall:
 
 def call_number(context: ToolContext, environment: Environment, head: str, folder: str) -> int:
     """The number of the call, taken before `head` runs in the environment; 0 if no journal is kept."""
-    return context.effects.begin(head, folder=folder, environment=environment) if context.effects is not None else 0
+    number = context.effects.begin(head, folder=folder, environment=environment) if context.effects is not None else 0
+    held = getattr(environment, "held", None)
+    if held is not None:  # one whose system calls can wait for an answer
+        held.begin(number, context)
+    return number
+
+
+def refusals(environment: Environment, number: int) -> list[str]:
+    """What the model has to be told of system calls of the call that were refused."""
+    held = getattr(environment, "held", None)
+    return held.refused(number) if held is not None else []
 
 
 def has_run(context: ToolContext, environment: Environment, *, changed: bool, running: bool = False) -> int:

@@ -13,6 +13,7 @@ PIECE_BYTES = 262_144
 _CHUNKED, _UNTIL_CLOSE = -1, -2
 _MAX_TRAILERS = 100
 _MAX_BODY = 8 << 20
+_CLOSE_SECONDS = 1.0
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
@@ -94,12 +95,12 @@ class Exchange:
                     return
         finally:
             if self._streams is not None:
-                self._streams[1].close()
+                await close_stream(self._streams[1])
 
     async def _opened(self, server: Server) -> Streams:
         if self._streams is not None and (self._server != server or self._streams[0].at_eof()):
-            self._streams[1].close()
-            self._streams = None
+            streams, self._streams = self._streams, None
+            await close_stream(streams[1])
         if self._streams is None:
             self._streams, self._server = await self._connect(server), server
         return self._streams
@@ -204,6 +205,18 @@ class Mask:
     def rest(self) -> bytes:
         kept, self._kept = self._kept, b""
         return kept
+
+
+async def close_stream(writer: asyncio.StreamWriter) -> None:
+    """Close, and do not wait long for the other side to agree."""
+    writer.close()
+    try:
+        async with asyncio.timeout(_CLOSE_SECONDS):
+            await writer.wait_closed()
+    except OSError:  # a timeout is one too
+        pass
+    finally:
+        writer.transport.abort()
 
 
 async def read_head(reader: asyncio.StreamReader) -> Head | None:

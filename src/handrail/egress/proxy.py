@@ -12,6 +12,7 @@ import contextlib
 import functools
 import hmac
 import ipaddress
+import re
 import secrets
 import socket
 import ssl
@@ -21,7 +22,18 @@ from urllib.parse import urlsplit
 
 from ..errors import HandrailError
 from .hosts import plain_host
-from .http_messages import PIECE_BYTES, BadMessage, Exchange, Head, Prepared, ReadBody, Server, Streams, parse_head
+from .http_messages import (
+    PIECE_BYTES,
+    BadMessage,
+    Exchange,
+    Head,
+    Prepared,
+    ReadBody,
+    Server,
+    Streams,
+    close_stream,
+    parse_head,
+)
 from .keys import TaskKeys, check_host
 from .programs import program_of
 
@@ -158,12 +170,12 @@ class _Client:
                     data += more
             await self._serve(data)
         except asyncio.IncompleteReadError:
-            pass
+            pass  # the client went away
         except (HandrailError, BadMessage, OSError, ValueError) as error:
             await self._fail(error)
         finally:
             if self._writer is not None:
-                self._writer.close()
+                await close_stream(self._writer)
             self._sock.close()
 
     async def _serve(self, data: bytes) -> None:

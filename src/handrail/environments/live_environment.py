@@ -36,6 +36,7 @@ from .errors import (
     EnvironmentStartError,
     NoSuchDirectory,
 )
+from .held_calls import HeldCalls
 from .output import OutputSink
 from .process_handles import JobProcess, LeftProcess
 from .remote_files import RemoteFiles
@@ -64,6 +65,7 @@ class LiveEnvironment(ABC):
 
     def __init__(self) -> None:
         self.effects: Mapping[str, Any] | None = {}
+        self.held = HeldCalls()
         self._running = threading.Lock()
         self._connecting = threading.Lock()
         self._link: Link | None = None

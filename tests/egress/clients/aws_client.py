@@ -17,7 +17,9 @@ def signature(secret, service, path, headers, body):
     if service != "s3":
         path = urllib.parse.quote(path, safe="/")
     pairs = sorted(urllib.parse.parse_qsl(query, keep_blank_values=True))
-    query = "&".join(f"{urllib.parse.quote(name, safe='')}={urllib.parse.quote(value, safe='')}" for name, value in pairs)
+    query = "&".join(
+        f"{urllib.parse.quote(name, safe='')}={urllib.parse.quote(value, safe='')}" for name, value in pairs
+    )
     payload = values.get("x-amz-content-sha256") or hashlib.sha256(body).hexdigest()
     fields = "".join(f"{name}:{values[name]}\n" for name in names)
     canonical = "\n".join(["POST", path, query, fields, ";".join(names), payload])

@@ -21,6 +21,7 @@ _VERBS = {
     ActionKind.FILE_READ: "wants to read",
     ActionKind.CONNECT: "has a program that wants to connect",
     ActionKind.TOOL: "wants to go on",
+    ActionKind.HELD: "runs a program that waits for you, about",
 }
 _STYLES = {
     "title": "1;33",

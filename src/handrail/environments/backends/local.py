@@ -65,7 +65,10 @@ class LocalBackend:
         from ...files.local import LocalFiles
 
         _check(settings)
-        return None if settings.get("sandbox") else LocalFiles(cwd, settings.get("roots", ()), *_file_limits(settings))
+        if settings.get("sandbox"):
+            return None
+        hidden = settings.get("hidden_files", ())
+        return LocalFiles(cwd, settings.get("roots", ()), *_file_limits(settings), hidden=hidden)
 
     @staticmethod
     def check(settings: Mapping[str, Any]) -> Unavailable | None:

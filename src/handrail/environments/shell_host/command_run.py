@@ -41,6 +41,8 @@ class CommandRun:
         "command",
         "deadline",
         "has_big_pipe",
+        "held_at",
+        "holds",
         "is_given",
         "is_held",
         "is_noted",
@@ -58,6 +60,7 @@ class CommandRun:
     def __init__(self, number: int, command: Command, read: Reader, last_codes: tuple[int, ...]) -> None:
         self.number, self.command, self.read = number, command, read
         self.may_block = False
+        self.holds, self.held_at = 0, 0.0  # system calls of it that wait for an answer, and since when
         self.began = time.monotonic()
         self.deadline = None if command.timeout is None else self.began + command.timeout
         self.writer = -1  # our own writing end of the output pipe, so that it does not end before the command
@@ -100,6 +103,14 @@ class CommandRun:
             self.last_background = words[2] if len(words) > 2 else b""
             return True
         return False
+
+    def count_hold(self, more: int) -> None:
+        """One more, or one less, of its system calls waits for an answer: its time stands still as long as there is one."""
+        if self.holds == 0:
+            self.held_at = time.monotonic()
+        self.holds += more
+        if self.holds == 0 and self.deadline is not None:
+            self.deadline += time.monotonic() - self.held_at
 
     def end(self, code: int, why: str = "") -> None:
         """Record that it ended with the shell."""

@@ -19,15 +19,14 @@ import struct
 from typing import Any, Callable, Iterable  # noqa: UP035  Python 3.8 knows no other place
 
 from . import syscall_filter
+from .held_calls import Ask, HeldNotices, Hold, answer_notice, nobody
 from .journal import CallJournal, lstat
 from .journal_log import JournalFailed
 from .syscall_names import Elsewhere, Names, Unreadable
 
-_RECEIVE, _SEND, _SET_FLAGS = 0xC0502100, 0xC0182101, 0x40082104
+_RECEIVE, _SET_FLAGS = 0xC0502100, 0x40082104
 _SYNC_WAKE_UP = 1
-_CONTINUE = 1
 _NOTICE = struct.Struct("<QIIiIQ6Q")  # struct seccomp_notif
-_ANSWER = struct.Struct("<QqiI")
 _ZEROS = bytes(_NOTICE.size)
 _BATCH = 64
 _CWD = 0xFFFFFF9C
@@ -44,7 +43,8 @@ CallOf = Callable[[int], CallJournal]
 
 class EffectWatcher:
     """Answers the notices of one listener. `is_kept_out` says of a path that nothing may change there; below `private` ones
-    only the processes themselves see what they do."""
+    only the processes themselves see what they do. `ask` is given what a system call waits for, and the function that takes the
+    answer, now or later."""
 
     def __init__(
         self,
@@ -54,9 +54,11 @@ class EffectWatcher:
         *,
         kept_out_error: int = errno.EACCES,
         private: Iterable[str] = (),
+        ask: Ask = nobody,
     ) -> None:
         self.listener, self._kept_out_error, self._private = listener, kept_out_error, tuple(private)
         self._call_of, self._is_kept_out = call_of, is_kept_out
+        self._held = HeldNotices(listener, ask)
         self._names = Names()
         self._buffer = bytearray(_ZEROS)
         self._handlers: dict[int, Callable[..., int | None]] = {
@@ -90,15 +92,14 @@ class EffectWatcher:
         notice, pid, _, number, _, _, *arguments = _NOTICE.unpack(self._buffer)
         try:
             error = self._error_of(pid, number, arguments)
+        except Hold as hold:
+            self._held.hold(notice, pid, self._call_of(pid).call, hold)
+            return
         except JournalFailed as failure:
             error = failure.errno
         except Exception:  # noqa: BLE001  a fault here must neither let a change through nor end all shells
             error = errno.EIO
-        answer = _ANSWER.pack(notice, 0, -error, 0) if error else _ANSWER.pack(notice, 0, 0, _CONTINUE)
-        try:  # noqa: SIM105  `suppress` takes a microsecond of this hot path
-            fcntl.ioctl(self.listener, _SEND, answer)
-        except OSError:
-            pass  # it was killed meanwhile
+        answer_notice(self.listener, notice, error)
 
     def _error_of(self, pid: int, number: int, arguments: list[int]) -> int | None:
         try:

@@ -26,6 +26,7 @@ DIRTY_EVERY_SECONDS = 0.1
 HELD_SECONDS = 0.02
 _HELD_POLLS = 20
 SHORT_MILLISECONDS = 1
+_HOLD_POLL_MILLISECONDS = 50
 KILL_SECONDS = 3.0
 _USUAL_PIPE, _BIG_PIPE, _F_SETPIPE_SZ = 1 << 16, 1 << 20, 1031
 _MAX_TRIES = 8
@@ -62,6 +63,7 @@ class LiveShell:
         self.others: dict[int, Callable[[], None]] = {}  # other descriptors to serve while a command runs
         self._lock = threading.Lock()
         self._number = self._running = 0
+        self._run: CommandRun | None = None
         self._began = self._dirty_at = 0.0
         self._killed_at: float | None = None
         self._killed_why = ""
@@ -78,7 +80,7 @@ class LiveShell:
         run = CommandRun(self._number, command, read, self._last_codes)
         run.may_block = may_block
         self._killed_at = None
-        self._running, self._began = run.number, run.began
+        self._running, self._began, self._run = run.number, run.began, run
         self._page.begin(command.call)
         try:
             self._try(run, on_begin)
@@ -88,7 +90,8 @@ class LiveShell:
             self._abort(run)
             raise
         finally:
-            self._running = 0
+            with self._lock:
+                self._running, self._run = 0, None
         return self._report(run)
 
     def kill(self, number: int, why: str) -> None:
@@ -97,6 +100,26 @@ class LiveShell:
             if number and number == self._running and self._killed_at is None:
                 self._killed_at, self._killed_why = time.monotonic(), why
                 self.connection.notify({"op": "kill", "number": number, "why": why, "began": self._began})
+
+    def hold(self, call: int) -> Callable[[], None]:
+        """The time of a call's command stands still until the returned function is called. Safe from any thread."""
+        run = self._run
+        if run is None or run.command.call != call:
+            return lambda: None
+        self._count_hold(run, 1)
+        return lambda: self._count_hold(run, -1)
+
+    def _count_hold(self, run: CommandRun, more: int) -> None:
+        with self._lock:
+            run.count_hold(more)
+            if run.is_noted and run is self._run:
+                self._note(run)
+
+    def stop(self, call: int) -> None:
+        """Abandon the command of a call, if it still runs."""
+        run = self._run
+        if run is not None and run.command.call == call:
+            self.kill(run.number, "cancelled")
 
     def interrupt(self) -> None:
         """Abandon whatever runs."""
@@ -265,7 +288,7 @@ class LiveShell:
         if self._killed_at is not None:
             if now > self._killed_at + KILL_SECONDS:
                 self.connection.kill_supervisor()
-        elif run.deadline is not None and now >= run.deadline:
+        elif run.deadline is not None and now >= run.deadline and not run.holds:
             self.kill(run.number, "timeout")
         elif not run.is_noted and now >= run.began + NOTE_AFTER_SECONDS:
             self._note(run)
@@ -275,13 +298,16 @@ class LiveShell:
             return 100
         if run.deadline is None:
             return None
+        if run.holds:
+            return _HOLD_POLL_MILLISECONDS
         until = run.deadline if run.is_noted else min(run.deadline, run.began + NOTE_AFTER_SECONDS)
         return max(0.0, until - time.monotonic()) * 1000 + 0.2
 
     def _note(self, run: CommandRun) -> None:
         """From here on the supervisor enforces the timeout as well, whatever happens to this process."""
         run.is_noted = True
-        self.connection.notify({"op": "note", "number": run.number, "began": run.began, "deadline": run.deadline})
+        deadline = None if run.holds else run.deadline
+        self.connection.notify({"op": "note", "number": run.number, "began": run.began, "deadline": deadline})
 
     def _drain(self, run: CommandRun) -> None:
         """Read the rest of the output. If a process still holds the pipe, wait a moment: `> >(tee)` ends soon."""

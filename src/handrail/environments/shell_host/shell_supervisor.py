@@ -283,7 +283,13 @@ class ShellSupervisor:
         folder = JobFiles(fds[2], fds[3], (fds[4], fds[5]))
         watch = None
         if self._watch is not None and packet.get("call"):
-            watch = Watch(self._watch.socket, {"op": "listener", "job": packet["id"], "call": packet["call"]})
+            about = {
+                "op": "listener",
+                "job": packet["id"],
+                "call": packet["call"],
+                "owner": self._watch.packet["shell"],
+            }
+            watch = Watch(self._watch.socket, about)
         started = start_job_supervisor(job, state, answer=fds[0], text=fds[1], folder=folder, watch=watch)
         if started is None:
             return

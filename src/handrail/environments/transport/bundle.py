@@ -34,6 +34,7 @@ _COMMON = (
     "stash",
     "journal",
     "syscall_names",
+    "held_calls",
     "effect_watcher",
     "effect_server",
 )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from ..shell_host.command_run import Command
 from ..shell_host.connection import Fatal, Lost, connect
+from ..shell_host.held_calls import STOP, HeldCall
 from ..shell_host.live_shell import Ended, LiveShell
 from ..shell_host.operations import Operations
 from .fork_server_client import Confinement, ForkServerClient, fork_servers
@@ -63,26 +64,30 @@ class DirectLink:
         jobs_root: str,
         confinement: Confinement | None = None,
         effects: Packet | None = None,
+        on_held: Callable[[HeldCall], str] | None = None,
     ) -> None:
+        """`on_held` answers when a system call of a command waits; see shell_host/held_calls.py."""
         spec: Packet = {"env": env, "cwd": cwd, "is_remote": False}
+        self._name = os.urandom(8).hex()
         try:
-            self._fork_server, self._shell = self._open(spec, confinement, effects)
+            self._fork_server, self._shell = self._open(self._name, spec, confinement, effects)
         except Lost:  # the fork server was killed; another replaces it
-            self._fork_server, self._shell = self._open(spec, confinement, effects)
+            self._fork_server, self._shell = self._open(self._name, spec, confinement, effects)
+        if on_held is not None:
+            self._fork_server.askers[self._name] = lambda held: self._answer(held, on_held)
         self.uncovered = self._fork_server.uncovered
         self._ops = Operations(self._shell, jobs_root)
         self._is_closed = False
 
     @staticmethod
     def _open(
-        spec: Packet, confinement: Confinement | None, effects: Packet | None
+        name: str, spec: Packet, confinement: Confinement | None, effects: Packet | None
     ) -> tuple[ForkServerClient, LiveShell]:
         try:
             fork_server = fork_servers.acquire(confinement, effects)
         except OSError as error:
             raise Fatal(f"the process that forks shells could not be started: {error.strerror}") from None
         try:
-            name = os.urandom(8).hex()
             return fork_server, LiveShell(lambda state, page: connect(fork_server.ask, name, spec, state, page))
         except BaseException as error:
             fork_server.is_broken = fork_server.is_broken or isinstance(error, Lost)
@@ -108,6 +113,16 @@ class DirectLink:
             for function in forget:
                 function()
 
+    def _answer(self, held: HeldCall, ask: Callable[[HeldCall], str]) -> str:
+        go_on = self._shell.hold(held.call)
+        try:
+            answer = ask(held)
+        finally:
+            go_on()
+        if answer == STOP:
+            self._shell.stop(held.call)
+        return answer
+
     def interrupt(self) -> None:
         self._shell.interrupt()
 
@@ -121,6 +136,7 @@ class DirectLink:
     def close(self) -> None:
         if not self._is_closed:
             self._is_closed = True
+            self._fork_server.askers.pop(self._name, None)
             self._shell.close()
             self._ops.remove_folders()
             fork_servers.release(self._fork_server)

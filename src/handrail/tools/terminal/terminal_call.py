@@ -7,7 +7,7 @@ import os
 from typing import cast
 
 from ...core.outcome import tool_result
-from ...effects.open_call import call_number, has_run
+from ...effects.open_call import call_number, has_run, refusals
 from ...environments.base import CommandResult, Environment, LeftRunning
 from ...environments.command_request import Request, capture_of, environments_of, read_request
 from ...environments.protection import names_program
@@ -92,6 +92,7 @@ def _run(request: Request, context: ToolContext, environments: TaskEnvironments)
             output=capture.sink,
             **watched,
         )
+        refused = refusals(environment, number)
         number = has_run(context, environment, changed=ended.changed, running=bool(ended.left_running))
         if ended.left_running:
             left = _adopted(ended.left_running, environment, context, environments)
@@ -111,7 +112,7 @@ def _run(request: Request, context: ToolContext, environments: TaskEnvironments)
     if ended.exit_code and _READ_ONLY in shown.text and names_program(shown.text):
         notes.append(_OWN_PROGRAM)
     notes += environments.network_notes(context.task_id)
-    return tool_result(answer.with_notes(result, *request.notes, *notes))
+    return tool_result(answer.with_notes(result, *request.notes, *notes, *refused))
 
 
 def _notes(ended: CommandResult, *, idled: bool) -> list[str]:
