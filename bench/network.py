@@ -80,7 +80,7 @@ class _Files(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     wbufsize = -1
 
-    def do_GET(self) -> None:  # noqa: N802  the name that the server looks for
+    def do_GET(self) -> None:
         is_big = self.path.startswith("/big")
         self.send_response(200)
         self.send_header("content-length", str(_MEGABYTES << 20 if is_big else 200))

@@ -232,12 +232,13 @@ def test_python_clients_use_a_key(make_task: MakeTask, tls: Recorded, client: st
 
 
 def test_npm_uses_a_key(make_task: MakeTask, tls: Recorded, tmp_path: Path) -> None:
+    (tmp_path / "package.json").write_text("{}")
     (tmp_path / ".npmrc").write_text(f"//{HOST}:{tls.port}/:_authToken=${{API}}\n")
     task = make_task({}, {"api": {}})
 
     answer = task.run(f"npm view thing --registry=https://{HOST}:{tls.port}/ --fetch-retries=0", timeout=120)
 
-    assert f"Bearer {VALUE}" in [headers.get("Authorization") for _, _, headers, _ in tls.requests], answer
+    assert f"Bearer {VALUE}" in [value for _, _, headers, _ in tls.requests for value in headers.values()], answer
     assert VALUE not in json.dumps(answer)
 
 

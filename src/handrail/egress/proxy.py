@@ -216,14 +216,11 @@ class _Client:
         await self._send(ready)
         try:
             streams = await self._streams(rest, proxy.authority.context(host))
-        except (ssl.SSLError, ConnectionError) as error:
-            reason = getattr(error, "reason", None) or error
-            what = (
-                f"{self._program()} does not trust this task's authority for {host}, where a key is put in ({reason})"
-            )
-            proxy.way.refuse(f"{what}; its certificates are in $SSL_CERT_FILE")
-            return
-        await self._exchange(streams, Server(host, port, is_tls=True))
+            await self._exchange(streams, Server(host, port, is_tls=True))
+        except ssl.SSLError as error:
+            if re.search("UNKNOWN_CA|BAD_CERTIFICATE|CERTIFICATE_UNKNOWN", str(error.reason)):
+                what = f"a program does not trust this task's authority for {host}, where a key is put in"
+                proxy.way.refuse(f"{what}; let it use the certificates in $SSL_CERT_FILE")
 
     async def _exchange(self, streams: Streams, server: Server | None) -> None:
         async def prepare(head: Head, read_body: ReadBody) -> Prepared:
