@@ -30,8 +30,8 @@ class HostPattern(NamedTuple):
     high: int = 65_535
 
     def matches(self, host: str, port: int) -> bool:
-        """`host` as `plain_host` gives it."""
-        if not self.low <= port <= self.high:
+        """`host` as `plain_host` gives it; port 0 is any."""
+        if port and not self.low <= port <= self.high:
             return False
         address = literal_address(host)
         if address is not None:
@@ -81,6 +81,8 @@ def host_lists() -> dict[str, list[str]]:
 
 
 def with_port(host: str, port: int) -> str:
+    if not port:
+        return host
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 

@@ -6,14 +6,16 @@ import asyncio
 import os
 import shutil
 import threading
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ..base.runtime_id import has_exited, runtime_id
 from ..config.paths import cache_dir
+from ..errors import Denied, ToolFailed
 from .certificates import Authority
 from .keys import TaskKeys
+from .name_server import NameServer
 from .policy import HostPolicy
 from .proxy import Proxy
 from .questions import Questions
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
 
     from ..settings.schema import Config
-    from ..types import ToolContext
+    from ..types import CancelToken, ToolContext
 
 _PROXY = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 _HERE = "localhost,127.0.0.1,::1"
@@ -33,11 +35,28 @@ _CERTIFICATES = (
 )
 _FOLDER = "egress"
 _CLOSE_SECONDS = 5.0
+_NAME_PORT = 53
+
+
+class Held(Protocol):
+    """What waits: `HeldCall` of the environments."""
+
+    @property
+    def operation(self) -> str: ...
+    @property
+    def target(self) -> str: ...
+    @property
+    def program(self) -> str: ...
+    @property
+    def detail(self) -> str: ...
 
 
 class _Network(NamedTuple):
     questions: Questions
     proxy: Proxy
+    place: str  # of the proxy
+    names: NameServer
+    name_server: str  # where that is
     variables: dict[str, str]
     bundle: Path | None
 
@@ -76,6 +95,36 @@ class Networks:
         found = self._networks.get(task_id)
         return found.questions.notes() if found is not None else []
 
+    def decide(self, task_id: str, host: str, port: int, held: Held, cancel: CancelToken) -> str:
+        """A program of the task wants to connect to an address, or to look up a name (port 0), and waits. Raises Denied.
+
+        What is returned is where it is led instead: the task's own name server. Empty: where it wants to.
+        """
+        found = self._networks.get(task_id)
+        if found is None or self._loop is None:
+            raise Denied(f"{held.program} wants {held.target}, and its task is over")
+        if f"{host}:{port}" in (found.place, found.name_server):
+            return ""
+        if port == _NAME_PORT and held.detail == "udp" and held.operation == "connect":
+            return found.name_server
+        questions = found.questions
+        work = (
+            questions.connect(host, port, lambda: held.program)
+            if port
+            else questions.look_up(host, lambda: held.program)
+        )
+        future = asyncio.run_coroutine_threadsafe(_done(work), self._loop)
+        forget = cancel.on_cancel(future.cancel)
+        try:
+            future.result()
+        except (ToolFailed, ValueError):
+            pass  # a name that is not known: the name server says so
+        except CancelledError:
+            raise cancel.error() from None
+        finally:
+            forget()
+        return ""
+
     def known_values(self) -> list[str]:
         """Values of secrets that were read so far, which no output may show."""
         return self._values.known()
@@ -85,6 +134,7 @@ class Networks:
             found = self._networks.pop(task_id, None)
             self._contexts.pop(task_id, None)
         if found is not None:
+            self._run(_do(found.names.close))
             self._run(found.proxy.close())
             if found.bundle is not None:
                 found.bundle.unlink(missing_ok=True)
@@ -109,14 +159,15 @@ class Networks:
         questions = Questions(HostPolicy(config, keys.hosts if keys is not None else ()), config.resolve)
         authority = Authority(keys.hosts) if keys is not None else None
         proxy = Proxy(questions, keys, authority, ca_file=config.ca_file)
-        url = self._run(proxy.start())
+        url, names = self._run(proxy.start()), NameServer(questions)
+        name_server = self._run(names.start())
         variables = {**dict.fromkeys(_PROXY, url), **dict.fromkeys((name.lower() for name in _PROXY), url)}
         variables |= {"NO_PROXY": _HERE, "no_proxy": _HERE, "NODE_USE_ENV_PROXY": "1"}
         bundle = None
         if keys is not None and authority is not None:
             bundle = self._written(authority.bundle())
             variables |= {**dict.fromkeys(_CERTIFICATES, str(bundle)), **keys.variables()}
-        return _Network(questions, proxy, variables, bundle)
+        return _Network(questions, proxy, url.rpartition("@")[2], names, name_server, variables, bundle)
 
     def _written(self, bundle: bytes) -> Path:
         """Where commands can read it and not write; what a killed runtime has left there is removed."""
@@ -136,6 +187,10 @@ class Networks:
             self._thread.start()
         future: Future[Any] = asyncio.run_coroutine_threadsafe(work, self._loop)
         return future.result()
+
+
+async def _done(work: Coroutine[Any, Any, object]) -> None:
+    await work
 
 
 async def _do(function: Any, *arguments: object) -> None:

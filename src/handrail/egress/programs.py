@@ -6,9 +6,9 @@ import os
 from collections.abc import Iterator
 
 
-def program_of(port: int) -> str:
-    """The name of a program that has a connection from this local port; empty if that cannot be seen."""
-    wanted = {f"socket:[{inode}]" for inode in _sockets_at(port)}
+def program_of(port: int, kind: str = "tcp") -> str:
+    """The name of a program that has a socket at this local port; empty if that cannot be seen."""
+    wanted = {f"socket:[{inode}]" for inode in _sockets_at(port, kind)}
     if not wanted:
         return ""
     for pid in filter(str.isdigit, os.listdir("/proc")):
@@ -21,8 +21,8 @@ def program_of(port: int) -> str:
     return ""
 
 
-def _sockets_at(port: int) -> Iterator[str]:
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+def _sockets_at(port: int, kind: str) -> Iterator[str]:
+    for table in (f"/proc/net/{kind}", f"/proc/net/{kind}6"):
         try:
             with open(table) as file:
                 rows = [line.split() for line in file.readlines()[1:]]

@@ -38,11 +38,13 @@ class Questions:
         self._asked: dict[str, asyncio.Future[None]] = {}
         self._offered: set[str] = set()
         self._refused: deque[str] = deque(maxlen=_MAX_REFUSED)
+        self._names: dict[str, str] = {}  # by address: what it was looked up as
 
     def begin(self, context: ToolContext) -> None:
         """A call begins: what is asked from now on belongs to it."""
         self._context = context
         self._asked = {}
+        self._names = {address: name for address, name in self._names.items() if not _is_loopback(address)}
         self._refused.clear()
 
     def notes(self) -> list[str]:
@@ -61,6 +63,22 @@ class Questions:
         for address in found:
             await self._settle(self.policy.decide_address(host, port, address), address, port, program)
         return found
+
+    async def look_up(self, name: str, program: Callable[[], str]) -> list[str]:
+        """The addresses of a name for a program that will connect by itself: it is not asked again about these."""
+        found = await self.addresses(name, 0, program)
+        self._names.update(dict.fromkeys(found, plain_host(name)))
+        return found
+
+    async def connect(self, address: str, port: int, program: Callable[[], str]) -> None:
+        """A program connects by itself. Raises Denied."""
+        address = plain_host(address)
+        name = self._names.get(address, "")
+        by_lookup, ruling = self.policy.decide(name or address, 0), self.policy.decide(name or address, port)
+        if name and by_lookup.verdict is ruling.verdict is Verdict.ASK:
+            # Its lookup was the question. Where a pattern allows the lookup, that says nothing about other ports.
+            ruling, port = by_lookup, 0
+        await self._settle(ruling, name or address, port, program)
 
     async def misplaced(self, secret: str, host: str, port: int, program: Callable[[], str]) -> None:
         """The placeholder of a secret is about to be sent to a host that may not have it. Raises Denied."""
@@ -116,3 +134,8 @@ class Questions:
         except (OSError, UnicodeError) as error:
             raise ToolFailed(f"{host} is not known: {getattr(error, 'strerror', None) or error}") from None
         return list(dict.fromkeys(str(address[0]).partition("%")[0] for *_, address in found))
+
+
+def _is_loopback(address: str) -> bool:
+    literal = literal_address(address)
+    return literal is not None and literal.is_loopback

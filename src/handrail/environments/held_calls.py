@@ -32,7 +32,7 @@ from .shell_host.held_calls import ALLOW, DENY, STOP, HeldCall
 if TYPE_CHECKING:
     from ..types import ToolContext
 
-__all__ = ["KINDS", "Decision", "HeldCall", "HeldCalls", "Kind", "ask", "question"]
+__all__ = ["KINDS", "Decision", "HeldCall", "HeldCalls", "Kind", "Redirect", "ask", "question"]
 
 _MAX_CALLS = 256
 _MAX_TOLD = 5
@@ -44,6 +44,12 @@ class Decision(Enum):
     ALLOW = ALLOW
     DENY = DENY
     STOP = STOP  # it fails, and the command is ended
+
+
+class Redirect(NamedTuple):
+    """A yes, with what the watcher's `go_on` is to be told: `value` is "allow", a space, and that."""
+
+    value: str
 
 
 class Kind(NamedTuple):
@@ -67,7 +73,8 @@ KINDS = {
         "held.write", "{program} wants to {verb} {target}{detail} (outside of the work tree)", _folder_of
     ),
     "many deletions": Kind("held.deletions", "{program} has deleted much, and wants to {verb} {target}{detail}"),
-    "connect": Kind("held.connect", "{program} wants to connect to {target}{detail}"),
+    "connect": Kind("held.connect", "{program} wants to connect to {target}"),
+    "lookup": Kind("held.lookup", "{program} wants to look up {target}"),
 }
 _VERBS = {
     **dict.fromkeys(("open", "openat", "openat2", "creat", "truncate", "ftruncate", "fallocate"), "write"),
@@ -107,7 +114,7 @@ class _Call:
     def __init__(self, context: ToolContext) -> None:
         self.context = context
         self.lock = threading.Lock()  # one question at a time, so that the same is not asked twice
-        self.answers: dict[tuple[str, str], Decision] = {}
+        self.answers: dict[tuple[str, str], Decision | Redirect] = {}
         self.refused: dict[str, None] = {}
 
 
@@ -115,7 +122,7 @@ class HeldCalls:
     """The held system calls of one environment. Thread-safe."""
 
     def __init__(self) -> None:
-        self.deciders: dict[str, Callable[[HeldCall, ToolContext], Decision]] = {}
+        self.deciders: dict[str, Callable[[HeldCall, ToolContext], Decision | Redirect]] = {}
         self._calls: dict[int, _Call] = {}
 
     def begin(self, call: int, context: ToolContext) -> None:
@@ -145,7 +152,7 @@ class HeldCalls:
                 known.answers[key] = self._decide(held, known)
             return known.answers[key].value
 
-    def _decide(self, held: HeldCall, known: _Call) -> Decision:
+    def _decide(self, held: HeldCall, known: _Call) -> Decision | Redirect:
         try:
             return self.deciders.get(held.kind, ask)(held, known.context)
         except Denied as error:

@@ -80,6 +80,8 @@ def resolve(task_id: str, config: Config, overrides: Mapping[str, Any], backends
     secrets = overrides.get("allowed_secrets", terminal.allowed_secrets)
     env = {**terminal.env, **overrides.get("env", {})}
     effects = _effects(config) if overrides.get("effects", config.effects.enabled) else None
+    if effects is not None and is_host(backend) and config.network.contain == "on":
+        effects["holds_network"] = True
     return EnvironmentSettings(task_id, name, cwd, env, tuple(secrets), options, effects)
 
 

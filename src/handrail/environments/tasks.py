@@ -287,6 +287,10 @@ class TaskEnvironments:
                 network = self._network_variables(task_id, settings)
                 slot.environment = settings._replace(env={**settings.env, **network}).open(self.backends)
                 slot.settings = settings
+                if network and hasattr(slot.environment, "held"):
+                    from .held_connections import decide_connections  # only where networks are
+
+                    decide_connections(slot.environment.held, self.networks, task_id)
                 if not is_host(self.backends.get(settings.backend)):  # there even reading a file starts something
                     self._watch()
             return slot.environment

@@ -82,7 +82,8 @@ class Watched:
         self._receive = receive
         self.listeners.append(listener)
         private = self._settings.get("private", ())
-        return EffectWatcher(listener, self.call_of, self.stash.holds, private=private, ask=ask)
+        holds = bool(self._settings.get("holds_network"))
+        return EffectWatcher(listener, self.call_of, self.stash.holds, private=private, ask=ask, holds_network=holds)
 
     def end_late_changes(self) -> None:
         """Processes that an ended call had left have changed something more."""
@@ -164,7 +165,8 @@ class EffectServer:
     when the fork server has ended; background processes may go on.
 
     `settings` are the folder of the `journal`, and optionally `max_copy` (bytes), `durable` ("power"), `private`, places
-    where commands have mounts of their own, and `asks`, whether the client answers questions.
+    where commands have mounts of their own, `asks`, whether the client answers questions, and `holds_network`, whether
+    connections wait for an answer.
     """
 
     def __init__(

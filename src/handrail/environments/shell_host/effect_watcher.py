@@ -20,6 +20,7 @@ from typing import Any, Callable, Iterable  # noqa: UP035  Python 3.8 knows no o
 
 from . import syscall_filter
 from .held_calls import Ask, HeldNotices, Hold, answer_notice, nobody
+from .held_connects import HeldConnects
 from .journal import CallJournal, lstat
 from .journal_log import JournalFailed
 from .syscall_names import Elsewhere, Names, Unreadable
@@ -44,7 +45,7 @@ CallOf = Callable[[int], CallJournal]
 class EffectWatcher:
     """Answers the notices of one listener. `is_kept_out` says of a path that nothing may change there; below `private` ones
     only the processes themselves see what they do. `ask` is given what a system call waits for, and the function that takes the
-    answer, now or later."""
+    answer, now or later. With `holds_network` every connection waits for one."""
 
     def __init__(
         self,
@@ -55,11 +56,13 @@ class EffectWatcher:
         kept_out_error: int = errno.EACCES,
         private: Iterable[str] = (),
         ask: Ask = nobody,
+        holds_network: bool = False,
     ) -> None:
         self.listener, self._kept_out_error, self._private = listener, kept_out_error, tuple(private)
         self._call_of, self._is_kept_out = call_of, is_kept_out
         self._held = HeldNotices(listener, ask)
         self._names = Names()
+        self._connects = HeldConnects(self._names.memory) if holds_network else None
         self._buffer = bytearray(_ZEROS)
         self._handlers: dict[int, Callable[..., int | None]] = {
             number: getattr(self, f"_on_{name}") for name, number in syscall_filter.numbers().items()
@@ -341,19 +344,30 @@ class EffectWatcher:
     # Other hosts, and other processes
 
     def _contacted(self, pid: int, address: int, size: int) -> None:
-        raw = self._names.memory.read(pid, address, min(size, _MAX_ADDRESS))
-        family = struct.unpack_from("H", raw)[0]
+        try:
+            raw = self._names.memory.read(pid, address, min(size, _MAX_ADDRESS))
+            family = struct.unpack_from("H", raw)[0]
+        except (OSError, struct.error):
+            return  # it fails by itself, or is refused
         if family in (socket.AF_INET, socket.AF_INET6):
             port = struct.unpack_from(">H", raw, 2)[0]
             host = raw[4:8] if family == socket.AF_INET else raw[8:24]
             text = socket.inet_ntop(family, host)
             self._call_of(pid).host(f"[{text}]:{port}" if family == socket.AF_INET6 else f"{text}:{port}")
 
-    def _on_connect(self, pid: int, _fd: int, address: int, size: int, *_: int) -> None:
+    def _on_connect(self, pid: int, fd: int, address: int, size: int, *_: int) -> int | None:
         self._contacted(pid, address, size)
+        return self._connects.connect(pid, fd, address, size) if self._connects is not None else None
 
-    def _on_sendto(self, pid: int, *arguments: int) -> None:
+    def _on_sendto(self, pid: int, *arguments: int) -> int | None:
         self._contacted(pid, arguments[4], arguments[5])
+        return self._connects.send_to(pid, *arguments) if self._connects is not None else None
+
+    def _on_sendmsg(self, pid: int, fd: int, message: int, flags: int, *_: int) -> int | None:
+        return self._connects.send_message(pid, fd, message, flags) if self._connects is not None else None
+
+    def _on_sendmmsg(self, pid: int, fd: int, first: int, count: int, flags: int, *_: int) -> int | None:
+        return self._connects.send_messages(pid, fd, first, count, flags) if self._connects is not None else None
 
     def _other_process(self, pid: int, other: int) -> int | None:
         """A process may act on another one of its own call: a debugger. On others it would act in their name."""

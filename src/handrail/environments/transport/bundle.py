@@ -35,6 +35,7 @@ _COMMON = (
     "journal",
     "syscall_names",
     "held_calls",
+    "held_connects",
     "effect_watcher",
     "effect_server",
 )
