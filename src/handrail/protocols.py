@@ -30,6 +30,7 @@ class ActionKind(Enum):
     CODE = "code"  # an interpreter runs the text
     FILE_WRITE = "file_write"  # the text is a path, and what is there is written or removed
     FILE_READ = "file_read"  # the text is a path, and what is there is read or searched
+    CONNECT = "connect"  # a program wants to reach a host; the text says which
     TOOL = "tool"  # somebody else's tool is called; the text says what it is
     HELD = "held"  # a program that runs waits; the text is the path or host that it wants
 

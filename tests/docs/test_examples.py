@@ -25,6 +25,7 @@ PRINTS = {
     "own_backend.py": "it conforms",
     "read_the_web.py": "A handrail is held while climbing them.",
     "drive_a_browser.py": 'heading "Hello Ada"',
+    "use_a_key.py": "handrail-service-\nwelcome; you sent: Bearer ***********************",
     "code_calls_tools.py": "8 visits in 2 cities",
     "send_message.py": "the service got: Build - It is green.",
     "rollouts.py": "mean reward 1.0",

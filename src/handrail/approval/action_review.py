@@ -123,6 +123,13 @@ class Judge:
 
         return _of_path(action, on_search if action.details.get("below") else on_read)
 
+    def _connect(self, action: Action, _: str, __: Rulebook | None) -> Judged:
+        """What `egress.questions` has decided about a host, as a finding."""
+        details, place = action.details, (0, len(action.text))
+        severity = Severity.BLOCK if details.get("denied") else Severity.ASK
+        reach = Reach.UNKNOWN if details.get("once") else Reach.NOWHERE
+        return Judged(action, (Finding(str(details["rule"]), severity, str(details["why"]), place, (), reach),))
+
     def _tool(self, action: Action, tool: str, _: Rulebook | None) -> Judged:
         """A tool that declares itself destructive, or a question from a plugin."""
         why, place = str(action.details.get("why") or ""), (0, len(action.text))
@@ -155,6 +162,7 @@ _WAYS: dict[ActionKind, Callable[[Judge, Action, str, Rulebook | None], Judged]]
     ActionKind.CODE: Judge._code,
     ActionKind.FILE_WRITE: Judge._file,
     ActionKind.FILE_READ: Judge._file_read,
+    ActionKind.CONNECT: Judge._connect,
     ActionKind.TOOL: Judge._tool,
     ActionKind.HELD: Judge._held,
 }

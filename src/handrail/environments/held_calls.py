@@ -32,7 +32,7 @@ from .shell_host.held_calls import ALLOW, DENY, STOP, HeldCall
 if TYPE_CHECKING:
     from ..types import ToolContext
 
-__all__ = ["KINDS", "Decision", "HeldCall", "HeldCalls", "Kind", "ask", "question"]
+__all__ = ["KINDS", "Decision", "HeldCall", "HeldCalls", "Kind", "Redirect", "ask", "question"]
 
 _MAX_CALLS = 256
 _MAX_TOLD = 5
@@ -44,6 +44,12 @@ class Decision(Enum):
     ALLOW = ALLOW
     DENY = DENY
     STOP = STOP  # it fails, and the command is ended
+
+
+class Redirect(NamedTuple):
+    """A yes, with what the watcher's `go_on` is to be told: `value` is "allow", a space, and that."""
+
+    value: str
 
 
 class Kind(NamedTuple):
@@ -72,6 +78,7 @@ KINDS = {
     ),
     "sensitive deletion": Kind("held.sensitive", "{program} wants to {verb} {target}", no=Decision.STOP),
     "connect": Kind("held.connect", "{program} wants to connect to {target}{detail}"),
+    "lookup": Kind("held.lookup", "{program} wants to look up {target}"),
 }
 _VERBS = {
     **dict.fromkeys(("open", "openat", "openat2", "creat", "truncate", "ftruncate", "fallocate"), "write"),
@@ -115,7 +122,7 @@ class _Call:
     def __init__(self, context: ToolContext) -> None:
         self.context = context
         self.lock = threading.Lock()  # one question at a time, so that the same is not asked twice
-        self.answers: dict[tuple[str, str, str], Decision] = {}
+        self.answers: dict[tuple[str, str, str], Decision | Redirect] = {}
         self.folders: set[str] = set()  # that it made after a yes, with a slash: what it makes in them needs none
         self.refused: dict[str, None] = {}
 
@@ -124,7 +131,7 @@ class HeldCalls:
     """The held system calls of one environment. Thread-safe."""
 
     def __init__(self) -> None:
-        self.deciders: dict[str, Callable[[HeldCall, ToolContext], Decision]] = {}
+        self.deciders: dict[str, Callable[[HeldCall, ToolContext], Decision | Redirect]] = {}
         self.tried: set[int] = set()  # calls whose connections wait as well
         self._calls: dict[int, _Call] = {}
 
@@ -164,7 +171,7 @@ class HeldCalls:
                     known.folders.add(held.target + "/")
             return known.answers.get(key, Decision.ALLOW).value
 
-    def _decide(self, held: HeldCall, known: _Call) -> Decision:
+    def _decide(self, held: HeldCall, known: _Call) -> Decision | Redirect:
         try:
             return self.deciders.get(held.kind, ask)(held, known.context)
         except Denied as error:

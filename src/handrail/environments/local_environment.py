@@ -77,7 +77,8 @@ class LocalEnvironment(LiveEnvironment):
         if self._sandbox is not None:
             return RemoteFiles(self._call, lambda: self.cwd, self._file_limits[0], self._roots)
         if self._files is None or self._files_cwd != cwd:
-            self._files = LocalFiles(cwd, self._roots, *self._file_limits)
+            hidden = self._protection.hidden_files if self._protection is not None else ()
+            self._files = LocalFiles(cwd, self._roots, *self._file_limits, hidden=hidden)
             self._files_cwd = cwd
         return self._files
 

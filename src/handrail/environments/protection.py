@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 from ..base.agent_ancestry import started_by_agent
 from ..config.paths import cache_dir, config_path, project_folder, state_dir
+from ..egress.secret_sources import secret_files
 from ..errors import InvalidArguments
 from ..settings.schema import Config
 from .private_dirs import shared_parents
@@ -112,13 +113,15 @@ launcher.main(sys.argv[1:])
 class Protection:
     """What to protect. `home` is Handrail's folder if it is not the usual ones; `package` includes the program itself;
     `allowed` are names of `SOCKETS` that commands may use; without `pids` commands see all processes of the machine. `profile` is
-    one of profiles.py; None leaves everything writable that is not Handrail's."""
+    one of profiles.py; None leaves everything writable that is not Handrail's. `hidden_files` are files that commands find
+    empty."""
 
     home: str = ""
     package: bool = True
     allowed: tuple[str, ...] = ()
     pids: bool = True
     profile: Profile | None = Profile.CONTAINED
+    hidden_files: tuple[str, ...] = ()
 
     def confinement(self, cwd: str) -> Confinement:
         """For shells that start in `cwd`."""
@@ -145,7 +148,7 @@ class Protection:
         read_only = _real([config, cache, *_project_policy(cwd), *_leads_to(config_path(self.home)), *program])
         return {
             "read_only": read_only,
-            "hidden": _real([state]),
+            "hidden": _real([state, *self.hidden_files]),
             "shown": _real([os.path.join(state, part) for part in _SHOWN]),
             "writable": _real([*outside, *_work_tree(cwd, config)]),
             "covered": covered,
@@ -195,7 +198,8 @@ def configured(config: Config) -> Protection | None:
     profile = Profile(config.terminal.profile)
     if not config.terminal.protect or profile is Profile.OPEN:
         return None
-    return Protection(config.home, config.protect.package, tuple(config.terminal.allow_sockets), profile=profile)
+    hidden, allowed = tuple(secret_files(config.secrets)), tuple(config.terminal.allow_sockets)
+    return Protection(config.home, config.protect.package, allowed, profile=profile, hidden_files=hidden)
 
 
 class Enforcement(NamedTuple):

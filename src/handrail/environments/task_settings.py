@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..core.availability import usable_unless
+from ..egress.secret_sources import secret_files
 from ..errors import InvalidArguments, ToolFailed
 from ..types import Unavailable
 from .backend_table import Backends, backends, is_host
@@ -91,6 +92,8 @@ def resolve(task_id: str, config: Config, overrides: Mapping[str, Any], backends
     if options.get("profile") == Profile.OPEN and os.geteuid() != 0:
         has_effects = False  # watching takes the right to gain rights away
     effects = _effects(config) if has_effects else None
+    if effects is not None and is_host(backend) and config.network.contain == "on":
+        effects["holds_network"] = True
     return EnvironmentSettings(task_id, name, cwd, env, tuple(secrets), options, effects)
 
 
@@ -154,4 +157,5 @@ def _protection(config: Config, overrides: Mapping[str, Any]) -> dict[str, Any]:
         "protect_package": config.protect.package,
         "allow_sockets": list(config.terminal.allow_sockets),
         "home": config.home,
+        "hidden_files": secret_files(config.secrets) if config.secrets else [],
     }

@@ -16,7 +16,9 @@ from .backend_table import Backends, backends, is_host
 from .task_settings import DEFAULT_TASK, EnvironmentSettings, check_overrides, resolve
 
 if TYPE_CHECKING:
+    from ..egress.networks import Networks
     from ..protocols import FileEntry, Files, FileStat
+    from ..types import ToolContext
     from .base import Environment
     from .output import Masker
     from .shell_pool import ShellPool
@@ -161,7 +163,10 @@ class TaskEnvironments:
             terminal = self.config.terminal
             configured = [one.get("env") for one in (*terminal.backends.values(), *self._overrides.values())]
             given = [os.environ, terminal.env, *(env for env in configured if isinstance(env, Mapping))]
-            self._masker, self._masked_at = Masker(set().union(*map(secret_values, given))), now
+            hidden = set().union(*map(secret_values, given))
+            if (networks := self.networks) is not None:
+                hidden.update(networks.known_values())
+            self._masker, self._masked_at = Masker(hidden), now
         return self._masker
 
     def idled(self, task_id: str | None) -> bool:
@@ -284,9 +289,15 @@ class TaskEnvironments:
                 return self.of(task_id)
             if slot.environment is None:
                 settings = resolve(task_id, self.config, self._overrides.get(task_id, {}), self.backends)
-                slot.environment, slot.settings = settings.open(self.backends), settings
+                network = self._network_variables(task_id, settings)
+                slot.environment = settings._replace(env={**settings.env, **network}).open(self.backends)
+                slot.settings = settings
                 if hasattr(slot.environment, "pool"):
                     slot.environment.pool = self._shell_pool()
+                if network and hasattr(slot.environment, "held"):
+                    from .held_connections import decide_connections  # only where networks are
+
+                    decide_connections(slot.environment.held, self.networks, task_id)
                 if not is_host(self.backends.get(settings.backend)):  # there even reading a file starts something
                     self._watch()
             return slot.environment
@@ -297,6 +308,31 @@ class TaskEnvironments:
         with self._lock:
             self._pool = self._pool or ShellPool(self.config.terminal.pool)
             return self._pool
+
+    @property
+    def networks(self) -> Networks | None:
+        """The proxies and keys of tasks; None where nothing is configured that needs them."""
+        if not (self.config.secrets or self.config.network.contain == "on"):
+            return None
+        from ..egress.networks import Networks  # imports asyncio and cryptography
+
+        return self.companion(Networks, lambda: Networks(self.config))
+
+    def begin_call(self, context: ToolContext) -> None:
+        """A call is about to run commands in its task: what these want to connect to is asked of its approver."""
+        if (networks := self.networks) is not None:
+            networks.begin(context, context.task_id or DEFAULT_TASK)
+
+    def network_notes(self, task_id: str | None) -> list[str]:
+        """Which connections of the task's call were refused, for the model."""
+        networks = self.networks
+        return networks.notes(task_id or DEFAULT_TASK) if networks is not None else []
+
+    def _network_variables(self, task_id: str, settings: EnvironmentSettings) -> dict[str, str]:
+        if not is_host(self.backends.get(settings.backend)):
+            return {}
+        networks = self.networks
+        return networks.variables(task_id) if networks is not None else {}
 
     def _watch(self) -> None:
         """Keep a timer while there is something that it could close."""

@@ -26,6 +26,7 @@ _VERBS = {
     ActionKind.CODE: "wants to run code",
     ActionKind.FILE_WRITE: "wants to write",
     ActionKind.FILE_READ: "wants to read",
+    ActionKind.CONNECT: "has a program that wants to connect",
     ActionKind.TOOL: "wants to go on",
     ActionKind.HELD: "runs a program that waits for you, about",
 }

@@ -83,8 +83,16 @@ class Watched:
         self._receive = receive
         self.listeners.append(listener)
         private = self._settings.get("private", ())
-        contained = self._settings.get("contained")
-        return EffectWatcher(listener, self.call_of, self.stash.holds, private=private, ask=ask, contained=contained)
+        contained, holds = self._settings.get("contained"), bool(self._settings.get("holds_network"))
+        return EffectWatcher(
+            listener,
+            self.call_of,
+            self.stash.holds,
+            private=private,
+            ask=ask,
+            contained=contained,
+            holds_network=holds,
+        )
 
     def end_late_changes(self) -> None:
         """Processes that an ended call had left have changed something more."""
@@ -171,7 +179,8 @@ class EffectServer:
 
     `settings` are the folder of the `journal`, and optionally `max_copy` (bytes), `durable` ("power"), `private`, places
     where commands have mounts of their own, `contained`, what is outside of the work tree, `asks`, whether the client answers
-    questions, and `pause`, the files and megabytes that a call may delete before somebody is asked.
+    questions, `pause`, the files and megabytes that a call may delete before somebody is asked, and `holds_network`, whether
+    connections wait for an answer.
     """
 
     def __init__(

@@ -21,6 +21,7 @@ from typing import Any, Callable, Iterable, Union  # noqa: UP035  Python 3.8 kno
 from . import syscall_filter
 from .deletion_limit import Excess
 from .held_calls import Ask, HeldCall, HeldNotices, Hold, Reply, answer_notice, nobody
+from .held_connects import HeldConnects
 from .journal import CallJournal, lstat
 from .journal_log import JournalFailed
 from .outside_writes import OutsideWrites
@@ -49,7 +50,8 @@ CallOf = Callable[[int], CallJournal]
 class EffectWatcher:
     """Answers the notices of one listener. `is_kept_out` says of a path that nothing may change there; below `private` ones
     only the processes themselves see what they do. `ask` is given what a system call waits for, and the function that takes the
-    answer, now or later. `contained` says what is outside, see outside_writes.py."""
+    answer, now or later. `contained` says what is outside, see outside_writes.py. With `holds_network` every connection waits for
+    an answer."""
 
     def __init__(
         self,
@@ -61,6 +63,7 @@ class EffectWatcher:
         private: Iterable[str] = (),
         ask: Ask = nobody,
         contained: Packet | None = None,
+        holds_network: bool = False,
     ) -> None:
         self.listener, self._kept_out_error, self._private = listener, kept_out_error, tuple(private)
         self._call_of, self._is_kept_out = call_of, is_kept_out
@@ -70,6 +73,7 @@ class EffectWatcher:
         self._allowed: frozenset[str] | None = None  # what was answered with yes, while that is performed
         self._current: tuple[int, list[int]] = (0, [])
         self._called = {number: name for name, number in syscall_filter.numbers().items()}
+        self._connects = HeldConnects(self._names.memory) if holds_network else None
         self._buffer = bytearray(_ZEROS)
         self._handlers: dict[int, Callable[..., Answer]] = {
             number: getattr(self, f"_on_{name}") for number, name in self._called.items()
@@ -403,8 +407,11 @@ class EffectWatcher:
     # Other hosts, and other processes
 
     def _contacted(self, pid: int, address: int, size: int) -> None:
-        raw = self._names.memory.read(pid, address, min(size, _MAX_ADDRESS))
-        family = struct.unpack_from("H", raw)[0]
+        try:
+            raw = self._names.memory.read(pid, address, min(size, _MAX_ADDRESS))
+            family = struct.unpack_from("H", raw)[0]
+        except (OSError, struct.error):
+            return  # it fails by itself, or is refused
         if family in (socket.AF_INET, socket.AF_INET6):
             port = struct.unpack_from(">H", raw, 2)[0]
             host = raw[4:8] if family == socket.AF_INET else raw[8:24]
@@ -419,11 +426,19 @@ class EffectWatcher:
             if raw[2:3] != b"\0" and "/nscd/" not in path and lstat(path) is not None:
                 raise Hold(HeldCall("connect", "connect", path), lambda: None, errno.EACCES)
 
-    def _on_connect(self, pid: int, _fd: int, address: int, size: int, *_: int) -> None:
+    def _on_connect(self, pid: int, fd: int, address: int, size: int, *_: int) -> int | None:
         self._contacted(pid, address, size)
+        return self._connects.connect(pid, fd, address, size) if self._connects is not None else None
 
-    def _on_sendto(self, pid: int, *arguments: int) -> None:
+    def _on_sendto(self, pid: int, *arguments: int) -> int | None:
         self._contacted(pid, arguments[4], arguments[5])
+        return self._connects.send_to(pid, *arguments) if self._connects is not None else None
+
+    def _on_sendmsg(self, pid: int, fd: int, message: int, flags: int, *_: int) -> int | None:
+        return self._connects.send_message(pid, fd, message, flags) if self._connects is not None else None
+
+    def _on_sendmmsg(self, pid: int, fd: int, first: int, count: int, flags: int, *_: int) -> int | None:
+        return self._connects.send_messages(pid, fd, first, count, flags) if self._connects is not None else None
 
     def _other_process(self, pid: int, other: int) -> Answer:
         """A process may act on another one of its own call: a debugger. On others it would act in their name."""

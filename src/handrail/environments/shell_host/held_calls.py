@@ -10,6 +10,7 @@ import errno
 import os
 import signal
 import struct
+import threading
 from fcntl import ioctl
 from typing import Callable, Dict, NamedTuple  # noqa: UP035  Python 3.8 knows no other place
 
@@ -51,11 +52,14 @@ class Reply(NamedTuple):
 
 class Hold(Exception):
     """Let the system call wait. After a yes `go_on` is called: None lets the kernel perform it, a number is an error, and a Reply
-    is what the caller gets. After a no the caller gets `error`."""
+    is what the caller gets. After a no the caller gets `error`. `go_on` gets what follows after a space in the answer, if
+    something does; one that `is_slow` has a thread of its own."""
 
-    def __init__(self, held: HeldCall, go_on: Callable[[], int | Reply | None], error: int) -> None:
+    def __init__(
+        self, held: HeldCall, go_on: Callable[..., int | Reply | None], error: int, *, is_slow: bool = False
+    ) -> None:
         super().__init__(held)
-        self.held, self.go_on, self.error = held, go_on, error
+        self.held, self.go_on, self.error, self.is_slow = held, go_on, error, is_slow
 
 
 Ask = Callable[[HeldCall, Release], None]
@@ -92,8 +96,15 @@ class HeldNotices:
             return  # the process was killed meanwhile, and another may have its number; or all of them have ended
         if answer == STOP:
             os.kill(pid, signal.SIGKILL)
+        if hold.is_slow:
+            threading.Thread(target=self._finish, args=(notice, hold, answer), daemon=True).start()
+        else:
+            self._finish(notice, hold, answer)
+
+    def _finish(self, notice: int, hold: Hold, answer: str) -> None:
+        word, _, more = answer.partition(" ")
         try:
-            reply = hold.go_on() if answer == ALLOW else hold.error
+            reply = hold.go_on(*([more] if more else [])) if word == ALLOW else hold.error
         except JournalFailed as failure:
             reply = failure.errno
         except OSError as error:

@@ -37,6 +37,7 @@ _COMMON = (
     "held_calls",
     "outside_writes",
     "deletion_limit",
+    "held_connects",
     "effect_watcher",
     "effect_server",
 )

@@ -30,6 +30,7 @@ _MIN_OUTPUT_BYTES = 1 << 20
 def execute_code(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
     environments = environments_of(context)
     assert context is not None
+    environments.begin_call(context)
     if context.tools is None:
         raise ToolFailed("this runtime lets no tool call others; use the runtime's own dispatch")
     return _run(args, context, environments, callable_from_code(context.tools.entries()))
@@ -97,6 +98,8 @@ def _run(args: JsonDict, context: ToolContext, environments: TaskEnvironments, t
     }
     if shown.stored is not None:
         answer["stored"] = shown.stored
+    if notes := environments.network_notes(context.task_id):
+        answer["note"] = "; ".join(notes)
     failure = _failure(ended, answer["exit_code"], seconds)
     if taken_back:
         failure = {"error": "; ".join([*refused, *taken_back]), "error_type": "denied"}

@@ -37,6 +37,7 @@ def terminal(args: JsonDict, *, context: ToolContext | None = None, **_: object)
     environments = environments_of(context)
     assert context is not None
     request = read_request(args, environments)
+    environments.begin_call(context)
     if args.get("background"):
         return background.start(request, context)
     if request.pty:
@@ -127,6 +128,7 @@ def _run(request: Request, context: ToolContext, environments: TaskEnvironments)
     notes = _notes(ended, idled=environments.idled(context.task_id))
     if ended.exit_code and _READ_ONLY in shown.text and names_program(shown.text):
         notes.append(_OWN_PROGRAM)
+    notes += environments.network_notes(context.task_id)
     return tool_result(answer.with_notes(result, *request.notes, *notes, *refused))
 
 
