@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -13,6 +14,8 @@ from typing import Any
 import pytest
 
 from handrail.base.self_command import self_command
+from handrail.batch.driver import status
+from handrail.batch.ledger import SqliteLedger
 from handrail.testing import ModelReply, ModelServer, call
 
 MANY = 4000
@@ -80,8 +83,12 @@ class Batch:
         return {line["id"]: line for line in lines}
 
     def status(self) -> Any:
-        done = subprocess.run(self_command("batch", "status", str(self.out), "--json"), capture_output=True, text=True)
-        return json.loads(done.stdout) if done.returncode == 0 else {"state": "", "done": 0, "running": 0}
+        return status(self.out) if (self.out / "batch.json").exists() else {"state": "", "done": 0, "running": 0}
+
+    def begun(self) -> int:
+        """How many calls the journal has."""
+        with contextlib.closing(SqliteLedger(self.out / "ledger.db")) as ledger, ledger.transaction() as connection:
+            return int(connection.execute("SELECT count(*) FROM journal").fetchone()[0])
 
     def log(self) -> str:
         path = self.out / "workers.log"
@@ -119,7 +126,5 @@ def unknown(line: dict[str, Any]) -> int:
 
 
 def kill(pid: int, number: int) -> None:
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.kill(pid, number)
-    except ProcessLookupError:
-        pass
