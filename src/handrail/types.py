@@ -68,9 +68,7 @@ class JournalEntry(Protocol):
 class CallJournal(Protocol):
     """Keeps what calls do, so that a later attempt at the same work repeats nothing."""
 
-    def open(
-        self, tool: str, arguments: JsonDict, *, call_id: str, toolset: str, read_only: bool
-    ) -> JournalEntry: ...
+    def open(self, tool: str, arguments: JsonDict, *, call_id: str, toolset: str, read_only: bool) -> JournalEntry: ...
 
 
 class Caller(NamedTuple):

@@ -15,7 +15,7 @@ import pytest
 
 from handrail.base.self_command import self_command
 from handrail.batch.driver import status
-from handrail.batch.ledger import SqliteLedger
+from handrail.store.ledger import SqliteLedger
 from handrail.testing import ModelReply, ModelServer, call
 
 MANY = 4000
@@ -58,7 +58,13 @@ class Batch:
 
     def task(self, name: str, *steps: Any, **more: Any) -> dict[str, Any]:
         """It works in the test's folder, which outlives workers, and where effects can be counted."""
-        return {"id": name, "prompt": json.dumps(list(steps)), "toolsets": ["terminal", "file"], "cwd": str(self.folder), **more}
+        return {
+            "id": name,
+            "prompt": json.dumps(list(steps)),
+            "toolsets": ["terminal", "file"],
+            "cwd": str(self.folder),
+            **more,
+        }
 
     def start(self, tasks: Sequence[dict[str, Any]], *options: str) -> subprocess.Popen[str]:
         return self.command(str(self.write(tasks)), "--out", str(self.out), *options)

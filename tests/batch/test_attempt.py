@@ -6,8 +6,8 @@ import json
 import signal
 from pathlib import Path
 
-from handrail.batch.attempt import work_folder
 from handrail.batch.driver import read_options
+from handrail.store.ledger import work_folder
 from handrail.testing import ModelServer
 from tests.services.components import require
 from tests.support import wait_until

@@ -25,7 +25,9 @@ from .conftest import Batch, kill, scripted, unknown
 def test_every_task_is_run_once_and_its_trajectory_kept(batch: Batch) -> None:
     tasks = [batch.task(f"t{n}", f"echo t{n} >> effects", "true", reward="grep -c . effects") for n in range(6)]
     results = batch.run(tasks, "--workers", "2", "--sessions", "3")
-    assert [(each["id"], each["state"], each["attempt"]) for each in results] == [(f"t{n}", "done", 1) for n in range(6)]
+    assert [(each["id"], each["state"], each["attempt"]) for each in results] == [
+        (f"t{n}", "done", 1) for n in range(6)
+    ]
     assert all(each["reward"] >= 1 and each["ended_by"] == "answered" for each in results)
     assert batch.count_effects() == {f"t{n}": 1 for n in range(6)}
     lines = batch.trajectories()
@@ -57,7 +59,7 @@ KILLS, SESSIONS = int(os.environ.get("BATCH_KILLS", "2")), int(os.environ.get("B
 def test_killed_workers_lose_nothing_and_repeat_nothing(batch: Batch) -> None:
     driver = batch.start(_with_effects(batch, SESSIONS), "--sessions", "4", "--attempts", "50")
     chance = random.Random(KILLS)
-    for number in range(KILLS):
+    for _ in range(KILLS):
         wait_until(lambda: driver.poll() is not None or batch.workers(), timeout=60)
         seen = len(batch.count_effects())
         goal = seen + chance.randint(1, max(1, 3 * SESSIONS // (2 * KILLS)))
@@ -147,7 +149,9 @@ def test_a_full_disk_stops_nothing_for_good(batch: Batch, tmp_path: Path) -> Non
         batch.out = disk / "run"
         go = tmp_path / "go"
         wait = f"until [ -e {go} ]; do sleep 0.05; done"
-        driver = batch.start([batch.task("t", f"echo first >> effects; {wait}", "echo second >> effects")], "--workers", "1")
+        driver = batch.start(
+            [batch.task("t", f"echo first >> effects; {wait}", "echo second >> effects")], "--workers", "1"
+        )
         wait_until(lambda: batch.count_effects() == {"first": 1}, timeout=60)
         filler = disk / "filler"
         with contextlib.suppress(OSError), open(filler, "wb", buffering=0) as file:

@@ -43,9 +43,7 @@ def test_an_answer_given_while_the_asking_worker_is_dead_holds(batch: Batch, inb
     assert inbox.pending() == []
 
 
-def test_a_question_passes_to_the_next_worker_and_a_yes_for_the_session_too(
-    batch: Batch, inbox: ApprovalStore
-) -> None:
+def test_a_question_passes_to_the_next_worker_and_a_yes_for_the_session_too(batch: Batch, inbox: ApprovalStore) -> None:
     steps = (_ASKED.format("one"), "sleep 0.1", _ASKED.format("two"))
     driver = batch.start([batch.task("t", *steps)], "--workers", "1")
     wait_until(lambda: inbox.pending(), timeout=60)

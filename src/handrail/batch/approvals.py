@@ -8,7 +8,7 @@ from typing import Any
 
 from ..protocols import Answer, ApprovalRequest
 from ..store.approvals import State, StoredRequest
-from .link import Link
+from .link import Requests
 
 Leases = Mapping[str, tuple[str, int]]  # the task and attempt of each session
 
@@ -16,7 +16,7 @@ Leases = Mapping[str, tuple[str, int]]  # the task and attempt of each session
 class RemoteApprovals:
     """Takes the place of an `ApprovalStore`. Answers are found by the gate's poll, as those of any other process are."""
 
-    def __init__(self, link: Link, leases: Leases) -> None:
+    def __init__(self, link: Requests, leases: Leases) -> None:
         self._link, self._leases = link, leases
         self._asked: dict[str, tuple[str, int]] = {}
         self.grants = _Part(link, "grants")
@@ -51,7 +51,7 @@ class RemoteApprovals:
 
 
 class _Part:
-    def __init__(self, link: Link, name: str) -> None:
+    def __init__(self, link: Requests, name: str) -> None:
         self._link, self._name = link, name
 
     def __getattr__(self, method: str) -> Any:

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import os
 import shutil
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -18,8 +17,10 @@ from ..agent.memory import Memory
 from ..agent.models.base import StreamingModel
 from ..agent.telemetry import Telemetry
 from ..app import Handrail
+from ..base.workers import pool
 from ..environments.backend_table import is_host
 from ..errors import HandrailError, ToolFailed
+from ..store.ledger import work_folder
 from ..store.sessions import SessionStore
 from ..types import Caller, JsonDict
 from .journal import Journal, RecordedModel
@@ -183,12 +184,10 @@ class Attempt:
             return Ended({**result, "error": ended.reason}, None, True)
         if not self.task.reward:
             return Ended(result, trajectory)
-        outcome = Outcome(
-            ended.answer, messages, ended.end.value, ended.model_calls, self._parts.app, self.session
-        )
+        outcome = Outcome(ended.answer, messages, ended.end.value, ended.model_calls, self._parts.app, self.session)
         seconds = self._parts.reward_seconds
         try:
-            work = asyncio.to_thread(self._parts.reward, self.task, outcome)
+            work = asyncio.wrap_future(pool.submit(self._parts.reward, self.task, outcome))
             result["reward"] = await asyncio.wait_for(work, seconds)
         except TimeoutError:
             result["error"] = f"reward timed out after {seconds:g} s"
@@ -215,12 +214,3 @@ def command_reward(task: Task, outcome: Outcome) -> float:
     with contextlib.suppress(ValueError):
         return float(lines[-1]) if lines and code == 0 else 0.0
     return float(code == 0)
-
-
-def work_folder(run: str) -> Path:
-    """Where the sessions of a batch that name no folder work, on any machine: the same path for every attempt. Private."""
-    folder = Path(tempfile.gettempdir()) / f"handrail-batch-{run}"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    if folder.stat().st_uid != os.geteuid():
-        raise ToolFailed(f"{folder} belongs to somebody else")
-    return folder

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-
 from ..app import Handrail
 from ..approval.gate import STORE_NAME
 from ..config.keys import key_of
@@ -22,13 +21,12 @@ from ..config.paths import state_dir
 from ..errors import HandrailError, InvalidArguments, StoreError
 from ..settings.model_providers import PROVIDERS
 from ..store.approvals import ApprovalStore
+from ..store.ledger import DONE, FAILED, RUNNING, WAITING, SqliteLedger, SqlLedger, work_folder
+from ..store.ledger_postgres import PostgresLedger
 from ..types import JsonDict
-from .attempt import work_folder
 from .engines import open_engine
 from .host import TRAJECTORIES, Host, Settings
-from .ledger import DONE, FAILED, RUNNING, WAITING, SqliteLedger, SqlLedger
 from .link import Server
-from .postgres import PostgresLedger
 from .tasks import Task
 
 _FILE, _RESULTS, _SUMMARY, _LOCK = "batch.json", "results.jsonl", "summary.json", ".lock"
@@ -64,7 +62,7 @@ def create(tasks: Iterable[Task], out: Path, options: Options) -> Options:
     options = Options(**{**asdict(options), "run": secrets.token_hex(4)})
     with contextlib.closing(_open_ledger(out, options)) as ledger:
         try:
-            ledger.add(tasks)
+            ledger.add((task.id, task.as_text()) for task in tasks)
         except BaseException:
             if not options.ledger:
                 for path in out.glob("ledger.db*"):
@@ -140,10 +138,16 @@ class Batch:
     def _hosting(self, ledger: SqlLedger) -> Iterator[Host]:
         options, app = self._options, self._app
         asks = options.approvals == "inbox"
-        names = {spec.key_variable for spec in PROVIDERS.values() if spec.key_variable} | {app.config.model.key_variable}
+        names = {spec.key_variable for spec in PROVIDERS.values() if spec.key_variable} | {
+            app.config.model.key_variable
+        }
         variables = {name: value for name in names - {""} if (value := key_of(name))}
         given = (name for name in os.environ if name.endswith("_BASE_URL") or name == "HANDRAIL_MODEL")
-        setup = {"asks": asks, "config": app.config, "variables": variables | {name: os.environ[name] for name in given}}
+        setup = {
+            "asks": asks,
+            "config": app.config,
+            "variables": variables | {name: os.environ[name] for name in given},
+        }
         settings = Settings(options.run, options.attempts, options.lease_seconds, options.sessions, setup)
         store = ApprovalStore(state_dir(app.config.home) / STORE_NAME) if asks else None
         try:
@@ -207,7 +211,9 @@ def request_stop(out: Path, *, seconds: float = 30.0) -> bool:
     end, tick = time.monotonic() + seconds, threading.Event()
     while _is_locked(out):
         if time.monotonic() > end:
-            raise HandrailError(f"the driver of {out} does not stop; its processes are the children of `handrail batch`")
+            raise HandrailError(
+                f"the driver of {out} does not stop; its processes are the children of `handrail batch`"
+            )
         tick.wait(0.1)
     return True
 
@@ -262,5 +268,3 @@ def _is_locked(out: Path) -> bool:
         except OSError:
             return True
     return False
-
-

@@ -6,13 +6,15 @@ import json
 import os
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import HandrailError
 from ..store.approvals import ApprovalStore, StoredRequest
+from ..store.ledger import Lease, SqlLedger
 from ..types import JsonDict
-from .ledger import Lease, SqlLedger
 
 if TYPE_CHECKING:
     from ..protocols import ApprovalRequest
@@ -29,7 +31,7 @@ class Settings(NamedTuple):
     attempts: int = 3
     lease_seconds: float = 30.0
     sessions: int = 8
-    setup: JsonDict = {}
+    setup: Mapping[str, Any] = MappingProxyType({})
 
 
 class Host:
@@ -119,9 +121,7 @@ class Host:
         if (task, attempt) in self._ledger.held(worker):
             self._ledger.fail(task, attempt, {"error": "stopped"}, 0)
 
-    def do_ask(
-        self, worker: str, request: ApprovalRequest, fingerprint: str, task: str, attempt: int
-    ) -> StoredRequest:
+    def do_ask(self, worker: str, request: ApprovalRequest, fingerprint: str, task: str, attempt: int) -> StoredRequest:
         owner = f"batch-{self._settings.run}-{task}#{attempt}" if task else worker
         stored = self._store.ask(request, fingerprint=fingerprint, owner=owner)
         self._ledger.note_question(stored.request.id, task, attempt)

@@ -20,22 +20,20 @@ from ..agent.models.base import CallPiece, Finished, Messages, Piece, StreamingM
 from ..core.outcome import error_outcome
 from ..errors import StoreError, UnknownOutcome
 from ..protocols import ApprovalRequest
+from ..store.ledger import JournalRow, Lease
 from ..types import JsonDict, Outcome
-from .ledger import JournalRow, Lease
-from .link import Link
+from .link import Requests
 
 # The tools that act in the environment of their session.
 _IN_ENVIRONMENT = frozenset({"terminal", "file", "code_execution"})
 _RETRY_SECONDS = 1.0
-_UNKNOWN = (
-    "the worker was lost while {tool} ran, and nobody knows whether it was done; look at what is there before you do it again"
-)
+_UNKNOWN = "the worker was lost while {tool} ran, and nobody knows whether it was done; look before you do it again"
 
 
 class Journal:
     """`rebuilds`: the session's environment died with the earlier attempt, and is a new one."""
 
-    def __init__(self, lease: Lease, link: Link) -> None:
+    def __init__(self, lease: Lease, link: Requests) -> None:
         self.lease, self._link = lease, link
         self.rebuilds = False
         self.is_closed = threading.Event()  # the attempt is given up: nothing more is recorded
@@ -50,7 +48,9 @@ class Journal:
         self._seen[same] += 1
         key = f"{same}.{self._seen[same]}"
         row = self.lease.journal.get(key)
-        return Entry(self, (key, tool, call_id), row, runs_again=row is not None and self._again(row, toolset, read_only))
+        return Entry(
+            self, (key, tool, call_id), row, runs_again=row is not None and self._again(row, toolset, read_only)
+        )
 
     def _again(self, row: JournalRow, toolset: str, read_only: bool) -> bool:
         """Whether it runs although an earlier attempt has begun or done it."""

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable
 from multiprocessing.connection import Client, Connection, Listener, answer_challenge, deliver_challenge
 from multiprocessing.context import AuthenticationError
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from ..base.workers import pool
 from ..errors import HandrailError
@@ -95,6 +95,12 @@ class Server:
         except Exception as error:
             log.exception("the driver failed to %s for %s", method, worker)
             return False, HandrailError(f"{method} failed: {type(error).__name__}: {error}")
+
+
+class Requests(Protocol):
+    """What a worker needs of its driver."""
+
+    def call(self, method: str, *arguments: Any) -> Any: ...
 
 
 class Link:

@@ -19,11 +19,11 @@ from ..agent.telemetry import start_exporting
 from ..app import Handrail
 from ..approval.approvers import QueueApprover
 from ..errors import Fenced, HandrailError, StoreError
+from ..store.ledger import Lease, work_folder
 from .approvals import RemoteApprovals
-from .attempt import Attempt, Parts, command_reward, work_folder
+from .attempt import Attempt, Parts, command_reward
 from .journal import Journal
-from .ledger import Lease
-from .link import Address, Link, LinkLost
+from .link import Address, Link, LinkLost, Requests
 
 if TYPE_CHECKING:
     from ..settings.schema import Config
@@ -35,7 +35,7 @@ _RENEW_SECONDS = 1.0
 class Worker:
     """`sessions` at a time. `leases` are the task and attempt of each session that runs."""
 
-    def __init__(self, parts: Parts, link: Link, sessions: int, leases: dict[str, tuple[str, int]]) -> None:
+    def __init__(self, parts: Parts, link: Requests, sessions: int, leases: dict[str, tuple[str, int]]) -> None:
         self._parts, self._link, self._sessions, self._leases = parts, link, sessions, leases
         self._running: dict[tuple[str, int], Attempt] = {}
         self._stop = threading.Event()

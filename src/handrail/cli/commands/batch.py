@@ -53,12 +53,16 @@ def run(
     tasks: Annotated[Path, typer.Argument(metavar="FILE", help="A task per line, as JSON.", show_default=False)],
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where the ledger and the results go.")],
     engine: Annotated[str, typer.Option(metavar="|".join(ENGINES), help="Where the workers run.")] = "local",
-    address: Annotated[str, typer.Option(metavar="ADDRESS", help="Of the Ray cluster; auto finds a local one.")] = "auto",
+    address: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="Of the Ray cluster; auto finds a local one.")
+    ] = "auto",
     workers: Annotated[int, typer.Option(metavar="N", min=1, help="Worker processes or actors.")] = 2,
     sessions: Annotated[int, typer.Option(metavar="K", min=1, help="Sessions per worker at a time.")] = 8,
     attempts: Annotated[int, typer.Option(metavar="N", min=1, help="How often a task may fail.")] = 3,
     lease: Annotated[float, typer.Option(metavar="S", min=2, help="Seconds after which a silent worker is lost.")] = 30,
-    approvals: Annotated[str, typer.Option(metavar="inbox|deny", help="What becomes of what has to be asked.")] = "inbox",
+    approvals: Annotated[
+        str, typer.Option(metavar="inbox|deny", help="What becomes of what has to be asked.")
+    ] = "inbox",
     ledger: Annotated[str, typer.Option(metavar="URL", help="A PostgreSQL database instead of a file.")] = "",
     as_json: options.Json = False,
 ) -> None:

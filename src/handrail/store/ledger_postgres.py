@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..errors import StoreError
-from ..store.database import read_steps
+from .database import read_steps
 from .ledger import SCHEMA, Connection, SqlLedger
 
 

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from handrail.batch.ledger import JournalRow, SqliteLedger, SqlLedger
-from handrail.batch.postgres import PostgresLedger
-from handrail.batch.tasks import Task
 from handrail.errors import Fenced, StoreError
+from handrail.store.ledger import JournalRow, SqliteLedger, SqlLedger
+from handrail.store.ledger_postgres import PostgresLedger
 
 
 @pytest.fixture(params=["file", "memory", "postgres"])
@@ -23,7 +22,7 @@ def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SqlLedger
     else:
         made = SqliteLedger(tmp_path / "ledger.db" if request.param == "file" else None)
     with closing(made):
-        made.add(Task(f"t{n}", "50 % of ?") for n in range(3))
+        made.add((f"t{n}", '{"prompt": "50 % of ?"}') for n in range(3))
         yield made
 
 
@@ -46,7 +45,10 @@ def test_a_lost_worker_is_fenced_and_its_journal_goes_to_the_next(ledger: SqlLed
         ledger.begin("t0", 1, "other.1", "terminal", asked=False)
     (lease,) = ledger.lease("w2", 1)
     assert (lease.task, lease.attempt) == ("t0", 2)
-    assert lease.journal == {"done.1": JournalRow("done", True, '"a result"'), "begun.1": JournalRow("begun", False, "")}
+    assert lease.journal == {
+        "done.1": JournalRow("done", True, '"a result"'),
+        "begun.1": JournalRow("begun", False, ""),
+    }
     assert lease.replies == {"request": "reply"}
     for late in (
         lambda: ledger.begin("t0", 1, "other.1", "terminal", asked=False),
@@ -97,5 +99,5 @@ def test_a_question_belongs_to_who_asked_it_last(ledger: SqlLedger) -> None:
 
 def test_tasks_that_cannot_all_be_added_are_not_added_at_all(ledger: SqlLedger) -> None:
     with pytest.raises(StoreError):
-        ledger.add([Task("new", "a prompt"), Task("t0", "is there already")])
+        ledger.add([("new", "{}"), ("t0", "{}")])
     assert sum(ledger.counts().values()) == 3

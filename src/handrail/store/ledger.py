@@ -6,15 +6,16 @@ The driver owns it. An attempt's number is its fence: what comes from another at
 from __future__ import annotations
 
 import json
+import os
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from ..errors import Fenced
-from ..store.database import Database
+from ..errors import Fenced, StoreError
 from ..types import JsonDict
-from .tasks import Task
+from .database import Database
 
 SCHEMA = Path(__file__).with_name("ledger.sql")
 WAITING, RUNNING, DONE, FAILED = "waiting", "running", "done", "failed"
@@ -43,7 +44,7 @@ class Lease(NamedTuple):
 class Ledger(Protocol):
     """What the driver needs of a ledger; see `SqlLedger`, which any SQL database can serve."""
 
-    def add(self, tasks: Iterable[Task]) -> int: ...
+    def add(self, tasks: Iterable[tuple[str, str]]) -> int: ...
     def lease(self, worker: str, count: int) -> list[Lease]: ...
     def held(self, worker: str) -> set[tuple[str, int]]: ...
     def give_back(self, worker: str, why: str, attempts: int) -> int: ...
@@ -77,13 +78,13 @@ class SqlLedger:
     def close(self) -> None:
         raise NotImplementedError
 
-    def add(self, tasks: Iterable[Task]) -> int:
-        """How many there are. All of them or none."""
+    def add(self, tasks: Iterable[tuple[str, str]]) -> int:
+        """Add tasks, each an id and its text in JSON. Returns how many there are; all of them are added or none."""
         number = 0
         with self.transaction() as connection:
-            for number, task in enumerate(tasks, 1):
+            for number, (task, body) in enumerate(tasks, 1):
                 names = "id, number, body, state, attempt, failures, worker, result"
-                values = (task.id, number, task.as_text(), WAITING, 0, 0, "", "")
+                values = (task, number, body, WAITING, 0, 0, "", "")
                 connection.execute(f"INSERT INTO tasks ({names}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
         return number
 
@@ -165,7 +166,9 @@ class SqlLedger:
     def totals(self) -> tuple[float, int, float | None, int]:
         """The sum of the rewards, how many there are, the cost (None if no price is known), and the tokens."""
         with self.transaction() as connection:
-            query = "SELECT sum(reward), count(reward), sum(cost), sum(tokens) FROM tasks WHERE state IN ('done', 'failed')"
+            query = (
+                "SELECT sum(reward), count(reward), sum(cost), sum(tokens) FROM tasks WHERE state IN ('done', 'failed')"
+            )
             rewards, scored, cost, tokens = connection.execute(query).fetchone()
         return rewards or 0.0, scored, cost, int(tokens or 0)
 
@@ -174,12 +177,16 @@ class SqlLedger:
         last = 0
         while True:
             with self.transaction() as connection:
-                query = "SELECT number, id, state, attempt, worker, result FROM tasks WHERE number > ? ORDER BY number LIMIT ?"
+                names = "number, id, state, attempt, worker, body, result"
+                query = f"SELECT {names} FROM tasks WHERE number > ? ORDER BY number LIMIT ?"
                 rows = connection.execute(query, (last, _CHUNK)).fetchall()
-            for last, task, state, attempt, worker, result in rows:
-                yield {"id": task, "state": state, "attempt": attempt, "worker": worker, **json.loads(result or "{}")}
+            for _, task, state, attempt, worker, body, result in rows:
+                about = {"id": task, "state": state, "attempt": attempt, "worker": worker}
+                data = json.loads(body).get("data")
+                yield {**about, **({} if data is None else {"data": data}), **json.loads(result or "{}")}
             if len(rows) < _CHUNK:
                 return
+            last = rows[-1][0]
 
     def note_question(self, request: str, task: str, attempt: int) -> None:
         with self.transaction() as connection:
@@ -219,6 +226,15 @@ class SqliteLedger(SqlLedger):
         self._durable.close()
 
 
+def work_folder(run: str) -> Path:
+    """Where the sessions of a batch that name no folder work, on any machine: the same path for every attempt. Private."""
+    folder = Path(tempfile.gettempdir()) / f"handrail-batch-{run}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    if folder.stat().st_uid != os.geteuid():
+        raise StoreError(f"{folder} belongs to somebody else")
+    return folder
+
+
 def _lease(connection: Connection, task: str, attempt: int, body: str) -> Lease:
     rows = connection.execute("SELECT call, state, asked, result FROM journal WHERE task = ?", (task,)).fetchall()
     replies = connection.execute("SELECT request, reply FROM replies WHERE task = ?", (task,)).fetchall()
@@ -248,5 +264,3 @@ def _ended(connection: Connection, task: str, state: str, result: JsonDict) -> N
         (state, json.dumps(result), *counted, task),
     )
     connection.execute("DELETE FROM replies WHERE task = ?", (task,))
-
-
