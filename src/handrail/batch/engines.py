@@ -9,6 +9,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -96,10 +97,10 @@ class RayEngine:
 
     def __init__(self, address: str) -> None:
         try:
-            import ray  # heavy, and only this engine needs it
+            ray: Any = import_module("ray")  # heavy, and only this engine needs it
         except ImportError:
             raise ToolFailed("the engine ray needs the extra: pip install 'handrail[ray]'") from None
-        self._ray: Any = ray
+        self._ray = ray
         self._mine = not ray.is_initialized()
         if self._mine:
             try:

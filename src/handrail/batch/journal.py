@@ -113,7 +113,8 @@ class RecordedModel:
             for piece in _pieces(json.loads(known)):
                 yield piece
             return
-        text, calls = [], {}
+        text: list[str] = []
+        calls: dict[int, list[str]] = {}
         async for piece in self._model.stream(messages, tools):
             if isinstance(piece, TextPiece):
                 text.append(piece.text)

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable
 from multiprocessing.connection import Client, Connection, Listener, answer_challenge, deliver_challenge
 from multiprocessing.context import AuthenticationError
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, cast
 
 from ..base.workers import pool
 from ..errors import HandrailError
@@ -42,14 +42,14 @@ class Server:
         self._handle, self._lost = handle, lost
         self._listener = Listener((host, 0), "AF_INET", backlog=128)
         self._open: set[Connection] = set()
-        self._closed = False
-        name, port = self._listener.address  # type: ignore[misc]  a pair for this family
-        self.address = Address(str(name), int(port), os.urandom(32))
+        self._closed = threading.Event()
+        name, port = cast("tuple[str, int]", self._listener.address)
+        self.address = Address(name, port, os.urandom(32))
         self._thread = threading.Thread(target=self._accept, name="handrail-batch-link", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
-        self._closed = True
+        self._closed.set()
         with contextlib.suppress(OSError), socket.create_connection(self.address[:2], timeout=5):
             pass  # wakes the thread that accepts
         self._thread.join()
@@ -58,12 +58,12 @@ class Server:
             _shut(connection)
 
     def _accept(self) -> None:
-        while not self._closed:
+        while not self._closed.is_set():
             try:
                 connection = self._listener.accept()
             except OSError:
                 continue
-            if self._closed:
+            if self._closed.is_set():
                 connection.close()
                 return
             pool.submit(lambda each=connection: self._serve(each))
@@ -72,8 +72,8 @@ class Server:
         worker = ""
         self._open.add(connection)
         try:
-            deliver_challenge(connection, self.address.key)  # type: ignore[arg-type]  any connection will do
-            answer_challenge(connection, self.address.key)  # type: ignore[arg-type]
+            deliver_challenge(connection, self.address.key)
+            answer_challenge(connection, self.address.key)
             _send_at_once(connection)
             worker = str(connection.recv())
             while True:
@@ -84,7 +84,7 @@ class Server:
         finally:
             self._open.discard(connection)
             connection.close()
-            if worker and not self._closed:
+            if worker and not self._closed.is_set():
                 self._lost(worker)
 
     def _answered(self, worker: str, method: str, arguments: tuple[Any, ...]) -> tuple[bool, Any]:

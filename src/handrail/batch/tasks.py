@@ -27,7 +27,7 @@ class Task:
     prompt: str
     environment: Mapping[str, Any] = field(default_factory=dict)
     toolsets: tuple[str, ...] | None = None
-    limits: Mapping[str, float] = field(default_factory=dict)
+    limits: Mapping[str, Any] = field(default_factory=dict)
     model: str = ""
     files: Mapping[str, str] = field(default_factory=dict)
     reward: str | Mapping[str, Any] = ""

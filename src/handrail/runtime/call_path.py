@@ -168,7 +168,8 @@ class CallPath:
     def _noted(self, inner: Inner, call: Call, entry: JournalEntry) -> Flow[Outcome]:
         yield Step(entry.begin, in_caller=False)
         outcome = yield from inner(call)
-        return (yield Step(partial(entry.end, outcome), in_caller=False))
+        recorded: Outcome = yield Step(partial(entry.end, outcome), in_caller=False)
+        return recorded
 
     def ask_hooks(self, inner: Inner, call: Call) -> Flow[Outcome]:
         return self._hooked(inner, call) if self._hooks.around_calls else inner(call)

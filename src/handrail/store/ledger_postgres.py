@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Iterator
+from importlib import import_module
 from typing import Any
 
 from ..errors import StoreError
@@ -17,10 +18,9 @@ class PostgresLedger(SqlLedger):
 
     def __init__(self, url: str, run: str) -> None:
         try:
-            import psycopg  # an optional dependency
+            self._psycopg: Any = import_module("psycopg")  # an optional dependency
         except ImportError:
             raise StoreError("a ledger in PostgreSQL needs the extra: pip install 'handrail[postgres]'") from None
-        self._psycopg: Any = psycopg
         self._url, self._schema = url, f"handrail_batch_{run}"
         self._lock = threading.RLock()
         self._connection: Any = None
