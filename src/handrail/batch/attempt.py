@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..agent.agent import Agent
+from ..agent.budgets import Budgets
 from ..agent.events import End, TurnEnded
 from ..agent.memory import Memory
 from ..agent.models.base import StreamingModel
@@ -24,7 +25,8 @@ from ..store.ledger import work_folder
 from ..store.sessions import SessionStore
 from ..types import Caller, JsonDict
 from .journal import Journal, RecordedModel
-from .tasks import Task, task_of
+from .rollout_environment import number_of
+from .tasks import Task
 
 # Nobody talks with these agents, and they leave nothing behind but their work.
 WITHOUT = ("clarify", "memory", "cronjob", "rl", "session_search")
@@ -82,7 +84,7 @@ class Attempt:
 
     def __init__(self, parts: Parts, journal: Journal) -> None:
         self._parts, self.journal = parts, journal
-        self.task = task_of(journal.lease.body)
+        self.task = Task.model_validate_json(journal.lease.body)
         self.session = f"batch-{parts.run}-{self.task.id}"
         self._agent: Agent | None = None
         self._folder = ""
@@ -137,7 +139,7 @@ class Attempt:
             session=info,
             toolsets=enabled if task.toolsets is None else list(task.toolsets),
             without=[*disabled, *parts.without],
-            budgets=task.budgets,
+            budgets=Budgets(**task.limits.model_dump()),
             platform="batch",
             cwd=cwd,
             memory=Memory(work_folder(parts.run) / ".none"),
@@ -210,7 +212,7 @@ class Attempt:
 def command_reward(task: Task, outcome: Outcome) -> float:
     """Run the task's command where the agent worked: the number in its last line, else 1 or 0 by its exit code."""
     code, output = outcome.run(str(task.reward), timeout=_REWARD_SECONDS)
-    lines = output.strip().splitlines()
-    with contextlib.suppress(ValueError):
-        return float(lines[-1]) if lines and code == 0 else 0.0
-    return float(code == 0)
+    try:
+        return number_of(float(output.strip().splitlines()[-1])) if code == 0 else 0.0
+    except (ValueError, IndexError):
+        return 1.0

@@ -62,7 +62,7 @@ def create(tasks: Iterable[Task], out: Path, options: Options) -> Options:
     options = Options(**{**asdict(options), "run": secrets.token_hex(4)})
     with contextlib.closing(_open_ledger(out, options)) as ledger:
         try:
-            ledger.add((task.id, task.as_text()) for task in tasks)
+            ledger.add((task.id, task.model_dump_json()) for task in tasks)
         except BaseException:
             if not options.ledger:
                 for path in out.glob("ledger.db*"):

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from ..protocols import ApprovalRequest
 
 TRAJECTORIES = "trajectories.jsonl"
+# Requests that the ledger answers, and those that are about the worker itself.
+_OF_LEDGER = frozenset({"begin", "end", "keep_reply"})
+_OF_WORKER = frozenset({"lease", "renew", "finish", "release", "ask"})
 _APPROVALS = frozenset({"answer", "answered_among", "get", "pending"})
 _GRANTS = frozenset({"add", "of", "use", "forget"})
 
@@ -46,9 +49,12 @@ class Host:
 
     def handle(self, worker: str, method: str, arguments: tuple[Any, ...]) -> Any:
         self.begun.add(worker)
-        if method not in _REQUESTS:
+        if method in _OF_LEDGER:
+            return getattr(self._ledger, method)(*arguments)
+        if not hasattr(self, f"do_{method}"):
             raise HandrailError(f"unknown request {method!r}: are driver and worker of the same version?")
-        return getattr(self, f"do_{method}")(worker, *arguments)
+        who = (worker,) if method in _OF_WORKER else ()
+        return getattr(self, f"do_{method}")(*who, *arguments)
 
     def lost(self, worker: str) -> None:
         """Its connection has ended: it was killed, or can begin nothing any more."""
@@ -64,7 +70,7 @@ class Host:
             self._until.pop(worker, None)
         return late
 
-    def do_setup(self, worker: str) -> JsonDict:  # noqa: ARG002  the same for all
+    def do_setup(self) -> JsonDict:
         return {**self._settings.setup, **self._settings._asdict()}
 
     def do_lease(self, worker: str, count: int) -> list[Lease] | None:
@@ -81,15 +87,6 @@ class Host:
         if worker in self._until:  # first, as a ledger that cannot be used now is no fault of the worker
             self._until[worker] = time.monotonic() + self._settings.lease_seconds
         return self._ledger.held(worker), self.is_stopping
-
-    def do_begin(self, worker: str, task: str, attempt: int, call: str, tool: str, asked: bool) -> None:  # noqa: ARG002
-        self._ledger.begin(task, attempt, call, tool, asked)
-
-    def do_end(self, worker: str, task: str, attempt: int, call: str, result: str) -> None:  # noqa: ARG002
-        self._ledger.end(task, attempt, call, result)
-
-    def do_reply(self, worker: str, task: str, attempt: int, request: str, reply: str) -> None:  # noqa: ARG002
-        self._ledger.keep_reply(task, attempt, request, reply)
 
     def do_finish(
         self, worker: str, task: str, attempt: int, result: JsonDict, trajectory: JsonDict | None, is_failure: bool
@@ -127,13 +124,13 @@ class Host:
         self._ledger.note_question(stored.request.id, task, attempt)
         return stored
 
-    def do_settle(self, worker: str, request: str, method: str, task: str, attempt: int, *more: Any) -> Any:  # noqa: ARG002
+    def do_settle(self, request: str, method: str, task: str, attempt: int, *more: Any) -> Any:
         """`claim` or `withdraw`: only by who asked last, as a later attempt may have taken the question over."""
         if self._ledger.asker(request) != (task, attempt):
             return None
         return self._store.claim(request) if method == "claim" else self._store.withdraw(request, state=more[0])
 
-    def do_approvals(self, worker: str, part: str, method: str, arguments: tuple[Any, ...], named: JsonDict) -> Any:  # noqa: ARG002
+    def do_approvals(self, part: str, method: str, arguments: tuple[Any, ...], named: JsonDict) -> Any:
         store = self._store
         known = {"": (_APPROVALS, store), "grants": (_GRANTS, store.grants), "decisions": ({"add"}, store.decisions)}
         allowed, target = known[part]
@@ -141,7 +138,7 @@ class Host:
             raise HandrailError(f"workers may not {method} approvals")
         return getattr(target, method)(*arguments, **named)
 
-    def do_approvals_version(self, worker: str) -> int:  # noqa: ARG002
+    def do_approvals_version(self) -> int:
         return self._store.database.version_of_data()
 
     @property
@@ -149,9 +146,6 @@ class Host:
         if self._approvals is None:
             raise HandrailError("nobody is asked in this batch")
         return self._approvals
-
-
-_REQUESTS = frozenset(name.removeprefix("do_") for name in vars(Host) if name.startswith("do_"))
 
 
 def _private(path: str, flags: int) -> int:

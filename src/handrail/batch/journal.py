@@ -123,7 +123,7 @@ class RecordedModel:
                 calls[piece.place] = [had[0] or piece.id, had[1] or piece.name, had[2] + piece.arguments]
             elif isinstance(piece, Finished):
                 reply = {"text": "".join(text), "calls": list(calls.values()), "end": [piece.usage, piece.cut_off]}
-                await asyncio.to_thread(self._journal.record, "reply", key, json.dumps(reply))
+                await asyncio.to_thread(self._journal.record, "keep_reply", key, json.dumps(reply))
             yield piece
 
 

@@ -52,10 +52,10 @@ class Rollouts:
         common["limits"] = {"model_calls": plan.model_calls, "seconds": plan.timeout}
         with closing(self._ledger()) as ledger:
             made = (
-                Task(str(number), task.prompt, files=task.files, data={"task": task.id}, **common)
+                Task(id=str(number), prompt=task.prompt, files=dict(task.files), data={"task": task.id}, **common)
                 for number, task in enumerate(self._tasks)
             )
-            ledger.add((task.id, task.as_text()) for task in made)
+            ledger.add((task.id, task.model_dump_json()) for task in made)
 
     def run_all(self) -> RunState:
         """Run all rollouts, each recorded when it ends. Returns how the run ended."""

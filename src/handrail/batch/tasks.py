@@ -3,111 +3,81 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from ..agent.budgets import Budgets
+from pydantic import BaseModel, Field, PositiveFloat, PositiveInt, ValidationError, model_validator
+
+from ..agent.budgets import DEFAULT_BUDGETS
 from ..base.suggest import did_you_mean
 from ..errors import InvalidArguments
 
-_LIMITS = Budgets._fields
-_ID = re.compile(r"[\w.:-]{1,100}")
+_IN_ENVIRONMENT = ("cwd", "backend")
 
 
-@dataclass(frozen=True)
-class Task:
+class Limits(BaseModel, frozen=True, extra="forbid"):
+    """As `Budgets`."""
+
+    model_calls: PositiveInt | None = DEFAULT_BUDGETS.model_calls
+    tokens: PositiveInt | None = None
+    seconds: PositiveFloat | None = None
+    cost: PositiveFloat | None = None
+
+
+class Task(BaseModel, frozen=True, extra="forbid", coerce_numbers_to_str=True):
     """`environment` says where its commands run, as for `register_task_env_overrides`; `cwd` and `backend` are a part of it.
     `files` are written before the agent starts. `reward` is a command that scores what the agent has done; a mapping is for
     those who make tasks by program. `data` is for the reader of the results."""
 
-    id: str
-    prompt: str
-    environment: Mapping[str, Any] = field(default_factory=dict)
+    id: Annotated[str, Field(pattern=r"^[\w.:-]{1,100}$")]
+    prompt: Annotated[str, Field(pattern=r"\S")]
+    environment: dict[str, Any] = {}
     toolsets: tuple[str, ...] | None = None
-    limits: Mapping[str, Any] = field(default_factory=dict)
+    limits: Limits = Limits()
     model: str = ""
-    files: Mapping[str, str] = field(default_factory=dict)
-    reward: str | Mapping[str, Any] = ""
+    files: dict[str, str] = {}
+    reward: str | dict[str, Any] = ""
     data: Any = None
 
-    def as_text(self) -> str:
-        return json.dumps(asdict(self), ensure_ascii=False)
-
-    @property
-    def budgets(self) -> Budgets:
-        return Budgets()._replace(**dict(self.limits))
-
-
-_NAMES = [each.name for each in fields(Task)]
+    @model_validator(mode="before")
+    @classmethod
+    def _gather(cls, given: Any) -> Any:
+        """What is about the environment may be written beside it."""
+        if not isinstance(given, dict) or not isinstance(given.get("environment", {}), dict):
+            return given
+        own = {name: given[name] for name in _IN_ENVIRONMENT if name in given}
+        rest = {name: value for name, value in given.items() if name not in own}
+        return {**rest, "environment": {**given.get("environment", {}), **own}}
 
 
 def read_tasks(path: Path) -> Iterator[Task]:
     """The tasks of a file, one after the other. Raises InvalidArguments with the line that is wrong."""
+    seen: set[str] = set()
     try:
         with open(path, encoding="utf-8") as lines:
-            yield from _tasks(lines, str(path))
+            for number, line in enumerate(lines, 1):
+                if line.strip():
+                    task = _read(line, number, f"{path}, line {number}")
+                    if task.id in seen:
+                        raise InvalidArguments(f"{path}, line {number}: there is a task {task.id!r} already")
+                    seen.add(task.id)
+                    yield task
     except (OSError, UnicodeError) as error:
         raise InvalidArguments(f"{path} cannot be read: {error}") from None
-
-
-def task_of(text: str) -> Task:
-    """The task that `as_text` wrote."""
-    return _task(json.loads(text), 0)
-
-
-def _tasks(lines: Iterable[str], where: str) -> Iterator[Task]:
-    seen: set[str] = set()
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            task = _task(json.loads(line), number)
-            if task.id in seen:
-                raise ValueError(f"there is a task {task.id!r} already")
-        except (ValueError, TypeError, RecursionError) as error:
-            raise InvalidArguments(f"{where}, line {number}: {error}") from None
-        seen.add(task.id)
-        yield task
     if not seen:
-        raise InvalidArguments(f"{where} has no tasks; a task is a line such as {{'prompt': 'Fix the tests.'}}")
+        raise InvalidArguments(f'{path} has no tasks; a task is a line such as {{"prompt": "Fix the tests."}}')
 
 
-def _task(given: Any, number: int) -> Task:
-    if not isinstance(given, dict):
-        raise ValueError("a task is a JSON object")
-    given = dict(given)
-    environment = {**_mapping(given, "environment"), **{n: given.pop(n) for n in ("cwd", "backend") if n in given}}
-    for name in given:
-        if name not in _NAMES:
-            raise ValueError(f"unknown field {name!r}; {did_you_mean(name, [*_NAMES, 'cwd', 'backend'])}")
-    prompt, task_id = given.get("prompt"), str(given.get("id", number))
-    if not isinstance(prompt, str) or not prompt.strip():
-        raise ValueError("`prompt` is missing: the text that the agent is given")
-    if not _ID.fullmatch(task_id):
-        raise ValueError(f"the id {task_id[:40]!r}: use 1 to 100 letters, digits and the characters _ . : -")
-    limits = _mapping(given, "limits")
-    for name, value in limits.items():
-        if name not in _LIMITS:
-            raise ValueError(f"unknown limit {name!r}; {did_you_mean(name, _LIMITS)}")
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or value <= 0):
-            raise ValueError(f"the limit {name} is a number above 0")
-    files = _mapping(given, "files")
-    if not all(isinstance(text, str) for pair in files.items() for text in pair):
-        raise ValueError("`files` are texts by their paths")
-    toolsets = given.get("toolsets")
-    if toolsets is not None and not (isinstance(toolsets, list) and all(isinstance(each, str) for each in toolsets)):
-        raise ValueError("`toolsets` is a list of names")
-    if not isinstance(given.get("reward", ""), str | dict) or not isinstance(given.get("model", ""), str):
-        raise ValueError("`reward` is a command, `model` a name")
-    made = {"id": task_id, "environment": environment, "limits": limits, "files": files}
-    return Task(**{**given, **made, "toolsets": None if toolsets is None else tuple(toolsets)})
-
-
-def _mapping(given: Mapping[str, Any], name: str) -> dict[str, Any]:
-    value = given.get(name) or {}
-    if not isinstance(value, dict):
-        raise ValueError(f"`{name}` is an object")
-    return value
+def _read(line: str, number: int, where: str) -> Task:
+    try:
+        given = json.loads(line)
+        return Task.model_validate({"id": str(number), **given} if isinstance(given, dict) else given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = ".".join(map(str, first["loc"]))
+        known = [*Task.model_fields, *_IN_ENVIRONMENT, *(f"limits.{each}" for each in Limits.model_fields)]
+        hint = f"; {did_you_mean(name, known)}" if first["type"] == "extra_forbidden" else ""
+        raise InvalidArguments(f"{where}: {name + ': ' if name else ''}{first['msg']}{hint}") from None
+    except (ValueError, RecursionError) as error:
+        raise InvalidArguments(f"{where}: {error}") from None

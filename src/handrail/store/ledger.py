@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -41,42 +42,29 @@ class Lease(NamedTuple):
     replies: Mapping[str, str]
 
 
-class Ledger(Protocol):
-    """What the driver needs of a ledger; see `SqlLedger`, which any SQL database can serve."""
-
-    def add(self, tasks: Iterable[tuple[str, str]]) -> int: ...
-    def lease(self, worker: str, count: int) -> list[Lease]: ...
-    def held(self, worker: str) -> set[tuple[str, int]]: ...
-    def give_back(self, worker: str, why: str, attempts: int) -> int: ...
-    def begin(self, task: str, attempt: int, call: str, tool: str, asked: bool) -> None: ...
-    def end(self, task: str, attempt: int, call: str, result: str) -> None: ...
-    def keep_reply(self, task: str, attempt: int, request: str, reply: str) -> None: ...
-    def finish(self, task: str, attempt: int, result: JsonDict) -> bool: ...
-    def fail(self, task: str, attempt: int, result: JsonDict, attempts: int) -> bool: ...
-    def counts(self) -> dict[str, int]: ...
-    def totals(self) -> tuple[float, int, float | None, int]: ...
-    def results(self) -> Iterator[JsonDict]: ...
-    def note_question(self, request: str, task: str, attempt: int) -> None: ...
-    def asker(self, request: str) -> tuple[str, int] | None: ...
-    def fact(self, name: str) -> Any: ...
-    def set_fact(self, name: str, value: Any) -> None: ...
-    def close(self) -> None: ...
-
-
 class Connection(Protocol):
     """What `sqlite3` and `psycopg` have in common; the marks in queries are `?`."""
 
     def execute(self, query: str, values: Any = (), /) -> Any: ...
 
 
-class SqlLedger:
-    """The ledger over one transaction at a time. `begin` survives a loss of power, all else the end of a process."""
+class SqlLedger(ABC):
+    """A ledger is one over a database that has transactions. `begin` survives a loss of power, all else a killed process."""
 
-    def transaction(self, *, durable: bool = False) -> AbstractContextManager[Connection]:
-        raise NotImplementedError
+    @abstractmethod
+    def transaction(self, *, durable: bool = False) -> AbstractContextManager[Connection]: ...
 
-    def close(self) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def close(self) -> None: ...
+
+    def _rows(self, query: str, *values: Any) -> list[Any]:
+        with self.transaction() as connection:
+            return list(connection.execute(query, values).fetchall())
+
+    def _put(self, table: str, key: str, *values: Any) -> None:
+        with self.transaction() as connection:
+            connection.execute(f"DELETE FROM {table} WHERE {key} = ?", values[:1])
+            connection.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(values))})", values)
 
     def add(self, tasks: Iterable[tuple[str, str]]) -> int:
         """Add tasks, each an id and its text in JSON. Returns how many there are; all of them are added or none."""
@@ -102,9 +90,8 @@ class SqlLedger:
 
     def held(self, worker: str) -> set[tuple[str, int]]:
         """The tasks and attempts that are the worker's now."""
-        with self.transaction() as connection:
-            query = "SELECT id, attempt FROM tasks WHERE state = 'running' AND worker = ?"
-            return {(row[0], row[1]) for row in connection.execute(query, (worker,)).fetchall()}
+        rows = self._rows("SELECT id, attempt FROM tasks WHERE state = 'running' AND worker = ?", worker)
+        return {(row[0], row[1]) for row in rows}
 
     def give_back(self, worker: str, why: str, attempts: int) -> int:
         """Let others have what a lost worker had; a task that has cost `attempts` workers fails. 0 attempts: none does.
@@ -159,8 +146,7 @@ class SqlLedger:
 
     def counts(self) -> dict[str, int]:
         """The tasks by their state."""
-        with self.transaction() as connection:
-            rows = connection.execute("SELECT state, count(*) FROM tasks GROUP BY state").fetchall()
+        rows = self._rows("SELECT state, count(*) FROM tasks GROUP BY state")
         return {WAITING: 0, RUNNING: 0, DONE: 0, FAILED: 0, **{row[0]: row[1] for row in rows}}
 
     def totals(self) -> tuple[float, int, float | None, int]:
@@ -174,41 +160,28 @@ class SqlLedger:
 
     def results(self) -> Iterator[JsonDict]:
         """One per task, in the order of the file, read in parts."""
-        last = 0
-        while True:
-            with self.transaction() as connection:
-                names = "number, id, state, attempt, worker, body, result"
-                query = f"SELECT {names} FROM tasks WHERE number > ? ORDER BY number LIMIT ?"
-                rows = connection.execute(query, (last, _CHUNK)).fetchall()
+        last, names = 0, "number, id, state, attempt, worker, body, result"
+        while rows := self._rows(f"SELECT {names} FROM tasks WHERE number > ? ORDER BY number LIMIT ?", last, _CHUNK):
             for _, task, state, attempt, worker, body, result in rows:
                 about = {"id": task, "state": state, "attempt": attempt, "worker": worker}
                 data = json.loads(body).get("data")
                 yield {**about, **({} if data is None else {"data": data}), **json.loads(result or "{}")}
-            if len(rows) < _CHUNK:
-                return
             last = rows[-1][0]
 
     def note_question(self, request: str, task: str, attempt: int) -> None:
-        with self.transaction() as connection:
-            connection.execute("DELETE FROM questions WHERE request = ?", (request,))
-            connection.execute("INSERT INTO questions VALUES (?, ?, ?)", (request, task, attempt))
+        self._put("questions", "request", request, task, attempt)
 
     def asker(self, request: str) -> tuple[str, int] | None:
         """The task and attempt that asked it last."""
-        with self.transaction() as connection:
-            query = "SELECT task, attempt FROM questions WHERE request = ?"
-            found = connection.execute(query, (request,)).fetchone()
-        return None if found is None else (found[0], found[1])
+        rows = self._rows("SELECT task, attempt FROM questions WHERE request = ?", request)
+        return (rows[0][0], rows[0][1]) if rows else None
 
     def fact(self, name: str) -> Any:
-        with self.transaction() as connection:
-            found = connection.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
-        return None if found is None else json.loads(found[0])
+        rows = self._rows("SELECT value FROM facts WHERE name = ?", name)
+        return json.loads(rows[0][0]) if rows else None
 
     def set_fact(self, name: str, value: Any) -> None:
-        with self.transaction() as connection:
-            connection.execute("DELETE FROM facts WHERE name = ?", (name,))
-            connection.execute("INSERT INTO facts VALUES (?, ?)", (name, json.dumps(value)))
+        self._put("facts", "name", name, json.dumps(value))
 
 
 class SqliteLedger(SqlLedger):
