@@ -29,6 +29,7 @@ PRINTS = {
     "code_calls_tools.py": "8 visits in 2 cities",
     "send_message.py": "the service got: Build - It is green.",
     "rollouts.py": "mean reward 1.0",
+    "batch.py": "second done 1.0",
     "home_assistant.py": "the door is locked",
     "images_and_speech.py": "How many bars? 1568 1045 data:image/jpeg",
 }

@@ -4,8 +4,10 @@
     report          what goes wrong inside becomes the model's answer
     look_up         unknown? unavailable, and why?
     read_arguments  decode, validate, coerce
+    recall          a call of an earlier attempt is answered as its journal has it
     ask_hooks       pre_tool_call: pass, block, ask, change
     pass_gate       what is it about to do? judge it, ask a person
+    note            its journal, if it has one, knows that it begins and how it ended
     run             the handler, bounded in time; its answer is cut to what the model's context can bear
 
 `registry.dispatch` is the same stack without hooks.
@@ -24,7 +26,7 @@ from ..core.outcome import error_outcome, failure_outcome, to_outcome, tool_erro
 from ..core.registry import ToolRegistry, unknown_tool
 from ..errors import CallCancelled, CallTimeout, Denied, Edited, NeedsAgent, ToolError, ToolUnavailable
 from ..protocols import Action, ActionKind, CallEffects
-from ..types import CancelToken, Gate, JsonDict, Outcome, ToolContext
+from ..types import CancelToken, Gate, JournalEntry, JsonDict, Outcome, ToolContext
 from .arguments import prepare
 from .steps import TURN, Call, Flow, Step, StepKind, cause, guarded
 
@@ -78,7 +80,8 @@ class CallPath:
         # Others' handlers and hooks get no hold of the caller's loop: for programs that serve many.
         self.isolates = False
         before = (self.report, self.look_up, self.read_arguments)
-        self._whole = stack(self.notify_hooks, *before, self.ask_hooks, self.pass_gate, self.run)
+        inside = (self.recall, self.ask_hooks, self.pass_gate, self.note, self.run)
+        self._whole = stack(self.notify_hooks, *before, *inside)
         self.without_hooks = stack(*before, self.pass_gate, self.run)
 
     def __call__(self, call: Call) -> Flow[Outcome]:
@@ -147,6 +150,32 @@ class CallPath:
         if entry.needs_agent and call.agent is None:
             raise NeedsAgent(f"{call.name} must be handled by the agent loop, and no agent is running here")
         return inner(call)
+
+    def recall(self, inner: Inner, call: Call) -> Flow[Outcome]:
+        return inner(call) if call.caller.journal is None else self._recalled(inner, call)
+
+    def _recalled(self, inner: Inner, call: Call) -> Flow[Outcome]:
+        entry, journal = _entry(call), call.caller.journal
+        assert journal is not None
+        call.journal_entry = journal.open(
+            call.name,
+            call.arguments,
+            call_id=call.tool_call_id,
+            toolset=entry.toolset if entry.is_builtin else "",
+            read_only=entry.read_only,
+        )
+        if call.journal_entry.recorded is not None:
+            return call.journal_entry.recorded
+        return (yield from inner(call))
+
+    def note(self, inner: Inner, call: Call) -> Flow[Outcome]:
+        return inner(call) if call.journal_entry is None else self._noted(inner, call, call.journal_entry)
+
+    def _noted(self, inner: Inner, call: Call, entry: JournalEntry) -> Flow[Outcome]:
+        yield Step(entry.begin, in_caller=False)
+        outcome = yield from inner(call)
+        recorded: Outcome = yield Step(partial(entry.end, outcome), in_caller=False)
+        return recorded
 
     def ask_hooks(self, inner: Inner, call: Call) -> Flow[Outcome]:
         return self._hooked(inner, call) if self._hooks.around_calls else inner(call)

@@ -61,10 +61,11 @@ class ApprovalStore:
     def close(self) -> None:
         self.database.close()
 
-    def ask(self, request: ApprovalRequest, *, fingerprint: str) -> StoredRequest:
+    def ask(self, request: ApprovalRequest, *, fingerprint: str, owner: str = "") -> StoredRequest:
         """Store a request. One with the same fingerprint whose process has exited is taken over instead: its id stays, and
-        so does an answer that came meanwhile."""
-        now, me = time.time(), runtime_id()
+        so does an answer that came meanwhile. `owner` is for who asks on behalf of processes elsewhere: `WORK#ATTEMPT`, of
+        which a later attempt takes over from the earlier ones."""
+        now, me = time.time(), owner or runtime_id()
         with self.database.transaction() as connection:
             self._expire(connection, now)
             left = connection.execute(
@@ -72,7 +73,7 @@ class ApprovalStore:
                 (fingerprint,),
             ).fetchall()
             for row in left:
-                if has_exited(row["owner"]):
+                if has_exited(row["owner"]) or _is_earlier_attempt(row["owner"], me):
                     # An unanswered request gets a new deadline.
                     expires = request.expires_at if row["state"] == State.PENDING.value else row["expires"]
                     connection.execute(
@@ -165,6 +166,10 @@ class ApprovalStore:
     def _notify(self, request_id: str) -> None:
         for listener in tuple(self._listeners):
             listener(request_id)
+
+
+def _is_earlier_attempt(owner: str, mine: str) -> bool:
+    return "#" in mine and owner != mine and owner.rpartition("#")[0] == mine.rpartition("#")[0]
 
 
 def _question(request: ApprovalRequest) -> str:

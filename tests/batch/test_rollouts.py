@@ -15,6 +15,7 @@ import pytest
 from handrail.base.runtime_id import has_exited, pid_of
 from handrail.model_tools import default, handle_function_call
 from handrail.protocols import Decision
+from handrail.store.ledger import work_folder
 from handrail.testing import ModelReply, RecordingApprover, call
 from handrail.testing.model_server import Fault, ModelServer
 from handrail.tools.rollouts.runs import open_runs
@@ -181,10 +182,13 @@ def test_a_run_whose_process_was_killed_is_found_as_lost(home: Path, server: Mod
     run_id = _begin(tasks=1)
     wait_until(lambda: len(server.requests) == 1, timeout=30)
     with closing(open_runs()) as store:
-        owner, (rollout,) = store.get(run_id).owner, store.rollouts(run_id)
+        owner = store.get(run_id).owner
+    folder = work_folder(run_id)
+    assert list(folder.iterdir())
     os.kill(pid_of(owner), signal.SIGKILL)
     wait_until(lambda: _status(run_id)["state"] == "lost")
-    assert not Path(rollout.folder).exists()
+    assert not folder.exists()
+    assert [each["state"] for each in _call("rl_results", run_id=run_id)["each"]] == ["lost"]
 
 
 @pytest.mark.parametrize(
