@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from ..values.data_files import Patterns, Words
-from ..values.word_values import Arg, Taint
+from ..values.word_values import UNKNOWN, Arg, Taint
 from . import targets
 from .command import Command
 
@@ -66,7 +66,8 @@ def moves_away(command: Command, _: str) -> bool:
     sources = command.operands if folder is not None else command.operands[:-1]
     far = [source for source in sources if not command.classes(source).isdisjoint(_WORDS.not_ours)]
     if not far:
-        return False
+        listed = any(source == UNKNOWN and Taint.WIDE in source.taints for source in sources)
+        return listed and not command.classes(target).isdisjoint(_WORDS.far_from_lists)
     if len(sources) == 1 and not sources[0].glob and "*" not in sources[0]:
         named = "." in sources[0].rpartition("/")[2][1:]
         return not named or not command.classes(target).isdisjoint(("temp", "unknown"))

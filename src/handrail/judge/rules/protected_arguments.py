@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -14,6 +15,7 @@ from .targets import READERS, WRITERS
 _WORDS = Words(__file__)
 _RE = Patterns(__file__)
 _SETTINGS = ("/etc/", "/boot/")
+_READ_BY_MANY = (".ssh/config", ".gitconfig")
 _MAX_TEXT = 20_000
 
 
@@ -45,7 +47,7 @@ def _found(command: Command, *, has_rules: bool) -> Iterator[Arg]:
             yield given.path
             continue
         if given.option:
-            if not is_understood and _by_option(given.option, kinds, known=known):
+            if not is_understood and _by_option(given, kinds, known=known):
                 yield given.path
         elif known:
             if given.last and not is_understood:
@@ -54,15 +56,17 @@ def _found(command: Command, *, has_rules: bool) -> Iterator[Arg]:
             yield given.path
 
 
-def _by_option(option: str, kinds: Classes, *, known: bool) -> bool:
+def _by_option(given: _Given, kinds: Classes, *, known: bool) -> bool:
     """Whether the value of an option may be written, or is a secret that is read as input."""
+    option = given.option
     if _RE.output.fullmatch(option):
         return not (known and option in ("-d", "-D", "-P", "-w"))
     if known:
         return False
     if not _RE.input.fullmatch(option):
         return not kinds.isdisjoint(_WORDS.by_itself)
-    return "credential" in kinds and option in _WORDS.lists
+    is_input = kinds.isdisjoint(_WORDS.never_input) or given.path.endswith(_READ_BY_MANY)
+    return not is_input or ("credential" in kinds and option in _WORDS.lists)
 
 
 def _given(command: Command) -> Iterator[_Given]:
@@ -75,8 +79,8 @@ def _given(command: Command) -> Iterator[_Given]:
             continue
         option, equals, value = arg.partition("=")
         if arg[:1] == "-":
-            if equals and option[:1] == "-":
-                yield _Given(arg.like(value), option, last=False)
+            if equals:
+                yield from (_Given(arg.like(piece), option, last=False) for piece in _pieces(value))
             elif arg[2:3] in ("/", "~"):
                 yield _Given(arg.like(arg[2:]), arg[:2], last=False)
         else:
@@ -85,11 +89,19 @@ def _given(command: Command) -> Iterator[_Given]:
             setting = _RE.setting.fullmatch(arg)
             if setting is not None:
                 yield _Given(arg.like(setting[1]), "--output", last=False)
+            elif named := _RE.named.fullmatch(arg):
+                yield from (_Given(arg.like(piece), f"--{named[1]}", last=False) for piece in _pieces(named[2]))
             elif arg[:1] == "@":
                 yield _Given(arg.like(arg[1:]), takes, last=False)
             elif " " not in arg:
                 yield _Given(arg, takes, last=seen == operands > 1)
         before = str(arg)
+
+
+def _pieces(value: str) -> list[str]:
+    """The value of an option, and the paths in it: `src=/etc/x,dst=y`, `/etc/x:/y`."""
+    inner = re.split(r"[=,:;]", value) if "://" not in value else []
+    return [value, *(piece for piece in inner if piece[:1] in ("/", "~") and piece != value)]
 
 
 def _in_texts(command: Command) -> Iterator[Arg]:

@@ -145,7 +145,8 @@ def _read(walk: Walk, call: Call) -> Value | None:
 
 def _lines(source: Value, options: dict[str, Arg | None]) -> list[str] | None:
     """The lines that `read` may get; None when that is not known."""
-    if not source.known or "-n" in options or "-N" in options:
+    by_line = source.known or (Taint.WIDE in source.taints and source.text.strip() != UNKNOWN)  # a list of paths
+    if not by_line or "-n" in options or "-N" in options:
         return None
     text, delimiter = source.text, options.get("-d")
     end = "\n" if delimiter is None else delimiter[:1] or "\0"

@@ -15,7 +15,7 @@ from ..values.word_values import UNKNOWN, Arg, Value, unknown
 from .builtins import STDIN_PATHS
 from .interpreters import judge_code
 from .judgement import Limit
-from .program_options import follow_text_options
+from .program_options import follow_ssh_copies, follow_text_options
 from .walk import Call, Walk
 
 _MAX_TEXT = 100_000
@@ -55,6 +55,8 @@ _CONSOLES = {
 def _console(walk: Walk, call: Call) -> None:
     if call.name in TEXT_OPTIONS:
         follow_text_options(walk, call)
+    if call.name == "sftp":
+        follow_ssh_copies(walk, call)
     console = _CONSOLES[call.name]
     for text in _texts(walk, call, console):
         _commands(walk, call, console, text)

@@ -18,7 +18,7 @@ from ..values.word_values import NO_TAINTS, UNKNOWN, Arg, Value, make_arg, unkno
 from .interpreters import judge_code
 from .judgement import Limit
 from .operators import shell_quoted
-from .remote_programs import follow_container, local_command
+from .remote_programs import follow_container, follow_settings
 from .script_files import on_disk
 from .walk import Call, Walk
 from .wrapper_programs import wrap
@@ -114,7 +114,7 @@ def _option_value(option: str, arg: Arg, following: Arg | None) -> Arg | None:
     return None
 
 
-def _copies_by_ssh(walk: Walk, call: Call) -> None:
+def follow_ssh_copies(walk: Walk, call: Call) -> None:
     """scp and sftp: `-S program` is run with arguments of their own, `-o ProxyCommand=text` by a shell."""
     _, options = skip_options(call.args, "cDFiJloPSXbBRs")
     for option, value in options:
@@ -126,8 +126,8 @@ def _copies_by_ssh(walk: Walk, call: Call) -> None:
                 walk.run([*words, make_arg(UNKNOWN)], None, functions=False, builtins=False)
             if " " in value:
                 _run_option(walk, str(value), value)
-        elif option == "-o" and (text := local_command(value)):
-            _run_option(walk, text, value)
+        else:
+            follow_settings(walk, option, value)
 
 
 def _run_parts(walk: Walk, call: Call) -> None:

@@ -8,24 +8,39 @@ from collections.abc import Sequence
 
 from ..programs.container_table import CONTAINERS, REMOTE
 from ..programs.wrapper_options import Container, skip_options
-from ..values.word_values import Arg, Taint, Value, taints_of, unknown
+from ..values.word_values import UNKNOWN, Arg, Taint, Value, taints_of, unknown
+from .script_files import lookup
 from .walk import Call, Walk
 
-_LOCAL_COMMANDS = re.compile(r"(?i)(?:proxycommand|localcommand|knownhostscommand)\s*[= ]\s*(.*)", re.S)
+_MAX_SETTINGS = 100_000
+_LOCAL_COMMANDS = re.compile(
+    r"(?i)\s*(?:(?:proxycommand|localcommand|knownhostscommand)(?:\s*=\s*|\s+)|match\s.*?\bexec\s+)\"?(.*?)\"?\s*", re.S
+)
 
 
-def local_command(setting: str) -> str:
-    """The command in a setting of ssh that it runs on this machine; empty for every other setting."""
-    match = _LOCAL_COMMANDS.match(setting)
-    return match[1] if match and match[1].strip().lower() != "none" else ""
+def follow_settings(walk: Walk, option: str, value: Arg) -> None:
+    """`-o setting` and `-F file` of ssh and its like: some settings are commands that run on this machine."""
+    if option not in ("-o", "-F"):
+        return
+    text = str(value)
+    if option == "-F":
+        source, known = lookup(walk, value), walk.known_file(value)
+        text = source.text if source is not None else known.text if known is not None else ""
+        if UNKNOWN in text or len(text) > _MAX_SETTINGS or (not text and "temp" in walk.classes(value)):
+            walk.report("env.inject", ["-F", value])
+            return
+    for line in text.split("\n") if option == "-F" else (text,):
+        match = _LOCAL_COMMANDS.fullmatch(line)
+        if match and match[1].strip().lower() not in ("", "none"):
+            walk.run_text(Value(match[1], value.taints), None, "-c")
 
 
 def _ssh(walk: Walk, call: Call) -> Value | None:
     letters, operands = REMOTE[call.name]
     start, options = skip_options(call.args, letters)
     for option, value in options:
-        if option == "-o" and value is not None and (command := local_command(value)):
-            walk.run_text(Value(command, value.taints), None, "-c")
+        if value is not None:
+            follow_settings(walk, option, value)
     rest = call.args[start:]
     if operands and rest:
         # ssh reads options after the host too.

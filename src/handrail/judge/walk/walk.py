@@ -45,7 +45,6 @@ from ..grammar.syntax import (
 )
 from ..programs.data_programs import DATA_PROGRAMS
 from ..programs.fork_bombs import is_endless, starts_and_goes_on
-from ..programs.interpreter_table import COMMAND_VARIABLES, INJECTING_VARIABLES
 from ..programs.long_options import spelled_out
 from ..rules import Command as Line
 from ..rules import Rulebook, on_assign, on_read, on_write
@@ -546,16 +545,9 @@ class Walk:
     def on_assign(self, name: str, value: Stored | None) -> None:
         """A variable that programs will see: some of them make programs run or load something."""
         self._show_assignment(name, value)
-        if isinstance(value, Array) or value is None or not value.text:
-            return
-        if name in COMMAND_VARIABLES:
+        if isinstance(value, Value) and value.text:
             for option in _options(value):
-                if option.known and option.text:
-                    self.run_text(option, None, name)
-        elif name[:4] in _WORDS.environment_starts:
-            self.programs.follow_variable(self, name, value)
-        elif name in INJECTING_VARIABLES and (not value.known or re.search(INJECTING_VARIABLES[name], value.text)):
-            self.report("env.inject", [name, value.text])
+                self.programs.follow_variable(self, name, option)
 
     def _show_assignment(self, name: str, value: Stored | None) -> None:
         """A variable that the shell itself looks at."""
