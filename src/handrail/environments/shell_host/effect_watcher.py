@@ -23,7 +23,7 @@ from .held_calls import Ask, HeldCall, HeldNotices, Hold, Reply, answer_notice, 
 from .journal import CallJournal, lstat
 from .journal_log import JournalFailed
 from .outside_writes import OutsideWrites
-from .syscall_names import Elsewhere, Names, Unreadable
+from .syscall_names import Elsewhere, Names, Unreadable, masked_socket
 from .wire import Packet
 
 _RECEIVE, _SET_FLAGS = 0xC0502100, 0x40082104
@@ -385,6 +385,8 @@ class EffectWatcher:
             host = raw[4:8] if family == socket.AF_INET else raw[8:24]
             text = socket.inet_ntop(family, host)
             self._call_of(pid).host(f"[{text}]:{port}" if family == socket.AF_INET6 else f"{text}:{port}")
+        elif family == socket.AF_UNIX and (path := masked_socket(pid, raw, self._private)):
+            raise Hold(HeldCall("masked socket", "connect", path), lambda: None, errno.ECONNREFUSED)
 
     def _on_connect(self, pid: int, _fd: int, address: int, size: int, *_: int) -> None:
         self._contacted(pid, address, size)
