@@ -162,6 +162,13 @@ def stopped(context: ToolContext, environment: Environment, number: int) -> list
     return [context.effects.take_back(number)]
 
 
+def stop_clock(environment: Environment, number: int, clock: Any) -> None:
+    """Let a timeout of the call stand still while one of its system calls waits for an answer."""
+    held = getattr(environment, "held", None)
+    if held is not None:
+        held.stop_clock(number, clock)
+
+
 def has_run(context: ToolContext, environment: Environment, *, changed: bool, running: bool = False) -> int:
     """See `OpenCall.has_run`."""
     return context.effects.has_run(environment, changed=changed, running=running) if context.effects is not None else 0

@@ -12,8 +12,8 @@ To add another kind of hold:
    performed for the caller. It runs in the watcher, maybe minutes later: look at everything again that it relies on.
 2. Add the kind to `KINDS`: the question, and what a lasting yes covers.
 
-If a question is to be asked by the runtime itself, call `ask(held, context)`. An `answer` other than the gate's yes and no (stop,
-for instance) is that of a function in `HeldCalls.deciders`, by kind.
+An answer other than the gate's yes and no (stop, for instance) is that of a function in `HeldCalls.deciders`, by kind, which may
+call `ask(held, context)` itself.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import os
 import threading
 from collections.abc import Callable
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ..base.async_bridge import run_async
 from ..errors import CallCancelled, CallTimeout, Denied
@@ -54,7 +54,8 @@ class Redirect(NamedTuple):
 
 class Kind(NamedTuple):
     """`question` may name the fields of a HeldCall, and what the call does as `verb`. A lasting yes is kept under `rule`, for
-    the folder or file that `covers` makes of the target; without `covers` it is kept under the rule and the target."""
+    the folder or file that `covers` makes of the target; without `covers` it is kept under the rule and the target. Without a
+    rule nobody is asked: the call fails, and the model is told."""
 
     rule: str
     question: str
@@ -79,6 +80,11 @@ KINDS = {
     "sensitive deletion": Kind("held.sensitive", "{program} wants to {verb} {target}", no=Decision.STOP),
     "connect": Kind("held.connect", "{program} wants to connect to {target}{detail}"),
     "lookup": Kind("held.lookup", "{program} wants to look up {target}"),
+    "masked socket": Kind(
+        "",
+        "{program} cannot connect to {target}: commands may not use it, as whoever talks to it acts outside of what protects "
+        "them; the user can allow it with terminal.allow_sockets",
+    ),
 }
 _VERBS = {
     **dict.fromkeys(("open", "openat", "openat2", "creat", "truncate", "ftruncate", "fallocate"), "write"),
@@ -103,8 +109,8 @@ def question(held: HeldCall) -> str:
 def ask(held: HeldCall, context: ToolContext) -> Decision:
     """Ask through the call's gate, and wait. Raises Denied with what the model is to be told."""
     kind, why = KINDS[held.kind], question(held)
-    if context.gate is None:
-        raise Denied(f"Not run: {why}, and nobody can be asked.", decided_by="policy")
+    if context.gate is None or not kind.rule:
+        raise Denied(f"Not run: {why}{', and nobody can be asked' if kind.rule else ''}.", decided_by="policy")
     cwd = context.environments.cwd(context.task_id) if context.environments is not None else ""
     actions = []
     for target in filter(None, (held.target, held.second)):
@@ -125,12 +131,21 @@ class _Call:
         self.answers: dict[tuple[str, str, str], Decision | Redirect] = {}
         self.folders: set[str] = set()  # that it made after a yes, with a slash: what it makes in them needs none
         self.refused: dict[str, None] = {}
+        self.clock: Clock | None = None
+
+
+class Clock(Protocol):
+    """A timeout that stands still between `pause` and `resume`."""
+
+    def pause(self) -> None: ...
+    def resume(self) -> None: ...
 
 
 class HeldCalls:
-    """The held system calls of one environment. Thread-safe."""
+    """The held system calls of one environment. Thread-safe. In a `sealed` one nobody is asked."""
 
     def __init__(self) -> None:
+        self.is_sealed = False
         self.deciders: dict[str, Callable[[HeldCall, ToolContext], Decision | Redirect]] = {}
         self.tried: set[int] = set()  # calls whose connections wait as well
         self._calls: dict[int, _Call] = {}
@@ -143,6 +158,11 @@ class HeldCalls:
             self._calls[call] = _Call(context)
             for old in sorted(self._calls)[:-_MAX_CALLS]:
                 self._calls.pop(old, None)
+
+    def stop_clock(self, call: int, clock: Clock) -> None:
+        """A timeout of the call that is not that of a command in the shell."""
+        if call in self._calls:
+            self._calls[call].clock = clock
 
     def refused(self, call: int) -> list[str]:
         """What the model has to be told of the call, each once."""
@@ -163,6 +183,15 @@ class HeldCalls:
         known = self._calls.get(held.call)
         if known is None:
             return DENY
+        if known.clock is None:
+            return self._answered(held, known)
+        known.clock.pause()
+        try:
+            return self._answered(held, known)
+        finally:
+            known.clock.resume()
+
+    def _answered(self, held: HeldCall, known: _Call) -> str:
         key = held.kind, held.target, held.second
         with known.lock:
             if key not in known.answers and (held.second or not held.target.startswith(tuple(known.folders))):
@@ -173,6 +202,10 @@ class HeldCalls:
 
     def _decide(self, held: HeldCall, known: _Call) -> Decision | Redirect:
         try:
+            if self.is_sealed:
+                raise Denied(
+                    f"Not run: {question(held)}, and in the profile sealed nobody is asked.", decided_by="policy"
+                )
             return self.deciders.get(held.kind, ask)(held, known.context)
         except Denied as error:
             no = KINDS[held.kind].no

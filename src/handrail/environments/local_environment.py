@@ -13,6 +13,7 @@ from .base import Coverage
 from .clean_env import clean_environment, login_environment
 from .errors import EnvironmentStartError
 from .live_environment import LiveEnvironment
+from .profiles import Profile
 from .protection import JOBS_FOLDER, Protection
 from .remote_files import RemoteFiles
 from .shell_host.operations import JobOperations
@@ -62,6 +63,7 @@ class LocalEnvironment(LiveEnvironment):
         self._protection = protection
         if sandbox is not None:
             self.isolated, self.persistent = sandbox.isolates, False
+        self.held.is_sealed = protection is not None and protection.profile is Profile.SEALED
         self._file_limits = file_limits
         self._files: LocalFiles | None = None
         self._files_cwd = ""
@@ -86,6 +88,8 @@ class LocalEnvironment(LiveEnvironment):
     def coverage(self) -> Coverage:
         if self._sandbox is not None and self.effects is not None:
             return Coverage("none", "a sandbox keeps no journal: what is in it could read what others have changed")
+        if self.effects is None and self._protection is None:
+            return Coverage("file tools only", "the profile is open, in which commands are not watched")
         return super().coverage
 
     def connect(self, state: bytes | None) -> Link:

@@ -72,9 +72,9 @@ class TerminalConfig(Section):
     profile: Literal["contained", "open", "sealed"] = option(
         "contained",
         "What commands on this machine may do without a question. contained: write in the work tree, folders for temporary files "
-        "and caches; other writes wait for your answer. open: all that you may do, with `sudo`; only the gate protects Handrail's "
-        "own files, and what commands change cannot be undone. sealed: no network, no writes outside of the work tree, and no "
-        "questions.",
+        "and caches; other writes wait for your answer. open: all that you may do, with `sudo`; only the gate protects "
+        "Handrail's own files, and what commands change cannot be undone. sealed: no network, no writes outside of the work "
+        "tree, and no questions.",
     )
     protect: bool = option(
         True,

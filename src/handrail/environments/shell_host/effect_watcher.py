@@ -25,7 +25,7 @@ from .held_connects import HeldConnects
 from .journal import CallJournal, lstat
 from .journal_log import JournalFailed
 from .outside_writes import OutsideWrites
-from .syscall_names import Elsewhere, Names, Unreadable
+from .syscall_names import Elsewhere, Names, Unreadable, masked_socket
 from .wire import Packet
 
 _RECEIVE, _SET_FLAGS = 0xC0502100, 0x40082104
@@ -425,6 +425,8 @@ class EffectWatcher:
             if call.is_tried:
                 raise Hold(HeldCall("connect", "connect", name), lambda: call.host(name), errno.EACCES)
             call.host(name)
+        elif family == socket.AF_UNIX and (masked := masked_socket(pid, raw, self._private)):
+            raise Hold(HeldCall("masked socket", "connect", masked), lambda: None, errno.ECONNREFUSED)
         elif family == socket.AF_UNIX and self._call_of(pid).is_tried:
             # What a service does is none of the call's own changes.
             path = os.path.join(self._names.folder(pid, _CWD), os.fsdecode(raw[2:].split(b"\0")[0]))

@@ -230,3 +230,18 @@ class Names:
             if not parent.startswith("/proc/"):
                 self._folders[parent] = known
         return f"{known}/{last}" if known != "/" else f"/{last}"
+
+
+def masked_socket(pid: int, address: bytes, covered: tuple[str, ...]) -> str:
+    """The path of a socket address, if a process listens there whom commands cannot reach; else nothing."""
+    name = os.fsdecode(address[2:].split(b"\0")[0])
+    path = os.path.realpath(name) if name.startswith("/") else ""
+    try:
+        if not path or not any(path == place or path.startswith(place + "/") for place in covered):
+            return ""
+        if not stat.S_ISSOCK(os.stat(path).st_mode):
+            return ""
+        seen = lstat(f"/proc/{pid}/root{path}")
+        return path if seen is None or not stat.S_ISSOCK(seen.st_mode) else ""
+    except OSError:
+        return ""

@@ -56,7 +56,7 @@ class ScriptServer:
         self._allowed, self._limits = allowed, limits
         self._stop = CancelToken()
         self._calls = 0
-        self._clock = _Clock(limits.seconds)
+        self.clock = _Clock(limits.seconds)
         self._lock = threading.Lock()
         self._waiting: deque[_Call] = deque()
         self._workers: set[Future[None]] = set()
@@ -67,7 +67,7 @@ class ScriptServer:
         forget = self._stop.link(self._context.cancel)
         exit_code = None
         try:
-            while exit_code is None and not self._stop.cancelled and not self._clock.is_used_up():
+            while exit_code is None and not self._stop.cancelled and not self.clock.is_used_up():
                 for kind, number, data in self._channel.frames(_POLL_SECONDS):
                     if kind == b"X":
                         exit_code = int(data)
@@ -82,9 +82,7 @@ class ScriptServer:
                 self._waiting.clear()
             wait(self._workers, _LAST_CALLS_SECONDS)
         cancelled = self._context.cancel.cancelled
-        return Ended(
-            exit_code, exit_code is None and self._clock.is_used_up() and not cancelled, cancelled, self._calls
-        )
+        return Ended(exit_code, exit_code is None and self.clock.is_used_up() and not cancelled, cancelled, self._calls)
 
     def _take(self, kind: bytes, number: int, data: bytes) -> None:
         if kind == b"O":
@@ -93,7 +91,7 @@ class ScriptServer:
             self._sink.feed(b"\n[... %d bytes were left out ...]\n" % int(data))
         elif kind == b"C":
             self._calls += 1
-            self._clock.pause()
+            self.clock.pause()
             with self._lock:
                 self._waiting.append(_Call(number, self._calls, data))
                 if self._running == _MAX_PARALLEL_CALLS:
@@ -111,7 +109,7 @@ class ScriptServer:
                     return
                 call = self._waiting.popleft()
             outcome = self._outcome(call.number, call.data)
-            self._clock.resume()
+            self.clock.resume()
             text = outcome if isinstance(outcome, str) else to_json(outcome)
             self._channel.send(b"R", call.line, text.encode("utf-8", "replace"))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...core.entry import ToolEntry
 from ...core.outcome import tool_result
-from ...effects.open_call import call_number, has_run, refusals, stopped
+from ...effects.open_call import call_number, has_run, refusals, stop_clock, stopped
 from ...environments.base import CANCELLED_EXIT_CODE, TIMEOUT_EXIT_CODE, BackgroundProcess
 from ...environments.command_request import Capture, environments_of
 from ...environments.tasks import TaskEnvironments
@@ -82,9 +82,10 @@ def _run(args: JsonDict, context: ToolContext, environments: TaskEnvironments, t
         try:
             channel = listener.open(process, bundle.payload(hello), cancel=context.cancel)
             allowed = frozenset(entry.name for entry in tools)
-            ended = ScriptServer(
-                channel, capture.sink, context, allowed, Limits(seconds, settings.max_tool_calls)
-            ).run()
+            limits = Limits(seconds, settings.max_tool_calls)
+            server = ScriptServer(channel, capture.sink, context, allowed, limits)
+            stop_clock(environment, number, server.clock)
+            ended = server.run()
         finally:
             code_of_process = _end(process)
             has_run(context, environment, changed=True)  # what it has changed is seen in the journal
@@ -98,7 +99,7 @@ def _run(args: JsonDict, context: ToolContext, environments: TaskEnvironments, t
     }
     if shown.stored is not None:
         answer["stored"] = shown.stored
-    if notes := environments.network_notes(context.task_id):
+    if notes := [*refused, *environments.network_notes(context.task_id)]:
         answer["note"] = "; ".join(notes)
     failure = _failure(ended, answer["exit_code"], seconds)
     if taken_back:
