@@ -52,6 +52,26 @@ def undo_choices(chat: Chat) -> Iterable[str]:  # noqa: ARG001  as those that de
     return ("message", "files")
 
 
+def rewind(chat: Chat, rest: str) -> None:
+    """Go back to before one of the last messages, with the files; without a number: which there are."""
+    asked = [_text(one.message) for one in chat.store.messages(chat.agent.session_id) if one.message["role"] == "user"]
+    if not rest:
+        for number, text in reversed(list(enumerate(reversed(asked[-_LISTED:]), 1))):
+            chat.say(f"{number:3}  {shortened(' '.join(text.split()), chat.screen.width - 6)}")
+        chat.say(
+            "/rewind N goes back to before a message, and takes back what changed on disk since." if asked else "",
+            "dim",
+        )
+        return
+    if not (rest.isascii() and rest.isdigit() and 0 < int(rest) <= len(asked)):
+        raise InvalidArguments(f"/rewind, or /rewind and a number from 1 to {len(asked)}")
+    for _ in range(int(rest)):
+        chat.draft = ""
+        undo(chat, "")
+        if not chat.draft:  # a file was changed since
+            return
+
+
 def _undo_files(chat: Chat, since: float) -> bool:
     """Take back what the calls since then have changed, the last first. False at the first that cannot be."""
     calls = chat.app.effects

@@ -59,6 +59,7 @@ COMMANDS = (
     Command("yolo", "[on|off]", "stop asking for approval in this chat, or ask again", tool_commands.yolo, on_or_off),
     Command("undo", "[message|files]", "take back your last message and its changes on disk",
             session_commands.undo, session_commands.undo_choices),
+    Command("rewind", "[N]", "list your messages, or go back to before one of them", session_commands.rewind),
     Command("diff", "[PATH]", "show what has changed since the last commit", work_commands.diff),
     Command("review", "[ABOUT]", "have the uncommitted changes reviewed", work_commands.review),
     Command("init", "", "have AGENTS.md written for this project", work_commands.init),
