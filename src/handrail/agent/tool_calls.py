@@ -172,8 +172,13 @@ class _RunningCalls:
         kind = str(failure.get("error_type", "tool_failed")) if failure else ""
         self.ended.append(StoredCall(name, call_id, arguments_of(function), began, seconds, kind))
         span.end({TOOL_ARGUMENTS: function["arguments"], TOOL_RESULT: outcome}, error=kind)
-        text, waited = outcome if isinstance(outcome, str) else "", self._waited.get(call_id, 0.0)
-        self.listener(ToolEnded(call_id, name, text, kind, seconds, tuple(changes), waited))
+        text, parts = (outcome, ()) if isinstance(outcome, str) else ("", tuple(_parts(outcome)))
+        waited = self._waited.get(call_id, 0.0)
+        self.listener(ToolEnded(call_id, name, text, kind, seconds, tuple(changes), waited, parts))
+
+
+def _parts(outcome: Any) -> Sequence[JsonDict]:
+    return outcome.get("content", ()) if isinstance(outcome, dict) else outcome or ()
 
 
 def ignore(event: Event) -> None:

@@ -6,7 +6,7 @@ import contextlib
 import termios
 from collections.abc import Iterator, Sequence
 
-from ...protocols import Decision
+from ...protocols import ApprovalRequest, Decision
 from .line_editor import KEY
 from .prompt import ANSWERS, VIEW
 
@@ -22,6 +22,12 @@ _FORTH = ("\x1b[C", "\x1bOC", "\x1b[B", "\x1bOB", "\t")
 # These last: one key alone is too easily pressed.
 _TAKE_ENTER = (Decision.ALWAYS.value,)
 NO_ANSWER = "\0"
+
+
+def words_for(request: ApprovalRequest, *, has_more: bool) -> list[str]:
+    """What can be answered to it."""
+    fitting = {EDIT: bool(request.editable), INSTEAD: True, VIEW: has_more}
+    return [*(decision.value for decision in request.offers), *(word for word in OTHERS if fitting[word])]
 
 
 class Menu:

@@ -23,7 +23,7 @@ from typing import NamedTuple, TextIO
 from ...base.workers import Turns, pool
 from ...protocols import Answer, ApprovalRequest, Decision
 from .line_editor import Line
-from .menu import EDIT, INSTEAD, NO_ANSWER, OTHERS, Menu, by_key
+from .menu import EDIT, INSTEAD, NO_ANSWER, OTHERS, Menu, by_key, words_for
 from .prompt import PREVIEW_LINES, VIEW, allowed, covered_by, has_more, question
 from .tty_watch import TtyWatch, device
 
@@ -156,12 +156,12 @@ class _Conversation:
         self._has_more = has_more(request, self._max_lines)
         self._by_key = os.environ.get("TERM", "dumb") != "dumb"
         self._calm_at = 0.0
-        # What can be chosen beside the decisions; None asks on.
-        self._others: dict[str, Callable[[], Answer | None]] = {INSTEAD: self._denied_with_reason}
-        if request.editable:
-            self._others = {EDIT: self._edited, **self._others}
-        if self._has_more:
-            self._others[VIEW] = self._view
+        # What is done for a word that is no decision. None asks on.
+        self._others: dict[str, Callable[[], Answer | None]] = {
+            EDIT: self._edited,
+            INSTEAD: self._denied_with_reason,
+            VIEW: self._view,
+        }
 
     def run(self) -> Answer | None:
         self._draw()
@@ -210,7 +210,7 @@ class _Conversation:
 
     def _answer(self) -> str | None:
         """A word that was answered below a question which nobody has painted over; None when it is not needed any more."""
-        menu = Menu([*(decision.value for decision in self._request.offers), *self._others])
+        menu = Menu(words_for(self._request, has_more=self._has_more))
         self._write(self._prompt(menu))
         refused = 0
         with by_key(self._tty.read) if self._by_key else contextlib.nullcontext(False):

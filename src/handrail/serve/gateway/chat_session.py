@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 from ...agent.agent import Agent
 from ...agent.events import TurnEnded
 from ...errors import HandrailError, SessionNotFound
 from ...platforms.table import Account
+from ...plugins.api import ChatCommand
 from ..shared_state import Served
 from .store import GatewayStore, Where
 from .turn_messages import TurnMessages
@@ -61,6 +62,11 @@ class Chat:
 
     def tools(self) -> list[str]:
         return sorted(self._served.app.toolsets.select([self._toolset()]))
+
+    @property
+    def plugin_commands(self) -> Mapping[str, ChatCommand]:
+        plugins = self._served.app.plugins
+        return plugins.contributions.chat_commands if plugins else {}
 
     def _toolset(self) -> str:
         own = f"handrail-{self._account.kind}"
