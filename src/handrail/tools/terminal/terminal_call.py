@@ -82,20 +82,25 @@ def _run(request: Request, context: ToolContext, environments: TaskEnvironments)
         capture_of(request, context, environments) as capture,
     ):
         number = call_number(context, environment, request.command, before)
-        watched: JsonDict = {"call": number} if number else {}
+        more: JsonDict = {"call": number} if number else {}
+        if request.separate:
+            more["separate"] = True
         ended = environment.execute(
             request.command,
             cwd=request.workdir,
             timeout=request.timeout,
             cancel=context.cancel,
             output=capture.sink,
-            **watched,
+            **more,
         )
         number = has_run(context, environment, changed=ended.changed, running=bool(ended.left_running))
         if ended.left_running:
             left = _adopted(ended.left_running, environment, context, environments)
         shown = capture.shown(ended.output, ended.exit_code)
+        stderr = capture.shown_stderr(ended.stderr)
     result = answer.ended(request.command, ended.exit_code, shown)
+    if request.separate:
+        result["stderr"] = stderr
     if ended.timed_out:
         result |= answer.timed_out(request.timeout)
     elif ended.cancelled:
