@@ -15,24 +15,22 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from ..base.loops import on_database, on_worker
 from ..errors import ConfigError, Denied, Edited, StoreError
-from ..protocols import Answer, ApprovalRequest, Approver, Concern, Decision
+from ..protocols import Answer, ApprovalRequest, Approver, Decision
 from .action_review import Judge, builtin_assess
 from .approvers import ChainApprover, PolicyApprover
-from .display import MAX_CHARS
 from .grants import PROCESS_SCOPE, GrantKey, parse_grant_key
 from .modes import Modes, loosened, tightened
 from .policy import DecidedBy, Judged, Pending, Policy, Ruling
-from .preview import Previews, fingerprint_of
+from .preview import Previews
+from .questions import question_of, settings_question
 from .records import ActionHistory, Records
 from .refusals import refused, unanswered, unusable
-from .secrets import secret_spans
 from .self_protection import SelfProtection, private_dirs
 from .settings import Settings
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ..config.strength import Change
     from ..protocols import Action
     from ..store.approvals import ApprovalStore, StoredGrant
     from ..types import ToolContext
@@ -43,8 +41,6 @@ STORE_NAME, HISTORY_NAME = "approvals.db", "actions.jsonl"
 # A longer command is judged beside the event loop, which it would hold up.
 _MAX_JUDGED_IN_LOOP = 4000
 T = TypeVar("T")
-_WEAKER = "own.settings"
-_LONGER = (Decision.TASK, Decision.SESSION, Decision.ALWAYS)
 # Who decides without being a person.
 AUTOMATIC = frozenset({"policy", "smart", "nobody"})
 
@@ -131,7 +127,7 @@ class ApprovalGate:
         if not left:
             return None
         shown = Previews(item.action for item in left).read_now()
-        return _request(left, context, expires_at=time.time() + self.settings.timeout, preview=shown)
+        return question_of(left, context, expires_at=time.time() + self.settings.timeout, preview=shown)
 
     def _judged(self, actions: Sequence[Action], context: ToolContext) -> _Judged:
         """Raises Denied when the settings cannot be used."""
@@ -209,7 +205,7 @@ class ApprovalGate:
         waiting, approver = self.settings.waiting, context.approver
         assert approver is not None
         started = time.monotonic()
-        request = _settings_request(waiting, context, expires_at=time.time() + self.settings.timeout)
+        request = settings_question(waiting, context, expires_at=time.time() + self.settings.timeout)
         try:
             request, answer = await self._requests.ask(request, approver)
             await asyncio.to_thread(self.settings.answer_waiting, waiting, allowed=answer.decision.allows)
@@ -278,7 +274,7 @@ class ApprovalGate:
         started, previews = time.monotonic(), Previews(item.action for item in left)
         asks = context.approver is not None or context.caller.answered
         preview = await previews.read() if asks else ""
-        request = _request(left, context, expires_at=time.time() + self.settings.timeout, preview=preview)
+        request = question_of(left, context, expires_at=time.time() + self.settings.timeout, preview=preview)
         try:
             asked = {} if context.caller.asked is None else context.caller.asked
             request, answer = asked.get(request.fingerprint) or await self._answer(request, context, policy)
@@ -340,7 +336,7 @@ class ApprovalGate:
         is_short = answer.decision in (Decision.ONCE, Decision.TRY)
         return [] if is_listed or is_short else list(dict.fromkeys(map(str, keys)))
 
-    def _keep(  # noqa: PLR0913  what there is to know of an answer
+    def _keep(
         self,
         request: ApprovalRequest,
         answer: Answer,
@@ -383,79 +379,3 @@ def _covers(key: str, wanted: GrantKey) -> bool:
         return parse_grant_key(key).covers(wanted)
     except ValueError:  # granted by a version that allowed longer grants of it
         return False
-
-
-def _request(left: Sequence[Pending], context: ToolContext, *, expires_at: float, preview: str) -> ApprovalRequest:
-    """One request for everything that a call is about to do: the texts below each other, the marks moved with them."""
-    texts: list[str] = []
-    concerns: list[Concern] = []
-    starts: dict[int, int] = {}
-    for item in left:
-        action = item.action
-        if id(action) not in starts:
-            starts[id(action)] = sum(len(text) + 1 for text in texts)
-            texts.append(action.text)
-        offset = starts[id(action)]
-        start, end = item.finding.span
-        concerns.append(
-            Concern(
-                item.finding.rule,
-                item.finding.why,
-                offset + start,
-                offset + end,
-                str(item.key),
-                item.key.described(item.finding.why) if item.key.can_last else "",
-            )
-        )
-    first = left[0].action
-    request = ApprovalRequest(
-        tool=context.tool,
-        arguments=first.details.get("arguments", {}),
-        reason="; ".join(dict.fromkeys(concern.why for concern in concerns)),
-        rule_key=str(first.details.get("rule") or concerns[0].rule),
-        task_id=context.task_id,
-        session_id=context.session_id,
-        kind=first.kind,
-        text="\n".join(texts),
-        cwd=first.cwd,
-        environment=first.environment,
-        concerns=tuple(concerns),
-        offers=_offers(left, lasts=all(item.key.can_last for item in left)),
-        expires_at=expires_at,
-        asker=str(getattr(context.agent, "label", "")),
-        preview=preview,
-        tool_call_id=context.tool_call_id,
-        editable=_editable(texts, first),
-    )
-    return request._replace(fingerprint=fingerprint_of(request))
-
-
-def _editable(texts: Sequence[str], action: Action) -> str:
-    """The argument that can be changed: of a call that does one thing, all of which is shown."""
-    is_whole = len(texts) == 1 and len(action.text) <= MAX_CHARS and not secret_spans(action.text)
-    return str(action.details.get("argument", "")) if is_whole else ""
-
-
-def _offers(left: Sequence[Pending], *, lasts: bool) -> tuple[Decision, ...]:
-    details = [item.action.details for item in left]
-    longer = () if not lasts or any(each.get("once") for each in details) else _LONGER
-    tried = (Decision.TRY,) if all(each.get("can_try") for each in details) else ()
-    return (Decision.ONCE, *tried, *longer, Decision.DENY)
-
-
-def _settings_request(waiting: Sequence[Change], context: ToolContext, *, expires_at: float) -> ApprovalRequest:
-    """The question whether settings hold that became weaker while an agent is at work."""
-    text = "\n".join(map(str, waiting))
-    why = "the configuration became weaker while this runs; say yes only if you changed it"
-    return ApprovalRequest(
-        tool="configuration",
-        arguments={},
-        reason=why,
-        rule_key=_WEAKER,
-        task_id=context.task_id,
-        session_id=context.session_id,
-        text=text,
-        concerns=(Concern(_WEAKER, why, 0, len(text), _WEAKER),),
-        expires_at=expires_at,
-        tool_call_id=context.tool_call_id,
-    )

@@ -27,6 +27,7 @@ class Request(NamedTuple):
     timeout: float
     workdir: str | None
     pty: bool
+    separate: bool
     notify_on_complete: bool
     watch_patterns: tuple[str, ...]
     notes: tuple[str, ...]
@@ -53,6 +54,7 @@ def read_request(args: JsonDict, environments: TaskEnvironments) -> Request:
         min(float(asked), terminal.max_timeout),
         args.get("workdir") or None,
         bool(args.get("pty")),
+        bool(args.get("separate_stderr")),
         bool(args.get("notify_on_complete")),
         tuple(args.get("watch_patterns") or ()),
         tuple(notes),
@@ -126,6 +128,12 @@ class Capture:
         except OSError as error:
             self._give_up(error)
         return self._in_parts(text, text, stored, f"{len(text):,} characters")
+
+    def shown_stderr(self, data: bytes) -> str:
+        """What was kept apart; of a long one the end."""
+        return self._masker(describe(data, total_bytes=len(data)) if is_binary(data) else clean(data))[
+            -self._max_chars :
+        ]
 
     def __enter__(self) -> Self:
         return self

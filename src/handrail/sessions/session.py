@@ -47,13 +47,24 @@ _over = "the session is over"
 
 
 class Result(NamedTuple):
-    """What came of a call. `text` is what the model gets; `data` is the same as a value, where it is JSON."""
+    """What came of a call. `text` is what the model gets; `data` is the same as a value, where it is JSON.
+
+    A command's `stdout` has its stderr in it, unless the call said `separate_stderr`.
+    """
 
     text: str
     data: Any
     is_error: bool
     error_type: str
     changes: tuple[FileChange, ...]
+
+    @property
+    def stdout(self) -> str:
+        return str(self.data.get("output", "")) if isinstance(self.data, dict) else ""
+
+    @property
+    def stderr(self) -> str:
+        return str(self.data.get("stderr", "")) if isinstance(self.data, dict) else ""
 
 
 class _Options(NamedTuple):

@@ -340,24 +340,6 @@ class TestSlashCommands:
         person("/undo")
         assert "nothing to take back" in person("/undo")
 
-    def test_rewind_goes_back_several_messages_with_their_files(self, talk: Begin, tmp_path: Path) -> None:
-        made = [tmp_path / name for name in ("first", "second", "third")]
-        replies = [
-            reply
-            for path in made
-            for reply in (ModelReply("", [call("write_file", path=str(path), content="x")]), ModelReply("Done."))
-        ]
-        person = talk(*replies)
-        for path in made:
-            person(f"Write {path.name}")
-        listed = person("/rewind")
-        assert "  2  Write second" in listed
-        assert "a number from 1 to 3" in person("/rewind 4")
-        person("/rewind 2")
-        assert [path.exists() for path in made] == [True, False, False]
-        assert person.chat.draft == "Write second"
-        assert len(person.chat.agent.loop.conversation) == 4
-
     def test_undo_takes_back_what_the_turn_changed_on_disk(self, talk: Begin, tmp_path: Path) -> None:
         made = [tmp_path / name for name in ("first", "second")]
         replies = [

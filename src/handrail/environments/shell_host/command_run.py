@@ -28,6 +28,7 @@ class Command(NamedTuple):
     stdin: bytes | None = None
     timeout: float | None = None
     call: int = 0  # the call that what it changes is written down for; 0 for none
+    separate: bool = False  # its stderr is kept apart from its output
     is_tried: bool = False  # its connections wait for an answer
 
 
@@ -77,13 +78,15 @@ class CommandRun:
         if risk is not None:
             self.words = bash_template.DUMP + self.words
 
-    def text_fields(self, stdin_path: str) -> bytes:
+    def text_fields(self, stdin_path: str, stderr_path: str) -> bytes:
         """The fields of TEXT that bash reads."""
         text, refers_to = self.command.text, b""
         if b"|" in text and not _OPEN_ENDED.search(text):
             text = bash_template.with_pipe_status(text)
         if self._last_codes != (0,) and _LAST_STATUS.search(self.command.text):
             text, refers_to = bash_template.after_status(self._last_codes), text
+        if self.command.separate:
+            text, refers_to = bash_template.with_stderr_in(stderr_path, text, refers_to)
         flags = bash_template.FLAG_TRAP if b"trap" in self.command.text else b""
         stdin = b"/dev/null" if self.command.stdin is None else stdin_path.encode()
         fields = (b"%d" % self.number, flags, stdin, self.command.cwd, text, refers_to, b"")

@@ -48,6 +48,7 @@ class Ended(NamedTuple):
     state: str  # and what the new one started with: kept, snapshot, older, clean
     left: list[Packet]  # processes that the command left running
     counts: Packet | None = None  # what its call has changed so far, if anything was
+    stderr: bytes = b""  # for a command whose stderr is kept apart: of a long one the end
 
 
 class LiveShell:
@@ -184,8 +185,11 @@ class LiveShell:
                 os.close(content)
         if run.must_save:
             connection.ask("save")
+        if run.command.separate:
+            connection.take_stderr()  # what earlier commands have left running may have written there
+            connection.notify({"op": "separate"})
         try:
-            connection.write_text(run.text_fields(connection.stdin_path))
+            connection.write_text(run.text_fields(connection.stdin_path, connection.stderr_path))
             connection.send_words(run.words)
         except (FileNotFoundError, BrokenPipeError):
             self.receive_while_idle()
@@ -367,6 +371,7 @@ class LiveShell:
         restarted, state = self._restart
         self._restart, self._last_codes = ("", ""), run.codes
         left: list[Packet] = []
+        stderr = connection.take_stderr() if run.command.separate else b""
         try:
             cwd = _without_mark(connection.cwd_of_bash())
             if run.is_held or connection.has_new_children(run.last_background):
@@ -377,7 +382,9 @@ class LiveShell:
                 one["command"] = one["command"] or run.command.text[:_SHOWN_BYTES].decode("utf-8", "replace")
         except (OSError, Lost):
             cwd = connection.cwd  # it has just died; the next command finds out
-        return Ended(run.number, run.code, run.why, cwd, restarted, state, left, self._end_call(run.command.call))
+        return Ended(
+            run.number, run.code, run.why, cwd, restarted, state, left, self._end_call(run.command.call), stderr
+        )
 
     def _end_call(self, call: int) -> Packet | None:
         """Only the effect watcher can tell that the call is complete. Raises Lost if it is gone."""

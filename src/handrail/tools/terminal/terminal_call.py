@@ -94,24 +94,29 @@ def _run(request: Request, context: ToolContext, environments: TaskEnvironments)
         capture_of(request, context, environments) as capture,
     ):
         number = call_number(context, environment, request.command, before)
-        watched: JsonDict = {"call": number} if number else {}
+        more: JsonDict = {"call": number} if number else {}
+        if request.separate:
+            more["separate"] = True
         ended = environment.execute(
             request.command,
             cwd=request.workdir,
             timeout=request.timeout,
             cancel=context.cancel,
             output=capture.sink,
-            **watched,
+            **more,
         )
         refused = refusals(environment, number)
         number = has_run(context, environment, changed=ended.changed, running=bool(ended.left_running))
         if ended.left_running:
             left = _adopted(ended.left_running, environment, context, environments)
         shown = capture.shown(ended.output, ended.exit_code)
-    taken_back = stopped(context, environment, watched.get("call", 0)) or trial.settle(
+        stderr = capture.shown_stderr(ended.stderr)
+    taken_back = stopped(context, environment, more.get("call", 0)) or trial.settle(
         context, number, lambda: _end_left(left, number, environment, context)
     )
     result = answer.ended(request.command, ended.exit_code, shown)
+    if request.separate:
+        result["stderr"] = stderr
     if ended.timed_out:
         result |= answer.timed_out(request.timeout)
     elif taken_back:
