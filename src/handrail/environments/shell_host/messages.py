@@ -32,7 +32,7 @@ def unpack(body: bytes) -> tuple[Packet, bytes]:
 
 
 def pack_command(command: Command) -> bytes:
-    text, cwd, stdin, timeout, call = command
+    text, cwd, stdin, timeout, call, _ = command  # what runs elsewhere cannot be tried
     limit = _NO_LIMIT if timeout is None else timeout
     return _COMMAND.pack(limit, call, len(cwd), len(text), stdin is not None) + cwd + text + (stdin or b"")
 
