@@ -12,7 +12,18 @@ import handrail
 from handrail import Config, Handrail
 from handrail.errors import CallNotFound
 
-MCP_SERVER = "from mcp.server import MCPServer\nMCPServer('s').run()\n"
+MCP_SERVER = """from mcp.server import MCPServer
+from mcp.types import ToolAnnotations
+server = MCPServer("s")
+@server.tool()
+def write() -> str:
+    open("by-server", "w").close()
+    return "written"
+@server.tool(annotations=ToolAnnotations(readOnlyHint=True))
+def look() -> str:
+    return "seen"
+server.run()
+"""
 
 
 @pytest.fixture
@@ -54,11 +65,19 @@ def test_the_sync_twin_can_do_the_same(app: Handrail, tmp_path: Path) -> None:
         assert (tmp_path / "b.txt").exists()
 
 
-def test_calls_of_a_session_with_mcp_servers_of_its_own_can_be_taken_back(app: Handrail, tmp_path: Path) -> None:
+def test_with_mcp_servers_calls_can_be_taken_back_and_what_the_servers_do_is_not_covered(
+    app: Handrail, tmp_path: Path
+) -> None:
     script = tmp_path / "server.py"
     script.write_text(MCP_SERVER)
-    servers = {"own": {"command": sys.executable, "args": [str(script)]}}
+    servers = {"own": {"command": sys.executable, "args": [str(script)], "cwd": str(tmp_path)}}
     with handrail.session(app, cwd=tmp_path, mcp_servers=servers) as session:
         session.call("terminal", {"command": "echo x > made"})
         assert session.undo()["status"] == "undone"
-    assert not (tmp_path / "made").exists()
+        assert not (tmp_path / "made").exists()
+        assert "seen" in session.call("mcp__own__look", {}).text
+        assert "written" in session.call("mcp__own__write", {}).text
+        last = session.calls()[0]
+        assert (last.tool, last.head, last.coverage) == ("mcp__own__write", "own: write", "none")
+        assert "not watched" in last.reason
+        assert len(session.calls()) == 3

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import Denied, HandrailError
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from ..types import ToolContext
 
 FULL = "full"
-_MAX_NAMED = 5
+_MAX_NAMED, _MAX_LEFT = 5, 20
 _NO_JOURNAL = ("none", "this environment keeps no journal")
 
 
@@ -36,6 +37,7 @@ class OpenCall:
         "_environment",
         "_is_tried",
         "_late",
+        "_left",
         "_record",
         "_who",
         "is_changed",
@@ -49,6 +51,7 @@ class OpenCall:
         self.is_changed = self.is_running = False
         self._approval: tuple[ApprovalRequest, Answer] | None = None
         self._is_tried = False
+        self._left: list[str] = []
         self._coverage = (FULL, "")
 
     @property
@@ -71,16 +74,22 @@ class OpenCall:
             return 0
         return self.number
 
+    def uncovered(self, head: str, reason: str) -> None:
+        """Something is about to act for the call that nobody watches."""
+        self.begin(head, folder=os.getcwd())
+        self._coverage = ("none", reason)
+
     def approved(self, request: ApprovalRequest, answer: Answer) -> None:
         """A person, or what decides for one, was asked and said yes."""
         self._is_tried = self._is_tried or answer.decision is Decision.TRY
         self._approval = (request, answer)
 
-    def has_run(self, environment: Environment, *, changed: bool, running: bool = False) -> int:
-        """Called when a command has ended or, if something is still `running`, was started. The number, if it may have
-        changed something."""
+    def has_run(self, environment: Environment, *, changed: bool, left: Sequence[str] = ()) -> int:
+        """Called when a command has ended or was started, with the command lines of what it has `left` running. The number, if
+        it may have changed something."""
         if not self.number:
             return 0
+        running, self._left = bool(left), [*self._left, *left]
         self.is_changed, self.is_running = self.is_changed or changed, self.is_running or running
         self._coverage = getattr(environment, "coverage", _NO_JOURNAL)
         return self.number if changed or running else 0
@@ -128,7 +137,13 @@ class OpenCall:
             recorder.begun_calls.end(record.number)
             return
         ended = None if self.is_running else time.time()
-        about = {"ended": ended, "coverage": how, "reason": reason, "approval": recorder.approval(self._approval)}
+        about = {
+            "ended": ended,
+            "coverage": how,
+            "reason": reason,
+            "left_running": self._left[:_MAX_LEFT],
+            "approval": recorder.approval(self._approval),
+        }
         recorder.begun_calls.returned(record.number, about)
         recorder.put(Ended(record._replace(**about), self._environment))
 
@@ -169,6 +184,6 @@ def stop_clock(environment: Environment, number: int, clock: Any) -> None:
         held.stop_clock(number, clock)
 
 
-def has_run(context: ToolContext, environment: Environment, *, changed: bool, running: bool = False) -> int:
+def has_run(context: ToolContext, environment: Environment, *, changed: bool, left: Sequence[str] = ()) -> int:
     """See `OpenCall.has_run`."""
-    return context.effects.has_run(environment, changed=changed, running=running) if context.effects is not None else 0
+    return context.effects.has_run(environment, changed=changed, left=left) if context.effects is not None else 0

@@ -75,7 +75,7 @@ def _started(request: Request, context: ToolContext, table: ProcessTable) -> Tra
         watch_patterns=request.watch_patterns,
     )
     started = table.start(request.command, task_id=context.task_id, session_id=context.session_id, wanted=wanted)
-    has_run(context, environment, changed=False, running=True)
+    has_run(context, environment, changed=False, left=[request.command])
     return started
 
 

@@ -106,7 +106,8 @@ def _run(request: Request, context: ToolContext, environments: TaskEnvironments)
             **more,
         )
         refused = refusals(environment, number)
-        number = has_run(context, environment, changed=ended.changed, running=bool(ended.left_running))
+        lines = [one.command_line for one in ended.left_running]
+        number = has_run(context, environment, changed=ended.changed, left=lines)
         if ended.left_running:
             left = _adopted(ended.left_running, environment, context, environments)
         shown = capture.shown(ended.output, ended.exit_code)
