@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 import pytest
 
-from handrail.egress.http_messages import Head, Mask
+from handrail.egress.http_messages import Head, Mask, Server
 from handrail.egress.keys import TaskKeys
 from handrail.egress.secret_values import SecretValues
 from handrail.errors import ConfigError
@@ -398,7 +398,7 @@ def test_each_task_has_placeholders_of_its_own() -> None:
 
     assert one.variables()["API"] != two.variables()["API"]
     assert one.variables()["X"] == one.variables()["API"]
-    assert two.misplaced(one.variables()["API"].encode(), OTHER, 443, is_tls=True) == ""
+    assert two.misplaced(one.variables()["API"].encode(), Server(OTHER, 443, is_tls=True)) == ""
 
 
 def test_a_head_is_written_as_it_was_read() -> None:

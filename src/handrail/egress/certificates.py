@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import datetime
-import ipaddress
 import os
 import ssl
 from collections.abc import Sequence
-from functools import cached_property
 from pathlib import Path
 
 from cryptography import x509
@@ -17,15 +15,14 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from ..net.url_guard import literal_address
 from .hosts import HostPattern
 
-_DAYS = 365
-_EARLIER = datetime.timedelta(days=1)  # clocks differ
+_DAY = datetime.timedelta(days=1)
 _SYSTEM = (
-    "/etc/ssl/certs/ca-certificates.crt",
-    "/etc/pki/tls/certs/ca-bundle.crt",
-    "/etc/ssl/cert.pem",
-    "/etc/ssl/ca-bundle.pem",
+    *("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"),
+    *("/etc/ssl/cert.pem", "/etc/ssl/ca-bundle.pem"),
 )
 _NAMED = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS")
+_PEM = serialization.Encoding.PEM
+_USES = "digital_signature content_commitment key_encipherment data_encipherment key_agreement key_cert_sign crl_sign"
 
 
 class Authority:
@@ -33,24 +30,15 @@ class Authority:
 
     def __init__(self, hosts: Sequence[HostPattern]) -> None:
         self._key = ec.generate_private_key(ec.SECP256R1())
-        name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "Handrail, for one task")])
         allowed: list[x509.GeneralName] = [
             x509.DNSName(each.name.removeprefix("*.")) if each.network is None else x509.IPAddress(each.network)
             for each in hosts
         ]
-        self._certificate = (
-            _builder(name, name, self._key.public_key())
-            .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-            .add_extension(x509.NameConstraints(allowed, None), critical=True)
-            .add_extension(_usage(signs_certificates=True), critical=True)
-            .add_extension(x509.SubjectKeyIdentifier.from_public_key(self._key.public_key()), critical=False)
-            .sign(self._key, hashes.SHA256())
-        )
+        self._name = "Handrail, for one task"
+        only = x509.NameConstraints(allowed, None)
+        own = x509.SubjectKeyIdentifier.from_public_key(self._key.public_key())
+        self.pem = self._signed(self._name, self._key, only, own, is_authority=True)
         self._contexts: dict[str, ssl.SSLContext] = {}
-
-    @cached_property
-    def pem(self) -> bytes:
-        return self._certificate.public_bytes(serialization.Encoding.PEM)
 
     def bundle(self) -> bytes:
         """Its certificate, and those of the authorities that programs trust here anyway."""
@@ -61,55 +49,33 @@ class Authority:
 
     def context(self, host: str) -> ssl.SSLContext:
         """To be the host for the task's programs."""
-        found = self._contexts.get(host)
-        if found is None:
-            found = self._contexts[host] = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            found.set_alpn_protocols(["http/1.1"])
-            _load(found, self._signed(host))
-        return found
+        if host not in self._contexts:
+            key, address = ec.generate_private_key(ec.SECP256R1()), literal_address(host)
+            names = x509.SubjectAlternativeName([x509.DNSName(host) if address is None else x509.IPAddress(address)])
+            uses = x509.ExtendedKeyUsage([x509.ExtendedKeyUsageOID.SERVER_AUTH])
+            signer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
+            pem = self._signed(host[:64], key, names, uses, signer)
+            own = key.private_bytes(_PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+            context = self._contexts[host] = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.set_alpn_protocols(["http/1.1"])
+            _load(context, pem + own)
+        return self._contexts[host]
 
-    def _signed(self, host: str) -> bytes:
-        key = ec.generate_private_key(ec.SECP256R1())
-        address = literal_address(host)
-        name = x509.DNSName(host) if address is None else x509.IPAddress(ipaddress.ip_address(address))
-        subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, host[:64])])
-        certificate = (
-            _builder(subject, self._certificate.subject, key.public_key())
-            .add_extension(x509.SubjectAlternativeName([name]), critical=False)
-            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-            .add_extension(_usage(signs_certificates=False), critical=True)
-            .add_extension(x509.ExtendedKeyUsage([x509.ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False)
-            .sign(self._key, hashes.SHA256())
-        )
-        own = key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
-        return certificate.public_bytes(serialization.Encoding.PEM) + own
-
-
-def _builder(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
-    now = datetime.datetime.now(datetime.UTC)
-    builder = x509.CertificateBuilder().subject_name(subject).issuer_name(issuer).public_key(key)
-    builder = builder.serial_number(x509.random_serial_number()).not_valid_before(now - _EARLIER)
-    return builder.not_valid_after(now + datetime.timedelta(days=_DAYS))
-
-
-def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
-    others = (
-        "content_commitment",
-        "key_encipherment",
-        "data_encipherment",
-        "key_agreement",
-        "encipher_only",
-        "decipher_only",
-    )
-    return x509.KeyUsage(
-        digital_signature=not signs_certificates,
-        key_cert_sign=signs_certificates,
-        crl_sign=signs_certificates,
-        **dict.fromkeys(others, False),
-    )
+    def _signed(
+        self, name: str, key: ec.EllipticCurvePrivateKey, *more: x509.ExtensionType, is_authority: bool = False
+    ) -> bytes:
+        now = datetime.datetime.now(datetime.UTC)
+        named, issuer = (x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, each)]) for each in (name, self._name))
+        builder = x509.CertificateBuilder(issuer, named, key.public_key(), x509.random_serial_number())
+        builder = builder.not_valid_before(now - _DAY).not_valid_after(now + 365 * _DAY)
+        uses = {use: is_authority is (use in ("key_cert_sign", "crl_sign")) for use in _USES.split()}
+        uses |= dict.fromkeys(_USES.split()[1:5], False)
+        usage = x509.KeyUsage(**uses, encipher_only=False, decipher_only=False)
+        basic = x509.BasicConstraints(ca=is_authority, path_length=0 if is_authority else None)
+        for extension in (basic, usage, *more):
+            is_critical = isinstance(extension, x509.BasicConstraints | x509.KeyUsage | x509.NameConstraints)
+            builder = builder.add_extension(extension, critical=is_critical)
+        return builder.sign(self._key, hashes.SHA256()).public_bytes(_PEM)
 
 
 def _load(context: ssl.SSLContext, pem: bytes) -> None:

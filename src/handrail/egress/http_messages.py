@@ -109,8 +109,9 @@ class Exchange:
         self, asked: Head, prepared: Prepared, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> bool:
         """One request and its answer; whether another may follow."""
+        length = _length(asked, otherwise=0)  # nothing is sent of a request whose end is not clear
         writer.write(prepared.head.encode())
-        sending = asyncio.ensure_future(self._send_body(prepared, asked, writer))
+        sending = asyncio.ensure_future(self._send_body(prepared, length, writer))
         receiving = asyncio.ensure_future(self._receive(asked, prepared, reader))
         try:
             await asyncio.wait({sending, receiving}, return_when=asyncio.FIRST_EXCEPTION)
@@ -136,8 +137,7 @@ class Exchange:
                 raise BadMessage(f"its body is longer than {_MAX_BODY:,} bytes, which is too long to be signed here")
         return body
 
-    async def _send_body(self, prepared: Prepared, asked: Head, writer: asyncio.StreamWriter) -> None:
-        length = _length(asked, otherwise=0)
+    async def _send_body(self, prepared: Prepared, length: int, writer: asyncio.StreamWriter) -> None:
         before = b""
         async for piece in _pieces(self._reader, length) if prepared.body is None else _one(prepared.body):
             await self._inspect(prepared.server, before + piece)
@@ -154,12 +154,13 @@ class Exchange:
             answer = await read_head(reader)
             if answer is None:
                 raise ConnectionResetError("the server closed the connection")
-            status = _status(answer)
-            if status == 101:
-                self._writer.write(mask.whole(answer.encode()))
-                return None
+            status = int((re.findall(r"\AHTTP/1\.\d (\d{3})\b", answer.first) or ["0"])[0])
+            if status < 100:
+                raise BadMessage("its status is no number")
             if status < 200:
                 self._writer.write(mask.whole(answer.encode()))
+            if status == 101:
+                return None
         has_body = status not in (204, 304) and not asked.first.startswith("HEAD ")
         length = _length(answer, otherwise=_UNTIL_CLOSE) if has_body else 0
         unpack = _unpacker(answer) if prepared.hidden and has_body else None
@@ -244,13 +245,6 @@ def parse_head(raw: bytes) -> Head:
     if _CONTROL.search(first) or "HTTP/1." not in first:
         raise BadMessage("its first line is not HTTP/1")
     return Head(first, fields)
-
-
-def _status(answer: Head) -> int:
-    try:
-        return int(answer.first.split(" ")[1])
-    except (IndexError, ValueError):
-        raise BadMessage("its status is no number") from None
 
 
 def _length(head: Head, *, otherwise: int) -> int:

@@ -16,7 +16,7 @@ from ..errors import ConfigError
 from ..settings.network import SecretConfig
 from .aws_signature import signed_again
 from .hosts import HostPattern, parse_hosts
-from .http_messages import BadMessage, Head
+from .http_messages import BadMessage, Head, Server
 from .secret_sources import source_of
 from .secret_values import SecretValues
 
@@ -55,43 +55,39 @@ class TaskKeys:
     def is_for(self, host: str, port: int) -> bool:
         return any(key.is_for(host, port) for key in self._keys)
 
-    def misplaced(self, data: bytes, host: str, port: int, *, is_tls: bool) -> str:
-        """The name of a secret whose placeholder is in what goes to a host that may not have it, or not without TLS."""
+    def misplaced(self, data: bytes, server: Server) -> str:
+        """The name of a secret whose placeholder is in what goes to a server that may not have it, or not without TLS."""
         found = (key for key in self._keys if key.placeholder.encode() in data)
-        return next((key.name for key in found if not (is_tls and key.is_for(host, port))), "")
+        return next((key.name for key in found if not (server.is_tls and key.is_for(*server[:2]))), "")
 
-    def misplaced_in(self, head: Head, host: str, port: int, *, is_tls: bool) -> str:
+    def misplaced_in(self, head: Head, server: Server) -> str:
         """The same for a head, in which it can be encoded."""
         texts = [head.encode().decode("latin-1"), unquote(head.first), *map(_login, head.values("authorization"))]
-        return self.misplaced("\n".join(texts).encode(), host, port, is_tls=is_tls)
+        return self.misplaced("\n".join(texts).encode(), server)
 
-    async def put_in(self, head: Head, body: bytes | None, host: str, port: int) -> tuple[Head, tuple[bytes, ...]]:
-        """The head with the values of this host's keys, and what to hide in the answer. `body` is needed for a signature alone.
+    async def put_in(self, head: Head, body: bytes | None, server: Server) -> tuple[Head, tuple[bytes, ...]]:
+        """The head with the values of this server's keys, and what to hide in the answer. `body` is needed for a signature alone.
 
         Raises ToolFailed for a value that cannot be read, and BadMessage.
         """
         hidden: set[bytes] = set()
         for key in self._keys:
-            if not key.is_for(host, port):
+            if not key.is_for(*server[:2]):
                 continue
             value = await asyncio.to_thread(self._values.get, key.name)
-            changed = (
-                signed_again(head, body, key.placeholder, value)
-                if key.how == "sigv4"
-                else _with_value(head, key, value)
-            )
+            if key.how == "sigv4":
+                head = signed_again(head, body, key.placeholder, value)
+            else:
+                head = _with_value(head, key, value)
             hidden |= _forms(value)
-            hidden |= {
-                new.rpartition(" ")[2].encode()
-                for (_, old), (_, new) in zip(head.fields, changed.fields, strict=True)
-                if key.how == "basic" and old != new
-            }
-            head = changed
+            # A login is repeated as it was sent: encoded.
+            logins = head.values("authorization") if key.how == "basic" else []
+            hidden |= {login.rpartition(" ")[2].encode() for login in logins if value in _login(login)}
         return head, tuple(hidden)
 
-    def needs_body(self, head: Head, host: str, port: int) -> bool:
+    def needs_body(self, head: Head, server: Server) -> bool:
         """Whether the whole body must be known before the head is sent."""
-        signs = any(key.how == "sigv4" and key.is_for(host, port) for key in self._keys)
+        signs = any(key.how == "sigv4" and key.is_for(*server[:2]) for key in self._keys)
         return signs and not head.values("x-amz-content-sha256")
 
 

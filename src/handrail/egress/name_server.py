@@ -32,7 +32,7 @@ class NameServer(asyncio.DatagramProtocol):
         self.transport, _ = await loop.create_datagram_endpoint(lambda: self, local_addr=("127.0.0.1", 0))
         return f"127.0.0.1:{self.transport.get_extra_info('sockname')[1]}"
 
-    def close(self) -> None:
+    async def close(self) -> None:
         for task in self._tasks:
             task.cancel()
         if self.transport is not None:

@@ -21,19 +21,9 @@ from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
 from ..errors import HandrailError
+from . import http_messages as http
 from .hosts import plain_host
-from .http_messages import (
-    PIECE_BYTES,
-    BadMessage,
-    Exchange,
-    Head,
-    Prepared,
-    ReadBody,
-    Server,
-    Streams,
-    close_stream,
-    parse_head,
-)
+from .http_messages import BadMessage, Head, Prepared, ReadBody, Server, Streams
 from .keys import TaskKeys, check_host
 from .programs import program_of
 
@@ -135,7 +125,7 @@ class Proxy:
         sock = await self.connect(server.host, server.port, program)
         tls = {"ssl": self._upstream, "server_hostname": server.host} if server.is_tls else {}
         try:
-            return await asyncio.open_connection(sock=sock, limit=PIECE_BYTES, **tls)  # type: ignore[arg-type]
+            return await asyncio.open_connection(sock=sock, limit=http.PIECE_BYTES, **tls)  # type: ignore[arg-type]
         except ssl.SSLError as error:
             raise OSError(f"{server.host} has no certificate that is trusted here: {error.reason}") from None
 
@@ -175,12 +165,12 @@ class _Client:
             await self._fail(error)
         finally:
             if self._writer is not None:
-                await close_stream(self._writer)
+                await http.close_stream(self._writer)
             self._sock.close()
 
     async def _serve(self, data: bytes) -> None:
         raw, end, rest = data.partition(b"\r\n\r\n")
-        head = parse_head(raw + end)
+        head = http.parse_head(raw + end)
         method, target, _ = head.first.split(" ")
         if not self._proxy.may_enter(head):
             await self._send(_answer("407 Proxy Authentication Required", 'Proxy-Authenticate: Basic realm="handrail"'))
@@ -222,43 +212,39 @@ class _Client:
                 what = f"a program does not trust this task's authority for {host}, where a key is put in"
                 proxy.way.refuse(f"{what}; let it use the certificates in $SSL_CERT_FILE")
 
-    async def _exchange(self, streams: Streams, server: Server | None) -> None:
+    async def _exchange(self, streams: Streams, fixed: Server | None) -> None:
+        proxy, keys = self._proxy, self._proxy.keys
+
         async def prepare(head: Head, read_body: ReadBody) -> Prepared:
-            if server is not None:
-                check_host(head, server.host)
-                return await self._prepared(head, server, read_body)
-            return await self._prepared(*_direct(head), read_body)
+            """The request as the server gets it."""
+            head, server = _direct(head) if fixed is None else (head, fixed)
+            if keys is None:
+                return Prepared(head, server)
+            await refuse(keys.misplaced_in(head, server), server)
+            if not server.is_tls:
+                return Prepared(head, server)
+            check_host(head, server.host)
+            body = await read_body() if keys.needs_body(head, server) else None
+            head, hidden = await keys.put_in(head, body, server)
+            # Compressed, a value could not be found in the answer.
+            return Prepared(head.without("accept-encoding").plus("Accept-Encoding", "identity"), server, hidden, body)
+
+        async def inspect(server: Server, data: bytes) -> None:
+            if keys is not None:
+                await refuse(keys.misplaced(data, server), server)
+
+        async def refuse(secret: str, server: Server) -> None:
+            if secret:
+                await proxy.way.misplaced(secret, server.host, server.port, self._program)
 
         async def connect(server: Server) -> Streams:
-            return await self._proxy.open_stream(server, self._program)
+            return await proxy.open_stream(server, self._program)
 
-        await Exchange(streams, prepare, connect, self._inspect).run()
-
-    async def _prepared(self, head: Head, server: Server, read_body: ReadBody) -> Prepared:
-        """The request as the server gets it."""
-        keys, where = self._proxy.keys, (server.host, server.port)
-        if keys is None:
-            return Prepared(head, server)
-        await self._refuse(keys.misplaced_in(head, *where, is_tls=server.is_tls), server)
-        if not server.is_tls:
-            return Prepared(head, server)
-        body = await read_body() if keys.needs_body(head, *where) else None
-        head, hidden = await keys.put_in(head, body, *where)
-        # Compressed, a value could not be found in the answer.
-        return Prepared(head.without("accept-encoding").plus("Accept-Encoding", "identity"), server, hidden, body)
-
-    async def _inspect(self, server: Server, data: bytes) -> None:
-        if self._proxy.keys is not None:
-            found = self._proxy.keys.misplaced(data, server.host, server.port, is_tls=server.is_tls)
-            await self._refuse(found, server)
-
-    async def _refuse(self, secret: str, server: Server) -> None:
-        if secret:
-            await self._proxy.way.misplaced(secret, server.host, server.port, self._program)
+        await http.Exchange(streams, prepare, connect, inspect).run()
 
     async def _streams(self, first: bytes, tls: ssl.SSLContext | None = None) -> Streams:
         loop = asyncio.get_running_loop()
-        reader = asyncio.StreamReader(limit=PIECE_BYTES, loop=loop)
+        reader = asyncio.StreamReader(limit=http.PIECE_BYTES, loop=loop)
         if first and tls is not None:
             raise BadMessage("it has bytes after the head")
         reader.feed_data(first)
@@ -303,7 +289,7 @@ async def _join(client: socket.socket, server: socket.socket) -> None:
 
 
 async def _relay(source: socket.socket, target: socket.socket) -> None:
-    loop, room = asyncio.get_running_loop(), memoryview(bytearray(PIECE_BYTES))
+    loop, room = asyncio.get_running_loop(), memoryview(bytearray(http.PIECE_BYTES))
     while size := await loop.sock_recv_into(source, room):
         await loop.sock_sendall(target, room[:size])
     target.shutdown(socket.SHUT_WR)

@@ -8,14 +8,12 @@ from collections.abc import Mapping
 from ..errors import ConfigError
 from ..settings.network import SecretConfig
 
-SOURCES = ("keyring", "environment", "file", "command")
-
 
 def source_of(name: str, text: str) -> tuple[str, str]:
     """The kind of a source, and where in it. Raises ConfigError."""
-    kind, colon, place = text.partition(":")
-    if kind not in SOURCES or not colon or not place.strip():
-        known = ", ".join(f"{each}:..." for each in SOURCES)
+    kind, _, place = text.partition(":")
+    if kind not in ("keyring", "environment", "file", "command") or not place.strip():
+        known = "keyring:NAME, environment:NAME, file:PATH, command:..."
         raise ConfigError(f"{text!r} is not a source; write one of {known}", key=f"secrets.{name}.source")
     return kind, place.strip()
 

@@ -15,28 +15,26 @@ from ..settings.network import SecretConfig
 from .secret_sources import source_of
 
 _COMMAND_SECONDS = 30
-# A shorter one would be found in texts that have nothing to do with it.
-MIN_CHARS = 8
 
 
 class SecretValues:
     """By the secret's name. Thread-safe."""
 
     def __init__(self, secrets: Mapping[str, SecretConfig]) -> None:
-        self._secrets = secrets
-        self._lock = threading.Lock()
-        self._known: dict[str, str] = {}
+        self._secrets, self._lock = secrets, threading.Lock()
+        self.known: dict[str, str] = {}  # those that were read so far
 
     def get(self, name: str) -> str:
         """Raises ToolFailed, with a message that has nothing of the value."""
         with self._lock:
-            if name not in self._known:
-                self._known[name] = _checked(name, _read(name, self._secrets[name].source))
-            return self._known[name]
-
-    def known(self) -> list[str]:
-        """Those that were read so far, to be masked."""
-        return list(self._known.values())
+            if name not in self.known:
+                value = _read(name, self._secrets[name].source).strip()
+                # A shorter one would be found in texts that have nothing to do with it.
+                if not re.fullmatch(r"[\x20-\x7e]{8,}", value):
+                    what = "must be 8 or more printable ASCII characters" if value else "is empty"
+                    raise ToolFailed(f"the secret {name} {what}; tell the user (secrets.{name}.source)")
+                self.known[name] = value
+            return self.known[name]
 
 
 def _read(name: str, source: str) -> str:
@@ -49,22 +47,8 @@ def _read(name: str, source: str) -> str:
         if kind == "file":
             return Path(place).expanduser().read_text()
         # Its output goes nowhere else, and neither does what it says when it fails.
-        found = subprocess.run(
-            ["/bin/sh", "-c", place],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_COMMAND_SECONDS,
-            check=True,
-        )
+        words, stdin = ["/bin/sh", "-c", place], subprocess.DEVNULL
+        found = subprocess.run(words, stdin=stdin, capture_output=True, timeout=_COMMAND_SECONDS, check=True)
         return found.stdout.decode()
     except (OSError, subprocess.SubprocessError, UnicodeError) as error:
         raise ToolFailed(f"the secret {name} cannot be read from its {kind}: {type(error).__name__}") from None
-
-
-def _checked(name: str, value: str) -> str:
-    value = value.strip()
-    if not value:
-        raise ToolFailed(f"the secret {name} is empty; tell the user (secrets.{name}.source)")
-    if len(value) < MIN_CHARS or not re.fullmatch(r"[\x20-\x7e]+", value):
-        raise ToolFailed(f"the secret {name} must be {MIN_CHARS} or more printable ASCII characters; tell the user")
-    return value

@@ -22,8 +22,9 @@ def decide_connections(held_calls: HeldCalls, networks: Networks | None, task_id
         if held.detail == "own":  # a server that a command has started
             return Decision.ALLOW
         host, _, port = held.target.rpartition(":") if held.kind == "connect" else (held.target, "", "0")
+        where, is_udp = (host.strip("[]"), int(port)), held.detail == "udp" and held.operation == "connect"
         try:
-            to = networks.decide(task_id, host.strip("[]"), int(port), held, context.cancel)
+            to = networks.decide(task_id, held.program, where, context.cancel, is_udp=is_udp)
         except Denied:  # the notes of the network say so
             return Decision.DENY
         return Redirect(f"{ALLOW} {to}") if to else Decision.ALLOW

@@ -44,56 +44,8 @@ class SocketKind:
 
 # Whoever can talk to one of these can run a program, or type, outside of what protects commands.
 SOCKETS: Mapping[str, SocketKind] = {
-    "docker": SocketKind(
-        (
-            "/run/docker.sock",
-            "{run}/docker.sock",
-            "~/.docker/run",
-            "~/.docker/desktop",
-            "~/.colima/*/*.sock",
-            "~/.rd/*.sock",
-            "~/.orbstack/run",
-            "~/.lima/*/sock",
-        ),
-        ("DOCKER_HOST", "DOCKER_CONTEXT"),
-    ),
-    "podman": SocketKind(("/run/podman", "{run}/podman"), ("CONTAINER_HOST",)),
-    "containerd": SocketKind(
-        ("/run/containerd", "/run/k3s", "/run/crio", "/run/buildkit", "{run}/containerd*", "{run}/buildkit"),
-        ("CONTAINERD_ADDRESS", "BUILDKIT_HOST"),
-    ),
-    "lxd": SocketKind(
-        ("/var/lib/lxd/unix.socket", "/var/snap/lxd/common/lxd/unix.socket", "/var/lib/incus/unix.socket")
-    ),
-    "libvirt": SocketKind(("/run/libvirt", "{run}/libvirt")),
-    "snapd": SocketKind(("/run/snapd.socket", "/run/snapd-snap.socket")),
-    "dbus": SocketKind(
-        ("/run/dbus", "{run}/bus", "{run}/dbus-1", "{run}/at-spi", "/tmp/dbus-*"),
-        ("DBUS_SESSION_BUS_ADDRESS", "DBUS_SYSTEM_BUS_ADDRESS", "DBUS_STARTER_ADDRESS", "AT_SPI_BUS_ADDRESS"),
-    ),
-    "systemd": SocketKind(("/run/systemd/private", "/run/systemd/io.systemd.*", "{run}/systemd"), ("NOTIFY_SOCKET",)),
-    "tmux": SocketKind(("/tmp/tmux-{uid}",), ("TMUX", "TMUX_PANE", "TMUX_TMPDIR")),
-    "screen": SocketKind(("/run/screen", "/run/screens", "~/.screen"), ("STY", "WINDOW", "SCREENDIR")),
-    "zellij": SocketKind(("/tmp/zellij-{uid}", "{run}/zellij"), ("ZELLIJ", "ZELLIJ_SESSION_NAME", "ZELLIJ_SOCKET_DIR")),
-    "kitty": SocketKind(("/tmp/kitty-*", "/tmp/mykitty*"), ("KITTY_LISTEN_ON", "KITTY_PID", "KITTY_PUBLIC_KEY")),
-    "wezterm": SocketKind(
-        ("{run}/wezterm", "~/.local/share/wezterm/*sock*"),
-        ("WEZTERM_UNIX_SOCKET", "WEZTERM_PANE", "WEZTERM_EXECUTABLE"),
-    ),
-    "ssh-agent": SocketKind(
-        ("/tmp/ssh-*", "~/.ssh/agent*", "~/.1password/agent.sock", "{run}/ssh-agent*", "{run}/keyring", "{run}/gcr"),
-        ("SSH_AUTH_SOCK", "SSH_AGENT_PID"),
-    ),
-    "gpg-agent": SocketKind(("~/.gnupg/S.*", "{run}/gnupg"), ("GPG_AGENT_INFO",)),
-    "x11": SocketKind(("/tmp/.X11-unix", "~/.Xauthority", "{run}/xauth*"), ("DISPLAY", "XAUTHORITY")),
-    "wayland": SocketKind(
-        ("{run}/wayland-*", "{run}/sway-ipc*", "{run}/hypr", "{run}/i3"),
-        ("WAYLAND_DISPLAY", "WAYLAND_SOCKET", "SWAYSOCK", "I3SOCK", "HYPRLAND_INSTANCE_SIGNATURE", "NIRI_SOCKET"),
-    ),
-    "editors": SocketKind(
-        ("/tmp/emacs{uid}", "{run}/emacs", "{run}/nvim*", "{run}/vscode-*", "/tmp/vscode-*.sock"),
-        ("NVIM", "NVIM_LISTEN_ADDRESS", "VSCODE_IPC_HOOK_CLI", "VSCODE_GIT_IPC_HANDLE", "EMACS_SERVER_FILE"),
-    ),
+    name: SocketKind(tuple(kind["places"]), tuple(kind.get("variables", ())))
+    for name, kind in json.loads(Path(__file__).with_name("sockets.json").read_text()).items()
 }
 _TURN_ON = "turn it on: `handrail config set terminal.protect true`"
 _CONTAIN = "contain commands: `handrail config set terminal.profile contained`"

@@ -442,10 +442,10 @@ class EffectWatcher:
         return self._connects.send_to(pid, *arguments) if self._connects is not None else None
 
     def _on_sendmsg(self, pid: int, fd: int, message: int, flags: int, *_: int) -> int | None:
-        return self._connects.send_message(pid, fd, message, flags) if self._connects is not None else None
+        return self._connects.send_messages(pid, fd, message, flags) if self._connects is not None else None
 
     def _on_sendmmsg(self, pid: int, fd: int, first: int, count: int, flags: int, *_: int) -> int | None:
-        return self._connects.send_messages(pid, fd, first, count, flags) if self._connects is not None else None
+        return self._connects.send_messages(pid, fd, first, flags, count) if self._connects is not None else None
 
     def _other_process(self, pid: int, other: int) -> Answer:
         """A process may act on another one of its own call: a debugger. On others it would act in their name."""

@@ -85,15 +85,10 @@ class HeldConnects:
             return errno.EOPNOTSUPP  # a connection is made by connect
         return None if target is None else self._hold_message(pid, fd, target, [(data, length)], flags)
 
-    def send_message(self, pid: int, fd: int, message: int, flags: int) -> int | None:
-        return self._messages(pid, fd, [message], flags)
-
-    def send_messages(self, pid: int, fd: int, first: int, count: int, flags: int) -> int | None:
+    def send_messages(self, pid: int, fd: int, first: int, flags: int, count: int = 1) -> int | None:
         if count > _MAX_MESSAGES:
             return errno.EMSGSIZE
-        return self._messages(pid, fd, [first + number * _MESSAGE_STEP for number in range(count)], flags)
-
-    def _messages(self, pid: int, fd: int, places: list[int], flags: int) -> int | None:
+        places = [first + number * _MESSAGE_STEP for number in range(count)]
         try:
             with _taken(pid, fd) as sock:
                 if sock.getsockopt(socket.SOL_SOCKET, _SO_DOMAIN) not in _INET:
