@@ -131,9 +131,8 @@ class Capture:
 
     def shown_stderr(self, data: bytes) -> str:
         """What was kept apart; of a long one the end."""
-        return self._masker(describe(data, total_bytes=len(data)) if is_binary(data) else clean(data))[
-            -self._max_chars :
-        ]
+        text = describe(Output(data, b"", len(data))) if is_binary(data) else clean(data)
+        return self._masker(text)[-self._max_chars :]
 
     def __enter__(self) -> Self:
         return self

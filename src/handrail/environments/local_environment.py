@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .base import Environment
     from .sandbox import SandboxPolicy
     from .shell_host.wire import Packet
+    from .transport.link import DirectLink
 
 _DEFAULT_PROTECTION = Protection()
 JOURNAL_FOLDER = "journal"
