@@ -25,8 +25,7 @@ from ..errors import InvalidArguments
 from ..protocols import Model
 from ..store.search import search, window
 from ..store.sessions import CHILD, MAIN, SessionInfo, SessionStore, StoredMessage
-from ..tools.skills.library import Library
-from ..tools.skills.prompt import skills_prompt
+from ..tools.skills.library import Library, skills_prompt
 from ..types import NO_CALLER, Caller, CancelToken, JsonDict
 from .background_children import BackgroundChildren
 from .budgets import DEFAULT_BUDGETS, Budgets

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 
-from ...core.builtin import registry, text, tool_schema
+from ...core.builtin import registry, text, texts, tool_schema
 from ...core.registry import tool_result
 from ...errors import ToolFailed
 from ...types import JsonDict, ToolContext
@@ -42,12 +42,7 @@ registry.register(
         "out yourself.",
         ("question",),
         question=text("The question."),
-        choices={
-            "type": "array",
-            "items": {"type": "string"},
-            "maxItems": 8,
-            "description": "Answers to offer; the user may still write another.",
-        },
+        choices=texts("Answers to offer; the user may still write another.", maxItems=8),
     ),
     handler=clarify,
     emoji="❓",

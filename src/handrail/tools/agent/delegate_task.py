@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...core.builtin import registry, text
+from ...core.builtin import registry, text, texts
 from ...core.registry import tool_result
 from ...errors import InvalidArguments
 from ...types import AgentState, JsonDict, ToolContext
@@ -32,7 +32,7 @@ async def delegate_task(args: JsonDict, *, agent: AgentState, context: ToolConte
 _TASK: dict[str, JsonDict] = {
     "goal": text("What to do. It knows nothing of this conversation.", minLength=1),
     "context": text("What it has to know: paths, findings."),
-    "toolsets": {"type": "array", "items": {"type": "string"}, "description": "Default: yours."},
+    "toolsets": texts("Default: yours."),
 }
 
 registry.register(

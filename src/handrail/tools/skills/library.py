@@ -19,6 +19,9 @@ from .format import Header
 from .sources import Place, Source, find
 
 TRUST_KIND = "skill"
+MAX_PROMPT_CHARS = 12_000
+_SHORT_CHARS = 160
+_INTRODUCTION = "Before a task that one of these is about, read it with skill_view and follow it:"
 
 
 class State(Enum):
@@ -106,3 +109,17 @@ class Library:
         elif place.source in (Source.PROJECT, Source.FOLDER) and not trusted:
             state, reason = State.UNTRUSTED, f"look at it, then `handrail skills trust {header.name}`"
         return Skill(header, place, state, reason, found.digest)
+
+
+def skills_prompt(library: Library) -> str:
+    """The part of a system prompt for a model that has the tool skill_view. Empty when there are no skills."""
+    skills = library.ready()
+    if not skills:
+        return ""
+    lines = [f"- {skill.name}: {skill.header.description}" for skill in skills]
+    if sum(len(line) + 1 for line in lines) > MAX_PROMPT_CHARS:
+        lines = [line if len(line) <= _SHORT_CHARS else f"{line[: _SHORT_CHARS - 1]}…" for line in lines]
+        fit = MAX_PROMPT_CHARS // (_SHORT_CHARS + 1)
+        if len(lines) > fit:
+            lines = [*lines[:fit], f"- and {len(lines) - fit} more, which skills_list shows"]
+    return "\n".join([_INTRODUCTION, *lines])

@@ -1,19 +1,18 @@
-"""Search backends: one module per backend, with a function `search(query, limit, service)`."""
+"""Choose the search backend of `web_search`. The functions that ask them are in `search_services`."""
 
 from __future__ import annotations
 
 import os
-from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
-from ....core.availability import missing
-from ....errors import ConfigError
-from ....types import Unavailable
+from ...core.availability import missing
+from ...errors import ConfigError
+from ...types import Unavailable
 
 if TYPE_CHECKING:
-    from ....settings.schema import Config
-    from ....settings.services import WebConfig
-    from .service import Hit
+    from ...settings.schema import Config
+    from ...settings.services import WebConfig
+    from .search_services import Hit
 
 
 class Facts(NamedTuple):
@@ -24,7 +23,7 @@ class Facts(NamedTuple):
     package: str = ""
 
 
-# By module name, in the order of preference. Kept here, so that listing tools imports none of the modules.
+# By the name of the function, in the order of preference. Kept here, so that listing tools imports no HTTP client.
 BACKENDS = {
     "searxng": Facts(),
     "tavily": Facts(key="TAVILY_API_KEY", url="https://api.tavily.com"),
@@ -59,11 +58,11 @@ def can_search(config: Config) -> Unavailable | bool:
 
 async def search(name: str, query: str, limit: int, config: WebConfig) -> list[Hit]:
     """What the backend of that name finds."""
-    from .service import Backend, Service  # listing tools imports this package, but not an HTTP client
+    from . import search_services  # listing tools imports this module, but not an HTTP client
 
-    backend: Backend = import_module(f".{name}", __name__)
-    key = os.environ.get(BACKENDS[name].key, "")
-    return await backend.search(query, limit, Service(name, _url(name, config), key, config.timeout))
+    service = search_services.Service(name, _url(name, config), os.environ.get(BACKENDS[name].key, ""), config.timeout)
+    backend: search_services.Backend = getattr(search_services, name)
+    return await backend(query, limit, service)
 
 
 def _lack(name: str, config: WebConfig) -> Unavailable | None:

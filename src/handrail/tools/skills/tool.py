@@ -1,12 +1,44 @@
-"""The tool `skill_manage`: write what was learned into a skill."""
+"""The tools for skills: `skills_list` finds one, `skill_view` reads it, `skill_manage` writes what was learned into one."""
 
-from ...core.builtin import registry, text, tool_schema
+from ...core.builtin import family, registry, text
 from ...types import Resources
 
+_tool = family("skills", "handrail.tools.skills.calls")
+
 registry.register(
-    name="skill_manage",
-    toolset="skills",
-    schema=tool_schema(
+    **_tool(
+        "skills_list",
+        "List the skills: written know-how for kinds of tasks, each with a name and what it is for. Read the one that fits "
+        "with skill_view before you start such a task.",
+        category=text("Only the skills of this category."),
+    ),
+    emoji="📚",
+    read_only=True,
+    resources=lambda _: Resources(reads=("skills",)),
+    toolset_description="read and write skills",
+    example=["skill_manage", {}],
+)
+registry.register(
+    **_tool(
+        "skill_view",
+        "Read a skill's instructions and the names of its other files; with file_path one of those. Relative paths in a "
+        "skill start at its folder.",
+        ("name",),
+        name=text("As skills_list names it."),
+        file_path=text("A file of the skill, such as references/api.md."),
+    ),
+    emoji="📖",
+    read_only=True,
+    resources=lambda _: Resources(reads=("skills",)),
+    example=[
+        "skill_manage",
+        {"name": "git-release"},
+        {"name": "git-release", "file_path": "references/checklist.md"},
+    ],
+)
+registry.register(
+    **_tool(
+        "skill_manage",
         "Write down know-how that will be needed again, or fix a skill that was wrong. create and edit take the whole "
         "SKILL.md as content: a header with name and description (what it does, and when to use it) between two lines ---, "
         "then the steps. patch replaces old_string by new_string. The user is asked first.",
@@ -21,7 +53,6 @@ registry.register(
         new_string=text("For patch: what replaces it."),
         replace_all={"type": "boolean", "description": "For patch: every occurrence. Default false."},
     ),
-    handler="handrail.tools.skills.calls:skill_manage",
     emoji="📝",
     resources=lambda _: Resources(writes=("skills",)),
     actions="handrail.tools.skills.calls:actions",
