@@ -11,7 +11,7 @@ import pytest
 
 from handrail.serve.http import endpoints
 from handrail.serve.openapi import document
-from handrail.serve.roles import Role
+from handrail.serve.tokens import Role
 
 from .conftest import TOKEN, Server
 

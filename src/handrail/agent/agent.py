@@ -27,18 +27,16 @@ from ..store.search import search, window
 from ..store.sessions import CHILD, MAIN, SessionInfo, SessionStore, StoredMessage
 from ..tools.skills.library import Library, skills_prompt
 from ..types import NO_CALLER, Caller, CancelToken, JsonDict
-from .background_children import BackgroundChildren
 from .budgets import DEFAULT_BUDGETS, Budgets
 from .compaction import Compaction
 from .conversation import Conversation
-from .delegation import MAX_DEPTH, Lineage, delegate
+from .delegation import MAX_DEPTH, BackgroundChildren, Lineage, delegate
 from .events import End, Event, TurnEnded, Usage
-from .folder_trust import FolderTrust
 from .loop import Loop
 from .memory import Memory, Store
 from .model_requests import ModelRequests
 from .models.base import StreamingModel, streaming
-from .system_prompt import IDENTITY, Where, assemble, project_files, standard_parts
+from .system_prompt import IDENTITY, FolderTrust, Where, assemble, project_files, standard_parts
 from .telemetry import Telemetry
 from .todos import Todos, restore
 from .tool_calls import Listener, Run, ToolCalls, ignore

@@ -21,7 +21,7 @@ from ..base.workers import pool
 from ..config.trust import Trust
 from ..errors import HandrailError
 from ..model_tools import default
-from ..platforms.remote_user import chosen
+from ..platforms.table import chosen
 from ..types import CancelToken, Progress
 from .output import colours, note, notes_held, paint, say, visible
 
@@ -247,8 +247,10 @@ def _ask(found: Found, trust: Trust) -> None:
 
 def ask_about_folder(*, trust: bool) -> None:
     """Ask once whether this folder's instructions to agents may be used. `trust` is a yes without a question."""
-    from ..agent.folder_trust import FolderTrust  # few commands have an agent
-    from ..agent.system_prompt import project_files
+    from ..agent.system_prompt import (
+        FolderTrust,  # few commands have an agent
+        project_files,
+    )
 
     here = Path.cwd()
     known = FolderTrust(here)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import FileMissing, FileTooLarge, IsFolder, ToolError, ToolFailed
-from .failures import shown, size_text
-from .file_kinds import binary_kind, special_kind
+from ..protocols import Files
+from .failures import binary_kind, shown, size_text, special_kind
 from .read_tracking import ReadTracker, Since
 from .text import Text, decode
 
 if TYPE_CHECKING:
-    from ..protocols import Files, FileStat
+    from ..protocols import FileStat
 
 
 class Current(NamedTuple):
@@ -105,3 +105,27 @@ def check_unchanged(reads: ReadTracker, task_id: str | None, current: Current) -
             changed_since_read=True,
         )
     return since
+
+
+def read_bytes(files: Files, path: str, *, max_bytes: int) -> bytes:
+    """Raises ToolFailed for a file that is missing, not regular, or larger than `max_bytes`."""
+    resolved = files.resolve(path)
+    found = files.stat(resolved)
+    if found is None:
+        raise missing(files, path)
+    kind = "a folder" if found.is_dir else special_kind(found.mode)
+    if kind is not None:
+        raise (IsFolder if found.is_dir else ToolFailed)(
+            f"{shown(path)} is {kind}, not a regular file", path=shown(resolved)
+        )
+    pieces: list[bytes] = []
+    size = 0
+    while piece := files.read(resolved, offset=size, max_bytes=max_bytes + 1 - size):
+        pieces.append(piece)
+        size += len(piece)
+        if size > max_bytes:
+            raise FileTooLarge(
+                f"{shown(path)} is {size_text(max(size, found.size))}; the limit is {size_text(max_bytes)}",
+                size=found.size,
+            )
+    return b"".join(pieces)

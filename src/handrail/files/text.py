@@ -1,13 +1,15 @@
-"""Turn a file's bytes into text and back without losing any: encoding, byte order mark, line endings."""
+"""Turn a file's bytes into text and back without losing any: encoding, byte order mark, line endings; its syntax."""
 
 from __future__ import annotations
 
 import codecs
+import json
 import re
+import warnings
+from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 LineEndings = Literal["lf", "crlf", "mixed", "none"]
-
 # The longer mark first: UTF-32's little-endian one starts with UTF-16's.
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -22,6 +24,7 @@ _HIGH = bytes(range(0x80, 0x100))
 _C1 = bytes(range(0x80, 0xA0))
 _MAX_HIGH_SHARE = 0.3
 _BARE_LF = re.compile(r"(?<!\r)\n")
+_MAX_BYTES = 1 << 20
 
 
 class Text(NamedTuple):
@@ -112,3 +115,38 @@ def _single_byte(data: bytes) -> Text | None:
         return Text(data.decode("cp1252"), "cp1252")
     except UnicodeDecodeError:
         return None
+
+
+def syntax_error(path: str, data: bytes) -> str:
+    """Where a file that was just written cannot be read by those that it is for: the error and its line. Empty if there is no
+    error, or the language is none that is known here."""
+    check = _CHECKS.get(path.rpartition(".")[2].lower())
+    if check is None or len(data) > _MAX_BYTES or (text := decode(data)) is None:
+        return ""
+    try:
+        check(text.body)
+    except Exception as error:  # noqa: BLE001  each parser has its own
+        return "" if isinstance(error, RecursionError) else " ".join(str(error).split())[:300]
+    return ""
+
+
+def _python(text: str) -> None:
+    with warnings.catch_warnings(action="ignore"):
+        compile(text, "this file", "exec", dont_inherit=True)
+
+
+def _yaml(text: str) -> None:
+    from ruamel.yaml import YAML  # heavy, and few files are YAML
+
+    list(YAML(typ="rt", pure=True).load_all(text))
+
+
+def _toml(text: str) -> None:
+    import tomllib  # few files are TOML
+
+    tomllib.loads(text)
+
+
+_CHECKS: dict[str, Callable[[str], object]] = {
+    "py": _python, "pyi": _python, "json": json.loads, "yaml": _yaml, "yml": _yaml, "toml": _toml,
+}  # fmt: skip

@@ -10,15 +10,33 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jsonschema_rs
 
 from ..errors import HandrailError, StoreError, ToolError
-from .roles import Role, Who
-from .security_headers import SECURITY_HEADERS
+from ..types import JsonDict
+from .tokens import Role, Who
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from ..types import JsonDict
     from .shared_state import Served
+
+SECURITY_HEADERS: dict[str, str] = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
+        "font-src 'self'; connect-src 'self'; "
+        "manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+TEXT: JsonDict = {"type": "string"}
+NUMBER: JsonDict = {"type": "number"}
+WHOLE: JsonDict = {"type": "integer"}
+FLAG: JsonDict = {"type": "boolean"}
+ANYTHING: JsonDict = {"type": "object"}
 
 
 class HttpError(Exception):
@@ -41,6 +59,8 @@ class RequestContext(NamedTuple):
 
 
 Answer = Any  # a value for JSON, or a Response
+
+
 Handler = Callable[[RequestContext], Awaitable[Answer]]
 
 
@@ -156,3 +176,34 @@ def refusal(error: Exception) -> Response:
     response = as_response({"error": message, "error_type": kind}, status)
     response.headers.update(SECURITY_HEADERS)  # some refusals leave before the layer that adds them
     return response
+
+
+def maybe(schema: JsonDict) -> JsonDict:
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+def many(schema: JsonDict) -> JsonDict:
+    return {"type": "array", "items": schema}
+
+
+def record(_required: tuple[str, ...] | None = None, /, **fields: JsonDict) -> JsonDict:
+    """An object with these fields, all of them required unless `_required` names some."""
+    return {
+        "type": "object",
+        "properties": fields,
+        "required": list(fields if _required is None else _required),
+        "additionalProperties": False,
+    }
+
+
+def loose(**fields: JsonDict) -> JsonDict:
+    """An answer that has at least these fields."""
+    return {"type": "object", "properties": fields, "required": list(fields)}
+
+
+def count(default: int, maximum: int, doc: str = "How many at most.") -> JsonDict:
+    return {"type": "integer", "minimum": 1, "maximum": maximum, "default": default, "description": doc}
+
+
+def bounded(maximum: int, **more: Any) -> JsonDict:
+    return {"type": "string", "maxLength": maximum, **more}

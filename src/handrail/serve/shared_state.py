@@ -16,9 +16,8 @@ from ..store.approvals import ApprovalStore
 from ..store.sessions import SessionStore
 from .agent_turns import Turns
 from .event_bus import Bus
-from .live_calls import LiveCalls
+from .live_calls import LiveCalls, SharedCalls
 from .pending_requests import ServedApprover, WaitingRequests
-from .shared_calls import SharedCalls
 from .tokens import STORE_NAME, Keys
 
 

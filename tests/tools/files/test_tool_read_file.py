@@ -13,7 +13,7 @@ import pytest
 from handrail.core.builtin import registry
 from handrail.files.local import LocalFiles
 from handrail.tools.files import read_call, read_file  # noqa: F401  registers the tool
-from handrail.tools.files.page import MAX_PAGE_CHARS
+from handrail.tools.files.read_call import MAX_PAGE_CHARS
 from handrail.types import CancelToken, ToolContext
 
 TEN = "".join(f"line {number}\n" for number in range(1, 11))

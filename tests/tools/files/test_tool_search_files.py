@@ -23,8 +23,7 @@ from handrail.errors import CallTimeout
 from handrail.files.local import LocalFiles
 from handrail.tools.files import search_files  # noqa: F401  registers the tool
 from handrail.tools.files.searching import ripgrep, scan
-from handrail.tools.files.searching.ignore import rules_above
-from handrail.tools.files.searching.query import Query
+from handrail.tools.files.searching.query import Query, rules_above
 from handrail.types import CancelToken, ToolContext
 
 Search = Callable[..., dict[str, Any]]

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from ... import __version__
 from ...agent.compaction import estimate
-from ...agent.models.price_list import as_of, list_prices
+from ...agent.models.model_selection import as_of, list_prices
 from ...base.async_bridge import run_async
 from ...errors import InvalidArguments, ToolFailed
 from ...store.export import as_jsonl

@@ -35,8 +35,7 @@ from ...tools.cron.job_requests import (
     times,
     usual_zone,
 )
-from ...tools.cron.lock import as_scheduler, scheduler_pid
-from ...tools.cron.schedule import first_run, read_schedule, shown
+from ...tools.cron.schedule import as_scheduler, first_run, read_schedule, scheduler_pid, shown
 from ...types import CancelToken, JsonDict
 from .. import options
 from ..invocation import as_typed

@@ -28,7 +28,7 @@ from ...config.validation import plain
 from ...core.registry import ToolRegistry
 from ...mcp_client.manager import check_installed
 from ...mcp_client.server_config import Server, find_servers, problem_of, trust_project
-from ...serve.address import listening, parse_address
+from ...serve.server import listening, parse_address
 from ...settings.services import McpServerConfig
 from .. import options
 from ..invocation import as_typed

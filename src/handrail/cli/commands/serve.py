@@ -23,10 +23,9 @@ from ...config.paths import state_dir
 from ...errors import ConfigError
 from ...model_tools import default, reset
 from ...platforms.table import accounts
-from ...serve.address import parse_address
-from ...serve.roles import Role
+from ...serve.server import parse_address
 from ...serve.shared_state import Served
-from ...serve.tokens import STORE_NAME, Keys
+from ...serve.tokens import STORE_NAME, Keys, Role
 from .. import options
 from ..invocation import as_typed
 from ..output import ExitCode, emit, emit_json, emit_table, note, say

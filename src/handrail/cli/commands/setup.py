@@ -21,8 +21,16 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from ...agent.models.local_servers import local_servers
-from ...agent.models.model_selection import Choice, Providers, choose, connect, known_providers, location_of, models_at
+from ...agent.models.model_selection import (
+    Choice,
+    Providers,
+    choose,
+    connect,
+    known_providers,
+    local_servers,
+    location_of,
+    models_at,
+)
 from ...base.async_bridge import run_async
 from ...base.suggest import did_you_mean
 from ...config.config_file import ConfigFile

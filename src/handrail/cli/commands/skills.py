@@ -16,8 +16,7 @@ import typer
 from ...base.prompt_injection import made_visible
 from ...config import load_config
 from ...config.trust import Trust
-from ...tools.skills.content import read, text_of
-from ...tools.skills.format import FILE
+from ...tools.skills.content import FILE, read, text_of
 from ...tools.skills.library import TRUST_KIND, Library, Skill, State
 from ...tools.skills.sources import user_folder
 from ...types import JsonDict

@@ -19,8 +19,7 @@ from ...errors import HandrailError, ModelError, SessionNotFound
 from ...types import JsonDict
 from ..mcp.stdio import stdio_pair
 from .link import PRESENTATION, EditorLink
-from .session import Prompt, Session, open_session
-from .slash_commands import available, reply_to
+from .session import Prompt, Session, available, open_session, reply_to
 from .updates import plan_of, replayed
 
 _PAGE = 50

@@ -9,9 +9,8 @@ from starlette.responses import PlainTextResponse
 
 from ... import __version__
 from ...types import JsonDict
-from ..endpoint import Endpoint, RequestContext
-from ..roles import Role
-from .shapes import ANYTHING, NUMBER, TEXT, count, loose, many, record
+from ..endpoint import ANYTHING, NUMBER, TEXT, Endpoint, RequestContext, count, loose, many, record
+from ..tokens import Role
 
 
 async def health(_: RequestContext) -> JsonDict:

@@ -6,9 +6,21 @@ import asyncio
 
 from ...effects.calls import as_json
 from ...types import JsonDict
-from ..endpoint import Endpoint, HttpError, RequestContext
-from ..roles import Role
-from .shapes import ANYTHING, FLAG, TEXT, WHOLE, bounded, count, loose, many, record
+from ..endpoint import (
+    ANYTHING,
+    FLAG,
+    TEXT,
+    WHOLE,
+    Endpoint,
+    HttpError,
+    RequestContext,
+    bounded,
+    count,
+    loose,
+    many,
+    record,
+)
+from ..tokens import Role
 
 
 async def changing_calls(context: RequestContext) -> JsonDict:

@@ -6,8 +6,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from ..endpoint import Endpoint, RequestContext
-from ..event_bus import Bus
-from ..sse import frame, streamed
+from ..event_bus import Bus, frame, streamed
 
 
 async def events(context: RequestContext) -> Any:

@@ -8,10 +8,20 @@ from starlette.responses import Response
 
 from ...types import JsonDict
 from ..access_control import COOKIE, LOGIN_PATH, address_of
-from ..endpoint import Endpoint, HttpError, RequestContext, as_response
-from ..logins import LOGIN_SECONDS
-from ..roles import Role, Who
-from .shapes import FLAG, NUMBER, TEXT, bounded, many, maybe, record
+from ..endpoint import (
+    FLAG,
+    NUMBER,
+    TEXT,
+    Endpoint,
+    HttpError,
+    RequestContext,
+    as_response,
+    bounded,
+    many,
+    maybe,
+    record,
+)
+from ..tokens import LOGIN_SECONDS, Role, Who
 
 _ROLES = {"type": "string", "enum": [role.word for role in Role]}
 

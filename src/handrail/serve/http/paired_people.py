@@ -8,10 +8,9 @@ from collections.abc import Iterator
 
 from ...config.paths import state_dir
 from ...types import JsonDict
-from ..endpoint import Endpoint, HttpError, RequestContext
+from ..endpoint import NUMBER, TEXT, Endpoint, HttpError, RequestContext, many, record
 from ..gateway.store import CODE_SECONDS, STORE_NAME, GatewayStore
-from ..roles import Role
-from .shapes import NUMBER, TEXT, many, record
+from ..tokens import Role
 
 
 @contextlib.contextmanager

@@ -28,8 +28,7 @@ from ...errors import HandrailError, TooManyCalls
 from ...types import JsonDict
 from .approval_requests import ClientApprover, current
 from .client_requests import LEVELS, ClientRequest, ParkedRequests
-from .content import answer_of
-from .offers import Offers
+from .offers import Offers, answer_of
 from .stdio import stdio_streams
 from .tasks import TASK_AFTER_SECONDS, Tasks, knows_tasks
 

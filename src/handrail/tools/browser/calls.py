@@ -7,12 +7,11 @@ from collections.abc import Awaitable, Callable
 from ...core.outcome import Outcome, tool_result
 from ...errors import InvalidArguments
 from ...files.task_arguments import text_argument
-from ...media.image_analysis import analyze
-from ...media.images import prepared
+from ...media.images import analyze, prepared
 from ...net.untrusted import NOTE, clean
 from ...net.url_guard import without_login
 from ...types import JsonDict, ToolContext
-from . import actions, devtools
+from . import actions
 from .session import Session
 from .task_session import screenshot, use, with_reachable_downloads
 
@@ -66,4 +65,4 @@ browser_get_images = _handler(lambda session, _: actions.images(session))
 browser_console = _handler(
     lambda session, args: actions.console(session, clear=args.get("clear", False), expression=args.get("expression"))
 )
-browser_cdp = _handler(lambda session, args: devtools.send(session, args["method"], args.get("params", {})))
+browser_cdp = _handler(lambda session, args: actions.send(session, args["method"], args.get("params", {})))

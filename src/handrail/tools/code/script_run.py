@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import marshal
+import shlex
+import zlib
 from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+from importlib.util import MAGIC_NUMBER
 from typing import Any
 
 from ...core.entry import ToolEntry
@@ -15,7 +21,6 @@ from ...errors import InvalidArguments, ToolFailed
 from ...files.task_arguments import everything
 from ...protocols import Action, ActionKind
 from ...types import JsonDict, Resources, ToolContext
-from . import bundle
 from .channel import MAX_FRAME_BYTES, Listener
 from .script_requests import Ended, Limits, ScriptServer
 from .tool import callable_from_code
@@ -25,6 +30,58 @@ _MAX_CALL_BYTES = MAX_FRAME_BYTES // 2
 _KILL_GRACE_SECONDS = 0.5
 # More than the model is shown, however little is stored.
 _MIN_OUTPUT_BYTES = 1 << 20
+_MODULES = ("script", "supervisor")
+# Reads a length and a bundle from its standard input and makes modules of it. The bundle is a Python literal: importing json
+# would take as long as Python itself takes to start. For a Python of the runtime's own version the modules are compiled
+# already, which halves the rest.
+_BOOT = """
+import os, sys
+if sys.version_info < (3, 8):
+    sys.exit('python3 is %d.%d here, and 3.8 or newer is needed' % sys.version_info[:2])
+def take(n):
+    b = b''
+    while len(b) < n:
+        c = os.read(0, n - len(b))
+        if not c: sys.exit('the connection ended before all had come')
+        b += c
+    return b
+Module = type(sys)
+bundle = eval(take(int(take(9))))
+try:
+    import marshal, zlib
+    compiled = bundle['compiled'][sys.modules['_frozen_importlib_external'].MAGIC_NUMBER]
+    modules = marshal.loads(zlib.decompress(bytes.fromhex(compiled)))
+except (KeyError, ImportError):
+    modules = [(name, compile(text, 'handrail_script_host/' + name, 'exec')) for name, text in bundle['modules']]
+package = sys.modules['handrail_script_host'] = Module('handrail_script_host')
+package.__path__ = []
+for name, code in modules:
+    module = sys.modules['handrail_script_host.' + name] = Module('handrail_script_host.' + name)
+    module.__package__ = 'handrail_script_host'
+    exec(code, module.__dict__)
+module.main(bundle['hello'])
+"""
+
+
+def command(python: str) -> str:
+    """What the shell runs."""
+    return f"exec {shlex.quote(python)} -c {shlex.quote(_BOOT)}"
+
+
+def payload(hello: JsonDict) -> bytes:
+    """What it then reads from its standard input."""
+    modules, compiled = _modules()
+    content = ascii({"modules": modules, "compiled": {MAGIC_NUMBER: compiled}, "hello": hello}).encode()
+    return b"%09d" % len(content) + content
+
+
+@cache
+def _modules() -> tuple[list[tuple[str, str]], str]:
+    """Our modules as text, and compiled by this Python."""
+    here = files(__package__) / "script_host"
+    texts = [(name, (here / f"{name}.py").read_text("utf-8")) for name in _MODULES]
+    codes = [(name, compile(text, f"handrail_script_host/{name}", "exec", dont_inherit=True)) for name, text in texts]
+    return texts, zlib.compress(marshal.dumps(codes)).hex()
 
 
 def execute_code(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
@@ -77,9 +134,9 @@ def _run(args: JsonDict, context: ToolContext, environments: TaskEnvironments, t
         }
         number = call_number(context, environment, code, environments.cwd(context.task_id))
         watched: JsonDict = {"call": number} if number else {}
-        process = environment.background(bundle.command(settings.python), **watched)
+        process = environment.background(command(settings.python), **watched)
         try:
-            channel = listener.open(process, bundle.payload(hello), cancel=context.cancel)
+            channel = listener.open(process, payload(hello), cancel=context.cancel)
             allowed = frozenset(entry.name for entry in tools)
             ended = ScriptServer(
                 channel, capture.sink, context, allowed, Limits(seconds, settings.max_tool_calls)

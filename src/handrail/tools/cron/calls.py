@@ -12,7 +12,7 @@ from ...protocols import Action
 from ...store.jobs import Job
 from ...types import JsonDict, ToolContext
 from .job_requests import change, check_may_schedule, cwd_of, described, open_jobs, planned, question, save
-from .lock import scheduler_pid
+from .schedule import scheduler_pid
 
 _NEED_APPROVAL = ("create", "update", "remove")
 _NO_SCHEDULER = "no scheduler is running, so no job runs; the user starts one with `handrail cron run`"

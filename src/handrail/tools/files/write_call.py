@@ -10,7 +10,6 @@ from ...files.content import Current, check_unchanged, load
 from ...files.diff import bounded_diff, diff_to_approve
 from ...files.failures import size_text
 from ...files.read_tracking import Since, reads
-from ...files.syntax import syntax_error
 from ...files.task_arguments import (
     files_of,
     judged_path,
@@ -21,7 +20,7 @@ from ...files.task_arguments import (
     written_files_of,
     written_name,
 )
-from ...files.text import Text, line_endings, with_crlf
+from ...files.text import Text, line_endings, syntax_error, with_crlf
 from ...protocols import Action, Preview
 from ...types import FileChange, JsonDict, Resources, ToolContext
 

@@ -14,8 +14,7 @@ from ...files.diff import diff_to_approve
 from ...files.failures import os_failure
 from ...protocols import Action, ActionKind, Preview
 from ...types import JsonDict
-from .content import suspicion_of_file, text_of
-from .format import FILE, check_name, parse
+from .content import FILE, check_name, parse, suspicion_of_file, text_of
 from .library import Library, Skill, State
 from .sources import user_folder
 

@@ -14,8 +14,7 @@ from ...config.trust import Trust
 from ...errors import SkillError
 from ...settings.sections import SkillsConfig
 from . import content
-from .content import Inspected
-from .format import Header
+from .content import Header, Inspected
 from .sources import Place, Source, find
 
 TRUST_KIND = "skill"

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ...config.entry_points import entry_points
 from ...config.paths import config_path, folders_above
-from .format import FILE
+from .content import FILE
 
 GROUP = "handrail.skills"
 # The first is ours; projects keep skills for any agent in the others.

@@ -11,8 +11,7 @@ from ....errors import CallCancelled, InvalidArguments, ToolError, ToolFailed
 from ....protocols import Files
 from . import matcher
 from .child import Child, child_of
-from .ignore import REPOSITORY, Rules
-from .query import Found, Hit, Query
+from .query import REPOSITORY, Found, Hit, Query, Rules
 
 _BLOCK_BYTES = 4 << 20
 

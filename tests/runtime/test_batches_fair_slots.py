@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handrail.runtime.fair_slots import FairSlots
+from handrail.runtime.batches import FairSlots
 from tests.support import PATIENCE_SECONDS, in_threads
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handrail.core.registry import ToolEntry, ToolRegistry
-from handrail.runtime.call_ordering import Ordering
+from handrail.runtime.batches import Ordering
 from handrail.types import Resources, ToolContext
 from tests.support import add, costs_less_than
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from handrail.agent.agent_factory import open_agent
-from handrail.agent.folder_trust import FolderTrust
+from handrail.agent.system_prompt import FolderTrust
 from handrail.base.agent_ancestry import MARKER
 from handrail.errors import Denied
 from handrail.model_tools import reset

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from handrail.errors import InvalidArguments
-from handrail.tools.files.searching.glob import Glob
+from handrail.tools.files.searching.query import Glob
 
 
 @pytest.mark.parametrize(

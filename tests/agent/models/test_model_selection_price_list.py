@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from handrail.agent.events import Usage
-from handrail.agent.models.price_list import as_of, list_prices
+from handrail.agent.models.model_selection import as_of, list_prices
 
 
 def test_the_longest_beginning_of_a_name_counts() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from handrail.tools.browser.devtools import ALLOWED
+from handrail.tools.browser.actions import ALLOWED
 
 from ..pages import Site, html
 from .conftest import Call

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from handrail.mcp_client.form import fill
+from handrail.mcp_client.server_requests import fill
 from handrail.testing import ScriptedPerson
 
 
