@@ -1,4 +1,7 @@
-"""One HTTP endpoint: the role it needs, what it takes and returns. The OpenAPI document is made from these."""
+"""One HTTP endpoint: the role it needs, what it takes and returns. The OpenAPI document is made from these.
+
+The functions at the end are pieces of JSON Schema, which the endpoints share.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
 
     from .shared_state import Served
 
+# Every answer carries them, refusals included: they forbid a browser what our page does not need.
 SECURITY_HEADERS: dict[str, str] = {
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "

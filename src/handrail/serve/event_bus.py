@@ -1,7 +1,8 @@
 """Events for all watchers: in order, from any point that is still kept, without waiting for slow watchers.
 
 Events are kept in one ring buffer. A watcher has a cursor instead of a queue: one that is too slow gets an event MISSED in place
-of what was dropped, and fetches the full state again.
+of what was dropped, and fetches the full state again. Each event has a number, so that a new connection of server-sent events
+continues where the last one ended.
 """
 
 from __future__ import annotations

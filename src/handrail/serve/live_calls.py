@@ -182,8 +182,11 @@ def shown(args: JsonDict) -> JsonDict:
 
 
 class SharedCalls:
-    """An agent's calls are in the store of sessions when they have ended. The history of actions has one line when an action is
-    allowed or denied: it shows that a call runs, and it is all there is of a call outside of a session."""
+    """Calls of other processes that use this state folder, added to those of this server.
+
+    An agent's calls are in the store of sessions when they have ended. The history of actions has one line when an action is
+    allowed or denied: it shows that a call runs, and it is all there is of a call outside of a session.
+    """
 
     def __init__(
         self, live: LiveCalls, bus: Bus, sessions: SessionStore, approvals: ApprovalStore, history: Path

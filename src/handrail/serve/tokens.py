@@ -1,4 +1,5 @@
-"""Credentials: tokens, of which only digests are stored, links that work once, and the audit of who came in.
+"""Credentials and roles: tokens, of which only digests are stored, links that work once, browser logins, and the audit of who
+came in.
 
 What is on disk cannot be used to log in, as an agent that runs with your rights may read it.
 """
@@ -29,7 +30,7 @@ _MAX_AGENT_CHARS = 200
 
 
 class Role(IntEnum):
-    """Each includes those before it."""
+    """Watch, answer questions, or operate the tools: each includes those before it."""
 
     WATCH = 1
     APPROVE = 2
@@ -76,7 +77,14 @@ class NewLogin(NamedTuple):
 
 
 class Logins:
-    """`holds` tells whether what let a browser in (`Who.credential`) is still valid."""
+    """Browser logins. A browser shows two secrets: a cookie, which it sends by itself, and a key that only our page can read.
+
+    Browsers send a cookie to every port of a host, also to a web server that an agent has started on this machine. The page's
+    key is kept in the page's own storage, which belongs to one port, so the cookie alone opens nothing. A login holds as long
+    as the token behind it does.
+
+    `holds` tells whether what let a browser in (`Who.credential`) is still valid.
+    """
 
     def __init__(self, database: Database, holds: Callable[[str], bool]) -> None:
         self._database, self._holds = database, holds

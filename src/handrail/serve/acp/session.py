@@ -1,4 +1,7 @@
-"""One session of an editor: an agent in a runtime of its own, so that its MCP servers, grants and mode are nobody else's."""
+"""One session of an editor: an agent in a runtime of its own, so that its MCP servers, grants and mode are nobody else's.
+
+The functions at the end are the commands that a user of the editor can type in place of a prompt.
+"""
 
 from __future__ import annotations
 
@@ -312,7 +315,7 @@ _OWN: dict[str, Callable[[Session, str], Awaitable[str]]] = {
 }
 
 
-def available(session: Session) -> schema.AvailableCommandsUpdate:
+def available_commands(session: Session) -> schema.AvailableCommandsUpdate:
     """What the editor is told of them; those of plugins, too."""
     own = [(name, *PRESENTATION["commands"][name]) for name in _OWN]
     listed = [*own, *((name, each.about, each.hint) for name, each in session.plugin_commands.items())]
@@ -323,7 +326,7 @@ def available(session: Session) -> schema.AvailableCommandsUpdate:
     return schema.AvailableCommandsUpdate.model_validate(fields)
 
 
-async def reply_to(session: Session, prompt: object) -> str | None:
+async def command_reply(session: Session, prompt: object) -> str | None:
     """What the user sees if a prompt is a command. None: it is none."""
     if not isinstance(prompt, str) or not prompt.startswith("/"):
         return None

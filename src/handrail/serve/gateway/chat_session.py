@@ -42,7 +42,8 @@ class Text:
 
 
 class TurnMessages:
-    """A context manager around a turn. The final messages are retried until they arrive."""
+    """One agent turn: its progress in one message that is edited, its answers in others. A context manager around the turn; the
+    final messages are retried until they arrive."""
 
     def __init__(self, account: Account, chat: str) -> None:
         self._adapter, self._chat = account.adapter, chat

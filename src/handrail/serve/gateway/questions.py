@@ -1,4 +1,7 @@
-"""Questions in chats: each is posted once, answered once, and edited when it is closed, whoever answered it and where."""
+"""Questions in chats: each is posted once, answered once, and edited when it is closed, whoever answered it and where.
+
+All that is written into chats is plain text: nothing in it is markup that a command could forge.
+"""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ _MAX_CHARS = 32 << 20
 
 
 class EventLog(EventStore):
-    """In memory, for all streams of one server."""
+    """The events of all streams of one server, in memory: a client whose stream was cut can take it up again."""
 
     def __init__(self) -> None:
         self._numbers = itertools.count(1)

@@ -1,4 +1,4 @@
-"""Serve prompts and resources: skills, stored results and sessions of ours, and what plugins add."""
+"""Serve prompts and resources: skills, stored results and sessions of ours, and what plugins add. Answers as MCP writes them."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ _PREFIX = "handrail-browser"
 
 
 class ProfileDir:
-    """One browser's folder."""
+    """A folder for a browser's profile and temporary files, removed with the browser, also after it was killed."""
 
     def __init__(self) -> None:
         prune(dry_run=False)

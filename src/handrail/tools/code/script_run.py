@@ -1,4 +1,7 @@
-"""Run a call of `execute_code`: a script in the task's environment."""
+"""Run a call of `execute_code`: a script in the task's environment.
+
+A Python there is sent our modules, then the script and its tools.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 When clocks change, a cron job at a fixed hour that is skipped runs right after the gap, and one in an hour that comes twice
 runs once; a job of every hour runs every hour that passes. Intervals count the time that passes and know no clocks.
+
+One scheduler runs at a time among all processes of the user.
 """
 
 from __future__ import annotations

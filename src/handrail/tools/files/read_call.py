@@ -1,4 +1,4 @@
-"""Run a call of `read_file`."""
+"""Run a call of `read_file`: cut a page out of a file of any size."""
 
 from __future__ import annotations
 

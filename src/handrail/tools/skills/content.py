@@ -1,4 +1,7 @@
-"""The content of a skill's folder, read once: a model is shown exactly what was inspected."""
+"""The content of a skill's folder, read once: a model is shown exactly what was inspected.
+
+SKILL.md is in the open format: a header in YAML between two lines `---`, and instructions in Markdown below it.
+"""
 
 from __future__ import annotations
 

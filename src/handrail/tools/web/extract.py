@@ -51,7 +51,8 @@ sys.stdout.buffer.write(text[:{most}].encode("utf-8", "replace"))
 
 
 async def convert(body: bytes, suffix: str) -> str:
-    """The text of a document. Raises ToolFailed when it cannot be read."""
+    """The text of a PDF or office file, converted in a process of its own: such files can hang a converter, or be a bomb. Raises
+    ToolFailed when it cannot be read."""
     if importlib.util.find_spec("markitdown") is None:
         raise ToolFailed(f"a {suffix} file needs a converter that is not installed: pip install 'handrail[documents]'")
     program = _PROGRAM.format(

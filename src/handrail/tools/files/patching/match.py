@@ -1,4 +1,4 @@
-"""Find a block of lines in a file, also when it was copied with small mistakes."""
+"""Find a block of lines in a file, also when it was copied with small mistakes, or the places that look most like it."""
 
 from __future__ import annotations
 

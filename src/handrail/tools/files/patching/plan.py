@@ -1,4 +1,4 @@
-"""Work out what a list of changes makes of the files, before anything is written."""
+"""Work out what a list of changes makes of the files, before anything is written; then write all of them or none."""
 
 from __future__ import annotations
 

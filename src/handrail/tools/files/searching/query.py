@@ -1,4 +1,7 @@
-"""What is searched for, and what was found."""
+"""What is searched for, and what was found.
+
+Globs are `*.py`, `src/**/*.ts`, `*.{js,ts}`, `!*.min.js`. What a tree's `.gitignore` files name is left out.
+"""
 
 from __future__ import annotations
 
