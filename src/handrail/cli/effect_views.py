@@ -17,7 +17,6 @@ from .call_text import counted, shortened
 from .output import ExitCode, colours, emit, emit_json, paint, say, visible
 
 DONE = ("undone", "possible")
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
 Force = Annotated[bool, typer.Option("--force", help="Also where something was changed since: it is kept beside it.")]
 _WORDS = {"lost": "deleted", "changed": "changed", "created": "created", "moved": "moved"}
 _MAX_HEAD = 60

@@ -10,7 +10,7 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from enum import IntEnum
-from typing import Any, TextIO
+from typing import Any, NoReturn, TextIO
 
 import typer
 
@@ -125,6 +125,22 @@ def emit_table(
             emit("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
+def emit_listing(
+    values: Sequence[Any],
+    headers: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    as_json: bool,
+    wide: int | None = None,
+    empty: str = "",
+) -> None:
+    """The `values` as JSON for programs, or the `rows` that show them as a table."""
+    if as_json:
+        emit_json(values)
+    else:
+        emit_table(headers, rows, wide=wide, empty=empty)
+
+
 def colours(stream: TextIO) -> bool:
     """Whether a stream is to have colours."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
@@ -199,6 +215,12 @@ def point_at_nothing(stream: TextIO) -> None:
         nothing = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nothing, stream.fileno())
         os.close(nothing)
+
+
+def refuse(message: str, code: ExitCode | None = None) -> NoReturn:
+    """Report what is wrong with how the command was used, or with what was found, and end it."""
+    say(message)
+    raise typer.Exit(ExitCode.USAGE if code is None else code)
 
 
 class ExitCode(IntEnum):

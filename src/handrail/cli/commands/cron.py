@@ -39,7 +39,7 @@ from ...tools.cron.schedule import as_scheduler, first_run, read_schedule, sched
 from ...types import CancelToken, JsonDict
 from .. import options
 from ..invocation import as_typed
-from ..output import ExitCode, emit, emit_json, emit_table, note, say, visible
+from ..output import ExitCode, emit, emit_json, emit_listing, note, say, visible
 from ..runtime import open_runtime
 from .call import read_arguments
 
@@ -130,17 +130,16 @@ def list_jobs(as_json: options.Json = False) -> None:
     with closing(open_jobs(load_config())) as jobs:
         jobs.mark_lost()
         found = [(job, jobs.runs(job.id, limit=1)) for job in jobs.all()]
-    if as_json:
-        emit_json([described(job, runs) for job, runs in found])
-        return
     rows = []
     for job, runs in found:
         last = f"{runs[0].state.value} {shown(runs[0].started, job.timezone)}" if runs else ""
         due = shown(job.next_run, job.timezone) if job.state.value == "active" else ""
         rows.append((job.id, job.state.value, job.schedule, due, last, visible(job.name)))
     empty = "No jobs. `handrail cron add '0 9 * * *' 'what to do'` adds one for every morning at nine."
-    emit_table(("ID", "STATE", "SCHEDULE", "NEXT", "LAST", "NAME"), rows, wide=5, empty=empty)
-    if rows and not scheduler_pid():
+    headers = ("ID", "STATE", "SCHEDULE", "NEXT", "LAST", "NAME")
+    views = [described(job, runs) for job, runs in found]
+    emit_listing(views, headers, rows, as_json=as_json, wide=5, empty=empty)
+    if rows and not as_json and not scheduler_pid():
         say(as_typed(_NO_SCHEDULER))
 
 

@@ -6,6 +6,7 @@ Files lost, changed, created and moved, and hosts contacted.
 Examples:
   handrail effects 17
   handrail effects 17 --diff
+  handrail effects 17 --json | jq -r '.lost[].path'
 """
 
 from __future__ import annotations
@@ -28,14 +29,6 @@ def effects(
     diff: Annotated[bool, typer.Option("--diff", help="With the lines that are different.")] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Show what a call has changed.
-
-    \b
-    Examples:
-      handrail effects 17
-      handrail effects 17 --diff
-      handrail effects 17 --json | jq -r '.lost[].path'
-    """
     calls = open_runtime().effects
     told = calls.describe(number, diff=diff)
     if as_json:

@@ -31,12 +31,11 @@ from ...tools.browser import browsers
 from ...types import JsonDict
 from .. import options
 from ..demo import FOLDER_PREFIX
-from ..output import ExitCode, colours, emit, emit_json, emit_table, paint, result_stream, say, visible
+from ..output import ExitCode, colours, emit, emit_json, emit_listing, paint, result_stream, say, visible
 from ..runtime import open_runtime
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="An environment: local, docker, docker:python:3.12, …")]
 Full = Annotated[bool, typer.Option("--full", help="Try everything that a backend promises; takes a minute.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")]
 
 
 cli = options.new_cli()
@@ -55,14 +54,8 @@ def list_environments(as_json: options.Json = False) -> None:
     """
     app = open_runtime()
     listed = [_described(app, name) for name in app.environments.backends.names()]
-    if as_json:
-        emit_json(listed)
-        return
-    emit_table(
-        ("ENVIRONMENT", "STATUS"),
-        [(f"{row['name']}{' *' if row['configured'] else ''}", visible(_status(row))) for row in listed],
-        wide=1,
-    )
+    rows = [(f"{row['name']}{' *' if row['configured'] else ''}", visible(_status(row))) for row in listed]
+    emit_listing(listed, ("ENVIRONMENT", "STATUS"), rows, as_json=as_json, wide=1)
 
 
 @cli.command()
@@ -93,7 +86,7 @@ def check(name: Name, full: Full = False, as_json: options.Json = False) -> None
 
 
 @cli.command()
-def prune(dry_run: DryRun = False, as_json: options.Json = False) -> None:
+def prune(dry_run: options.DryRun = False, as_json: options.Json = False) -> None:
     """Remove what exited runtimes left behind: containers, logs, folders for temporary files.
 
     What runs because it was started to live on stays: `handrail ps` lists it.

@@ -21,7 +21,7 @@ from ...agent.agent_factory import open_store
 from ...store.export import as_jsonl, as_sharegpt
 from ...store.search import search as find
 from .. import options
-from ..output import ExitCode, emit, emit_json, emit_table, say, visible
+from ..output import ExitCode, emit, emit_json, emit_listing, say, visible
 from ..session_views import LAST, SessionId, chosen, message_text, session_row, session_view, when
 
 cli = options.new_cli()
@@ -41,15 +41,10 @@ def list_sessions(
       handrail sessions list --json | jq -r '.[].id'
     """
     found = open_store().recent(limit=limit, cwd=os.getcwd() if in_this_folder else None)
-    if as_json:
-        emit_json([session_view(info) for info in found])
-        return
-    emit_table(
-        ("ID", "USED", "MODEL", "TOKENS", "COST", "ABOUT"),
-        [session_row(info) for info in found],
-        wide=5,
-        empty=f"No sessions{' in this folder' if in_this_folder else ''} yet. `handrail chat` starts one.",
-    )
+    headers = ("ID", "USED", "MODEL", "TOKENS", "COST", "ABOUT")
+    empty = f"No sessions{' in this folder' if in_this_folder else ''} yet. `handrail chat` starts one."
+    views, rows = map(session_view, found), map(session_row, found)
+    emit_listing([*views], headers, [*rows], as_json=as_json, wide=5, empty=empty)
 
 
 @cli.command()

@@ -41,7 +41,7 @@ from ...settings.services import ModelConfig
 from ...types import JsonDict
 from .. import options
 from ..invocation import as_typed
-from ..output import ExitCode, emit, note, say, visible
+from ..output import ExitCode, emit, note, refuse, say, visible
 from ..runtime import TerminalPerson, open_runtime
 from .model import tried
 
@@ -150,8 +150,7 @@ def _asked_model(place: Place, config: ModelConfig, providers: Providers) -> str
 def _asked(question: str, choices: list[str]) -> str:
     answer = TerminalPerson().ask(question, choices)
     if answer is None:
-        say("nothing was changed")
-        raise typer.Exit(ExitCode.FAILED)
+        refuse("nothing was changed", ExitCode.FAILED)
     return answer.strip()
 
 

@@ -56,16 +56,8 @@ APPROVED = "rm -rf build"
 _MAX_WIDTH = 100
 _TASK = "demo"
 # The modules are imported by name, without a scan, which would leave its notes in the user's cache.
-_TOOLS = (
-    "files.read_file",
-    "files.search_files",
-    "files.patch",
-    "files.read_result",
-    "files.undo",
-    "agent.todo",
-    "terminal.terminal",
-    "terminal.process",
-)
+_MODULES = ("files.tool", "files.read_result", "agent.todo", "terminal.terminal", "terminal.process")
+_TOOLS = ("read_file", "search_files", "patch", "read_result", "undo", "todo", "terminal", "process")
 _NOTICE_SECONDS = 10.0
 _CARRIER = Server(
     "carrier",
@@ -237,9 +229,10 @@ def _environments(folder: Path, notes: Path, files: SlowFiles) -> TaskEnvironmen
 def _registry(folder: Path) -> ToolRegistry:
     """The built-in tools and two of the demonstration's own, in a table that nobody else sees."""
     private = ToolRegistry()
+    for module in _MODULES:
+        importlib.import_module(f"handrail.tools.{module}")
     for tool in _TOOLS:
-        importlib.import_module(f"handrail.tools.{tool}")
-        entry = builtin.get_entry(tool.rpartition(".")[2])
+        entry = builtin.get_entry(tool)
         if entry is not None:
             # Whether the configured environment can be had says nothing about this one.
             properties = {**entry._asdict(), "check_fn": None}
