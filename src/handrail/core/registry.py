@@ -114,13 +114,8 @@ class ToolRegistry(ToolTable):
             check_fn, dynamic_schema_overrides, resources, actions = functions
         if not toolset or type(toolset) is not str or type(described) is not str:
             check_texts(name, toolset, described)
-        last, known, contract = self._last_contract
-        # Families of tools share a schema: the same one, unchanged since, is not checked and compiled again.
-        if contract is None or parameters is not last or parameters != known:
-            contract = Contract(name, parameters)
-            self._last_contract = (parameters, _twin(parameters), contract)
         fields = (
-            name, toolset, described, contract, handler, check_fn, tuple(requires_env) if requires_env else (), is_async, emoji,
+            name, toolset, described, self._contract(name, parameters), handler, check_fn, tuple(requires_env) if requires_env else (), is_async, emoji,
             max_result_size_chars, dynamic_schema_overrides, read_only, resources, timeout, needs_agent, owner, actions,
             toolset_description, example, waits,
         )  # fmt: skip
@@ -132,6 +127,14 @@ class ToolRegistry(ToolTable):
             self._overriding.add(name)
         self.generation = next(self._generations)
         return True
+
+    def _contract(self, name: str, parameters: object) -> Contract:
+        """Families of tools share a schema: the same one, unchanged since, is not checked and compiled again."""
+        last, known, contract = self._last_contract
+        if contract is None or parameters is not last or parameters != known:
+            contract = Contract(name, parameters)
+            self._last_contract = (parameters, _twin(parameters), contract)
+        return contract
 
     @overload
     def tool(self, function: Function, /) -> Function: ...

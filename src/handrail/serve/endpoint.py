@@ -1,7 +1,4 @@
-"""One HTTP endpoint: the role it needs, what it takes and returns. The OpenAPI document is made from these.
-
-The functions at the end are pieces of JSON Schema, which the endpoints share.
-"""
+"""One HTTP endpoint: the role it needs, what it takes and returns. The OpenAPI document is made from these."""
 
 from __future__ import annotations
 
@@ -36,11 +33,6 @@ SECURITY_HEADERS: dict[str, str] = {
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
 }
-TEXT: JsonDict = {"type": "string"}
-NUMBER: JsonDict = {"type": "number"}
-WHOLE: JsonDict = {"type": "integer"}
-FLAG: JsonDict = {"type": "boolean"}
-ANYTHING: JsonDict = {"type": "object"}
 
 
 class HttpError(Exception):
@@ -180,34 +172,3 @@ def refusal(error: Exception) -> Response:
     response = as_response({"error": message, "error_type": kind}, status)
     response.headers.update(SECURITY_HEADERS)  # some refusals leave before the layer that adds them
     return response
-
-
-def maybe(schema: JsonDict) -> JsonDict:
-    return {"anyOf": [schema, {"type": "null"}]}
-
-
-def many(schema: JsonDict) -> JsonDict:
-    return {"type": "array", "items": schema}
-
-
-def record(_required: tuple[str, ...] | None = None, /, **fields: JsonDict) -> JsonDict:
-    """An object with these fields, all of them required unless `_required` names some."""
-    return {
-        "type": "object",
-        "properties": fields,
-        "required": list(fields if _required is None else _required),
-        "additionalProperties": False,
-    }
-
-
-def loose(**fields: JsonDict) -> JsonDict:
-    """An answer that has at least these fields."""
-    return {"type": "object", "properties": fields, "required": list(fields)}
-
-
-def count(default: int, maximum: int, doc: str = "How many at most.") -> JsonDict:
-    return {"type": "integer", "minimum": 1, "maximum": maximum, "default": default, "description": doc}
-
-
-def bounded(maximum: int, **more: Any) -> JsonDict:
-    return {"type": "string", "maxLength": maximum, **more}

@@ -10,7 +10,8 @@ from typing import Any, ClassVar
 import pytest
 
 from handrail.agent.models import http_client, model_selection
-from handrail.agent.models.base import CallPiece, Finished, Piece, Prices, TextPiece, says_too_long
+from handrail.agent.models.base import CallPiece, Finished, Piece, Prices, TextPiece
+from handrail.agent.models.http_client import says_too_long
 from handrail.agent.models.model_selection import build, build_helper, choose, find, provider_of
 from handrail.agent.models.providers.anthropic import AnthropicMessages
 from handrail.agent.models.providers.openai import OpenAIChat

@@ -234,5 +234,5 @@ def _table() -> dict[str, tuple[float, float]]:
 
 
 def _lines() -> list[str]:
-    text = Path(__file__).with_suffix(".txt").read_text("utf-8")
+    text = Path(__file__).with_name("price_list.txt").read_text("utf-8")
     return [line for line in text.splitlines() if line and not line.startswith("#")]

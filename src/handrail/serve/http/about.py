@@ -9,8 +9,9 @@ from starlette.responses import PlainTextResponse
 
 from ... import __version__
 from ...types import JsonDict
-from ..endpoint import ANYTHING, NUMBER, TEXT, Endpoint, RequestContext, count, loose, many, record
+from ..endpoint import Endpoint, RequestContext
 from ..tokens import Role
+from .shapes import ANYTHING, NUMBER, TEXT, count, loose, many, record
 
 
 async def health(_: RequestContext) -> JsonDict:

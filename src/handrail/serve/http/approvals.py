@@ -8,9 +8,10 @@ from ...approval.settings import remove_from_allowlist
 from ...config import config_path
 from ...protocols import Answer, Decision
 from ...types import JsonDict
-from ..endpoint import ANYTHING, FLAG, TEXT, Endpoint, HttpError, RequestContext, bounded, count, loose, many, record
+from ..endpoint import Endpoint, HttpError, RequestContext
 from ..tokens import Role
 from ..views import grant_view, request_view
+from .shapes import ANYTHING, FLAG, TEXT, bounded, count, loose, many, record
 
 
 async def waiting(context: RequestContext) -> JsonDict:

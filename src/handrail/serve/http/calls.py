@@ -9,9 +9,10 @@ from typing import Any
 
 from ...approval.display import visible
 from ...types import CancelToken, JsonDict, Progress
-from ..endpoint import ANYTHING, FLAG, TEXT, WHOLE, Endpoint, RequestContext, bounded, count, loose, many, record
+from ..endpoint import Endpoint, RequestContext
 from ..event_bus import frame, streamed
 from ..tokens import Role
+from .shapes import ANYTHING, FLAG, TEXT, WHOLE, bounded, count, loose, many, record
 
 _PAGE_CHARS = 50_000
 _HTTP_TASK = "http"

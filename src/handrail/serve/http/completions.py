@@ -13,20 +13,9 @@ from starlette.responses import StreamingResponse
 from ...agent.agent import Agent
 from ...agent.events import End, TextDelta, ToolEnded, ToolStarted, TurnEnded
 from ...types import JsonDict
-from ..endpoint import (
-    ANYTHING,
-    FLAG,
-    TEXT,
-    Endpoint,
-    HttpError,
-    RequestContext,
-    as_response,
-    bounded,
-    loose,
-    many,
-    maybe,
-)
+from ..endpoint import Endpoint, HttpError, RequestContext, as_response
 from ..tokens import Role
+from .shapes import ANYTHING, FLAG, TEXT, bounded, loose, many, maybe
 
 MODEL = "handrail"
 SESSION_HEADER = "x-handrail-session"

@@ -6,21 +6,9 @@ import asyncio
 
 from ...effects.calls import as_json
 from ...types import JsonDict
-from ..endpoint import (
-    ANYTHING,
-    FLAG,
-    TEXT,
-    WHOLE,
-    Endpoint,
-    HttpError,
-    RequestContext,
-    bounded,
-    count,
-    loose,
-    many,
-    record,
-)
+from ..endpoint import Endpoint, HttpError, RequestContext
 from ..tokens import Role
+from .shapes import ANYTHING, FLAG, TEXT, WHOLE, bounded, count, loose, many, record
 
 
 async def changing_calls(context: RequestContext) -> JsonDict:

@@ -8,20 +8,9 @@ from starlette.responses import Response
 
 from ...types import JsonDict
 from ..access_control import COOKIE, LOGIN_PATH, address_of
-from ..endpoint import (
-    FLAG,
-    NUMBER,
-    TEXT,
-    Endpoint,
-    HttpError,
-    RequestContext,
-    as_response,
-    bounded,
-    many,
-    maybe,
-    record,
-)
+from ..endpoint import Endpoint, HttpError, RequestContext, as_response
 from ..tokens import LOGIN_SECONDS, Role, Who
+from .shapes import FLAG, NUMBER, TEXT, bounded, many, maybe, record
 
 _ROLES = {"type": "string", "enum": [role.word for role in Role]}
 

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 
 from ...config.paths import state_dir
 from ...types import JsonDict
-from ..endpoint import NUMBER, TEXT, Endpoint, HttpError, RequestContext, many, record
+from ..endpoint import Endpoint, HttpError, RequestContext
 from ..gateway.store import CODE_SECONDS, STORE_NAME, GatewayStore
 from ..tokens import Role
+from .shapes import NUMBER, TEXT, many, record
 
 
 @contextlib.contextmanager

@@ -14,7 +14,8 @@ from ...judge import assess
 from ...judge.rules.custom import configured
 from ...judge.rules.rulebook import Rulebook
 from ...types import JsonDict
-from ..endpoint import ANYTHING, TEXT, Endpoint, HttpError, RequestContext, bounded, loose, many, record
+from ..endpoint import Endpoint, HttpError, RequestContext
+from .shapes import ANYTHING, TEXT, bounded, loose, many, record
 
 
 async def rules(context: RequestContext) -> JsonDict:

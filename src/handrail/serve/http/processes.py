@@ -11,10 +11,11 @@ from ...environments.errors import NoSuchProcess
 from ...processes.interact import send, typed
 from ...processes.tracked import TrackedProcess
 from ...types import JsonDict
-from ..endpoint import FLAG, TEXT, WHOLE, Endpoint, HttpError, RequestContext, bounded, count, loose, many, record
+from ..endpoint import Endpoint, HttpError, RequestContext
 from ..event_bus import frame, streamed
 from ..tokens import Role
 from ..views import process_view
+from .shapes import FLAG, TEXT, WHOLE, bounded, count, loose, many, record
 
 _POLL_SECONDS = 0.05
 _PIECE_BYTES = 64 * 1024

@@ -11,10 +11,11 @@ from ...store.search import search
 from ...store.sessions import CHILD, MAIN
 from ...types import JsonDict
 from ..agent_turns import SessionBusy, event_view
-from ..endpoint import ANYTHING, FLAG, TEXT, Endpoint, HttpError, RequestContext, bounded, count, loose, many, record
+from ..endpoint import Endpoint, HttpError, RequestContext
 from ..event_bus import frame, streamed
 from ..tokens import Role
 from ..views import session_view
+from .shapes import ANYTHING, FLAG, TEXT, bounded, count, loose, many, record
 
 
 async def sessions(context: RequestContext) -> JsonDict:

@@ -8,7 +8,8 @@ from typing import get_args
 from ...app import Handrail
 from ...runtime.provider_formats import Format
 from ...types import JsonDict
-from ..endpoint import ANYTHING, FLAG, TEXT, Endpoint, RequestContext, loose, many, record
+from ..endpoint import Endpoint, RequestContext
+from .shapes import ANYTHING, FLAG, TEXT, loose, many, record
 
 
 async def tools(context: RequestContext) -> JsonDict:
