@@ -6,6 +6,8 @@ import contextlib
 import errno
 import json
 import os
+import shlex
+import shutil
 import sys
 import threading
 from collections.abc import Iterator, Sequence
@@ -16,7 +18,6 @@ import typer
 
 from ..core.outcome import Outcome, error_of
 from ..errors import HandrailError, ToolError, UnknownToolset
-from .invocation import as_typed
 
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 # Controls but tab and newline, and marks that change the direction of text: a terminal obeys them, so they are shown as text.
@@ -32,9 +33,29 @@ _UNSEEN = [
 ]
 _DIRECTION_MARKS = [0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
 _MADE_VISIBLE = {code: f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}" for code in _UNSEEN}
-
 _notes = threading.Lock()
 _held: list[str] | None = None
+_NAME = "handrail"
+
+
+def typed(arguments: str) -> str:
+    """A command line for the shell and the folder that this program was started from."""
+    return f"{_program()} {arguments}"
+
+
+def as_typed(text: str) -> str:
+    """The text with each `handrail ...` in backquotes as it has to be typed here."""
+    return text.replace(f"`{_NAME} ", f"`{_program()} ")
+
+
+def _program() -> str:
+    called = sys.argv[0]
+    if os.path.basename(called) != _NAME:  # by `python -m handrail`, or by a program of somebody else
+        return f"{shlex.quote(sys.executable)} -m {_NAME}"
+    found = shutil.which(_NAME)
+    if found is not None and os.path.realpath(found) == os.path.realpath(called):
+        return _NAME
+    return shlex.quote(called)
 
 
 def say(message: str) -> None:

@@ -115,9 +115,9 @@ class ToolRegistry(ToolTable):
         if not toolset or type(toolset) is not str or type(described) is not str:
             check_texts(name, toolset, described)
         fields = (
-            name, toolset, described, self._contract(name, parameters), handler, check_fn, tuple(requires_env) if requires_env else (), is_async, emoji,
-            max_result_size_chars, dynamic_schema_overrides, read_only, resources, timeout, needs_agent, owner, actions,
-            toolset_description, example, waits,
+            name, toolset, described, self._contract(name, parameters), handler, check_fn,
+            tuple(requires_env) if requires_env else (), is_async, emoji, max_result_size_chars, dynamic_schema_overrides,
+            read_only, resources, timeout, needs_agent, owner, actions, toolset_description, example, waits,
         )  # fmt: skip
         entry = new_entry(ToolEntry, fields)
         # One atomic step for the usual case of a new name; only a collision needs the lock.

@@ -2,7 +2,7 @@
 
 `hook_specs` is the manual of every hook, with `hookimpl`, `Block`, `Ask` and `Change`; `hook_manager` calls them; `command_hooks`
 are hooks that are external commands. `sources` finds plugins, `plugin_files` and `manifest` read them, `loader` loads them,
-`api` is what a plugin's `register(api)` gets, `calling_plugin` tells whose code is calling, and `template` writes a new plugin.
+`api` is what a plugin's `register(api)` gets, `calling_plugin` tells whose code is calling.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from .hook_manager import HookManager, hooks, invoke_hook
     from .hook_specs import HOOK_NAMES, Ask, Block, Change, HookSpecs, hookimpl
     from .loader import Plugin, Plugins, State
+    from .plugin_files import write_template
     from .sources import Found, Source, find_plugins
-    from .template import write_template
 
 _HOMES = {
     "hookimpl": "handrail.plugins.hook_specs",
@@ -37,7 +37,7 @@ _HOMES = {
     "Plugins": "handrail.plugins.loader",
     "State": "handrail.plugins.loader",
     "PluginApi": "handrail.plugins.api",
-    "write_template": "handrail.plugins.template",
+    "write_template": "handrail.plugins.plugin_files",
 }
 
 __all__ = [

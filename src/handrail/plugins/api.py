@@ -5,21 +5,46 @@ from __future__ import annotations
 import inspect
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from ..base.async_bridge import run_async
-from ..core.offers import Prompt, Resource
 from ..core.registry import ToolRegistry
 from ..errors import RegistrationError, ToolFailed
 from ..settings.model_providers import ProviderSpec
+from ..types import JsonDict
 from .hook_manager import HookManager
 
 log = logging.getLogger(__name__)
 Function = TypeVar("Function", bound=Callable[..., Any])
+# Takes the name of an argument and what is written of it so far, returns the values that it may become.
+Complete = Callable[[str, str], Sequence[str]]
+
+
+class Prompt(NamedTuple):
+    """A prompt by name. `render(arguments, client)` returns its text, or messages `{"role": ..., "content": part}` with parts
+    like those of a multimodal result; it may be async. Each argument has a name, and may have a description and `required`."""
+
+    name: str
+    description: str
+    render: Callable[..., Any]
+    arguments: tuple[JsonDict, ...] = ()
+    complete: Complete | None = None
+
+
+class Resource(NamedTuple):
+    """Something to read by its address. An address with gaps, such as `notes://{id}`, is a template for many, and
+    `read` gets what stands in the gaps by name. It returns text or bytes, and may be async."""
+
+    uri: str
+    name: str
+    read: Callable[..., Any]
+    description: str = ""
+    mime_type: str = "text/plain"
+    complete: Complete | None = None
 
 
 @cache
@@ -204,11 +229,11 @@ class PluginApi:
         self._contribute("model_providers", name, ProviderSpec(model, base_url, key_variable, needs_key=False))
 
     def prompt(self, name: str, render: Callable[..., Any], *, description: str, **more: Any) -> None:
-        """Offer MCP clients a prompt; see `handrail.core.offers.Prompt`."""
+        """Offer MCP clients a prompt; see `Prompt`."""
         self._contribute("prompts", name, Prompt(name, description, render, **more))
 
     def resource(self, uri: str, read: Callable[..., Any], *, name: str, **more: Any) -> None:
-        """Offer MCP clients something to read; see `handrail.core.offers.Resource`."""
+        """Offer MCP clients something to read; see `Resource`."""
         self._contribute("resources", uri, Resource(uri, name, read, **more))
 
     def _contribute(self, kind: str, name: str, value: Any) -> None:

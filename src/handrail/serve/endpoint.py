@@ -55,8 +55,6 @@ class RequestContext(NamedTuple):
 
 
 Answer = Any  # a value for JSON, or a Response
-
-
 Handler = Callable[[RequestContext], Awaitable[Answer]]
 
 

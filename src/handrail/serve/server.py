@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..base.own_process import self_command
 from ..base.runtime_id import has_exited, pid_of, runtime_id
-from ..base.self_command import self_command
 from ..config.files import make_private
 from ..config.paths import config_path, state_dir
 from ..config.store import read_config
@@ -210,8 +210,6 @@ def given_token(variable: str = TOKEN_VARIABLE, *, descriptor: int | None = None
 
 
 _PR_SET_PDEATHSIG = 1
-
-
 _END_SECONDS = 10
 
 

@@ -11,8 +11,7 @@ import pytest
 from handrail.config.trust import Trust
 from handrail.errors import SkillError
 from handrail.settings.sections import SkillsConfig
-from handrail.tools.skills.library import MAX_PROMPT_CHARS, Library, State, skills_prompt
-from handrail.tools.skills.sources import Source
+from handrail.tools.skills.library import MAX_PROMPT_CHARS, Library, Source, State, skills_prompt
 
 from .conftest import Desk, skill
 

@@ -39,8 +39,7 @@ from ..approvals import (
     show_simulation,
     show_suggestions,
 )
-from ..invocation import as_typed
-from ..output import ExitCode, emit, emit_json, emit_listing, emit_table, refuse, say
+from ..output import ExitCode, as_typed, emit, emit_json, emit_listing, emit_table, refuse, say
 
 cli = options.new_cli()
 _ALL = 1_000_000

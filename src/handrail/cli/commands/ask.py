@@ -37,14 +37,11 @@ from ...core.outcome import error_of
 from ...types import CancelToken, JsonDict
 from .. import options
 from ..call_text import duration, main_argument, shortened
-from ..invocation import typed
-from ..output import ExitCode, colours, emit, emit_json, note, paint, result_stream, say, visible
+from ..output import ExitCode, colours, emit, emit_json, note, paint, result_stream, say, typed, visible
 from ..runtime import Ending, ask_about_folder, open_runtime, supervise
 
 _MAX_CONTEXT_CHARS = 400_000
 _PATIENCE_SECONDS = 2.0
-
-
 cli = options.new_cli()
 
 

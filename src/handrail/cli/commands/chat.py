@@ -36,8 +36,7 @@ from ..chat.session_commands import greet
 from ..chat.slash_commands import COMMANDS
 from ..chat.turn import Leave, leave_on_signals
 from ..chat.work_commands import own_commands
-from ..invocation import as_typed, typed
-from ..output import emit
+from ..output import as_typed, emit, typed
 from ..runtime import ask_about_folder, open_runtime
 
 cli = options.new_cli()

@@ -38,8 +38,7 @@ from ...tools.cron.job_requests import (
 from ...tools.cron.schedule import as_scheduler, first_run, read_schedule, scheduler_pid, shown
 from ...types import CancelToken, JsonDict
 from .. import options
-from ..invocation import as_typed
-from ..output import ExitCode, emit, emit_json, emit_listing, note, say, visible
+from ..output import ExitCode, as_typed, emit, emit_json, emit_listing, note, say, visible
 from ..runtime import open_runtime
 from .call import read_arguments
 

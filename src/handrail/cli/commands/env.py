@@ -36,8 +36,6 @@ from ..runtime import open_runtime
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="An environment: local, docker, docker:python:3.12, …")]
 Full = Annotated[bool, typer.Option("--full", help="Try everything that a backend promises; takes a minute.")]
-
-
 cli = options.new_cli()
 
 

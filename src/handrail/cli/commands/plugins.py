@@ -20,8 +20,8 @@ from ...config.paths import config_path
 from ...config.trust import Trust
 from ...plugins.hook_manager import hooks
 from ...plugins.loader import TRUST_KIND, Plugin, trust_plugin
+from ...plugins.plugin_files import write_template
 from ...plugins.sources import Found, Source
-from ...plugins.template import write_template
 from ...types import JsonDict
 from .. import options
 from ..output import emit, emit_json, emit_listing, refuse

@@ -37,8 +37,6 @@ from ..runtime import open_runtime
 
 Ids = Annotated[list[str] | None, typer.Argument(metavar="ID...", help="Processes, as `handrail ps` names them.")]
 Id = Annotated[str, typer.Argument(metavar="ID", help="A process, as `handrail ps` names it.")]
-
-
 cli = options.new_cli()
 
 

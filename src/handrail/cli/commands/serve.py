@@ -28,8 +28,7 @@ from ...serve.shared_state import Served
 from ...serve.tokens import STORE_NAME, Keys, Login, Role, StoredToken
 from ...types import JsonDict
 from .. import options
-from ..invocation import as_typed
-from ..output import emit, emit_listing, note, refuse, say
+from ..output import as_typed, emit, emit_listing, note, refuse, say
 from ..runtime import ask_about_folder, ask_about_plugins, log_as_notes
 
 if TYPE_CHECKING:

@@ -40,8 +40,7 @@ from ...settings.model_providers import DEFAULT_PROVIDER
 from ...settings.services import ModelConfig
 from ...types import JsonDict
 from .. import options
-from ..invocation import as_typed
-from ..output import ExitCode, emit, note, refuse, say, visible
+from ..output import ExitCode, as_typed, emit, note, refuse, say, visible
 from ..runtime import TerminalPerson, open_runtime
 from .model import tried
 

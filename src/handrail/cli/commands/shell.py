@@ -40,8 +40,6 @@ Env = Annotated[
         "--env", metavar="NAME", help="An environment (local, docker:python:3.12, …); default: the configured one."
     ),
 ]
-
-
 cli = options.new_cli()
 
 

@@ -17,8 +17,7 @@ from ...base.prompt_injection import made_visible
 from ...config import load_config
 from ...config.trust import Trust
 from ...tools.skills.content import FILE, read, text_of
-from ...tools.skills.library import TRUST_KIND, Library, Skill, State
-from ...tools.skills.sources import user_folder
+from ...tools.skills.library import TRUST_KIND, Library, Skill, State, user_folder
 from ...types import JsonDict
 from .. import options
 from ..output import ExitCode, emit, emit_listing, refuse, visible

@@ -15,8 +15,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ..call_text import duration, main_argument, other_arguments, parsed
-from ..invocation import typed
-from ..output import emit, visible
+from ..output import emit, typed, visible
 
 if TYPE_CHECKING:
     from ...core.registry import ToolRegistry

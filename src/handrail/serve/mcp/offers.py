@@ -16,9 +16,9 @@ from mcp.shared.uri_template import UriTemplate
 
 from ...app import Handrail
 from ...config.paths import state_dir
-from ...core.offers import Prompt, Resource
 from ...core.outcome import Outcome, error_of
 from ...errors import HandrailError
+from ...plugins.api import Prompt, Resource
 from ...store.sessions import SessionStore
 from ...tools.skills.content import FILE, parse, text_of
 from ...tools.skills.library import Library, Skill

@@ -6,8 +6,7 @@ import contextlib
 
 from ...environments.base import ProcessState, PtyProcess
 from ...environments.errors import EnvironmentStartError, InputRefused, NoSuchProcess
-from .check import check, expect, expect_error, expect_that
-from .place import Place, takes_at_most
+from .place import Place, check, expect, expect_error, expect_that, takes_at_most
 
 _LOOKS = 10
 

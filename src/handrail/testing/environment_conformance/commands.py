@@ -7,8 +7,7 @@ import shlex
 
 from ...environments.errors import CommandRefused, NoSuchDirectory
 from ...errors import ToolError
-from .check import ConformanceFailure, check, expect, expect_error
-from .place import Place, takes_at_most, text
+from .place import ConformanceFailure, Place, check, expect, expect_error, takes_at_most, text
 
 _SECRETS = {"KIT_API_KEY": "a-key-of-the-runtime", "KIT_ACCESS_TOKEN": "a-token-of-the-runtime"}
 

@@ -7,8 +7,7 @@ import shlex
 import tempfile
 
 from ...errors import ToolError
-from .check import check, expect, expect_error, expect_that
-from .place import Place
+from .place import Place, check, expect, expect_error, expect_that
 
 _ODD = (
     "with blanks  and more",

@@ -10,8 +10,7 @@ from ...environments import private_dirs
 from ...environments.base import RestartReason
 from ...environments.errors import EnvironmentClosed, EnvironmentLost
 from ...environments.shell_host import proc
-from .check import check, expect, expect_error, expect_that
-from .place import Place, takes_at_most
+from .place import Place, check, expect, expect_error, expect_that, takes_at_most
 
 
 @check(fresh=True)

@@ -7,8 +7,7 @@ import shlex
 import threading
 
 from ...environments.output import OutputSink
-from .check import check, expect, expect_that
-from .place import Place, text
+from .place import Place, check, expect, expect_that, text
 
 # What wrappers print at the end of a command, or look for; and what terminals and shells use as marks.
 _FAKE_ENDS = (

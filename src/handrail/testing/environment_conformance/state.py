@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from .check import check, expect, expect_that
-from .place import Place
+from .place import Place, check, expect, expect_that
 
 
 @check()

@@ -10,8 +10,7 @@ from enum import Enum
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple, Self
 
-from .check import Check, ConformanceFailure, NotApplicable
-from .place import BreakConnection, MakeEnvironment, Place
+from .place import BreakConnection, Check, ConformanceFailure, MakeEnvironment, NotApplicable, Place
 
 if TYPE_CHECKING:
     from ...environments.base import Environment

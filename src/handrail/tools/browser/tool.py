@@ -15,7 +15,7 @@ _tool = family(
     is_async=True,
     check_fn="handrail.tools.browser.installed_browsers:check",
     timeout=120,
-    resources="handrail.tools.browser.task_session:resources",
+    resources="handrail.tools.browser.calls:resources",
 )
 
 registry.register(

@@ -30,12 +30,12 @@ registry.register(
         timeout=number("Seconds that a run may take.", exclusiveMinimum=0, maximum=86400),
         model=text("For prompt: another model than usual."),
     ),
-    handler="handrail.tools.cron.calls:cronjob",
+    handler="handrail.tools.cron.job_requests:cronjob",
     emoji="⏰",
     resources=lambda args: (
         Resources(reads=("cron/jobs",)) if args.get("action") == "list" else Resources(writes=("cron/jobs",))
     ),
-    actions="handrail.tools.cron.calls:actions",
+    actions="handrail.tools.cron.job_requests:actions",
     toolset_description="schedule jobs",
     example=[
         {

@@ -15,8 +15,7 @@ from ...files.failures import os_failure
 from ...protocols import Action, ActionKind, Preview
 from ...types import JsonDict
 from .content import FILE, check_name, parse, suspicion_of_file, text_of
-from .library import Library, Skill, State
-from .sources import user_folder
+from .library import Library, Skill, State, user_folder
 
 # A longer text cannot be shown to the user for approval.
 MAX_CHARS = 16_000

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from handrail.base.self_command import import_folders, self_command
+from handrail.base.own_process import import_folders, self_command
 from handrail.config.entry_points import entry_points
 from handrail.plugins.sources import GROUP
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from handrail.cli.batch_input import BatchInput, read_batches
+from handrail.cli.commands.run import BatchInput, read_batches
 from handrail.errors import InvalidArguments
 from handrail.testing import call
 

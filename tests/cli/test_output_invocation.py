@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from handrail.cli.invocation import as_typed, typed
+from handrail.cli.output import as_typed, typed
 
 from ..support import PYTHON
 
