@@ -56,8 +56,9 @@ def _is_installed(folder: str) -> bool:
 
 
 def hide_process() -> None:
-    """Hide what this process was given: API keys and tokens are in its environment, which `/proc/PID/environ` shows to every other
-    process of the same user, such as what an agent runs. Empty that block, and let no process of this user read this one's memory. Root's can.
+    """Hide what this process was given: API keys and tokens are in its environment, which `/proc/PID/environ` shows to every
+    other process of the same user, such as what an agent runs. Empties that block, and lets no process of this user read this
+    one's memory. Root's can.
 
     `os.environ` and what child processes inherit stay as they are. Nothing happens where the system has no such thing.
     """

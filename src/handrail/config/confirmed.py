@@ -229,10 +229,6 @@ def overridden(config: Config, environ: Mapping[str, str]) -> Config:
 
 def hook_files(config: Config, folder: Path) -> list[str]:
     """The files that the hooks of a configuration run."""
-    if not config.hooks:
-        return []
-    from .hook_commands import resolved  # most configurations have no hooks
-
     return [path for hooks in config.hooks.values() for hook in hooks for path in resolved(hook.command, folder).files]
 
 

@@ -1,4 +1,4 @@
-"""Jobs as a call of `cronjob` or the CLI asks for them: planned, checked, described for approval, saved; and a call of `cronjob` itself."""
+"""Run a call of `cronjob`. Jobs, as it or the CLI asks for them, are planned, checked, described for approval, and saved."""
 
 from __future__ import annotations
 
