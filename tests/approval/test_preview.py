@@ -15,7 +15,7 @@ from handrail.approval.approvers.prompt import allowed, has_more, question
 from handrail.approval.preview import MAX_PREVIEW_CHARS, preview_of
 from handrail.approval.requests import kept
 from handrail.config import ApprovalsConfig, Config
-from handrail.files.diff import diff_to_approve
+from handrail.files.text import diff_to_approve
 from handrail.protocols import Action, ActionKind, Answer, ApprovalRequest, Decision, Preview
 from handrail.store.approvals import ApprovalStore
 

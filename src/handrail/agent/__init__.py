@@ -2,7 +2,7 @@
 
 `agent.Agent` is one session; `agent_factory.open_agent` makes one from the configuration. Inside a turn: `loop` (the turn),
 `model_requests` (ask, retry, fall back) with `models` (one file per provider), `tool_calls` and
-`loop_detection`, `conversation`, `compaction`, `budgets`, `events` (what a listener gets), `telemetry`. What an agent keeps:
+`loop_detection`, `conversation` and its compaction, `budgets`, `events` (what a listener gets), `telemetry`. What an agent keeps:
 `memory`, `todos`, `system_prompt`; `delegation` runs child agents, `cassette` records and replays, `agent_factory` also answers
 MCP servers that ask for a model.
 """

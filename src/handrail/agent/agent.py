@@ -28,8 +28,7 @@ from ..store.sessions import CHILD, MAIN, SessionInfo, SessionStore, StoredMessa
 from ..tools.skills.library import Library, skills_prompt
 from ..types import NO_CALLER, Caller, CancelToken, JsonDict
 from .budgets import DEFAULT_BUDGETS, Budgets
-from .compaction import Compaction
-from .conversation import Conversation
+from .conversation import Compaction, Conversation
 from .delegation import MAX_DEPTH, BackgroundChildren, Lineage, delegate
 from .events import End, Event, TurnEnded, Usage
 from .loop import Loop

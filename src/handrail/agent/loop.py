@@ -17,8 +17,7 @@ from ..settings.model_providers import DEFAULT_PROVIDER
 from ..store.sessions import StoredModelCall
 from ..types import CancelToken, JsonDict
 from .budgets import DEFAULT_BUDGETS, Budgets, Turn
-from .compaction import Compaction, estimate
-from .conversation import Conversation
+from .conversation import Compaction, Conversation, estimate
 from .events import End, MessageEnded, Notice, TextDelta, TurnEnded, Usage
 from .model_requests import Answer, ModelRequests
 from .telemetry import CACHED_TOKENS, INPUT_MESSAGES, INPUT_TOKENS, OUTPUT_MESSAGES, OUTPUT_TOKENS, RESPONSE_MODEL

@@ -14,8 +14,7 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ..base.async_bridge import is_being_cancelled
-from ..base.interrupts import is_interrupt
+from ..base.async_bridge import is_being_cancelled, is_interrupt
 from ..base.loops import on_database
 from ..base.workers import database_lane, pool
 from ..errors import StoreError

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import handrail.tools.files.tool  # noqa: F401  register the tools
 from handrail.core.builtin import registry
-from handrail.files.diff import MAX_DIFF_CHARS
 from handrail.files.local import LocalFiles
+from handrail.files.text import MAX_DIFF_CHARS
 from handrail.testing import OpenGate
 from handrail.types import ToolContext
 

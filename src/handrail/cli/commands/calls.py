@@ -20,9 +20,9 @@ from ...effects.calls import as_json as call_view
 from ...effects.calls import folder_here
 from .. import options
 from ..call_text import counted
-from ..effect_views import call_row
 from ..output import emit, emit_json, emit_listing
 from ..runtime import open_runtime
+from .effects import call_row
 
 cli = options.new_cli()
 

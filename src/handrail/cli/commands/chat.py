@@ -56,7 +56,7 @@ def chat(
     or_demo: Annotated[bool, typer.Option("--or-demo", help="Without a model or a terminal: show the demo.")] = False,
 ) -> None:
     if or_demo and (reason := _not_possible()):
-        from ..demo.play import play
+        from ..demo.show import play
 
         play()
         emit(f"\n{_console()}\n{reason}")

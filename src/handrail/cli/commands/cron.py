@@ -23,8 +23,7 @@ from ...config import load_config
 from ...core.registry import ToolRegistry
 from ...errors import InvalidArguments, SchedulerRuns
 from ...runtime.arguments import prepare
-from ...scheduler.job_runner import Runner
-from ...scheduler.loop import Scheduler
+from ...scheduler.loop import Runner, Scheduler
 from ...store.jobs import Job
 from ...tools.cron.job_requests import (
     change,

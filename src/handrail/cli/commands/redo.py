@@ -14,8 +14,8 @@ from typing import Annotated
 import typer
 
 from .. import options
-from ..effect_views import Force, leave
 from ..runtime import open_runtime
+from .effects import Force, leave
 
 cli = options.new_cli()
 

@@ -23,7 +23,7 @@ from .. import options
 from ..approvals import open_approvals
 from ..call_text import duration, shortened
 from ..output import emit, emit_json, visible
-from ..session_views import LAST, SessionId, chosen, cost, session_view
+from .sessions import LAST, SessionId, chosen, cost, session_view
 
 cli = options.new_cli()
 

@@ -23,9 +23,9 @@ import typer
 from ...effects.calls import Calls, folder_here
 from ...types import JsonDict
 from .. import options
-from ..effect_views import DONE, Force, leave
 from ..output import ExitCode, refuse
 from ..runtime import open_runtime
+from .effects import DONE, Force, leave
 
 cli = options.new_cli()
 

@@ -56,7 +56,7 @@ APPROVED = "rm -rf build"
 _MAX_WIDTH = 100
 _TASK = "demo"
 # The modules are imported by name, without a scan, which would leave its notes in the user's cache.
-_MODULES = ("files.tool", "files.read_result", "agent.todo", "terminal.terminal", "terminal.process")
+_MODULES = ("files.tool", "files.read_result", "agent.tool", "terminal.terminal", "terminal.process")
 _TOOLS = ("read_file", "search_files", "patch", "read_result", "undo", "todo", "terminal", "process")
 _NOTICE_SECONDS = 10.0
 _CARRIER = Server(

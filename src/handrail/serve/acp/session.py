@@ -17,7 +17,7 @@ from acp import schema
 
 from ...agent.agent import Agent
 from ...agent.agent_factory import open_agent, sampler_of
-from ...agent.compaction import estimate
+from ...agent.conversation import estimate
 from ...agent.events import End, Event, ToolEnded, TurnEnded
 from ...agent.models.model_selection import build, known_providers, models_at, provider_of
 from ...app import Handrail

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from ...base.safe_text import well_formed
 from ...core.outcome import tool_result
 from ...errors import FileTooLarge, InvalidArguments
-from ...files.content import Current, existing, not_text
+from ...files.content import Current, existing, not_text, reads
 from ...files.failures import shown, size_text
-from ...files.read_tracking import reads
 from ...files.task_arguments import files_of, number_argument, path_argument, read_name, task_of
 from ...files.text import line_endings, split_lines
 from ...protocols import Action, Files

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from ...errors import InvalidArguments, SkillError, ToolFailed
 from ...files.atomic import replace_file
-from ...files.diff import diff_to_approve
 from ...files.failures import os_failure
+from ...files.text import diff_to_approve
 from ...protocols import Action, ActionKind, Preview
 from ...types import JsonDict
 from .content import FILE, check_name, parse, suspicion_of_file, text_of

@@ -7,8 +7,7 @@ from functools import partial
 from ....base.safe_text import well_formed
 from ....core.outcome import tool_result
 from ....errors import InvalidArguments, ToolError
-from ....files.diff import MAX_DIFF_CHARS, bounded_diff, diff_to_approve
-from ....files.read_tracking import reads
+from ....files.content import reads
 from ....files.roots import check_path
 from ....files.task_arguments import (
     everything,
@@ -21,7 +20,7 @@ from ....files.task_arguments import (
     written_files_of,
     written_name,
 )
-from ....files.text import decode, syntax_error
+from ....files.text import MAX_DIFF_CHARS, bounded_diff, decode, diff_to_approve, syntax_error
 from ....protocols import Action, FileStat, Preview
 from ....types import FileChange, JsonDict, Resources, ToolContext
 from .apply import replace_string

@@ -7,11 +7,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ....errors import ToolError, ToolFailed
-from ....files.content import Current, check_unchanged, editable, load, missing
-from ....files.diff import bounded_diff
+from ....files.content import Current, ReadTracker, check_unchanged, editable, load, missing
 from ....files.failures import shown
-from ....files.read_tracking import ReadTracker
-from ....files.text import Text
+from ....files.text import Text, bounded_diff
 from ....protocols import Files, FileStat
 from .apply import Applied, apply_hunks, new_content
 from .changes import Action, Change

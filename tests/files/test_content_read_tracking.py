@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from handrail.files.read_tracking import ReadTracker, Since
+from handrail.files.content import ReadTracker, Since
 
 
 def test_the_content_decides_when_it_is_known() -> None:

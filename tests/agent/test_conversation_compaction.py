@@ -8,8 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from handrail.agent.compaction import Compaction
-from handrail.agent.conversation import Conversation
+from handrail.agent.conversation import Compaction, Conversation
 from handrail.agent.model_requests import ModelRequests
 from handrail.agent.models.base import ReplyAdapter
 from handrail.errors import ModelError

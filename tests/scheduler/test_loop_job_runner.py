@@ -14,7 +14,7 @@ from handrail import model_tools
 from handrail.app import Handrail
 from handrail.core.registry import ToolRegistry
 from handrail.model_tools import default
-from handrail.scheduler.job_runner import Runner
+from handrail.scheduler.loop import Runner
 from handrail.store.jobs import Job, JobState, RunState, Work
 from handrail.store.sessions import SessionStore
 from handrail.testing import ModelReply, call
