@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from handrail.config import McpServerConfig
 from handrail.protocols import Decision
 from handrail.runtime.dispatch import Runtime
+from handrail.settings.services import McpServerConfig
 from handrail.testing import RecordingApprover, ScriptedPerson
 from handrail.types import CancelToken, Progress
 

@@ -135,8 +135,8 @@ class Compaction:
     """Keeps a conversation within the model's window: old results are cut first, then all but the end is summarised.
 
     The end of the conversation and the user's last message, however old, are kept whole. A call is never separated from its
-    results. Called before each request to the model. `prompt` precedes every conversation; `extra` is what a summary must keep, such
-    as the open todos; `helper` writes the summaries, else the model itself.
+    results. Called before each request to the model. `prompt` precedes every conversation; `extra` is what a summary must keep,
+    such as the open todos; `helper` writes the summaries, else the model itself.
     """
 
     def __init__(

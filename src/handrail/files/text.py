@@ -1,4 +1,4 @@
-"""Turn a file's bytes into text and back without losing any: encoding, byte order mark, line endings; its syntax, and a change of it as a diff."""
+"""Turn a file's bytes into text and back without losing any (encoding, byte order mark, line endings); its syntax; its diff."""
 
 from __future__ import annotations
 

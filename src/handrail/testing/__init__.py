@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..base.lazy_module import lazy_module
+from ..base.lazy_module import by_name, lazy_module
 
 if TYPE_CHECKING:
     from ..protocols import ModelReply
@@ -65,11 +65,14 @@ __all__ = [
     "check_environment",
     "environment_checks",
 ]
-_KIT = "Check Conformance ConformanceFailure NotApplicable Outcome Report Verdict check_environment environment_checks".split()
-_HOMES = {
-    **dict.fromkeys(__all__, "handrail.testing.fakes"),
-    **dict.fromkeys(_KIT, "handrail.testing.environment_conformance"),
-    **dict.fromkeys(("Fault", "ModelServer", "Raw"), "handrail.testing.model_server"),
-    "ModelReply": "handrail.protocols",
-}
+_HOMES = by_name(
+    {
+        "handrail.protocols": "ModelReply",
+        "handrail.testing.environment_conformance": "Check Conformance ConformanceFailure NotApplicable Outcome Report Verdict "
+        "check_environment environment_checks",
+        "handrail.testing.fakes": "FakeAgent MemoryResultStore OpenGate RecordingApprover Reply ScriptedModel ScriptedPerson "
+        "Sent call",
+        "handrail.testing.model_server": "Fault ModelServer Raw",
+    }
+)
 __getattr__, __dir__ = lazy_module(__name__, _HOMES)

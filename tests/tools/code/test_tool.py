@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from handrail.config import CodeConfig
 from handrail.core.builtin import registry as builtin
 from handrail.core.discovery import builtin_tools
 from handrail.environments.base import ProcessState
@@ -18,6 +17,7 @@ from handrail.errors import Denied
 from handrail.protocols import Action, ActionKind
 from handrail.runtime.definitions import Definitions
 from handrail.runtime.dispatch import Runtime
+from handrail.settings.sections import CodeConfig
 from handrail.testing import OpenGate
 from handrail.tools.code import channel, script_run
 from handrail.toolsets import Toolsets
