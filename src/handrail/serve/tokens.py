@@ -139,16 +139,14 @@ class Logins:
     def end(self, login: str) -> bool:
         """False if there is none of that id. Raises Denied in a process that an agent started."""
         refuse_agents("end logins")
-        with self._database.transaction() as connection:
-            return bool(connection.execute("DELETE FROM logins WHERE id = ?", (login,)).rowcount)
+        return bool(self._database.change("DELETE FROM logins WHERE id = ?", (login,)))
 
     def _note_use(self, login: str) -> None:
         now = time.time()
         if now - self._noted.get(login, 0.0) < _NOTE_USE_SECONDS:
             return
         self._noted[login] = now
-        with self._database.transaction() as connection:
-            connection.execute("UPDATE logins SET used = ? WHERE id = ?", (now, login))
+        self._database.change("UPDATE logins SET used = ? WHERE id = ?", (now, login))
 
 
 def digest(secret: str) -> str:
@@ -215,8 +213,7 @@ class Keys:
         """Revoke a token, and with it the browser logins and the links that came from it. False if there is none. Raises
         Denied as above."""
         refuse_agents("revoke tokens")
-        with self._database.transaction() as connection:
-            return bool(connection.execute("DELETE FROM tokens WHERE name = ?", (name,)).rowcount)
+        return bool(self._database.change("DELETE FROM tokens WHERE name = ?", (name,)))
 
     @property
     def has_token(self) -> bool:
@@ -280,8 +277,7 @@ class Keys:
 
     def settle(self, number: int, status: int) -> None:
         """Store how a request ended that was audited when it began."""
-        with self._database.transaction() as connection:
-            connection.execute("UPDATE audit SET status = ? WHERE id = ?", (status, number))
+        self._database.change("UPDATE audit SET status = ? WHERE id = ?", (status, number))
 
     def audited(self, limit: int) -> list[Audited]:
         """The newest last."""

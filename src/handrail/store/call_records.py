@@ -100,13 +100,11 @@ class CallRecords:
         """What a session has not been told yet of its interrupted calls. It counts as told then."""
         rows = self.database.rows("SELECT * FROM calls WHERE session = ? AND is_told = 0 ORDER BY number", (session,))
         if rows:
-            with self.database.transaction() as connection:
-                connection.execute("UPDATE calls SET is_told = 1 WHERE session = ?", (session,))
+            self.database.change("UPDATE calls SET is_told = 1 WHERE session = ?", (session,))
         return [_record(row) for row in rows]
 
     def set_undone(self, number: int, by: int) -> None:
-        with self.database.transaction() as connection:
-            connection.execute("UPDATE calls SET undone_by = ? WHERE number = ?", (by, number))
+        self.database.change("UPDATE calls SET undone_by = ? WHERE number = ?", (by, number))
 
 
 def _record(row: Any) -> CallRecord:

@@ -63,6 +63,11 @@ class Database:
             except (sqlite3.Error, UnicodeError) as error:  # the message itself may hold what is damaged
                 raise self._problem(error) from None
 
+    def change(self, statement: str, values: Sequence[Any] = ()) -> int:
+        """A transaction of one statement. Returns how many rows it has changed."""
+        with self.transaction() as connection:
+            return connection.execute(statement, values).rowcount
+
     def rows(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
         """The rows that a query finds, with access by column name."""
         import sqlite3

@@ -330,10 +330,7 @@ class SessionStore:
             row = row._replace(id=_new_id(row.created))
 
     def _change(self, session_id: str, what: str, value: object) -> None:
-        with self._database.transaction() as connection:
-            connection.execute(
-                f"UPDATE sessions SET {what}, updated = ? WHERE id = ?", (value, time.time(), session_id)
-            )
+        self._database.change(f"UPDATE sessions SET {what}, updated = ? WHERE id = ?", (value, time.time(), session_id))
 
 
 def _hide(connection: sqlite3.Connection, session_id: str, ids: Iterable[int]) -> None:

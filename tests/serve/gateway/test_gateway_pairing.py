@@ -11,8 +11,8 @@ from handrail.platforms.base import decision_of, sign_of
 from handrail.platforms.table import accounts, platforms
 from handrail.protocols import ApprovalRequest, Concern, Decision
 from handrail.serve.gateway import store as stores
-from handrail.serve.gateway.questions import question
 from handrail.serve.gateway.store import GatewayStore, Where
+from handrail.serve.gateway.texts import question
 
 
 def test_a_code_lets_one_person_in_once(tmp_path: Path) -> None:

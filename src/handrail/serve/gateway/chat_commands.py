@@ -7,6 +7,7 @@ from collections.abc import Callable
 from ...platforms.base import Message
 from ...protocols import Answer, Decision
 from ...store.approvals import StoredRequest
+from . import texts
 from .chat_session import Chat
 from .questions import Questions
 
@@ -20,7 +21,7 @@ def run_command(questions: Questions, chat: Chat, message: Message, text: str) -
     # Telegram writes `/help@name_of_the_bot` in groups.
     command = _COMMANDS.get(name.partition("@")[0].lower())
     if command is None:
-        return f"Unknown command {name[:50]}.\n{questions.HELP}"
+        return f"Unknown command {name[:50]}.\n{texts.HELP}"
     return command(questions, chat, message, rest.strip())
 
 
@@ -68,7 +69,7 @@ def _answer(
         bound = questions.meant(chat.where, message)
         chosen = [bound] if bound is not None else []
     if not chosen:
-        return questions.which_one(waiting, answer.decision, needs_reply=chat.needs_reply)
+        return texts.which_one(waiting, answer.decision, needs_reply=chat.needs_reply)
     return "\n".join(_answer_one(questions, chat, stored, answer) for stored in chosen)
 
 
@@ -77,7 +78,7 @@ def _answer_one(questions: Questions, chat: Chat, stored: StoredRequest, answer:
     if answer.decision not in request.offers:
         return f"{request.id} takes {', '.join(each.value for each in request.offers)}."
     before = questions.answer(request.id, answer._replace(by=f"{chat.where.adapter}:{answer.by}"))
-    return questions.too_late(before) if before is not None else questions.done(request, answer.decision)
+    return texts.too_late(before) if before is not None else texts.done(request, answer.decision)
 
 
 def show(questions: Questions, chat: Chat, message: Message, rest: str) -> str:
@@ -86,8 +87,8 @@ def show(questions: Questions, chat: Chat, message: Message, rest: str) -> str:
     bound = named[0] if named else questions.meant(chat.where, message)
     if bound is None:
         waiting = questions.at(chat.where)
-        return questions.which_one(waiting, None) if waiting else "There is no open question here."
-    return questions.in_full(bound.request)
+        return texts.which_one(waiting, None) if waiting else "There is no open question here."
+    return texts.in_full(bound.request)
 
 
 def yolo(questions: Questions, chat: Chat, message: Message, rest: str) -> str:
@@ -109,7 +110,7 @@ def status(questions: Questions, chat: Chat, message: Message, rest: str) -> str
     if chat.where in questions.yolo:
         lines.append("/yolo is on.")
     waiting = questions.at(chat.where)
-    lines += ["Waiting for your answer:", *map(questions.brief, waiting)] if waiting else []
+    lines += ["Waiting for your answer:", *map(texts.brief, waiting)] if waiting else []
     return "\n".join([*lines, f"Session {chat.session or 'not started'}."])
 
 
@@ -127,7 +128,7 @@ def tools(questions: Questions, chat: Chat, message: Message, rest: str) -> str:
 
 
 def help_(questions: Questions, chat: Chat, message: Message, rest: str) -> str:  # noqa: ARG001  every command has these
-    return questions.HELP
+    return texts.HELP
 
 
 _COMMANDS: dict[str, Callable[[Questions, Chat, Message, str], str]] = {

@@ -14,7 +14,7 @@ from ...errors import ConfigError, HandrailError
 from ...platforms.base import ButtonPress, Message, Unreachable
 from ...platforms.table import Account, accounts
 from ..shared_state import Served
-from . import questions
+from . import texts
 from .chat_commands import run_command
 from .chat_session import BROKEN, Chat
 from .questions import Questions
@@ -128,9 +128,9 @@ class Gateway:
         words = message.text.split()
         if len(words) in (1, 2) and len(words[-1]) == _CODE_CHARS and self._store.pair(*who, words[-1]):
             log.info("%s is paired with %s", message.user, account.name)
-            return f"Welcome. I work for you from now on.\n{questions.HELP}"
+            return f"Welcome. I work for you from now on.\n{texts.HELP}"
         tries.append(now)
-        return questions.STRANGER
+        return texts.STRANGER
 
     def _chat(self, account: Account, chat: str) -> Chat:
         where = Where(account.name, chat)

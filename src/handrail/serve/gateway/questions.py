@@ -1,144 +1,27 @@
-"""Questions in chats: each is posted once, answered once, and edited when it is closed, whoever answered it and where.
-
-All that is written into chats is plain text: nothing in it is markup that a command could forge.
-"""
+"""Questions in chats: each is posted once, answered once, and edited when it is closed, whoever answered it and where."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
 
-from ...approval.approvers.prompt import PREVIEW_LINES, covered_by
-from ...approval.display import pieces, visible
-from ...approval.preview import excerpt, preview_of
 from ...errors import HandrailError, SessionNotFound
-from ...platforms.base import QUESTION_KEY, Message, Unreachable, sign_of
+from ...platforms.base import QUESTION_KEY, Message, Unreachable
 from ...platforms.table import Account
-from ...protocols import Answer, ApprovalRequest, Decision
-from ...store.approvals import State, StoredRequest
+from ...protocols import Answer, Decision
+from ...store.approvals import StoredRequest
 from ..event_bus import MISSED
 from ..shared_state import Served
+from . import texts
 from .store import GatewayStore, Post, Where
 
 log = logging.getLogger(__name__)
+
 _RETRY_SECONDS = 2.0
 _MAX_DEPTH = 10
 # Nobody reads a question and writes an answer in less.
 _READING_SECONDS = 1.0
-_MAX_COMMAND_CHARS = 2_000
-_INDENT = "    "
-_MORE_CHARS = 60
-STRANGER = "I only work for paired users. To pair: run `handrail pair` on my machine, and send me the code it shows."
-HELP = """Write to me in plain language; I work on this machine and ask before anything dangerous.
-/approve [ID|all] [once|task|session|always] – approve the question you reply to, the only one, or the one with this id
-/deny [ID|all] [reason] – deny it, with a reason
-/show [ID] – all that a question is about
-/yolo [off] – approve everything in this chat, until a restart or /yolo off
-/status – what I am doing, and what waits for you
-/stop – stop the current turn
-/tools – tools I can use here
-/new – start a new session
-/help – this text"""
-
-
-def question(request: ApprovalRequest, *, can_tap: bool, max_chars: int) -> str:
-    """The command takes at most half of the text, so that the reasons and the answers always fit. What would be written takes
-    the room that is left; /show has the rest."""
-    spans = [(concern.start, concern.end) for concern in request.concerns]
-    shown = "".join(
-        f"⟦{piece.text}⟧" if piece.marked else piece.text
-        for piece in pieces(request.text, spans, max_chars=min(_MAX_COMMAND_CHARS, max_chars // 2))
-    )
-    head = [f"⚠️ {_what(request)}", *(f"    {line}" for line in shown.split("\n"))]
-    whys = dict.fromkeys(f"• {visible(each.why)} ({visible(each.rule)})" for each in request.concerns)
-    tail = list(whys) or [f"• {visible(request.reason, max_chars=max_chars // 8)}"]
-    for decision in request.offers:
-        sign = f"{sign_of(decision)} " if can_tap else ""
-        tail.append(f"{sign}{_command(decision)} {request.id} – {covered_by(request, decision)}")
-    left = max(0, round(request.expires_at - time.time()))
-    tail.append(f"[{request.id}] Denied automatically in {_duration(left)}.")
-    room = max_chars - len("\n".join([*head, *tail])) - _MORE_CHARS
-    text = "\n".join([*head, *_preview(request, room), *tail])
-    return text if len(text) <= max_chars else text[: max_chars - 1] + "…"
-
-
-def _preview(request: ApprovalRequest, room: int) -> list[str]:
-    shown, lines = excerpt(request, PREVIEW_LINES), list[str]()
-    for line in shown.lines:
-        room -= len(line.text) + len(_INDENT) + 1
-        if room < 0:
-            break
-        lines.append(f"{_INDENT}{line.text}")
-    more = shown.left + len(shown.lines) - len(lines)
-    rest = f"… {more:,} more lines: /show {request.id}" if more else f"… cut: /show {request.id}"
-    return [*lines, f"{_INDENT}{rest}"] if more or shown.is_cut else lines
-
-
-def in_full(request: ApprovalRequest) -> str:
-    """All of it: the command, and what would be written."""
-    lines = "\n".join(line.text for line in preview_of(request))
-    whole = visible(request.text) if request.preview or not lines else ""
-    return "\n".join(filter(None, [f"[{request.id}] {_what(request)}", whole, lines]))
-
-
-def which_one(waiting: Sequence[StoredRequest], decision: Decision | None, *, needs_reply: bool = False) -> str:
-    """Ask which of the open questions is meant."""
-    if needs_reply:
-        return "Reply to the email of the question itself: only that shows that it is you."
-    command = "/show" if decision is None else _command(decision)
-    return "\n".join(
-        ["Which one? Reply to its message, or name it:", *(f"{command} {brief(each)}" for each in waiting)]
-    )
-
-
-def done(request: ApprovalRequest, decision: Decision) -> str:
-    """What was answered, from the request itself."""
-    said = "❌ denied" if decision is Decision.DENY else f"✅ allowed {decision.value}"
-    return f"{said} [{request.id}] {visible(request.tool)}: {visible(request.text, max_chars=300)}"
-
-
-def over(stored: StoredRequest) -> str:
-    """The text that replaces a closed question."""
-    return f"{outcome(stored)}\n{_what(stored.request)}\n    {visible(stored.request.text, max_chars=500)}"
-
-
-def outcome(stored: StoredRequest) -> str:
-    if stored.answer is not None:
-        by = visible(stored.answer.by)
-        if stored.answer.decision is Decision.DENY:
-            why = f": {visible(stored.answer.why)}" if stored.answer.why else ""
-            return f"❌ denied by {by}{why}"
-        return f"✅ allowed by {by}, {stored.answer.decision.value}"
-    if stored.state is State.EXPIRED:
-        return "⌛ nobody answered in time: denied"
-    return "⏹ the call was cancelled"
-
-
-def too_late(stored: StoredRequest) -> str:
-    return f"Too late for {stored.request.id}: {outcome(stored)}."
-
-
-def brief(stored: StoredRequest) -> str:
-    left = max(0, round(stored.request.expires_at - time.time()))
-    request = stored.request
-    return f"{request.id} – {visible(request.tool)}: {visible(request.text, max_chars=200)} – {_duration(left)} left"
-
-
-def _what(request: ApprovalRequest) -> str:
-    where = f" in {visible(request.cwd)}" if request.cwd else ""
-    on = f" on {visible(request.environment)}" if request.environment else ""
-    who = f"the child agent for “{visible(request.asker, max_chars=100)}”: " if request.asker else ""
-    return f"{who}{visible(request.tool)}{where}{on}:"
-
-
-def _command(decision: Decision) -> str:
-    return "/deny" if decision is Decision.DENY else f"/approve {decision.value}"
-
-
-def _duration(seconds: int) -> str:
-    return f"{seconds // 60}:{seconds % 60:02d} min" if seconds >= 60 else f"{seconds} s"
 
 
 class Questions:
@@ -215,7 +98,7 @@ class Questions:
         if where in self.yolo:
             return self.answer(request.id, Answer(Decision.ONCE, f"{where.adapter}:yolo")) is None
         adapter = self._accounts[where.adapter].adapter
-        text = question(request, can_tap=adapter.can_edit, max_chars=adapter.max_chars)
+        text = texts.question(request, can_tap=adapter.can_edit, max_chars=adapter.max_chars)
         try:
             message = await adapter.send(where.chat, text, key=f"{QUESTION_KEY}{request.id}", offers=request.offers)
         except Unreachable as error:
@@ -230,7 +113,7 @@ class Questions:
     async def _end(self, post: Post) -> bool:
         if post.message:
             try:
-                text = over(self._served.approvals.get(post.request))
+                text = texts.over(self._served.approvals.get(post.request))
                 await _close(self._accounts[post.where.adapter], post, text)
             except Unreachable as error:
                 log.info("%s: %s", post.where.adapter, error)
@@ -287,7 +170,7 @@ class Questions:
         if decision not in stored.request.offers:
             return f"This question takes {', '.join(each.value for each in stored.request.offers)}."
         before = self.answer(request_id, Answer(decision, f"{where.adapter}:{user}"))
-        return too_late(before) if before is not None else ""
+        return texts.too_late(before) if before is not None else ""
 
     def answer(self, request_id: str, answer: Answer) -> StoredRequest | None:
         """None if this answer counts, else the request as it was closed before."""
