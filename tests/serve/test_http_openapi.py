@@ -9,8 +9,7 @@ from typing import Any
 import hypothesis
 import pytest
 
-from handrail.serve.http import endpoints
-from handrail.serve.openapi import document
+from handrail.serve.http import document, endpoints
 from handrail.serve.tokens import Role
 
 from .conftest import TOKEN, Server
