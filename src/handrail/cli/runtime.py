@@ -83,6 +83,7 @@ T = TypeVar("T")
 # What a cancelled call may take to clean up before we go without it.
 GRACE_SECONDS = 5.0
 _POLL_SECONDS = 0.25
+_PATIENCE_SECONDS = 2.0
 
 
 class Ending(Enum):
@@ -262,6 +263,14 @@ def ask_about_folder(*, trust: bool) -> None:
         return
     say(f"{visible(str(known.project))} is new here. It tells agents what to do, in {visible(', '.join(found))}.")
     known.answer(yes=confirmed_by_hand("Do you trust this folder?"))
+
+
+def stdin_has_input() -> bool:
+    """Whether something comes on stdin soon, or need not be waited for."""
+    try:
+        return bool(select.select([sys.stdin], [], [], _PATIENCE_SECONDS)[0])
+    except (OSError, ValueError):  # not a stream of the operating system
+        return True
 
 
 def confirmed_by_hand(question: str) -> bool:

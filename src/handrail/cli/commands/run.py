@@ -39,8 +39,8 @@ from ...runtime.dispatch import Runtime
 from ...runtime.tool_calls import read_call, read_calls, tool_message
 from ...types import CancelToken, JsonDict, Progress
 from .. import options
-from ..call_text import duration, main_argument, shortened
-from ..output import ExitCode, colours, emit, emit_json, exit_code_of, note, paint, result_stream
+from ..call_text import duration, main_argument, report_call
+from ..output import ExitCode, emit, emit_json, exit_code_of, result_stream
 from ..runtime import GRACE_SECONDS, Ending, open_runtime, show_progress, supervise
 
 
@@ -138,9 +138,6 @@ def _code(message: JsonDict) -> ExitCode:
     return exit_code_of(message["content"]) if isinstance(message["content"], str) else ExitCode.OK
 
 
-_REASON_CHARS = 100
-
-
 class Watch:
     """A line for each call that ends."""
 
@@ -170,11 +167,7 @@ class Watch:
 
     def _report(self, tool: str, result: object, about: str) -> None:
         failure = error_of(result) if isinstance(result, str) else None
-        painted = colours(sys.stderr)
-        mark = paint("✗", "red", on=painted) if failure else paint("✓", "green", on=painted)
-        reason = shortened(str(failure["error"]), _REASON_CHARS) if failure else ""
-        line = " ".join(filter(None, [self._registry.get_emoji(tool), tool, about, reason and f"- {reason}"]))
-        note(line, mark=mark)
+        report_call(f"{self._registry.get_emoji(tool)} {tool} {about}".rstrip(), failure, is_good=not failure)
 
 
 @contextlib.contextmanager

@@ -293,17 +293,7 @@ def _is_local(cdp_url: str) -> bool:
 
 def _environment() -> JsonDict:
     """Without our keys: a page that takes over the browser can read its environment."""
-    kept = (
-        "PATH",
-        "HOME",
-        "LANG",
-        "LC_ALL",
-        "DISPLAY",
-        "WAYLAND_DISPLAY",
-        "XDG_RUNTIME_DIR",
-        "XAUTHORITY",
-        "TZ",
-    )
+    kept = "PATH HOME LANG LC_ALL DISPLAY WAYLAND_DISPLAY XDG_RUNTIME_DIR XAUTHORITY TZ".split()
     return {name: os.environ[name] for name in kept if name in os.environ}
 
 
