@@ -141,7 +141,7 @@ def tools(name: Name, as_json: options.Json = False) -> None:
     mcp = _ready(name)
     doubts = mcp.doubts.get(name, {})
     listed = mcp.connections.offer(name).tools
-    views = [
+    views: list[dict[str, Any]] = [
         {
             "name": tool_name(name, each.name),
             "description": each.description,
