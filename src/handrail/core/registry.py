@@ -169,9 +169,9 @@ class ToolRegistry(ToolTable):
         description = options.pop("description", "")
 
         def decorate(function: Function) -> Function:
-            from .typed_functions import typed_tool  # imports pydantic
+            from .typed_functions import TypedTool  # imports pydantic
 
-            typed = typed_tool(function)
+            typed = TypedTool(function)
             self.register(
                 name=name or function.__name__,
                 toolset=toolset,

@@ -71,7 +71,10 @@ class Runner:
         try:
             if job.work.cwd and not os.path.isdir(job.work.cwd):
                 raise ToolFailed(f"its folder {job.work.cwd} does not exist any more")
-            text = self._call(job, cancel) if job.work.tool else self._prompted(job, cancel)
+            if job.work.tool:
+                text = self._call(job, cancel)
+            else:
+                text = self._run_prompt(job, self._toolsets(job), self._without, cancel)
             ended = Ended(RunState.OK, text)
         except HandrailError as error:
             ended = Ended(RunState.FAILED, error=str(error))
@@ -103,9 +106,6 @@ class Runner:
         if failure is not None:
             raise ToolFailed(str(failure["error"]))
         return outcome if isinstance(outcome, str) else "[not text]"
-
-    def _prompted(self, job: Job, cancel: CancelToken) -> str:
-        return self._run_prompt(job, self._toolsets(job), self._without, cancel)
 
     def _by_agent(self, job: Job, toolsets: tuple[str, ...], without: tuple[str, ...], cancel: CancelToken) -> str:
         work = job.work

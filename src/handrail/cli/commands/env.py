@@ -24,7 +24,7 @@ import typer
 from ...app import Handrail
 from ...config.paths import state_dir
 from ...environments.base import Environment
-from ...environments.task_settings import EnvironmentSettings, resolve
+from ...environments.task_settings import resolve
 from ...errors import HandrailError
 from ...processes.leftovers import prune_expired, prune_unknown
 from ...tools.browser import browsers
@@ -69,7 +69,7 @@ def check(name: Name, full: Full = False, as_json: options.Json = False) -> None
     Exit codes: 0 it works, 1 something does not.
     """
     app = open_runtime()
-    settings = _settings(app, name)
+    settings = resolve(f"check-{os.getpid()}", app.config, {"backend": name}, app.environments.backends)
     done = []
     with result_stream() as stdout:
         for one in (check_all if full else check_some)(lambda: app.environments.open(settings)):
@@ -124,10 +124,6 @@ def _status(row: JsonDict) -> str:
     if row["available"]:
         return "available"
     return f"{row['reason']}; {row['fix']}" if row["fix"] else str(row["reason"])
-
-
-def _settings(app: Handrail, name: str) -> EnvironmentSettings:
-    return resolve(f"check-{os.getpid()}", app.config, {"backend": name}, app.environments.backends)
 
 
 def remove_leftovers(app: Handrail, *, dry_run: bool) -> tuple[list[str], list[str]]:
@@ -228,7 +224,7 @@ def _state(environment: Environment) -> None:
     _expect(
         environment.execute("pwd; f", timeout=_PATIENCE_SECONDS).output.head, b"/\nkept\n", "the next command's state"
     )
-    environment.execute(f"cd {_quoted(before)}; unset A; unset -f f", timeout=_PATIENCE_SECONDS)
+    environment.execute(f"cd {shlex.quote(before)}; unset A; unset -f f", timeout=_PATIENCE_SECONDS)
 
 
 def _limits(environment: Environment) -> None:
@@ -247,10 +243,10 @@ def _files(environment: Environment) -> None:
     try:
         environment.files.write(path, b"\0content\n")
         _expect(environment.files.read(path, max_bytes=100), b"\0content\n", "what is read back")
-        shown = environment.execute(f"cat {_quoted(path)}", timeout=_PATIENCE_SECONDS).output.head
+        shown = environment.execute(f"cat {shlex.quote(path)}", timeout=_PATIENCE_SECONDS).output.head
         _expect(shown, b"\0content\n", "what a command reads")
     finally:
-        environment.execute(f"rm -r {_quoted(made)}", timeout=_PATIENCE_SECONDS)
+        environment.execute(f"rm -r {shlex.quote(made)}", timeout=_PATIENCE_SECONDS)
 
 
 def _background(environment: Environment) -> None:
@@ -288,7 +284,3 @@ _CHECKS: tuple[tuple[str, Callable[[Environment], None]], ...] = (
 def _expect(found: object, expected: object, what: str) -> None:
     if found != expected:
         raise Broken(f"{what}: expected {expected!r}, and it was {found!r}")
-
-
-def _quoted(path: str) -> str:
-    return shlex.quote(path)

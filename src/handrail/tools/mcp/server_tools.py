@@ -8,6 +8,7 @@ import logging
 import re
 import threading
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -277,12 +278,9 @@ def _written_out(args: JsonDict) -> str:
     """Every argument in full, a text with its own lines. Empty where one line shows all of it."""
     if len(_short(args)) <= 200 and not any("\n" in str(value) for value in args.values()):
         return ""
-    texts = {name: value if isinstance(value, str) else _indented(value) for name, value in args.items()}
+    write = partial(json.dumps, ensure_ascii=False, default=str, indent=2)
+    texts = {name: value if isinstance(value, str) else write(value) for name, value in args.items()}
     return "\n".join(f"{name}:\n{text}" if "\n" in text else f"{name}: {text}" for name, text in texts.items())
-
-
-def _indented(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str, indent=2)
 
 
 async def _list_resources(client: Client, args: JsonDict, _: ToolContext) -> Any:
