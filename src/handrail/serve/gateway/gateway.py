@@ -90,6 +90,8 @@ class Gateway:
         where = Where(account.name, event.chat)
         try:
             if isinstance(event, Message):
+                if event.reply_to:
+                    await self._questions.catch_up(where, event.reply_to)
                 reply = self._receive(account, event)
             elif self._store.is_paired(account.name, event.user):
                 reply = await self._questions.pressed(where, event.message, event.decision, event.user)
