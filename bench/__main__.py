@@ -1,4 +1,5 @@
-"""`python -m bench [TABLE...]`: print the tables. With --check, fail when a figure is missed."""
+"""`python -m bench [TABLE...]`: print the tables. With --check, fail when a figure is missed; with --record, keep the ratios in
+bench/recorded, which the README's figures are tested against."""
 
 from __future__ import annotations
 
@@ -47,6 +48,11 @@ def _table(name: str) -> list[Figure]:
     results.mkdir(exist_ok=True)
     content = json.dumps([asdict(figure) for figure in rows], indent=1, ensure_ascii=False)
     (results / f"{name}.json").write_text(content)
+    if "--record" in sys.argv[1:]:
+        ratios = {figure.what.strip(): round(figure.ratio, 2) for figure in rows}
+        (results.parent / "recorded" / f"{name}.json").write_text(
+            json.dumps(ratios, indent=1, ensure_ascii=False) + "\n"
+        )
     return rows
 
 

@@ -9,7 +9,7 @@ want=$(find web -path web/node_modules -prune -o -type f -print | LC_ALL=C sort 
 printf 'console: building it\n' >&2
 (
   cd web
-  npm ci --no-audit --no-fund --loglevel error >&2
+  npm ci --no-audit --no-fund --no-update-notifier --loglevel error >&2
   npm run --silent check
   npm test --silent >&2
   npm run --silent build

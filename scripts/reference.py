@@ -1,4 +1,4 @@
-"""Write the reference pages from the code: tools, toolsets, configuration, hooks, errors, command line, rules.
+"""Write the reference pages from the code: Python API, tools, toolsets, configuration, hooks, errors, command line, rules.
 
 Usage: python scripts/reference.py FOLDER
 """
@@ -9,6 +9,7 @@ import inspect
 import json
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ def main(folder: Path) -> None:
     builtin_tools()
     (folder / "tools").mkdir(parents=True, exist_ok=True)
     pages = {
+        "python.md": python_api,
         "tools/index.md": tools,
         "toolsets.md": toolsets,
         "configuration.md": configuration,
@@ -104,6 +106,62 @@ def _example(tool: str) -> Iterator[str]:
 
 def _first_sentence(text: str) -> str:
     return text.partition(". ")[0].rstrip(".") + "."
+
+
+FACES = ("handrail", *(f"handrail.{name}" for name in "approval environments agent testing plugins judge".split()))
+
+
+def python_api() -> Iterator[str]:
+    yield "# Python API\n\nMade from the public faces. What is imported from elsewhere may change without notice.\n"
+    for face in FACES:
+        module = import_module(face)
+        yield f"## `{face}`\n\n{_paragraph(module)}\n"
+        for name in sorted(module.__all__, key=str.lower):
+            if not name.startswith("_"):
+                yield from _public_name(name, getattr(module, name))
+
+
+def _public_name(name: str, value: Any) -> Iterator[str]:
+    if not (inspect.isclass(value) or inspect.isroutine(value)):
+        kind = type(value)
+        about = f"An object of [`{kind.__name__}`](#{kind.__name__.lower()})." if kind.__module__ != "builtins" else ""
+        yield f"### `{name}`\n\n{about or f'A value of type `{kind.__name__}`.'}\n"
+        return
+    yield f"### `{name}`\n\n```python\n{name}{_signature(value)}\n```\n\n{inspect.getdoc(value) or ''}\n"
+    for method, function in vars(value).items() if inspect.isclass(value) else ():
+        if not method.startswith("_") and inspect.isroutine(inspect.unwrap(getattr(value, method))):
+            yield f"- `{method}{_signature(getattr(value, method))}` {_paragraph(getattr(value, method))}".rstrip()
+        elif isinstance(function, property):
+            yield f"- `{method}` {_paragraph(function)}".rstrip()
+    yield ""
+
+
+def _signature(value: Any) -> str:
+    try:
+        signature = inspect.signature(value)
+    except (TypeError, ValueError):  # an enum, an exception
+        return ""
+    shown = [
+        each.replace(annotation=_plain(each.annotation))
+        for each in signature.parameters.values()
+        if each.name != "self"
+    ]
+    return str(signature.replace(parameters=shown, return_annotation=_plain(signature.return_annotation)))
+
+
+class _Unquoted(str):
+    """An annotation as it stands in the source."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
+
+
+def _plain(annotation: Any) -> Any:
+    return _Unquoted(annotation) if isinstance(annotation, str) else annotation
+
+
+def _paragraph(value: Any) -> str:
+    return " ".join((inspect.getdoc(value) or "").partition("\n\n")[0].split())
 
 
 def toolsets() -> Iterator[str]:

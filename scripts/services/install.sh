@@ -12,9 +12,11 @@ without="what needs it will be skipped, or fail in CI"
 missing=()
 for need in dockerd:docker.io podman:podman sshd:openssh-server ssh:openssh-client rsync:rsync bwrap:bubblewrap ip:iproute2 \
   nsenter:util-linux patchelf:patchelf mksquashfs:squashfs-tools newuidmap:uidmap vi:vim-tiny less:less tmux:tmux \
-  espeak-ng:espeak-ng chromium:chromium searx-run:searx node:nodejs npm:npm; do
+  espeak-ng:espeak-ng chromium:chromium setpriv:util-linux searx-run:searx node:nodejs npm:npm; do
   command -v "${need%%:*}" >/dev/null || missing+=("${need##*:}")
 done
+# Its programs are not in PATH.
+compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null || command -v postgres >/dev/null || missing+=(postgresql)
 # Newer Debians have the client in a package of its own.
 if ! command -v docker >/dev/null && apt-cache show docker-cli >/dev/null 2>&1; then missing+=(docker-cli); fi
 if [ ${#missing[@]} -gt 0 ] && ! can_apt; then

@@ -10,6 +10,8 @@ HandrailError
 │   ├── CallTimeout           (also TimeoutError)
 │   ├── CallCancelled
 │   ├── TooManyCalls
+│   ├── UnknownOutcome        it was begun before, and nobody knows whether it was done
+│   ├── Fenced                another worker has the task of this call now
 │   ├── ResultContract        a handler gave back what is not a result
 │   └── ToolFailed            the tool ran and reports a failure of its own
 │       ├── FileMissing       (also FileNotFoundError)
@@ -73,6 +75,14 @@ class Denied(ToolError, PermissionError):
     error_type = "denied"
 
 
+class Edited(Denied):
+    """The user does not want this call, but the same with another text for one argument."""
+
+    def __init__(self, argument: str, text: str, by: str) -> None:
+        super().__init__(f"Not run: {by} changed {argument} to: {text}", decided_by=by)
+        self.argument, self.text, self.by = argument, text, by
+
+
 class CallTimeout(ToolError, TimeoutError):
     error_type = "timeout"
 
@@ -83,6 +93,14 @@ class CallCancelled(ToolError):
 
 class TooManyCalls(ToolError):
     error_type = "too_many_calls"
+
+
+class UnknownOutcome(ToolError):
+    error_type = "unknown_outcome"
+
+
+class Fenced(ToolError):
+    error_type = "fenced"
 
 
 class ResultContract(ToolError):

@@ -11,6 +11,7 @@ class Decision(Enum):
     """The closed set of answers to an approval request. Silence is not among them: no answer is a denial."""
 
     ONCE = "once"
+    TRY = "try"  # it runs with every connection held, and is kept or taken back when its effect was seen
     TASK = "task"  # for a while, and a number of times, in this task
     SESSION = "session"
     ALWAYS = "always"
@@ -29,7 +30,9 @@ class ActionKind(Enum):
     CODE = "code"  # an interpreter runs the text
     FILE_WRITE = "file_write"  # the text is a path, and what is there is written or removed
     FILE_READ = "file_read"  # the text is a path, and what is there is read or searched
+    CONNECT = "connect"  # a program wants to reach a host; the text says which
     TOOL = "tool"  # somebody else's tool is called; the text says what it is
+    HELD = "held"  # a program that runs waits; the text is the path or host that it wants
 
 
 class Preview(NamedTuple):
@@ -90,6 +93,14 @@ class ApprovalRequest(NamedTuple):
     )
     tool_call_id: str = ""  # the model's call that it is about
     fingerprint: str = ""  # equal for the same question of the same session; an answer given in advance is bound to it
+    editable: str = ""  # the argument that is the text, where an answer may give another text for it
+
+    def as_offered(self, answer: Answer) -> Answer:
+        """Of what was not offered, a longer yes counts once, and what cannot be tried is denied."""
+        if answer.decision in (*self.offers, Decision.DENY):
+            return answer
+        is_tried = answer.decision is Decision.TRY
+        return answer._replace(decision=Decision.DENY if is_tried else Decision.ONCE)
 
     def answer(self, decision: Decision, *, by: str = "", why: str = "") -> Answer:
         """An answer to this question and to no other, for a call that is made later."""
@@ -97,7 +108,8 @@ class ApprovalRequest(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """A decision and who made it. `seconds` and `uses` bound one that holds for a task."""
+    """A decision and who made it. `seconds` and `uses` bound one that holds for a task. `edited` is what is to run instead of the
+    text that was asked about, which does not run then; it is judged like any other."""
 
     decision: Decision
     by: str = ""
@@ -105,6 +117,7 @@ class Answer(NamedTuple):
     seconds: float | None = None
     uses: int | None = None
     fingerprint: str = ""  # of the request that it answers; needed only where the answer comes before the question
+    edited: str = ""
 
 
 Reply = Decision | Answer | None
@@ -180,10 +193,16 @@ class CallEffects(Protocol):
     def number(self) -> int:
         """The call's number; 0 as long as nothing was about to change."""
 
+    @property
+    def is_tried(self) -> bool:
+        """Whether it was only allowed to be tried."""
+
     def begin(self, head: str, *, folder: str = "", environment: Any = None) -> int: ...
-    def has_run(self, environment: Any, *, changed: bool, running: bool = False) -> int: ...
+    def has_run(self, environment: Any, *, changed: bool, left: Sequence[str] = ()) -> int: ...
+    def uncovered(self, head: str, reason: str) -> None: ...
     def approved(self, request: ApprovalRequest, answer: Answer) -> None: ...
     def journaled(self, files: Files) -> Files: ...
+    def take_back(self, number: int) -> str: ...
     def end(self) -> None: ...
 
 

@@ -53,11 +53,30 @@ class FileChange(NamedTuple):
     after: str | None
 
 
+class JournalEntry(Protocol):
+    """One call in a journal. `recorded` is the answer that it has already, None for a call that is to run."""
+
+    recorded: Outcome | None
+
+    def begin(self) -> None:
+        """The call is about to act. Raises Fenced when it may not."""
+
+    def end(self, outcome: Outcome) -> Outcome:
+        """The call has acted. Returns what the model is answered."""
+
+
+class CallJournal(Protocol):
+    """Keeps what calls do, so that a later attempt at the same work repeats nothing."""
+
+    def open(self, tool: str, arguments: JsonDict, *, call_id: str, toolset: str, read_only: bool) -> JournalEntry: ...
+
+
 class Caller(NamedTuple):
     """What whoever makes a call brings along. `approver` and `person` are asked instead of the runtime's, `mode` holds
     instead of `approvals.mode`. `answered` are answers to questions that were previewed: with them nobody is asked.
-    `on_question` is called, in the caller's loop, when the call begins to wait for an answer. `asked` are the questions of
-    its message so far, by fingerprint: the same is not asked twice."""
+    `on_question` is called, in the caller's loop, when the call begins to wait for an answer, `on_answer` afterwards with the
+    seconds that it waited. `asked` are the questions of its message so far, by fingerprint: the same is not asked twice.
+    `journal` records calls so that none acts twice."""
 
     approver: Approver | None = None
     person: Person | None = None
@@ -65,6 +84,8 @@ class Caller(NamedTuple):
     answered: tuple[Answer, ...] = ()
     on_question: Callable[[ApprovalRequest], object] | None = None
     asked: dict[str, tuple[ApprovalRequest, Answer]] | None = None
+    on_answer: Callable[[ApprovalRequest, float], object] | None = None
+    journal: CallJournal | None = None
 
 
 NO_CALLER = Caller()

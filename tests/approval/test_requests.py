@@ -17,7 +17,7 @@ from handrail.protocols import Answer, ApprovalRequest, Decision
 from handrail.store.approvals import ApprovalStore, State
 from handrail.testing import RecordingApprover
 from handrail.types import CancelToken
-from tests.support import error_in, takes_less_than
+from tests.support import error_in, takes_less_than, wait_until
 
 from .gate_support import HARMLESS, IN_HOME, IN_PROJECT, UNKNOWN, Async, areview, command, gate, review, shell, until
 
@@ -192,7 +192,7 @@ class TestWaiting:
         error = error_in(runtime.handle("terminal", {"command": IN_PROJECT}, cancel=cancel))
         thread.join()
         assert error["error_type"] == "cancelled"
-        assert here.store.pending() == []
+        wait_until(lambda: not here.store.pending())
         assert ran == []
 
     def test_the_loop_and_the_threads_are_free_while_hundreds_wait(self) -> None:
@@ -218,6 +218,31 @@ class TestWaiting:
         assert used < 20_000_000
         assert more_threads <= 4  # those that write to the store, whatever the number of calls
         assert allowed == 200
+
+    def test_all_that_waits_for_the_store_shares_its_commits(self, tmp_path: Path) -> None:
+        statements: list[str] = []
+
+        async def yes(_: ApprovalRequest) -> Decision:
+            return Decision.TASK
+
+        async def scenario() -> list[str]:
+            here = gate(tmp_path)
+            await areview(here, IN_PROJECT)  # opens the store
+            with here.store.database.transaction() as connection:
+                connection.set_trace_callback(statements.append)
+            ask = CallbackApprover(yes)
+            return await asyncio.gather(
+                *(areview(here, IN_PROJECT, approver=ask, task_id=f"t{number}") for number in range(100))
+            )
+
+        assert asyncio.run(scenario()) == ["allowed"] * 100
+        assert statements.count("COMMIT") < 100  # each stores its question, its answer, and a grant with its decision
+
+    def test_a_grant_for_one_use_does_not_cover_two_actions_of_a_call(self) -> None:
+        here, ask = gate(), RecordingApprover([Decision.ONCE])
+        assert review(here, "rm -rf build", approver=ask, task_id="t") == "allowed"
+        here.store.grants.add("task:t", [ask.requests[0].concerns[0].key], by="test", uses=1)
+        assert "needs approval" in review(here, "rm -rf build", "rm -rf build/b", task_id="t")
 
 
 class TestApprovers:
@@ -320,7 +345,7 @@ class TestShown:
         assert concern.why
         assert concern.key == "fs.rm.recursive@project:/srv/app"
         assert concern.covers == "deletes a tree of files below /srv/app"
-        assert request.offers == tuple(Decision)
+        assert request.offers == tuple(each for each in Decision if each is not Decision.TRY)
         assert request.id
 
     def test_secrets_are_not_written_down(self, tmp_path: Path) -> None:

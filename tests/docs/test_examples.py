@@ -25,9 +25,11 @@ PRINTS = {
     "own_backend.py": "it conforms",
     "read_the_web.py": "A handrail is held while climbing them.",
     "drive_a_browser.py": 'heading "Hello Ada"',
+    "use_a_key.py": "handrail-service-\nwelcome; you sent: Bearer ***********************",
     "code_calls_tools.py": "8 visits in 2 cities",
     "send_message.py": "the service got: Build - It is green.",
     "rollouts.py": "mean reward 1.0",
+    "batch.py": "second done 1.0",
     "home_assistant.py": "the door is locked",
     "images_and_speech.py": "How many bars? 1568 1045 data:image/jpeg",
 }

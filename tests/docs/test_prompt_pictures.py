@@ -14,6 +14,7 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
+from handrail.approval.approvers.menu import words_for
 from handrail.approval.approvers.prompt import has_more, question
 from handrail.approval.gate import ApprovalGate
 from handrail.errors import Denied
@@ -32,7 +33,7 @@ _CHANGED_HOOK = "#!/bin/sh\nmake test\n" + "".join(f"make check-{number}\n" for 
 
 
 def command(text: str) -> tuple[str, Action]:
-    return "terminal", Action(ActionKind.COMMAND, text, "/home/ada/shop")
+    return "terminal", Action(ActionKind.COMMAND, text, "/home/ada/shop", details={"argument": "command"})
 
 
 def write(path: str, before: str, after: str) -> tuple[str, Action]:
@@ -57,9 +58,7 @@ def test_the_picture_is_the_prompt(name: str, wanted: tuple[str, Action]) -> Non
     with pytest.raises(Denied):
         asyncio.run(_awaited(waiting))
     request = approver.requests[0]._replace(id="3f9c21ab", expires_at=time.time() + 300)
-    asked = ", ".join(
-        [*(decision.value for decision in request.offers), "instead", *(["view"] if has_more(request, 12) else [])]
-    )
+    asked = ", ".join(words_for(request, has_more=has_more(request, 12)))
     shown = partial(question, request, width=80, max_lines=12, how="v shows all")
     picture = shown(painted=False).lstrip("\n") + f"  {asked}?\n"
     drawing = IMAGES / f"{name}.svg"

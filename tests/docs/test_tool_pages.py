@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +88,11 @@ def test_the_reference_is_made_from_the_code_with_a_page_for_every_tool(tmp_path
         assert f'"name": "{name}"' in page
         assert all(f"`{argument}`" in page for argument in entry.schema["parameters"]["properties"])
         assert f"]({name}.md)" in listed
+    api = (tmp_path / "python.md").read_text()
+    for face in "handrail.approval handrail.environments handrail.agent handrail.testing handrail".split():
+        for name in import_module(face).__all__:
+            assert name.startswith("_") or f"### `{name}`\n" in api, f"{face}.{name}"
+    assert "interrupt(reason: str = 'the user interrupted')" in api
     assert "`batch_timeout`" in (tmp_path / "configuration.md").read_text()
     assert "pre_tool_call" in (tmp_path / "hooks.md").read_text()
     assert "handrail call" in (tmp_path / "cli.md").read_text()

@@ -207,6 +207,27 @@ class TestTalking:
         expect(card).to_have_count(0)
         assert folder.exists()
 
+    def test_a_child_agent_is_opened_while_it_works_and_afterwards(self, visit: Visit, model: ModelServer) -> None:
+        model.say(
+            ModelReply("", [call("delegate_task", goal="Count the files.")]),
+            ModelReply("I look at them first.", [call("terminal", command="rm -rf build")]),
+            ModelReply("There are three."),
+            ModelReply("A child counted."),
+        )
+        page = visit("sessions/new")
+        page.get_by_label("Message to the agent").fill("Count them")
+        page.keyboard.press("Enter")
+        page.get_by_role("button", name="Deny").wait_for()
+        parent = page.url
+        page.locator("small", has_text="Child agents:").get_by_role("link").click()
+        expect(page.locator(".markdown").last).to_have_text("I look at them first.")
+        page.goto(parent)
+        page.get_by_role("button", name="Deny").click()
+        page.get_by_role("button", name="Deny").click()
+        expect(page.locator(".markdown").last).to_have_text("A child counted.")
+        page.get_by_role("link", name="Open").click()
+        expect(page.locator(".markdown").last).to_have_text("There are three.")
+
     def test_it_follows_the_stream_unless_scrolled_up_and_is_stopped(self, visit: Visit, model: ModelServer) -> None:
         is_over = threading.Event()
         model.say(Raw(_Endless(is_over)))

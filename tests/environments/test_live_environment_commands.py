@@ -47,6 +47,43 @@ def test_both_streams_come_together_in_their_order(run: Run) -> None:
     assert text(run("echo out; echo err >&2; echo out again")) == "out\nerr\nout again\n"
 
 
+@pytest.mark.parametrize(
+    ("command", "stdout", "stderr"),
+    [
+        ("echo out; echo err >&2; echo more", b"out\nmore\n", b"err\n"),
+        ("cat <<EOF\nhere\nEOF\ncat >&2 <<< there", b"here\n", b"there\n"),
+        ("false | true; echo ${PIPESTATUS[*]} >&2", b"", b"1 0\n"),
+        ("printf 'a\\0\\377b' >&2", b"", b"a\0\xffb"),
+        ("echo both 2>&1 >&2", b"both\n", b""),
+        ("echo out; exit 3", b"out\n", b""),
+        ("true", b"", b""),
+    ],
+)
+def test_stderr_can_be_had_apart(run: Run, command: str, stdout: bytes, stderr: bytes) -> None:
+    run("(exit 7)")
+    ended = run(command, separate=True)
+    assert (ended.output.head, ended.stderr) == (stdout, stderr)
+    assert text(run("echo together >&2")) == "together\n"
+
+
+def test_a_command_whose_stderr_is_apart_keeps_the_state_of_the_shell(run: Run, work: Path) -> None:
+    run("(exit 7)")
+    ended = run("NAME=$?; cd /; f() { echo $NAME; }; no_such_program", separate=True)
+    assert (ended.exit_code, b"no_such_program" in ended.stderr) == (127, True)
+    assert text(run("f; pwd")) == "7\n/\n"
+    assert run("cat", stdin=b"given", separate=True, cwd=str(work)).output.head == b"given"
+    assert b"unexpected" in run("if true; then", separate=True).stderr
+
+
+def test_of_a_long_stderr_the_end_is_kept_and_what_runs_on_does_not_fill_the_memory(run: Run) -> None:
+    ended = run("seq 400000 >&2; echo done", separate=True)
+    assert (ended.output.head, ended.stderr[-7:], len(ended.stderr)) == (b"done\n", b"400000\n", 1 << 20)
+    run("(while :; do echo late >&2; done) & sleep 0.1", separate=True)
+    ended = run("kill $!; wait; echo mine >&2", separate=True)
+    assert b"mine\n" in ended.stderr
+    assert set(ended.stderr.splitlines()) <= {b"late", b"mine"}
+
+
 def test_binary_output_is_exact(run: Run, work: Path) -> None:
     content = os.urandom(100_000)
     (work / "blob").write_bytes(content)

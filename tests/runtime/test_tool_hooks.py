@@ -234,7 +234,7 @@ class TestAsking:
         runtime.approver = Approver(decision)
         hook_manager.register_hook("pre_tool_call", lambda: Ask("this deletes", rule_key="delete"))
         outcome = handle("tool", {"path": "/x"}, task_id="t", session_id="s")
-        assert bool(ran) is (decision is not Decision.DENY)
+        assert bool(ran) is (decision not in (Decision.DENY, Decision.TRY))  # a try is not offered here
         if not ran:
             error = error_in(outcome)
             assert error["error_type"] == "denied"

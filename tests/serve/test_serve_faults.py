@@ -203,13 +203,25 @@ class TestFullDisk:
                 "/v1/calls", json={"tool": "terminal", "arguments": {"command": "touch ran"}}
             )
             assert (unaudited.status_code, unaudited.json()["error_type"]) == (503, "store")
+            over_mcp = server.client.post("/mcp", json=_MCP_CALL, headers=_MCP_HEADERS)
+            assert (over_mcp.status_code, over_mcp.json()["error_type"]) == (503, "store")
             assert not (tmp_path / "work" / "ran").exists()
             filler.unlink()
             assert _answer(server, question, "once").json()["holds"]
             assert asked.result()["exit_code"] == 0
             assert not important.exists()
+            assert server.client.post("/mcp", json=_MCP_CALL, headers=_MCP_HEADERS).status_code != 503
         finally:
             server.stop()
+
+
+_MCP_CALL = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "tools/call",
+    "params": {"name": "terminal", "arguments": {"command": "touch ran"}},
+}
+_MCP_HEADERS = {"Accept": "application/json, text/event-stream"}
 
 
 def _fill(path: Path) -> None:

@@ -22,6 +22,8 @@ from .docker import Docker
 from .homeassistant import IS_COMPLETE as HOMEASSISTANT_IS_COMPLETE
 from .homeassistant import HomeAssistant
 from .podman import Podman
+from .postgres import Postgres
+from .postgres import program as postgres_program
 from .searx import Searx
 from .sshd import Ssh
 from .synapse import PYTHON as SYNAPSE_PYTHON
@@ -91,6 +93,14 @@ def far_ssh_service(services: Services) -> Iterator[Ssh]:
 def searx_service(services: Services) -> Iterator[Searx]:
     require("searx-run", packages="searx")
     yield from _lent(Searx.join(services))
+
+
+@pytest.fixture(scope="session")
+def postgres_service(services: Services) -> Iterator[Postgres]:
+    require("setpriv", packages="postgresql", modules=("psycopg",))
+    if not postgres_program("postgres"):
+        absent("PostgreSQL", "apt-get install postgresql")
+    yield from _lent(Postgres.join(services))
 
 
 @pytest.fixture(scope="session")

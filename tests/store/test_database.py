@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import random
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -61,6 +64,110 @@ def test_what_one_object_writes_is_seen_elsewhere_when_another_of_its_process_ha
     write(first, 3)
     assert seen_elsewhere() == "[1, 2, 3]"
     first.close()
+
+
+ROWS = ("CREATE TABLE rows (value INTEGER UNIQUE);",)
+
+
+def add(database: Database, value: int) -> int:
+    with database.transaction() as connection:
+        connection.execute("INSERT INTO rows VALUES (?)", (value,))
+    return value
+
+
+def values(database: Database) -> list[int]:
+    return [row["value"] for row in database.rows("SELECT value FROM rows ORDER BY value")]
+
+
+@contextlib.contextmanager
+def held(database: Database) -> Iterator[None]:
+    """What is given to be written meanwhile waits."""
+    began, ends = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        began.set()
+        ends.wait()
+
+    holding = database.write(hold)
+    began.wait()
+    try:
+        yield
+    finally:
+        ends.set()
+        holding.result()
+
+
+def test_what_waits_to_be_written_is_committed_at_once(tmp_path: Path) -> None:
+    with contextlib.closing(Database(tmp_path / "a.db", ROWS, durable=True)) as database:
+        statements: list[str] = []
+        with database.transaction() as connection:
+            connection.set_trace_callback(statements.append)
+        with held(database):
+            waiting = [database.write(add, database, value) for value in range(40)]
+        assert [each.result() for each in waiting] == list(range(40))
+        assert statements.count("COMMIT") <= 3  # the first, the one that was held, and all others
+        assert values(database) == list(range(40))
+
+
+def test_a_write_that_fails_is_taken_back_alone(tmp_path: Path) -> None:
+    def adds_two(database: Database) -> None:
+        with database.transaction():
+            add(database, 5)
+            add(database, 1)
+
+    with contextlib.closing(Database(tmp_path / "a.db", ROWS, durable=True)) as database:
+        with held(database):
+            first, second, third = database.write(add, database, 1), database.write(adds_two, database), None
+            third = database.write(add, database, 2)
+        assert (first.result(), third.result()) == (1, 2)
+        with pytest.raises(StoreError, match="UNIQUE"):
+            second.result()
+        assert values(database) == [1, 2]
+
+
+def test_reading_waits_for_no_commit_and_sees_what_its_own_thread_has_written(tmp_path: Path) -> None:
+    def count() -> tuple[int, int]:
+        add(database, 2)
+        return len(values(database)), threading.get_ident()
+
+    with contextlib.closing(Database(tmp_path / "a.db", ROWS, durable=True)) as database:
+        add(database, 1)
+        with held(database):
+            writing = database.write(count)
+            assert values(database) == [1]
+            assert not writing.done()
+        assert writing.result()[0] == 2
+
+
+def test_a_child_writes_while_a_thread_of_its_parent_is_in_a_transaction(tmp_path: Path) -> None:
+    with contextlib.closing(Database(tmp_path / "a.db", ROWS)) as database:
+        add(database, 1)
+        with held(database):
+            waiting = database.write(add, database, 2)  # the parent's alone
+            if (child := os.fork()) == 0:
+                with contextlib.suppress(BaseException):
+                    os._exit(0 if values(database) == [1] and not database._queue else 1)
+                os._exit(2)
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert waiting.result() == 2
+
+
+def test_all_that_waits_fails_when_the_disk_is_full(tmp_path: Path) -> None:
+    with (
+        small_disk(tmp_path, "256k") as disk,
+        contextlib.closing(Database(disk / "rows.db", ("CREATE TABLE rows (value BLOB);",), durable=True)) as database,
+    ):
+        with held(database):
+            waiting = [database.write(_fill, database) for _ in range(8)]
+        for each in waiting:
+            with pytest.raises(StoreError, match="the disk is full"):
+                each.result()
+        assert database.rows("SELECT * FROM rows") == []
+
+
+def _fill(database: Database) -> None:
+    with database.transaction() as connection:
+        connection.execute("INSERT INTO rows VALUES (zeroblob(100000))")
 
 
 def test_a_disk_that_is_full_is_said_to_be_full(tmp_path: Path) -> None:

@@ -106,7 +106,8 @@ export function ResultView({ result, args }: { result: Fields; args: Fields }) {
   if (todos) return <Todos items={todos} />;
   if (Array.isArray(result.results)) {
     const children = result.results.filter((each): each is Fields => isFields(each) && "summary" in each);
-    return children.length ? <ul class="todos">{children.map((each) => <li>{visible(`${String(each.status ?? "")}: ${String(each.summary)}`)}</li>)}</ul> : null;
+    return children.length ? <ul class="todos">{children.map((each) => <li>{visible(`${String(each.status ?? "")}: ${String(each.summary)}`)}
+      {typeof each.session_id === "string" && <> <a href={`#/sessions/${encodeURIComponent(each.session_id)}`}>Open</a></>}</li>)}</ul> : null;
   }
   return null;
 }

@@ -1,7 +1,7 @@
 // What the server tells, as far as the console shows it.
 import type { Fields } from "./api";
 
-export type Decision = "once" | "task" | "session" | "always" | "deny";
+export type Decision = "once" | "try" | "task" | "session" | "always" | "deny";
 export type Piece = { text: string; marked: boolean; ours: boolean };
 
 export type Line = { kind: "plain" | "header" | "place" | "added" | "removed"; pieces: Piece[] };

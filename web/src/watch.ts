@@ -99,6 +99,11 @@ class Watch {
     return false;
   }
 
+  /** The child agents of a session that were seen at work. */
+  childrenOf(session: string): string[] {
+    return [...this.parents].filter(([, parent]) => parent === session).map(([child]) => child);
+  }
+
   /** How deep a call is below the session that a user started. */
   depth(call: Call): number {
     let depth = 0;

@@ -74,7 +74,8 @@ class ToolProgress(NamedTuple):
 
 
 class ToolEnded(NamedTuple):
-    """`error_type` is empty for a call that succeeded."""
+    """`error_type` is empty for a call that succeeded. Of its `seconds` it `waited` so many for an answer. `content` are the
+    parts of a result that is more than text, such as an image."""
 
     call_id: str
     tool: str
@@ -82,6 +83,8 @@ class ToolEnded(NamedTuple):
     error_type: str
     seconds: float
     changes: tuple[FileChange, ...] = ()
+    waited: float = 0.0
+    content: tuple[JsonDict, ...] = ()
 
 
 class Notice(NamedTuple):

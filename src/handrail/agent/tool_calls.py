@@ -41,13 +41,14 @@ class ToolCalls:
         self._app, self._session, self._state = app, session, state
         self.toolsets, self.telemetry, self.caller = toolsets, telemetry, caller
         self._play = play
+        self.at_hand: Sequence[str] | None = None  # toolsets; the tools of others have to be searched for
         self._guard = LoopGuard()
 
     def tools(self, context_tokens: int | None = None) -> list[JsonDict]:
         """The tools that a model with such a context window is shown now; None means that all fit."""
         enabled, disabled = self.toolsets
         room = None if context_tokens is None else self._app.room_for_tools(context_tokens)
-        return self._app.definitions.list(enabled, list(disabled), quiet=True, format="openai", max_chars=room)
+        return self._app.definitions.list(enabled, list(disabled), quiet=True, max_chars=room, at_hand=self.at_hand)
 
     def _names(self) -> frozenset[str]:
         """The tools that the model may call, also those it calls from code or has to search for."""
@@ -95,7 +96,7 @@ class ToolCalls:
             on_done=running.done,
             agent=self._state,
             enabled_tools=mine,
-            caller=self.caller._replace(on_question=running.ask),
+            caller=self.caller._replace(on_question=running.ask, on_answer=running.answered),
         )
 
     def _limit(self, calls: Sequence[JsonDict]) -> float:
@@ -140,6 +141,7 @@ class _RunningCalls:
         self.ended: list[StoredCall] = []
         self._waiting = {call["id"]: call["function"] for call in calls}
         self._running: dict[str, tuple[JsonDict, float, Span]] = {}
+        self._waited: dict[str, float] = {}  # seconds for answers
 
     def start(self, call_id: str) -> None:
         """A call starts now: calls that change the same thing run one after the other."""
@@ -156,6 +158,9 @@ class _RunningCalls:
         if self._tool_calls.caller.on_question is not None:
             self._tool_calls.caller.on_question(request)
 
+    def answered(self, request: ApprovalRequest, seconds: float) -> None:
+        self._waited[request.tool_call_id] = self._waited.get(request.tool_call_id, 0.0) + seconds
+
     def done(self, call_id: str, outcome: Any, changes: Sequence[FileChange] = ()) -> None:
         """A call has ended, even if it never started. Each call is reported once."""
         self.start(call_id)
@@ -167,9 +172,13 @@ class _RunningCalls:
         kind = str(failure.get("error_type", "tool_failed")) if failure else ""
         self.ended.append(StoredCall(name, call_id, arguments_of(function), began, seconds, kind))
         span.end({TOOL_ARGUMENTS: function["arguments"], TOOL_RESULT: outcome}, error=kind)
-        self.listener(
-            ToolEnded(call_id, name, outcome if isinstance(outcome, str) else "", kind, seconds, tuple(changes))
-        )
+        text, parts = (outcome, ()) if isinstance(outcome, str) else ("", tuple(_parts(outcome)))
+        waited = self._waited.get(call_id, 0.0)
+        self.listener(ToolEnded(call_id, name, text, kind, seconds, tuple(changes), waited, parts))
+
+
+def _parts(outcome: Any) -> Sequence[JsonDict]:
+    return outcome.get("content", ()) if isinstance(outcome, dict) else outcome or ()
 
 
 def ignore(event: Event) -> None:

@@ -123,6 +123,13 @@ class Judge:
 
         return _of_path(action, on_search if action.details.get("below") else on_read)
 
+    def _connect(self, action: Action, _: str, __: Rulebook | None) -> Judged:
+        """What `egress.questions` has decided about a host, as a finding."""
+        details, place = action.details, (0, len(action.text))
+        severity = Severity.BLOCK if details.get("denied") else Severity.ASK
+        reach = Reach.UNKNOWN if details.get("once") else Reach.NOWHERE
+        return Judged(action, (Finding(str(details["rule"]), severity, str(details["why"]), place, (), reach),))
+
     def _tool(self, action: Action, tool: str, _: Rulebook | None) -> Judged:
         """A tool that declares itself destructive, or a question from a plugin."""
         why, place = str(action.details.get("why") or ""), (0, len(action.text))
@@ -135,6 +142,19 @@ class Judge:
             return Judged(action, (Finding(rule_name("tool", tool), Severity.ASK, why, place),))
         return Judged(action)
 
+    def _held(self, action: Action, tool: str, rulebook: Rulebook | None) -> Judged:
+        """A system call that waits. A lasting yes is for the folder or file `project`, or for this very text."""
+        details, rule = action.details, str(action.details["rule"])
+        found: tuple[Finding, ...] = ()
+        if details.get("path"):  # a path that no tool may write stays one
+            written = self._file(action._replace(text=str(details["path"])), tool, rulebook)
+            found = tuple(one for one in written.findings if one.severity is Severity.BLOCK)
+        else:
+            rule = rule_name(rule, action.text)
+        reach = Reach.PROJECT if details.get("project") else Reach.NOWHERE
+        asked = Finding(rule, Severity.ASK, str(details["why"]), (0, len(action.text)), (), reach)
+        return Judged(action, (*found, asked))
+
 
 _WAYS: dict[ActionKind, Callable[[Judge, Action, str, Rulebook | None], Judged]] = {
     ActionKind.COMMAND: Judge._command,
@@ -142,7 +162,9 @@ _WAYS: dict[ActionKind, Callable[[Judge, Action, str, Rulebook | None], Judged]]
     ActionKind.CODE: Judge._code,
     ActionKind.FILE_WRITE: Judge._file,
     ActionKind.FILE_READ: Judge._file_read,
+    ActionKind.CONNECT: Judge._connect,
     ActionKind.TOOL: Judge._tool,
+    ActionKind.HELD: Judge._held,
 }
 
 

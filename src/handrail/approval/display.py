@@ -76,7 +76,7 @@ def wrapped(shown: Iterable[Piece], *, width: int) -> list[Line]:
     for piece in shown:
         run = ""
         for character in piece.text:
-            if character == "\n" or column + _columns(character) > width:
+            if character == "\n" or column + columns(character) > width:
                 if run:
                     current.append(piece._replace(text=run))
                 run = ""
@@ -84,7 +84,7 @@ def wrapped(shown: Iterable[Piece], *, width: int) -> list[Line]:
                 if character == "\n":
                     continue
             run += character
-            column += _columns(character)
+            column += columns(character)
         if run:
             current.append(piece._replace(text=run))
     finish()
@@ -156,12 +156,12 @@ def _merged(spans: Iterable[Span]) -> list[Span]:
 
 def _pointers(line: Iterable[Piece]) -> str:
     under = "".join(
-        ("^" if piece.marked else " ") * sum(_columns(character) for character in piece.text) for piece in line
+        ("^" if piece.marked else " ") * sum(columns(character) for character in piece.text) for piece in line
     )
     return under.rstrip()
 
 
-def _columns(character: str) -> int:
+def columns(character: str) -> int:
     if character.isascii():
         return 1
     if unicodedata.combining(character):

@@ -10,18 +10,19 @@ import asyncio
 import os
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, Protocol
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from ..base.loops import on_database, on_worker
-from ..errors import ConfigError, Denied, StoreError
-from ..protocols import Answer, ApprovalRequest, Approver, Concern, Decision
+from ..errors import ConfigError, Denied, Edited, StoreError
+from ..protocols import Answer, ApprovalRequest, Approver, Decision
 from .action_review import Judge, builtin_assess
 from .approvers import ChainApprover, PolicyApprover
 from .grants import PROCESS_SCOPE, GrantKey, parse_grant_key
 from .modes import Modes, loosened, tightened
-from .policy import DecidedBy, Pending, Policy, Ruling
-from .preview import Previews, fingerprint_of
+from .policy import DecidedBy, Judged, Pending, Policy, Ruling
+from .preview import Previews
+from .questions import question_of, settings_question
 from .records import ActionHistory, Records
 from .refusals import refused, unanswered, unusable
 from .self_protection import SelfProtection, private_dirs
@@ -30,7 +31,6 @@ from .settings import Settings
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ..config.strength import Change
     from ..protocols import Action
     from ..store.approvals import ApprovalStore, StoredGrant
     from ..types import ToolContext
@@ -38,9 +38,14 @@ if TYPE_CHECKING:
     from .requests import ApprovalRequests
 
 STORE_NAME, HISTORY_NAME = "approvals.db", "actions.jsonl"
-_WEAKER = "own.settings"
+# A longer command is judged beside the event loop, which it would hold up.
+_MAX_JUDGED_IN_LOOP = 4000
+T = TypeVar("T")
 # Who decides without being a person.
 AUTOMATIC = frozenset({"policy", "smart", "nobody"})
+
+
+_Judged = tuple[list[Judged], Policy]
 
 
 class Notices(Protocol):
@@ -75,9 +80,19 @@ class ApprovalGate:
 
     def review(self, actions: Sequence[Action], context: ToolContext) -> Awaitable[None] | None:
         """Raise Denied, now or when awaited, unless all of it may happen. In a running loop nothing waits for the store."""
-        if asyncio._get_running_loop() is None or self._all_harmless(actions, context):
-            return self._reviewed(actions, context)
-        return self._review_on_database(actions, context)
+        if asyncio._get_running_loop() is None:
+            judged = self._judged(actions, context)
+            while not self._recorded(found := self._ruled(judged, context), context):
+                pass
+            return self._next(found, actions, context)
+        if sum(len(action.text) for action in actions) > _MAX_JUDGED_IN_LOOP:
+            return self._areviewed(actions, context, None)
+        judged = self._judged(actions, context)
+        found = self._ruled(judged, context, with_grants=False)
+        if not found.is_harmless:
+            return self._areviewed(actions, context, judged)
+        self._recorded(found, context)
+        return None
 
     async def preview(self, actions: Sequence[Action], context: ToolContext) -> ApprovalRequest | None:
         """The question that `review` would ask now; None when it would ask none. Nothing is stored, counted or asked.
@@ -86,21 +101,25 @@ class ApprovalGate:
         """
         return await on_worker(self._previewed, actions, context)
 
-    def _all_harmless(self, actions: Sequence[Action], context: ToolContext) -> bool:
-        """Whether no store is needed to decide. What cannot be decided here is decided, and reported, by the review."""
-        try:
-            rulings, _ = self._rulings(actions, context, lambda _: False)
-        except Denied:
-            return False
-        return all(r.by is DecidedBy.HARMLESS and not r.pending and r.refused is None for r in rulings)
-
-    async def _review_on_database(self, actions: Sequence[Action], context: ToolContext) -> None:
-        further = await on_database(self._reviewed, actions, context)
+    async def _areviewed(self, actions: Sequence[Action], context: ToolContext, judged: _Judged | None) -> None:
+        judged = judged or await on_worker(self._judged, actions, context)
+        while True:
+            found = await on_database(self._ruled, judged, context)
+            if not found.is_stored or await self._written(self._recorded, found, context):
+                break
+        further = self._next(found, actions, context)
         if further is not None:
             await further
 
+    async def _written(self, work: Callable[..., T], *args: object) -> T:
+        """What writes to the store, committed with all that waits to be written. Raises Denied when it cannot be used."""
+        try:
+            return await asyncio.wrap_future(self.store.database.write(work, *args))
+        except StoreError as error:
+            raise unusable(error) from None
+
     def _previewed(self, actions: Sequence[Action], context: ToolContext) -> ApprovalRequest | None:
-        rulings, _ = self._rulings(actions, context, lambda keys: self._granting(keys, context) is not None)
+        rulings = self._ruled(self._judged(actions, context), context).rulings
         for ruling in rulings:
             if ruling.refused is not None:
                 raise refused(ruling)
@@ -108,17 +127,14 @@ class ApprovalGate:
         if not left:
             return None
         shown = Previews(item.action for item in left).read_now()
-        return _request(left, context, expires_at=time.time() + self.settings.timeout, preview=shown)
+        return question_of(left, context, expires_at=time.time() + self.settings.timeout, preview=shown)
 
-    def _rulings(
-        self, actions: Sequence[Action], context: ToolContext, granted: Callable[[Iterable[GrantKey]], bool]
-    ) -> tuple[list[Ruling], Policy]:
-        """Raises Denied when the settings or the store cannot be used."""
+    def _judged(self, actions: Sequence[Action], context: ToolContext) -> _Judged:
+        """Raises Denied when the settings cannot be used."""
         try:
             policy, mode = self._policy(context), self.modes.of(context.session_id)
-            judged = [self._judge.judge(action, context.tool, policy, context.task_id) for action in actions]
-            judged = [tightened(each, context.tool, mode) for each in judged]
-            return [policy.rule(each, context.tool, granted=granted) for each in judged], policy
+            judged = (self._judge.judge(action, context.tool, policy, context.task_id) for action in actions)
+            return [tightened(each, context.tool, mode) for each in judged], policy
         except (ConfigError, StoreError) as error:
             raise unusable(error) from None
 
@@ -131,17 +147,49 @@ class ApprovalGate:
             policy = policy._replace(ask_disabled_by=DecidedBy.OFF if mode == "off" else None, smart=mode == "smart")
         return loosened(policy, self.modes.of(context.session_id))
 
-    def _reviewed(self, actions: Sequence[Action], context: ToolContext) -> Awaitable[None] | None:
-        rulings, policy = self._rulings(actions, context, lambda keys: self._is_granted(keys, context))
-        if self._asks_about_settings(rulings, context):
+    def _ruled(self, judged: _Judged, context: ToolContext, *, with_grants: bool = True) -> _Ruled:
+        """Raises Denied when the store cannot be used, which holds the grants."""
+        used: list[StoredGrant] = []
+
+        def granted(keys: Iterable[GrantKey]) -> bool:
+            found = self._granting(keys, context, used) if with_grants else None
+            used.extend(found or ())
+            return found is not None
+
+        actions, policy = judged
+        try:
+            rulings = [policy.rule(each, context.tool, granted=granted) for each in actions]
+            return _Ruled(rulings, policy, used, self._asks_about_settings(rulings, context))
+        except (ConfigError, StoreError) as error:
+            raise unusable(error) from None
+
+    def _recorded(self, found: _Ruled, context: ToolContext) -> bool:
+        """Count the grants, and record what is decided: both or neither. False when a grant does not hold any more."""
+        if found.asks_first:
+            return True
+        decided = [ruling for ruling in found.rulings if not ruling.pending]
+        try:
+            if found.is_stored:
+                with self.store.database.transaction():
+                    if not self.store.grants.use(found.used):
+                        return False
+                    for ruling in decided:
+                        if ruling.by is not DecidedBy.HARMLESS:
+                            self._records.decided(self.store, ruling, context)
+        except StoreError as error:
+            raise unusable(error) from None
+        for ruling in decided:
+            self._records.ruled(ruling, context)
+        return True
+
+    def _next(self, found: _Ruled, actions: Sequence[Action], context: ToolContext) -> Awaitable[None] | None:
+        if found.asks_first:
             return self._review_again(actions, context)
-        for ruling in rulings:
-            if not ruling.pending:
-                self._record(ruling, context)
+        for ruling in found.rulings:
             if ruling.refused is not None:
                 raise refused(ruling)
-        left = [item for ruling in rulings for item in ruling.pending]
-        return self._ask(left, context, policy) if left else None
+        left = [item for ruling in found.rulings for item in ruling.pending]
+        return self._ask(left, context, found.policy) if left else None
 
     def _asks_about_settings(self, rulings: Sequence[Ruling], context: ToolContext) -> bool:
         """Whether a file that became weaker could let pass what does not, and somebody can be asked about it."""
@@ -157,12 +205,11 @@ class ApprovalGate:
         waiting, approver = self.settings.waiting, context.approver
         assert approver is not None
         started = time.monotonic()
-        request = _settings_request(waiting, context, expires_at=time.time() + self.settings.timeout)
+        request = settings_question(waiting, context, expires_at=time.time() + self.settings.timeout)
         try:
             request, answer = await self._requests.ask(request, approver)
             await asyncio.to_thread(self.settings.answer_waiting, waiting, allowed=answer.decision.allows)
-            seconds = time.monotonic() - started
-            await on_database(partial(self._records.answered, self.store, request, answer, (), seconds=seconds))
+            await self._written(self._keep, request, answer, (), context, [], started)
         except (ConfigError, StoreError) as error:
             raise unusable(error) from None
         further = self.review(actions, context)
@@ -202,16 +249,15 @@ class ApprovalGate:
         if "_records" in self.__dict__:
             self._records.close()
 
-    def _is_granted(self, keys: Iterable[GrantKey], context: ToolContext) -> bool:
-        found = self._granting(keys, context)
-        return found is not None and self.store.grants.use(found)
-
-    def _granting(self, keys: Iterable[GrantKey], context: ToolContext) -> set[StoredGrant] | None:
-        """The grants that cover all of the keys; None when one of them is not covered."""
-        held = self.store.grants.of([self._scope_of(each, context) for each in (Decision.TASK, Decision.SESSION)])
-        used = [next((grant for grant in held if _covers(grant.key, wanted)), None) for wanted in keys]
-        found = {grant for grant in used if grant is not None}
-        return found if None not in used else None
+    def _granting(
+        self, keys: Iterable[GrantKey], context: ToolContext, used: Sequence[StoredGrant]
+    ) -> set[StoredGrant] | None:
+        """The grants that cover all of the keys, after these uses; None when one of the keys is not covered."""
+        scopes = [self._scope_of(each, context) for each in (Decision.TASK, Decision.SESSION)]
+        held = [one for one in self.store.grants.of(scopes) if one.uses_left is None or one.uses_left > used.count(one)]
+        covering = [next((grant for grant in held if _covers(grant.key, wanted)), None) for wanted in keys]
+        found = {grant for grant in covering if grant is not None}
+        return found if None not in covering else None
 
     def _scope_of(self, decision: Decision, context: ToolContext) -> str:
         """Without a session id the task is the session. A grant without either ends with this process."""
@@ -228,19 +274,23 @@ class ApprovalGate:
         started, previews = time.monotonic(), Previews(item.action for item in left)
         asks = context.approver is not None or context.caller.answered
         preview = await previews.read() if asks else ""
-        request = _request(left, context, expires_at=time.time() + self.settings.timeout, preview=preview)
+        request = question_of(left, context, expires_at=time.time() + self.settings.timeout, preview=preview)
         try:
             asked = {} if context.caller.asked is None else context.caller.asked
             request, answer = asked.get(request.fingerprint) or await self._answer(request, context, policy)
+            if answer.edited:  # what was asked about does not run
+                answer = answer._replace(decision=Decision.DENY)
             asked[request.fingerprint] = request, answer
-            if answer.decision.allows:
-                await self._keep(answer, [item.key for item in left], context)
-            seconds = time.monotonic() - started
-            await on_database(partial(self._records.answered, self.store, request, answer, left, seconds=seconds))
+            if context.caller.on_answer is not None:
+                context.caller.on_answer(request, time.monotonic() - started)
+            keeps = await self._keeps(answer, [item.key for item in left]) if answer.decision.allows else []
+            await self._written(self._keep, request, answer, left, context, keeps, started)
         except (ConfigError, StoreError) as error:
             raise unusable(error) from None
         if answer.decision.allows and context.effects is not None:
             context.effects.approved(request, answer)
+        if answer.edited and request.editable:
+            raise Edited(request.editable, answer.edited, answer.by)
         if not answer.decision.allows:
             raise unanswered(request, answer, by_person=answer.by not in AUTOMATIC)
         if asks:
@@ -278,30 +328,50 @@ class ApprovalGate:
             )
         if self.settings.started_by_agent and answer.decision.allows:
             return Answer(Decision.DENY, "policy", "an agent started this process, so nobody here may approve")
-        if answer.decision.allows and answer.decision not in request.offers:
-            answer = answer._replace(decision=Decision.ONCE)
-        return answer._replace(by=answer.by or "the caller")
+        return request.as_offered(answer)._replace(by=answer.by or "the caller")
 
-    async def _keep(self, answer: Answer, keys: Sequence[GrantKey], context: ToolContext) -> None:
-        """Remember a yes that holds for longer."""
-        decision = answer.decision
-        if decision is Decision.ONCE:
-            return
-        if decision is Decision.ALWAYS and await self.settings.allow_always(keys):
-            return
-        seconds, uses = (None, None) if decision is not Decision.TASK else self.settings.task_limits(answer)
-        scope = self._scope_of(Decision.TASK if decision is Decision.TASK else Decision.SESSION, context)
-        grants = dict.fromkeys(map(str, keys))
-        await on_database(partial(self.store.grants.add, scope, grants, by=answer.by, seconds=seconds, uses=uses))
+    async def _keeps(self, answer: Answer, keys: Sequence[GrantKey]) -> list[str]:
+        """The keys of a yes that the store is to remember."""
+        is_listed = answer.decision is Decision.ALWAYS and await self.settings.allow_always(keys)
+        is_short = answer.decision in (Decision.ONCE, Decision.TRY)
+        return [] if is_listed or is_short else list(dict.fromkeys(map(str, keys)))
 
-    def _record(self, ruling: Ruling, context: ToolContext) -> None:
-        self._records.ruled(ruling, context)
-        if ruling.by is DecidedBy.HARMLESS:
-            return
-        try:
-            self._records.decided(self.store, ruling, context)
-        except StoreError as error:
-            raise unusable(error) from None
+    def _keep(
+        self,
+        request: ApprovalRequest,
+        answer: Answer,
+        left: Sequence[Pending],
+        context: ToolContext,
+        keys: list[str],
+        started: float,
+    ) -> None:
+        with self.store.database.transaction():
+            if keys:
+                is_task = answer.decision is Decision.TASK
+                seconds, uses = self.settings.task_limits(answer) if is_task else (None, None)
+                scope = self._scope_of(Decision.TASK if is_task else Decision.SESSION, context)
+                self.store.grants.add(scope, keys, by=answer.by, seconds=seconds, uses=uses)
+            took = time.monotonic() - started
+            self._records.answered(self.store, request, answer, left, seconds=took)
+
+
+class _Ruled(NamedTuple):
+    """What is decided about a call, with the grants that it uses. `asks_first`: whether settings that became weaker hold."""
+
+    rulings: list[Ruling]
+    policy: Policy
+    used: list[StoredGrant]
+    asks_first: bool
+
+    @property
+    def is_harmless(self) -> bool:
+        return all(r.by is DecidedBy.HARMLESS and not r.pending and r.refused is None for r in self.rulings)
+
+    @property
+    def is_stored(self) -> bool:
+        return not self.asks_first and any(
+            not ruling.pending and ruling.by is not DecidedBy.HARMLESS for ruling in self.rulings
+        )
 
 
 def _covers(key: str, wanted: GrantKey) -> bool:
@@ -309,66 +379,3 @@ def _covers(key: str, wanted: GrantKey) -> bool:
         return parse_grant_key(key).covers(wanted)
     except ValueError:  # granted by a version that allowed longer grants of it
         return False
-
-
-def _request(left: Sequence[Pending], context: ToolContext, *, expires_at: float, preview: str) -> ApprovalRequest:
-    """One request for everything that a call is about to do: the texts below each other, the marks moved with them."""
-    texts: list[str] = []
-    concerns: list[Concern] = []
-    starts: dict[int, int] = {}
-    for item in left:
-        action = item.action
-        if id(action) not in starts:
-            starts[id(action)] = sum(len(text) + 1 for text in texts)
-            texts.append(action.text)
-        offset = starts[id(action)]
-        start, end = item.finding.span
-        concerns.append(
-            Concern(
-                item.finding.rule,
-                item.finding.why,
-                offset + start,
-                offset + end,
-                str(item.key),
-                item.key.described(item.finding.why) if item.key.can_last else "",
-            )
-        )
-    first = left[0].action
-    lasts = all(item.key.can_last for item in left)
-    request = ApprovalRequest(
-        tool=context.tool,
-        arguments=first.details.get("arguments", {}),
-        reason="; ".join(dict.fromkeys(concern.why for concern in concerns)),
-        rule_key=str(first.details.get("rule") or concerns[0].rule),
-        task_id=context.task_id,
-        session_id=context.session_id,
-        kind=first.kind,
-        text="\n".join(texts),
-        cwd=first.cwd,
-        environment=first.environment,
-        concerns=tuple(concerns),
-        offers=tuple(Decision) if lasts else (Decision.ONCE, Decision.DENY),
-        expires_at=expires_at,
-        asker=str(getattr(context.agent, "label", "")),
-        preview=preview,
-        tool_call_id=context.tool_call_id,
-    )
-    return request._replace(fingerprint=fingerprint_of(request))
-
-
-def _settings_request(waiting: Sequence[Change], context: ToolContext, *, expires_at: float) -> ApprovalRequest:
-    """The question whether settings hold that became weaker while an agent is at work."""
-    text = "\n".join(map(str, waiting))
-    why = "the configuration became weaker while this runs; say yes only if you changed it"
-    return ApprovalRequest(
-        tool="configuration",
-        arguments={},
-        reason=why,
-        rule_key=_WEAKER,
-        task_id=context.task_id,
-        session_id=context.session_id,
-        text=text,
-        concerns=(Concern(_WEAKER, why, 0, len(text), _WEAKER),),
-        expires_at=expires_at,
-        tool_call_id=context.tool_call_id,
-    )

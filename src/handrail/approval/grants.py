@@ -42,7 +42,10 @@ class GrantKey(NamedTuple):
 
     def covers(self, other: GrantKey) -> bool:
         """Whether a grant of this key allows the other."""
-        if (self.rule, self.reach, self.environment) != (other.rule, other.reach, other.environment):
+        if (self.reach, self.environment) != (other.reach, other.environment):
+            return False
+        # A list of hosts covers each of them.
+        if self.rule != other.rule and not other.rule.startswith(f"{self.rule}.host."):
             return False
         if not self.can_last:
             return False

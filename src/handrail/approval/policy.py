@@ -92,7 +92,7 @@ class Policy(NamedTuple):
     rulebook: Rulebook | None = None  # None: the rules that come with Handrail
 
     def rule(self, judged: Judged, tool: str, *, granted: Callable[[Iterable[GrantKey]], bool]) -> Ruling:
-        """`granted` tells whether all these keys were allowed for longer; calling it counts as one use."""
+        """`granted` tells whether all these keys were allowed for longer; a yes of it is one use."""
         for finding in judged.findings:
             if finding.severity is Severity.BLOCK:
                 return Ruling(judged, DecidedBy.PLAN if finding.rule == PLAN_RULE else DecidedBy.FLOOR, finding)

@@ -66,6 +66,8 @@ class Records:
         """A decision in the log and, for each action, a line in the history."""
         keys = tuple(concern.key for concern in request.concerns)
         decided = {"decision": answer.decision.value, "by": answer.by, "why": answer.why}
+        if answer.edited:
+            decided |= {"decision": "edit", "why": f"changed to: {self._text(answer.edited)}"}
         more = {**decided, "seconds": seconds, "request": request.id or None}
         store.decisions.add(self._decision(request, request, keys, **more))
         if self._history is None:

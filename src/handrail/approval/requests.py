@@ -11,15 +11,16 @@ import contextlib
 import inspect
 import logging
 import time
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from ..base.async_bridge import is_being_cancelled, is_interrupt
 from ..base.loops import on_database
-from ..base.workers import database_lane, pool
+from ..base.workers import pool
 from ..errors import StoreError
 from ..protocols import Answer, ApprovalRequest, Approver, Decision, Reply
-from ..store.approvals import ApprovalStore, State, StoredRequest
+from ..store.approvals import ApprovalStore, State, StoredRequest, new_id
 from .display import MAX_CHARS, pieces
 from .preview import bounded, fingerprint_of
 from .secrets import without_secrets
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
 NOBODY = "nobody"
 _MAX_KEPT = 8 * MAX_CHARS
 
@@ -44,34 +46,49 @@ class ApprovalRequests:
         """The request with its id, and its answer. Raises StoreError."""
         request = request._replace(fingerprint=request.fingerprint or fingerprint_of(request))
         request, answer = await self._first_answer(request, approver)
-        if answer.decision.allows and answer.decision not in request.offers:
-            answer = answer._replace(decision=Decision.ONCE)  # a longer yes than was offered counts once
-        return request, answer
+        return request, request.as_offered(answer)
 
     async def _first_answer(self, request: ApprovalRequest, approver: Approver) -> tuple[ApprovalRequest, Answer]:
-        stored = await self._stored(request)
-        request = request._replace(id=stored.request.id, expires_at=stored.request.expires_at)
-        if stored.state is State.ANSWERED and (answer := await on_database(self._store.claim, request.id)) is not None:
-            return request, answer  # answered after the process that asked first had exited
-        local = asyncio.ensure_future(consult(approver, request))
-        elsewhere = asyncio.ensure_future(self._inbox.wait(request.id))
-        seconds = max(0.0, request.expires_at - time.time())
+        request = request._replace(id=new_id())
+        elsewhere = self._inbox.expect(request.id)  # before it is stored: no answer comes in between
         try:
-            await asyncio.wait({local, elsewhere}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-            own = local.result() if local.done() and not elsewhere.done() else None
-            return request, await on_database(self._settled, request, own, elsewhere.done(), seconds)
-        except BaseException:
-            with contextlib.suppress(StoreError):
-                self._store.withdraw(request.id)
+            stored = await self._stored(request)
+            if stored.request.id != request.id:  # taken over from a process that has exited
+                await self._inbox.forget(request.id)
+                request = request._replace(id=stored.request.id, expires_at=stored.request.expires_at)
+                elsewhere = self._inbox.expect(request.id)
+                if await on_database(self._store.answered_among, [request.id]):
+                    elsewhere.set_result(None)
+            return request, await self._decided(request, approver, elsewhere)
+        finally:
+            await self._inbox.forget(request.id)
+
+    async def _decided(self, request: ApprovalRequest, approver: Approver, elsewhere: asyncio.Future[None]) -> Answer:
+        seconds = max(0.0, request.expires_at - time.time())
+        local = None if elsewhere.done() else asyncio.ensure_future(consult(approver, request))
+        try:
+            if local is not None:
+                await asyncio.wait({local, elsewhere}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            own = local.result() if local is not None and local.done() and not elsewhere.done() else None
+            return await self._written(self._settled, request, own, elsewhere.done(), seconds)
+        except BaseException as error:
+            taken_back = self._written(self._store.withdraw, request.id)
+            if not isinstance(error, GeneratorExit):
+                with contextlib.suppress(StoreError):
+                    await asyncio.shield(taken_back)
             raise
         finally:
-            for task in (local, elsewhere):
-                task.cancel()
-            await asyncio.gather(local, elsewhere, return_exceptions=True)
+            if local is not None and not local.done():
+                local.cancel()
+                await asyncio.gather(local, return_exceptions=True)
+
+    def _written(self, work: Callable[..., T], *args: object) -> asyncio.Future[T]:
+        return asyncio.wrap_future(self._store.database.write(work, *args))
 
     async def _stored(self, request: ApprovalRequest) -> StoredRequest:
         """A request that is stored while its caller is cancelled is taken back."""
-        storing = database_lane.submit(partial(self._store.ask, kept(request), fingerprint=request.fingerprint))
+        asking = partial(self._store.ask, kept(request), fingerprint=request.fingerprint)
+        storing = self._store.database.write(asking)
         try:
             return await asyncio.shield(asyncio.wrap_future(storing))
         except asyncio.CancelledError:
@@ -79,12 +96,13 @@ class ApprovalRequests:
             raise
 
     def _take_back(self, storing: Future[StoredRequest]) -> None:
-        with contextlib.suppress(StoreError):
-            self._store.withdraw(storing.result().request.id)
+        if not storing.cancelled() and storing.exception() is None:
+            self._store.database.write(self._store.withdraw, storing.result().request.id)
 
     def _settled(self, request: ApprovalRequest, own: Answer | None, is_answered: bool, seconds: float) -> Answer:
         if own is not None:
-            self._store.answer(request.id, own)
+            if self._store.answer(request.id, own, claims=True) is None:
+                return own
         elif not is_answered:
             self._store.withdraw(request.id, state=State.EXPIRED)
         # The first answer in the store decides, even if another came a moment later.
@@ -136,49 +154,45 @@ class Inbox:
 
     def __init__(self, store: ApprovalStore) -> None:
         self._store = store
-        self._waiting: dict[str, asyncio.Future[None]] = {}
+        self._waiting: dict[asyncio.AbstractEventLoop, dict[str, asyncio.Future[None]]] = {}
         self._polls: dict[asyncio.AbstractEventLoop, asyncio.Task[None]] = {}
         store.listen(self._arrived)
 
-    async def wait(self, request_id: str) -> None:
-        """Until the request has an answer."""
+    def expect(self, request_id: str) -> asyncio.Future[None]:
+        """Done when the request has an answer that comes from now on. Call `forget` in the end."""
         loop = asyncio.get_running_loop()
-        answered: asyncio.Future[None] = loop.create_future()
-        self._waiting[request_id] = answered
+        answered = self._waiting.setdefault(loop, {})[request_id] = loop.create_future()
         if loop not in self._polls:
             self._polls[loop] = loop.create_task(self._poll(loop))
-        try:
-            if not await on_database(self._store.answered_among, [request_id]):  # else answered since it was stored
-                await answered
-        finally:
-            del self._waiting[request_id]
-            if not self._waiting_in(loop):
-                poll = self._polls.pop(loop)
-                poll.cancel()
-                await asyncio.wait({poll})
+        return answered
 
-    def _waiting_in(self, loop: asyncio.AbstractEventLoop) -> list[str]:
-        return [name for name, future in tuple(self._waiting.items()) if future.get_loop() is loop]
+    async def forget(self, request_id: str) -> None:
+        loop = asyncio.get_running_loop()
+        del self._waiting[loop][request_id]
+        if not self._waiting[loop]:
+            del self._waiting[loop]
+            poll = self._polls.pop(loop)
+            poll.cancel()
+            await asyncio.wait({poll})
 
     async def _poll(self, loop: asyncio.AbstractEventLoop) -> None:
         seen = None
         while True:
+            await asyncio.sleep(POLL_SECONDS)
             try:
                 version = await on_database(self._store.database.version_of_data)
                 if version != seen:
-                    for request_id in await on_database(self._store.answered_among, self._waiting_in(loop)):
+                    for request_id in await on_database(self._store.answered_among, list(self._waiting[loop])):
                         self._arrived(request_id)
                 seen = version
             except StoreError as error:
                 log.warning("the store cannot be polled for answers: %s", error)
-            await asyncio.sleep(POLL_SECONDS)
 
     def _arrived(self, request_id: str) -> None:
-        future = self._waiting.get(request_id)
-        if future is None:
-            return
-        with contextlib.suppress(RuntimeError):  # its loop was closed meanwhile
-            future.get_loop().call_soon_threadsafe(_finish, future)
+        for loop, waiting in tuple(self._waiting.items()):
+            if (future := waiting.get(request_id)) is not None:
+                with contextlib.suppress(RuntimeError):  # its loop was closed meanwhile
+                    loop.call_soon_threadsafe(_finish, future)
 
 
 def _finish(future: asyncio.Future[None]) -> None:

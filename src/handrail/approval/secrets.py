@@ -41,14 +41,14 @@ _HINTS = (
     ),
     *("eyj", "-----begin"),
 )
+_HINT = re.compile("|".join(map(re.escape, _HINTS)))
 _RUNS = re.compile(r"[$`;|&<>(){}\\]")
 
 
 def secret_spans(text: str, values: tuple[str, ...] | None = None) -> list[Span]:
     """The secrets in a text, in order, none inside another. `values`: of this process, where they are known already."""
     values = secret_values() if values is None else values
-    lowered = text.lower()
-    if not any(hint in lowered for hint in _HINTS) and not any(value in text for value in values):
+    if not _HINT.search(text.lower()) and not any(value in text for value in values):
         return []  # most commands have nothing like a secret and must not wait for the patterns
     found: list[Span] = []
     for start, end in sorted({*_named(text), *secret_places(text, values)}):

@@ -7,6 +7,7 @@ too, where the system shows them.
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Iterator
 
@@ -19,8 +20,11 @@ _MAX_ANCESTORS = 200
 
 def started_by_agent() -> bool:
     """Whether an agent's tool started this process, as far as can be known."""
-    if MARKER in os.environ:
-        return True
+    return MARKER in os.environ or _is_below_agent(os.getpid())
+
+
+@functools.lru_cache(maxsize=2)  # a process never gets an ancestor that was not above it before
+def _is_below_agent(_: int) -> bool:
     return any(name in _KEEPERS or _is_marked(pid) for pid, name in _ancestors())
 
 

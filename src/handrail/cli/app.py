@@ -33,7 +33,7 @@ GROUPS = {
     "Approvals": "approvals check",
     "Changes": "calls effects undo redo audit",
     "Sessions": "sessions trace record replay",
-    "Automate": "cron rl",
+    "Automate": "cron batch rl",
     "Serve": "serve pair",
     "Set up": "setup model config env mcp plugins skills doctor migrate completion",
 }
@@ -189,7 +189,7 @@ def _make_streams_usable() -> None:
 READERS = frozenset(
     (
         "approvals list, approvals log, approvals show, approvals simulate, audit export, audit key, "
-        "audit verify, calls, config get, config path, "
+        "audit verify, batch status, calls, config get, config path, "
         "config show, cron list, cron next, cron show, env check, env list, mcp get, mcp list, mcp serve, "
         "mcp test, mcp tools, model list, model test, pair list, plugins info, plugins list, ps, ps log, "
         "serve login list, serve token list, sessions export, sessions list, sessions search, sessions show, "
@@ -201,6 +201,10 @@ WRITERS = {
     "approvals answer": "answer requests",
     "approvals revoke": "revoke grants",
     "approvals suggest": "find or accept rules that allow",
+    "batch resume": "run batches from its shell",
+    "batch run": "run batches from its shell",
+    "batch stop": "stop batches",
+    "batch worker": "be a worker of a batch",
     "calls prune": "forget calls",
     "config confirm": "change the configuration",
     "config edit": "change the configuration",

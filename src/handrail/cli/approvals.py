@@ -6,15 +6,16 @@ import shutil
 import sys
 import time
 from datetime import UTC, datetime
-from functools import partial
 from typing import TYPE_CHECKING
 
-from ..approval.approvers.prompt import ANSWERS, PREVIEW_LINES, VIEW, has_more, question
+from ..approval.approvers.prompt import ANSWERS, PREVIEW_LINES, question
+from ..approval.approvers.terminal import TerminalApprover
 from ..approval.display import visible
 from ..approval.gate import STORE_NAME
+from ..base.async_bridge import run_async
 from ..config import state_dir
 from ..errors import Denied, InvalidArguments
-from ..protocols import Decision
+from ..protocols import Answer, Decision
 from ..store.approvals import ApprovalStore, State, StoredRequest
 from .output import as_typed, colours, emit, emit_json, emit_table
 
@@ -138,8 +139,8 @@ def _when(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")
 
 
-def chosen(stored: StoredRequest, given: str) -> Decision | None:
-    """The decision that was given, or that you make now at the terminal; None if you make none. Approving needs a terminal."""
+def chosen(stored: StoredRequest, given: str) -> Answer | None:
+    """The answer that was given, or that you give now at the terminal; None if you give none. Approving needs a terminal."""
     request = stored.request
     if given:
         decision = ANSWERS.get(given.strip().lower())
@@ -148,29 +149,12 @@ def chosen(stored: StoredRequest, given: str) -> Decision | None:
             raise InvalidArguments(f"{given!r} is not an answer to {request.id}; it takes {offered}")
         if decision.allows and not sys.stdin.isatty():
             raise Denied("approving needs a terminal, and stdin is not one; answer where you can see the question")
-        return decision
+        return Answer(decision, TerminalApprover.name)
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise InvalidArguments("give the answer: once, task, session, always or deny")
     if stored.state is not State.PENDING:
-        return Decision.DENY  # the store then reports that it is too late
-    shown, lines = request._replace(id=""), PREVIEW_LINES if has_more(request) else None
-    ask = partial(question, shown, width=_width(), painted=colours(sys.stderr), how="v shows all")
-    sys.stderr.write(ask(max_lines=lines))
-    offered = ", ".join([*(each.value for each in request.offers), *([VIEW] if lines else [])])
-    while True:
-        sys.stderr.write(f"  {offered}? ")
-        sys.stderr.flush()
-        line = sys.stdin.readline()
-        if not line:
-            sys.stderr.write("\n")
-            return None
-        decision = ANSWERS.get(line.strip().lower())
-        if decision is not None and decision in request.offers:
-            return decision
-        if lines and line.strip().lower() in (VIEW, VIEW[0]):
-            sys.stderr.write(ask(max_lines=None))
-            continue
-        sys.stderr.write("  Type one of these words, or its first letter; Enter alone is not an answer.\n")
+        return Answer(Decision.DENY, TerminalApprover.name)  # the store then reports that it is too late
+    return run_async(TerminalApprover().decide(request._replace(id="")))
 
 
 def _width() -> int:

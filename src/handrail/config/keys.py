@@ -17,7 +17,7 @@ def key_of(variable: str, environ: Mapping[str, str] | None = None) -> str:
     if not variable:
         return ""
     key = (os.environ if environ is None else environ).get(variable, "").strip()
-    return key or _from_keyring(variable)
+    return key or keyring_value(variable)
 
 
 def without_key(text: str, key: str) -> str:
@@ -25,7 +25,8 @@ def without_key(text: str, key: str) -> str:
     return text.replace(key, _SHOWN) if len(key) >= _MIN_KEY_CHARS else text
 
 
-def _from_keyring(variable: str) -> str:
+def keyring_value(variable: str) -> str:
+    """ "" when there is none, or no keyring."""
     try:
         import keyring
     except ImportError:

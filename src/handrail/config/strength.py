@@ -56,6 +56,12 @@ def _higher(before: Any, wanted: Any) -> Kept:
     return Kept(max(before, wanted), wanted < before)
 
 
+def _limit(before: Any, wanted: Any) -> Kept:
+    """The lower is stricter, but 0 is no limit."""
+    is_looser = bool(before) and (not wanted or wanted > before)
+    return Kept(before if is_looser else wanted, is_looser)
+
+
 def _longer(before: Any, wanted: Any) -> Kept:
     """A list that forbids."""
     gone = [each for each in before if each not in wanted]
@@ -110,6 +116,7 @@ _DIRECTIONS: dict[str, Direction] = {
     "files.max_write_bytes": _either,
     "terminal.allowed_secrets": _shorter,
     "terminal.allow_sockets": _shorter,
+    "terminal.profile": _first_of("sealed", "contained", "open"),
     "terminal.protect": _first_of(True, False),
     "protect.package": _first_of(True, False),
     "effects.enabled": _first_of(True, False),
@@ -119,9 +126,16 @@ _DIRECTIONS: dict[str, Direction] = {
     "effects.max_copy": _higher,
     "effects.durable": _either,
     "effects.witness": _either,
+    "effects.pause.files": _limit,
+    "effects.pause.megabytes": _limit,
+    "network.contain": _first_of("on", "off"),
+    "network.allow": _shorter,
+    "network.deny": _longer,
+    "network.lists": _shorter,
     "terminal.timeout": _either,
     "terminal.max_timeout": _either,
     "terminal.idle_seconds": _either,
+    "terminal.pool": _either,
     "terminal.max_output_chars": _either,
     "terminal.max_stored_bytes": _either,
     "code.timeout": _either,

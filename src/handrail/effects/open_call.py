@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..errors import Denied, HandrailError
+from ..protocols import Decision
 
 if TYPE_CHECKING:
     from ..environments.base import Environment
@@ -13,6 +17,7 @@ if TYPE_CHECKING:
     from ..types import ToolContext
 
 FULL = "full"
+_MAX_NAMED, _MAX_LEFT = 5, 20
 _NO_JOURNAL = ("none", "this environment keeps no journal")
 
 
@@ -26,7 +31,18 @@ class Ended(NamedTuple):
 class OpenCall:
     """`ToolContext.effects`. `late` gives the `Calls`, which are loaded when something is about to change."""
 
-    __slots__ = ("_approval", "_coverage", "_environment", "_late", "_record", "_who", "is_changed", "is_running")
+    __slots__ = (
+        "_approval",
+        "_coverage",
+        "_environment",
+        "_is_tried",
+        "_late",
+        "_left",
+        "_record",
+        "_who",
+        "is_changed",
+        "is_running",
+    )
 
     def __init__(self, late: Callable[[], Any], tool: str, session: str | None, task: str | None) -> None:
         self._late, self._who = late, (tool, session, task)
@@ -34,6 +50,8 @@ class OpenCall:
         self._environment: Environment | None = None
         self.is_changed = self.is_running = False
         self._approval: tuple[ApprovalRequest, Answer] | None = None
+        self._is_tried = False
+        self._left: list[str] = []
         self._coverage = (FULL, "")
 
     @property
@@ -56,15 +74,22 @@ class OpenCall:
             return 0
         return self.number
 
+    def uncovered(self, head: str, reason: str) -> None:
+        """Something is about to act for the call that nobody watches."""
+        self.begin(head, folder=os.getcwd())
+        self._coverage = ("none", reason)
+
     def approved(self, request: ApprovalRequest, answer: Answer) -> None:
         """A person, or what decides for one, was asked and said yes."""
+        self._is_tried = self._is_tried or answer.decision is Decision.TRY
         self._approval = (request, answer)
 
-    def has_run(self, environment: Environment, *, changed: bool, running: bool = False) -> int:
-        """Called when a command has ended or, if something is still `running`, was started. The number, if it may have
-        changed something."""
+    def has_run(self, environment: Environment, *, changed: bool, left: Sequence[str] = ()) -> int:
+        """Called when a command has ended or was started, with the command lines of what it has `left` running. The number, if
+        it may have changed something."""
         if not self.number:
             return 0
+        running, self._left = bool(left), [*self._left, *left]
         self.is_changed, self.is_running = self.is_changed or changed, self.is_running or running
         self._coverage = getattr(environment, "coverage", _NO_JOURNAL)
         return self.number if changed or running else 0
@@ -80,9 +105,29 @@ class OpenCall:
         recorder = self.calls.recorder
         return recorder.journaled(files, begin) if recorder.is_enabled else files
 
+    @property
+    def is_tried(self) -> bool:
+        return self._is_tried
+
+    def take_back(self, number: int) -> str:
+        """Undo what the call has changed: its command was stopped, or is not kept. Returns what the model is told."""
+        _, session, task = self._who
+        if not self.is_changed:
+            return "it had changed nothing"
+        self.is_running = False  # all of it was ended
+        self.end()
+        try:
+            done = self.calls.undo(number, session=session, task=task)
+        except HandrailError as error:
+            done = {"status": "refused", "reason": str(error)}
+        if done["status"] == "undone" and not done["failed"]:
+            return f"what it had changed is as it was before (undone by call {done['number']})"
+        why = done.get("reason") or ", ".join(one["path"] for one in [*done["conflicts"], *done["failed"]][:_MAX_NAMED])
+        return f"what it had changed could not all be put back: {why}"
+
     def end(self) -> None:
         """The tool has returned. What changed nothing, and was watched, leaves no record."""
-        record = self._record
+        record, self._record = self._record, None
         if record is None:
             return
         recorder, (how, reason) = self.calls.recorder, self._coverage
@@ -92,16 +137,53 @@ class OpenCall:
             recorder.begun_calls.end(record.number)
             return
         ended = None if self.is_running else time.time()
-        about = {"ended": ended, "coverage": how, "reason": reason, "approval": recorder.approval(self._approval)}
+        about = {
+            "ended": ended,
+            "coverage": how,
+            "reason": reason,
+            "left_running": self._left[:_MAX_LEFT],
+            "approval": recorder.approval(self._approval),
+        }
         recorder.begun_calls.returned(record.number, about)
         recorder.put(Ended(record._replace(**about), self._environment))
 
 
 def call_number(context: ToolContext, environment: Environment, head: str, folder: str) -> int:
     """The number of the call, taken before `head` runs in the environment; 0 if no journal is kept."""
-    return context.effects.begin(head, folder=folder, environment=environment) if context.effects is not None else 0
+    number = context.effects.begin(head, folder=folder, environment=environment) if context.effects is not None else 0
+    held = getattr(environment, "held", None)
+    if context.effects is not None and context.effects.is_tried:
+        coverage = getattr(environment, "coverage", _NO_JOURNAL)
+        if coverage[0] != FULL or not number:
+            raise Denied(
+                f"Not run: it cannot be tried here: {coverage[1] or 'no journal is kept'}", decided_by="policy"
+            )
+    if held is not None:  # one whose system calls can wait for an answer
+        held.begin(number, context)
+    return number
 
 
-def has_run(context: ToolContext, environment: Environment, *, changed: bool, running: bool = False) -> int:
+def refusals(environment: Environment, number: int) -> list[str]:
+    """What the model has to be told of system calls of the call that were refused."""
+    held = getattr(environment, "held", None)
+    return held.refused(number) if held is not None else []
+
+
+def stopped(context: ToolContext, environment: Environment, number: int) -> list[str]:
+    """Undo a call whose command was stopped by an answer. What the model has to be told of that; empty if it was not."""
+    held = getattr(environment, "held", None)
+    if held is None or context.effects is None or not held.is_stopped(number):
+        return []
+    return [context.effects.take_back(number)]
+
+
+def stop_clock(environment: Environment, number: int, clock: Any) -> None:
+    """Let a timeout of the call stand still while one of its system calls waits for an answer."""
+    held = getattr(environment, "held", None)
+    if held is not None:
+        held.stop_clock(number, clock)
+
+
+def has_run(context: ToolContext, environment: Environment, *, changed: bool, left: Sequence[str] = ()) -> int:
     """See `OpenCall.has_run`."""
-    return context.effects.has_run(environment, changed=changed, running=running) if context.effects is not None else 0
+    return context.effects.has_run(environment, changed=changed, left=left) if context.effects is not None else 0

@@ -71,7 +71,8 @@ class Coverage(NamedTuple):
 class CommandResult(NamedTuple):
     """How a command ended. `command_id` counts the commands of a shell, and starts again if the environment was lost.
 
-    `changed` says whether something was written to the journal for its call, and `counts` what, as far as is known.
+    `changed` says whether something was written to the journal for its call, and `counts` what, as far as is known. `stderr` is
+    that of a command whose stderr was kept apart; of more than 1 MB the end.
     """
 
     command_id: int
@@ -85,6 +86,7 @@ class CommandResult(NamedTuple):
     left_running: tuple[LeftRunning, ...] = ()
     changed: bool = False
     counts: Mapping[str, int] | None = None
+    stderr: bytes = b""
 
 
 class ProcessState(Enum):
@@ -214,13 +216,14 @@ class Environment(Protocol):
         env: Mapping[str, str] | None = None,
         output: OutputSink | None = None,
         call: int = 0,
+        separate: bool = False,
     ) -> CommandResult:
         """Run a command in the shell and wait for it.
 
         `call` is the number of the call in whose name it runs: what it changes is written to the journal, unless it is 0.
         `cwd` and `env` are for this command only. `stdin` is what it reads: nothing if None. Output is stdout and stderr as they
         arrive. `on_output` gets each piece of it, in this thread; if it raises, the command is abandoned. `output` decides how
-        much of it is kept in memory.
+        much of it is kept in memory. `separate`: stderr is no part of it, and comes as `CommandResult.stderr`.
         """
 
     def background(

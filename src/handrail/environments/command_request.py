@@ -27,6 +27,7 @@ class Request(NamedTuple):
     timeout: float
     workdir: str | None
     pty: bool
+    separate: bool
     notify_on_complete: bool
     watch_patterns: tuple[str, ...]
     notes: tuple[str, ...]
@@ -53,6 +54,7 @@ def read_request(args: JsonDict, environments: TaskEnvironments) -> Request:
         min(float(asked), terminal.max_timeout),
         args.get("workdir") or None,
         bool(args.get("pty")),
+        bool(args.get("separate_stderr")),
         bool(args.get("notify_on_complete")),
         tuple(args.get("watch_patterns") or ()),
         tuple(notes),
@@ -112,8 +114,8 @@ class Capture:
 
     def shown(self, output: Output, exit_code: int | None = None) -> Shown:
         """For the model, when the command has ended."""
-        if is_binary(output.head):
-            return Shown(self._masker(describe(output.head, total_bytes=output.total_bytes)))
+        if self._writer is None and (is_binary(output.head) or is_binary(output.tail)):
+            return Shown(self._masker(describe(output, max_chars=self._max_chars)))
         if output.skipped_bytes or output.tail:
             return self._shown_long(output, exit_code)
         text = self._changed(self._masker(clean(output.head)), exit_code)
@@ -126,6 +128,11 @@ class Capture:
         except OSError as error:
             self._give_up(error)
         return self._in_parts(text, text, stored, f"{len(text):,} characters")
+
+    def shown_stderr(self, data: bytes) -> str:
+        """What was kept apart; of a long one the end."""
+        text = describe(Output(data, b"", len(data))) if is_binary(data) else clean(data)
+        return self._masker(text)[-self._max_chars :]
 
     def __enter__(self) -> Self:
         return self

@@ -36,6 +36,7 @@ from .errors import (
     EnvironmentStartError,
     NoSuchDirectory,
 )
+from .held_calls import HeldCalls
 from .output import OutputSink
 from .process_handles import JobProcess, LeftProcess
 from .remote_files import RemoteFiles
@@ -64,6 +65,7 @@ class LiveEnvironment(ABC):
 
     def __init__(self) -> None:
         self.effects: Mapping[str, Any] | None = {}
+        self.held = HeldCalls()
         self._running = threading.Lock()
         self._connecting = threading.Lock()
         self._link: Link | None = None
@@ -146,6 +148,7 @@ class LiveEnvironment(ABC):
         env: Mapping[str, str] | None = None,
         output: OutputSink | None = None,
         call: int = 0,
+        separate: bool = False,
     ) -> CommandResult:
         sink = OutputSink() if output is None else output
         if on_output is not None:
@@ -159,7 +162,8 @@ class LiveEnvironment(ABC):
                 return CommandResult(0, CANCELLED_EXIT_CODE, sink.output(), self._cwd, 0.0, cancelled=True)
             link = self._connected()
             where = b"" if cwd is None else _encoded(cwd if cwd.startswith("~") else os.path.join(self._cwd, cwd))
-            ended = self._run(link, Command(text, where, stdin, timeout, call), sink, cancel)
+            given = Command(text, where, stdin, timeout, call, separate, call in self.held.tried)
+            ended = self._run(link, given, sink, cancel)
         finally:
             self._running.release()
         if ended.code is None:
@@ -339,6 +343,7 @@ class LiveEnvironment(ABC):
             tuple(map(_left, ended.left)) if ended.left else (),
             ended.counts is not None,
             ended.counts,
+            ended.stderr,
         )
 
     def _start_job(

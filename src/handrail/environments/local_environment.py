@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ..config.paths import state_dir
 from ..files.local import DEFAULT_MAX_BYTES, LocalFiles
@@ -13,16 +13,19 @@ from .base import Coverage
 from .clean_env import clean_environment, login_environment
 from .errors import EnvironmentStartError
 from .live_environment import LiveEnvironment
+from .profiles import Profile
 from .protection import JOBS_FOLDER, Protection
 from .remote_files import RemoteFiles
 from .shell_host.operations import JobOperations
-from .transport.link import DirectLink, Link
+from .shell_pool import ShellPool
+from .transport.link import Link
 
 if TYPE_CHECKING:
     from ..protocols import Files
     from .base import Environment
     from .sandbox import SandboxPolicy
     from .shell_host.wire import Packet
+    from .transport.link import DirectLink
 
 _DEFAULT_PROTECTION = Protection()
 JOURNAL_FOLDER = "journal"
@@ -54,12 +57,14 @@ class LocalEnvironment(LiveEnvironment):
         file_limits: tuple[int, int] = (DEFAULT_MAX_BYTES, DEFAULT_MAX_BYTES),
     ) -> None:
         super().__init__()
+        self.pool: ShellPool | None = None  # of shells that are ready
         self._first_cwd = os.path.abspath(cwd or os.getcwd())
         self._env, self._allowed, self._login = dict(env or {}), tuple(allowed_secrets), login
         self._sandbox, self._roots, self._processes_dir = sandbox, tuple(roots), processes_dir
         self._protection = protection
         if sandbox is not None:
             self.isolated, self.persistent = sandbox.isolates, False
+        self.held.is_sealed = protection is not None and protection.profile is Profile.SEALED
         self._file_limits = file_limits
         self._files: LocalFiles | None = None
         self._files_cwd = ""
@@ -75,7 +80,8 @@ class LocalEnvironment(LiveEnvironment):
         if self._sandbox is not None:
             return RemoteFiles(self._call, lambda: self.cwd, self._file_limits[0], self._roots)
         if self._files is None or self._files_cwd != cwd:
-            self._files = LocalFiles(cwd, self._roots, *self._file_limits)
+            hidden = self._protection.hidden_files if self._protection is not None else ()
+            self._files = LocalFiles(cwd, self._roots, *self._file_limits, hidden=hidden)
             self._files_cwd = cwd
         return self._files
 
@@ -83,6 +89,8 @@ class LocalEnvironment(LiveEnvironment):
     def coverage(self) -> Coverage:
         if self._sandbox is not None and self.effects is not None:
             return Coverage("none", "a sandbox keeps no journal: what is in it could read what others have changed")
+        if self.effects is None and self._protection is None:
+            return Coverage("file tools only", "the profile is open, in which commands are not watched")
         return super().coverage
 
     def connect(self, state: bytes | None) -> Link:
@@ -98,13 +106,13 @@ class LocalEnvironment(LiveEnvironment):
         effects = self.effects
         if effects is not None:
             effects = {**effects, "journal": str(self._state_dir() / JOURNAL_FOLDER)}
-        return DirectLink(
-            env=variables,
-            cwd=self._first_cwd,
-            jobs_root=self._jobs_root(),
-            confinement=confinement,
-            effects=effects,
-        )
+        link = (self.pool or ShellPool(0)).take(variables, self._first_cwd, self._jobs_root(), confinement, effects)
+        link.ask_when_held(self.held.answer)
+        return link
+
+    def end_call(self, call: int) -> None:
+        """What a call had left running was ended, so that it is complete now and not before."""
+        cast("DirectLink", self._connected()).end_call(call)
 
     def call_effects(self, operation: str, **arguments: object) -> dict[str, Any]:
         from .shell_host import call_effects, journal_recovery  # undo and diffs are not needed to run a command

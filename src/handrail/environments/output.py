@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
+from ..base.terminal_text import clean
 from .clean_env import is_secret_name
 
 DEFAULT_HEAD_BYTES = 64 << 10
@@ -21,6 +22,7 @@ _FEWEST_BYTES = 256  # less is shown as it is
 _MAX_STRAY = 0.15  # a NUL-separated list has some, and a text in an old encoding
 _SHOWN_BYTES = 32
 _STRINGS_CHARS = 2000
+_SHORTEST_LINE = 6
 _STRAY = bytes([*range(7), *range(14, 27), *range(28, 32), 127])
 _STRINGS = re.compile(rb"[\x20-\x7e]{6,}")
 
@@ -125,23 +127,49 @@ class OutputSink:
 
 
 def is_binary(data: bytes) -> bool:
-    """Whether an output that starts like this is not text."""
-    if len(data) < _FEWEST_BYTES:
-        return False
-    sample = data[:_SAMPLE_BYTES]
-    strays = len(sample) - len(sample.translate(None, _STRAY))
-    undecodable = sample.decode("utf-8", "replace").count("\ufffd")
-    return strays + undecodable > _MAX_STRAY * len(sample)
+    """Whether some part of it is not text."""
+    samples = (data[at : at + _SAMPLE_BYTES] for at in range(0, len(data), _SAMPLE_BYTES))
+    return any(len(sample) >= _FEWEST_BYTES and _is_stray(sample) for sample in samples)
 
 
-def describe(data: bytes, *, total_bytes: int) -> str:
-    """Its size, its first bytes, and the text in it."""
+def _is_stray(data: bytes) -> bool:
+    strays = len(data) - len(data.translate(None, _STRAY))
+    return strays + data.decode("utf-8", "replace").count("\ufffd") > _MAX_STRAY * len(data)
+
+
+def describe(output: Output, *, max_chars: int = 20_000) -> str:
+    """Its size, its first bytes, and the text in it: whole lines of head and tail, or the words in one that has no lines."""
     note = (
-        f"[binary output of {total_bytes:,} bytes, starting with {data[:_SHOWN_BYTES].hex(' ')}; "
+        f"[binary output of {output.total_bytes:,} bytes, starting with {output.head[:_SHOWN_BYTES].hex(' ')}; "
         "write it to a file, or look at it with file, xxd or strings]"
     )
-    words = "\n".join(found.group().decode() for found in _STRINGS.finditer(data))
-    return f"{note}\nText in it:\n{words[:_STRINGS_CHARS]}" if words else note
+    head, tail = _text_lines(output.head), _text_lines(output.tail)
+    if not head and not tail:
+        words = "\n".join(found.group().decode() for found in _STRINGS.finditer(output.head))
+        return f"{note}\nText in it:\n{words[:_STRINGS_CHARS]}" if words else note
+    if output.skipped_bytes:
+        head.append(b"[%d bytes left out]" % output.skipped_bytes)
+    text = clean(b"\n".join(head + tail))
+    if len(text) > max_chars:
+        half = max_chars // 2
+        text = f"{text[:half]}\n[{len(text) - max_chars:,} characters left out]\n{text[-half:]}"
+    return f"{note}\nText in it:\n{text}"
+
+
+def _text_lines(data: bytes) -> list[bytes]:
+    """The lines that are text; one that says how much was left out for those between them. Empty when none is text."""
+    found: list[bytes] = []
+    left_out, is_stray, has_text = 0, False, False
+    for line in data.split(b"\n"):
+        if len(line) >= _SHORTEST_LINE:  # a shorter one is like those before it
+            is_stray = b"\0" in line or _is_stray(line)
+        if is_stray:
+            left_out += len(line) + 1
+            continue
+        found += [b"[%d bytes that are not text]" % left_out] if left_out else []
+        left_out, has_text = 0, has_text or len(line) >= _SHORTEST_LINE
+        found.append(line)
+    return [*found, b"[%d bytes that are not text]" % left_out] if left_out and has_text else found * has_text
 
 
 MASK = "[secret]"

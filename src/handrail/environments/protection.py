@@ -20,10 +20,12 @@ from typing import NamedTuple
 
 from ..base.agent_ancestry import started_by_agent
 from ..config.paths import cache_dir, config_path, project_folder, state_dir
+from ..egress.secret_sources import secret_files
 from ..errors import InvalidArguments
 from ..settings.schema import Config
 from .private_dirs import shared_parents
-from .shell_host.protection import LANDLOCK, NOTHING, OUTER
+from .profiles import MEANINGS, Profile, contained_policy, writable_folders
+from .shell_host.protection import CONTAINED, LANDLOCK, NOTHING, OUTER
 from .shell_host.wire import Packet
 from .transport.fork_server_client import Confinement, fork_servers
 
@@ -42,58 +44,11 @@ class SocketKind:
 
 # Whoever can talk to one of these can run a program, or type, outside of what protects commands.
 SOCKETS: Mapping[str, SocketKind] = {
-    "docker": SocketKind(
-        (
-            "/run/docker.sock",
-            "{run}/docker.sock",
-            "~/.docker/run",
-            "~/.docker/desktop",
-            "~/.colima/*/*.sock",
-            "~/.rd/*.sock",
-            "~/.orbstack/run",
-            "~/.lima/*/sock",
-        ),
-        ("DOCKER_HOST", "DOCKER_CONTEXT"),
-    ),
-    "podman": SocketKind(("/run/podman", "{run}/podman"), ("CONTAINER_HOST",)),
-    "containerd": SocketKind(
-        ("/run/containerd", "/run/k3s", "/run/crio", "/run/buildkit", "{run}/containerd*", "{run}/buildkit"),
-        ("CONTAINERD_ADDRESS", "BUILDKIT_HOST"),
-    ),
-    "lxd": SocketKind(
-        ("/var/lib/lxd/unix.socket", "/var/snap/lxd/common/lxd/unix.socket", "/var/lib/incus/unix.socket")
-    ),
-    "libvirt": SocketKind(("/run/libvirt", "{run}/libvirt")),
-    "snapd": SocketKind(("/run/snapd.socket", "/run/snapd-snap.socket")),
-    "dbus": SocketKind(
-        ("/run/dbus", "{run}/bus", "{run}/dbus-1", "{run}/at-spi", "/tmp/dbus-*"),
-        ("DBUS_SESSION_BUS_ADDRESS", "DBUS_SYSTEM_BUS_ADDRESS", "DBUS_STARTER_ADDRESS", "AT_SPI_BUS_ADDRESS"),
-    ),
-    "systemd": SocketKind(("/run/systemd/private", "/run/systemd/io.systemd.*", "{run}/systemd"), ("NOTIFY_SOCKET",)),
-    "tmux": SocketKind(("/tmp/tmux-{uid}",), ("TMUX", "TMUX_PANE", "TMUX_TMPDIR")),
-    "screen": SocketKind(("/run/screen", "/run/screens", "~/.screen"), ("STY", "WINDOW", "SCREENDIR")),
-    "zellij": SocketKind(("/tmp/zellij-{uid}", "{run}/zellij"), ("ZELLIJ", "ZELLIJ_SESSION_NAME", "ZELLIJ_SOCKET_DIR")),
-    "kitty": SocketKind(("/tmp/kitty-*", "/tmp/mykitty*"), ("KITTY_LISTEN_ON", "KITTY_PID", "KITTY_PUBLIC_KEY")),
-    "wezterm": SocketKind(
-        ("{run}/wezterm", "~/.local/share/wezterm/*sock*"),
-        ("WEZTERM_UNIX_SOCKET", "WEZTERM_PANE", "WEZTERM_EXECUTABLE"),
-    ),
-    "ssh-agent": SocketKind(
-        ("/tmp/ssh-*", "~/.ssh/agent*", "~/.1password/agent.sock", "{run}/ssh-agent*", "{run}/keyring", "{run}/gcr"),
-        ("SSH_AUTH_SOCK", "SSH_AGENT_PID"),
-    ),
-    "gpg-agent": SocketKind(("~/.gnupg/S.*", "{run}/gnupg"), ("GPG_AGENT_INFO",)),
-    "x11": SocketKind(("/tmp/.X11-unix", "~/.Xauthority", "{run}/xauth*"), ("DISPLAY", "XAUTHORITY")),
-    "wayland": SocketKind(
-        ("{run}/wayland-*", "{run}/sway-ipc*", "{run}/hypr", "{run}/i3"),
-        ("WAYLAND_DISPLAY", "WAYLAND_SOCKET", "SWAYSOCK", "I3SOCK", "HYPRLAND_INSTANCE_SIGNATURE", "NIRI_SOCKET"),
-    ),
-    "editors": SocketKind(
-        ("/tmp/emacs{uid}", "{run}/emacs", "{run}/nvim*", "{run}/vscode-*", "/tmp/vscode-*.sock"),
-        ("NVIM", "NVIM_LISTEN_ADDRESS", "VSCODE_IPC_HOOK_CLI", "VSCODE_GIT_IPC_HANDLE", "EMACS_SERVER_FILE"),
-    ),
+    name: SocketKind(tuple(kind["places"]), tuple(kind.get("variables", ())))
+    for name, kind in json.loads(Path(__file__).with_name("sockets.json").read_text()).items()
 }
 _TURN_ON = "turn it on: `handrail config set terminal.protect true`"
+_CONTAIN = "contain commands: `handrail config set terminal.profile contained`"
 _ENGINES = {"docker": "docker", "podman": "podman", "nerdctl": "containerd"}
 # Made in advance, so that one that starts later is covered too.
 _MADE_IN_ADVANCE = ("/tmp/tmux-{uid}",)
@@ -109,12 +64,16 @@ launcher.main(sys.argv[1:])
 @dataclass(frozen=True, slots=True)
 class Protection:
     """What to protect. `home` is Handrail's folder if it is not the usual ones; `package` includes the program itself;
-    `allowed` are names of `SOCKETS` that commands may use; without `pids` commands see all processes of the machine."""
+    `allowed` are names of `SOCKETS` that commands may use; without `pids` commands see all processes of the machine. `profile` is
+    one of profiles.py; None leaves everything writable that is not Handrail's. `hidden_files` are files that commands find
+    empty."""
 
     home: str = ""
     package: bool = True
     allowed: tuple[str, ...] = ()
     pids: bool = True
+    profile: Profile | None = Profile.CONTAINED
+    hidden_files: tuple[str, ...] = ()
 
     def confinement(self, cwd: str) -> Confinement:
         """For shells that start in `cwd`."""
@@ -125,6 +84,7 @@ class Protection:
             *_project_policy(cwd),
             *_work_tree(cwd, config),
             *_runtime_folders(),
+            *(writable_folders(cwd, self.profile) if self.profile is not None else ()),
             os.path.expanduser("~"),
         )
         return Confinement(repr((self, config, differs)), lambda: self.policy(cwd))
@@ -137,14 +97,17 @@ class Protection:
                 os.makedirs(folder, mode=0o700, exist_ok=True)
         program, outside = _program() if self.package else ([], [])
         covered, kept = self._sockets()
+        read_only = _real([config, cache, *_project_policy(cwd), *_leads_to(config_path(self.home)), *program])
         return {
-            "read_only": _real([config, cache, *_project_policy(cwd), *_leads_to(config_path(self.home)), *program]),
-            "hidden": _real([state]),
+            "read_only": read_only,
+            "hidden": _real([state, *self.hidden_files]),
             "shown": _real([os.path.join(state, part) for part in _SHOWN]),
             "writable": _real([*outside, *_work_tree(cwd, config)]),
             "covered": covered,
             "kept": kept,
             "pids": self.pids,
+            "contained": contained_policy(cwd, self.profile, [*read_only, *_real([state])]),
+            "network": self.profile is not Profile.SEALED,
             "jobs_root": os.path.join(state, JOBS_FOLDER),
             "is_nested": started_by_agent(),
         }
@@ -152,7 +115,8 @@ class Protection:
     def launched(self, program: str, *arguments: str, cwd: str | None = None) -> list[str]:
         """The words that run a program outside of a shell, protected. An engine's own program may talk to its engine."""
         engine = _ENGINES.get(os.path.basename(program))
-        protection = replace(self, allowed=(*self.allowed, engine)) if engine else self
+        # Nobody is asked on behalf of such a program.
+        protection = replace(self, profile=None, allowed=(*self.allowed, engine) if engine else self.allowed)
         policy = json.dumps(protection.policy(cwd or os.getcwd()))
         return [sys.executable, "-I", "-S", "-c", _LAUNCH, policy, program, *arguments]
 
@@ -183,9 +147,11 @@ def check_allowed(names: Collection[str]) -> None:
 
 def configured(config: Config) -> Protection | None:
     """What the configuration says; None if nothing is to be protected."""
-    if not config.terminal.protect:
+    profile = Profile(config.terminal.profile)
+    if not config.terminal.protect or profile is Profile.OPEN:
         return None
-    return Protection(config.home, config.protect.package, tuple(config.terminal.allow_sockets))
+    hidden, allowed = tuple(secret_files(config.secrets)), tuple(config.terminal.allow_sockets)
+    return Protection(config.home, config.protect.package, allowed, profile=profile, hidden_files=hidden)
 
 
 class Enforcement(NamedTuple):
@@ -201,8 +167,12 @@ def examine(config: Config) -> Enforcement:
     """Start a protected process, and say what protects it."""
     protection = configured(config)
     if protection is None:
-        what = "nothing but the gate keeps commands from Handrail's own files"
-        return Enforcement(False, f"terminal.protect is off: {what}", f"terminal.protect is off: {what}", _TURN_ON)
+        line = "nothing but the gate keeps commands from Handrail's own files"
+        if config.terminal.protect:
+            line, fix = f"the profile is open: {MEANINGS[Profile.OPEN]}; {line}", _CONTAIN
+        else:
+            line, fix = f"terminal.protect is off: {line}", _TURN_ON
+        return Enforcement(False, line, line, fix)
     try:
         started = fork_servers.acquire(protection.confinement(os.getcwd()))
     except OSError as error:
@@ -230,6 +200,8 @@ def _described(report: Packet, protection: Protection) -> Enforcement:
         price = "no new file or folder can be made directly in /, your home and ~/.config"
         return Enforcement(False, line, f"{line}; the price: {price}; sudo gains no rights", "allow user namespaces")
     line = f"the kernel protects Handrail's own files{program}"
+    if protection.profile is not None and CONTAINED not in missing:
+        line = f"commands are {protection.profile.value}: {MEANINGS[protection.profile]}; {line}"
     allowed = f"; allowed: {', '.join(protection.allowed)}" if protection.allowed else ""
     seen = (
         "commands see their own processes only"

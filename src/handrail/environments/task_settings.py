@@ -8,10 +8,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..core.availability import usable_unless
+from ..egress.secret_sources import secret_files
 from ..errors import InvalidArguments, ToolFailed
 from ..types import Unavailable
 from .backend_table import Backends, backends, is_host
 from .errors import UnknownEnvironment
+from .profiles import Profile, read_profile
 
 if TYPE_CHECKING:
     from ..config import Config
@@ -19,7 +21,15 @@ if TYPE_CHECKING:
 
 DEFAULT_TASK = "default"
 # The general overrides of a task; everything else is a setting of the backend.
-_GENERAL = {"backend": str, "env_type": str, "cwd": str, "env": dict, "allowed_secrets": list, "effects": bool}
+_GENERAL = {
+    "backend": str,
+    "env_type": str,
+    "cwd": str,
+    "env": dict,
+    "allowed_secrets": list,
+    "effects": bool,
+    "profile": str,
+}
 
 
 class EnvironmentSettings(NamedTuple):
@@ -75,10 +85,15 @@ def resolve(task_id: str, config: Config, overrides: Mapping[str, Any], backends
     cwd = overrides.get("cwd") or options.pop("cwd", None) or usual
     if is_host(backend):
         cwd = os.path.abspath(os.path.expanduser(cwd)) if cwd else _current_directory()
-        options = {**_file_limits(config), **_protection(config), **options}
+        options = {**_file_limits(config), **_protection(config, overrides), **options}
     secrets = overrides.get("allowed_secrets", terminal.allowed_secrets)
     env = {**terminal.env, **overrides.get("env", {})}
-    effects = _effects(config) if overrides.get("effects", config.effects.enabled) else None
+    has_effects = overrides.get("effects", config.effects.enabled)
+    if options.get("profile") == Profile.OPEN and os.geteuid() != 0:
+        has_effects = False  # watching takes the right to gain rights away
+    effects = _effects(config) if has_effects else None
+    if effects is not None and is_host(backend) and config.network.contain == "on":
+        effects["holds_network"] = True
     return EnvironmentSettings(task_id, name, cwd, env, tuple(secrets), options, effects)
 
 
@@ -130,13 +145,17 @@ def _file_limits(config: Config) -> dict[str, Any]:
 
 
 def _effects(config: Config) -> dict[str, Any]:
-    return {name: getattr(config.effects, name) for name in ("max_copy", "durable", "on_crash")}
+    chosen = config.effects
+    found: dict[str, Any] = {name: getattr(chosen, name) for name in ("max_copy", "durable", "on_crash")}
+    return {**found, "pause": [chosen.pause.files, chosen.pause.megabytes]}
 
 
-def _protection(config: Config) -> dict[str, Any]:
+def _protection(config: Config, overrides: Mapping[str, Any]) -> dict[str, Any]:
     return {
+        "profile": read_profile(overrides.get("profile") or config.terminal.profile).value,
         "protect": config.terminal.protect,
         "protect_package": config.protect.package,
         "allow_sockets": list(config.terminal.allow_sockets),
         "home": config.home,
+        "hidden_files": secret_files(config.secrets) if config.secrets else [],
     }

@@ -16,9 +16,12 @@ from .backend_table import Backends, backends, is_host
 from .task_settings import DEFAULT_TASK, EnvironmentSettings, check_overrides, resolve
 
 if TYPE_CHECKING:
+    from ..egress.networks import Networks
     from ..protocols import FileEntry, Files, FileStat
+    from ..types import ToolContext
     from .base import Environment
     from .output import Masker
+    from .shell_pool import ShellPool
 
 __all__ = ["DEFAULT_TASK", "EnvironmentSettings", "TaskEnvironments"]
 
@@ -85,6 +88,7 @@ class TaskEnvironments:
         self._slots: dict[str, _Slot] = {}
         self._overrides: dict[str, dict[str, Any]] = {}
         self._timer: threading.Timer | None = None
+        self._pool: ShellPool | None = None
         self._companions: dict[type, Companion] = {}
         self._masker: Masker | None = None
         self._masked_at = 0.0
@@ -159,7 +163,10 @@ class TaskEnvironments:
             terminal = self.config.terminal
             configured = [one.get("env") for one in (*terminal.backends.values(), *self._overrides.values())]
             given = [os.environ, terminal.env, *(env for env in configured if isinstance(env, Mapping))]
-            self._masker, self._masked_at = Masker(set().union(*map(secret_values, given))), now
+            hidden = set().union(*map(secret_values, given))
+            if (networks := self.networks) is not None:
+                hidden.update(networks.known_values())
+            self._masker, self._masked_at = Masker(hidden), now
         return self._masker
 
     def idled(self, task_id: str | None) -> bool:
@@ -189,7 +196,7 @@ class TaskEnvironments:
         return settings.open(self.backends)
 
     def override(self, task_id: str, overrides: Mapping[str, Any]) -> None:
-        """Set how the task's environment is made: `backend`, `cwd`, `env`, `allowed_secrets`, and settings of the backend.
+        """Set how the task's environment is made: `backend`, `cwd`, `env`, `allowed_secrets`, `profile`, and settings of it.
 
         This replaces all overrides of an earlier call. An open environment that was made with other settings is closed.
         """
@@ -231,6 +238,7 @@ class TaskEnvironments:
         with self._lock:
             slots, self._slots = list(self._slots.values()), {}
             timer, self._timer = self._timer, None
+            ready, self._pool = self._pool, None
             companions, self._companions = list(self._companions.values()), {}
         if timer is not None:
             timer.cancel()
@@ -242,6 +250,8 @@ class TaskEnvironments:
 
             with ThreadPoolExecutor(min(len(slots), _CLOSING_AT_ONCE)) as closing:
                 list(closing.map(_close, slots))
+        if ready is not None:
+            ready.close()
 
     def __enter__(self) -> TaskEnvironments:
         return self
@@ -279,10 +289,50 @@ class TaskEnvironments:
                 return self.of(task_id)
             if slot.environment is None:
                 settings = resolve(task_id, self.config, self._overrides.get(task_id, {}), self.backends)
-                slot.environment, slot.settings = settings.open(self.backends), settings
+                network = self._network_variables(task_id, settings)
+                slot.environment = settings._replace(env={**settings.env, **network}).open(self.backends)
+                slot.settings = settings
+                if hasattr(slot.environment, "pool"):
+                    slot.environment.pool = self._shell_pool()
+                if network and hasattr(slot.environment, "held"):
+                    from .held_connections import decide_connections  # only where networks are
+
+                    decide_connections(slot.environment.held, self.networks, task_id)
                 if not is_host(self.backends.get(settings.backend)):  # there even reading a file starts something
                     self._watch()
             return slot.environment
+
+    def _shell_pool(self) -> ShellPool:
+        from .shell_pool import ShellPool  # not before a shell of this machine is wanted
+
+        with self._lock:
+            self._pool = self._pool or ShellPool(self.config.terminal.pool)
+            return self._pool
+
+    @property
+    def networks(self) -> Networks | None:
+        """The proxies and keys of tasks; None where nothing is configured that needs them."""
+        if not (self.config.secrets or self.config.network.contain == "on"):
+            return None
+        from ..egress.networks import Networks  # imports asyncio and cryptography
+
+        return self.companion(Networks, lambda: Networks(self.config))
+
+    def begin_call(self, context: ToolContext) -> None:
+        """A call is about to run commands in its task: what these want to connect to is asked of its approver."""
+        if (networks := self.networks) is not None:
+            networks.begin(context, context.task_id or DEFAULT_TASK)
+
+    def network_notes(self, task_id: str | None) -> list[str]:
+        """Which connections of the task's call were refused, for the model."""
+        networks = self.networks
+        return networks.notes(task_id or DEFAULT_TASK) if networks is not None else []
+
+    def _network_variables(self, task_id: str, settings: EnvironmentSettings) -> dict[str, str]:
+        if not is_host(self.backends.get(settings.backend)):
+            return {}
+        networks = self.networks
+        return networks.variables(task_id) if networks is not None else {}
 
     def _watch(self) -> None:
         """Keep a timer while there is something that it could close."""

@@ -26,10 +26,11 @@ class LocalFiles:
         roots: Sequence[str] = (),
         max_read_bytes: int = DEFAULT_MAX_BYTES,
         max_write_bytes: int = DEFAULT_MAX_BYTES,
+        hidden: Sequence[str] = (),
     ) -> None:
         self.max_read_bytes = max_read_bytes
         self.max_write_bytes = max_write_bytes
-        self._roots = Roots(cwd, roots)
+        self._roots = Roots(cwd, roots, hidden)
 
     def resolve(self, path: str) -> str:
         return self._roots.resolve(path)

@@ -16,10 +16,11 @@ class ResolvedPath(str):
 
 
 class Roots:
-    """A working directory, and the folders that every path must be in. Without folders there is no limit."""
+    """A working directory, and the folders that every path must be in. Without folders there is no limit. `hidden` are files that
+    nobody may use."""
 
-    def __init__(self, cwd: str | None, roots: Sequence[str]) -> None:
-        self._cwd = cwd
+    def __init__(self, cwd: str | None, roots: Sequence[str], hidden: Sequence[str] = ()) -> None:
+        self._cwd, self._hidden = cwd, tuple(hidden)
         self.allowed = tuple(os.path.realpath(os.path.expanduser(root)) for root in roots)
 
     def resolve(self, path: str) -> ResolvedPath:
@@ -58,6 +59,10 @@ class Roots:
 
     def check_inside(self, path: str, resolved: str) -> None:
         """Raise Denied for a resolved path that is outside."""
+        if resolved in self._hidden:
+            raise Denied(
+                f"{shown(path)} holds a secret that you use without seeing it (see `secrets` in the configuration)"
+            )
         if not self.allowed or any(resolved == root or resolved.startswith(_slash(root)) for root in self.allowed):
             return
         leads = "" if resolved == path else f" (it leads to {shown(resolved)})"

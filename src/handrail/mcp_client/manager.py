@@ -189,9 +189,12 @@ class RemoteTool:
 
     def __init__(self, connections: McpConnections, server: str, listed: Listed) -> None:
         self._connections, self._server, self._name = connections, server, listed.name
+        self._reads = listed.annotations.get("readOnlyHint") is True
 
     def call(self, args: JsonDict, context: ToolContext) -> Any:
         """Returns the result in sync code, an awaitable of it inside a running loop."""
+        if context.effects is not None and not self._reads:
+            context.effects.uncovered(f"{self._server}: {self._name}", "an MCP server does it, which is not watched")
 
         async def report(progress: float, total: float | None, message: str | None) -> None:
             context.progress(message or "", progress / total if total else None)

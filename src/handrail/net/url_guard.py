@@ -61,7 +61,7 @@ class Guard:
     def check_url(self, url: str) -> Target:
         """The target of the URL. Raises for what no web tool opens: other schemes, credentials, invalid URLs."""
         target = target_of(url)
-        literal = _literal(target.host)
+        literal = literal_address(target.host)
         if literal is not None:
             self._judge(target.host, target.port, [literal])
         return target
@@ -144,7 +144,7 @@ def _split(url: str) -> SplitResult:
     return parts
 
 
-def _literal(host: str) -> Address | None:
+def literal_address(host: str) -> Address | None:
     """The address that a host spells, also in old forms: `127.1`, `0x7f000001`, `017700000001`."""
     try:
         return ipaddress.ip_address(host.partition("%")[0])
@@ -181,5 +181,5 @@ def _allowed(text: str) -> Allowed:
         host, port = "", None
     if not host or "/" in text:
         raise ConfigError(f"{text!r} is not a network, address or name", key="web.allow_private")
-    literal = _literal(host)
+    literal = literal_address(host)
     return Allowed(ipaddress.ip_network(literal) if literal is not None else None, _plain(host), port)

@@ -23,6 +23,7 @@ DECISIONS = {decision.value: decision for decision in Decision}
 # A tap on one of these answers a question. The first one for each decision is the one that is offered.
 SIGNS = {
     "✅": Decision.ONCE,
+    "🧪": Decision.TRY,
     "🕐": Decision.TASK,
     "🔁": Decision.SESSION,
     "♾": Decision.ALWAYS,

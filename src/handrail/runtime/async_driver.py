@@ -69,17 +69,60 @@ class _Pace:
                 return
 
 
+class _Young:
+    """Lets few calls at a time begin on a worker: threads that compete for the interpreter slow each other down, and the loop
+    with them. What has run for a moment waits for something, and counts no longer."""
+
+    def __init__(self) -> None:
+        self._count, self._waiting = 0, deque[asyncio.Future[None]]()
+
+    async def enter(self) -> Callable[[], None]:
+        """Returns what to call when it is over."""
+        loop = asyncio.get_running_loop()
+        if self._count < _YOUNG_AT_ONCE:
+            self._count += 1
+        else:
+            turn: asyncio.Future[None] = loop.create_future()
+            self._waiting.append(turn)
+            try:
+                await turn
+            except asyncio.CancelledError:
+                if not turn.cancelled():
+                    self._next()
+                raise
+        place = iter((self._next,))  # given up once
+
+        def leave() -> None:
+            next(place, _nothing)()
+
+        loop.call_later(_YOUNG_SECONDS, leave)
+        return leave
+
+    def _next(self) -> None:
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self._count -= 1
+
+
+def _nothing() -> None:
+    """What is left to do when a place was given up before."""
+
+
+_YOUNG_AT_ONCE, _YOUNG_SECONDS = 3, 0.003
 _BEGIN_SECONDS = 0.003
-_paces: WeakKeyDictionary[asyncio.AbstractEventLoop, _Pace] = WeakKeyDictionary()
+_paces: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[_Pace, _Young]] = WeakKeyDictionary()
 
 
-def _pace() -> _Pace:
+def _pace() -> tuple[_Pace, _Young]:
     loop = asyncio.get_running_loop()
-    return _paces.get(loop) or _paces.setdefault(loop, _Pace())
+    return _paces.get(loop) or _paces.setdefault(loop, (_Pace(), _Young()))
 
 
 async def _adrive(flow: Flow[T], perform: Perform, *, stop_at: Step | None) -> T | None:
-    await _pace().turn()
+    await _pace()[0].turn()
     try:
         step = flow.send(None)
         while step is not stop_at:
@@ -95,7 +138,7 @@ async def _adrive(flow: Flow[T], perform: Perform, *, stop_at: Step | None) -> T
 
 
 async def _on_worker(step: Step) -> Any:
-    await _pace().turn()
+    leave = await _pace()[1].enter()
     function = partial(_complete, step) if step.apart else step.function
     future = pool.submit(partial(guarded, function, contained=True))
     try:
@@ -107,6 +150,8 @@ async def _on_worker(step: Step) -> Any:
         if not done:
             raise
         return future.result()
+    finally:
+        leave()
 
 
 def _complete(step: Step) -> Any:

@@ -4,8 +4,10 @@
     report          what goes wrong inside becomes the model's answer
     look_up         unknown? unavailable, and why?
     read_arguments  decode, validate, coerce
+    recall          a call of an earlier attempt is answered as its journal has it
     ask_hooks       pre_tool_call: pass, block, ask, change
     pass_gate       what is it about to do? judge it, ask a person
+    note            its journal, if it has one, knows that it begins and how it ended
     run             the handler, bounded in time; its answer is cut to what the model's context can bear
 
 `registry.dispatch` is the same stack without hooks.
@@ -22,9 +24,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..base.safe_text import safe_error
 from ..core.outcome import error_outcome, failure_outcome, to_outcome, tool_error
 from ..core.registry import ToolRegistry, unknown_tool
-from ..errors import CallCancelled, CallTimeout, Denied, NeedsAgent, ToolError, ToolUnavailable
+from ..errors import CallCancelled, CallTimeout, Denied, Edited, NeedsAgent, ToolError, ToolUnavailable
 from ..protocols import Action, ActionKind, CallEffects
-from ..types import CancelToken, Gate, JsonDict, Outcome, ToolContext
+from ..types import CancelToken, Gate, JournalEntry, JsonDict, Outcome, ToolContext
 from .arguments import prepare
 from .steps import TURN, Call, Flow, Step, StepKind, cause, guarded
 
@@ -40,6 +42,7 @@ Inner = Callable[["Call"], Flow[Outcome]]
 CANCEL_GRACE_SECONDS = 1.0
 GATE_MARGIN_SECONDS = 60.0
 _MAX_PLANS = 200_000
+_MAX_EDITS = 20  # by an approver that never stops
 
 
 class Plan(NamedTuple):
@@ -77,7 +80,8 @@ class CallPath:
         # Others' handlers and hooks get no hold of the caller's loop: for programs that serve many.
         self.isolates = False
         before = (self.report, self.look_up, self.read_arguments)
-        self._whole = stack(self.notify_hooks, *before, self.ask_hooks, self.pass_gate, self.run)
+        inside = (self.recall, self.ask_hooks, self.pass_gate, self.note, self.run)
+        self._whole = stack(self.notify_hooks, *before, *inside)
         self.without_hooks = stack(*before, self.pass_gate, self.run)
 
     def __call__(self, call: Call) -> Flow[Outcome]:
@@ -114,8 +118,13 @@ class CallPath:
             return (yield from inner(call))
         except Exception as raised:  # noqa: BLE001  whatever went wrong around a call becomes its answer
             error = cause(raised)
-            call.blocked = isinstance(error, Denied)
-            return error_outcome(error) if isinstance(error, ToolError) else _failed_around(call.name, raised)
+            if not isinstance(error, Edited) or call.edits >= _MAX_EDITS:
+                call.blocked = isinstance(error, Denied)
+                return error_outcome(error) if isinstance(error, ToolError) else _failed_around(call.name, raised)
+        call.edits = number = call.edits + 1
+        call.raw = {**call.arguments, error.argument: error.text}
+        outcome = yield from self.report(inner, call)
+        return _with_edit(outcome, error) if call.edits == number else outcome
 
     def look_up(self, inner: Inner, call: Call) -> Flow[Outcome]:
         name = call.name
@@ -141,6 +150,32 @@ class CallPath:
         if entry.needs_agent and call.agent is None:
             raise NeedsAgent(f"{call.name} must be handled by the agent loop, and no agent is running here")
         return inner(call)
+
+    def recall(self, inner: Inner, call: Call) -> Flow[Outcome]:
+        return inner(call) if call.caller.journal is None else self._recalled(inner, call)
+
+    def _recalled(self, inner: Inner, call: Call) -> Flow[Outcome]:
+        entry, journal = _entry(call), call.caller.journal
+        assert journal is not None
+        call.journal_entry = journal.open(
+            call.name,
+            call.arguments,
+            call_id=call.tool_call_id,
+            toolset=entry.toolset if entry.is_builtin else "",
+            read_only=entry.read_only,
+        )
+        if call.journal_entry.recorded is not None:
+            return call.journal_entry.recorded
+        return (yield from inner(call))
+
+    def note(self, inner: Inner, call: Call) -> Flow[Outcome]:
+        return inner(call) if call.journal_entry is None else self._noted(inner, call, call.journal_entry)
+
+    def _noted(self, inner: Inner, call: Call, entry: JournalEntry) -> Flow[Outcome]:
+        yield Step(entry.begin, in_caller=False)
+        outcome = yield from inner(call)
+        recorded: Outcome = yield Step(partial(entry.end, outcome), in_caller=False)
+        return recorded
 
     def ask_hooks(self, inner: Inner, call: Call) -> Flow[Outcome]:
         return self._hooked(inner, call) if self._hooks.around_calls else inner(call)
@@ -196,6 +231,8 @@ class CallPath:
                 f"{entry.name} passes a gate before it does this, and there is none here; give the runtime a gate",
                 decided_by="nobody",
             )
+        if len(actions) == 1 and actions[0].kind in (ActionKind.COMMAND, ActionKind.CODE):
+            actions = [_with_argument(actions[0], call.arguments)]
         call.judged_paths = tuple(action.text for action in actions if action.kind is ActionKind.FILE_WRITE)
         return gate.review(actions, context)
 
@@ -332,6 +369,24 @@ def _entry(call: Call) -> ToolEntry:
 
 def _failed_around(name: str, error: BaseException) -> str:
     return tool_error(safe_error(f"Error executing {name}: {cause(error)}"))
+
+
+def _with_argument(action: Action, arguments: JsonDict) -> Action:
+    """The action, with the name of the argument that its text is: a user may change that before saying yes."""
+    name = next((name for name, value in arguments.items() if value == action.text), None)
+    return action if name is None else action._replace(details={**action.details, "argument": name})
+
+
+def _with_edit(outcome: Outcome, edit: Edited) -> Outcome:
+    """The answer, with what ran instead of what the model wrote."""
+    if not isinstance(outcome, str):
+        return outcome
+    try:
+        had = json.loads(outcome)
+    except (ValueError, RecursionError):
+        had = outcome
+    note = {"edited_by": edit.by, edit.argument: edit.text}
+    return json.dumps({**(had if isinstance(had, dict) else {"result": had}), "edited": note}, ensure_ascii=False)
 
 
 def _cut_short(name: str, error: CallTimeout | CallCancelled, *, partial: Outcome | None = None) -> str:

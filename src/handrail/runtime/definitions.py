@@ -69,8 +69,10 @@ class Definitions:
         quiet: bool = False,
         format: Format = "openai",  # noqa: A002  what it is
         max_chars: int | None = None,
+        at_hand: Iterable[str] | None = None,
     ) -> list[JsonDict]:
-        """`max_chars`: if they would be longer than that, what is rarely used is left out, to be searched for.
+        """`max_chars`: if they would be longer than that, what is rarely used is left out, to be searched for. So are the
+        built-in tools of other toolsets than those `at_hand`, unless they were used before.
 
         Raises UnknownToolset.
         """
@@ -86,14 +88,22 @@ class Definitions:
             for e in selection.dynamic
             if e.name not in missing
         }
-        key = (chosen, format, frozenset(missing), marshal.dumps(overrides) if overrides else b"", max_chars)
+        key = (
+            chosen,
+            format,
+            frozenset(missing),
+            marshal.dumps(overrides) if overrides else b"",
+            max_chars,
+            at_hand and tuple(at_hand),
+        )
         with _no_collecting():
             frozen = self._listings.get(key)
             if frozen is not None:
                 return cast("list[JsonDict]", marshal.loads(frozen))  # our own bytes
             definitions = _build(selection, missing, overrides, format)
             if max_chars is not None:
-                definitions = _shortened(selection, missing, definitions, format, (max_chars, self.uses))
+                near = None if at_hand is None else frozenset(self._toolsets.select(list(at_hand), ()))
+                definitions = _shortened(selection, missing, definitions, format, (max_chars, self.uses, near))
             self._keep(self._listings, key, marshal.dumps(definitions))
             return definitions
 
@@ -188,11 +198,12 @@ def _shortened(
     missing: dict[str, Unavailable],
     definitions: list[JsonDict],
     format: Format,  # noqa: A002  the name that callers know
-    bounds: tuple[int, Mapping[str, int]],
+    bounds: tuple[int, Mapping[str, int], frozenset[str] | None],
 ) -> list[JsonDict]:
     """The list without what is rarely used, and with what finds that."""
     entries = [entry for entry in selection.entries if entry.name not in missing]
-    kept = fitting(entries, definitions, max_chars=bounds[0], uses=bounds[1]) if selection.searchers else None
+    max_chars, uses, near = bounds
+    kept = fitting(entries, definitions, max_chars=max_chars, uses=uses, near=near) if selection.searchers else None
     if kept is None:
         return definitions
     deferred = [entry for entry in entries if entry.name not in kept]
@@ -261,18 +272,28 @@ def room(context_tokens: int, share: float) -> int:
 
 
 def fitting(
-    entries: Sequence[ToolEntry], definitions: Sequence[JsonDict], *, max_chars: int, uses: Mapping[str, int]
+    entries: Sequence[ToolEntry],
+    definitions: Sequence[JsonDict],
+    *,
+    max_chars: int,
+    uses: Mapping[str, int],
+    near: frozenset[str] | None = None,
 ) -> frozenset[str] | None:
-    """The names of the tools that stay in the list; None: all of them do.
+    """The names of the tools that stay in the list; None: all of them do. Of our own only those of `near`, and used ones.
 
     Those that were used most stay; of those that were never used, our own before those of servers and plugins, and the short
     before the long.
     """
     sizes = [len(json.dumps(definition, ensure_ascii=False)) for definition in definitions]
-    if sum(sizes) <= max_chars:
+    numbers = [
+        number
+        for number, entry in enumerate(entries)
+        if near is None or entry.name in near or uses.get(entry.name) or _is_brought(entry)
+    ]
+    if len(numbers) == len(entries) and sum(sizes) <= max_chars:
         return None
     order = sorted(
-        range(len(entries)),
+        numbers,
         key=lambda n: (-uses.get(entries[n].name, 0), _is_brought(entries[n]), sizes[n], entries[n].name),
     )
     kept, taken = set(), 0

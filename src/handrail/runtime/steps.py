@@ -12,7 +12,17 @@ from ..base.async_bridge import is_interrupt, run_async
 from ..base.workers import run_bounded
 from ..errors import ToolFailed
 from ..protocols import CallEffects, CallingClient
-from ..types import NO_CALLER, AgentState, Caller, CancelToken, FileChange, JsonDict, ProgressListener, ToolContext
+from ..types import (
+    NO_CALLER,
+    AgentState,
+    Caller,
+    CancelToken,
+    FileChange,
+    JournalEntry,
+    JsonDict,
+    ProgressListener,
+    ToolContext,
+)
 
 if TYPE_CHECKING:
     from ..core.entry import ToolEntry
@@ -27,7 +37,8 @@ class Call:
 
     __slots__ = (
         "agent", "arguments", "batched", "blocked", "caller", "cancel", "changes", "client", "contained", "context",
-        "effects", "enabled_tools", "entry", "extra", "judged_paths", "name", "on_progress", "raw", "session_id",
+        "edits", "effects", "enabled_tools", "entry", "extra", "journal_entry", "judged_paths", "name", "on_progress", "raw",
+        "session_id",
         "started", "task_id", "tool_call_id", "user_task",
     )  # fmt: skip
 
@@ -59,9 +70,11 @@ class Call:
         self.entry: ToolEntry | None = None
         self.arguments: JsonDict = {}
         self.blocked = False
+        self.edits = 0  # how often a user changed it instead of saying yes
         self.judged_paths: tuple[str, ...] = ()  # of the files that the gate let it write
         self.contained = False  # leaving the program is not the handler's to decide
         self.effects: CallEffects | None = None
+        self.journal_entry: JournalEntry | None = None
         self.batched = False  # it shares the machine with other calls of its message
         self.context: ToolContext | None = None  # given by who dispatches on a bare registry
         self.extra: JsonDict | None = None  # further keyword arguments for the handler, likewise

@@ -24,7 +24,7 @@ from .access_control import Guard, WrongCredentials, address_of, read_body
 from .endpoint import SECURITY_HEADERS, Endpoint, HttpError, RequestContext, as_response, refusal
 from .gateway.gateway import Gateway
 from .http import endpoints
-from .mcp.http import McpEndpoint
+from .mcp.http import Audit, McpEndpoint
 from .shared_state import Served
 from .tokens import Audited, Who
 
@@ -66,7 +66,13 @@ def build(served: Served, guard: Guard) -> Starlette:
 
 def _mcp(served: Served, guard: Guard) -> McpEndpoint | None:
     """None if the SDK is not installed."""
-    return None if find_spec("mcp") is None else McpEndpoint(served.app, guard, partial(_audit, served))
+    return (
+        None
+        if find_spec("mcp") is None
+        else McpEndpoint(
+            served.app, guard, Audit(partial(_audit, served), partial(_begin, served), partial(_settle, served))
+        )
+    )
 
 
 def _handler(served: Served, guard: Guard, endpoint: Endpoint) -> Any:
@@ -80,7 +86,7 @@ def _handler(served: Served, guard: Guard, endpoint: Endpoint) -> Any:
             detail = endpoint.detail(context) if endpoint.detail is not None else ""
             if request.method != "GET" and endpoint.role is not None:
                 # Before it happens: what cannot be audited does not happen.
-                entry = await on_database(served.keys.note, _audited(request, who, 0, detail))
+                entry = await _begin(served, request, who, detail)
             response = as_response(await endpoint.handler(context), endpoint.status)
             if isinstance(response, StreamingResponse) and endpoint.role is not None:
                 response.body_iterator = _while_valid(response.body_iterator, partial(served.keys.is_valid, who))
@@ -125,6 +131,11 @@ def _audit(served: Served, request: Request, who: Who | None, status: int, detai
         served.keys.note(record)
     except StoreError as error:  # it was refused, or a login, which can do nothing that is not audited
         log.error("%s by %s (%d) could not be audited: %s", record.action, record.who, status, error)  # noqa: TRY400  the traceback says no more
+
+
+async def _begin(served: Served, request: Request, who: Who | None, detail: str) -> int:
+    """The number of the entry of a request that has begun. Raises StoreError."""
+    return await on_database(served.keys.note, _audited(request, who, 0, detail))
 
 
 async def _settle(served: Served, entry: int, status: int) -> None:

@@ -32,6 +32,7 @@ from ..settings.schema import Config
 from ..types import Caller, CancelToken, FileChange, JsonDict, Outcome, ProgressListener, ToolContext
 from .formats import read_message, write_answers
 from .own_tools import WithOwnTools
+from .session_calls import SessionCalls
 
 if TYPE_CHECKING:
     from ..agent.agent import Agent
@@ -46,13 +47,24 @@ _over = "the session is over"
 
 
 class Result(NamedTuple):
-    """What came of a call. `text` is what the model gets; `data` is the same as a value, where it is JSON."""
+    """What came of a call. `text` is what the model gets; `data` is the same as a value, where it is JSON.
+
+    A command's `stdout` has its stderr in it, unless the call said `separate_stderr`.
+    """
 
     text: str
     data: Any
     is_error: bool
     error_type: str
     changes: tuple[FileChange, ...]
+
+    @property
+    def stdout(self) -> str:
+        return str(self.data.get("output", "")) if isinstance(self.data, dict) else ""
+
+    @property
+    def stderr(self) -> str:
+        return str(self.data.get("stderr", "")) if isinstance(self.data, dict) else ""
 
 
 class _Options(NamedTuple):
@@ -144,7 +156,7 @@ def _close_late(opening: asyncio.Future[Session]) -> None:
         asyncio.get_running_loop().create_task(opening.result().close())
 
 
-class Session:
+class Session(SessionCalls):
     """One caller's tools. Any number of calls may run at once, from any loop or thread."""
 
     def __init__(self, app: Handrail, options: _Options, *, closes_app: bool = False) -> None:
@@ -293,6 +305,9 @@ class SyncSession:
         self.twin = session  # the same session for async code
         self.id, self.tools, self.agent = session.id, session.tools, session.agent
         self.call, self.close = session.call_now, session.close_now
+        self.calls, self.effects, self.undo, self.redo = (
+            session.calls_now, session.effects_now, session.undo_now, session.redo_now,
+        )  # fmt: skip
 
     def run(self, message: Any, *, timeout: float | None = None) -> list[JsonDict]:
         return run_async(self.twin.run(message, timeout=timeout), timeout=MAX_SECONDS)

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from .network import NetworkConfig, SecretConfig
 from .options import Section, named, option
 from .sections import (
     ApprovalRuleConfig,
@@ -59,6 +60,7 @@ class Config(Section):
     terminal: TerminalConfig = field(default_factory=TerminalConfig)
     protect: ProtectConfig = field(default_factory=ProtectConfig)
     effects: EffectsConfig = field(default_factory=EffectsConfig)
+    network: NetworkConfig = field(default_factory=NetworkConfig)
     code: CodeConfig = field(default_factory=CodeConfig)
     processes: ProcessesConfig = field(default_factory=ProcessesConfig)
     results: ResultsConfig = field(default_factory=ResultsConfig)
@@ -80,6 +82,7 @@ class Config(Section):
         "Commands to run around calls, by the event: `pre_tool_call` or `PreToolUse`, `post_tool_call`..."
     )
     mcp_servers: Mapping[str, McpServerConfig] = named("MCP servers whose tools are offered, by name.")
+    secrets: Mapping[str, SecretConfig] = named("Keys that commands use and never see, by name.")
     approval_rules: Mapping[str, ApprovalRuleConfig] = named("Your own rules about commands, by their id.")
     command_allowlist: tuple[str, ...] = option(
         (),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import field
 from typing import Any, Literal
 
 from .options import GIB, MAX_DAYS, MAX_SECONDS, MIB, Section, count, named, option, seconds, size
@@ -58,14 +59,27 @@ class TerminalConfig(Section):
     idle_seconds: float = seconds(
         1800.0, "Seconds after which an environment that nobody uses is closed. 0 keeps it open.", or_zero=True
     )
+    pool: int = option(
+        2,
+        "How many shells of this machine are started ahead once a second task has wanted one. 0 for none.",
+        minimum=0,
+        maximum=64,
+    )
     env: Mapping[str, str] = named("Environment variables that commands get, by name.")
     allowed_secrets: tuple[str, ...] = option(
         (), "Names of secret variables of the runtime that commands may see all the same."
     )
+    profile: Literal["contained", "open", "sealed"] = option(
+        "contained",
+        "What commands on this machine may do without a question. contained: write in the work tree, folders for temporary files "
+        "and caches; other writes wait for your answer. open: all that you may do, with `sudo`; only the gate protects "
+        "Handrail's own files, and what commands change cannot be undone. sealed: no network, no writes outside of the work "
+        "tree, and no questions.",
+    )
     protect: bool = option(
         True,
-        "Let the kernel protect Handrail's own files, and sockets that act for others, from commands on this machine. `sudo` "
-        "gains no rights there; turn this off if commands need it.",
+        "Let the kernel protect Handrail's own files, and sockets that act for others, from commands on this machine, which the "
+        "profiles contained and sealed need. `sudo` gains no rights there; choose the profile open if commands need it.",
     )
     allow_sockets: tuple[str, ...] = option(
         (), "Sockets that commands may use all the same: ssh-agent, gpg-agent, docker, dbus, tmux, x11, wayland, ..."
@@ -90,6 +104,17 @@ class ProtectConfig(Section):
     )
 
 
+class PauseConfig(Section):
+    """When a running command has to wait until you have answered. With nobody to ask it is stopped, and undone."""
+
+    files: int = count(
+        100,
+        "Files that it may delete which are in no commit and are not made again by a tool; 0 for any number.",
+        minimum=0,
+    )
+    megabytes: int = count(500, "Megabytes that it may delete of such files; 0 for any size.", minimum=0)
+
+
 class EffectsConfig(Section):
     """The journal of what calls change, by which each can be shown and undone."""
 
@@ -111,6 +136,7 @@ class EffectsConfig(Section):
         "call",
         "Whether the journal survives a crash of Handrail (call), or a loss of power as well (power), which is slower.",
     )
+    pause: PauseConfig = field(default_factory=PauseConfig)
     witness: str = option(
         "",
         "A file, or an http address, that is given each signature over the receipts of calls; see `handrail audit verify`.",

@@ -21,6 +21,7 @@ from .database import Database, reading_entry
 
 # How long closed requests are kept, so that a late answer can be told what happened.
 _KEEP_SECONDS = 30 * 86_400
+_PRUNE_SECONDS = 60.0
 _MAX_TEXT = 20_000
 
 
@@ -43,6 +44,10 @@ class StoredRequest(NamedTuple):
     is_waiting: bool
 
 
+def new_id() -> str:
+    return secrets.token_hex(4)
+
+
 class ApprovalStore:
     """Requests, with the grants and the decisions in the same file. `path` None keeps everything in memory."""
 
@@ -51,49 +56,53 @@ class ApprovalStore:
         self.grants = GrantStore(self.database)
         self.decisions = DecisionLog(self.database)
         self._listeners: list[Callable[[str], object]] = []
+        self._pruned_at = 0.0
 
     def close(self) -> None:
         self.database.close()
 
-    def ask(self, request: ApprovalRequest, *, fingerprint: str) -> StoredRequest:
+    def ask(self, request: ApprovalRequest, *, fingerprint: str, owner: str = "") -> StoredRequest:
         """Store a request. One with the same fingerprint whose process has exited is taken over instead: its id stays, and
-        so does an answer that came meanwhile."""
-        now, me = time.time(), runtime_id()
+        so does an answer that came meanwhile. `owner` is for who asks on behalf of processes elsewhere: `WORK#ATTEMPT`, of
+        which a later attempt takes over from the earlier ones."""
+        now, me = time.time(), owner or runtime_id()
         with self.database.transaction() as connection:
-            _expire(connection, now)
+            self._expire(connection, now)
             left = connection.execute(
                 "SELECT * FROM requests WHERE fingerprint = ? AND state IN ('pending', 'answered') ORDER BY created",
                 (fingerprint,),
             ).fetchall()
             for row in left:
-                if has_exited(row["owner"]):
+                if has_exited(row["owner"]) or _is_earlier_attempt(row["owner"], me):
                     # An unanswered request gets a new deadline.
                     expires = request.expires_at if row["state"] == State.PENDING.value else row["expires"]
                     connection.execute(
                         "UPDATE requests SET owner = ?, expires = ? WHERE id = ?", (me, expires, row["id"])
                     )
                     return _stored(connection.execute("SELECT * FROM requests WHERE id = ?", (row["id"],)).fetchone())
-            request = request._replace(id=secrets.token_hex(4))
+            request = request._replace(id=request.id or new_id())
             connection.execute(
                 "INSERT INTO requests (id, created, expires, fingerprint, owner, state, question) VALUES (?, ?, ?, ?, ?, ?, ?)",
                 (request.id, now, request.expires_at, fingerprint, me, State.PENDING.value, _question(request)),
             )
         return StoredRequest(request, State.PENDING, now, None, None, is_waiting=True)
 
-    def answer(self, request_id: str, answer: Answer) -> StoredRequest | None:
+    def answer(self, request_id: str, answer: Answer, *, claims: bool = False) -> StoredRequest | None:
         """Answer a request. Returns None, or the earlier outcome if this answer came too late and changes nothing.
 
-        Raises Denied for a yes from a process that an agent started.
+        `claims`: the call that asked brings the answer, and continues with it. Raises Denied for a yes from a process that an
+        agent started.
         """
-        if answer.decision.allows:
+        state = State.CLAIMED if claims else State.ANSWERED
+        if answer.decision.allows or answer.edited:
             refuse_agents("answer requests")
         now = time.time()
         with self.database.transaction() as connection:
-            _expire(connection, now)
+            self._expire(connection, now)
             changed = connection.execute(
-                "UPDATE requests SET state = 'answered', decision = ?, by = ?, why = ?, seconds = ?, uses = ?, answered = ? "
-                "WHERE id = ? AND state = 'pending'",
-                (answer.decision.value, answer.by, answer.why, answer.seconds, answer.uses, now, request_id),
+                "UPDATE requests SET state = ?, decision = ?, by = ?, why = ?, seconds = ?, uses = ?, edited = ?, "
+                "answered = ? WHERE id = ? AND state = 'pending'",
+                (state.value, answer.decision.value, *answer[1:5], answer.edited, now, request_id),
             ).rowcount
         if not changed:
             return self.get(request_id)
@@ -128,7 +137,7 @@ class ApprovalStore:
     def pending(self) -> list[StoredRequest]:
         """The requests that can be answered now, the oldest first."""
         with self.database.transaction() as connection:
-            _expire(connection, time.time())
+            self._expire(connection, time.time())
         rows = self.database.rows("SELECT * FROM requests WHERE state = 'pending' ORDER BY created")
         return [_stored(row) for row in rows]
 
@@ -143,16 +152,22 @@ class ApprovalStore:
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
+    def _expire(self, connection: Any, now: float) -> None:
+        # An answer to a call that is gone is valid as long as the request would have been.
+        connection.execute(
+            "UPDATE requests SET state = 'expired' WHERE state IN ('pending', 'answered') AND expires <= ?", (now,)
+        )
+        if not self._pruned_at or time.monotonic() - self._pruned_at > _PRUNE_SECONDS:
+            self._pruned_at = time.monotonic()
+            connection.execute("DELETE FROM requests WHERE state != 'pending' AND created < ?", (now - _KEEP_SECONDS,))
+
     def _notify(self, request_id: str) -> None:
         for listener in tuple(self._listeners):
             listener(request_id)
 
 
-def _expire(connection: Any, now: float) -> None:
-    connection.execute("UPDATE requests SET state = 'expired' WHERE state = 'pending' AND expires <= ?", (now,))
-    # An answer to a call that is gone is valid as long as the request would have been.
-    connection.execute("UPDATE requests SET state = 'expired' WHERE state = 'answered' AND expires <= ?", (now,))
-    connection.execute("DELETE FROM requests WHERE state != 'pending' AND created < ?", (now - _KEEP_SECONDS,))
+def _is_earlier_attempt(owner: str, mine: str) -> bool:
+    return "#" in mine and owner != mine and owner.rpartition("#")[0] == mine.rpartition("#")[0]
 
 
 def _question(request: ApprovalRequest) -> str:
@@ -180,7 +195,9 @@ def _read(row: Any) -> StoredRequest:
     request = ApprovalRequest(arguments={}, id=row["id"], expires_at=row["expires"], **fields)
     answer = None
     if row["decision"] is not None:
-        answer = Answer(Decision(row["decision"]), row["by"], row["why"], row["seconds"], row["uses"])
+        answer = Answer(
+            Decision(row["decision"]), row["by"], row["why"], row["seconds"], row["uses"], edited=row["edited"]
+        )
     return StoredRequest(
         request, State(row["state"]), row["created"], answer, row["answered"], is_waiting=not has_exited(row["owner"])
     )
@@ -286,20 +303,18 @@ class GrantStore:
 
     def use(self, grants: Iterable[StoredGrant]) -> bool:
         """Count one use of each. False, and nothing is counted, when one of them does not hold any more."""
-        counted = [grant.id for grant in grants]
-        with self._database.transaction() as connection:
-            for number in counted:
-                held = connection.execute(
-                    "SELECT 1 FROM grants WHERE id = ? AND (uses_left IS NULL OR uses_left > 0) "
-                    "AND (expires IS NULL OR expires > ?)",
-                    (number, time.time()),
-                ).fetchone()
-                if held is None:
-                    return False
-            connection.executemany(
-                "UPDATE grants SET uses_left = uses_left - 1 WHERE id = ? AND uses_left IS NOT NULL",
-                [(number,) for number in counted],
-            )
+        try:
+            with self._database.transaction() as connection:
+                for grant in grants:
+                    held = connection.execute(
+                        "UPDATE grants SET uses_left = uses_left - 1 WHERE id = ? AND (uses_left IS NULL OR uses_left > 0) "
+                        "AND (expires IS NULL OR expires > ?)",
+                        (grant.id, time.time()),
+                    ).rowcount
+                    if not held:
+                        raise LookupError(grant.id)
+        except LookupError:
+            return False
         return True
 
     def all(self) -> list[StoredGrant]:

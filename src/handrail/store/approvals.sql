@@ -15,3 +15,5 @@ CREATE TABLE decisions (
   text TEXT NOT NULL, cwd TEXT NOT NULL, environment TEXT NOT NULL, session TEXT, task TEXT, keys TEXT NOT NULL,
   decision TEXT NOT NULL, by TEXT NOT NULL, why TEXT NOT NULL, seconds REAL NOT NULL
 );
+-- step
+ALTER TABLE requests ADD COLUMN edited TEXT NOT NULL DEFAULT '';

@@ -7,7 +7,7 @@ import json
 import os
 import struct
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,7 +26,7 @@ class CallRecord(NamedTuple):
     `coverage` says what of it was watched: "full", "file tools only" or "none", and `reason` why not all. `folder` is where it
     was made: the working directory of its command, or for another machine's that of the program that made it here. `undoes` is
     the call that this one takes back, `undone_by` the one that took this back; 0 means none. `outcome` is empty, or what is to
-    be told of a call that was interrupted; `is_told` says that its session knows.
+    be told of a call that was interrupted; `is_told` says that its session knows. `left_running` are command lines.
     """
 
     number: int
@@ -49,13 +49,14 @@ class CallRecord(NamedTuple):
     undone_by: int = 0
     outcome: str = ""
     is_told: bool = True
+    left_running: Sequence[str] = ()
 
     @property
     def is_changing(self) -> bool:
         return any(self.counts.values())
 
 
-_JSON = ("settings", "counts", "approval")
+_JSON = ("settings", "counts", "approval", "left_running")
 
 
 class CallRecords:

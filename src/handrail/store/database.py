@@ -11,12 +11,16 @@ import os
 import re
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from functools import cached_property
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakSet
 
 from ..base.agent_ancestry import started_by_agent
+from ..base.workers import pool
 from ..config.files import make_private
 from ..errors import StoreError
 
@@ -29,7 +33,14 @@ _POLL_SECONDS = 0.005
 _MIN_FREE_BYTES = 1 << 16
 # A larger store is not copied for an agent's process, which then has an empty one.
 _MAX_COPY_BYTES = 64 << 20
+# Whoever waits for writes is woken together: more of them would hold up their event loop.
+_MAX_WRITES = 64
+_OPTIONS: dict[str, Any] = {"timeout": _BUSY_SECONDS, "isolation_level": None, "check_same_thread": False}
+# How a transaction begins, is committed and taken back.
+_WHOLE = ("BEGIN IMMEDIATE", "COMMIT", "ROLLBACK")
+_NESTED = ("SAVEPOINT inner_write", "RELEASE inner_write", "ROLLBACK TO inner_write")
 _making = threading.Lock()
+T = TypeVar("T")
 
 
 class Database:
@@ -39,27 +50,43 @@ class Database:
     def __init__(self, path: Path | None, steps: Sequence[str] | Path, *, durable: bool = False) -> None:
         self.path, self._durable = path, durable
         self._given_steps = steps
-        self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
+        self._reader: sqlite3.Connection | None = None
         self._process = 0
         self._only_reads = False
+        self._start_over()
+        _opened.add(self)
+
+    def _start_over(self) -> None:
+        """Also after a fork: what waits is the parent's to write, and no thread here will release a lock."""
+        self._lock, self._reading, self._queueing = threading.RLock(), threading.Lock(), threading.Lock()
+        self._queue: deque[tuple[Callable[[], Any], Future[Any]]] = deque()
+        self._is_writing = False
+        self._writer = 0  # the thread that is in a transaction
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """All of it or nothing, with no other writer in between."""
+        """All of it or nothing, with no other writer in between. One inside another is committed with that."""
         import sqlite3
 
         with self._lock:
+            is_inner = self._writer != 0
+            begin, commit, undo = _NESTED if is_inner else _WHOLE
             try:
                 connection = self._open(writes=True)
-                connection.execute("BEGIN IMMEDIATE")
+                connection.execute(begin)
+                self._writer = threading.get_ident()
                 try:
                     yield connection
-                    connection.execute("COMMIT")
+                    connection.execute(commit)
                 except BaseException:
                     if connection.in_transaction:  # a full disk has ended it already
-                        connection.execute("ROLLBACK")
+                        connection.execute(undo)
+                        if is_inner:
+                            connection.execute(commit)
                     raise
+                finally:
+                    self._writer = self._writer if is_inner else 0
             except (sqlite3.Error, UnicodeError) as error:  # the message itself may hold what is damaged
                 raise self._problem(error) from None
 
@@ -68,30 +95,79 @@ class Database:
         with self.transaction() as connection:
             return connection.execute(statement, values).rowcount
 
+    def write(self, work: Callable[..., T], *args: Any) -> Future[T]:
+        """Run what writes soon, on another thread: all that waits is committed together, at the price of one. The future is
+        done when it is."""
+        future: Future[T] = Future()
+        with self._queueing:
+            self._queue.append((partial(work, *args), future))
+            was_writing, self._is_writing = self._is_writing, True
+        if not was_writing:
+            pool.submit(self._write_queue)
+        return future
+
+    def _write_queue(self) -> None:
+        while True:
+            with self._queueing:
+                batch = [self._queue.popleft() for _ in range(min(len(self._queue), _MAX_WRITES))]
+                if not batch:
+                    self._is_writing = False
+                    return
+            wanted = [(work, future) for work, future in batch if future.set_running_or_notify_cancel()]
+            try:
+                with self.transaction() as connection:
+                    done = [(future, self._outcome(connection, work)) for work, future in wanted]
+            except BaseException as error:  # noqa: BLE001  carried over to whoever waits
+                done = [(future, partial(_raise, error)) for _, future in wanted]
+            for future, outcome in done:
+                try:
+                    future.set_result(outcome())
+                except BaseException as error:  # noqa: BLE001  carried over to whoever waits
+                    future.set_exception(error)
+
+    @staticmethod
+    def _outcome(connection: sqlite3.Connection, work: Callable[[], T]) -> Callable[[], T]:
+        """What is to be returned, or raised, once it is committed. What fails is taken back, and not what is beside it."""
+        try:
+            value = work()
+        except BaseException as error:
+            if not connection.in_transaction:  # all of it is gone
+                raise
+            return partial(_raise, error)
+        return lambda: value
+
     def rows(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
-        """The rows that a query finds, with access by column name."""
+        """The rows that a query finds, with access by column name. They are as the last commit left them, unless this thread
+        is in a transaction."""
         import sqlite3
 
-        with self._lock:
-            try:
+        try:
+            if self._reader is not None and self._process == os.getpid() and self._writer != threading.get_ident():
+                with self._reading:
+                    return self._reader.execute(query, values).fetchall()
+            with self._lock:
                 return self._open().execute(query, values).fetchall()
-            except (sqlite3.Error, UnicodeError) as error:  # the message itself may hold what is damaged
-                raise self._problem(error) from None
+        except (sqlite3.Error, UnicodeError) as error:  # the message itself may hold what is damaged
+            raise self._problem(error) from None
 
     def version_of_data(self) -> int:
         """A number that changes when another process, or another object here, has written. Cheap enough to poll."""
         return int(self.rows("PRAGMA data_version")[0][0])
 
     def close(self) -> None:
-        with self._lock:
-            if self._connection is not None and self._process == os.getpid():
-                self._connection.close()
-            self._connection = None
+        with self._lock, self._reading:
+            for connection in (self._connection, self._reader):
+                if connection is not None and self._process == os.getpid():
+                    connection.close()
+            self._connection = self._reader = None
 
     def _open(self, *, writes: bool = False) -> sqlite3.Connection:
         if self._connection is None or self._process != os.getpid():
             # After a fork the parent's connection is not ours to use, nor to close.
-            self._connection, self._process = self._connected(), os.getpid()
+            self._connection, self._reader = self._connected(), None
+            self._process = os.getpid()
+            if self._durable and self.path is not None and not self._only_reads:  # reading waits for no commit
+                self._reader = _reading(self.path, _OPTIONS)
         if writes and self._only_reads:
             self._connection = self._copied(self._connection)
         return self._connection
@@ -99,16 +175,15 @@ class Database:
     def _connected(self) -> sqlite3.Connection:
         import sqlite3
 
-        options: dict[str, Any] = {"timeout": _BUSY_SECONDS, "isolation_level": None, "check_same_thread": False}
         self._only_reads = self.path is not None and (started_by_agent() or _is_read_only(self.path.parent))
         if self._only_reads and self.path is not None and self.path.exists():
-            reader = _reading(self.path, options)
+            reader = _reading(self.path, _OPTIONS)
             # The steps that are missing run in the copy.
             return reader if _version(reader) == len(self._steps) else self._copied(reader)
         if self.path is not None and not self._only_reads:
             _make_private(self.path)
         name = ":memory:" if self.path is None or self._only_reads else self.path
-        connection: sqlite3.Connection = sqlite3.connect(name, **options)
+        connection: sqlite3.Connection = sqlite3.connect(name, **_OPTIONS)
         try:
             connection.row_factory = sqlite3.Row
             _use_wal(connection)
@@ -165,6 +240,21 @@ class Database:
         else:
             reason, fix = str(error), "repair it, or move it away"
         return StoreError(f"{self.path or 'the store in memory'} cannot be used: {reason}; {fix}")
+
+
+_opened: WeakSet[Database] = WeakSet()
+
+
+def _after_fork() -> None:
+    for database in _opened:
+        database._start_over()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def _raise(error: BaseException) -> Any:
+    raise error
 
 
 @contextlib.contextmanager

@@ -48,15 +48,20 @@ def from_jsonl(store: SessionStore, lines: Iterable[str]) -> SessionInfo:
 def as_sharegpt(store: SessionStore, session_id: str) -> JsonDict:
     """`{"conversations": [{"from": "human", "value": ...}, ...]}`. Calls and results are in tags, as such data has them."""
     info = store.get(session_id)
+    turns = sharegpt_turns([stored.message for stored in store.messages(info.id)])
+    return {"id": info.id, "model": info.model, "conversations": turns}
+
+
+def sharegpt_turns(messages: Iterable[JsonDict]) -> list[JsonDict]:
+    """Messages as the turns of a conversation in that form."""
     turns: list[JsonDict] = []
-    for stored in store.messages(info.id):
-        message = stored.message
+    for message in messages:
         said = {"from": _FROM.get(str(message["role"]), "human"), "value": _value(message)}
         if turns and turns[-1]["from"] == said["from"] == "tool":  # the results of one answer's calls are one turn
             turns[-1]["value"] += f"\n{said['value']}"
         else:
             turns.append(said)
-    return {"id": info.id, "model": info.model, "conversations": turns}
+    return turns
 
 
 def text_of(message: JsonDict) -> str:

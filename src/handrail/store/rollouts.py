@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping
+from contextlib import closing
 from enum import Enum
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,6 +15,9 @@ from ..base.runtime_id import has_exited, runtime_id
 from ..base.suggest import did_you_mean
 from ..errors import RunNotFound, StoreError
 from .database import Database
+from .ledger import RUNNING, WAITING, SqliteLedger
+
+LEDGER_NAME = "ledger.db"
 
 
 class RunState(Enum):
@@ -61,7 +65,7 @@ class Run(NamedTuple):
 
 
 class Rollout(NamedTuple):
-    """One agent at one task. `ended_by` is why the agent stopped, `folder` what is to be removed after it."""
+    """One agent at one task. `ended_by` is why the agent stopped."""
 
     run: str
     number: int
@@ -74,7 +78,6 @@ class Rollout(NamedTuple):
     seconds: float | None = None
     model_calls: int = 0
     tokens: int = 0
-    folder: str = ""
 
 
 class RolloutStore:
@@ -82,6 +85,7 @@ class RolloutStore:
 
     def __init__(self, path: Path | None = None) -> None:
         self._database = Database(path, Path(__file__).with_suffix(".sql"))
+        self._folder = Path() if path is None else path.parent
 
     def close(self) -> None:
         self._database.close()
@@ -101,46 +105,32 @@ class RolloutStore:
         if not changed:
             raise StoreError(f"the run {run_id} has started and cannot be changed; configure another")
 
-    def begin(self, run_id: str, tasks: Sequence[str]) -> bool:
-        """Record that this process runs it, with its rollouts. False when it has started already."""
+    def begin(self, run_id: str) -> bool:
+        """Record that this process runs it. False when it has started already."""
         with self._database.transaction() as connection:
             changed = connection.execute(
                 "UPDATE runs SET state = 'running', started = ?, owner = ? WHERE id = ? AND state = 'planned'",
                 (time.time(), runtime_id(), run_id),
             ).rowcount
-            if changed:
-                rows = [_values(Rollout(run_id, n, task, RolloutState.WAITING)) for n, task in enumerate(tasks)]
-                connection.executemany(f"INSERT INTO rollouts VALUES ({', '.join('?' * len(Rollout._fields))})", rows)
         return bool(changed)
 
-    def note(self, rollout: Rollout) -> None:
-        """Write the current state of a rollout."""
-        with self._database.transaction() as connection:
-            marks = ", ".join("?" * len(Rollout._fields))
-            connection.execute(f"INSERT OR REPLACE INTO rollouts VALUES ({marks})", _values(rollout))
-
     def end(self, run_id: str, state: RunState, error: str = "") -> None:
-        """End the run, with all of its rollouts that still wait or run."""
-        left = RolloutState.LOST if state is RunState.LOST else RolloutState.STOPPED
+        """End the run. Its rollouts that still wait or run are stopped or lost with it."""
         with self._database.transaction() as connection:
             connection.execute(
                 "UPDATE runs SET state = ?, ended = ?, error = ? WHERE id = ? AND ended IS NULL",
                 (state.value, time.time(), error, run_id),
             )
-            connection.execute(
-                "UPDATE rollouts SET state = ? WHERE run = ? AND state IN ('waiting', 'running')", (left.value, run_id)
-            )
 
     def request_stop(self, run_id: str) -> None:
         self._database.change("UPDATE runs SET stop = 1 WHERE id = ?", (run_id,))
 
-    def mark_lost(self) -> list[Rollout]:
-        """Mark the runs whose process has exited as lost. Returns their rollouts that were running."""
-        lost: list[Rollout] = []
-        for row in self._database.rows("SELECT id, owner FROM runs WHERE state = 'running'"):
-            if has_exited(row["owner"]):
-                lost += [each for each in self.rollouts(row["id"]) if each.state is RolloutState.RUNNING]
-                self.end(row["id"], RunState.LOST, "the process that ran it was killed; what was scored is kept")
+    def mark_lost(self) -> list[str]:
+        """Mark the runs whose process has exited as lost. Returns their ids."""
+        running = self._database.rows("SELECT id, owner FROM runs WHERE state = 'running'")
+        lost = [str(row["id"]) for row in running if has_exited(row["owner"])]
+        for run_id in lost:
+            self.end(run_id, RunState.LOST, "the process that ran it was killed; what was scored is kept")
         return lost
 
     def get(self, run_id: str) -> Run:
@@ -156,12 +146,26 @@ class RolloutStore:
         return [_run(row) for row in self._database.rows("SELECT * FROM runs ORDER BY created DESC, id")]
 
     def rollouts(self, run_id: str) -> list[Rollout]:
-        rows = self._database.rows("SELECT * FROM rollouts WHERE run = ? ORDER BY number", (run_id,))
-        return [Rollout(**{**dict(row), "state": RolloutState(row["state"])}) for row in rows]
+        """As the run's ledger has them."""
+        path = self._folder / run_id / LEDGER_NAME
+        if not path.exists():
+            return []
+        run = self.get(run_id)
+        with closing(SqliteLedger(path)) as ledger:
+            return [_rollout(run, each) for each in ledger.results()]
 
 
-def _values(rollout: Rollout) -> tuple[Any, ...]:
-    return tuple(value.value if isinstance(value, Enum) else value for value in rollout)
+_FIELDS = ("reward", "session", "ended_by", "error", "seconds", "model_calls", "tokens")
+
+
+def _rollout(run: Run, result: Mapping[str, Any]) -> Rollout:
+    if result["state"] in (WAITING, RUNNING):
+        left = RolloutState.LOST if run.state is RunState.LOST else RolloutState.STOPPED
+        state = left if run.ended is not None else RolloutState(result["state"])
+        return Rollout(run.id, int(result["id"]), result["data"]["task"], state)
+    state = RolloutState.FAILED if result.get("reward") is None else RolloutState.SCORED
+    known = {name: result[name] for name in _FIELDS if name in result}
+    return Rollout(run.id, int(result["id"]), result["data"]["task"], state, **known)
 
 
 def _run(row: Any) -> Run:

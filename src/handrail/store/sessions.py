@@ -220,12 +220,15 @@ class SessionStore:
         """
         now, made, given, chars = time.time(), [], list(messages), 0
         with self._database.transaction() as connection:
-            _hide(connection, session_id, instead_of)
+            replaced = list(instead_of)
+            _hide(connection, session_id, replaced)
+            old = [_time_of(connection, each) for each in replaced[len(replaced) - copies :]] if copies else []
+            times = [now] * (len(given) - len(old)) + old
             for place, message in enumerate(given):
                 body = json.dumps(message, ensure_ascii=False)
                 cursor = connection.execute(
                     "INSERT INTO messages (session, at, role, body, copy) VALUES (?, ?, ?, ?, ?)",
-                    (session_id, now, str(message.get("role", "")), body, place >= len(given) - copies),
+                    (session_id, times[place], str(message.get("role", "")), body, place >= len(given) - copies),
                 )
                 made.append(int(cursor.lastrowid or 0))
                 chars += len(body)
@@ -331,6 +334,11 @@ class SessionStore:
 
     def _change(self, session_id: str, what: str, value: object) -> None:
         self._database.change(f"UPDATE sessions SET {what}, updated = ? WHERE id = ?", (value, time.time(), session_id))
+
+
+def _time_of(connection: sqlite3.Connection, message: int) -> float:
+    """A message that is repeated is as old as it was: what was done since then can be taken back with it."""
+    return float(connection.execute("SELECT at FROM messages WHERE id = ?", (message,)).fetchone()[0])
 
 
 def _hide(connection: sqlite3.Connection, session_id: str, ids: Iterable[int]) -> None:

@@ -11,11 +11,14 @@ from typing import Any
 import pytest
 
 from handrail.agent.models.base import CallPiece, Finished, Piece, ReasoningPiece, TextPiece
+from handrail.cli.chat.tool_commands import model_choices
 from handrail.cli.chat.turn import Leave
+from handrail.cli.chat.type_ahead import TypedAhead
 from handrail.cli.chat.work_commands import own_commands
 from handrail.config.paths import config_path
 from handrail.protocols import Decision, ModelReply
 from handrail.testing import call
+from handrail.testing.model_server import ModelServer
 from handrail.tools.skills.library import Library
 
 from .conftest import Talk
@@ -203,7 +206,7 @@ class TestSlashCommands:
         (folder / "explain.md").write_text("# Explain a file\nExplain $ARGUMENTS to a child.\n")
         (folder / "help.md").write_text("never used")
         person = talk(ModelReply("It is easy."))
-        person.chat.commands = [*person.chat.commands, *own_commands(Library(), ["help"])]
+        person.chat._commands += own_commands(Library(), ["help"])
         assert "It is easy." in person("/explain a.py")
         assert "Explain a.py to a child." in person.sent[-1]
         assert [each.name for each in own_commands(Library(), ["help"])] == ["explain"]
@@ -214,9 +217,9 @@ class TestSlashCommands:
         shown = talk()("/help")
         assert all(f"/{command.name}" in shown for command in COMMANDS)
         assert max(map(len, shown.splitlines())) <= 80
-        assert all(line.startswith(("/", "!", "@", "Alt-", "Esc", "Shift-", "while")) for line in shown.splitlines()), (
-            "one line each"
-        )
+        assert all(
+            line.startswith(("/", "!", "@", "Alt-", "Ctrl-O", "Esc", "Shift-", "while")) for line in shown.splitlines()
+        ), "one line each"
 
     @pytest.mark.parametrize(
         "line",
@@ -259,11 +262,73 @@ class TestSlashCommands:
         assert "nonsense" in person("/toolsets +nonsense")
         assert "gives the agent" in person("/toolsets nonsense")
 
+    def test_the_tools_for_code_are_at_hand_and_others_are_searched_for(self, talk: Begin) -> None:
+        person = talk(ModelReply("Hi."), ModelReply("Hi again."))
+        model = person.chat.agent.models[0]._model  # type: ignore[attr-defined]
+
+        def offered() -> set[str]:
+            return {tool["function"]["name"] for tool in model.sent[-1].tools}
+
+        person("Hello")
+        assert {"terminal", "read_file", "patch", "tool_search", "tool_call"} <= offered()
+        assert not offered() & {"rl_start", "cronjob", "text_to_speech"}
+        assert "rl_start" in person.chat.agent.loop.tool_calls._names(), "it may be called"
+        assert "It finds others by tool_search" in person("/tools")
+        person("/toolsets +cronjob")
+        person("Hello again")
+        assert "cronjob" in offered()
+
+    def test_a_child_agent_can_be_opened(self, talk: Begin) -> None:
+        person = talk(
+            ModelReply("", [call("delegate_task", goal="Count the files.")]),
+            ModelReply("I look first.", [call("terminal", command="echo 3 files")]),
+            ModelReply("There are 3."),
+            ModelReply("A child counted."),
+        )
+        child, typed = person.chat.view.child, TypedAhead()
+        typed.feed(b"\x0f")
+        assert typed.opened
+        person("Count them")
+        assert child.lines(80, 10) == []
+        child.next()
+        shown = [line.plain.strip() for line in child.lines(80, 10)]
+        assert shown[0].startswith("▸ Count the files. · 1 of 1")
+        assert shown[1:] == ["I look first.", 'terminal {"command": "echo 3 files"}', "3 files", "There are 3."]
+        child.next()
+        assert child.lines(80, 10) == []
+        listed = person("/children")
+        assert "There are 3." in person(f"/children {listed.split()[0]}")
+
     def test_another_model_is_asked_from_now_on(self, talk: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("OPENAI_API_KEY", "sk-x")
+        with ModelServer(models=["other", "gpt-5-mini"]) as server:
+            monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+            person = talk()
+            assert "other, 128,000 tokens" in person("/model other")
+            assert person.chat.store.get(person.chat.agent.session_id).model == "other"
+            assert "per million tokens" in person("/model gpt-5-mini")
+
+    def test_a_model_that_the_provider_does_not_have_is_refused(
+        self, talk: Begin, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-x")
+        with ModelServer(models=["gpt-5", "gpt-5-mini"]) as server:
+            monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+            person = talk()
+            person("/model gpt-5")
+            assert "no model 'gtp-5-mini'; did you mean 'gpt-5-mini'?" in person("/model gtp-5-mini")
+            assert person.chat.agent.models[0].name == "gpt-5"
+            assert list(model_choices(person.chat)) == ["gpt-5", "gpt-5-mini"]
+
+    def test_a_model_whose_provider_does_not_answer_is_taken_with_a_warning(
+        self, talk: Begin, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-x")
+        monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
         person = talk()
-        assert "other, 128,000 tokens" in person("/model other")
-        assert person.chat.store.get(person.chat.agent.session_id).model == "other"
+        shown = person("/model other")
+        assert "could not be checked" in shown
+        assert "other, 128,000 tokens" in shown
 
     def test_undo_takes_back_the_turn_and_offers_it_again(self, talk: Begin) -> None:
         person = talk(ModelReply("first answer"), ModelReply("second answer"))
@@ -291,6 +356,30 @@ class TestSlashCommands:
         assert "is undone" in person("/undo")
         assert [path.exists() for path in made] == [False, False]
         assert "/undo message" in person("/undo everything")
+
+    def test_rewind_goes_back_to_a_message_with_files_and_conversation_together_or_apart(
+        self, talk: Begin, tmp_path: Path
+    ) -> None:
+        made = [tmp_path / name for name in ("one", "two", "three")]
+        replies = [
+            reply
+            for path in made
+            for reply in (ModelReply("", [call("write_file", path=str(path), content="x")]), ModelReply("Done."))
+        ]
+        person = talk(*replies)
+        for path in made:
+            person(f"Write {path.name}")
+        listed = person("/rewind")
+        assert [word in listed for word in ("Write one", "Write two", "Write three")] == [True] * 3
+        assert person("/rewind 3 files").count("is undone") == 1
+        assert [path.exists() for path in made] == [True, True, False]
+        assert "stay as they are" in person("/rewind 3 message")
+        assert person.chat.draft == "Write three"
+        assert "Back to before message 1" in person("/rewind 1")
+        assert [path.exists() for path in made] == [False, False, False]
+        assert (person.chat.draft, len(person.chat.agent.loop.conversation)) == ("Write one", 0)
+        for wrong in ("/rewind 1", "/rewind 0", "/rewind x", "/rewind 1 everything"):
+            assert "/rewind lists your messages" in person(wrong)
 
     def test_the_conversation_is_saved_to_a_file_that_was_not_there(self, talk: Begin, tmp_path: Path) -> None:
         person = talk(ModelReply("", [call("terminal", command="echo hi")]), ModelReply("It says **hi**."))

@@ -30,7 +30,8 @@ def typed(tmp_path: Path) -> Iterator[Callable[..., str]]:
         def read(keys: str, text: str = "") -> str:
             made = Input(
                 history=tmp_path / "state" / "history",
-                choices=CHOICES,
+                choices=lambda: CHOICES,
+                resources=lambda: ["docs:notes://one"],
                 toolbar=lambda: "",
                 coloured=False,
                 folder=lambda: str(tmp_path),
@@ -92,7 +93,9 @@ def test_history_is_kept_for_the_next_chat_and_from_others_eyes(typed: Callable[
 def test_what_is_completed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, offered: list[str]) -> None:
     (tmp_path / "notes.txt").touch()
     monkeypatch.chdir(tmp_path)
-    found = _Words(CHOICES, lambda: ".").get_completions(Document(line, len(line)), CompleteEvent())
+    found = _Words(lambda: CHOICES, lambda: ["docs:notes://one"], lambda: ".").get_completions(
+        Document(line, len(line)), CompleteEvent()
+    )
     assert [each.text for each in found] == offered
 
 
@@ -116,6 +119,7 @@ def test_shift_tab_changes_the_mode(typed: Callable[..., str]) -> None:
         ("@a b", ""),
         ("@note", '@"my notes.md"'),
         ("@zzz", ""),
+        ("@docs:", "@docs:notes://one"),
     ],
 )
 def test_files_are_completed_after_an_at(word: str, first: str, tmp_path: Path) -> None:
@@ -123,6 +127,11 @@ def test_files_are_completed_after_an_at(word: str, first: str, tmp_path: Path) 
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
     document = Document(f"look at {word}")
-    found = [each.text for each in _Words(CHOICES, lambda: str(tmp_path)).get_completions(document, CompleteEvent())]
+    found = [
+        each.text
+        for each in _Words(lambda: CHOICES, lambda: ["docs:notes://one"], lambda: str(tmp_path)).get_completions(
+            document, CompleteEvent()
+        )
+    ]
     assert (found[0] if found else "") == first
     assert not any(".git" in each for each in found)

@@ -81,10 +81,11 @@ class TestShow:
     def test_it_is_seen_where_it_is_answered(self, cli: Cli, store: ApprovalStore) -> None:
         request_id = ask(store, "/srv/app/a", preview="".join(f"line {number}\n" for number in range(60)))
         with cli.terminal("approvals", "answer", request_id) as terminal:
-            terminal.wait_for("deny, view? ")
+            terminal.wait_for("deny, instead, view? ")
             assert "line 59" not in terminal.text
-            terminal.type("v\n")
-            terminal.wait_for("line 59")
+            terminal.type("v")
+            terminal.wait_for("deny, instead, view? ", times=2)
+            assert "line 59" in terminal.text
             terminal.type("once\n")
             assert terminal.end() == 0
         assert "Allowed once: terminal: /srv/app/a" in terminal.text
@@ -119,10 +120,11 @@ class TestAnswer:
     def test_the_question_is_shown_and_enter_alone_is_no_answer(self, cli: Cli, store: ApprovalStore) -> None:
         request_id = ask(store)
         with cli.terminal("approvals", "answer", request_id[:5]) as terminal:
-            terminal.wait_for("deny? ")
+            terminal.wait_for("deny, instead? ")
             assert "rm -rf build" in terminal.text
             terminal.type("\n")
-            terminal.wait_for("Enter alone is not an answer")
+            terminal.wait_for("deny, instead? ", times=2)
+            assert "Enter alone is not an answer" in terminal.text
             terminal.type("session\n")
             assert terminal.end() == 0
         assert store.get(request_id).answer == Answer(Decision.SESSION, "cli")
@@ -196,7 +198,7 @@ def test_two_processes_can_answer_always_at_once(with_tools: Cli) -> None:
         with_tools.terminal("call", "shell", "command=rm -rf ~/pictures") as second,
     ):
         for terminal in (first, second):
-            terminal.wait_for("deny, instead? ")
+            terminal.wait_for("deny, edit, instead? ")
         for terminal in (first, second):
             terminal.type("always\n")
         assert [first.end(), second.end()] == [0, 0]

@@ -133,3 +133,12 @@ def test_what_was_taken_out_of_the_store_is_noticed(cli: Cli) -> None:
         store.execute("DELETE FROM receipts WHERE id = 2")
         store.execute("DELETE FROM seals WHERE id = 2")
     assert cli("audit", "verify").code == 1
+
+
+def test_effects_name_what_was_left_running_and_hooks_that_nobody_watches(cli: Cli) -> None:
+    configure(cli.home, "hooks:\n  PostToolUse:\n  - command: touch hooked\n    matcher: terminal\n")
+    number = call(cli, "echo x > made; sleep 77 > /dev/null 2>&1 &")["call"]
+    shown = cli("effects", str(number)).out
+    assert "left running: sleep 77" in shown
+    assert "touch hooked" in shown
+    assert cli("calls", "--json").json[0]["left_running"] == ["sleep 77"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from handrail.judge.grammar.sql import problem
+from handrail.judge.grammar.sql import is_dangerous
 from tests.support import costs_less_than
 
 
@@ -41,7 +41,7 @@ from tests.support import costs_less_than
     ],
 )
 def test_a_statement_that_destroys_is_found(text: str) -> None:
-    assert problem(text)
+    assert is_dangerous(text)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_a_statement_that_destroys_is_found(text: str) -> None:
     ],
 )
 def test_a_statement_that_does_not_is_not(text: str) -> None:
-    assert not problem(text)
+    assert not is_dangerous(text)
 
 
 @pytest.mark.parametrize(
@@ -77,4 +77,4 @@ def test_a_statement_that_does_not_is_not(text: str) -> None:
 )
 def test_a_long_text_takes_time_in_proportion(unit: str) -> None:
     with costs_less_than(5):
-        problem(unit * (100_000 // len(unit)))
+        is_dangerous(unit * (100_000 // len(unit)))

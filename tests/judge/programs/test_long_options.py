@@ -69,6 +69,9 @@ def test_an_exact_name_is_not_ambiguous() -> None:
         "tar --to-com=sh -xf a.tar",
         "git rebase --ex 'rm -r x' HEAD~1",
         "xargs --arg=list rm --r",
+        "mysql --exec 'DROP DATABASE prod'",
+        "mariadb --exec='drop table x'",
+        "mysql --init-c='truncate x' db",
         "mytool --delet",
         "somefs-tool --wip",
     ],
@@ -78,7 +81,8 @@ def test_abbreviated_options_are_found(command: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["git reset --sof HEAD~1", "rm --verb a.txt", "sed --quie p a", "timeout --fore 5 make"]
+    "command",
+    ["git reset --sof HEAD~1", "rm --verb a.txt", "sed --quie p a", "timeout --fore 5 make", "mysql --exec='SELECT 1'"],
 )
 def test_harmless_abbreviations_pass(command: str) -> None:
     assert not assess(command).dangerous

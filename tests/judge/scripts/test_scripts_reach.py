@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import shutil
 import time
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from handrail.approval.task_disk import HostDisk
 from handrail.judge import assess
-from handrail.judge.programs.file_runners import FILE_RUNNERS
+from handrail.judge.scripts.config_files import CONFIG_FILES, TESTS
 from handrail.judge.values.assessment import Assessment, Verdict
 from handrail.judge.values.disk import ShellMemory
-from handrail.judge.walk.script_programs import file_runners
+from handrail.judge.walk.program_handlers import TABLES
 
 NEW, OLD = 0.0, float("inf")
 
@@ -28,8 +30,16 @@ def judged(folder: Path, command: str, since: float = NEW, shell: ShellMemory | 
     return assess(command, cwd=str(folder), project=str(folder), disk=HostDisk(since), shell=shell)
 
 
-def test_every_program_that_runs_files_is_known_before_its_follower_is_loaded() -> None:
-    assert file_runners().keys() == FILE_RUNNERS
+def test_every_function_that_the_table_of_programs_names_is_there() -> None:
+    """They are loaded with the first program that needs them."""
+    for functions in TABLES.values():
+        for reference in functions.values():
+            module, _, name = reference.partition(".")
+            assert inspect.isfunction(getattr(import_module(f"handrail.judge.walk.{module}"), name)), reference
+
+
+def test_every_tool_with_a_file_of_settings_or_tests_is_followed() -> None:
+    assert TABLES["followers"].keys() >= {*CONFIG_FILES, *TESTS}
 
 
 class TestWhatRuns:

@@ -8,11 +8,13 @@ from typing import NamedTuple
 
 import pytest
 
+from handrail import judge
 from handrail.judge.values.data_files import (
     DataFileError,
     Entry,
+    Patterns,
     Section,
-    lazy_pattern,
+    Words,
     read_records,
     read_sections,
     read_tables,
@@ -84,14 +86,27 @@ def test_an_unknown_field_is_an_error() -> None:
         read_records({"a": "leters x"}, Tool)
 
 
-def test_a_lazy_pattern_finds_what_a_compiled_one_finds() -> None:
-    pattern = lazy_pattern("(?m)^b(c)?", re.IGNORECASE)
-    assert [match[0] for match in pattern.finditer("a\nBC\nb")] == ["BC", "b"]
-    assert pattern.fullmatch("bc") is not None
-    assert (pattern.pattern, pattern.flags) == ("(?m)^b(c)?", re.compile("(?m)^b(c)?", re.IGNORECASE).flags)
+def test_words_and_patterns_are_found_by_their_names(tmp_path: Path) -> None:
+    (tmp_path / "x.txt").write_text("[words]\ntwo names: a b\n  c\n[patterns]\nword: (?i)b\\u{e9}\nbroken: (\n")
+    module = str(tmp_path / "x.py")
+    assert Words(module).two_names == {"a", "b", "c"}
+    patterns = Patterns(module)
+    assert patterns.word.fullmatch("B\u00e9") is not None
+    with pytest.raises(re.error):  # only now: nothing is compiled before its first use
+        patterns.broken.search("x")
+    with pytest.raises(AttributeError, match=r"x.txt has no 'other' in \[words\]"):
+        _ = Words(module).other
 
 
-def test_a_lazy_pattern_is_not_compiled_before_its_first_use() -> None:
-    pattern = lazy_pattern("(")
-    with pytest.raises(re.error):
-        pattern.search("x")
+MODULES = [path for path in sorted(Path(judge.__file__).parent.rglob("*.py")) if path.name != "path_lists.py"]
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
+def test_a_module_uses_exactly_the_words_and_patterns_that_its_file_has(path: Path) -> None:
+    code = path.read_text()
+    owner = path.with_name("path_lists.py") if path.name == "paths.py" else path
+    tables = read_tables(str(owner)) if owner.with_suffix(".txt").exists() else {}
+    for name, section in (("_WORDS", "words"), ("_RE", "patterns")):
+        used = {found.replace("_", " ") for found in re.findall(rf"\b{name}\.([a-z_0-9]+)", code)}
+        used |= set(re.findall(r'_with_nouns\("(\w+)"\)', code)) if name == "_RE" else set()
+        assert used == set(tables.get(section, ()))

@@ -362,6 +362,20 @@ def test_an_image_reaches_the_model_and_is_replayed(home: Path, cwd: Path, model
     run(home, cwd, model, work)
 
 
+def test_an_image_that_a_tool_returns_is_on_its_card(home: Path, cwd: Path, model: ModelServer) -> None:
+    server = Path(__file__).parents[2] / "mcp_servers" / "plain.py"
+    given = schema.McpServerStdio(name="plain", command=sys.executable, args=[str(server)], env=[])
+    model.say(ModelReply("", [call("mcp__plain__picture", "c1")]), ModelReply("A pixel."))
+
+    async def work(editor: Editor) -> None:
+        made = await editor.agent.new_session(cwd=str(cwd), mcp_servers=[given])
+        await editor.prompt("show it", session=made.session_id)
+        ended = [update for update in editor.of("tool_call_update") if update.status == "completed"]
+        assert [block.content.type for block in ended[-1].content][-1] == "image"
+
+    run(home, cwd, model, work)
+
+
 def test_unsaved_text_is_read_and_the_editor_gets_what_is_written(home: Path, cwd: Path, model: ModelServer) -> None:
     note, crlf = cwd / "note.txt", cwd / "crlf.txt"
     note.write_text("on the disk\n")

@@ -18,10 +18,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import handrail.tools.files.tool  # noqa: F401  register
 from handrail.core.builtin import registry
 from handrail.errors import CallTimeout
 from handrail.files.local import LocalFiles
-from handrail.tools.files import search_files  # noqa: F401  registers the tool
 from handrail.tools.files.searching import ripgrep, scan
 from handrail.tools.files.searching.query import Query, rules_above
 from handrail.types import CancelToken, ToolContext
@@ -188,6 +188,7 @@ def test_both_engines_read_gitignore_as_git_does(
 
 def test_hidden_files_are_searched_and_git_is_not(search: Search, tmp_path: Path) -> None:
     put(tmp_path, {".env": "needle", ".git/config": "needle", ".github/ci.yml": "needle"})
+    put(tmp_path, {".handrail-undo-0/1-2": "needle"})  # what an undo would put back
     assert paths(search(pattern="needle")) == [".env", ".github/ci.yml"]
 
 

@@ -64,6 +64,22 @@ class TestWhatTheModelGets:
         assert "/lib64/ld-linux" in answer["output"]
         assert len(answer["output"]) < 4000
 
+    def test_output_that_mixes_text_and_binary_keeps_its_lines(self, terminal: Terminal) -> None:
+        for size in (4000, 400_000):  # also one of which only head and tail are kept
+            answer = terminal(
+                f"echo configuring; head -c {size} /dev/urandom | tr -d '\\n'; echo; echo error: disk full"
+            )
+            assert "configuring\n" in answer["output"]
+            assert answer["output"].endswith("error: disk full\n")
+            assert "bytes that are not text]" in answer["output"]
+            assert len(answer["output"]) < 1000
+
+    def test_binary_after_text_is_noticed(self, terminal: Terminal) -> None:
+        answer = terminal("seq 5000; head -c 9000 /dev/urandom | tr -d '\\n'; echo; echo the end")
+        assert "\n5000\n[" in answer["output"]
+        assert answer["output"].endswith("the end\n")
+        assert "\\x" not in answer["output"]
+
     def test_binary_output_of_any_size_costs_little(self, terminal: Terminal) -> None:
         with costs_less_than(2):
             answer = terminal("head -c 20000000 /dev/zero", timeout=60)

@@ -5,8 +5,8 @@ import type { Decision, PageProps, Question } from "../types";
 import { clock, Command, countdown, Empty, Preview, Tag, Trouble, useNow } from "../ui";
 import { useWatch, watch } from "../watch";
 
-const WORDS: Record<Decision, string> = { once: "Once", task: "Task", session: "Session", always: "Always", deny: "Deny" };
-const KEYS: Record<string, Decision> = { o: "once", t: "task", s: "session", a: "always", d: "deny" };
+const WORDS: Record<Decision, string> = { once: "Once", try: "Try", task: "Task", session: "Session", always: "Always", deny: "Deny" };
+const KEYS: Record<string, Decision> = { o: "once", r: "try", t: "task", s: "session", a: "always", d: "deny" };
 // A key press meant for something else must not answer a card that just appeared.
 const CALM_MS = 600;
 

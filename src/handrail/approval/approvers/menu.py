@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import termios
 from collections.abc import Iterator, Sequence
 
-from ...protocols import Decision
+from ...protocols import ApprovalRequest, Decision
+from .line_editor import KEY
 from .prompt import ANSWERS, VIEW
 
-INSTEAD = "instead"
-_KEY = re.compile(r"\x1b\[[0-9;]*[A-Za-z~]|\x1bO.|\x1b|.", re.DOTALL)
+EDIT, INSTEAD = "edit", "instead"
+# What can be chosen beside the decisions, and what it means. A word is enough to add one: who asks acts on it.
+OTHERS = {
+    EDIT: "change it first; what you write is judged again",
+    INSTEAD: "no, and say what to do instead",
+    VIEW: "show all that would be written",
+}
 _BACK = ("\x1b[D", "\x1bOD", "\x1b[A", "\x1bOA")
 _FORTH = ("\x1b[C", "\x1bOC", "\x1b[B", "\x1bOB", "\t")
 # These last: one key alone is too easily pressed.
 _TAKE_ENTER = (Decision.ALWAYS.value,)
 NO_ANSWER = "\0"
+
+
+def words_for(request: ApprovalRequest, *, has_more: bool) -> list[str]:
+    """What can be answered to it."""
+    fitting = {EDIT: bool(request.editable), INSTEAD: True, VIEW: has_more}
+    return [*(decision.value for decision in request.offers), *(word for word in OTHERS if fitting[word])]
 
 
 class Menu:
@@ -30,7 +41,7 @@ class Menu:
         """The word that was answered; empty when there is none yet; NO_ANSWER for what means nothing here."""
         if (word := self._word(text.strip().lower())) and len(text.strip()) > 1:  # typed whole, or pasted
             return word
-        for key in _KEY.findall(text):
+        for key in KEY.findall(text):
             if answered := self._press(key):
                 return answered
         return ""
@@ -52,10 +63,10 @@ class Menu:
         return word or NO_ANSWER
 
     def _word(self, typed: str) -> str:
-        if typed in (VIEW, VIEW[0], INSTEAD, INSTEAD[0]):
-            return next((word for word in self.words if word.startswith(typed)), "")
         decision = ANSWERS.get(typed)
-        return decision.value if decision is not None and decision.value in self.words else ""
+        if decision is not None and decision.value in self.words:
+            return decision.value
+        return next((word for word in self.words if word in OTHERS and typed in (word, word[0])), "")
 
     def line(self) -> str:
         """All words, the chosen one in brackets."""

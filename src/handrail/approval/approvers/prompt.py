@@ -11,7 +11,14 @@ from ..display import Piece, lines, visible, wrapped
 from ..preview import Kind, excerpt
 
 ANSWERS = {name: decision for decision in Decision for name in (decision.value, decision.value[0])}
-ANSWERS |= {"yes": Decision.ONCE, "y": Decision.ONCE, "no": Decision.DENY, "n": Decision.DENY}
+ANSWERS |= {
+    "r": Decision.TRY,
+    "t": Decision.TASK,
+    "yes": Decision.ONCE,
+    "y": Decision.ONCE,
+    "no": Decision.DENY,
+    "n": Decision.DENY,
+}
 
 _VERBS = {
     ActionKind.COMMAND: "wants to run",
@@ -19,7 +26,9 @@ _VERBS = {
     ActionKind.CODE: "wants to run code",
     ActionKind.FILE_WRITE: "wants to write",
     ActionKind.FILE_READ: "wants to read",
+    ActionKind.CONNECT: "has a program that wants to connect",
     ActionKind.TOOL: "wants to go on",
+    ActionKind.HELD: "runs a program that waits for you, about",
 }
 _STYLES = {
     "title": "1;33",
@@ -108,6 +117,7 @@ def _what(request: ApprovalRequest) -> str:
 
 _COVERED = {
     Decision.ONCE: "this, and nothing else",
+    Decision.TRY: "it runs with every connection held; you see what it did, then keep it or take it back",
     Decision.TASK: "the same kind in this task, for a limited time and number of times",
     Decision.SESSION: "the same kind until this session ends",
     Decision.ALWAYS: "the same kind in every session; written to config.yaml",
@@ -118,7 +128,7 @@ _COVERED = {
 def covered_by(request: ApprovalRequest, decision: Decision) -> str:
     """What an answer means, and what else it would allow."""
     kinds = _kinds(request)
-    lasts = decision not in (Decision.ONCE, Decision.DENY)
+    lasts = decision not in (Decision.ONCE, Decision.TRY, Decision.DENY)
     return f"{_COVERED[decision]}: {visible(kinds)}" if lasts and kinds else _COVERED[decision]
 
 

@@ -22,7 +22,8 @@ from typing import NamedTuple, TextIO
 
 from ...base.workers import Turns, pool
 from ...protocols import Answer, ApprovalRequest, Decision
-from .menu import INSTEAD, NO_ANSWER, Menu, by_key
+from .line_editor import Line
+from .menu import EDIT, INSTEAD, NO_ANSWER, OTHERS, Menu, by_key, words_for
 from .prompt import PREVIEW_LINES, VIEW, allowed, covered_by, has_more, question
 from .tty_watch import TtyWatch, device
 
@@ -155,6 +156,12 @@ class _Conversation:
         self._has_more = has_more(request, self._max_lines)
         self._by_key = os.environ.get("TERM", "dumb") != "dumb"
         self._calm_at = 0.0
+        # What is done for a word that is no decision. None asks on.
+        self._others: dict[str, Callable[[], Answer | None]] = {
+            EDIT: self._edited,
+            INSTEAD: self._denied_with_reason,
+            VIEW: self._view,
+        }
 
     def run(self) -> Answer | None:
         self._draw()
@@ -166,18 +173,34 @@ class _Conversation:
                 )
                 self._write(f"\n  {over}\n")
                 return None
-            if word == VIEW:
-                self._draw(whole=True)
-            elif word == INSTEAD:
-                return self._denied_with_reason()
-            elif word == NO_ANSWER:
+            if word == NO_ANSWER:
                 self._write("\n  Arrows and Enter, a word or its first letter; Enter alone is not an answer.\n")
+            elif word in OTHERS:
+                if (answer := self._others[word]()) is not None:
+                    return answer
             else:
                 decision = Decision(word)
                 said = "Denied." if decision is Decision.DENY else allowed(self._request, decision)
                 self._write(f"\n  {said}\n")
                 self._forget_typed()
                 return Answer(decision, TerminalApprover.name)
+
+    def _view(self) -> None:
+        self._draw(whole=True)
+
+    def _edited(self) -> Answer | None:
+        """What is to run instead; None when nothing was changed, or something else wrote to the terminal meanwhile."""
+        line = Line(self._request.text if self._by_key else "")
+        self._write("\n  Change it; Enter takes it, Esc leaves it as it was:\n")
+        with by_key(self._tty.read) if self._by_key else contextlib.nullcontext(False):
+            while not line.is_done:
+                self._write(line.drawn(self._width - 5) if self._by_key else "  > ")
+                typed = _read(self._tty.read, self._gone, self._request.expires_at, [], by_line=not self._by_key)
+                line.feed(typed or "\x1b")
+        self._write("\n")
+        if self._watch.was_touched() or line.text.strip() in ("", self._request.text.strip()):
+            return None
+        return Answer(Decision.DENY, TerminalApprover.name, edited=line.text)
 
     def _denied_with_reason(self) -> Answer:
         self._write("\n  What should it do instead? ")
@@ -187,8 +210,7 @@ class _Conversation:
 
     def _answer(self) -> str | None:
         """A word that was answered below a question which nobody has painted over; None when it is not needed any more."""
-        words = [decision.value for decision in self._request.offers]
-        menu = Menu([*words, INSTEAD, *([VIEW] if self._has_more else [])])
+        menu = Menu(words_for(self._request, has_more=self._has_more))
         self._write(self._prompt(menu))
         refused = 0
         with by_key(self._tty.read) if self._by_key else contextlib.nullcontext(False):
@@ -226,8 +248,7 @@ class _Conversation:
         if menu.chosen is None:
             return prompt
         word = menu.words[menu.chosen]
-        means = {INSTEAD: "no, and say what to do instead", VIEW: "show all that would be written"}.get(word)
-        means = means or covered_by(self._request, Decision(word))
+        means = OTHERS.get(word) or covered_by(self._request, Decision(word))
         return prompt + means[: max(0, self._width - len(prompt) - 1)]
 
     def _draw_again(self) -> None:

@@ -27,6 +27,7 @@ _OUTPUT_LINES = 6
 _DIFF_LINES = 40
 _NEW_FILE_LINES = 10
 _REASON_CHARS = 300
+_DELEGATES = "delegate_task"
 _TODO_MARKS = {"pending": "☐", "in_progress": "▶", "completed": "☑", "cancelled": "☒"}
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
@@ -35,11 +36,11 @@ class Call:
     """One call, from when it was asked for until it has ended."""
 
     def __init__(self, started: ToolStarted, registry: ToolRegistry, *, width: int) -> None:
-        self.since = time.monotonic()
+        self.since, self._width = time.monotonic(), width
         room = max(20, width - len(started.tool) - 24)
         about = main_argument(registry, started.tool, started.arguments, max_chars=room)
         self._name = Text.assemble(f"{started.emoji} ", (visible(started.tool), "bold"), f" {about}" if about else "")
-        self._arguments = started.arguments
+        self._tool, self._arguments = started.tool, started.arguments
         self._output: deque[str] = deque(maxlen=_OUTPUT_LINES)
         self._share: float | None = None
 
@@ -54,11 +55,16 @@ class Call:
         yield Text.assemble((f"{spin(now)} ", "cyan"), self._name, (f" · {seconds(now - self.since)}{share}", "dim"))
         for line in list(self._output)[-_NEWS_LINES:]:
             yield Text(f"    {line}", "dim")
+        if self._tool == _DELEGATES:
+            yield Text("    Ctrl-O shows what a child agent does", "dim italic")
 
     def ended(self, event: ToolEnded) -> Iterator[RenderableType]:
         """What stays: one line, and below it what you would look for."""
         mark = ("✗ ", "red") if event.error_type else ("✓ ", "green")
-        yield Text.assemble(mark, self._name, (f" ({duration(event.seconds * 1000)})", "dim"))
+        ran = duration(max(0.0, event.seconds - event.waited) * 1000)
+        times = f"ran {ran}, waited {duration(event.waited * 1000)}" if event.waited else ran
+        self._name.truncate(max(20, self._width - len(times) - 5), overflow="ellipsis")
+        yield Text.assemble(mark, self._name, (f" ({times})", "dim"))
         failure = error_of(event.result) if event.result else None
         details = []
         if event.error_type in ("cancelled", "timeout") and self._output:
@@ -69,6 +75,8 @@ class Call:
             details.append(Text(visible(shortened(reason, _REASON_CHARS)), "red"))
         result = parsed(event.result) if event.result else None
         if isinstance(result, dict):
+            if isinstance(edit := result.get("edited"), dict) and "edited_by" in edit:
+                details += [Text(f"Changed to: {visible(str(value))}", "yellow") for value in list(edit.values())[1:]]
             details += _details(result, self._arguments)
         yield from (Padding(line, (0, 0, 0, 4)) for line in details)
 

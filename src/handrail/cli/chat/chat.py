@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -23,8 +23,11 @@ from ...types import CancelToken, JsonDict
 from ..output import visible
 from ..runtime import TerminalPerson
 from . import turn
+from .chat_command import Command
+from .children import OpenChild
 from .mentions import mentioned
 from .plain_input import PlainInput
+from .server_offers import ServerOffers
 from .status_line import StatusLine
 from .turn import Leave
 from .type_ahead import TypedAhead
@@ -41,17 +44,7 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
-
-
-class Command(NamedTuple):
-    """A slash command. `run` gets what follows the name; `choices` completes it."""
-
-    name: str
-    usage: str
-    about: str
-    run: Callable[[Chat, str], None]
-    choices: Callable[[Chat], Iterable[str]] = lambda _: ()
-    aliases: tuple[str, ...] = ()
+CODING = "coding"
 
 
 def _of_plugins(app: Handrail) -> list[Command]:
@@ -69,15 +62,22 @@ class Chat:
         self, app: Handrail, screen: Screen, store: SessionStore, commands: Sequence[Command], **options: Any
     ) -> None:
         self.app, self.screen, self.store = app, screen, store
-        self.commands, self.options = [*commands, *_of_plugins(app)], options
-        self.view = View(screen, app.runtime.registry)
+        self._commands, self.options = [*commands, *_of_plugins(app)], options
+        self.offers = ServerOffers(app)
+        self.view = View(screen, app.runtime.registry, OpenChild(store))
         self.view.shows_thoughts = app.config.model.show_reasoning
         self.agent: Agent  # since `open`
         self.mode = Mode.AUTO
         self.notes: list[str] = []  # for the agent, with the next message
+        self.models: list[str] = []  # names of the provider's models, once they were looked up
         self.draft = ""  # already typed at the next prompt
         self._ahead: list[str] = []  # messages that were typed while the agent worked
         self._status = StatusLine(app, store, lambda: self.agent, lambda: self.mode)
+
+    @property
+    def commands(self) -> list[Command]:
+        """Those of the chat, of plugins, and the prompts of MCP servers."""
+        return [*self._commands, *self.offers.commands]
 
     def open(self, resume: str | None = None) -> None:
         """Continue a session, or start one. The previous one is closed, and deleted if it is empty."""
@@ -85,6 +85,8 @@ class Chat:
         self.close()
         self.agent = agent
         self.view.todos = agent.todos.items
+        if agent.loop.tool_calls.toolsets[0] is None:  # nobody chose any
+            agent.loop.tool_calls.at_hand = [CODING]
         self.set_mode(self.mode)
 
     def set_mode(self, mode: Mode) -> None:
@@ -145,6 +147,7 @@ class Chat:
         """One turn of the agent."""
         notes, self.notes = self.notes, []
         self.view.begin(f"{self.agent.models[0].name} is thinking · Esc stops it")
+        self.view.child.begin(self.agent.session_id)
         typed = self.view.ahead = TypedAhead(self.draft)
         message = self._with_mentions("\n\n".join([text, *notes]))
         try:
@@ -171,6 +174,9 @@ class Chat:
         typed.feed(self.screen.keys(turn.FRAME_SECONDS / 2))
         for line in typed.lines[sent:]:
             self.agent.steer(line)
+        if typed.opened:
+            typed.opened = False
+            self.view.child.next()
         if typed.escaped:
             typed.escaped = False
             self._stop()
@@ -179,7 +185,7 @@ class Chat:
         found = mentioned(text, self.agent.cwd)
         for problem in found.problems:
             self.say(problem, "yellow")
-        whole = "\n\n".join([text, *found.texts])
+        whole = "\n\n".join([text, *found.texts, *self.offers.mentioned(text)])
         return [{"type": "text", "text": whole}, *found.images] if found.images else whole
 
     def _stop(self) -> None:
@@ -215,6 +221,7 @@ class Chat:
             return None
         name, _, rest = line[1:].partition(" ")
         name = name.strip().lower()
+        self.offers.refresh(wait=":" in name)
         for command in self.commands:
             if name in (command.name, *command.aliases):
                 return command, rest.strip()
@@ -252,7 +259,11 @@ class Chat:
             return line
         draft, self.draft = self.draft, ""
         self._status.refresh()
+        self.offers.refresh()
         return self._input.read(prompt, text=draft)
+
+    def _choices(self) -> Mapping[str, tuple[str, Callable[[], Iterable[str]]]]:
+        return {command.name: (command.about, partial(command.choices, self)) for command in self.commands}
 
     @cached_property
     def _input(self) -> Input | PlainInput:
@@ -262,7 +273,8 @@ class Chat:
 
         return Input(
             history=state_dir() / "chat_history",
-            choices={command.name: (command.about, partial(command.choices, self)) for command in self.commands},
+            choices=self._choices,
+            resources=lambda: self.offers.resources,
             toolbar=self._status.text,
             coloured=self.screen.coloured,
             folder=lambda: self.agent.cwd,

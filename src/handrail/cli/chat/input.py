@@ -34,7 +34,8 @@ class Input:
         self,
         *,
         history: Path,
-        choices: Mapping[str, tuple[str, Choices]],
+        choices: Callable[[], Mapping[str, tuple[str, Choices]]],
+        resources: Callable[[], Iterable[str]],
         toolbar: Callable[[], str],
         coloured: bool,
         folder: Callable[[], str],
@@ -44,7 +45,7 @@ class Input:
         self._pastes = Pastes()
         self._session: PromptSession[str] = PromptSession(
             history=FileHistory(str(history)),
-            completer=_Words(choices, folder),
+            completer=_Words(choices, resources, folder),
             complete_while_typing=Condition(_completes),
             multiline=True,
             key_bindings=_keys(self._pastes, next_mode),
@@ -73,24 +74,31 @@ class Input:
 class _Words(Completer):
     """Slash commands and what follows them; files after `@`; paths after `!`, and for words that look like one."""
 
-    def __init__(self, choices: Mapping[str, tuple[str, Choices]], folder: Callable[[], str]) -> None:
-        self._choices, self._folder, self._files = choices, folder, FolderIndex()
+    def __init__(
+        self,
+        choices: Callable[[], Mapping[str, tuple[str, Choices]]],
+        resources: Callable[[], Iterable[str]],
+        folder: Callable[[], str],
+    ) -> None:
+        self._choices, self._resources, self._folder, self._files = choices, resources, folder, FolderIndex()
         self._paths = PathCompleter(expanduser=True)
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
         line = document.current_line_before_cursor
         name, space, rest = line.partition(" ")
+        choices = self._choices()
         if line.startswith("/") and not space and document.cursor_position_row == 0:
-            for command, (about, _) in self._choices.items():
+            for command, (about, _) in choices.items():
                 if command.startswith(name[1:]):
                     yield Completion(f"/{command}", start_position=-len(name), display_meta=about)
-        elif name[1:] in self._choices and line.startswith("/"):
+        elif name[1:] in choices and line.startswith("/"):
             word = rest.rpartition(" ")[2]
-            for each in self._choices[name[1:]][1]():
+            for each in choices[name[1:]][1]():
                 if each.startswith(word):
                     yield Completion(each, start_position=-len(word))
         elif (mention := document.get_word_before_cursor(WORD=True)).startswith("@"):
-            for path in self._files.matching(self._folder(), mention[1:]):
+            offered = [each for each in self._resources() if mention[1:].lower() in each.lower()]
+            for path in [*self._files.matching(self._folder(), mention[1:]), *offered]:
                 shown = f'"{path}"' if " " in path else path
                 yield Completion(f"@{shown}", start_position=-len(mention))
         else:

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ... import __version__
-from ...agent.conversation import estimate
+from ...agent.conversation import ADDED_BY, estimate
 from ...agent.models.model_selection import as_of, list_prices
 from ...base.async_bridge import run_async
 from ...errors import InvalidArguments, ToolFailed
@@ -23,7 +23,7 @@ from ..commands.effects import counts_text
 from ..output import visible
 
 if TYPE_CHECKING:
-    from ...store.sessions import SessionInfo
+    from ...store.sessions import SessionInfo, StoredMessage
     from .chat import Chat
     from .screen import Screen
 
@@ -35,7 +35,7 @@ _SHOWN_AGAIN = 4
 def undo(chat: Chat, rest: str) -> None:
     if rest not in ("", *undo_choices(chat)):
         raise InvalidArguments("/undo, /undo message, or /undo files")
-    asked = [one for one in chat.store.messages(chat.agent.session_id) if one.message["role"] == "user"]
+    asked = _asked(chat)
     if rest != "message" and asked and not _undo_files(chat, asked[-1].at):
         return
     if rest == "files":
@@ -50,6 +50,53 @@ def undo(chat: Chat, rest: str) -> None:
 
 def undo_choices(chat: Chat) -> Iterable[str]:  # noqa: ARG001  as those that depend on it
     return ("message", "files")
+
+
+def rewind(chat: Chat, rest: str) -> None:
+    """To before a message of yours, by its number; without one they are listed."""
+    asked, (number, _, part) = _asked(chat), rest.partition(" ")
+    if not rest:
+        _list_messages(chat, asked)
+        return
+    if not (number.isascii() and number.isdecimal() and 0 < int(number) <= len(asked)) or part not in (
+        "",
+        *undo_choices(chat),
+    ):
+        raise InvalidArguments("/rewind lists your messages; /rewind N, /rewind N message, or /rewind N files")
+    since = asked[int(number) - 1 :]
+    if part != "message" and not _undo_files(chat, since[0].at):
+        return
+    if part == "files":
+        return
+    for _ in since:
+        chat.draft = chat.agent.undo() or chat.draft
+    files = "Files and other effects stay as they are." if part == "message" else ""
+    chat.say(f"Back to before message {number}. {files}".rstrip())
+
+
+def rewind_choices(chat: Chat) -> Iterable[str]:
+    return [*(str(number) for number in range(len(_asked(chat)), 0, -1)), *undo_choices(chat)]
+
+
+def _asked(chat: Chat) -> list[StoredMessage]:
+    """Your messages in this session that are still part of the conversation."""
+    found = chat.store.messages(chat.agent.session_id)
+    return [one for one in found if one.message["role"] == "user" and ADDED_BY not in one.message]
+
+
+def _list_messages(chat: Chat, asked: Sequence[StoredMessage]) -> None:
+    changing = [one.begun for one in chat.app.effects.last(1000, session=chat.agent.session_id)]
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for header in ("N", "AGE", "CALLS TO UNDO", "MESSAGE"):
+        table.add_column(header, no_wrap=True, overflow="ellipsis")
+    for number, one in enumerate(asked, 1):
+        since = sum(begun >= one.at for begun in changing)
+        text = " ".join(_text(one.message).split())
+        table.add_row(str(number), age(max(0.0, time.time() - one.at)), str(since or ""), visible(text))
+    chat.screen.print(table)
+    chat.say(
+        "/rewind N goes back to before that message, with its files; /rewind N message or files to one of both.", "dim"
+    )
 
 
 def _undo_files(chat: Chat, since: float) -> bool:

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 
 from rich.table import Table
 
-from . import session_commands, tool_commands, work_commands
-from .chat import Chat, Command
+from . import children, session_commands, tool_commands, work_commands
+from .chat import Chat
+from .chat_command import Command
 from .turn import Leave
 
 
@@ -35,6 +36,7 @@ _KEYS = (
     ("@path", "send a file, a folder's names or an image along"),
     ("Shift-Tab", "the next mode: plan, ask, auto, yolo"),
     ("while it works", "what you type and send is heard before its next step"),
+    ("Ctrl-O", "while it works: open a child agent, the next, none"),
     ("Esc, Ctrl-C", "stop what is running; Ctrl-C again: leave"),
 )
 
@@ -43,10 +45,13 @@ COMMANDS = (
     Command("tools", "", "list the agent's tools", tool_commands.tools),
     Command("toolsets", "[+NAME|-NAME]", "list the agent's toolsets; add or remove one", tool_commands.toolsets,
             tool_commands.toolset_choices),
-    Command("model", "[NAME]", "show the model, or switch to another one", tool_commands.model),
+    Command("model", "[NAME]", "show the model, or switch to another one", tool_commands.model,
+            tool_commands.model_choices),
     Command("reasoning", "[on|off]", "show or hide the model's reasoning", tool_commands.reasoning, on_or_off, ("thinking",)),
     Command("processes", "[log|kill ID]", "list the background processes", tool_commands.processes,
             tool_commands.process_choices, ("ps",)),
+    Command("children", "[ID]", "list the session's child agents, or show what one did", children.children,
+            children.child_choices, ("agents",)),
     Command("approve", "[ID [ANSWER]]", "show pending requests and grants, or answer a request", tool_commands.approve,
             tool_commands.request_choices, ("approvals", "permissions")),
     Command("mode", "[MODE]", "show or change how much the agent may do by itself", tool_commands.mode,
@@ -54,6 +59,8 @@ COMMANDS = (
     Command("yolo", "[on|off]", "stop asking for approval in this chat, or ask again", tool_commands.yolo, on_or_off),
     Command("undo", "[message|files]", "take back your last message and its changes on disk",
             session_commands.undo, session_commands.undo_choices),
+    Command("rewind", "[N [message|files]]", "list your messages, or go back to before one of them",
+            session_commands.rewind, session_commands.rewind_choices),
     Command("diff", "[PATH]", "show what has changed since the last commit", work_commands.diff),
     Command("review", "[ABOUT]", "have the uncommitted changes reviewed", work_commands.review),
     Command("init", "", "have AGENTS.md written for this project", work_commands.init),

@@ -32,6 +32,9 @@ class StatusLine:
         facts = [f"{used / window:.0%} context"] if used else []
         cost = self._store.get(agent.session_id).cost
         facts += [f"${cost:.2f}"] if cost else []
+        facts += (
+            [profile] if (profile := self._app.environments.settings(agent.session_id).options.get("profile")) else []
+        )
         facts += [branch] if (branch := git_branch(agent.cwd)) else []
         running = sum(1 for one in self._app.processes.list() if one.record.ended_at is None)
         facts += [f"{running} in background"] if running else []

@@ -2,36 +2,45 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import threading
 import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from rich.table import Table
 
-from ...agent.models.model_selection import build, known_providers
+from ...agent.models.model_selection import build, known_providers, list_prices
 from ...approval.modes import MEANINGS, Mode, read_mode
+from ...base.async_bridge import run_async
+from ...base.suggest import did_you_mean
 from ...base.terminal_text import clean
-from ...errors import InvalidArguments
-from ...protocols import Answer, Decision
+from ...errors import HandrailError, InvalidArguments
+from ...protocols import Decision
+from ...types import CancelToken
 from ..approvals import chosen, come_too_late, show_request
 from ..call_text import age
 from ..output import visible
 
 if TYPE_CHECKING:
+    from ...agent.models.base import StreamingModel
     from .chat import Chat
 
 _LOG_BYTES = 8_000
+_LIST_SECONDS = 15.0
 
 
 def tools(chat: Chat, rest: str) -> None:  # noqa: ARG001  a command's signature
-    enabled, disabled = chat.agent.loop.tool_calls.toolsets
-    registry = chat.app.runtime.registry
+    registry, agent = chat.app.runtime.registry, chat.agent
     table = _table("TOOL", "WHAT IT DOES")
-    for tool in chat.app.definitions.list(enabled, list(disabled), quiet=True, format="openai"):
+    for tool in agent.loop.tool_calls.tools(agent.models[0].context_tokens):
         function = tool["function"]
         about = str(function["description"]).partition(". ")[0].partition("\n")[0]
         table.add_row(f"{registry.get_emoji(function['name'])} {function['name']}", visible(about))
     chat.screen.print(table)
+    if agent.loop.tool_calls.at_hand is not None:
+        chat.say("It finds others by tool_search. /toolsets +NAME puts the tools of a set at hand.", "dim")
 
 
 def toolsets(chat: Chat, rest: str) -> None:
@@ -46,6 +55,8 @@ def toolsets(chat: Chat, rest: str) -> None:
             off.append(name)
         elif on is not None and name not in on:
             on.append(name)
+        elif (near := chat.agent.loop.tool_calls.at_hand) is not None:
+            chat.agent.loop.tool_calls.at_hand = [*near, name]
         enabled, disabled = chat.agent.loop.tool_calls.toolsets = (on, off)
     offered = set(known.select(enabled, disabled))
     table = _table("", "TOOLSET", "TOOLS", "WHAT FOR")
@@ -64,11 +75,49 @@ def toolset_choices(chat: Chat) -> Iterable[str]:
 def model(chat: Chat, rest: str) -> None:
     agent = chat.agent
     if rest:
-        agent.use(build(chat.app.config.model, name=rest, providers=known_providers(chat.app.plugins)))
+        models = build(chat.app.config.model, name=rest, providers=known_providers(chat.app.plugins))
+        _check(chat, models[0])
+        agent.use(models)
         chat.options["model"] = rest  # for the sessions after this one, too
     names = [each.name for each in agent.models]
     others = f"; when it does not answer: {', '.join(names[1:])}" if names[1:] else ""
-    chat.say(f"{names[0]}, {agent.models[0].context_tokens:,} tokens of context{others}")
+    prices = list_prices(names[0])
+    price = f", ${prices.input:g} in and ${prices.output:g} out per million tokens" if any(prices) else ""
+    chat.say(f"{names[0]}, {agent.models[0].context_tokens:,} tokens of context{price}{others}")
+
+
+def _check(chat: Chat, model: StreamingModel) -> None:
+    """Raises InvalidArguments for a name that its provider does not have. Not every provider can list its models."""
+    available, cancel = getattr(model, "available", None), CancelToken()
+    if available is None:
+        return
+    chat.view.begin(f"looking for {model.name}")
+    try:
+        known = chat.wait_for(
+            lambda: run_async(asyncio.wait_for(available(), _LIST_SECONDS), cancel=cancel),
+            stop=lambda: cancel.cancel("interrupted by Ctrl-C"),
+        )
+    except (HandrailError, TimeoutError) as error:
+        chat.say(f"Whether there is a model {model.name} could not be checked: {error or 'timed out'}", "yellow")
+        return
+    finally:
+        chat.view.end()
+    chat.models = known
+    if not any(name.startswith(model.name) for name in known):  # a shorter name is one that the provider completes
+        raise InvalidArguments(f"the provider has no model {model.name!r}; {did_you_mean(model.name, known)}")
+
+
+def model_choices(chat: Chat) -> Iterable[str]:
+    """Looked up once, on another thread: what is typed does not wait for it."""
+    if not chat.models and (available := getattr(chat.agent.models[0], "available", None)) is not None:
+        chat.models = [chat.agent.models[0].name]
+
+        def look_up() -> None:
+            with contextlib.suppress(HandrailError):
+                chat.models = run_async(available())
+
+        threading.Thread(target=look_up, name="handrail-models", daemon=True).start()
+    return chat.models
 
 
 def reasoning(chat: Chat, rest: str) -> None:
@@ -112,9 +161,9 @@ def _show_processes(chat: Chat) -> None:
 
 
 def _table(*headers: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for header in headers:
-        table.add_column(header, no_wrap=True, overflow="ellipsis")
+    table = Table(box=None, pad_edge=False, header_style="bold", expand=True)
+    for header in headers:  # the last gives way where there is no room
+        table.add_column(header, no_wrap=True, overflow="ellipsis", ratio=1 if header == headers[-1] else None)
     return table
 
 
@@ -126,11 +175,11 @@ def approve(chat: Chat, rest: str) -> None:
         return
     store = chat.app.gate.store
     stored = store.get(words[0])
-    decision = chosen(stored, words[1] if len(words) > 1 else "")
-    if decision is None:
+    answer = chosen(stored, words[1] if len(words) > 1 else "")
+    if answer is None:
         return
-    before = store.answer(stored.request.id, Answer(decision, "cli"))
-    result = "denied" if decision is Decision.DENY else f"allowed, {decision.value}"
+    before = store.answer(stored.request.id, answer)
+    result = "denied" if answer.decision is Decision.DENY else f"allowed, {answer.decision.value}"
     chat.say(come_too_late(before) if before else f"{stored.request.id}: {result}")
 
 

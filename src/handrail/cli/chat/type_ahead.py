@@ -24,6 +24,7 @@ class TypedAhead:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._pending = ""
         self.escaped = False  # Esc was pressed, by itself
+        self.opened = False  # Ctrl-O was pressed
 
     def feed(self, data: bytes) -> None:
         """What came from the terminal, in any pieces; b"" when nothing came for a moment."""
@@ -48,6 +49,8 @@ class TypedAhead:
             self.text = ""
         elif key in ("\x7f", "\x08"):
             self.text = self.text[:-1]
+        elif key == "\x0f":
+            self.opened = True
         elif key == "\x15":  # Ctrl-U
             self.text = ""
         elif key == "\x17":  # Ctrl-W

@@ -29,6 +29,7 @@ from .calls import Call, seconds, spin
 if TYPE_CHECKING:
     from ...core.registry import ToolRegistry
     from ...protocols import TodoItem
+    from .children import OpenChild
     from .screen import Screen
     from .type_ahead import TypedAhead
 
@@ -39,8 +40,8 @@ _ROWS_FOR_THE_REST = 8
 class View:
     """Receives a turn's events by `listen`, in the agent's thread; `draw` is called regularly in another."""
 
-    def __init__(self, screen: Screen, registry: ToolRegistry) -> None:
-        self.screen, self._registry = screen, registry
+    def __init__(self, screen: Screen, registry: ToolRegistry, child: OpenChild) -> None:
+        self.screen, self._registry, self.child = screen, registry, child
         self._lock = threading.RLock()
         self._calls: dict[str, Call] = {}
         self._count = 0
@@ -76,6 +77,7 @@ class View:
             lines = [Text(line, "dim italic") for line in self._thought.tail(min(columns - 2, self.screen.width))]
             lines += [Text(line) for line in tail]
             lines += [line for call in self._calls.values() for line in call.running(now)]
+            lines += self.child.lines(self.screen.width, max(3, rows - _ROWS_FOR_THE_REST))
             lines += self._open_todos()
             if self._status and (self._is_stopping or not self._calls):
                 lines.append(

@@ -24,7 +24,7 @@ from ...approval.suggestions import Suggester
 from ...config import config_path, load_config, state_dir
 from ...config.confirmed import Confirmed
 from ...errors import InvalidArguments
-from ...protocols import Answer, Decision
+from ...protocols import Decision
 from .. import options
 from ..approvals import (
     chosen,
@@ -128,12 +128,14 @@ def answer(
     made = chosen(stored, decision)
     if made is None:
         raise typer.Exit(ExitCode.FAILED)
-    before = store.answer(stored.request.id, Answer(made, "cli", "" if made.allows else why))
+    decided = made.decision
+    before = store.answer(stored.request.id, made if decided.allows else made._replace(why=why or made.why))
     if as_json:
-        emit_json({"id": stored.request.id, "decision": made.value, "holds": before is None})
+        emit_json({"id": stored.request.id, "decision": decided.value, "holds": before is None})
     if before is not None:
         refuse(come_too_late(before), ExitCode.FAILED)
-    said = f"Denied: {stored.request.text}" if made is Decision.DENY else allowed(stored.request, made)
+    said = f"Denied: {stored.request.text}" if decided is Decision.DENY else allowed(stored.request, decided)
+    said = f"Changed to: {made.edited}" if made.edited else said
     say(f"{stored.request.id}: {visible(said)}")
     if not stored.is_waiting:
         say("the process that asked has exited; the answer holds if the same is asked again before it expires")

@@ -94,9 +94,11 @@ def show_effects(told: JsonDict, record: CallRecord, *, keep_days: float) -> Non
             emit(f"  {sign} and {left:,} more; --json lists them")
     for host in told.get("hosts", []):
         emit(f"  ! contacted {visible(host)}, which cannot be undone")
+    for line in record.left_running:
+        emit(f"  ! left running: {visible(shortened(line, 100))}")
     for one in told.get("unsaved", []):
         emit(f"  ! not saved: {visible(one['path'] or 'something')}: {visible(one['reason'])}")
-    if record.coverage != "full":
+    if record.reason:
         emit(f"  ! watched: {record.coverage}: {visible(record.reason)}")
     if record.undone_by:
         emit(f"`handrail redo {record.number}` brings it back.")

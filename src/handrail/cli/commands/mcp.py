@@ -26,12 +26,13 @@ from ...config import ConfigFile, load_config
 from ...config.paths import config_path, project_mcp_file
 from ...config.validation import plain
 from ...core.registry import ToolRegistry
+from ...errors import ToolUnavailable
 from ...mcp_client.manager import check_installed
 from ...mcp_client.server_config import Server, find_servers, problem_of, trust_project
 from ...serve.server import listening, parse_address
 from ...settings.services import McpServerConfig
 from .. import options
-from ..output import ExitCode, emit, emit_json, emit_listing, refuse, say
+from ..output import ExitCode, as_typed, emit, emit_json, emit_listing, refuse, say
 from ..runtime import log_as_notes, open_runtime
 
 if TYPE_CHECKING:
@@ -78,7 +79,11 @@ def add(
     if name in file.load().mcp_servers:
         refuse(f"there is a server {name!r} already; `handrail mcp remove {name}` first")
     file.set(("mcp_servers", name), values)
-    emit(f"{name} is added; `handrail mcp test {name}` tries it")
+    emit(as_typed(f"{name} is added; `handrail mcp test {name}` tries it"))
+    try:
+        check_installed()
+    except ToolUnavailable as error:
+        say(f"{error}, before it can be used")
 
 
 @cli.command()

@@ -7,16 +7,15 @@ Example:
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import closing
 from typing import Annotated
 
 import typer
 
 from ...agent.models.model_selection import build, known_providers
+from ...batch.rollout_environment import load
+from ...batch.rollouts import Rollouts
 from ...errors import HandrailError, ToolFailed
-from ...rollouts.environment import load
-from ...rollouts.runner import Rollouts
 from ...store.rollouts import RunState
 from ...tools.rollouts.environments import named
 from ...tools.rollouts.runs import BEGUN, open_runs
@@ -45,11 +44,12 @@ def run(run_id: Annotated[str, typer.Argument(metavar="RUN", help="The run's id,
         planned = store.get(run_id)
         models = build(app.config.model, name=planned.plan.model or None, providers=known_providers(app.plugins))
         rollouts = Rollouts(app, store, planned, load(named(planned.plan.environment, app.config)), models)
-        if not store.begin(run_id, [task.id for task in rollouts.tasks]):
+        if not store.begin(run_id):
             raise ToolFailed(f"the run {run_id} has begun already")
-        emit(BEGUN)
         try:
-            state, error = asyncio.run(rollouts.run_all()), ""
+            rollouts.plan()
+            emit(BEGUN)
+            state, error = rollouts.run_all(), ""
         except HandrailError as failure:
             state, error = RunState.FAILED, str(failure)
         store.end(run_id, state, error)

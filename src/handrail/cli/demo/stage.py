@@ -1,9 +1,8 @@
-"""Everything that the demonstration needs, made for it and gone with it: files, tools, a shell, a runtime, its results."""
+"""Everything that the demonstration needs, made for it and gone with it: files, tools, a runtime with its state."""
 
 from __future__ import annotations
 
 import contextlib
-import importlib
 import os
 import shutil
 import subprocess
@@ -13,38 +12,20 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ...app import Handrail
 from ...approval.approvers.prompt import question
-from ...approval.gate import ApprovalGate
-from ...base.async_bridge import run_async
 from ...config import Config, cache_dir, state_dir
-from ...core.builtin import registry as builtin
 from ...core.registry import ToolRegistry
-from ...effects.calls import Calls
-from ...effects.open_call import OpenCall
-from ...environments.backend_table import Backends
-from ...environments.backends.local import LocalBackend
-from ...environments.local_environment import LocalEnvironment
-from ...environments.tasks import TaskEnvironments
 from ...errors import Denied
-from ...files.local import LocalFiles
-from ...mcp_client.server_config import Server
 from ...plugins.hook_manager import HookManager
 from ...plugins.hook_specs import hookimpl
-from ...processes.table import ProcessTable
-from ...protocols import Action, ActionKind, ApprovalRequest, Decision, Files
-from ...runtime.batches import Batches
-from ...runtime.definitions import Definitions
-from ...runtime.dispatch import Runtime
+from ...protocols import Action, ActionKind, ApprovalRequest, Decision
 from ...settings.sections import TerminalConfig
 from ...settings.services import McpServerConfig
-from ...store.processes import ProcessRecords
-from ...testing import FakeAgent, MemoryResultStore
-from ...tools.mcp.server_tools import McpTools
-from ...toolsets import Toolsets
+from ...testing import FakeAgent
 from ...types import JsonDict, Unavailable
 from ..output import colours, emit
 from . import FOLDER_PREFIX
@@ -55,28 +36,11 @@ SLOW_READ_SECONDS = 0.15
 APPROVED = "rm -rf build"
 _MAX_WIDTH = 100
 _TASK = "demo"
-# The modules are imported by name, without a scan, which would leave its notes in the user's cache.
-_MODULES = ("files.tool", "files.read_result", "agent.tool", "terminal.terminal", "terminal.process")
-_TOOLS = ("read_file", "search_files", "patch", "read_result", "undo", "todo", "terminal", "process")
+_TOOLS = "read_file search_files patch read_result undo todo terminal process shell run_check deploy".split()
 _NOTICE_SECONDS = 10.0
-_CARRIER = Server(
-    "carrier",
-    McpServerConfig(
-        command=sys.executable, args=("-IS", str(Path(__file__).with_name("carrier.py"))), protocol="handshake"
-    ),
-    "the demonstration",
+_CARRIER = McpServerConfig(
+    command=sys.executable, args=("-IS", str(Path(__file__).with_name("carrier.py"))), protocol="handshake"
 )
-
-
-class SlowFiles(LocalFiles):
-    """A disk that takes its time for each read while `slow` is set, so that one can see what happens meanwhile."""
-
-    slow = False
-
-    def read(self, path: str, *, max_bytes: int, offset: int = 0) -> bytes:
-        if self.slow:
-            time.sleep(SLOW_READ_SECONDS)
-        return super().read(path, max_bytes=max_bytes, offset=offset)
 
 
 class ScriptedUser:
@@ -116,40 +80,41 @@ class Turn:
 
 
 class Stage:
-    """A registry and a runtime of its own, on a folder of its own. `notes` is where the runtime keeps what it knows."""
+    """A runtime of its own, on a folder of its own. `notes` is where it keeps its state."""
 
     def __init__(self, folder: Path, notes: Path) -> None:
-        self.folder = folder
-        self.registry = _registry(folder)
-        self._mcp = McpTools([_CARRIER], self.registry, folder=notes)
-        self.registry.late = self._mcp.find
-        self.files = SlowFiles(cwd=str(folder), roots=[str(folder)])
-        self.stopwatch = Stopwatch()
+        self.stopwatch, self._slow = Stopwatch(), False
         hooks = HookManager()
         hooks.register(self.stopwatch)
-        self._environments = _environments(folder, notes, self.files)
-        self._processes = ProcessTable(ProcessRecords(notes / "table"), self._environments)
+        config = Config(terminal=TerminalConfig(cwd=str(folder)), mcp_servers={"carrier": _CARRIER})
+        user = ScriptedUser([Decision.DENY, Decision.ONCE])
+        self._app = app = Handrail(config, home=notes, hooks=hooks, approver=user)
+        self.registry = app.registry
+        _add_tools(self.registry, folder)
+        self._slow_down("read_file")
         self._news = threading.Event()
-        self._processes.on_notice(lambda _: self._news.set())
-        self._effects = Calls(notes, self._environments, lambda: self._environments.config)
-        runtime = Runtime(
-            self.registry,
-            hooks=hooks,
-            results=MemoryResultStore(),
-            environments=self._environments,
-            processes=self._processes,
-            effects=partial(OpenCall, lambda: self._effects),
-            gate=ApprovalGate(),
-            approver=ScriptedUser([Decision.DENY, Decision.ONCE]),
-        )
-        self._batches = Batches(runtime)
+        app.processes.on_notice(lambda _: self._news.set())
         self._agent = FakeAgent()
-        self.tools = Definitions(self.registry, Toolsets(self.registry)).list(quiet=True)
+        listed = app.get_tool_definitions()
+        self.tools = [tool for tool in listed if tool["function"]["name"] in _TOOLS]
+
+    def _slow_down(self, tool: str) -> None:
+        """A disk that takes its time while it is to be slow, so that one can see what happens meanwhile."""
+        every = {each.name: each for each in self.registry.get_entries(self.registry.get_all_tool_names())}
+        entry = every[tool]
+
+        def handler(args: JsonDict, **more: Any) -> Any:
+            if self._slow:
+                time.sleep(SLOW_READ_SECONDS)
+            return entry.handler(args, **more)
+
+        self.registry.restore({**every, tool: entry._replace(handler=handler)})
 
     def run(self, tool_calls: list[JsonDict], *, slow_disk: bool = False) -> Turn:
-        self.files.slow = slow_disk
+        self._slow = slow_disk
+        known = frozenset([*_TOOLS, "mcp__carrier__quote"])
         start = time.perf_counter()
-        messages = run_async(self._batches.run(tool_calls, task_id=_TASK, agent=self._agent))
+        messages = self._app.run_tool_calls(tool_calls, _TASK, agent=self._agent, enabled_tools=known)
         took_ms = (time.perf_counter() - start) * 1000
         return Turn(messages, took_ms, self.stopwatch.times)
 
@@ -157,15 +122,12 @@ class Stage:
         """The news of background processes, of which there will be some."""
         self._news.wait(_NOTICE_SECONDS)
         self._news.clear()
-        return [str(notice) for notice in self._processes.drain_notices(_TASK)]
+        return [str(notice) for notice in self._app.processes.drain_notices(_TASK)]
 
     def close(self) -> None:
-        self._mcp.close()
-        for process in self._processes.list():
-            self._processes.forget(process.id)
-        self._processes.close()
-        self._environments.close_all()
-        self._effects.close()
+        for process in self._app.processes.list():
+            self._app.processes.forget(process.id)
+        self._app.close()
 
 
 @contextlib.contextmanager
@@ -184,62 +146,16 @@ def set_stage() -> Iterator[Stage]:
 
 @contextlib.contextmanager
 def _no_new_folders(*folders: Path) -> Iterator[None]:
-    """Take away the empty folders that a protected shell makes, as it can only be kept out of those that are there."""
+    """Take away the folders that a protected shell makes, as it can only be kept out of those that are there, and a cache."""
     new = [each for folder in folders for each in (folder, *folder.parents) if not each.exists()]
     try:
         yield
     finally:
+        if cache_dir() in new:
+            shutil.rmtree(cache_dir(), ignore_errors=True)
         for folder in sorted(new, reverse=True):
             with contextlib.suppress(OSError):  # somebody has put something there meanwhile
                 folder.rmdir()
-
-
-class _OnStage(LocalEnvironment):
-    """A shell of this machine, that knows nothing of the user's own processes and shows its files by a slow disk."""
-
-    def __init__(self, folder: Path, notes: Path, files: SlowFiles) -> None:
-        super().__init__(str(folder), processes_dir=str(notes / "processes"))
-        self._slow_files, self._notes = files, notes
-
-    def _state_dir(self) -> Path:
-        return self._notes
-
-    @property
-    def files(self) -> Files:
-        return self._slow_files
-
-
-def _environments(folder: Path, notes: Path, files: SlowFiles) -> TaskEnvironments:
-    class Demonstration(LocalBackend):
-        name = "demonstration"
-
-        @staticmethod
-        def from_settings(settings: Any, **_: Any) -> _OnStage:  # noqa: ARG004  there is but one
-            return _OnStage(folder, notes, files)
-
-        @staticmethod
-        def files_before_start(settings: Any, cwd: str) -> Files:  # noqa: ARG004  the same
-            return files
-
-    backends = Backends()
-    backends.add(Demonstration)
-    return TaskEnvironments(Config(terminal=TerminalConfig(backend=Demonstration.name)), backends=backends)
-
-
-def _registry(folder: Path) -> ToolRegistry:
-    """The built-in tools and two of the demonstration's own, in a table that nobody else sees."""
-    private = ToolRegistry()
-    for module in _MODULES:
-        importlib.import_module(f"handrail.tools.{module}")
-    for tool in _TOOLS:
-        entry = builtin.get_entry(tool)
-        if entry is not None:
-            # Whether the configured environment can be had says nothing about this one.
-            properties = {**entry._asdict(), "check_fn": None}
-            del properties["contract"]
-            private.register(schema=entry.schema, **properties)
-    _add_tools(private, folder)
-    return private
 
 
 def _add_tools(registry: ToolRegistry, folder: Path) -> None:

@@ -21,10 +21,12 @@ _SETTINGS: dict[str, type] = {
     "network": bool,  # with a sandbox: let commands reach the network
     "writable": list,  # with a sandbox: folders that can be changed; by default the working directory
     "login": bool,  # start with the variables of a login shell
-    "protect": bool,  # without a sandbox: see `terminal.protect` in the configuration, and the next three
+    "profile": str,  # without a sandbox: see `terminal.profile` in the configuration
+    "protect": bool,  # without a sandbox: see `terminal.protect` in the configuration, and the next four
     "protect_package": bool,
     "allow_sockets": list,
     "home": str,
+    "hidden_files": list,  # files that no command may read
     "roots": list,  # the three below are for the file tools: see `files` in the configuration
     "max_read_bytes": int,
     "max_write_bytes": int,
@@ -64,7 +66,10 @@ class LocalBackend:
         from ...files.local import LocalFiles
 
         _check(settings)
-        return None if settings.get("sandbox") else LocalFiles(cwd, settings.get("roots", ()), *_file_limits(settings))
+        if settings.get("sandbox"):
+            return None
+        hidden = settings.get("hidden_files", ())
+        return LocalFiles(cwd, settings.get("roots", ()), *_file_limits(settings), hidden=hidden)
 
     @staticmethod
     def check(settings: Mapping[str, Any]) -> Unavailable | None:
@@ -95,13 +100,16 @@ def _file_limits(settings: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def _protection(settings: Mapping[str, Any]) -> Protection | None:
+    from ..profiles import Profile, read_profile
     from ..protection import Protection, check_allowed
 
-    if not settings.get("protect", True):
+    profile = read_profile(settings.get("profile", Profile.CONTAINED))
+    if not settings.get("protect", True) or profile is Profile.OPEN:
         return None
     allowed = tuple(settings.get("allow_sockets", ()))
     check_allowed(allowed)
-    return Protection(settings.get("home", ""), settings.get("protect_package", True), allowed)
+    hidden, package = tuple(settings.get("hidden_files", ())), settings.get("protect_package", True)
+    return Protection(settings.get("home", ""), package, allowed, profile=profile, hidden_files=hidden)
 
 
 def _policy(settings: Mapping[str, Any]) -> SandboxPolicy:

@@ -134,6 +134,13 @@ def after_status(codes: tuple[int, ...]) -> bytes:
     return b"if " + pipeline + b"; then " + run + b"; else " + run + b"; fi"
 
 
+def with_stderr_in(path: str, text: bytes, refers_to: bytes) -> tuple[bytes, bytes]:
+    """The command and what it refers to, with stderr in a file instead of where stdout goes."""
+    if not refers_to:
+        text, refers_to = b'command eval "${__hr[5]-}"', text
+    return b"{ " + text + b"; } 2>>" + path.encode(), refers_to
+
+
 def _at(text: str, channels: dict[str, str]) -> str:
     for name, path in channels.items():
         text = text.replace("@" + name, path)

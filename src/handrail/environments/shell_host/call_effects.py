@@ -9,7 +9,7 @@ import difflib
 import hashlib
 import os
 import stat
-from typing import Any, Dict  # noqa: UP035  Python 3.8 knows no other place
+from typing import Any, Dict, Tuple  # noqa: UP035  Python 3.8 knows no other place
 
 from . import journal_log as log
 from .journal import CallJournal, lstat
@@ -22,6 +22,7 @@ from .stash import Stash
 
 __all__ = ["describe", "is_prune_due", "prune", "undo"]
 Answer = Dict[str, Any]  # noqa: UP006  the same
+Sizes = Dict[str, Tuple[int, int]]  # noqa: UP006  the files in a folder, and their bytes
 MAX_PATHS = 1_000
 MAX_DIFFS = 50
 MAX_DIFF_BYTES = 256 << 10
@@ -42,7 +43,7 @@ def describe(
     except Damaged as damage:
         return {"call": call, "damaged": str(damage), "can_undo": False, "reason": str(damage)}
     entries = journal.entries(call)
-    paths = _paths(journal, call, entries, diff=diff)
+    paths = _paths(journal, call, entries, {}, diff=diff)
     reason = _refusal(journal, call, entries)
     end = journal.end(call)
     unsaved = [entry for entry in entries if entry.kind == log.UNSAVED]
@@ -88,10 +89,11 @@ def undo(
             reason = "" if is_touched else f"call {call} has changed nothing at {only}"
         if reason:
             return refused(reason)
-        found = conflicts(journal, call, entries)
+        sizes: Sizes = {}
+        found = conflicts(journal, call, entries, sizes)
         told = [{"path": one.path, "call": one.call, "when": one.when / 1e9} for one in found]
         status = "conflict" if found and not force else "possible" if dry_run else "undone"
-        answer = {**refused(""), "status": status, **_paths(journal, call, entries, diff=False), "conflicts": told}
+        answer = {**refused(""), "status": status, **_paths(journal, call, entries, sizes), "conflicts": told}
         if status == "undone":
             beside = frozenset(one.path for one in found)
             answer.update(_take_back(journal, entries, number, (call, only), beside))
@@ -140,7 +142,7 @@ def _refusal(journal: Journal, call: int, entries: list[Entry]) -> str:
     return ""
 
 
-def _paths(journal: Journal, call: int, entries: list[Entry], *, diff: bool) -> Answer:
+def _paths(journal: Journal, call: int, entries: list[Entry], sizes: Sizes, *, diff: bool = False) -> Answer:
     """What is different, by kind. A file that came and went within the call is none of it."""
     history = PathHistory(journal, call, entries, MAX_DIFF_BYTES)
     found: Answer = {"lost": [], "changed": [], "created": [], "moved": []}
@@ -156,7 +158,7 @@ def _paths(journal: Journal, call: int, entries: list[Entry], *, diff: bool) -> 
         elif before.exists:
             found["lost"].append({**one, "saved": path not in history.unsaved})
         elif after.exists and path not in arrived:
-            files, size = (1, after.size) if not stat.S_ISDIR(after.mode) else _below(path)
+            files, size = (1, after.size) if not stat.S_ISDIR(after.mode) else sizes.get(path) or _below(path)
             found["created"].append({**one, "size": size, "files": files})
     for one in [*found["changed"], *found["lost"]][: MAX_DIFFS if diff else 0]:
         one["diff"] = _diff(history, one["path"], is_lost="saved" in one)

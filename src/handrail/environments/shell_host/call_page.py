@@ -15,7 +15,7 @@ from typing import Callable  # noqa: UP035  Python 3.8 knows no other place
 from . import wire
 
 _NUMBER = struct.Struct("<Q")
-_CURRENT, _CHANGED = 0, 8
+_CURRENT, _CHANGED, _TRIED = 0, 8, 16
 _BYTES = 4096
 _libc = ctypes.CDLL(None, use_errno=True)
 _map, _unmap = _libc.mmap, _libc.munmap
@@ -44,8 +44,9 @@ class ClientPage:
         self._address, self._unmap_last = address, weakref.finalize(self, _unmap, address, _BYTES)
         return fd
 
-    def begin(self, call: int) -> None:
-        """This call's command runs from here on."""
+    def begin(self, call: int, *, is_tried: bool = False) -> None:
+        """This call's command runs from here on. The connections of one that is tried wait for an answer."""
+        ctypes.c_uint64.from_address(self._address + _TRIED).value = call if is_tried else 0
         ctypes.c_uint64.from_address(self._address + _CURRENT).value = call
 
     def has_changed(self, call: int) -> bool:
@@ -63,6 +64,9 @@ class CallPage:
     def current(self) -> int:
         """The call whose command runs, or ran last."""
         return int(_NUMBER.unpack_from(self._memory, _CURRENT)[0])
+
+    def is_tried(self, call: int) -> bool:
+        return bool(call) and int(_NUMBER.unpack_from(self._memory, _TRIED)[0]) == call
 
     def mark_changed(self, call: int) -> None:
         """The current call has entries in the journal."""

@@ -28,6 +28,8 @@ class Command(NamedTuple):
     stdin: bytes | None = None
     timeout: float | None = None
     call: int = 0  # the call that what it changes is written down for; 0 for none
+    separate: bool = False  # its stderr is kept apart from its output
+    is_tried: bool = False  # its connections wait for an answer
 
 
 class CommandRun:
@@ -41,6 +43,8 @@ class CommandRun:
         "command",
         "deadline",
         "has_big_pipe",
+        "held_at",
+        "holds",
         "is_given",
         "is_held",
         "is_noted",
@@ -58,6 +62,7 @@ class CommandRun:
     def __init__(self, number: int, command: Command, read: Reader, last_codes: tuple[int, ...]) -> None:
         self.number, self.command, self.read = number, command, read
         self.may_block = False
+        self.holds, self.held_at = 0, 0.0  # system calls of it that wait for an answer, and since when
         self.began = time.monotonic()
         self.deadline = None if command.timeout is None else self.began + command.timeout
         self.writer = -1  # our own writing end of the output pipe, so that it does not end before the command
@@ -73,13 +78,15 @@ class CommandRun:
         if risk is not None:
             self.words = bash_template.DUMP + self.words
 
-    def text_fields(self, stdin_path: str) -> bytes:
+    def text_fields(self, stdin_path: str, stderr_path: str) -> bytes:
         """The fields of TEXT that bash reads."""
         text, refers_to = self.command.text, b""
         if b"|" in text and not _OPEN_ENDED.search(text):
             text = bash_template.with_pipe_status(text)
         if self._last_codes != (0,) and _LAST_STATUS.search(self.command.text):
             text, refers_to = bash_template.after_status(self._last_codes), text
+        if self.command.separate:
+            text, refers_to = bash_template.with_stderr_in(stderr_path, text, refers_to)
         flags = bash_template.FLAG_TRAP if b"trap" in self.command.text else b""
         stdin = b"/dev/null" if self.command.stdin is None else stdin_path.encode()
         fields = (b"%d" % self.number, flags, stdin, self.command.cwd, text, refers_to, b"")
@@ -100,6 +107,14 @@ class CommandRun:
             self.last_background = words[2] if len(words) > 2 else b""
             return True
         return False
+
+    def count_hold(self, more: int) -> None:
+        """One more, or one less, of its system calls waits for an answer: its time stands still as long as there is one."""
+        if self.holds == 0:
+            self.held_at = time.monotonic()
+        self.holds += more
+        if self.holds == 0 and self.deadline is not None:
+            self.deadline += time.monotonic() - self.held_at
 
     def end(self, code: int, why: str = "") -> None:
         """Record that it ended with the shell."""

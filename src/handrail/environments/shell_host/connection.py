@@ -24,6 +24,7 @@ ANSWER_SECONDS = 10.0
 _UNKNOWN = b"?"  # children of a supervisor
 _MAX_CHILDREN_BYTES = 1 << 14
 _LARGE_TEXT = 1 << 16
+_MAX_STDERR_BYTES = 1 << 20
 
 AskForkServer = Callable[[Packet, List[int]], None]  # noqa: UP006  the same
 
@@ -71,7 +72,8 @@ class Connection:
         self.on_saved: Callable[[bytes], None] = lambda _: None
         self.go = self.done = -1
         self.bash = self.supervisor = self._bash_start = 0
-        self.text_path = self.stdin_path = self.cwd = ""
+        self.text_path = self.stdin_path = self.stderr_path = self.cwd = ""
+        self._stderr_here = ""
         self.started: Packet = {}  # what the supervisor reported about the current bash
         self._last_children: tuple[bytes, bytes] | None = None
         self._is_ready = self._has_large_text = False
@@ -79,6 +81,7 @@ class Connection:
         self.control_poll = select.poll()  # the same without its output
         self._socket, self.out = supervisor, out
         self._socket.setblocking(False)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
         for poll in (self.poll, self.control_poll):
             poll.register(self._socket.fileno(), select.POLLIN)
         self.poll.register(self.out, select.POLLIN)
@@ -139,6 +142,20 @@ class Connection:
         try:
             self._has_large_text = len(content) > _LARGE_TEXT
             wire.write_all(fd, content)
+        finally:
+            os.close(fd)
+
+    def take_stderr(self) -> bytes:
+        """What a command has written to its own stderr; of much the end. It is forgotten then."""
+        try:
+            fd = os.open(self._stderr_here, os.O_RDWR | os.O_CLOEXEC)
+        except OSError:  # the supervisor was killed
+            return b""
+        try:
+            size = os.fstat(fd).st_size
+            data = os.pread(fd, _MAX_STDERR_BYTES, max(0, size - _MAX_STDERR_BYTES))
+            os.ftruncate(fd, 0)
+            return data
         finally:
             os.close(fd)
 
@@ -262,8 +279,10 @@ class Connection:
             os.close(self.done)
         self.go, self.done, self._bash_start = go, done, packet["bash_start"]
         inside = packet["pid_namespace"]
-        self.bash = proc.pid_here(packet["bash"], self._bash_start, inside)
-        self.supervisor = proc.pid_here(packet["supervisor"], packet["supervisor_start"], inside)
+        self.supervisor = packet.pop("sender", 0) or proc.pid_here(
+            packet["supervisor"], packet["supervisor_start"], inside
+        )
+        self.bash = proc.pid_here(packet["bash"], self._bash_start, inside, parent=self.supervisor)
         os.set_blocking(done, False)
         for poll in (self.poll, self.control_poll):
             poll.register(done, select.POLLIN)
@@ -271,6 +290,8 @@ class Connection:
         self.text_path = f"/proc/{self.supervisor}/fd/{packet['text']}"
         # bash opens it, for which the supervisor has the number that it has there.
         self.stdin_path = f"/proc/{packet['supervisor']}/fd/{packet['stdin']}"
+        self.stderr_path = f"/proc/{packet['supervisor']}/fd/{packet['stderr']}"
+        self._stderr_here = f"/proc/{self.supervisor}/fd/{packet['stderr']}"
         self.started = packet
 
     def _children(self) -> bytes:

@@ -5,13 +5,13 @@ that the kernel lets it look into their memory. It lives as long as something ru
 
 Packets come over one socket that all shells inherit, each with an `op`:
 
-    listener   watch this `shell` or `job`; with it come the filter's listener, and the call page of a shell
+    listener   watch this `shell`, or `job` of the shell `owner`; with it come the filter's listener, and the call page of a shell
     left       the call has left processes running: what they change later is still that call's
     forget     the shell is gone for good
     probe      answer one system call of a process that tries out whether all this works here
 
-The client has a socket of its own. It says `end` when a call has ended, with the socket for the answer. Everything else that it
-sends is for the fork server.
+The client has a socket of its own. It says `end` when a call has ended, with the socket for the answer, and `answer` to a
+question about a system call that waits (held_calls.py). Everything else that it sends is for the fork server.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ from typing import Any, Callable, Dict, List, Tuple  # noqa: UP035  Python 3.8 k
 
 from . import proc, syscall_filter, wire
 from .call_page import CallPage
+from .deletion_limit import DeletionLimit
 from .effect_watcher import EffectWatcher
+from .held_calls import Ask, HeldCall, Questions, Release
 from .journal import CallJournal
 from .journal_log import JournalFailed, LogWriter, writer_name
 from .stash import Stash
@@ -47,6 +49,7 @@ class _NotRecorded:
     """Stands for the journal of what runs on behalf of no call."""
 
     is_ended = is_incomplete = False
+    call, limit, is_tried = 0, None, False
 
     def __getattr__(self, _: str) -> Callable[..., None]:
         return lambda *_, **__: None
@@ -67,7 +70,9 @@ class Watched:
         self._running, self._of_running = 0, set()  # type: int, set[int]  # the call that runs, and processes known to be its
         self.listeners: List[int] = []  # noqa: UP006  the same
 
-    def watch(self, listener: int, page: int | None, bash: int, receive: Callable[[], object]) -> EffectWatcher:
+    def watch(
+        self, listener: int, page: int | None, bash: int, receive: Callable[[], object], ask: Ask
+    ) -> EffectWatcher:
         """`receive` takes packets that have arrived: which processes a call has left must be known before they are asked for."""
         self._bash = bash
         if page is not None:
@@ -78,7 +83,16 @@ class Watched:
         self._receive = receive
         self.listeners.append(listener)
         private = self._settings.get("private", ())
-        return EffectWatcher(listener, self.call_of, self.stash.holds, private=private)
+        contained, holds = self._settings.get("contained"), bool(self._settings.get("holds_network"))
+        return EffectWatcher(
+            listener,
+            self.call_of,
+            self.stash.holds,
+            private=private,
+            ask=ask,
+            contained=contained,
+            holds_network=holds,
+        )
 
     def end_late_changes(self) -> None:
         """Processes that an ended call had left have changed something more."""
@@ -97,6 +111,7 @@ class Watched:
         found = self._calls.get(call)
         if found is None or not (found.is_incomplete or found.is_ended):
             return {"counts": None}
+        found.is_incomplete = True  # also if it had ended before
         _end(found)
         if self._settings.get("durable") == "power":
             self._writer.sync()
@@ -119,6 +134,9 @@ class Watched:
             limit = {"max_copy_bytes": self._settings["max_copy"]} if "max_copy" in self._settings else {}
             found = self._calls[number] = CallJournal(self._writer, self.stash, number, **limit)
             found.is_ended = self._page is not None and number != self._page.current
+            found.is_tried = self._page is not None and self._page.is_tried(number)
+            if self._settings.get("asks") and "pause" in self._settings:
+                found.limit = DeletionLimit(*self._settings["pause"])
             for old in sorted(self._calls)[1:-_MAX_CALLS]:
                 if not self._calls[old].is_incomplete:
                     del self._calls[old]
@@ -159,8 +177,10 @@ class EffectServer:
     """`sockets` come from the shells and from the client, and lead to the fork server. `until` is a descriptor that is closed
     when the fork server has ended; background processes may go on.
 
-    `settings` are the folder of the `journal`, and optionally `max_copy` (bytes), `durable` ("power") and `private`, places
-    where commands have mounts of their own.
+    `settings` are the folder of the `journal`, and optionally `max_copy` (bytes), `durable` ("power"), `private`, places
+    where commands have mounts of their own, `contained`, what is outside of the work tree, `asks`, whether the client answers
+    questions, `pause`, the files and megabytes that a call may delete before somebody is asked, and `holds_network`, whether
+    connections wait for an answer.
     """
 
     def __init__(
@@ -173,6 +193,7 @@ class EffectServer:
         self._handlers: Dict[int, Callable[[], Any]] = {}  # noqa: UP006  the same
         self._until = until
         self._is_wanted = True
+        self._questions = Questions(self._send_to_client if settings.get("asks") else None)
         self._on(self._socket.fileno(), self._receive_all)
         self._on(self._client.fileno(), self._on_client)
         self._on(until, self._leave)
@@ -202,8 +223,12 @@ class EffectServer:
         self._poll.unregister(fd)
         del self._handlers[fd]
 
+    def _send_to_client(self, packet: Packet) -> None:
+        wire.send(self._client, packet, (), socket.MSG_DONTWAIT)
+
     def _leave(self) -> None:
         self._is_wanted = False
+        self._questions.deny_all()
         self._off(self._until)
         if self._client.fileno() in self._handlers:
             self._off(self._client.fileno())
@@ -216,8 +241,11 @@ class EffectServer:
         if packet is None:
             self._off(self._client.fileno())
             self._fork_server.close()  # it ends as well
+            self._questions.deny_all()
             return
-        if packet.get("op") == "end":
+        if packet.get("op") == "answer":
+            self._questions.answered(packet)
+        elif packet.get("op") == "end":
             self._receive_all()  # what the call has left was said before
             found = self._watched.get(packet["shell"])
             with socket.socket(fileno=fds.pop(0)) as asker, contextlib.suppress(OSError):  # who asked is gone
@@ -268,8 +296,11 @@ class EffectServer:
             if call is not None or (self._until < 0 and not watched.listeners):
                 self._watched.pop(key).close()
 
+        def ask(held: HeldCall, release: Release) -> None:
+            self._questions.ask(held, release, packet.get("shell") or packet["owner"])
+
         page = fds[1] if len(fds) > 1 else None
-        watcher = watched.watch(listener, page, sender, self._receive_all)
+        watcher = watched.watch(listener, page, sender, self._receive_all, ask)
         self._serve_with(watcher, watched.end_late_changes, gone)
 
     def _serve_with(self, watcher: EffectWatcher, after: Callable[[], None], gone: Callable[[], None]) -> None:

@@ -16,35 +16,42 @@ import select
 import socket
 import stat
 import struct
-from typing import Any, Callable, Iterable  # noqa: UP035  Python 3.8 knows no other place
+from typing import Any, Callable, Iterable, Union  # noqa: UP035  Python 3.8 knows no other place
 
 from . import syscall_filter
+from .deletion_limit import Excess
+from .held_calls import Ask, HeldCall, HeldNotices, Hold, Reply, answer_notice, nobody
+from .held_connects import HeldConnects
 from .journal import CallJournal, lstat
 from .journal_log import JournalFailed
-from .syscall_names import Elsewhere, Names, Unreadable
+from .outside_writes import OutsideWrites
+from .syscall_names import Elsewhere, Names, Unreadable, masked_socket
+from .wire import Packet
 
-_RECEIVE, _SEND, _SET_FLAGS = 0xC0502100, 0xC0182101, 0x40082104
+_RECEIVE, _SET_FLAGS = 0xC0502100, 0x40082104
 _SYNC_WAKE_UP = 1
-_CONTINUE = 1
 _NOTICE = struct.Struct("<QIIiIQ6Q")  # struct seccomp_notif
-_ANSWER = struct.Struct("<QqiI")
 _ZEROS = bytes(_NOTICE.size)
 _BATCH = 64
 _CWD = 0xFFFFFF9C
-_O_TMPFILE = 0x400000
+_O_TMPFILE, _O_NEW = 0x400000, os.O_CREAT | os.O_EXCL
 _RENAME_NOREPLACE, _RENAME_EXCHANGE = 1, 2
 _AT_SYMLINK_NOFOLLOW, _AT_EMPTY_PATH = 0x100, 0x1000
 _MAX_ADDRESS = 128
 _IS_ROOT = os.geteuid() == 0
 _VIRTUAL = re.compile(r"/(?:proc|sys|dev(?!/shm/))/").match
 
+Answer = Union[int, Reply, None]  # noqa: UP007  Python 3.8 knows no other
+"""An error, or what the caller gets for what was performed here; None lets the kernel perform it."""
 CallOf = Callable[[int], CallJournal]
 """The journal of the call that a process belongs to."""
 
 
 class EffectWatcher:
     """Answers the notices of one listener. `is_kept_out` says of a path that nothing may change there; below `private` ones
-    only the processes themselves see what they do."""
+    only the processes themselves see what they do. `ask` is given what a system call waits for, and the function that takes the
+    answer, now or later. `contained` says what is outside, see outside_writes.py. With `holds_network` every connection waits for
+    an answer."""
 
     def __init__(
         self,
@@ -54,13 +61,22 @@ class EffectWatcher:
         *,
         kept_out_error: int = errno.EACCES,
         private: Iterable[str] = (),
+        ask: Ask = nobody,
+        contained: Packet | None = None,
+        holds_network: bool = False,
     ) -> None:
         self.listener, self._kept_out_error, self._private = listener, kept_out_error, tuple(private)
         self._call_of, self._is_kept_out = call_of, is_kept_out
+        self._held = HeldNotices(listener, ask)
         self._names = Names()
+        self._outside = OutsideWrites(contained, self._names.memory) if contained is not None else None
+        self._allowed: frozenset[str] | None = None  # what was answered with yes, while that is performed
+        self._current: tuple[int, list[int]] = (0, [])
+        self._called = {number: name for name, number in syscall_filter.numbers().items()}
+        self._connects = HeldConnects(self._names.memory) if holds_network else None
         self._buffer = bytearray(_ZEROS)
-        self._handlers: dict[int, Callable[..., int | None]] = {
-            number: getattr(self, f"_on_{name}") for name, number in syscall_filter.numbers().items()
+        self._handlers: dict[int, Callable[..., Answer]] = {
+            number: getattr(self, f"_on_{name}") for number, name in self._called.items()
         }
         self._poll = select.poll()
         self._poll.register(listener, select.POLLIN)
@@ -90,17 +106,20 @@ class EffectWatcher:
         notice, pid, _, number, _, _, *arguments = _NOTICE.unpack(self._buffer)
         try:
             error = self._error_of(pid, number, arguments)
+        except Hold as hold:
+            self._held.hold(notice, pid, self._call_of(pid).call, hold)
+            return
         except JournalFailed as failure:
             error = failure.errno
         except Exception:  # noqa: BLE001  a fault here must neither let a change through nor end all shells
             error = errno.EIO
-        answer = _ANSWER.pack(notice, 0, -error, 0) if error else _ANSWER.pack(notice, 0, 0, _CONTINUE)
-        try:  # noqa: SIM105  `suppress` takes a microsecond of this hot path
-            fcntl.ioctl(self.listener, _SEND, answer)
-        except OSError:
-            pass  # it was killed meanwhile
+        if isinstance(error, Reply):
+            self._held.give(notice, error)
+        else:
+            answer_notice(self.listener, notice, error)
 
-    def _error_of(self, pid: int, number: int, arguments: list[int]) -> int | None:
+    def _error_of(self, pid: int, number: int, arguments: list[int]) -> Answer:
+        self._current = number, arguments
         try:
             return self._handlers[number](pid, *arguments)
         except Unreadable:
@@ -114,12 +133,65 @@ class EffectWatcher:
         except (OSError, KeyError, ValueError):
             return None  # a bad name or descriptor: the system call fails by itself
 
+    def _change(self, pid: int, journal: Callable[[CallJournal], None], *paths: str, fd: int | None = None) -> Answer:
+        """Write down what the system call changes, and let the kernel perform it. What it sees read-only has to be asked first,
+        and is performed here. `fd` is the caller's descriptor of what it changes."""
+        if any(map(self._is_kept_out, paths)):
+            return self._kept_out_error
+        if self._outside is not None:
+            outside = self._outside.among(pid, self._called[self._current[0]], paths, fd)
+            if outside:
+                return self._change_outside(pid, journal, paths, outside)
+        journal(self._call_of(pid))
+        return None
+
+    def _is_outside(self, pid: int, path: str) -> bool:
+        return self._outside is not None and bool(
+            self._outside.among(pid, self._called[self._current[0]], (path,), None)
+        )
+
+    def _change_outside(
+        self, pid: int, journal: Callable[[CallJournal], None], paths: tuple[str, ...], outside: list[str]
+    ) -> Answer:
+        assert self._outside is not None
+        number, arguments = self._current
+        operation = self._called[number]
+        if not self._outside.is_quiet(outside):
+            if self._allowed is None:
+                error = self._outside.refusal(pid, operation, outside)
+                if error:
+                    return error
+                raise Hold(
+                    HeldCall("write outside", operation, outside[0], second="".join(outside[1:])),
+                    lambda: self._again(pid, number, arguments, outside),
+                    errno.EACCES,
+                )
+            if not self._allowed.issuperset(outside):
+                return errno.EACCES  # it was swapped for another one meanwhile
+        journal(self._call_of(pid))
+        return self._outside.perform(pid, operation, paths, arguments)
+
+    def _again(self, pid: int, number: int, arguments: list[int], allowed: list[str]) -> Answer:
+        """After the answer everything is looked at again: others may have changed it."""
+        self._allowed = frozenset(allowed)
+        try:
+            return self._error_of(pid, number, arguments)
+        finally:
+            self._allowed = None
+
     # Opening
 
-    def _opened(self, pid: int, folder: int, name: int, flags: int) -> int | None:
+    def _opened(self, pid: int, folder: int, name: int, flags: int) -> Answer:
         path = self._names.path(pid, folder, name)
         if path is None:
             return None
+        if (
+            flags & os.O_EXCL
+            and flags & os.O_CREAT
+            and self._call_of(pid).is_new(path)
+            and not self._is_outside(pid, path)
+        ):
+            return None  # nothing to look at: it is made in a folder that is new itself, or it fails
         found = lstat(path)
         if found is not None and stat.S_ISLNK(found.st_mode) and not flags & os.O_NOFOLLOW:
             followed, found = self._names.target(path)
@@ -131,16 +203,15 @@ class EffectWatcher:
         if self._is_kept_out(path):
             return self._kept_out_error
         if found is None:
-            if flags & os.O_CREAT:
-                self._call_of(pid).create(path)
-        elif stat.S_ISREG(found.st_mode):
-            if not (_IS_ROOT or os.access(path, os.W_OK)):
-                return None  # it fails by itself
-            is_append = flags & os.O_APPEND and flags & os.O_ACCMODE == os.O_WRONLY and not flags & os.O_TRUNC
-            self._call_of(pid).change(path, found, only_grows=bool(is_append))
-        return None
+            return self._change(pid, lambda call: call.create(path), path) if flags & os.O_CREAT else None
+        if stat.S_ISDIR(found.st_mode) and flags & _O_TMPFILE:
+            return self._change(pid, lambda _: None, path)
+        if not stat.S_ISREG(found.st_mode) or flags & _O_NEW == _O_NEW or not (_IS_ROOT or os.access(path, os.W_OK)):
+            return None  # nothing of it changes, or it fails by itself
+        is_append = flags & os.O_APPEND and flags & os.O_ACCMODE == os.O_WRONLY and not flags & os.O_TRUNC
+        return self._change(pid, lambda call: call.change(path, found, only_grows=bool(is_append)), path)
 
-    def _opened_virtual(self, pid: int, path: str) -> int | None:
+    def _opened_virtual(self, pid: int, path: str) -> Answer:
         """The memory of another process: what is written there makes that one act."""
         words = path.split("/")
         if words[-1] != "mem" or words[1] != "proc":
@@ -148,99 +219,111 @@ class EffectWatcher:
         # As _of_process of syscall_names spells it: /proc/PID/mem if it is its own, else /proc/PID/root/proc/OTHER/mem.
         return self._other_process(pid, int(words[5])) if words[3] == "root" else None
 
-    def _on_open(self, pid: int, name: int, flags: int, *_: int) -> int | None:
+    def _on_open(self, pid: int, name: int, flags: int, *_: int) -> Answer:
         return self._opened(pid, _CWD, name, flags)
 
-    def _on_creat(self, pid: int, name: int, *_: int) -> int | None:
+    def _on_creat(self, pid: int, name: int, *_: int) -> Answer:
         return self._opened(pid, _CWD, name, os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
 
-    def _on_openat(self, pid: int, folder: int, name: int, flags: int, *_: int) -> int | None:
+    def _on_openat(self, pid: int, folder: int, name: int, flags: int, *_: int) -> Answer:
         return self._opened(pid, folder, name, flags)
 
-    def _on_openat2(self, pid: int, folder: int, name: int, how: int, *_: int) -> int | None:
+    def _on_openat2(self, pid: int, folder: int, name: int, how: int, *_: int) -> Answer:
         flags = struct.unpack("Q", self._names.memory.read(pid, how, 8))[0]
         return self._opened(pid, folder, name, flags) if flags & syscall_filter.WRITE_FLAGS else None
 
     # Names that go, come and move
 
-    def _removed(self, pid: int, folder: int, name: int) -> int | None:
+    def _removed(self, pid: int, folder: int, name: int) -> Answer:
         path = self._names.path(pid, folder, name)
         found = lstat(path) if path is not None else None
         if path is None or found is None:
             return None
-        if self._is_kept_out(path):
-            return self._kept_out_error
         if not stat.S_ISREG(found.st_mode):
             self._names.forget()
-        self._call_of(pid).remove(path, found)
-        return None
+        call = self._call_of(pid)
+        if call.limit is not None and not call.is_new(path) and not self._is_outside(pid, path):
+            self._pause(call, path, call.limit.add(path, found, pid))
+        return self._change(pid, lambda call: call.remove(path, found), path)
 
-    def _on_unlink(self, pid: int, name: int, *_: int) -> int | None:
+    def _pause(self, call: CallJournal, path: str, excess: Excess | None) -> None:
+        """Let a deletion wait for an answer if it is one too many."""
+        if excess is None:
+            return
+
+        def go_on() -> None:
+            assert call.limit is not None
+            call.limit.allow(excess)
+            found = lstat(path)  # it may be another file by now
+            if found is not None:
+                call.remove(path, found)
+
+        raise Hold(HeldCall(excess.kind, "unlink", excess.target, detail=excess.detail), go_on, errno.EPERM)
+
+    def _on_unlink(self, pid: int, name: int, *_: int) -> Answer:
         return self._removed(pid, _CWD, name)
 
-    def _on_unlinkat(self, pid: int, folder: int, name: int, *_: int) -> int | None:
+    def _on_unlinkat(self, pid: int, folder: int, name: int, *_: int) -> Answer:
         return self._removed(pid, folder, name)
 
     _on_rmdir = _on_unlink
 
-    def _renamed(self, pid: int, source: tuple[int, int], target: tuple[int, int], flags: int = 0) -> int | None:
+    def _renamed(self, pid: int, source: tuple[int, int], target: tuple[int, int], flags: int = 0) -> Answer:
         path, to = self._names.path(pid, *source), self._names.path(pid, *target)
         found = lstat(path) if path is not None else None
         if path is None or to is None or found is None or path == to:
             return None
-        if self._is_kept_out(path) or self._is_kept_out(to):
-            return self._kept_out_error
         there = lstat(to)
         if there is not None and (flags & _RENAME_NOREPLACE or os.path.samestat(found, there)):
             return None  # it fails, or does nothing
         if not stat.S_ISREG(found.st_mode) or (there is not None and not stat.S_ISREG(there.st_mode)):
             self._names.forget()
-        self._call_of(pid).rename(path, found, to, there, exchange=bool(flags & _RENAME_EXCHANGE))
-        return None
+        is_exchange = bool(flags & _RENAME_EXCHANGE)
+        return self._change(pid, lambda call: call.rename(path, found, to, there, exchange=is_exchange), path, to)
 
-    def _on_rename(self, pid: int, name: int, to: int, *_: int) -> int | None:
+    def _on_rename(self, pid: int, name: int, to: int, *_: int) -> Answer:
         return self._renamed(pid, (_CWD, name), (_CWD, to))
 
-    def _on_renameat(self, pid: int, folder: int, name: int, to_folder: int, to: int, *_: int) -> int | None:
+    def _on_renameat(self, pid: int, folder: int, name: int, to_folder: int, to: int, *_: int) -> Answer:
         return self._renamed(pid, (folder, name), (to_folder, to))
 
-    def _on_renameat2(self, pid: int, *arguments: int) -> int | None:
+    def _on_renameat2(self, pid: int, *arguments: int) -> Answer:
         folder, name, to_folder, to, flags = arguments[:5]
         return self._renamed(pid, (folder, name), (to_folder, to), flags)
 
-    def _made(self, pid: int, folder: int, name: int, *, is_folder: bool = False, link_to: int = 0) -> int | None:
+    def _made(self, pid: int, folder: int, name: int, *, is_folder: bool = False, source: str = "") -> Answer:
+        """`source` is the file that a hard link is made to."""
         path = self._names.path(pid, folder, name)
         if path is None or lstat(path) is not None:
             return None
-        if self._is_kept_out(path):
-            return self._kept_out_error
-        self._call_of(pid).create(path, is_folder=is_folder, link_to=link_to)
-        return None
+        link_to = os.lstat(source).st_ino if source else 0
+        paths = (source, path) if source else (path,)
+        return self._change(pid, lambda call: call.create(path, is_folder=is_folder, link_to=link_to), *paths)
 
-    def _on_mkdir(self, pid: int, name: int, *_: int) -> int | None:
+    def _on_mkdir(self, pid: int, name: int, *_: int) -> Answer:
         return self._made(pid, _CWD, name, is_folder=True)
 
-    def _on_mkdirat(self, pid: int, folder: int, name: int, *_: int) -> int | None:
+    def _on_mkdirat(self, pid: int, folder: int, name: int, *_: int) -> Answer:
         return self._made(pid, folder, name, is_folder=True)
 
-    def _on_mknod(self, pid: int, name: int, *_: int) -> int | None:
+    def _on_mknod(self, pid: int, name: int, *_: int) -> Answer:
         return self._made(pid, _CWD, name)
 
-    def _on_mknodat(self, pid: int, folder: int, name: int, *_: int) -> int | None:
+    def _on_mknodat(self, pid: int, folder: int, name: int, *_: int) -> Answer:
         return self._made(pid, folder, name)
 
-    def _on_symlink(self, pid: int, _target: int, name: int, *_: int) -> int | None:
+    def _on_symlink(self, pid: int, _target: int, name: int, *_: int) -> Answer:
         self._names.forget()
         return self._made(pid, _CWD, name)
 
-    def _on_symlinkat(self, pid: int, _target: int, folder: int, name: int, *_: int) -> int | None:
+    def _on_symlinkat(self, pid: int, _target: int, folder: int, name: int, *_: int) -> Answer:
         self._names.forget()
         return self._made(pid, folder, name)
 
-    def _on_link(self, pid: int, name: int, to: int, *_: int) -> int | None:
+    def _on_link(self, pid: int, name: int, to: int, *_: int) -> Answer:
         return self._on_linkat(pid, _CWD, name, _CWD, to, 0)
 
-    def _on_linkat(self, pid: int, folder: int, name: int, to_folder: int, to: int, flags: int, *_: int) -> int | None:
+    def _on_linkat(self, pid: int, folder: int, name: int, to_folder: int, to: int, flags: int, *_: int) -> Answer:
         raw = self._names.memory.name(pid, name)
         if flags & _AT_EMPTY_PATH or raw.startswith((b"/proc/", b"/dev/fd/")):
             return self._made(pid, to_folder, to)  # a file without a name (O_TMPFILE) gets one
@@ -248,11 +331,9 @@ class EffectWatcher:
         found = lstat(path) if path is not None else None
         if path is None or found is None:
             return None
-        if self._is_kept_out(path):  # another name for what is kept would make it changeable
-            return self._kept_out_error
-        return self._made(pid, to_folder, to, link_to=found.st_ino)
+        return self._made(pid, to_folder, to, source=path)  # another name for what is kept would make it changeable
 
-    def _on_bind(self, pid: int, _fd: int, address: int, size: int, *_: int) -> int | None:
+    def _on_bind(self, pid: int, _fd: int, address: int, size: int, *_: int) -> Answer:
         """Binding a local socket to a path makes a file."""
         raw = self._names.memory.read(pid, address, min(size, _MAX_ADDRESS))
         if len(raw) < 3 or struct.unpack_from("H", raw)[0] != socket.AF_UNIX or raw[2] == 0:
@@ -260,112 +341,124 @@ class EffectWatcher:
         name = os.fsdecode(raw[2:].split(b"\0")[0])
         path = os.path.join(self._names.folder(pid, _CWD), name)
         path = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
-        if not path.startswith("/proc/") and lstat(path) is None:
-            if self._is_kept_out(path):
-                return self._kept_out_error
-            self._call_of(pid).create(path)
-        return None
+        is_new = not path.startswith("/proc/") and lstat(path) is None
+        return self._change(pid, lambda call: call.create(path), path) if is_new else None
 
     # Content and attributes
 
-    def _cut(self, pid: int, path: str | None) -> int | None:
+    def _cut(self, pid: int, path: str | None, fd: int | None = None) -> Answer:
         found = lstat(path) if path is not None else None
         if path is None or found is None or not stat.S_ISREG(found.st_mode) or _VIRTUAL(path):
             return None
-        if self._is_kept_out(path):
-            return self._kept_out_error
-        self._call_of(pid).change(path, found)
-        return None
+        return self._change(pid, lambda call: call.change(path, found), path, fd=fd)
 
-    def _on_truncate(self, pid: int, name: int, *_: int) -> int | None:
+    def _on_truncate(self, pid: int, name: int, *_: int) -> Answer:
         path = self._names.path(pid, _CWD, name)
         return self._cut(pid, self._names.target(path)[0] if path is not None else None)
 
-    def _on_ftruncate(self, pid: int, fd: int, *_: int) -> int | None:
-        return self._cut(pid, self._names.of_descriptor(pid, fd))
+    def _on_ftruncate(self, pid: int, fd: int, *_: int) -> Answer:
+        return self._cut(pid, self._names.of_descriptor(pid, fd), fd)
 
     _on_fallocate = _on_ftruncate
 
-    def _on_fcntl(self, pid: int, fd: int, *_: int) -> int | None:
+    def _on_fcntl(self, pid: int, fd: int, *_: int) -> Answer:
         path = self._names.of_descriptor(pid, fd)
-        return self._cut(pid, path) if path is not None and self._call_of(pid).grows(path) else None
+        return self._cut(pid, path, fd) if path is not None and self._call_of(pid).grows(path) else None
 
-    def _marked(self, pid: int, path: str | None, *, follow: bool = True) -> int | None:
+    def _marked(self, pid: int, path: str | None, *, follow: bool = True, fd: int | None = None) -> Answer:
         if path is None:
             return None
         target, found = self._names.target(path) if follow else (path, lstat(path))
         if target is None or found is None or _VIRTUAL(target):
             return None
-        if self._is_kept_out(target):
-            return self._kept_out_error
-        self._call_of(pid).attributes(target, found)
-        return None
+        return self._change(pid, lambda call: call.attributes(target, found), target, fd=fd)
 
-    def _on_chmod(self, pid: int, name: int, *_: int) -> int | None:
+    def _on_chmod(self, pid: int, name: int, *_: int) -> Answer:
         return self._marked(pid, self._names.path(pid, _CWD, name))
 
     _on_chown = _on_setxattr = _on_removexattr = _on_utime = _on_utimes = _on_chmod
 
-    def _on_lchown(self, pid: int, name: int, *_: int) -> int | None:
+    def _on_lchown(self, pid: int, name: int, *_: int) -> Answer:
         return self._marked(pid, self._names.path(pid, _CWD, name), follow=False)
 
     _on_lsetxattr = _on_lremovexattr = _on_lchown
 
-    def _on_fchmod(self, pid: int, fd: int, *_: int) -> int | None:
-        return self._marked(pid, self._names.of_descriptor(pid, fd))
+    def _on_fchmod(self, pid: int, fd: int, *_: int) -> Answer:
+        return self._marked(pid, self._names.of_descriptor(pid, fd), fd=fd)
 
     _on_fchown = _on_fsetxattr = _on_fremovexattr = _on_fchmod
 
-    def _on_fchmodat(self, pid: int, folder: int, name: int, *_: int) -> int | None:
+    def _on_fchmodat(self, pid: int, folder: int, name: int, *_: int) -> Answer:
         return self._marked(pid, self._names.path(pid, folder, name))
 
     _on_futimesat = _on_fchmodat
 
-    def _on_fchmodat2(self, pid: int, folder: int, name: int, _mode: int, flags: int, *_: int) -> int | None:
+    def _on_fchmodat2(self, pid: int, folder: int, name: int, _mode: int, flags: int, *_: int) -> Answer:
         return self._marked(pid, self._names.path(pid, folder, name), follow=not flags & _AT_SYMLINK_NOFOLLOW)
 
-    def _on_setxattrat(self, pid: int, folder: int, name: int, flags: int, *_: int) -> int | None:
+    def _on_setxattrat(self, pid: int, folder: int, name: int, flags: int, *_: int) -> Answer:
         return self._marked(pid, self._names.path(pid, folder, name), follow=not flags & _AT_SYMLINK_NOFOLLOW)
 
     _on_removexattrat = _on_setxattrat
 
-    def _on_fchownat(self, pid: int, *arguments: int) -> int | None:
+    def _on_fchownat(self, pid: int, *arguments: int) -> Answer:
         folder, name, _, _, flags = arguments[:5]
         return self._marked(pid, self._names.path(pid, folder, name), follow=not flags & _AT_SYMLINK_NOFOLLOW)
 
-    def _on_utimensat(self, pid: int, folder: int, name: int, _times: int, flags: int, *_: int) -> int | None:
+    def _on_utimensat(self, pid: int, folder: int, name: int, _times: int, flags: int, *_: int) -> Answer:
         path = self._names.path(pid, folder, name) if name else self._names.of_descriptor(pid, folder)
-        return self._marked(pid, path, follow=not flags & _AT_SYMLINK_NOFOLLOW)
+        return self._marked(pid, path, follow=not flags & _AT_SYMLINK_NOFOLLOW, fd=None if name else folder)
 
     # Other hosts, and other processes
 
     def _contacted(self, pid: int, address: int, size: int) -> None:
-        raw = self._names.memory.read(pid, address, min(size, _MAX_ADDRESS))
-        family = struct.unpack_from("H", raw)[0]
+        try:
+            raw = self._names.memory.read(pid, address, min(size, _MAX_ADDRESS))
+            family = struct.unpack_from("H", raw)[0]
+        except (OSError, struct.error):
+            return  # it fails by itself, or is refused
         if family in (socket.AF_INET, socket.AF_INET6):
             port = struct.unpack_from(">H", raw, 2)[0]
             host = raw[4:8] if family == socket.AF_INET else raw[8:24]
             text = socket.inet_ntop(family, host)
-            self._call_of(pid).host(f"[{text}]:{port}" if family == socket.AF_INET6 else f"{text}:{port}")
+            name, call = f"[{text}]:{port}" if family == socket.AF_INET6 else f"{text}:{port}", self._call_of(pid)
+            if call.is_tried:
+                raise Hold(HeldCall("connect", "connect", name), lambda: call.host(name), errno.EACCES)
+            call.host(name)
+        elif family == socket.AF_UNIX and (masked := masked_socket(pid, raw, self._private)):
+            raise Hold(HeldCall("masked socket", "connect", masked), lambda: None, errno.ECONNREFUSED)
+        elif family == socket.AF_UNIX and self._call_of(pid).is_tried:
+            # What a service does is none of the call's own changes.
+            path = os.path.join(self._names.folder(pid, _CWD), os.fsdecode(raw[2:].split(b"\0")[0]))
+            if raw[2:3] != b"\0" and "/nscd/" not in path and lstat(path) is not None:
+                raise Hold(HeldCall("connect", "connect", path), lambda: None, errno.EACCES)
 
-    def _on_connect(self, pid: int, _fd: int, address: int, size: int, *_: int) -> None:
+    def _on_connect(self, pid: int, fd: int, address: int, size: int, *_: int) -> int | None:
         self._contacted(pid, address, size)
+        return self._connects.connect(pid, fd, address, size) if self._connects is not None else None
 
-    def _on_sendto(self, pid: int, *arguments: int) -> None:
+    def _on_sendto(self, pid: int, *arguments: int) -> int | None:
         self._contacted(pid, arguments[4], arguments[5])
+        return self._connects.send_to(pid, *arguments) if self._connects is not None else None
 
-    def _other_process(self, pid: int, other: int) -> int | None:
+    def _on_sendmsg(self, pid: int, fd: int, message: int, flags: int, *_: int) -> int | None:
+        return self._connects.send_messages(pid, fd, message, flags) if self._connects is not None else None
+
+    def _on_sendmmsg(self, pid: int, fd: int, first: int, count: int, flags: int, *_: int) -> int | None:
+        return self._connects.send_messages(pid, fd, first, flags, count) if self._connects is not None else None
+
+    def _other_process(self, pid: int, other: int) -> Answer:
         """A process may act on another one of its own call: a debugger. On others it would act in their name."""
         here = self._names.process(pid, other)
         return None if not here or self._call_of(here) is self._call_of(pid) else errno.EPERM
 
-    def _on_ptrace(self, pid: int, request: int, other: int, *_: int) -> int | None:
+    def _on_ptrace(self, pid: int, request: int, other: int, *_: int) -> Answer:
         return self._other_process(pid, other) if other and request else None
 
-    def _on_process_vm_writev(self, pid: int, other: int, *_: int) -> int | None:
+    def _on_process_vm_writev(self, pid: int, other: int, *_: int) -> Answer:
         return self._other_process(pid, other)
 
-    def _on_pidfd_getfd(self, *_: Any) -> int | None:
+    def _on_pidfd_getfd(self, *_: Any) -> Answer:
         return errno.EPERM
 
     def _on_chroot(self, *_: int) -> None:

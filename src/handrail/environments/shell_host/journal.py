@@ -13,10 +13,14 @@ import json
 import os
 import stat
 import time
+from typing import TYPE_CHECKING
 
 from . import journal_log as log
 from .journal_log import LogWriter, Meta, meta_of
 from .stash import Stash
+
+if TYPE_CHECKING:
+    from .deletion_limit import DeletionLimit
 
 MAX_INLINE_BYTES = 64 << 10
 MAX_COPY_BYTES = 1 << 30
@@ -49,6 +53,8 @@ class CallJournal:
         self._moved: set[str] = set()  # what came by a rename or link is older than the new folder that it may be in
         self._timed: set[str] = set()  # folders whose times are saved
         self.is_ended = self.is_incomplete = False
+        self.limit: DeletionLimit | None = None
+        self.is_tried = False  # its connections wait for an answer
 
     def create(self, path: str, *, is_folder: bool = False, link_to: int = 0) -> None:
         """Nothing is there. `link_to` is the inode number of the file that a hard link is made to."""

@@ -26,14 +26,19 @@ class Conflict(NamedTuple):
     when: int
 
 
-def conflicts(journal: Journal, call: int, entries: list[Entry]) -> list[Conflict]:
-    """What else has changed the paths of these entries of the call since it ended."""
+def conflicts(
+    journal: Journal, call: int, entries: list[Entry], sizes: dict[str, tuple[int, int]] | None = None
+) -> list[Conflict]:
+    """What else has changed the paths of these entries of the call since it ended.
+
+    New folders have to be walked for that: `sizes` gets how many files they hold, and their bytes.
+    """
     end = journal.end(call)
     if end is None:
         return []
     mine = _Touched(entries)
     found: dict[str, Conflict] = {}
-    until = _Until(end)
+    until = _Until(end, sizes if sizes is not None else {})
     for later in (number for number in journal.calls() if number > call):
         theirs = _Touched(journal.entries(later))
         when = journal.end(later) or 0
@@ -81,8 +86,8 @@ class _Touched:
 class _Until:
     """Until when a change of a file is explained by a call."""
 
-    def __init__(self, end: int) -> None:
-        self._end = end
+    def __init__(self, end: int, sizes: dict[str, tuple[int, int]]) -> None:
+        self._end, self._sizes = end, sizes
         self._paths: dict[str, int] = {}
         self._trees: dict[str, int] = {}  # what is below them is explained as well
         self._inodes: dict[int, int] = {}
@@ -108,15 +113,19 @@ class _Until:
         return self._inside(path) if stat.S_ISDIR(found.st_mode) else 0
 
     def _inside(self, folder: str) -> int:
-        todo = [folder]
+        todo, end, files, size = [folder], self._end, 0, 0
         while todo:
             with os.scandir(todo.pop()) as inside:
                 for entry in inside:
                     found = entry.stat(follow_symlinks=False)
-                    if self._is_changed(entry.path, found):
+                    if found.st_ctime_ns > end and self._is_changed(entry.path, found):
                         return found.st_ctime_ns
-                    if stat.S_ISDIR(found.st_mode):
+                    if entry.is_dir(follow_symlinks=False):
                         todo.append(entry.path)
+                    else:
+                        files += 1
+                        size += found.st_size
+        self._sizes[folder] = files, size
         return 0
 
     def _is_changed(self, path: str, found: os.stat_result) -> bool:

@@ -26,6 +26,7 @@ DIRTY_EVERY_SECONDS = 0.1
 HELD_SECONDS = 0.02
 _HELD_POLLS = 20
 SHORT_MILLISECONDS = 1
+_HOLD_POLL_MILLISECONDS = 50
 KILL_SECONDS = 3.0
 _USUAL_PIPE, _BIG_PIPE, _F_SETPIPE_SZ = 1 << 16, 1 << 20, 1031
 _MAX_TRIES = 8
@@ -47,6 +48,7 @@ class Ended(NamedTuple):
     state: str  # and what the new one started with: kept, snapshot, older, clean
     left: list[Packet]  # processes that the command left running
     counts: Packet | None = None  # what its call has changed so far, if anything was
+    stderr: bytes = b""  # for a command whose stderr is kept apart: of a long one the end
 
 
 class LiveShell:
@@ -62,6 +64,7 @@ class LiveShell:
         self.others: dict[int, Callable[[], None]] = {}  # other descriptors to serve while a command runs
         self._lock = threading.Lock()
         self._number = self._running = 0
+        self._run: CommandRun | None = None
         self._began = self._dirty_at = 0.0
         self._killed_at: float | None = None
         self._killed_why = ""
@@ -78,8 +81,8 @@ class LiveShell:
         run = CommandRun(self._number, command, read, self._last_codes)
         run.may_block = may_block
         self._killed_at = None
-        self._running, self._began = run.number, run.began
-        self._page.begin(command.call)
+        self._running, self._began, self._run = run.number, run.began, run
+        self._page.begin(command.call, is_tried=command.is_tried)
         try:
             self._try(run, on_begin)
         except (Lost, Fatal):
@@ -88,7 +91,8 @@ class LiveShell:
             self._abort(run)
             raise
         finally:
-            self._running = 0
+            with self._lock:
+                self._running, self._run = 0, None
         return self._report(run)
 
     def kill(self, number: int, why: str) -> None:
@@ -97,6 +101,26 @@ class LiveShell:
             if number and number == self._running and self._killed_at is None:
                 self._killed_at, self._killed_why = time.monotonic(), why
                 self.connection.notify({"op": "kill", "number": number, "why": why, "began": self._began})
+
+    def hold(self, call: int) -> Callable[[], None]:
+        """The time of a call's command stands still until the returned function is called. Safe from any thread."""
+        run = self._run
+        if run is None or run.command.call != call:
+            return lambda: None
+        self._count_hold(run, 1)
+        return lambda: self._count_hold(run, -1)
+
+    def _count_hold(self, run: CommandRun, more: int) -> None:
+        with self._lock:
+            run.count_hold(more)
+            if run.is_noted and run is self._run:
+                self._note(run)
+
+    def stop(self, call: int) -> None:
+        """Abandon the command of a call, if it still runs."""
+        run = self._run
+        if run is not None and run.command.call == call:
+            self.kill(run.number, "cancelled")
 
     def interrupt(self) -> None:
         """Abandon whatever runs."""
@@ -161,8 +185,11 @@ class LiveShell:
                 os.close(content)
         if run.must_save:
             connection.ask("save")
+        if run.command.separate:
+            connection.take_stderr()  # what earlier commands have left running may have written there
+            connection.notify({"op": "separate"})
         try:
-            connection.write_text(run.text_fields(connection.stdin_path))
+            connection.write_text(run.text_fields(connection.stdin_path, connection.stderr_path))
             connection.send_words(run.words)
         except (FileNotFoundError, BrokenPipeError):
             self.receive_while_idle()
@@ -265,7 +292,7 @@ class LiveShell:
         if self._killed_at is not None:
             if now > self._killed_at + KILL_SECONDS:
                 self.connection.kill_supervisor()
-        elif run.deadline is not None and now >= run.deadline:
+        elif run.deadline is not None and now >= run.deadline and not run.holds:
             self.kill(run.number, "timeout")
         elif not run.is_noted and now >= run.began + NOTE_AFTER_SECONDS:
             self._note(run)
@@ -275,13 +302,16 @@ class LiveShell:
             return 100
         if run.deadline is None:
             return None
+        if run.holds:
+            return _HOLD_POLL_MILLISECONDS
         until = run.deadline if run.is_noted else min(run.deadline, run.began + NOTE_AFTER_SECONDS)
         return max(0.0, until - time.monotonic()) * 1000 + 0.2
 
     def _note(self, run: CommandRun) -> None:
         """From here on the supervisor enforces the timeout as well, whatever happens to this process."""
         run.is_noted = True
-        self.connection.notify({"op": "note", "number": run.number, "began": run.began, "deadline": run.deadline})
+        deadline = None if run.holds else run.deadline
+        self.connection.notify({"op": "note", "number": run.number, "began": run.began, "deadline": deadline})
 
     def _drain(self, run: CommandRun) -> None:
         """Read the rest of the output. If a process still holds the pipe, wait a moment: `> >(tee)` ends soon."""
@@ -341,6 +371,7 @@ class LiveShell:
         restarted, state = self._restart
         self._restart, self._last_codes = ("", ""), run.codes
         left: list[Packet] = []
+        stderr = connection.take_stderr() if run.command.separate else b""
         try:
             cwd = _without_mark(connection.cwd_of_bash())
             if run.is_held or connection.has_new_children(run.last_background):
@@ -351,7 +382,9 @@ class LiveShell:
                 one["command"] = one["command"] or run.command.text[:_SHOWN_BYTES].decode("utf-8", "replace")
         except (OSError, Lost):
             cwd = connection.cwd  # it has just died; the next command finds out
-        return Ended(run.number, run.code, run.why, cwd, restarted, state, left, self._end_call(run.command.call))
+        return Ended(
+            run.number, run.code, run.why, cwd, restarted, state, left, self._end_call(run.command.call), stderr
+        )
 
     def _end_call(self, call: int) -> Packet | None:
         """Only the effect watcher can tell that the call is complete. Raises Lost if it is gone."""

@@ -13,6 +13,7 @@ from typing import Callable  # noqa: UP035  Python 3.8 knows no other place
 from . import jobs, proc, wire
 from .effect_server import EffectServer, pair, probe
 from .fork_server import ForkServer, open_pidfd
+from .syscall_filter import watch_messages
 from .wire import Packet
 
 
@@ -59,7 +60,7 @@ def _serve_here(arguments: Packet) -> None:
     owner, policy = open_pidfd(arguments["owner"]), arguments["protection"]
     effects = arguments["effects"]
     if effects is not None and policy is not None:
-        effects = {**effects, "private": [*policy["covered"], *policy["hidden"]]}
+        effects = {**effects, "private": [*policy["covered"], *policy["hidden"]], "contained": policy["contained"]}
     outside = _Outside(effects, served, policy["jobs_root"] if policy is not None else "")
     report, alive = {}, None  # type: Packet, int | None
     if policy is not None:
@@ -84,6 +85,8 @@ class _Outside:
         self._from_shells: socket.socket | None = None
         self.to_watcher: socket.socket | None = None
         if effects is not None:
+            if effects.get("holds_network"):
+                watch_messages()
             self._from_shells, self.to_watcher = pair()
             self._to_fork_server, self._from_watcher = wire.packet_pair()
 

@@ -14,8 +14,9 @@ from .command_run import Command
 from .live_shell import Ended
 from .wire import Packet
 
-_COMMAND = struct.Struct(">dQII?")  # timeout, call, bytes of the working directory and the text, whether stdin is given
-_ENDED = struct.Struct(">Ih")  # number, exit code
+# Timeout, call, bytes of the working directory and the text, whether stdin is given, and whether stderr is kept apart.
+_COMMAND = struct.Struct(">dQII??")
+_ENDED = struct.Struct(">IhI")  # number, exit code, bytes of what is kept of stderr
 _NO_LIMIT = -1.0
 _NO_CODE = -1
 _MAX_STATE_BYTES = 48 << 10  # fits into a pipe, so that a client that runs nothing need not read it
@@ -32,13 +33,14 @@ def unpack(body: bytes) -> tuple[Packet, bytes]:
 
 
 def pack_command(command: Command) -> bytes:
-    text, cwd, stdin, timeout, call = command
+    text, cwd, stdin, timeout, call, separate, _ = command  # what runs elsewhere cannot be tried
     limit = _NO_LIMIT if timeout is None else timeout
-    return _COMMAND.pack(limit, call, len(cwd), len(text), stdin is not None) + cwd + text + (stdin or b"")
+    head = _COMMAND.pack(limit, call, len(cwd), len(text), stdin is not None, separate)
+    return head + cwd + text + (stdin or b"")
 
 
 def unpack_command(body: bytes) -> Command:
-    limit, call, cwd_bytes, text_bytes, has_stdin = _COMMAND.unpack_from(body)
+    limit, call, cwd_bytes, text_bytes, has_stdin, separate = _COMMAND.unpack_from(body)
     text_at = _COMMAND.size + cwd_bytes
     stdin_at = text_at + text_bytes
     return Command(
@@ -47,22 +49,24 @@ def unpack_command(body: bytes) -> Command:
         body[stdin_at:] if has_stdin else None,
         None if limit == _NO_LIMIT else limit,
         call,
+        separate,
     )
 
 
 def pack_ended(ended: Ended) -> bytes:
-    number, code, why, cwd, restarted, state, left, counts = ended
+    number, code, why, cwd, restarted, state, left, counts, stderr = ended
     lists = (json.dumps(left) if left else "", json.dumps(counts) if counts is not None else "")
     words = "\0".join((why, cwd, restarted, state, *lists))
-    return _ENDED.pack(number, _NO_CODE if code is None else code) + words.encode("utf-8", "surrogateescape")
+    head = _ENDED.pack(number, _NO_CODE if code is None else code, len(stderr))
+    return head + stderr + words.encode("utf-8", "surrogateescape")
 
 
 def unpack_ended(body: bytes) -> Ended:
-    number, code = _ENDED.unpack_from(body)
-    words = body[_ENDED.size :].decode("utf-8", "surrogateescape")
+    number, code, kept = _ENDED.unpack_from(body)
+    stderr, words = body[_ENDED.size :][:kept], body[_ENDED.size + kept :].decode("utf-8", "surrogateescape")
     why, cwd, restarted, state, left, counts = words.split("\0")
     lists = json.loads(left) if left else [], json.loads(counts) if counts else None
-    return Ended(number, None if code == _NO_CODE else code, why, cwd, restarted, state, *lists)
+    return Ended(number, None if code == _NO_CODE else code, why, cwd, restarted, state, *lists, stderr)
 
 
 def pack_state(state: bytes) -> bytes | None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import os
 import struct
 from typing import Callable, Iterator  # noqa: UP035  Python 3.8 knows no other place
 
-NEW_MOUNTS, NEW_USERS, NEW_PIDS = 0x20000, 0x10000000, 0x20000000
+NEW_MOUNTS, NEW_USERS, NEW_PIDS, NEW_NETWORK = 0x20000, 0x10000000, 0x20000000, 0x40000000
 READ_ONLY, NO_SUID, NO_DEVICES, NO_EXEC = 1, 2, 4, 8
 _REMOUNT, _BIND, _RECURSIVE, _PRIVATE = 1 << 5, 1 << 12, 1 << 14, 1 << 18
 _MOUNT_SETATTR, _AT_RECURSIVE, _AT_FDCWD = 442, 0x8000, -100
@@ -53,8 +54,25 @@ def bind(source: str, target: str) -> None:
 def make_read_only(place: str) -> None:
     """Bind `place` to itself, read-only with everything mounted in it."""
     bind(place, place)
+    _set_read_only(place, _AT_RECURSIVE)
+
+
+def make_rest_read_only(writable: list[str]) -> None:
+    """Everything is read-only but these folders, /proc and what is mounted in /dev. Raises OSError if / is not read-only then."""
+    for place in writable:
+        bind(place, place)
+    for place in dict.fromkeys(row[2] for row in _mount_table()):
+        if not any(_is_in(place, folder) for folder in (*writable, "/proc")) and not place.startswith("/dev/"):
+            with contextlib.suppress(OSError):  # this user cannot reach it, or another mount covers it
+                _set_read_only(place, 0)
+    if not os.statvfs("/").f_flag & os.ST_RDONLY:
+        raise OSError(errno.EPERM, "the rest of the system stays writable")
+
+
+def _set_read_only(place: str, flags: int) -> None:
+    """`flags` is _AT_RECURSIVE to include everything mounted in it."""
     wanted = struct.pack("QQQQ", READ_ONLY, 0, 0, 0)
-    if _libc.syscall(_MOUNT_SETATTR, _AT_FDCWD, os.fsencode(place), _AT_RECURSIVE, wanted, len(wanted)) == 0:
+    if _libc.syscall(_MOUNT_SETATTR, _AT_FDCWD, os.fsencode(place), flags, wanted, len(wanted)) == 0:
         return
     kept = os.statvfs(place).f_flag & _KEPT_FLAGS  # a kernel before 5.12: this mount alone
     mount(None, place, None, _REMOUNT | _BIND | READ_ONLY | kept)

@@ -100,11 +100,20 @@ def namespace() -> int:
 
 
 @functools.lru_cache(maxsize=4096)  # once it was not found it has ended
-def pid_here(pid: int, start: int, of_namespace: int) -> int:
-    """The pid in our namespace of a process that has `pid` in an inner one; 0 if there is no such process."""
+def pid_here(pid: int, start: int, of_namespace: int, parent: int = 0) -> int:
+    """The pid in our namespace of a process that has `pid` in an inner one; 0 if there is no such process. It is found at once
+    among the children of its `parent`, and else among all processes."""
     if of_namespace in (0, namespace()):
         return pid
-    numbers = sorted((int(name) for name in os.listdir("/proc") if name.isdigit()), reverse=True)  # the newest first
+    near = _with_pid(children(parent), pid, start, of_namespace) if parent else 0
+    return near or _with_pid(_newest_first(), pid, start, of_namespace)
+
+
+def _newest_first() -> list[int]:
+    return sorted((int(name) for name in os.listdir("/proc") if name.isdigit()), reverse=True)
+
+
+def _with_pid(numbers: Iterable[int], pid: int, start: int, of_namespace: int) -> int:
     for number in numbers:
         with contextlib.suppress(OSError), open(f"/proc/{number}/status", "rb") as file:
             inner = re.search(rb"^NSpid:.*\t(\d+)$", file.read(), re.MULTILINE)

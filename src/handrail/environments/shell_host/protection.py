@@ -12,6 +12,8 @@ A policy is an object with lists of paths, except for the last ones:
     shown       parts of what is hidden, read-only     writable    parts of what is read-only, not so
     covered     sockets and folders of sockets; a folder is replaced by an empty one that commands can use
     kept        parts of what is covered               pids        whether to use a process namespace
+    contained   everything else is read-only but its `writable` folders; see outside_writes.py; or None
+    network     whether there is one
     is_nested   whether this process was started by a command of another Handrail
     jobs_root   the folder of background processes, hidden, from which the fork server's jobs are removed at its end
 """
@@ -19,18 +21,23 @@ A policy is an object with lists of paths, except for the last ones:
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import re
+import socket
 import stat
+import struct
 from typing import Callable  # noqa: UP035  Python 3.8 knows no other place
 
 from . import landlock, mounts, privileges, proc
 from .wire import Packet
 
 NAMESPACES, LANDLOCK, OUTER, NOTHING = "namespaces", "landlock", "outer", "nothing"
+CONTAINED = "files outside of the work tree"  # among what is missing
 
 _SSH_INCLUDED = "/etc/ssh/ssh_config.d"
+_SIOCSIFFLAGS, _IFF_UP = 0x8914, 1
 # Terminals of the person, and devices that type.
 _CONSOLE = re.compile(r"(?:tty\d+|console|vcsa?u?\d*|uinput)")
 
@@ -56,7 +63,7 @@ def enter(policy: Packet, stay_outside: Callable[[int], None]) -> Packet:
 def enter_alone(policy: Packet) -> str:
     """Protect this process without a fork, and so without a process namespace. Returns by what."""
     try:
-        mounts.unshare(_namespaces())
+        mounts.unshare(_namespaces(policy))
     except OSError:
         if policy["is_nested"]:
             return OUTER
@@ -100,7 +107,9 @@ def _attempt(protect: Callable[[], Packet], stay_outside: Callable[[int], None])
 
 
 def _by_namespaces(policy: Packet, pids: bool) -> Packet:
-    mounts.unshare(_namespaces() | (mounts.NEW_PIDS if pids else 0))
+    mounts.unshare(_namespaces(policy) | (mounts.NEW_PIDS if pids else 0))
+    if not policy["network"]:
+        _start_loopback()
     missing: list[str] = []
     _arrange(policy, missing)
     if pids:
@@ -111,8 +120,15 @@ def _by_namespaces(policy: Packet, pids: bool) -> Packet:
     return {"by": NAMESPACES, "pids": pids, "missing": missing}
 
 
-def _namespaces() -> int:
-    return mounts.NEW_MOUNTS if _is_root() else mounts.NEW_MOUNTS | mounts.NEW_USERS
+def _namespaces(policy: Packet) -> int:
+    network = 0 if policy["network"] else mounts.NEW_NETWORK
+    return network | mounts.NEW_MOUNTS | (0 if _is_root() else mounts.NEW_USERS)
+
+
+def _start_loopback() -> None:
+    """The only network that there is: what a command serves can be reached by others of the same profile."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        fcntl.ioctl(sock, _SIOCSIFFLAGS, struct.pack("16sh22x", b"lo", _IFF_UP))
 
 
 def _is_root() -> bool:
@@ -121,6 +137,9 @@ def _is_root() -> bool:
 
 def _arrange(policy: Packet, missing: list[str]) -> None:
     """Mount everything. What cannot be had besides the folders is `missing`."""
+    if policy["contained"] is not None:
+        writable = policy["contained"]["writable"]
+        _or_missing(CONTAINED, lambda: mounts.make_rest_read_only(writable), missing)
     _protect_folders(policy)
     for what, apply in (
         ("sockets", lambda: _cover_sockets(policy)),

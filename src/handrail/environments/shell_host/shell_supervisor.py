@@ -42,6 +42,7 @@ IDLE_SECONDS = 0.2
 READY_SECONDS = 10.0
 CLIENT_FIRST_SECONDS = 0.005
 FRESH_STATE_SECONDS = 5.0
+STDERR_SECONDS, MAX_STDERR_BYTES = 0.2, 32 << 20
 _OF_ANOTHER_SHELL = ("OLDPWD", "PWD", "SHLVL", "_")
 
 
@@ -72,6 +73,7 @@ class ShellSupervisor:
         text, farewell, memo = (wire.memory_file(name) for name in ("text", "farewell", "memo"))
         self._files = Files(text, out, snapshot.fd, farewell, memo)
         self._stdin = os.open("/dev/null", os.O_RDONLY)
+        self._stderr = wire.memory_file("stderr")  # of a command that wants it apart from its output
         self._program = find_bash(spec["env"])
         self._shell: Bash | None = None
         self._is_restored = self._has_exit_state = False
@@ -79,6 +81,7 @@ class ShellSupervisor:
         self._running: Running | None = None
         self._abandoned = 0
         self._save_at: float | None = None
+        self._bound_stderr_at: float | None = None
         self._late = LatePipes()
         self._leftovers = Leftovers()
         self._job_folders: list[str] = []
@@ -136,6 +139,7 @@ class ShellSupervisor:
                 "bash_start": shell.start,
                 "text": self._files.text,
                 "stdin": self._stdin,
+                "stderr": self._stderr,
                 "cwd": cwd,
                 "state": state,
                 "saved": self._snapshot.command,
@@ -234,6 +238,10 @@ class ShellSupervisor:
             if packet["number"] > self._abandoned:
                 self._abandoned = packet["number"]
                 self._abandon(packet["why"], packet["began"])
+        elif op == "separate":
+            self._bound_stderr_at = time.monotonic() + STDERR_SECONDS
+        elif op == "place":
+            self._spec["cwd"] = packet["cwd"]
         elif op == "job":
             self._start_job(packet, fds)
         else:
@@ -283,7 +291,13 @@ class ShellSupervisor:
         folder = JobFiles(fds[2], fds[3], (fds[4], fds[5]))
         watch = None
         if self._watch is not None and packet.get("call"):
-            watch = Watch(self._watch.socket, {"op": "listener", "job": packet["id"], "call": packet["call"]})
+            about = {
+                "op": "listener",
+                "job": packet["id"],
+                "call": packet["call"],
+                "owner": self._watch.packet["shell"],
+            }
+            watch = Watch(self._watch.socket, about)
         started = start_job_supervisor(job, state, answer=fds[0], text=fds[1], folder=folder, watch=watch)
         if started is None:
             return
@@ -316,13 +330,19 @@ class ShellSupervisor:
             if running.number > self._abandoned:
                 self._abandoned = running.number
                 self._abandon("timeout", running.began)
+        if self._bound_stderr_at is not None and now >= self._bound_stderr_at:
+            # It is in memory, and what a command has left running can write there for ever.
+            self._bound_stderr_at = now + STDERR_SECONDS
+            if os.fstat(self._stderr).st_size > MAX_STDERR_BYTES:
+                os.ftruncate(self._stderr, 0)
         if self._save_at is not None and now >= self._save_at:
             self._save_at = None
             if running is None and self._shell is not None:  # a command that runs now is followed by another save
                 self._shell.ask(bash_template.SNAPSHOT)
 
     def _milliseconds_to_wait(self) -> float | None:
-        times = [time for time in (self._ready_by, self._save_at) if time is not None]
+        wanted = (self._ready_by, self._save_at, self._bound_stderr_at)
+        times = [time for time in wanted if time is not None]
         if self._running is not None and self._running.deadline is not None:
             times.append(self._running.deadline + CLIENT_FIRST_SECONDS)
         return max(0.0, min(times) - time.monotonic()) * 1000 + 0.5 if times else None

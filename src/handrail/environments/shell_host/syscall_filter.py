@@ -70,6 +70,8 @@ _NUMBERS = {
     "bind": (49, 200),
     "connect": (42, 203),
     "sendto": (44, 206),
+    "sendmsg": (46, 211),
+    "sendmmsg": (307, 269),
     "chroot": (161, 51),
     "ptrace": (101, 117),
     "process_vm_writev": (311, 271),
@@ -87,6 +89,17 @@ _NOTIFY, _ALLOW, _FAIL = 0x7FC00000, 0x7FFF0000, 0x00050000 | errno.ENOSYS
 _NUMBER_OFFSET, _ARCHITECTURE_OFFSET = 0, 4
 
 
+# Reported only where connections wait for an answer: programs send messages to each other all the time.
+_MESSAGES = ("sendmsg", "sendmmsg")
+_watches_messages = False
+
+
+def watch_messages() -> None:
+    """Report those as well, in this process and what it forks from now on."""
+    global _watches_messages
+    _watches_messages = True
+
+
 class FilterRefused(Exception):
     """The kernel takes no such filter; the message says why."""
 
@@ -100,6 +113,8 @@ def numbers() -> dict[str, int]:
 def program() -> bytes:
     """The filter's instructions."""
     column, known = _column(), numbers()
+    for name in () if _watches_messages else _MESSAGES:
+        del known[name]
     lines = [
         (_LOAD, 0, 0, _ARCHITECTURE_OFFSET),
         (_EQUAL, 1, 0, _AUDIT_ARCHITECTURE[column]),

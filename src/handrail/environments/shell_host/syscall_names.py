@@ -7,6 +7,7 @@ import errno
 import os
 import re
 import stat
+import struct
 import time
 
 from . import proc
@@ -36,12 +37,9 @@ class Elsewhere(Exception):
         self.path = path
 
 
-class _Vector(ctypes.Structure):
-    _fields_ = (("base", ctypes.c_void_p), ("length", ctypes.c_size_t))
-
-
 _readv = _libc.process_vm_readv
 _readv.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_ulong, ctypes.c_void_p, ctypes.c_ulong, ctypes.c_ulong]
+_VECTORS = struct.Struct("=QQQQ")  # two of `struct iovec`: ours and theirs
 
 
 class Memory:
@@ -50,18 +48,21 @@ class Memory:
     def __init__(self) -> None:
         self._buffer = bytearray(_PAGE)
         self._anchor = (ctypes.c_char * _PAGE).from_buffer(self._buffer)
-        self._local, self._remote = _Vector(ctypes.addressof(self._anchor), _PAGE), _Vector()
-        self._vectors = (ctypes.byref(self._local), ctypes.byref(self._remote))
+        self._base = ctypes.addressof(self._anchor)
+        self._vectors = bytearray(_VECTORS.size)
+        self._vectors_anchor = (ctypes.c_char * _VECTORS.size).from_buffer(self._vectors)
+        self._ours = ctypes.addressof(self._vectors_anchor)
+        self._theirs = self._ours + _VECTORS.size // 2
         self._by_file = False
 
     def read(self, pid: int, address: int, size: int) -> bytes:
         """At most a page."""
         if self._by_file:
             return self._read_file(pid, address, size)
-        self._local.length, self._remote.base, self._remote.length = size, address, size
-        count = _readv(pid, self._vectors[0], 1, self._vectors[1], 1, 0)
+        _VECTORS.pack_into(self._vectors, 0, self._base, size, address, size)
+        count = _readv(pid, self._ours, 1, self._theirs, 1, 0)
         if count >= 0:
-            return bytes(self._buffer[:count])
+            return self._anchor[:count]
         if ctypes.get_errno() not in (errno.EPERM, errno.ENOSYS):
             raise OSError(ctypes.get_errno(), "its memory is gone")
         content = self._read_file(pid, address, size)
@@ -229,3 +230,18 @@ class Names:
             if not parent.startswith("/proc/"):
                 self._folders[parent] = known
         return f"{known}/{last}" if known != "/" else f"/{last}"
+
+
+def masked_socket(pid: int, address: bytes, covered: tuple[str, ...]) -> str:
+    """The path of a socket address, if a process listens there whom commands cannot reach; else nothing."""
+    name = os.fsdecode(address[2:].split(b"\0")[0])
+    path = os.path.realpath(name) if name.startswith("/") else ""
+    try:
+        if not path or not any(path == place or path.startswith(place + "/") for place in covered):
+            return ""
+        if not stat.S_ISSOCK(os.stat(path).st_mode):
+            return ""
+        seen = lstat(f"/proc/{pid}/root{path}")
+        return path if seen is None or not stat.S_ISSOCK(seen.st_mode) else ""
+    except OSError:
+        return ""

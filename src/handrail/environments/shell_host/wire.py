@@ -17,6 +17,7 @@ PACKET_BYTES = 1 << 17
 # Whoever has a pipe's descriptor may open its other end. In a container that can be another user than the one who made it.
 PIPE_MODE = 0o666
 _MAX_DESCRIPTORS = 8
+_CREDENTIALS = struct.Struct("3i")  # pid, user, group
 FRAME = struct.Struct(">cII")  # kind, number of the request, bytes that follow
 
 
@@ -32,17 +33,24 @@ def send(sock: socket.socket, message: Packet, fds: Iterable[int] = (), flags: i
 
 
 def receive(sock: socket.socket, flags: int = 0) -> Received:
-    """The next message and its descriptors; None at the end. Raises BlockingIOError if there is none yet."""
-    room = socket.CMSG_SPACE(_MAX_DESCRIPTORS * array.array("i").itemsize)
+    """The next message and its descriptors; None at the end. Raises BlockingIOError if there is none yet.
+
+    On a socket with SO_PASSCRED the message has its sender's pid, as this process knows it, as `sender`.
+    """
+    room = socket.CMSG_SPACE(_MAX_DESCRIPTORS * array.array("i").itemsize) + socket.CMSG_SPACE(_CREDENTIALS.size)
     data, ancillary, _, _ = sock.recvmsg(PACKET_BYTES, room, flags | socket.MSG_CMSG_CLOEXEC)
     fds: list[int] = []
+    sender = 0
     for level, kind, content in ancillary:
         if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
             passed = array.array("i")
             passed.frombytes(content[: len(content) - len(content) % passed.itemsize])
             fds += passed
+        elif level == socket.SOL_SOCKET and kind == socket.SCM_CREDENTIALS:
+            sender = _CREDENTIALS.unpack(content)[0]
     try:
-        return (json.loads(data) if data else None), fds
+        packet = json.loads(data) if data else None
+        return ({**packet, "sender": sender} if packet is not None and sender else packet), fds
     except ValueError:
         for fd in fds:
             os.close(fd)

@@ -34,6 +34,10 @@ _COMMON = (
     "stash",
     "journal",
     "syscall_names",
+    "held_calls",
+    "outside_writes",
+    "deletion_limit",
+    "held_connects",
     "effect_watcher",
     "effect_server",
 )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import logging
 import os
 import socket
 import subprocess
@@ -12,11 +14,16 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ..shell_host import wire
+from ..shell_host.held_calls import DENY, HeldCall
 from ..shell_host.wire import Packet
 from . import bundle
 
+log = logging.getLogger(__name__)
+
 _START_SECONDS = 20.0
 _END_SECONDS = 10.0
+# More at once would only slow each other down, until one has waited too long for its bash.
+_STARTING_AT_ONCE = 8
 
 
 class Confinement(NamedTuple):
@@ -37,6 +44,12 @@ class ForkServerClient:
         self.report: Packet = {}
         self.uncovered = ""
         self.is_broken = False  # found dead before the system reports it
+        self.askers: dict[
+            str, Callable[[HeldCall], str]
+        ] = {}  # by shell: who answers when one of its system calls waits
+        self._stays = False
+        self._reader: threading.Thread | None = None
+        effects = None if effects is None else {**effects, "asks": True}
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, *bundle.PYTHON_ARGUMENTS],
@@ -66,6 +79,25 @@ class ForkServerClient:
         self._socket.settimeout(None)
         self.uncovered = report.pop("uncovered")
         self.report = report
+        self._reader = threading.Thread(target=self._receive, name="handrail-held", daemon=True)
+        self._reader.start()
+
+    def _receive(self) -> None:
+        """Take what it sends until it ends."""
+        with contextlib.suppress(OSError):  # closed after it hung
+            while (packet := wire.receive(self._socket)[0]) is not None:
+                self._stays = self._stays or "stays" in packet
+                if packet.get("op") == "held":  # in a thread of its own: others must not wait for the answer
+                    threading.Thread(target=self._answer, args=(packet,), name="handrail-ask", daemon=True).start()
+
+    def _answer(self, packet: Packet) -> None:
+        held, answer = HeldCall(*packet["about"]), DENY
+        try:
+            answer = self.askers.get(packet["shell"], lambda _: DENY)(held)
+        except Exception as error:  # noqa: BLE001  a question that cannot be asked is a no, and somebody waits for it
+            log.warning("a system call that waits could not be asked about: %s: %s", type(error).__name__, error)
+        with contextlib.suppress(OSError):  # it is gone, and whoever waited too
+            self.ask({"op": "answer", "held": packet["held"], "answer": answer}, [])
 
     def ask(self, packet: Packet, fds: list[int]) -> None:
         wire.send(self._socket, packet, fds)
@@ -76,18 +108,14 @@ class ForkServerClient:
 
     def end(self) -> bool:
         """Whether its process goes on, to watch background processes that survive."""
-        stays = False
-        try:
+        with contextlib.suppress(OSError):  # it was gone already
             self._socket.shutdown(socket.SHUT_WR)
-            self._socket.settimeout(_END_SECONDS)
-            while (packet := wire.receive(self._socket)[0]) is not None:
-                stays = "stays" in packet
-        except OSError:
-            pass  # it was gone already, or hangs
+        if self._reader is not None:
+            self._reader.join(_END_SECONDS)
         self._socket.close()
-        if not stays:
+        if not self._stays:
             self._wait_for_end()
-        return stays
+        return self._stays
 
     def _wait_for_end(self) -> None:
         try:
@@ -105,6 +133,7 @@ class ForkServerClients:
 
     def _forget(self) -> None:
         self._lock, self._process = threading.Lock(), os.getpid()
+        self.starting = threading.Semaphore(_STARTING_AT_ONCE)  # held while a shell starts
         self._current: dict[str, ForkServerClient] = {}
         self._outliving: list[ForkServerClient] = []  # kept so that each is reaped when it ends
 

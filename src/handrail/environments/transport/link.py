@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from ..shell_host.command_run import Command
 from ..shell_host.connection import Fatal, Lost, connect
+from ..shell_host.held_calls import STOP, HeldCall
 from ..shell_host.live_shell import Ended, LiveShell
 from ..shell_host.operations import Operations
 from .fork_server_client import Confinement, ForkServerClient, fork_servers
@@ -65,33 +67,47 @@ class DirectLink:
         effects: Packet | None = None,
     ) -> None:
         spec: Packet = {"env": env, "cwd": cwd, "is_remote": False}
+        self._name = os.urandom(8).hex()
         try:
-            self._fork_server, self._shell = self._open(spec, confinement, effects)
+            self._fork_server, self._shell = self._open(self._name, spec, confinement, effects)
         except Lost:  # the fork server was killed; another replaces it
-            self._fork_server, self._shell = self._open(spec, confinement, effects)
+            self._fork_server, self._shell = self._open(self._name, spec, confinement, effects)
         self.uncovered = self._fork_server.uncovered
         self._ops = Operations(self._shell, jobs_root)
         self._is_closed = False
 
     @staticmethod
     def _open(
-        spec: Packet, confinement: Confinement | None, effects: Packet | None
+        name: str, spec: Packet, confinement: Confinement | None, effects: Packet | None
     ) -> tuple[ForkServerClient, LiveShell]:
         try:
             fork_server = fork_servers.acquire(confinement, effects)
         except OSError as error:
             raise Fatal(f"the process that forks shells could not be started: {error.strerror}") from None
         try:
-            name = os.urandom(8).hex()
-            return fork_server, LiveShell(lambda state, page: connect(fork_server.ask, name, spec, state, page))
+            with fork_servers.starting:
+                return fork_server, LiveShell(lambda state, page: connect(fork_server.ask, name, spec, state, page))
         except BaseException as error:
             fork_server.is_broken = fork_server.is_broken or isinstance(error, Lost)
             fork_servers.release(fork_server)
             raise
 
+    def ask_when_held(self, on_held: Callable[[HeldCall], str]) -> None:
+        """`on_held` answers when a system call of a command waits; see shell_host/held_calls.py."""
+        self._fork_server.askers[self._name] = lambda held: self._answer(held, on_held)
+
     @property
     def cwd(self) -> str:
         return self._shell.connection.cwd
+
+    def enter(self, cwd: str) -> None:
+        """For one that was started ahead: make it a shell that has started in `cwd`."""
+        self._shell.connection.notify({"op": "place", "cwd": cwd})
+        text = f"command cd -- {shlex.quote(cwd)} && command unset OLDPWD"
+        ended = self._shell.run(Command(text.encode("utf-8", "surrogateescape")), lambda fd: len(os.read(fd, 1 << 16)))
+        if ended.code != 0:
+            raise Lost(f"{cwd} cannot be entered")
+        self._shell.connection.cwd = cwd
 
     def run(self, command: Command, sink: OutputSink, cancel: CancelToken | None) -> Ended:
         may_block = sink.listener is not None
@@ -108,6 +124,20 @@ class DirectLink:
             for function in forget:
                 function()
 
+    def _answer(self, held: HeldCall, ask: Callable[[HeldCall], str]) -> str:
+        go_on = self._shell.hold(held.call)
+        try:
+            answer = ask(held)
+        finally:
+            go_on()
+        if answer == STOP:
+            self._shell.stop(held.call)
+        return answer
+
+    def end_call(self, call: int) -> None:
+        """What a call had left running was ended: it is over now."""
+        self._shell.connection.end_call(call)
+
     def interrupt(self) -> None:
         self._shell.interrupt()
 
@@ -121,6 +151,7 @@ class DirectLink:
     def close(self) -> None:
         if not self._is_closed:
             self._is_closed = True
+            self._fork_server.askers.pop(self._name, None)
             self._shell.close()
             self._ops.remove_folders()
             fork_servers.release(self._fork_server)

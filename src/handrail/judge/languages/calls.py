@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..programs.fork_bombs import loops_forever
 from ..programs.interpreter_table import SHELLS
+from ..values.data_files import Patterns, Words
 from ..values.word_values import UNKNOWN
 from .arguments import arguments
 from .call_table import ARGV, KINDS, QUALIFIERS, SHELL
@@ -16,82 +17,26 @@ from .home_names import with_homes
 from .host import MAX_DEPTH, Host
 from .tokens import Token, tokens, too_long
 
-_NETWORK = re.compile(
-    r"(?i)\b(?:socket|fsockopen|net\.connect|TCPSocket|net\.Socket|IO::Socket|pfsockopen|stream_socket_client|connect)\b"
-)
-_SHELL_PATH = re.compile(
-    r"/bin/(?:ba|z|da|k|a)?sh|\bsh -i|cmd\.exe|\bbash -i|powershell|"
-    r"(?:exec|spawn|system|popen|proc_open)\w*\W+['\"](?:ba|z|da)?sh\b|`(?:ba|z|da)?sh\b"
-)
-_LOOPS = re.compile(r"\b(?:while|loop|for|redo|until|forever|setInterval)\b")
-_FETCHES = re.compile(
-    r"(?i)\b(?:get|file_get_contents|fetch|URI\.open|URI\.parse|Net::HTTP|LWP|https?\.get|axios|open-uri|curl_exec|HTTP\.get|"
-    r"urlopen|request|curl|wget)\b"
-)
-_PRIVATE = re.compile(
-    r"process\.env\b(?!\.)|\bENV\.(?:to_h|to_a|inspect|map)|%ENV|\$_ENV|getenv\(\s*\)|/\.ssh/|/\.aws/|/etc/(?:shadow|passwd)|\.env['\"]|id_rsa"
-)
-_SENDS = re.compile(
-    r"(?i)\b(?:fetch|axios|https?\.request|Net::HTTP|curl_exec|LWP|HTTP::Tiny|post|request|sendBeacon|https?['\"]?\)?\.get)\b|file_get_contents\(\s*['\"]https?:"
-)
-_MAPS_UNLINK = re.compile(
-    r"\bunlink\s*\(?\s*(?:<|glob\b)|\bfind\s*\(\s*sub\s*\{[^}]*\bunlink|\bunlink\s*(?:$|[;}]|if\b|unless\b|for\b)|array_(?:map|walk)\s*\(\s*['\"](?:unlink|rmdir)|\b(?:foreach|map)\s*\(\s*rm\b|\bforEach\s*\(\s*(?:fs\.)?(?:unlink|rm)\w*\s*\)"
-)
-_EVALUATES_DECODED = re.compile(
-    r"\b(?:eval|assert|Function|loadstring)\b[^;]{0,200}?\b(?:un)?pack1?\b|"
-    r"\b(?:eval|assert|Function|loadstring)\b[^;]{0,200}?\b(?:atob|Buffer\.from|fromCharCode|base64_decode|gzinflate|"
-    r"gzuncompress|str_rot13|hex2bin|strrev|decode_base64|Base64\.\w*decode\w*)\b"
-)
-_DELETES_ELSEWHERE = re.compile(
-    r"\b(?:axios|got|ky|superagent|needle|HTTParty|Faraday|RestClient|Typhoeus|\$http|ua|http|client)(?:\.|->)del(?:ete)?\s*\(|"
-    r"(?i:\bmethod['\"]?\s*(?::|=>|=)\s*['\"]DELETE['\"])|Net::HTTP::Delete\b|Net::HTTP\b.{0,300}?\.delete\s*\(|"
-    r"['\"](?:axios|got|ky|superagent|needle)['\"]\)\.del(?:ete)?\s*\(|CURLOPT_CUSTOMREQUEST['\"]?\s*(?:,|=>)\s*['\"]DELETE|['\"]DELETE['\"]\s*,\s*['\"]https?:"
-)
-_SDK = re.compile(
-    r"aws-sdk|@google-cloud|@azure/|dockerode|octokit|Aws::|google/cloud|@kubernetes/|kubernetes-client|Fog::"
-)
-_SDK_DELETES = re.compile(
-    r"\b(?:delete|terminate|destroy|purge|remove|stop|prune)(?:_\w+|[A-Z]\w*)\s*\(|\b(?:Delete|Terminate|Destroy|Purge|Stop)\w+Command\b"
-)
-_REBOOT = re.compile(r"(?i)0xfee1dead|\b4276215469\b")
-_INNER_SPAWN = re.compile(r"\bprocess\.binding\(\s*['\"](?:spawn_sync|process_wrap)")
-_EVALUATES_LATER = re.compile(r"\b(?:then|map|forEach|on)\s*\((?:\s*['\"]\w+['\"]\s*,)?\s*(?:eval|Function)\s*\)")
-_INCLUDES = re.compile(
-    r"\binclude\s*\(\s*download\b|\b(?:include|require|import|source|dofile|load)(?:_once)?\b\s*\(?\s*['\"](?:https?|ftp|data)://"
-)
-_LISTS = re.compile(
-    r"\b(?:glob|readdir\w*|entries|children|opendir|scandir|list\.files|forEach|each|map|walk)\b|Dir\[|<\*"
-)
-_FILE_MODULE = re.compile(r"['\"](?:node:)?fs(?:/promises|-extra)?['\"]")
-_REMOVERS = re.compile(r"['\"](?:rimraf|del|fs-extra)['\"]")
-_SQL_START = re.compile(r"(?i)\s*(?:drop|delete|truncate|alter|update|insert|select|create|pragma)\s")
-_JOINS = re.compile(r"\b(?:join|implode)\b")
-_MINUS_ONE = re.compile(r"-\s*1\b")
-_CHAIN = re.compile(r"\.|->|::|\?\.")
+_WORDS = Words(__file__)
+_RE = Patterns(__file__)
 _MAX_CALLS = 2000
 _TELLING = (
-    (_EVALUATES_DECODED, "code.exec_computed"),
-    (_DELETES_ELSEWHERE, "cloud.api_delete"),
-    (_REBOOT, "power.off"),
-    (_INNER_SPAWN, "code.exec_computed"),
+    (_RE.evaluates_decoded, "code.exec_computed"),
+    (_RE.deletes_elsewhere, "cloud.api_delete"),
+    (_RE.reboot, "power.off"),
+    (_RE.inner_spawn, "code.exec_computed"),
 )
-_FORKS = frozenset(("fork", "pcntl_fork"))
-_STARTS = frozenset(("spawn", "execFile", "popen", "proc_open"))
 _ANY_LAST = (
     frozenset(("load",))
-    | frozenset(_CHAIN.split(name)[-1].rstrip("!?") for name in KINDS)
+    | frozenset(_RE.chain.split(name)[-1].rstrip("!?") for name in KINDS)
     | {"sync", "default", "manual"}
 )
 _LAST_NAMES = {
     language: _ANY_LAST
-    | {_CHAIN.split(name)[-1] for name in f"{SHELL.get(language, '')} {ARGV.get(language, '')}".split()}
+    | {_RE.chain.split(name)[-1] for name in f"{SHELL.get(language, '')} {ARGV.get(language, '')}".split()}
     for language in {*SHELL, *ARGV}
 }
 _SHELL_PROGRAMS = frozenset(f"{folder}{shell}" for folder in ("", "/bin/", "/usr/bin/") for shell in SHELLS)
-_RUBY_WORDS = frozenset("do if unless end and or not then while until is the a to with".split())
-_BOTH = frozenset(("exec", "system"))
-_ALONE_UNCLEAR = frozenset(("rm", "rmdir", "remove"))
-_LISTS_OF_WORDS = frozenset(("perl", "ruby", "r", "elixir", "scheme"))
 
 
 class Call(NamedTuple):
@@ -117,7 +62,7 @@ def judge(host: Host, text: str) -> None:
     if host.language in ("osascript", "tcl"):
         _apple(host, text) if host.language == "osascript" else _tcl(host, text)
         return
-    if _NETWORK.search(text) and _SHELL_PATH.search(text):
+    if _RE.network.search(text) and _RE.shell_path.search(text):
         host.find("rce.reverse_shell")
         return
     text = with_homes(text)
@@ -135,20 +80,22 @@ def judge(host: Host, text: str) -> None:
 
 def _as_a_whole(host: Host, text: str, found: Sequence[Token]) -> None:
     """What the program is for, by the names and strings anywhere in it."""
-    names = {_CHAIN.split(token.text)[-1] for token in found if token.kind == "name"}
+    names = {_RE.chain.split(token.text)[-1] for token in found if token.kind == "name"}
     goes_on = any(token.kind == "string" and token.text.rstrip().endswith("&") for token in found)
-    if (_LOOPS.search(text) and names & _FORKS) or (loops_forever(text) and (names & _STARTS or goes_on)):
+    if (_RE.loops.search(text) and names & _WORDS.forks) or (
+        loops_forever(text) and (names & _WORDS.starts or goes_on)
+    ):
         host.find("proc.fork_bomb")
-    if _PRIVATE.search(text) and _SENDS.search(text):
+    if _RE.private.search(text) and _RE.sends.search(text):
         host.find("exfil.send")
-    if _INCLUDES.search(text) or (_EVALUATES_LATER.search(text) and _FETCHES.search(text)):
+    if _RE.includes.search(text) or (_RE.evaluates_later.search(text) and _RE.fetches.search(text)):
         host.find("rce.download_to_shell")
-    if _MAPS_UNLINK.search(text):
+    if _RE.maps_unlink.search(text):
         host.find("code.delete")
     for pattern, found_rule in _TELLING:
         if pattern.search(text):
             host.find(found_rule)
-    if _SDK.search(text) and _SDK_DELETES.search(text):
+    if _RE.sdk.search(text) and _RE.sdk_deletes.search(text):
         host.find("cloud.delete")
 
 
@@ -163,7 +110,7 @@ def _interpolated(text: str) -> str:
 
 
 def _name(host: Host, text: str, found: Sequence[Token], place: int) -> None:
-    chain = _CHAIN.split(found[place].text)
+    chain = _RE.chain.split(found[place].text)
     last = chain[-1].rstrip("!?")
     if last not in _LAST_NAMES.get(host.language, _ANY_LAST):
         return
@@ -176,9 +123,9 @@ def _name(host: Host, text: str, found: Sequence[Token], place: int) -> None:
     call = Call(text, last, given)
     names = _names(host.language, found[place].text, chain, text)
     if _is_method(host.language, found, place):
-        names -= _BOTH
-    if found[place + 1].kind == "command" and last in _BOTH:  # exec `...`
-        host.find("rce.download_to_shell" if _FETCHES.search(found[place + 1].text) else "code.exec_computed")
+        names -= _WORDS.both
+    if found[place + 1].kind == "command" and last in _WORDS.both:  # exec `...`
+        host.find("rce.download_to_shell" if _RE.fetches.search(found[place + 1].text) else "code.exec_computed")
     if names.intersection(ARGV.get(host.language, "").split()):
         _run(host, call)
     elif names.intersection(SHELL.get(host.language, "").split()):
@@ -193,7 +140,7 @@ def _name(host: Host, text: str, found: Sequence[Token], place: int) -> None:
         ):
             kind = KINDS[last]
         if kind and (given or kind == "store"):
-            _ACTIONS[kind](host, call)
+            globals()[f"_{kind}"](host, call)  # the kinds in the table are the functions below
 
 
 def _is_method(language: str, found: Sequence[Token], place: int) -> bool:
@@ -208,19 +155,19 @@ def _names(language: str, written: str, chain: list[str], text: str) -> set[str]
     names = {written.replace("->", ".").lstrip("&")}
     if len(chain) == 1 or chain[0].lower().lstrip("$") in QUALIFIERS or language == "php":
         names.add(last)
-    if language == "javascript" and _mentions(_FILE_MODULE, text):
+    if language == "javascript" and _mentions(_RE.file_module, text):
         names.add(f"fs.{last}")
-    if language == "javascript" and last in ("sync", "default", "manual") and _mentions(_REMOVERS, text):
+    if language == "javascript" and last in ("sync", "default", "manual") and _mentions(_RE.removers, text):
         names.add("rimraf")
     unclear = len(names) == 1 and language != "julia"
-    return names - _ALONE_UNCLEAR if unclear or language == "javascript" else names
+    return names - _WORDS.alone_unclear if unclear or language == "javascript" else names
 
 
 def _takes_variable(language: str, found: Sequence[Token], place: int) -> bool:
     """`system $x`, `exec @words`, `system x`: a call without parentheses, of a variable."""
     if language == "perl":
         return found[place].text[:1] in ("$", "@") or found[place].kind == "command"
-    return language == "ruby" and found[place].kind == "name" and found[place].text not in _RUBY_WORDS
+    return language == "ruby" and found[place].kind == "name" and found[place].text not in _WORDS.ruby_words
 
 
 def _shell(host: Host, call: Call, *, certain: bool) -> None:
@@ -230,15 +177,15 @@ def _shell(host: Host, call: Call, *, certain: bool) -> None:
     if call.first is None:
         if certain:
             host.find("code.exec_computed")
-    elif host.language == "javascript" and _SQL_START.match(call.first):  # a database's own `exec`
+    elif host.language == "javascript" and _RE.sql_start.match(call.first):  # a database's own `exec`
         host.sql(call.first)
     elif re.match(r"(?:https?|ftp)://", call.first):
         host.find("rce.download_to_shell")
     elif call.first in _SHELL_PROGRAMS and call.known[1:2] in (["w"], ["r+"], ["wb"]):  # what is written to it runs
         host.find("code.exec_computed")
-    elif len(call.known) > 1 and _mentions(_JOINS, call.text):
+    elif len(call.known) > 1 and _mentions(_RE.joins, call.text):
         host.shell(" ".join(word for word in call.known if word.strip()))
-    elif len(call.known) > 1 and host.language in _LISTS_OF_WORDS and not call.known[1].startswith(("r", "w")):
+    elif len(call.known) > 1 and host.language in _WORDS.lists_of_words and not call.known[1].startswith(("r", "w")):
         _run(host, call)
     else:
         host.shell(_interpolated(call.first))
@@ -262,7 +209,7 @@ def _file(host: Host, call: Call) -> None:
     for path in call.known:
         host.delete(path, tree=tree)
     far = [path for path in call.known if path[:1] in ("~", "/") and (UNKNOWN in path or "$" in path)]
-    if (far or not call.known) and _mentions(_LISTS, call.text):
+    if (far or not call.known) and _mentions(_RE.lists, call.text):
         host.find("code.delete")
 
 
@@ -306,7 +253,7 @@ def _chmod(host: Host, call: Call) -> None:
 
 
 def _evaluate(host: Host, call: Call) -> None:
-    if _mentions(_FETCHES, call.text):
+    if _mentions(_RE.fetches, call.text):
         host.find("rce.download_to_shell")
     elif call.first is None or UNKNOWN in call.first:
         host.find("code.exec_computed")
@@ -318,7 +265,7 @@ def _evaluate(host: Host, call: Call) -> None:
 
 def _kill(host: Host, call: Call) -> None:
     known = set(call.known)
-    if known & {"-1", "1"} or (_mentions(_MINUS_ONE, call.text) and "1" in known):
+    if known & {"-1", "1"} or (_mentions(_RE.minus_one, call.text) and "1" in known):
         host.find("proc.kill_all")
     elif None in call.arguments or known & {"9", "KILL", "SIGKILL", "-9"}:
         host.find("proc.kill_force")
@@ -332,21 +279,6 @@ def _store(host: Host, call: Call) -> None:
 def _sql(host: Host, call: Call) -> None:
     if call.first:
         host.sql(call.first)
-
-
-_ACTIONS: dict[str, Callable[[Host, Call], None]] = {
-    "tree": _tree,
-    "file": _file,
-    "write": _write,
-    "read": _read,
-    "open": _open,
-    "copy": _copy,
-    "chmod": _chmod,
-    "evaluate": _evaluate,
-    "kill": _kill,
-    "store": _store,
-    "sql": _sql,
-}
 
 
 def _tcl(host: Host, text: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ..grammar.sql import problem
+from ..grammar.sql import is_dangerous
 from ..rules import Match, builtin, on_read, on_write, rule
 from ..values.assessment import Reach
 from ..values.word_values import UNKNOWN, Value, make_arg
@@ -107,5 +107,5 @@ class Host:
         self.delete(path, tree=True)
 
     def sql(self, text: str) -> None:
-        if problem(text):
+        if is_dangerous(text):
             self.find("sql.destructive")

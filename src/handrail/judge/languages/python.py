@@ -10,64 +10,20 @@ import builtins
 import re
 from typing import Any
 
+from ..values.data_files import Patterns, Words
 from ..values.word_values import UNKNOWN
 from . import python_modules
 from .constants import ARGUMENTS, fold
 from .host import MAX_DEPTH, Host
 from .python_values import Values
 
+_WORDS = Words(__file__)
+_RE = Patterns(__file__)
 _MAX_NODES = 60_000
 _MAX_TEXT = 80_000
-_DANGEROUS_WORDS = re.compile(r"\b(system|exec|eval|rmtree|remove|unlink|subprocess|popen|socket|fork|spawn)\b")
-_SHELL = frozenset(
-    "os.system os.popen subprocess.getoutput subprocess.getstatusoutput commands.getoutput "
-    "asyncio.create_subprocess_shell pty.spawn "
-    "popen2.popen2 platform.popen webbrowser.get".split()
-)
-_SUBPROCESS = frozenset(
-    "subprocess.run subprocess.call subprocess.Popen subprocess.check_call subprocess.check_output "
-    "asyncio.create_subprocess_exec sh.Command distutils.spawn.spawn".split()
-)
-_RUNS = _SHELL | _SUBPROCESS
-_EXEC = re.compile(r"os\.(?:exec|spawn|posix_spawn)\w*")
-_TREE = frozenset("shutil.rmtree os.removedirs distutils.dir_util.remove_tree".split())
-_REMOVE = frozenset("os.remove os.unlink os.rmdir os.truncate send2trash.send2trash".split())
-_DELETES = _TREE | _REMOVE
-_EVALUATORS = frozenset(
-    "timeit.timeit timeit.repeat timeit.Timer cProfile.run cProfile.runctx profile.run profile.runctx pdb.run pdb.runeval "
-    "pdb.runctx doctest.debug_src".split()
-)
-_CONSOLE = frozenset(("push", "runsource", "runcode"))
-_UNPICKLERS = frozenset("pickle.loads _pickle.loads cPickle.loads dill.loads cloudpickle.loads marshal.loads".split())
-_YAML = frozenset("yaml.load yaml.unsafe_load yaml.full_load yaml.load_all".split())
-_LOADERS = frozenset(
-    "runpy.run_path runpy.run_module imp.load_source execfile importlib.util.spec_from_file_location".split()
-)
-_NAMESPACES = frozenset(("globals", "locals", "sys.modules", "__builtins__.globals"))
-_BY_NAME = frozenset(("operator.methodcaller", "operator.attrgetter"))
-_HARMLESS_NAMES = frozenset(
-    "name value key id size count title lower upper strip split text date time start end".split()
-)
-_ASKS_ABOUT = frozenset("help print inspect pydoc dir callable repr id type hasattr isinstance str pprint dis".split())
-_OTHERS = frozenset(("os.kill", "os.killpg", "os.fork", "os.chmod", "os.chown", "os.rename", "os.replace"))
-_METHODS_DELETE = frozenset(("unlink", "rmdir", "rmtree"))
-_SQL = frozenset("execute executescript executemany exec_driver_sql raw".split())
-_STORE = frozenset(
-    "flushall flushdb drop_database drop_collection dropDatabase drop_all delete_many drop_table "
-    "delete_bucket terminate_instances delete_db_instance".split()
-)
-_SEND = re.compile(r"(?:requests|httpx|urllib\d?|http|aiohttp|smtplib|ftplib|socket|paramiko|boto3)\b")
-_PRIVATE = re.compile(
-    r"os\.environ|getenv|\.ssh/|\.aws/|/etc/(?:shadow|passwd)|\.netrc|\.kube/|credentials|id_rsa|\.env\b"
-)
+_RUNS = _WORDS.shell | _WORDS.subprocess
+_DELETES = _WORDS.tree | _WORDS.remove
 _LEAVES = (ast.Break, ast.Return, ast.Raise, ast.Yield, ast.YieldFrom, ast.Await)
-_WRITERS = frozenset("write writelines write_text write_bytes copyfile copy mkstemp NamedTemporaryFile".split())
-_QUICK = frozenset(
-    "open str len range join encode bytes bytearray urandom format flush fsync repr random choice seek".split()
-)
-_LISTING = re.compile(r"\b(?:listdir|glob|iglob|rglob|walk|iterdir|scandir)\b")
-_WALKED = re.compile(r"\b(?:walk|rglob|glob|Path|listdir|scandir)\(\s*(['\"])(.+?)\1")
-_DOWNLOADS = re.compile(r"\b(?:requests|urlopen|httpx|urllib|urlretrieve)\b")
 
 
 def judge(host: Host, text: str) -> None:
@@ -77,7 +33,7 @@ def judge(host: Host, text: str) -> None:
     try:
         tree = ast.parse(text.strip("\n") + "\n" if not text.startswith((" ", "\t")) else text.strip() + "\n")
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        if UNKNOWN in text or _DANGEROUS_WORDS.search(text):
+        if UNKNOWN in text or _RE.dangerous_words.search(text):
             host.find("code.unreadable")
         return
     nodes = list(ast.walk(tree))
@@ -88,11 +44,6 @@ def judge(host: Host, text: str) -> None:
     if host.arguments is not None:
         reader.constants[ARGUMENTS] = list(host.arguments)
     reader.read()
-
-
-_COPIES = frozenset(
-    "shutil.move os.rename os.replace shutil.copy shutil.copyfile shutil.copy2 os.symlink os.link".split()
-)
 
 
 class _Reader:
@@ -162,7 +113,7 @@ class _Reader:
         for node in self.nodes:
             if isinstance(node, ast.Attribute | ast.Name) and id(node) not in plain:
                 name = _usual_name(self._dotted(node) or "")
-                if name in _RUNS or name in _DELETES or name in ("exec", "eval") or _EXEC.fullmatch(name):
+                if name in _RUNS or name in _DELETES or name in ("exec", "eval") or _RE.exec.fullmatch(name):
                     self.escaped.add(name)
         if self.escaped:
             self._find_hidden_calls()
@@ -190,7 +141,7 @@ class _Reader:
         if not (isinstance(loop.test, ast.Constant) and loop.test.value) or any(isinstance(n, _LEAVES) for n in inside):
             return False
         called = {_last(node.func) for node in inside if isinstance(node, ast.Call)}
-        return not called.isdisjoint(_WRITERS) and called <= _WRITERS | _QUICK
+        return not called.isdisjoint(_WORDS.writers) and called <= _WORDS.writers | _WORDS.quick
 
     def _dotted(self, node: ast.AST) -> str | None:
         """`os.system` for whatever refers to it: an alias, getattr, __import__."""
@@ -209,15 +160,15 @@ class _Reader:
                 return f"{self._dotted(node.args[0])}.{attribute}" if isinstance(attribute, str) else "getattr.?"
             if function == "vars" and node.args:
                 return self._dotted(node.args[0])
-            if function in _NAMESPACES and not node.args:
+            if function in _WORDS.namespaces and not node.args:
                 return function
             if function == "eval" and node.args and isinstance(text := fold(node.args[0], self.constants), str):
                 return text if re.fullmatch(r"[\w.]+", text) else "?"
         if isinstance(node, ast.Subscript) and (base := self._dotted(node.value)):
             key = fold(node.slice, self.constants)
             if not isinstance(key, str):
-                return "getattr.?" if base in _NAMESPACES else None
-            if base in _NAMESPACES:
+                return "getattr.?" if base in _WORDS.namespaces else None
+            if base in _WORDS.namespaces:
                 return self.names.get(key) or key
             return f"{base.removesuffix('.__dict__')}.{key}"
         return None
@@ -241,7 +192,10 @@ class _Reader:
     def _imported(self, name: str) -> str:
         """A name that may have come by `from module import *`."""
         full = [f"{module}.{name}" for module in self.everything_of]
-        return next((one for one in full if one in _RUNS | _DELETES or _EXEC.fullmatch(one) or one in _OTHERS), name)
+        return next(
+            (one for one in full if one in _RUNS | _DELETES or _RE.exec.fullmatch(one) or one in _WORDS.others),
+            name,
+        )
 
     def _call(self, node: ast.Call) -> None:
         for name in self._callees(node):
@@ -257,13 +211,13 @@ class _Reader:
         ]
         if self._runs_code(name, node, args):
             pass
-        elif name in _SHELL or name in _SUBPROCESS or _EXEC.fullmatch(name):
+        elif name in _WORDS.shell or name in _WORDS.subprocess or _RE.exec.fullmatch(name):
             self._runs(name, node, args)
-        elif name in _TREE or name in _REMOVE:
+        elif name in _WORDS.tree or name in _WORDS.remove:
             self._deletes(name, args)
         elif name in ("os.kill", "os.killpg", "signal.pidfd_send_signal"):
             self._kills(args)
-        elif name == "getattr.?" or (name in _BY_NAME and not _HARMLESS_NAMES.issuperset(map(str, args))):
+        elif name == "getattr.?" or (name in _WORDS.by_name and not _WORDS.harmless_names.issuperset(map(str, args))):
             self.host.find("code.exec_computed")
         elif name in ("os.setuid", "os.setreuid", "os.setresuid") and args[:1] == [0]:
             self.host.find("privilege.root_shell")
@@ -271,12 +225,12 @@ class _Reader:
             self._opens(node, args)
         elif name in ("os.chmod", "os.chown", "os.lchown") and args:
             self._changes_mode(name, args)
-        elif name in _COPIES:
+        elif name in _WORDS.copies:
             if len(args) > 1 and all(isinstance(arg, str) for arg in args[:2]):
                 self.host.run("mv" if name in ("shutil.move", "os.rename", "os.replace") else "cp", args[0], args[1])
         else:
             self._method(name, node, args)
-        if _SEND.match(name) and _PRIVATE.search(self.text) and self._sends(node, name):
+        if _RE.send.match(name) and _RE.private.search(self.text) and self._sends(node, name):
             self.host.find("exfil.send")
 
     def _runs_code(self, name: str, node: ast.Call, args: list[Any]) -> bool:
@@ -284,13 +238,13 @@ class _Reader:
         last = name.rpartition(".")[2]
         if name in ("exec", "eval", "compile", "code.interact"):
             self._evaluates(name, node, args)
-        elif name in _LOADERS:
+        elif name in _WORDS.loaders:
             self._loads(name, args)
-        elif name in _EVALUATORS or (last in _CONSOLE and "code" in self.modules):
+        elif name in _WORDS.evaluators or (last in _WORDS.console and "code" in self.modules):
             self._evaluates_later(args)
-        elif name in _UNPICKLERS or (name in _YAML and "!!python/" in str(args[:1])):
+        elif name in _WORDS.unpicklers or (name in _WORDS.yaml and "!!python/" in str(args[:1])):
             given = args[0].decode("latin-1") if args and isinstance(args[0], bytes) else str(args[:1])
-            if _DANGEROUS_WORDS.search(given):
+            if _RE.dangerous_words.search(given):
                 self.host.find("code.exec_computed")
         elif last == "extractall" or (name == "shutil.unpack_archive" and len(args) > 1):
             if args and isinstance(args[-1], str):
@@ -301,7 +255,7 @@ class _Reader:
 
     def _handed_over(self, node: ast.Call) -> None:
         """Functions that are passed to others to call: `map(os.remove, x)`, `Thread(target=os.system, args=("ls",))`."""
-        if (self._dotted(node.func) or "").partition(".")[0] in _ASKS_ABOUT:
+        if (self._dotted(node.func) or "").partition(".")[0] in _WORDS.asks_about:
             return
         given = [*node.args, *(keyword.value for keyword in node.keywords)]
         names = {self._dotted(arg) for arg in given if isinstance(arg, ast.Attribute | ast.Name)}
@@ -313,7 +267,7 @@ class _Reader:
                     self.host.shell(inner.value)
 
     def _sends(self, node: ast.Call, name: str) -> bool:
-        carries = bool(node.keywords) or len(node.args) > 1 or _PRIVATE.search(ast.unparse(node)) is not None
+        carries = bool(node.keywords) or len(node.args) > 1 or _RE.private.search(ast.unparse(node)) is not None
         return carries and not name.endswith((".socket", ".Session", ".Client", ".get_event_loop"))
 
     def _method(self, name: str, node: ast.Call, args: list[Any]) -> None:
@@ -326,23 +280,23 @@ class _Reader:
         last = name.rpartition(".")[2]
         if last == "close" and isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Call):
             self._empties(node.func.value)
-        if last in ("send", "sendall", "sendto") and "socket" in self.modules and _PRIVATE.search(ast.unparse(node)):
+        if last in ("send", "sendall", "sendto") and "socket" in self.modules and _RE.private.search(ast.unparse(node)):
             self.host.find("exfil.send")
         if last in ("kill", "terminate") and "process_iter" in self.text:
             self.host.find("proc.kill_force")
-        elif last in _SQL and args and isinstance(args[0], str):
+        elif last in _WORDS.sql and args and isinstance(args[0], str):
             self.host.sql(args[0])
-        elif last in _STORE:
+        elif last in _WORDS.store:
             self.host.find("sql.destructive")
         else:
             self._path_method(last, node, args)
 
     def _path_method(self, last: str, node: ast.Call, args: list[Any]) -> None:
         base = fold(node.func.value, self.constants) if isinstance(node.func, ast.Attribute) else None
-        if last in _METHODS_DELETE:
+        if last in _WORDS.methods_delete:
             if isinstance(base, str):
                 self.host.delete(base, tree=last == "rmtree")
-            elif _LISTING.search(self.text):
+            elif _RE.listing.search(self.text):
                 self.host.find("code.delete")
         elif (
             last in ("write_text", "write_bytes", "touch", "symlink_to", "rename", "replace")
@@ -361,11 +315,11 @@ class _Reader:
         if self._dotted(opened.func) == "open" and len(args) > 1 and isinstance(args[1], str) and "w" in args[1]:
             if isinstance(args[0], str):
                 self.host.write(args[0], empties=True)
-            elif _LISTING.search(self.text):
+            elif _RE.listing.search(self.text):
                 self.host.find("code.delete")
 
     def _evaluates(self, name: str, node: ast.Call, args: list[Any]) -> None:
-        if _DOWNLOADS.search(self.text):
+        if _RE.downloads.search(self.text):
             self.host.find("rce.download_to_shell")
         if args and isinstance(args[0], str):
             self.host.depth += 1
@@ -401,18 +355,18 @@ class _Reader:
         first = args[0] if args else None
         stdin = self._input(name, node)
         reads_input = any(keyword.arg in ("input", "stdin") for keyword in node.keywords)
-        if "urlretrieve" in self.text or (reads_input and _DOWNLOADS.search(self.text)):
+        if "urlretrieve" in self.text or (reads_input and _RE.downloads.search(self.text)):
             self.host.find("rce.download_to_shell")
         words = [str(item) if item is not None else UNKNOWN for item in first] if isinstance(first, list) else []
         program = next((keyword.value for keyword in node.keywords if keyword.arg == "executable"), None)
         if program is not None and words:
             found = fold(program, self.constants)
             words[0] = found if isinstance(found, str) else UNKNOWN
-        through_shell = name in _SHELL or any(
+        through_shell = name in _WORDS.shell or any(
             keyword.arg == "shell" and fold(keyword.value, self.constants) not in (False, None)
             for keyword in node.keywords
         )
-        if _EXEC.fullmatch(name):
+        if _RE.exec.fullmatch(name):
             flat = [item for arg in args for item in (arg if isinstance(arg, list) else [arg]) if isinstance(item, str)]
             if flat:
                 self.host.start(flat[0], *flat[2:])
@@ -452,16 +406,16 @@ class _Reader:
 
     def _deletes(self, name: str, args: list[Any]) -> None:
         path = args[0] if args and isinstance(args[0], str) else None
-        if name in _TREE:
+        if name in _WORDS.tree:
             self.host.delete(path, tree=True)
         elif path is not None:
             self.host.delete(path, tree=False)
-        elif _LISTING.search(self.text):
+        elif _RE.listing.search(self.text):
             self.host.find("code.delete")
 
     def _changes_mode(self, name: str, args: list[Any]) -> None:
         mode = oct(args[1])[2:] if len(args) > 1 and isinstance(args[1], int) else UNKNOWN
-        walked = _WALKED.search(self.text)
+        walked = _RE.walked.search(self.text)
         path = args[0] if isinstance(args[0], str) else walked[2] if walked else None
         if path is not None:
             self.host.run("chmod" if "chmod" in name else "chown", *(["-R"] if walked else []), mode, path)

@@ -6,40 +6,17 @@ import functools
 import re
 from typing import NamedTuple
 
+from ..values.data_files import read_tables
+
 _MAX_CHARS = 200_000
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "a": "\a", "b": "\b", "e": "\x1b", "\n": ""}
 _ESCAPE = re.compile(r"\\(x[0-9A-Fa-f]{1,2}|u\{[0-9A-Fa-f]+\}|u[0-9A-Fa-f]{4}|[0-7]{3}|.)", re.DOTALL)
 _CLOSING = {"(": ")", "[": "]", "{": "}", "<": ">"}
-_COMMENTS = {
-    "javascript": r"//[^\n]*|/\*.*?\*/",
-    "php": r"//[^\n]*|#[^\n]*|/\*.*?\*/",
-    "perl": r"(?<![\$\w&])#[^\n]*",
-    "ruby": r"(?<![\$\w\"'])#[^\n{]*",
-    "lua": r"--\[\[.*?\]\]|--[^\n]*",
-    "r": r"#[^\n]*",
-    "julia": r"#=.*?=#|#[^\n]*",
-    "tcl": r"(?:^|;)\s*#[^\n]*",
-    "osascript": r"--[^\n]*|\(\*.*?\*\)",
-    "groovy": r"//[^\n]*|/\*.*?\*/",
-    "swift": r"//[^\n]*|/\*.*?\*/",
-    "elixir": r"#[^\n]*",
-    "scheme": r";[^\n]*",
-    "haskell": r"--[^\n]*",
-    "scala": r"//[^\n]*|/\*.*?\*/",
-    "kotlin": r"//[^\n]*|/\*.*?\*/",
-    "octave": r"%[^\n]*",
-    "c": r"//[^\n]*|/\*.*?\*/|(?m:^\s*#[^\n]*)",
-    "other": r"//[^\n]*",
-}
+_TABLES = read_tables(__file__)
 _HASH = r"#[^\n]*"
 _STRING = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
 _LISP_STRING = r"\"(?:[^\"\\]|\\.)*\""
 _LISP_NAME = r"[A-Za-z_][\w*!?/<>=+.:-]*"
-_QUOTE_LIKE = {
-    "perl": r"\b(?:qx|qw|qq|q)\s*(?P<open>[({\[</|!,~])",
-    "ruby": r"%[xqQwWi]?(?P<open>[({\[<|!])",
-    "lua": r"(?P<open>\[\[)",
-}
 
 
 class Token(NamedTuple):
@@ -51,9 +28,9 @@ class Token(NamedTuple):
 
 @functools.cache
 def _scanner(language: str) -> re.Pattern[str]:
-    parts = [f"(?P<comment>{_COMMENTS.get(language, _HASH)})"]
-    if language in _QUOTE_LIKE:
-        parts.append(f"(?P<quote>{_QUOTE_LIKE[language]})")
+    parts = [f"(?P<comment>{_TABLES['comments'].get(language, _HASH)})"]
+    if language in _TABLES["quotes"]:
+        parts.append(f"(?P<quote>{_TABLES['quotes'][language]})")
     lisp = language == "scheme"  # a quote comes before lists
     parts.append(rf"(?P<string>{_LISP_STRING if lisp else _STRING})")
     parts.append(r"(?P<tick>`(?:[^`\\]|\\.)*`)")

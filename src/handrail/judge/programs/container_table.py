@@ -12,5 +12,3 @@ _TABLES = read_tables(__file__)
 CONTAINERS = read_records(_TABLES["containers"], Container)
 REMOTE: dict[str, tuple[str, int]] = {name: (text[2:], int(text[:1])) for name, text in _TABLES["remote"].items()}
 """Programs that pass their words to a shell on another machine: options with a value, operands before the words."""
-PACKAGE_RUNNERS = frozenset(("npx", "bunx", "pnpx", "uvx", "pipx"))
-"""They run a package by its name."""

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from ..grammar.syntax import ArithmeticCommand, Block, Command, Literal, Pipeline, Script, Simple, While, Word
-from ..values.data_files import lazy_pattern
+from ..values.data_files import Patterns, Words
 
+_WORDS = Words(__file__)
+_RE = Patterns(__file__)
 _TRUE = (["true"], [":"], ["1"], ["[", "1", "]"], ["test", "1"], ["/bin/true"])
 _FALSE = (["false"], ["/bin/false"], ["[", "]"])
-_QUICK = frozenset(": true false echo printf let export declare local set shift continue test [".split())
-_ENDLESS = lazy_pattern(
-    r"\b(?:while|until)\b\s*\(?\s*(?:1|true|!0|not false)\b|\bfor\s*\(\s*;\s*;\s*\)|\bloop\s*(?:do\b|\{)"
-)
 
 
 def is_endless(loop: While) -> bool:
@@ -23,7 +21,7 @@ def is_endless(loop: While) -> bool:
 
 def loops_forever(code: str) -> bool:
     """Whether a program in a language like C has such a loop."""
-    return _ENDLESS.search(code) is not None
+    return _RE.endless.search(code) is not None
 
 
 def starts_and_goes_on(body: Script) -> bool:
@@ -48,7 +46,7 @@ def _quick(script: Script) -> bool:
 def _is_quick(command: Command) -> bool:
     if isinstance(command, Block):
         return _quick(command.body)
-    return (_words(command) or [""])[0] in _QUICK
+    return (_words(command) or [""])[0] in _WORDS.quick
 
 
 def _blocks(pipeline: Pipeline) -> list[Block]:

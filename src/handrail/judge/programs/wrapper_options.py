@@ -81,6 +81,19 @@ def skip_options(
     return len(args), seen
 
 
+def all_options(args: Sequence[Arg], letters: str, words: str) -> tuple[list[Arg], list[tuple[str, Arg | None]]]:
+    """The operands of a program that takes options after them too, and all of its options."""
+    operands: list[Arg] = []
+    start, options = skip_options(args, letters, words)
+    while start < len(args):
+        if start and args[start - 1] == "--":
+            return [*operands, *args[start:]], options
+        operands.append(args[start])
+        more, later = skip_options(args[start + 1 :], letters, words)
+        start, options = start + 1 + more, options + later
+    return operands, options
+
+
 def _cluster(arg: Arg, args: Sequence[Arg], index: int, letters: str, seen: list[tuple[str, Arg | None]]) -> int:
     """`-abc value` or `-abcvalue`; returns how many arguments it took."""
     for place in range(1, len(arg)):

@@ -191,7 +191,8 @@ class Command:
         """Every class of the paths that `of` finds in this command: many rules ask for the same ones."""
         found = self._met.get(of)
         if found is None:
-            found = self._met[of] = frozenset().union(*(self.classes(path) for path in of(self)))
+            kinds = [self.classes(path) for path in of(self)]
+            found = self._met[of] = kinds[0] if len(kinds) == 1 else frozenset().union(*kinds)
         return found
 
     def any_class(self, wanted: Iterable[str], operands: Iterable[str]) -> bool:

@@ -5,31 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from ..values.data_files import lazy_pattern
+from ..values.data_files import Patterns, Words
 from ..values.word_values import UNKNOWN, Arg, Taint
 from . import targets
 from .command import Command
 
-_WIPED = frozenset(("root", "home-root", "system-root"))
-_PROTECTED = frozenset(("config", "startup", "credential", "history", "log", "device", *_WIPED))
-_FAR = frozenset(("home", "system", "outside", "root", "unknown"))
-_NOT_OURS = frozenset(("home", "home-root", "system", "outside", "root", "startup", "credential"))
-_ENDLESS_FILES = frozenset(("/dev/zero", "/dev/urandom", "/dev/random", "/dev/full"))
+_WORDS = Words(__file__)
+_RE = Patterns(__file__)
+_PROTECTED = frozenset(("config", "startup", "credential", "history", "log", "device", *_WORDS.wiped))
 _TOO_MUCH = 50 * 1024**3
-# Tests of find that select only some of the files.
-_NARROWING = frozenset(
-    "-name -iname -path -ipath -wholename -regex -iregex -mtime -atime -ctime -mmin -amin -cmin -newer "
-    "-size -empty -user -group -perm -inum "
-    "-links -lname -samefile -nouser -nogroup -maxdepth -newermt -uid -gid -used -executable -readable "
-    "-writable -xtype -anewer -cnewer -fstype".split()
-)
-_MODE = lazy_pattern(rf"0?[0-7]{{1,5}}|[-ugoa,+=rwxXst]*[+=-][rwxXstugo,+=-]*|{UNKNOWN}")
-_OPTION_CLUSTER = lazy_pattern(r"-[RvcfhHLPn]+")
-_DELETES_ALL = lazy_pattern(r"(?:1,\$|/\.\*/)?\s*d;?")
-_WINDOWS_ROOT = lazy_pattern(r"(?i)[a-z]:(?:[\\/]\*?|[\\/](?:users|windows|program ?files|winnt)(?:[\\/].*)?)?\*?")
 
 
-def find_roots(command: Command) -> Sequence[Arg]:
+def _find_roots(command: Command) -> Sequence[Arg]:
     """Where find starts: the operands before its first test."""
     roots: list[Arg] = []
     for arg in command.args:
@@ -43,9 +30,9 @@ def find_roots(command: Command) -> Sequence[Arg]:
 
 def find_wipes(command: Command, _: str) -> bool:
     """Deletes everything below a root, with no test that selects."""
-    if "-delete" not in command.words or not command.words.isdisjoint(_NARROWING):
+    if "-delete" not in command.words or not command.words.isdisjoint(_WORDS.narrowing):
         return False
-    return command.any_class(_WIPED, find_roots(command))
+    return command.any_class(_WORDS.wiped, _find_roots(command))
 
 
 def fd_deletes(command: Command, _: str) -> bool:
@@ -56,7 +43,7 @@ def fd_deletes(command: Command, _: str) -> bool:
 
 
 def fd_wipes(command: Command, _: str) -> bool:
-    return fd_deletes(command, "") and command.any_class(_WIPED, command.operands[1:])
+    return fd_deletes(command, "") and command.any_class(_WORDS.wiped, command.operands[1:])
 
 
 def _removes(args: Sequence[Arg]) -> bool:
@@ -77,9 +64,10 @@ def moves_away(command: Command, _: str) -> bool:
     folder = command.value("-t", "--target-directory")
     target = folder if folder is not None else command.operands[-1] if command.operands else Arg("")
     sources = command.operands if folder is not None else command.operands[:-1]
-    far = [source for source in sources if not command.classes(source).isdisjoint(_NOT_OURS)]
+    far = [source for source in sources if not command.classes(source).isdisjoint(_WORDS.not_ours)]
     if not far:
-        return False
+        listed = any(source == UNKNOWN and Taint.WIDE in source.taints for source in sources)
+        return listed and not command.classes(target).isdisjoint(_WORDS.far_from_lists)
     if len(sources) == 1 and not sources[0].glob and "*" not in sources[0]:
         named = "." in sources[0].rpartition("/")[2][1:]
         return not named or not command.classes(target).isdisjoint(("temp", "unknown"))
@@ -91,14 +79,17 @@ def empties_many(command: Command, _: str) -> bool:
     if command.stdin is None or command.stdin.text.strip() or command.has(("-a", "--append")):
         return False
     return any(
-        "*" in path or not command.classes(path).isdisjoint(_FAR) for path in command.operands if path[:5] != "/dev/"
+        "*" in path or not command.classes(path).isdisjoint(_WORDS.far)
+        for path in command.operands
+        if path[:5] != "/dev/"
     )
 
 
 def globs_far(command: Command, _: str) -> bool:
     """A pattern for files outside the project."""
     return any(
-        "*" in operand and not command.classes(operand).isdisjoint(_FAR - {"unknown"}) for operand in command.operands
+        "*" in operand and not command.classes(operand).isdisjoint(_WORDS.far - {"unknown"})
+        for operand in command.operands
     )
 
 
@@ -120,7 +111,7 @@ def fills_disk(command: Command, _: str) -> bool:
 
 def _dd_fills(command: Command) -> bool:
     settings = dict(arg.split("=", 1) for arg in command.args if "=" in arg)
-    endless = settings.get("if", "") in _ENDLESS_FILES or (
+    endless = settings.get("if", "") in _WORDS.endless_files or (
         "if" not in settings and command.stdin is not None and Taint.ENDLESS in command.stdin.taints
     )
     if not endless or not _is_file(settings.get("of", "/dev/null")):
@@ -145,7 +136,7 @@ def _bytes(text: str) -> int:
 
 def globs_outside(command: Command, _: str) -> bool:
     return any(
-        (operand.glob or "*" in operand) and not command.classes(operand).isdisjoint(_FAR)
+        (operand.glob or "*" in operand) and not command.classes(operand).isdisjoint(_WORDS.far)
         for operand in command.operands
     )
 
@@ -175,7 +166,7 @@ def empties_in_place(command: Command, _: str) -> bool:
     """`sed -i d`, `perl -i -ne ''`, `awk -i inplace '{}'`: nothing of the files is left."""
     if command.name == "sed":
         scripts = command.given("-e", "--expression") or command.operands[:1]
-        return any(_DELETES_ALL.fullmatch(script) for script in scripts) and bool(targets.written(command))
+        return any(_RE.deletes_all.fullmatch(script) for script in scripts) and bool(targets.written(command))
     if command.name == "awk":
         return "inplace" in command.args and any(re.fullmatch(r"\s*\{\s*\}\s*", arg) for arg in command.args)
     return "i" in command.letters and any(
@@ -191,7 +182,7 @@ def mounts_over(command: Command, _: str) -> bool:
 
 
 def windows_root(command: Command, _: str) -> bool:
-    return any(_WINDOWS_ROOT.fullmatch(operand) for operand in command.operands)
+    return any(_RE.windows_root.fullmatch(operand) for operand in command.operands)
 
 
 def format_target(command: Command, _: str) -> bool:
@@ -254,7 +245,10 @@ _MODE_KINDS: dict[str, Callable[[str], bool]] = {
 
 def mode(command: Command, parameter: str) -> bool:
     """The mode that chmod is given."""
-    found = next((arg for arg in command.args if _MODE.fullmatch(arg) and not _OPTION_CLUSTER.fullmatch(arg)), None)
+    found = next(
+        (arg for arg in command.args if _RE.mode.fullmatch(arg) and not _RE.option_cluster.fullmatch(arg)),
+        None,
+    )
     return found is not None and _MODE_KINDS[parameter](found)
 
 
@@ -277,35 +271,5 @@ def writes_new_key(command: Command, _: str) -> bool:
     return command.name == "ssh-keygen"
 
 
-def writes_to(command: Command, parameter: str) -> bool:
+def writes(command: Command, parameter: str) -> bool:
     return any(path == parameter for path in targets.written(command))
-
-
-CONDITIONS: dict[str, Callable[[Command, str], bool]] = {
-    "find-wipes": find_wipes,
-    "fd-deletes": fd_deletes,
-    "fd-wipes": fd_wipes,
-    "into-nothing": into_nothing,
-    "moves-protected": moves_protected,
-    "moves-away": moves_away,
-    "empties-many": empties_many,
-    "globs-far": globs_far,
-    "fills-disk": fills_disk,
-    "globs-outside": globs_outside,
-    "empties": empties,
-    "overwrites-data": overwrites_data,
-    "windows-root": windows_root,
-    "format-target": format_target,
-    "drive": drive,
-    "dd-device": dd_device,
-    "last-device": last_device,
-    "any-device": any_device,
-    "empties-in-place": empties_in_place,
-    "mounts-over": mounts_over,
-    "shrinks": shrinks,
-    "mode": mode,
-    "mode-option": mode_option,
-    "acl-open": acl_open,
-    "writes": writes_to,
-    "writes-new-key": writes_new_key,
-}

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 from ..programs.fork_bombs import loops_forever
-from ..values.data_files import lazy_pattern
+from ..values.data_files import Patterns, Words
 from ..values.word_values import UNKNOWN, Taint
 from .command import Command
 
-_HARD = lazy_pattern(r"-?(?:SIG)?(?:9|KILL|STOP|19|ABRT|6|SEGV|11)", re.IGNORECASE)
-_AT_ONCE = lazy_pattern(r"(?:^|\s)(?:-[Pj]|--max-procs|--jobs)[= ]?(?:0|\d{3,})(?:\s|$)")
-_MILD = lazy_pattern(r"-?(?:SIG)?(?:HUP|USR1|USR2|WINCH|CONT|1|10|12)", re.IGNORECASE)
-_PROBES = frozenset(("-l", "-L", "-0", "--list", "--table", "-t"))
-_EVERYTHING = lazy_pattern(r"\^?\.?[.*+]*\$?|\^|\[\^?.*\]\*?|\.\*.*\.\*")
+_WORDS = Words(__file__)
+_RE = Patterns(__file__)
 
 
 def _targets(command: Command) -> list[str]:
@@ -39,23 +35,23 @@ def _targets(command: Command) -> list[str]:
 
 def kills_all(command: Command, _: str) -> bool:
     """`kill -9 -1`: every process that may be signalled."""
-    return _PROBES.isdisjoint(command.args) and any(re.fullmatch(r"-0*1", target) for target in _targets(command))
+    return _WORDS.probes.isdisjoint(command.args) and any(re.fullmatch(r"-0*1", target) for target in _targets(command))
 
 
 def kills_init(command: Command, _: str) -> bool:
-    return _PROBES.isdisjoint(command.args) and any(re.fullmatch(r"0*1", target) for target in _targets(command))
+    return _WORDS.probes.isdisjoint(command.args) and any(re.fullmatch(r"0*1", target) for target in _targets(command))
 
 
 def kills_hard(command: Command, _: str) -> bool:
     """With a signal that cannot be caught, or processes that come from a listing or a file."""
-    if not _PROBES.isdisjoint(command.args):
+    if not _WORDS.probes.isdisjoint(command.args):
         return False
     signal = command.value("-s", "-n", "--signal")
-    if (signal is not None and _HARD.fullmatch(signal)) or any(
-        _HARD.fullmatch(arg) for arg in command.args[:2] if arg[:1] == "-"
+    if (signal is not None and _RE.hard.fullmatch(signal)) or any(
+        _RE.hard.fullmatch(arg) for arg in command.args[:2] if arg[:1] == "-"
     ):
         return True
-    if any(_MILD.fullmatch(arg) for arg in (signal or "", *command.args[:1])):
+    if any(_RE.mild.fullmatch(arg) for arg in (signal or "", *command.args[:1])):
         return False
     return any(Taint.WIDE in arg.taints or (UNKNOWN in arg and arg.taints) for arg in command.args)
 
@@ -66,7 +62,7 @@ def any_process(command: Command, _: str) -> bool:
         return False
     if command.has(("-u", "-U", "-P", "-t", "-g", "-G", "--euid", "--uid", "--parent")) or not command.operands:
         return False
-    return all(_EVERYTHING.fullmatch(operand) for operand in command.operands) and not command.has(
+    return all(_RE.everything.fullmatch(operand) for operand in command.operands) and not command.has(
         ("-0", "-l", "--list", "-c", "--count")
     )
 
@@ -80,14 +76,4 @@ def source_forks(command: Command, _: str) -> bool:
 def endless_input(command: Command, _: str) -> bool:
     """Any number of processes in parallel, from an endless list."""
     endless = command.stdin is not None and Taint.ENDLESS in command.stdin.taints
-    return endless and _AT_ONCE.search(" ".join(command.args)) is not None
-
-
-CONDITIONS: dict[str, Callable[[Command, str], bool]] = {
-    "kills-all": kills_all,
-    "kills-init": kills_init,
-    "kills-hard": kills_hard,
-    "any-process": any_process,
-    "source-forks": source_forks,
-    "endless-input": endless_input,
-}
+    return endless and _RE.at_once.search(" ".join(command.args)) is not None

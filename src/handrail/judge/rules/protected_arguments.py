@@ -6,42 +6,16 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ..programs.path_readers import path_readers
-from ..values.data_files import lazy_pattern
+from ..values.data_files import Patterns, Words
 from ..values.paths import Classes
 from ..values.word_values import Arg
 from .command import Command
 from .targets import READERS, WRITERS
 
-_BY_ITSELF = frozenset(("startup", "credential", "own", "hook", "kernel", "device", "history"))
-_LISTS = frozenset(("-f", "-F", "-n", "--file", "-i", "-s"))
-_OF_THE_SYSTEM = frozenset(("config", "kernel", "root"))
+_WORDS = Words(__file__)
+_RE = Patterns(__file__)
 _SETTINGS = ("/etc/", "/boot/")
-_OUTPUT = lazy_pattern(
-    r"-(?:o|O|d|D|w|P|output-directory|outdir|Logfile|out|oG|oN|oX|oA)|--?(?:out|dest|dir|target|result|log|save|write|install|export|extract|"
-    r"prefix|download|to)[\w-]*|--[\w-]+_out"
-)
-# Options that name what is read or used: settings, keys to log in with, input.
-_INPUT = lazy_pattern(
-    r"-(?:c|C|f|F|i|I|K|E|S|L|s|k|n)|--?(?:config|conf|file|input|in|key|cert|ca|cacert|identity|kubeconfig|env-file|settings|"
-    r"password-file|pass-file|passfile|secret|credential|auth|netrc|token|inventory|schema|rc|rcfile|include|library|shell|"
-    r"source|from|root|keyring|keyfile|ssh|user|profile|socket)[\w-]*"
-)
-_SETTING = lazy_pattern(r"(?:DESTDIR|prefix|PREFIX|of|out|output|dest|path|dir|file)=(.+)", re.S)
-_CODE_OPTIONS = frozenset(
-    ("-c", "-e", "-E", "-ex", "-x", "-cmd", "--eval", "--execute", "--command", "--expr", "-r", "-g")
-)
-# They run a text that they are given, in a language of their own.
-_PROMPTS = frozenset(
-    "sqlite3 psql mysql gdb lldb vim emacs R Rscript julia octave guile jjs jrunscript tclsh wish lua luajit puppet smbclient "
-    "lftp ftp sftp tftp expect gnuplot ghci maxima sage gp ocaml racket sbcl clisp erl iex scala jshell groovy kotlin swipl "
-    "gawk awk duckdb clickhouse-client perl python ruby node php ed ex gst-launch-1.0 csi nasm screen debugfs".split()
-)
-_WRITING_WORD = lazy_pattern(
-    r"(?i)write|save|dump|out(?:put|file)?\b|once|download|copy|store\b|retrieve|\bcp\b|\bputs?\b|\bget\b|\bw(?:q|a)?!?\s|\bto\b|append|"
-    r"fopen|backup|export|clone|[\"']wb?[\"']|set\s+logging|->\s*/|\blog\b|\btee\b"
-)
-_PATHS = lazy_pattern(r"(?:(?<=[\s\"'=(,:>])|^)(?:/|~/)[\w./*~@+-]+")
+_READ_BY_MANY = (".ssh/config", ".gitconfig")
 _MAX_TEXT = 20_000
 
 
@@ -56,40 +30,43 @@ class _Given(NamedTuple):
 def protected_arguments(command: Command, *, has_rules: bool) -> list[Arg]:
     """The paths of files of the system, of keys, or of what runs by itself that the program may write."""
     name = command.name
-    found = [] if name in path_readers("names") else list(_found(command, has_rules=has_rules))
-    return found or (list(_in_texts(command)) if name in _PROMPTS else [])
+    has_paths = any("/" in arg or "~" in arg for arg in command.args)
+    found = list(_found(command, has_rules=has_rules)) if has_paths and name not in _WORDS.names else []
+    return found or (list(_in_texts(command)) if name in _WORDS.prompts else [])
 
 
 def _found(command: Command, *, has_rules: bool) -> Iterator[Arg]:
     name = command.name
-    understood = path_readers("readers").union(WRITERS, READERS)
-    known = has_rules or name in understood
+    is_understood = name in WRITERS or name in READERS or name in _WORDS.readers
+    known = has_rules or is_understood
     for given in _given(command):
         kinds = command.classes(given.path)
-        if kinds.isdisjoint(_BY_ITSELF | _OF_THE_SYSTEM):
+        if kinds.isdisjoint(_WORDS.by_itself | _WORDS.of_the_system):
             continue
-        if "credential" in kinds and name in path_readers("readers") and name not in READERS:
+        if "credential" in kinds and name in _WORDS.readers and name not in READERS:
             yield given.path
             continue
         if given.option:
-            if name not in understood and _by_option(given.option, kinds, known=known):
+            if not is_understood and _by_option(given, kinds, known=known):
                 yield given.path
         elif known:
-            if given.last and name not in understood:
+            if given.last and not is_understood:
                 yield given.path
-        elif given.last or not kinds.isdisjoint(_BY_ITSELF) or given.path.startswith(_SETTINGS):
+        elif given.last or not kinds.isdisjoint(_WORDS.by_itself) or given.path.startswith(_SETTINGS):
             yield given.path
 
 
-def _by_option(option: str, kinds: Classes, *, known: bool) -> bool:
+def _by_option(given: _Given, kinds: Classes, *, known: bool) -> bool:
     """Whether the value of an option may be written, or is a secret that is read as input."""
-    if _OUTPUT.fullmatch(option):
+    option = given.option
+    if _RE.output.fullmatch(option):
         return not (known and option in ("-d", "-D", "-P", "-w"))
     if known:
         return False
-    if not _INPUT.fullmatch(option):
-        return not kinds.isdisjoint(_BY_ITSELF)
-    return "credential" in kinds and option in _LISTS
+    if not _RE.input.fullmatch(option):
+        return not kinds.isdisjoint(_WORDS.by_itself)
+    is_input = kinds.isdisjoint(_WORDS.never_input) or given.path.endswith(_READ_BY_MANY)
+    return not is_input or ("credential" in kinds and option in _WORDS.lists)
 
 
 def _given(command: Command) -> Iterator[_Given]:
@@ -102,16 +79,18 @@ def _given(command: Command) -> Iterator[_Given]:
             continue
         option, equals, value = arg.partition("=")
         if arg[:1] == "-":
-            if equals and option[:1] == "-":
-                yield _Given(arg.like(value), option, last=False)
+            if equals:
+                yield from (_Given(arg.like(piece), option, last=False) for piece in _pieces(value))
             elif arg[2:3] in ("/", "~"):
                 yield _Given(arg.like(arg[2:]), arg[:2], last=False)
         else:
             seen += 1
             takes = before if before[:1] == "-" and "=" not in before else ""
-            setting = _SETTING.fullmatch(arg)
+            setting = _RE.setting.fullmatch(arg)
             if setting is not None:
                 yield _Given(arg.like(setting[1]), "--output", last=False)
+            elif named := _RE.named.fullmatch(arg):
+                yield from (_Given(arg.like(piece), f"--{named[1]}", last=False) for piece in _pieces(named[2]))
             elif arg[:1] == "@":
                 yield _Given(arg.like(arg[1:]), takes, last=False)
             elif " " not in arg:
@@ -119,19 +98,25 @@ def _given(command: Command) -> Iterator[_Given]:
         before = str(arg)
 
 
+def _pieces(value: str) -> list[str]:
+    """The value of an option, and the paths in it: `src=/etc/x,dst=y`, `/etc/x:/y`."""
+    inner = re.split(r"[=,:;]", value) if "://" not in value else []
+    return [value, *(piece for piece in inner if piece[:1] in ("/", "~") and piece != value)]
+
+
 def _in_texts(command: Command) -> Iterator[Arg]:
     """Paths in a text that the program runs, when it is about writing."""
     texts = [
         arg
         for before, arg in zip(("", *command.args), command.args, strict=False)
-        if before in _CODE_OPTIONS or " " in arg
+        if before in _WORDS.code_options or " " in arg
     ]
     texts += [Arg(arg[1:]) for arg in command.args if arg[:1] == "+"]
     if command.stdin is not None and command.stdin.known:
         texts.append(Arg(command.stdin.text[:_MAX_TEXT]))
     for text in texts:
-        if len(text) > _MAX_TEXT or not _WRITING_WORD.search(text):
+        if len(text) > _MAX_TEXT or not _RE.writing_word.search(text):
             continue
-        for path in _PATHS.findall(text):
+        for path in _RE.paths.findall(text):
             if not command.classes(path).isdisjoint(("startup", "credential", "own", "hook")):
                 yield Arg(path)

@@ -10,6 +10,7 @@ from pathlib import Path
 from ...errors import RuleError
 from ..values import paths
 from ..values.assessment import Reach, Severity
+from ..values.data_files import read_tables
 from .command import Command, canonical
 from .model import Match, Rule, read_rules
 from .protected_arguments import protected_arguments
@@ -26,18 +27,7 @@ _BAD_TO_EMPTY = frozenset(("data", "home", "home-root", "outside", "system"))
 _EMPTIED_EVERY_DAY = ("/dev/", "/proc/", "/run/")
 _UNKNOWN_PROGRAM = "tail.destructive"
 _PROTECTED_ARGUMENT = "tail.protected_path"
-_ON_WRITE = (
-    ("device", "redirect.device"),
-    ("terminal", "term.write"),
-    ("own", "own.files"),
-    ("startup", "redirect.startup"),
-    ("hook", "redirect.startup"),
-    ("history", "redirect.history"),
-    ("log", "redirect.history"),
-    ("config", "redirect.config"),
-    ("kernel", "redirect.config"),
-    ("credential", "redirect.config"),
-)
+_ON_WRITE = read_tables(__file__)["on write"]
 
 
 class Rulebook:
@@ -191,7 +181,7 @@ def on_write(target: str, cwd: str = ".", project: str = "", *, empties: bool = 
     if paths.normalise(target, cwd) == "/proc/sysrq-trigger":
         return [Match(rule("power.sysrq"), Reach.SYSTEM)]
     kinds = paths.classes(target, cwd, project)
-    for kind, rule_id in _ON_WRITE:
+    for kind, rule_id in _ON_WRITE.items():
         if kind in kinds:
             return [Match(rule(rule_id), paths.reach(target, cwd, project))]
     if empties and not kinds.isdisjoint(_BAD_TO_EMPTY) and not target.startswith(_EMPTIED_EVERY_DAY):

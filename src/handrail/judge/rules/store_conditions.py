@@ -3,43 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
-from ..grammar.sql import problem
-from ..values.data_files import lazy_pattern, read_tables
+from ..grammar.sql import is_dangerous
+from ..values.data_files import Patterns, read_tables
 from ..values.word_values import UNKNOWN, Arg, Taint
 from .command import Command
 
-_MASS_DELETE = lazy_pattern(
-    r"\.objects\b[^;]*\.delete\(|\b(?:delete_all|destroy_all|drop_all|dropDatabase|drop_database|drop_collection|drop_table|"
-    r"flushall|flushdb|flushAll|flushDb|dropAllTables|dropAllSchemas|delete_collection|delete_index)\s*[!(]?|"
-    r"\.query\([^;]*\)\.delete\(|::(?:truncate|query\(\)->delete)\b|->(?:delete|truncate|forceDelete)\(\)|"
-    r"\.(?:deleteMany|remove|destroy)\(\s*(?:\{\s*(?:(?:where|truncate)\s*:\s*(?:\{\s*\}|true)\s*,?\s*)*\})?\s*\)(?=.*(?:prisma|mongoose|sequelize|db\.|[Mm]odel))|"
-    r"\.sync\(\s*\{\s*force\s*:\s*true"
-)
+_RE = Patterns(__file__)
 _CLIENTS = read_tables(__file__)["clients"]
 """Options whose value is SQL; after a `;` those whose value is a file of SQL. `*` when operands are SQL too."""
 _POSTED = ("curl", "http")
 SQL_CLIENTS = (*_CLIENTS, *_POSTED)
-_REDIS = lazy_pattern(
-    r"(?i)(?:^|[\s;'\"(])(flushall|flushdb|swapdb|shutdown|debug\s+(?:segfault|sleep|reload)|"
-    r"script\s+flush|function\s+flush|config\s+(?:set|rewrite|resetstat)|cluster\s+(?:reset|forget|"
-    r"failover|flushslots|delslots)|"
-    r"failover|replicaof|slaveof|acl\s+(?:deluser|setuser|load)|client\s+kill|module\s+(?:load|unload)|"
-    r"reset|migrate|restore|bgrewriteaof)(?=$|[\s'\",);])"
-)
-_MONGO = lazy_pattern(
-    r"(?i)dropDatabase|dropCollection|\.drop\(|deleteMany\(\s*(?:\{\s*\})?\s*[,)]|"
-    r"\.remove\(\s*(?:\{\s*\})?\s*[,)]|shutdownServer|dropUser|dropAllUsers|dropRole|dropIndex|"
-    r"updateMany\(\s*\{\s*\}|fsyncLock|replSetReconfig|rs\.(?:stepDown|remove|reconfig)|"
-    r"sh\.removeShard|killOp|createUser|grantRolesToUser|renameCollection|\bdrop\b.*:\s*['\"]|"
-    r"adminCommand\(\s*\{\s*['\"]?(?:shutdown|fsync|replSet\w+|dropAllUsers\w*)|findAndModify.*remove|\.deleteMany\(|bulkWrite.*deleteMany"
-)
 
 
 def sql(command: Command, _: str) -> bool:
     """A statement that destroys or changes whole tables, in an option, an operand, a file or what is piped in."""
-    return any(problem(statements) for statements in _sql_texts(command))
+    return any(is_dangerous(statements) for statements in _sql_texts(command))
 
 
 def _sql_texts(command: Command) -> Iterator[str]:
@@ -83,7 +63,7 @@ def redis(command: Command, _: str) -> bool:
     """Empties the store, stops or reconfigures the server, or deletes keys that the command does not name."""
     operands = command.operands
     whole = " ".join(operands)
-    if _REDIS.search(whole) or (command.stdin is not None and _REDIS.search(command.stdin.text)):
+    if _RE.redis.search(whole) or (command.stdin is not None and _RE.redis.search(command.stdin.text)):
         return not (
             operands
             and operands[0].lower()
@@ -99,7 +79,7 @@ def redis(command: Command, _: str) -> bool:
 
 def mongo(command: Command, _: str) -> bool:
     texts = [*command.args, *([command.stdin.text] if command.stdin is not None else [])]
-    return any(_MONGO.search(text) for text in texts)
+    return any(_RE.mongo.search(text) for text in texts)
 
 
 def memcached(command: Command, _: str) -> bool:
@@ -113,13 +93,4 @@ def mass_delete(command: Command, _: str) -> bool:
     texts = [arg for arg in command.args if "." in arg or ":" in arg]
     if command.stdin is not None:
         texts.append(Arg(command.stdin.text[:20_000]))
-    return any(_MASS_DELETE.search(text) for text in texts)
-
-
-CONDITIONS: dict[str, Callable[[Command, str], bool]] = {
-    "sql": sql,
-    "redis": redis,
-    "mongo": mongo,
-    "memcached": memcached,
-    "mass-delete": mass_delete,
-}
+    return any(_RE.mass_delete.search(text) for text in texts)

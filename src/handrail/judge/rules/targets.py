@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 
-from ..values.data_files import lazy_pattern
+from ..values.data_files import Patterns, read_tables
 from ..values.word_values import Arg
 from .command import Command
 
+_RE = Patterns(__file__)
 Paths = Sequence[Arg]
-_EDITS = lazy_pattern(r"(?:^|[\s|:])(?:w|wq|x|wa|wqa|update|saveas?|write)!?(?:\s|$|\|)|%?d\b|norm")
-_OF_A_SYSTEM = lazy_pattern(
-    r"/(?:etc|boot|s?bin|lib\w*|usr/(?:s?bin|lib\w*)|root/\.\w|home/[^/]+/\.\w)(?:/|\w|$)|~/\.\w"
-)
-_ELSEWHERE = lazy_pattern(r"(?:\w[\w.-]*@)?[\w./-]+:")
 
 
 def written(command: Command) -> Paths:
@@ -30,16 +27,9 @@ def read(command: Command) -> Paths:
     return find(command) if find else ()
 
 
-def _all(command: Command) -> Paths:
-    return command.operands
-
-
-def _first(command: Command) -> Paths:
-    return command.operands[:1]
-
-
-def _last(command: Command) -> Paths:
-    return command.operands[-1:]
+def _operands(bounds: Sequence[str], command: Command) -> Paths:
+    """Those from the first bound to the second one, if there is one: `0` for all, `1 2` for the second, `-1` for the last."""
+    return command.operands[int(bounds[0]) : int(bounds[1]) if len(bounds) > 1 else None]
 
 
 def _destination(command: Command) -> Paths:
@@ -60,26 +50,23 @@ def _sources(command: Command) -> Paths:
     return command.operands[:-1]
 
 
-def _values(*names: str) -> Callable[[Command], Paths]:
-    return lambda command: _given(command, names)
+def _given(options: Sequence[str], command: Command) -> Paths:
+    return command.given(*options)
 
 
-def _given(command: Command, names: Sequence[str]) -> Paths:
+def _values(options: Sequence[str], command: Command) -> Paths:
     """The values of options, also of a program for which no table says that they take one."""
-    following = [value for option, value in pairwise(command.args) if option in names and value[:1] != "-"]
-    return list(dict.fromkeys((*command.given(*names), *following)))
+    following = [value for option, value in pairwise(command.args) if option in options and value[:1] != "-"]
+    return list(dict.fromkeys((*command.given(*options), *following)))
 
 
-def _find_outputs(command: Command) -> Paths:
-    return _given(command, ("-fprint", "-fprint0", "-fprintf", "-fls"))
+def _starting(keys: Sequence[str], command: Command) -> Paths:
+    """`of=path`."""
+    return [arg.like(arg[len(key) :]) for key in keys for arg in command.args if arg.startswith(key)]
 
 
 def _cmake_copies(command: Command) -> Paths:
     return command.args[-1:] if command.args[:1] == ["-E"] and len(command.args) > 2 else ()
-
-
-def _pip_target(command: Command) -> Paths:
-    return _given(command, ("-t", "--target", "-d", "--dest", "--root", "--prefix", "-w", "--wheel-dir"))
 
 
 def _python_unpacks(command: Command) -> Paths:
@@ -93,7 +80,7 @@ def _store_copy(command: Command) -> Paths:
     """`aws s3 cp s3://bucket/x folder`: the last operand, when it is here."""
     copies = not {"cp", "sync", "mv", "rsync", "copy", "copyto", "move", "export", "get"}.isdisjoint(command.operands)
     target = command.operands[-1:]
-    return target if copies and target and not _ELSEWHERE.match(target[0]) else ()
+    return target if copies and target and not _RE.elsewhere.match(target[0]) else ()
 
 
 def _unpacked_to(command: Command) -> Paths:
@@ -123,7 +110,7 @@ def _after_pattern(command: Command) -> Paths:
 
 
 def _editor(command: Command) -> Paths:
-    scripted = any(_EDITS.search(arg.lstrip("+-:")) for arg in command.args if not arg.startswith(("/", "~")))
+    scripted = any(_RE.edits.search(arg.lstrip("+-:")) for arg in command.args if not arg.startswith(("/", "~")))
     return command.operands if scripted or command.stdin is not None else ()
 
 
@@ -151,23 +138,11 @@ def _socat(command: Command) -> Paths:
     return [Arg(match[1]) for match in found if match]
 
 
-def _key_value(key: str) -> Callable[[Command], Paths]:
-    return lambda command: [arg.like(arg[len(key) :]) for arg in command.args if arg.startswith(key)]
-
-
 def _curl_reads(command: Command) -> Paths:
     uploads = command.given("-T", "--upload-file", "-K", "--config")
     sent = command.given("-d", "--data", "--data-binary", "--data-ascii", "--data-urlencode", "-F", "--form", "--json")
     files = [Arg(piece) for value in sent for piece in re.findall(r"[@<]([^;,\s]+)", value)]
     return [*uploads, *files, *(Arg(arg[7:]) for arg in command.operands if arg.startswith("file://"))]
-
-
-def _wget_reads(command: Command) -> Paths:
-    return command.given("--post-file", "--body-file", "-i", "--input-file")
-
-
-def _second_on(command: Command) -> Paths:
-    return command.operands[1:]
 
 
 def _compressed(command: Command) -> Paths:
@@ -185,10 +160,10 @@ def _remote_sources(command: Command) -> Paths:
 def _remote_destination(command: Command) -> Paths:
     """The last operand; on another machine only its settings, programs and keys: all else is deployed there every day."""
     target = command.operands[-1:]
-    if not target or not (there := _ELSEWHERE.match(target[0])):
+    if not target or not (there := _RE.elsewhere.match(target[0])):
         return target
     path = Arg(target[0][there.end() :])
-    return [path] if _OF_A_SYSTEM.match(path) else ()
+    return [path] if _RE.of_a_system.match(path) else ()
 
 
 def _copied_in(command: Command) -> Paths:
@@ -196,103 +171,40 @@ def _copied_in(command: Command) -> Paths:
     verb, *rest = command.operands or [Arg("")]
     if verb == "file" and rest[:1] == ["push"]:
         path = Arg("/" + command.operands[-1].partition("/")[2])
-        return [path] if _OF_A_SYSTEM.match(path) else ()
+        return [path] if _RE.of_a_system.match(path) else ()
     return _remote_destination(command) if verb in ("cp", "transfer", "push", "copy-to") else ()
 
 
-_WRITES: dict[str, Callable[[Command], Paths]] = {
-    **dict.fromkeys("tee sponge nano pico micro ed truncate touch fallocate mkfifo".split(), _all),
-    "vim": _editor,
-    "emacs": _editor,
-    **dict.fromkeys("cp install ln gcp ditto".split(), _destination),
-    "mv": _destination,
-    **dict.fromkeys("rsync scp".split(), _remote_destination),
-    **dict.fromkeys("docker kubectl lxc incus multipass adb".split(), _copied_in),
-    "sed": _sed_in_place,
-    **dict.fromkeys("perl ruby".split(), _in_place),
-    "yq": _yq,
-    "jq": _yq,
-    "curl": _values("-o", "--output", "-c", "--cookie-jar", "--output-dir", "-D"),
-    "wget": _values("-O", "--output-document", "-P", "--directory-prefix", "-o", "--output-file", "-a"),
-    "aria2c": _values("-d", "--dir", "-o", "--out"),
-    "http": _values("-o", "--output"),
-    "tar": _tar,
-    "unzip": _values("-d"),
-    "bsdtar": _tar,
-    "7z": lambda command: [Arg(word[2:]) for word in command.words if word.startswith("-o") and len(word) > 2],
-    "cpio": _values("-D", "--directory"),
-    "bsdcpio": _values("-D", "--directory"),
-    "patch": lambda command: command.operands[:1] or command.given("-d", "--directory", "-o", "--output"),
-    "dd": _key_value("of="),
-    "rename": _second_on,
-    "crudini": lambda command: command.operands[:1] if command.has(("--set", "--del", "--merge")) else (),
-    "augtool": _all,
-    "sqlite3": _first,
-    "split": lambda command: command.operands[1:2],
-    "csplit": _values("-f", "--prefix"),
-    "sort": _values("-o", "--output"),
-    "uniq": lambda command: command.operands[1:2],
-    "openssl": _values("-out"),
-    "gpg": _values("-o", "--output"),
-    "base64": _values("-o", "--output"),
-    "ssh-keygen": lambda command: (
-        () if command.has(("-l", "-y", "-e", "-F", "-B", "-L", "-H")) else command.given("-f")
-    ),
-    "git": lambda command: command.given("-o", "--output"),
-    "pv": _values("-o", "--output"),
-    "socat": _socat,
-    "xxd": lambda command: command.operands[1:2],
-    **dict.fromkeys(("gzip", "gunzip"), _compressed),
-    "script": _first,
-    "logger": _values("-f"),
-    "dos2unix": _all,
-    "unix2dos": _all,
-    "ex": _editor,
-    "crontab": lambda _: (),
-    "awk": lambda command: command.operands[1:] if "inplace" in command.args else (),
-    "find": _find_outputs,
-    "cmake": _cmake_copies,
-    "pip": _pip_target,
-    "python": _python_unpacks,
-    **dict.fromkeys("aws gsutil gcloud rclone svn s3cmd mc azcopy".split(), _store_copy),
-    **dict.fromkeys("pax lz4 objcopy lwp-download".split(), _unpacked_to),
-    "zip": _first,
-    "logsave": _first,
-    "logrotate": _values("-s", "--state"),
-    "screen": _values("-Logfile"),
-    "make": lambda command: [*_key_value("DESTDIR=")(command), *_key_value("prefix=")(command)],
-    "dasel": _values("-f", "--file"),
-    "chezmoi": lambda _: (),
-    "stow": _values("-t", "--target"),
-    "wipe": _all,
-    "ddrescue": _second_on,
-    "mcopy": _last,
-}
-_READS: dict[str, Callable[[Command], Paths]] = {
-    **dict.fromkeys(
-        "cat tac head tail less more nl od xxd hexdump hd strings base64 base32 basenc bat cut sort uniq "
-        "rev fold fmt pr column paste view most "
-        "zcat bzcat xzcat gzip bzip2 xz zstd split diff cmp comm iconv uuencode pbcopy xclip wl-copy vim "
-        "nano emacs code open xdg-open source . mapfile "
-        "expand unexpand ul look shuf tsort join colordiff delta glow mdcat lolcat pygmentize highlight "
-        "ccat age bcat dog peco fzf sum cksum jwt "
-        "enca file-roller install-info soelim troff nroff cksfv mail mailx mutt sendmail msmtp zip 7z rar "
-        "ar cpio pax croc wormhole "
-        "magic-wormhole ffsend transfer pastebinit nc netcat unshadow john hashcat sqlite3 keytool "
-        "qrencode zbarimg step readarray".split(),
-        _all,
-    ),
-    **dict.fromkeys("grep rg ag ack sed awk jq yq perl".split(), _after_pattern),
-    "sed": _sed_files,
-    **dict.fromkeys("cp mv ln install ditto".split(), _sources),
-    **dict.fromkeys("rsync scp".split(), _remote_sources),
-    "tar": _tar_sources,
-    "dd": _key_value("if="),
-    "curl": _curl_reads,
-    "wget": _wget_reads,
-    "openssl": _values("-in", "-inkey", "-kfile"),
-    "tee": lambda _: (),
-    "kubectl": lambda _: (),
-}
-WRITERS = tuple(_WRITES)
-READERS = tuple(_READS)
+def _patch(command: Command) -> Paths:
+    return command.operands[:1] or command.given("-d", "--directory", "-o", "--output")
+
+
+def _seven_zip(command: Command) -> Paths:
+    return [Arg(word[2:]) for word in command.words if word.startswith("-o") and len(word) > 2]
+
+
+def _crudini(command: Command) -> Paths:
+    return command.operands[:1] if command.has(("--set", "--del", "--merge")) else ()
+
+
+def _key_file(command: Command) -> Paths:
+    return () if command.has(("-l", "-y", "-e", "-F", "-B", "-L", "-H")) else command.given("-f")
+
+
+def _awk_in_place(command: Command) -> Paths:
+    return command.operands[1:] if "inplace" in command.args else ()
+
+
+def _finders(table: Mapping[str, str]) -> dict[str, Callable[[Command], Paths]]:
+    """By program: the function here that a line of `targets.txt` names, with the options that it names."""
+    found: dict[str, Callable[[Command], Paths]] = {}
+    for line, programs in table.items():
+        name, *options = line.split()
+        function = globals()[f"_{name}"]
+        found.update(dict.fromkeys(programs.split(), partial(function, options) if options else function))
+    return found
+
+
+_WRITES, _READS = (_finders(read_tables(__file__)[title]) for title in ("writes", "reads"))
+WRITERS = _WRITES.keys()
+READERS = _READS.keys()

@@ -4,38 +4,14 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable
 from fnmatch import fnmatchcase
 
-from ..values.data_files import lazy_pattern
+from ..values.data_files import Patterns, Words
 from ..values.word_values import Taint
 from .command import Command
 
-_WHOLE_TREE = frozenset((".", "*", ":/", "./", ":(top)", "/", "..", ":/*", ":", "'*'"))
-_RUNS_PROGRAMS = lazy_pattern(
-    r"(?i)core\.(hookspath|sshcommand|pager|editor|fsmonitor|askpass|gitproxy|attributesfile|worktree|"
-    r"excludesfile)|alias\..*|credential\..*|"
-    r"include(if)?\..*|filter\..*|url\..*|safe\.directory|http\..*(proxy|sslverify|extraheader).*|"
-    r"gpg\..*program|diff\..*(command|external|textconv)|"
-    r"merge\..*driver|pager\..*|sequence\.editor|uploadpack\.packobjectshook|remote\..*\.(url|pushurl|"
-    r"uploadpack|receivepack|proxy)|protocol\..*allow|"
-    r"transfer\.fsckobjects|receive\.denynonfastforwards|receive\.denydeletes|commit\.gpgsign|"
-    r"init\.templatedir|submodule\..*update|browser\..*|web\.browser|man\..*\.cmd|difftool\..*|"
-    r"mergetool\..*cmd"
-)
-_FRAMEWORK_DB = lazy_pattern(
-    r"db:(drop|reset|purge|schema:load|migrate:reset|migrate:redo|rollback|wipe|truncate\w*|setup|"
-    r"structure:load|seed:replant|drop:_unsafe|drop:all|migrate:down|forward|prepare:force)(:\w+)?|"
-    r"migrate:(fresh|reset|rollback|refresh|undo\w*|down|redo)|(seed|db:seed):undo\w*|flush|reset_db|"
-    r"clean_pyc|reset_schema|dropdb|drop_db|drop-db|init-db:force|"
-    r"ecto\.(drop|reset|rollback)|telescope:clear|queue:(clear|flush)|cache:clear-all|model:prune|"
-    r"schema:drop|schema:dump:prune|db:monitor:kill|"
-    r"doctrine:(database:drop|schema:drop|fixtures:load)|database:drop|migration:(revert|down|fresh)|"
-    r"delete_all|destroy_all|tmp:clear:all|createsuperuser|changepassword|remove_stale_contenttypes|"
-    r"clearsessions:all|"
-    r"assets:clobber:all|down:force|typeorm|ef|db-drop|db_drop|downgrade|wipe"
-)
-_BUS = lazy_pattern(r"[A-Za-z_]+")
+_WORDS = Words(__file__)
+_RE = Patterns(__file__)
 
 
 @functools.cache
@@ -48,7 +24,7 @@ def _one_of(text: str, globs: list[str]) -> bool:
     return any(text == glob if "*" not in glob and "?" not in glob else fnmatchcase(text, glob) for glob in globs)
 
 
-def any_argument(command: Command, parameter: str) -> bool:
+def any_(command: Command, parameter: str) -> bool:
     """An argument, option or operand, that matches."""
     globs = _globs(parameter)
     return any(len(arg) < 400 and _one_of(arg, globs) for arg in command.args)
@@ -78,7 +54,10 @@ def bus(command: Command, parameter: str) -> bool:
     """A method with such a name is called over D-Bus."""
     wanted = _globs(parameter)
     return any(
-        _one_of(word, wanted) for arg in command.args for word in (*arg.lower().split("."), arg) if _BUS.fullmatch(word)
+        _one_of(word, wanted)
+        for arg in command.args
+        for word in (*arg.lower().split("."), arg)
+        if _RE.bus.fullmatch(word)
     )
 
 
@@ -89,7 +68,7 @@ def framework_db(command: Command, _: str) -> bool:
     if "dbshell" in command.args and command.stdin is not None and not command.stdin.known:
         return True
     for place, arg in enumerate(command.args[:8]):
-        if not _FRAMEWORK_DB.fullmatch(arg):
+        if not _RE.framework_db.fullmatch(arg):
             continue
         if arg in ("flush", "wipe", "ef", "typeorm", "createsuperuser", "changepassword", "downgrade"):
             before = command.args[place - 1] if place else ""
@@ -125,8 +104,8 @@ def shell_operand(command: Command, _: str) -> bool:
 
 def whole_tree(command: Command, _: str) -> bool:
     """The paths given to git are everything, or a directory with all that is in it."""
-    return any(operand in _WHOLE_TREE or operand.endswith("/") for operand in command.operands[1:]) or any(
-        value in _WHOLE_TREE for option, value in command.values if option == "--pathspec-from-file"
+    return any(operand in _WORDS.whole_tree or operand.endswith("/") for operand in command.operands[1:]) or any(
+        value in _WORDS.whole_tree for option, value in command.values if option == "--pathspec-from-file"
     )
 
 
@@ -152,11 +131,11 @@ def git_config(command: Command, _: str) -> bool:
         return False
     if operands[0] in ("set", "unset", "remove-section", "rename-section", "edit"):
         operands = operands[1:]
-        return any(_RUNS_PROGRAMS.fullmatch(operand) for operand in operands[:1])
+        return any(_RE.runs_programs.fullmatch(operand) for operand in operands[:1])
     if operands[0].lower().startswith("alias.") and len(operands) > 1 and operands[1][:1] != "!":
         return False
     removes = command.has(("--unset", "--unset-all", "--add", "--replace-all", "--remove-section"))
-    return bool(_RUNS_PROGRAMS.fullmatch(operands[0])) and (len(operands) > 1 or removes)
+    return bool(_RE.runs_programs.fullmatch(operands[0])) and (len(operands) > 1 or removes)
 
 
 def pacman_removes(command: Command, _: str) -> bool:
@@ -179,24 +158,3 @@ def stdin(command: Command, _: str) -> bool:
 def wide_operands(command: Command, _: str) -> bool:
     """Operands that come from a listing."""
     return any(Taint.WIDE in operand.taints for operand in command.operands)
-
-
-CONDITIONS: dict[str, Callable[[Command, str], bool]] = {
-    "any": any_argument,
-    "first": first,
-    "second": second,
-    "last": last,
-    "text": text,
-    "bus": bus,
-    "framework-db": framework_db,
-    "ansible-changes": ansible_changes,
-    "shell-operand": shell_operand,
-    "whole-tree": whole_tree,
-    "staged-only": staged_only,
-    "refspec": refspec,
-    "git-config": git_config,
-    "pacman-removes": pacman_removes,
-    "screen-quits": screen_quits,
-    "stdin": stdin,
-    "wide-operands": wide_operands,
-}

@@ -21,6 +21,7 @@ import operator
 import re
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
+from inspect import isfunction
 from typing import NamedTuple
 
 from ..values.assessment import Reach
@@ -39,13 +40,12 @@ FINDERS: dict[str, Callable[[Command], Sequence[Arg]]] = {
 }
 _CLASS_TERMS = {"@": "operands", ">@": "writes", "<@": "reads"}
 CONDITIONS: dict[str, Callable[[Command, str], bool]] = {
-    **tool_conditions.CONDITIONS,
-    **file_conditions.CONDITIONS,
-    **process_conditions.CONDITIONS,
-    **network_conditions.CONDITIONS,
-    **store_conditions.CONDITIONS,
+    name.replace("_", "-").rstrip("-"): function
+    for module in (tool_conditions, file_conditions, process_conditions, network_conditions, store_conditions)
+    for name, function in vars(module).items()
+    if isfunction(function) and function.__module__ == module.__name__ and name[0] != "_"
 }
-"""Conditions that need more than options and words, by the name that patterns use."""
+"""Conditions that need more than options and words: each public function of these modules, with dashes in its name."""
 
 
 class Excluded(enum.Enum):
@@ -66,7 +66,7 @@ class Word(NamedTuple):
     globs: tuple[str, ...]
 
     def matches(self, text: str) -> bool:
-        return text in self.exact or any(fnmatchcase(text, glob) for glob in self.globs)
+        return text in self.exact or (bool(self.globs) and any(fnmatchcase(text, glob) for glob in self.globs))
 
 
 class Option(NamedTuple):

@@ -5,18 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from ..values.data_files import Patterns, Words
 from ..values.word_values import UNKNOWN
 
-_COMMENT = re.compile(r"#\[(=*)\[.*?\]\1\]|#[^\n]*", re.S)
-_CALL = re.compile(r"\b(execute_process|file|add_custom_command|add_custom_target|exec_program|install)\s*\(", re.I)
-_WORD = re.compile(r'"((?:[^"\\]|\\.)*)"|\[\[(.*?)\]\]|([^\s()"]+)', re.S)
-_SET = re.compile(r'\bset\s*\(\s*(\w+)\s+("(?:[^"\\]|\\.)*"|[^\s()"]+)\s*\)', re.I)
-_KEYWORDS = frozenset(
-    "COMMAND WORKING_DIRECTORY RESULT_VARIABLE OUTPUT_VARIABLE ERROR_VARIABLE OUTPUT_QUIET ERROR_QUIET TIMEOUT VERBATIM "
-    "OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_STRIP_TRAILING_WHITESPACE COMMENT DEPENDS OUTPUT BYPRODUCTS MAIN_DEPENDENCY "
-    "TARGET POST_BUILD PRE_BUILD PRE_LINK USES_TERMINAL ALL SOURCES INPUT_FILE OUTPUT_FILE ERROR_FILE COMMAND_ECHO "
-    "COMMAND_ERROR_IS_FATAL ENCODING COMMAND_EXPAND_LISTS APPEND DEPFILE RESULTS_VARIABLE CODE SCRIPT".split()
-)
+_WORDS = Words(__file__)
+_RE = Patterns(__file__)
 _VALUES = {"CMAKE_COMMAND": "cmake", "ENV{HOME}": "~", "CMAKE_SOURCE_DIR": ".", "PROJECT_SOURCE_DIR": "."}
 _HERE = (
     "CMAKE_CURRENT_SOURCE_DIR",
@@ -29,9 +22,9 @@ _HERE = (
 
 def commands(text: str) -> Iterator[list[str]]:
     """Command lines that run when it is configured or built; `file(REMOVE ..)` and the like as what they do."""
-    text = _COMMENT.sub(" ", text)
-    values = {name: value.strip('"') for name, value in _SET.findall(text)} | _VALUES | dict.fromkeys(_HERE, ".")
-    for match in _CALL.finditer(text):
+    text = _RE.comment.sub(" ", text)
+    values = {name: value.strip('"') for name, value in _RE.set.findall(text)} | _VALUES | dict.fromkeys(_HERE, ".")
+    for match in _RE.call.finditer(text):
         words = [_filled(word, values) for word in _words(text, match.end())]
         name = match[1].lower()
         if name == "file":
@@ -50,7 +43,7 @@ def _words(text: str, place: int) -> list[str]:
             depth += 1
         elif text[place] == ")":
             depth -= 1
-        elif match := _WORD.match(text, place):
+        elif match := _RE.word.match(text, place):
             found.append(next(group for group in match.groups() if group is not None))
             place = match.end()
             continue
@@ -65,7 +58,7 @@ def _runs(words: list[str]) -> Iterator[list[str]]:
             if line:
                 yield line
             line = []
-        elif word in _KEYWORDS:
+        elif word in _WORDS.keywords:
             if line:
                 yield line
             line = None

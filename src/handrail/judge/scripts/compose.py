@@ -5,26 +5,30 @@ from __future__ import annotations
 from typing import Any
 
 NAMES = ("compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml")
-OVERRIDES = (
-    "compose.override.yaml",
-    "compose.override.yml",
-    "docker-compose.override.yaml",
-    "docker-compose.override.yml",
-)
+OVERRIDES = tuple(name.replace(".y", ".override.y") for name in NAMES)
 MAX_TEXT = 30_000
 _MAX_SERVICES = 50
 _LISTS = {"cap_add": "--cap-add", "devices": "--device", "security_opt": "--security-opt"}
 _MODES = {"pid": "--pid", "ipc": "--ipc", "network_mode": "--network", "userns_mode": "--userns", "uts": "--uts"}
 
 
-def options_of(text: str) -> list[list[str]] | None:
-    """The options of each service; None when the file cannot be read."""
+def load_yaml(text: str) -> Any:
+    """What a YAML file holds; None when it cannot be read, or is longer than is read."""
+    if len(text) > MAX_TEXT:
+        return None
     from ruamel.yaml import YAML  # takes longer to load than most commands take to judge
     from ruamel.yaml.error import YAMLError
 
     try:
-        found = YAML(typ="safe").load(text)
+        return YAML(typ="safe").load(text)
     except (YAMLError, RecursionError, ValueError):
+        return None
+
+
+def options_of(text: str) -> list[list[str]] | None:
+    """The options of each service; None when the file cannot be read."""
+    found = load_yaml(text)
+    if found is None:
         return None
     services = found.get("services", found) if isinstance(found, dict) else {}
     if not isinstance(services, dict) or len(services) > _MAX_SERVICES:

@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..values.word_values import UNKNOWN
+from .compose import load_yaml
 
 _MAX_DEPTH = 8
 _JUST_RECIPE = re.compile(r"@?([A-Za-z_][\w-]*)((?:\s+[^:\s]+)*)\s*:(?!=)\s*(.*)")
 _JUST_VARIABLE = re.compile(r"(?:export\s+)?([A-Za-z_][\w-]*)\s*:=\s*(.*)")
 _JUST_VALUE = re.compile(r"\{\{\s*(.*?)\s*\}\}")
 _BACKTICKS = re.compile(r"`([^`]+)`")
-_TASK_LINE = re.compile(r"(\s*)(?:- )?(.*)")
 
 
 def package_scripts(text: str) -> dict[str, str]:
@@ -80,61 +80,35 @@ def just_lines(text: str, recipes: list[str]) -> list[str]:
     return [_JUST_VALUE.sub(lambda match: variables.get(match[1], UNKNOWN), line) for line in lines]
 
 
-def taskfile_lines(text: str, tasks: list[str]) -> list[str]:
-    """The command lines of these tasks of a Taskfile.yml, and of those that they call."""
+def taskfile_lines(text: str, tasks: list[str]) -> list[str] | None:
+    """The command lines of these tasks of a Taskfile.yml, and of those that they call; None when it cannot be read."""
     found: dict[str, list[str]] = {}
     calls: dict[str, list[str]] = {}
-    name, level, inside, block = "", 0, False, -1
-    for line in text.split("\n"):
-        bare = line.strip()
-        indent = len(line) - len(line.lstrip())
-        if not bare or bare.startswith("#"):
-            continue
-        if indent == 0:
-            inside, name = bare == "tasks:", ""
-            continue
-        if not inside:
-            continue
-        if not level or indent <= level:
-            level = indent
-            name = bare.partition(":")[0].strip("'\"")
-            found[name], calls[name] = [value] if (value := _yaml_text(bare.partition(":")[2])) else [], []
-            block = -1
-        elif block >= 0 and indent > block:
-            found[name].append(bare)
-        else:
-            block = _task_line(bare, indent, found[name], calls[name])
+    listed = load_yaml(text)
+    if listed is None:
+        return None
+    every = listed.get("tasks") if isinstance(listed, dict) else None
+    for name, task in every.items() if isinstance(every, dict) else ():
+        steps = [task.get(key) for key in ("deps", "cmds", "cmd")] if isinstance(task, dict) else [task]
+        found[str(name)], calls[str(name)] = _task_steps(steps)
     wanted = [task for task in tasks if task in found] or [task for task in ("default",) if task in found]
-    every = _with_needs(wanted, calls)
-    return [re.sub(r"\{\{.*?\}\}", UNKNOWN, line) for task in every for line in found[task]]
+    lines = (line for task in _with_needs(wanted, calls) for line in found[task])
+    return [re.sub(r"\{\{.*?\}\}", UNKNOWN, line) for line in lines]
 
 
-def _task_line(bare: str, indent: int, commands: list[str], calls: list[str]) -> int:
-    """One line below a task; returns its indent when a block of text follows."""
-    text = bare[2:].strip() if bare.startswith("- ") else bare
-    key, colon, value = text.partition(":")
-    if colon and key in ("cmd", "sh", "cmds", "task", "deps") and (value[:1] in ("", " ")):
-        if value.strip() in ("|", ">", "|-", ">-"):
-            return indent
-        if key == "task":
-            calls.append(_yaml_text(value))
-        elif key == "deps":
-            calls += re.findall(r"[\w:.-]+", value)
-        elif value.strip().startswith("["):
-            commands += [_yaml_text(part) for part in value.strip(" []").split(",")]
-        elif value.strip():
-            commands.append(_yaml_text(value))
-    elif bare.startswith("- "):
-        if text in ("|", ">", "|-", ">-"):
-            return indent
-        commands.append(_yaml_text(text))
-        calls.append(_yaml_text(text))
-    return -1
-
-
-def _yaml_text(text: str) -> str:
-    text = text.strip()
-    return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"" else text
+def _task_steps(steps: list[Any]) -> tuple[list[str], list[str]]:
+    """The commands in a list of steps, and the names of other tasks in it: a plain text may be either."""
+    commands: list[str] = []
+    calls: list[str] = []
+    for step in steps:
+        if isinstance(step, str):
+            commands.append(step)
+            calls.append(step)
+        elif isinstance(step, list | dict):
+            inner = step if isinstance(step, list) else [step.get("cmd"), step.get("task"), step.get("sh")]
+            more, later = _task_steps(inner)
+            commands, calls = commands + more, calls + later
+    return commands, calls
 
 
 def tox_lines(text: str) -> list[str]:

@@ -12,10 +12,11 @@ show. Everything else is an error.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar
 
 _Record = TypeVar("_Record")
 _ESCAPE = re.compile(r"\\u\{([0-9a-f]+)\}")
@@ -53,12 +54,12 @@ def read_sections(path: Path) -> list[Section]:
         elif values is None:
             raise DataFileError(path, number, "an indented line must follow a line such as 'key:'")
         else:
-            values.append(_ESCAPE.sub(_character, item) if "\\u{" in item else item)
+            values.append(_unescaped(item))
     return sections
 
 
-def _character(escape: re.Match[str]) -> str:
-    return chr(int(escape[1], 16))
+def _unescaped(text: str) -> str:
+    return _ESCAPE.sub(lambda escape: chr(int(escape[1], 16)), text) if "\\u{" in text else text
 
 
 def _heading(path: Path, number: int, line: str, sections: list[Section]) -> list[str] | None:
@@ -76,7 +77,8 @@ def _heading(path: Path, number: int, line: str, sections: list[Section]) -> lis
     entries = sections[-1].entries
     if key in entries:
         raise DataFileError(path, number, f"{key!r} is given twice")
-    entries[key] = entry = Entry(number, [value.strip()] if value.strip() else [])
+    value = _unescaped(value.strip())
+    entries[key] = entry = Entry(number, [value] if value else [])
     return entry.values
 
 
@@ -111,16 +113,35 @@ def read_records(table: Mapping[str, str], kind: type[_Record]) -> dict[str, _Re
     return found
 
 
-def lazy_pattern(text: str, flags: int = 0) -> re.Pattern[str]:
-    """A regular expression that is compiled when it is first used: a command needs few of the hundred that rules have."""
-    return cast("re.Pattern[str]", _LazyPattern(text, flags))
+class Words:
+    """Sets of words by name: `Words(__file__).secret_stores` is `secret stores` in the section [words] of the module's file."""
+
+    def __init__(self, module: str) -> None:
+        self._module = module
+
+    def __getattr__(self, name: str) -> frozenset[str]:
+        words = frozenset(_entry(self._module, "words", name).split())
+        setattr(self, name, words)  # found there from now on
+        return words
 
 
-class _LazyPattern:
-    def __init__(self, text: str, flags: int) -> None:
-        self._made_of = (text, flags)
+class Patterns:
+    """Regular expressions by name, from the section [patterns]. They are compiled at the first use: a command needs few."""
 
-    def __getattr__(self, name: str) -> object:
-        value = getattr(re.compile(*self._made_of), name)
-        setattr(self, name, value)  # found there from now on
-        return value
+    def __init__(self, module: str) -> None:
+        self._module = module
+
+    def __getattr__(self, name: str) -> re.Pattern[str]:
+        pattern = re.compile(_entry(self._module, "patterns", name))
+        setattr(self, name, pattern)
+        return pattern
+
+
+def _entry(module: str, section: str, name: str) -> str:
+    entries = _tables(module).get(section, {})
+    if (key := name.replace("_", " ")) not in entries:
+        raise AttributeError(f"{Path(module).stem}.txt has no {key!r} in [{section}]")
+    return entries[key]
+
+
+_tables = functools.cache(read_tables)

@@ -21,33 +21,8 @@ from .homes import NO_HOMES, Homes
 from .word_values import UNKNOWN
 
 Classes = frozenset[str]
-CLASSES: dict[str, str] = {
-    "root": "the whole file system",
-    "home-root": "a whole home directory, or all of them",
-    "system-root": "a whole directory of the system",
-    "system": "below a directory of the system",
-    "config": "the system's configuration, programs and libraries",
-    "kernel": "switches of the running kernel",
-    "device": "a disk or other block device",
-    "terminal": "the terminal of a person or a program",
-    "log": "the system's logs and mail",
-    "home": "in a home directory",
-    "credential": "a known file of keys, passwords or tokens",
-    "credential-name": "named like a file of keys or secrets",
-    "startup": "what runs at login, at boot or by a clock, and who may log in",
-    "history": "the history of a shell or of another prompt",
-    "vcs": "inside a repository's own folder",
-    "hook": "a program that git runs by itself",
-    "own": "Handrail's own configuration and state",
-    "data": "named like a database",
-    "temp": "below a directory for temporary files",
-    "temp-root": "a whole directory of temporary files",
-    "outside": "outside the project",
-    "project": "in the project",
-    "project-root": "the whole project",
-    "unknown": "not known before it runs",
-}
-
+CLASSES = lists.CLASSES
+_RE = lists.PATTERNS
 _HOME = re.compile(
     r"(?:(?:/export|/data|/net|/nfs|/mnt|/srv|/var|/usr|/vol\w*)?/homes?/[^/]+|/Users/[^/]+|/root|/var/root)(/.*)?$"
 )
@@ -108,7 +83,7 @@ def reach(path: str, cwd: str = ".", project: str = "") -> Reach:
     kinds = classes(path, cwd, project)
     if "unknown" in kinds:
         return Reach.UNKNOWN
-    if lists.HARMLESS_DEVICE.match(path):
+    if _RE.harmless_device.match(path):
         return Reach.NOWHERE
     if kinds & {"root", "system", "system-root", "device", "kernel", "config"}:
         return Reach.SYSTEM
@@ -193,11 +168,11 @@ def _absolute(path: str, *, in_home: bool) -> set[str]:
 def _special(path: str, top: str) -> set[str]:
     """What is special about a place below a directory of the system."""
     found = set()
-    if top == "dev" and lists.BLOCK_DEVICE.match(path) and not lists.HARMLESS_DEVICE.match(path):
+    if top == "dev" and _RE.block_device.match(path) and not _RE.harmless_device.match(path):
         found.add("device")
-    if top == "dev" and lists.TERMINAL.fullmatch(path):
+    if top == "dev" and _RE.terminal.fullmatch(path):
         found.add("terminal")
-    if lists.CONFIG.match(path) or lists.SHADOWING.fullmatch(path) or path.startswith("/usr/local/share/ca-cert"):
+    if _RE.config.match(path) or _RE.shadowing.fullmatch(path) or path.startswith("/usr/local/share/ca-cert"):
         found.add("config")
     if path.startswith(("/proc/sys", "/sys/", "/selinux/")):
         found.add("kernel")
@@ -231,7 +206,7 @@ def _by_name(path: str) -> set[str]:
         found.add("vcs")
         if "/.git/hooks" in f"/{path}":
             found.add("hook")
-    if _compiled(lists.CREDENTIAL_NAMES).match(name) and not lists.HARMLESS_NAMES.fullmatch(name):
+    if _compiled(lists.CREDENTIAL_NAMES).match(name) and not _RE.harmless_names.fullmatch(name):
         found.add("credential-name")
     if _compiled(lists.DATA_NAMES).match(name):
         found.add("data")

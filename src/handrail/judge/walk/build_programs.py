@@ -7,15 +7,16 @@ import re
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
-from ..programs.wrapper_options import skip_options
+from ..programs.wrapper_options import all_options, skip_options
 from ..scripts import cmake, task_lists
 from ..scripts.config_files import spellings
 from ..scripts.makefile import Makefile
+from ..values.data_files import Words, read_tables
 from ..values.word_values import UNKNOWN, Arg
 from .code_programs import build_package
 from .operators import shell_quoted
 from .script_files import here, lookup, run_line, run_shell, run_words
-from .script_programs import Follower, first_file
+from .script_programs import first_file
 from .sources import Source, absolute
 from .walk import Call, Walk
 
@@ -23,51 +24,25 @@ _MAX_FOLDERS = 40
 _MAX_PARENTS = 6
 _MAX_WORKSPACES = 16
 _IN_WORKSPACES = frozenset(("--workspaces", "--workspace", "-w", "-r", "--recursive", "--filter", "--ws"))
-_INSTALL_SCRIPTS = tuple("preinstall install postinstall prepublish preprepare prepare postprepare".split())
-_PACK_SCRIPTS = tuple("prepublishOnly prepack prepare postpack publish postpublish".split())
-_NPM_WORDS = {
-    **dict.fromkeys(
-        ("install", "i", "ci", "add", "install-test", "it", "link", "rebuild", "install-clean"), _INSTALL_SCRIPTS
-    ),
-    **dict.fromkeys(("pack", "publish"), _PACK_SCRIPTS),
-    **dict.fromkeys(("test", "t", "tst"), ("test",)),
-    **{name: (name,) for name in ("start", "stop", "restart", "version")},
-}
+_WORDS = Words(__file__)
+_TABLES = read_tables(__file__)
+_NPM_WORDS = {word: scripts.split() for words, scripts in _TABLES["npm"].items() for word in words.split()}
 _NPM_VALUES = "prefix workspace dir cwd filter loglevel registry script-shell"
 
 
 def _make(walk: Walk, call: Call) -> None:
-    start_args = list(call.args)
-    folder, files, given, targets = "", [], {}, []
-    place = 0
-    while place < len(start_args):
-        arg = start_args[place]
-        place += 1
-        if arg in ("-n", "--dry-run", "--just-print", "--recon", "-q", "--question", "--help", "--version", "-v"):
-            return
-        name, equals, value = arg.partition("=")
-        if (arg[:2] == "--" and name in ("--directory", "--file", "--makefile")) or arg in (
-            "-C",
-            "-f",
-            "-I",
-            "-o",
-            "-W",
-            "-l",
-        ):
-            taken = value if equals else str(start_args[place]) if place < len(start_args) else ""
-            place += not equals
-            if name in ("--directory", "-C"):
-                folder = posixpath.normpath(f"{folder}/{taken}") if folder and taken[:1] != "/" else taken
-            elif name in ("--file", "--makefile", "-f"):
-                files.append(taken)
-        elif arg[:2] in ("-C", "-f") and len(arg) > 2:
-            folder, files = (arg[2:], files) if arg[1] == "C" else (folder, [*files, arg[2:]])
-        elif equals and arg[:1] != "-":
-            given[name.rstrip(":?+")] = value
-        elif arg[:1] != "-" and not (arg.isdigit() and place > 1 and start_args[place - 2] == "-j"):
-            targets.append(str(arg))
+    operands, options = all_options(call.args, "CfIoWl", "directory file makefile")
+    if not {option for option, _ in options}.isdisjoint(_WORDS.make_runs_nothing):
+        return
+    folder = ""
+    for option, value in options:
+        if option in ("-C", "--directory") and value:
+            folder = posixpath.normpath(f"{folder}/{value}") if folder and value[:1] != "/" else str(value)
+    files = [str(value) for option, value in options if option in ("-f", "--file", "--makefile") and value]
+    given = {name.rstrip(":?+"): value for name, equals, value in (arg.partition("=") for arg in operands) if equals}
     cwd = absolute(folder or ".", here(walk))
-    if cwd:
+    if cwd:  # a number follows `-j`
+        targets = [str(arg) for arg in operands if "=" not in arg and not arg.isdigit()]
         _run_makefile(walk, cwd, [absolute(name, cwd) for name in files], given, targets)
 
 
@@ -121,9 +96,9 @@ def _npm(walk: Walk, call: Call) -> None:
             word, rest = (str(rest[0]), rest[1:]) if rest else ("", [])
         names = [word]
     else:
-        names = list(_NPM_WORDS.get(word, ()))
+        names = _NPM_WORDS.get(word, [])
     if "--ignore-scripts" in call.args:
-        names = [name for name in names if name not in _INSTALL_SCRIPTS]
+        names = [name for name in names if name not in _NPM_WORDS["install"]]
     passed = [shell_quoted(arg) for arg in rest if arg != "--" and arg not in _IN_WORKSPACES] if len(names) == 1 else []
     packages = [package]
     own = args[: args.index(Arg("--"))] if "--" in args else args
@@ -196,9 +171,12 @@ def _just(walk: Walk, call: Call) -> None:
 def _task(walk: Walk, call: Call) -> None:
     start, options = skip_options(call.args, "td", "taskfile dir")
     named = [str(value) for option, value in options if option in ("-t", "--taskfile") and value]
-    source = first_file(walk, named) or first_file(walk, spellings("Taskfile.{yml,yaml} taskfile.{yml,yaml}"))
+    source = first_file(walk, named) or first_file(walk, spellings(("Taskfile.{yml,yaml}", "taskfile.{yml,yaml}")))
     if source is not None:
-        _run_lines(walk, source, task_lists.taskfile_lines(source.text, [str(arg) for arg in call.args[start:]]))
+        lines = task_lists.taskfile_lines(source.text, [str(arg) for arg in call.args[start:]])
+        if lines is None and source.is_new:
+            walk.report("limit.exceeded", [source.path])
+        _run_lines(walk, source, lines or ())
 
 
 def _tox(walk: Walk, call: Call) -> None:
@@ -315,20 +293,3 @@ def _pre_commit(walk: Walk, call: Call) -> None:
     source = first_file(walk, (".pre-commit-config.yaml",))
     if source is not None and (not call.args or call.args[0] in ("run", "try-repo")):
         _run_lines(walk, source, [line.strip("'\" ") for line in re.findall(r"(?m)^\s*entry:\s*(.+)$", source.text)])
-
-
-FOLLOWERS: dict[str, Follower] = {
-    **dict.fromkeys(("make", "gmake", "bmake"), _make),
-    **dict.fromkeys(("npm", "yarn", "pnpm", "bun"), _npm),
-    **dict.fromkeys(("npm-run-all", "run-s", "run-p"), _run_all),
-    "direnv": _direnv,
-    "just": _just,
-    **dict.fromkeys(("task", "go-task"), _task),
-    "tox": _tox,
-    **dict.fromkeys(("poe", "pdm", "hatch", "rye", "poetry"), _project_runner),
-    **dict.fromkeys(("cmake", "ccmake"), _cmake),
-    "meson": _meson,
-    "composer": _composer,
-    **dict.fromkeys(("mvn", "mvnw", "ant"), _xml),
-    "pre-commit": _pre_commit,
-}

@@ -23,9 +23,9 @@ from ..values.word_values import (
     unknown,
 )
 from . import text_emulation
-from .declarations import DECLARATIONS, run_index
+from .declarations import run_index
 from .fields import split_by
-from .walk import Call, Handler, Walk
+from .walk import Call, Walk
 
 _MAX_READ = 64
 _MAX_READ_LINES = 256
@@ -35,15 +35,7 @@ _WIDE: Taints = frozenset((Taint.WIDE,))
 def _cd(walk: Walk, call: Call) -> Value | None:
     operands = [arg for arg in call.args if arg[:1] != "-" or arg == "-"]
     target = operands[0] if operands else Arg("~")
-    if target == "-":
-        walk.state.cwd = unknown()
-    else:
-        walk.state.cwd = Value(walk.path(target))
-    return EMPTY
-
-
-def _popd(walk: Walk, _: Call) -> Value | None:
-    walk.state.cwd = unknown()
+    walk.state.cwd = unknown() if target == "-" or call.name == "popd" else Value(walk.path(target))
     return EMPTY
 
 
@@ -77,17 +69,15 @@ def _jobs(walk: Walk, call: Call) -> Value | None:
     return None
 
 
-def _enable(walk: Walk, call: Call) -> Value | None:
+def _enable(walk: Walk, call: Call) -> None:
     """`enable -f file name` loads a program into the shell."""
     if any(re.match(r"-[a-z]*f", arg) for arg in call.args):
         walk.report("env.inject", call.argv)
-    return None
 
 
-def _shopt(walk: Walk, call: Call) -> Value | None:
+def _shopt(walk: Walk, call: Call) -> None:
     if "lastpipe" in call.args:
         walk.last_in_shell = True
-    return None
 
 
 def _leave(walk: Walk, call: Call) -> Value | None:
@@ -155,7 +145,8 @@ def _read(walk: Walk, call: Call) -> Value | None:
 
 def _lines(source: Value, options: dict[str, Arg | None]) -> list[str] | None:
     """The lines that `read` may get; None when that is not known."""
-    if not source.known or "-n" in options or "-N" in options:
+    by_line = source.known or (Taint.WIDE in source.taints and source.text.strip() != UNKNOWN)  # a list of paths
+    if not by_line or "-n" in options or "-N" in options:
         return None
     text, delimiter = source.text, options.get("-d")
     end = "\n" if delimiter is None else delimiter[:1] or "\0"
@@ -207,12 +198,6 @@ def _getopts(walk: Walk, call: Call) -> Value | None:
     return EMPTY
 
 
-def _wait(walk: Walk, call: Call) -> Value | None:
-    for arg in call.args:
-        run_index(walk, arg)
-    return None
-
-
 def _printf(walk: Walk, call: Call) -> Value | None:
     if len(call.args) > 2 and call.args[0] == "-v":
         run_index(walk, call.args[1])
@@ -225,7 +210,7 @@ def _printf(walk: Walk, call: Call) -> Value | None:
 def _test(walk: Walk, call: Call) -> Value | None:
     for arg in call.args:
         run_index(walk, arg)
-    return EMPTY
+    return None if call.name == "wait" else EMPTY
 
 
 def _let(walk: Walk, call: Call) -> Value | None:
@@ -289,36 +274,3 @@ def _complete(walk: Walk, call: Call) -> Value | None:
 
 
 STDIN_PATHS = frozenset(("-", "/dev/stdin", "/proc/self/fd/0", "/dev/fd/0"))
-
-BUILTINS: dict[str, Handler] = {
-    "cd": _cd,
-    "pushd": _cd,
-    "popd": _popd,
-    **DECLARATIONS,
-    "alias": _alias,
-    "unalias": _unalias,
-    "hash": _hash,
-    "jobs": _jobs,
-    "enable": _enable,
-    "shopt": _shopt,
-    **dict.fromkeys(("break", "continue", "return"), _leave),
-    "getopts": _getopts,
-    "wait": _wait,
-    "set": _set,
-    "shift": _shift,
-    "read": _read,
-    "mapfile": _mapfile,
-    "readarray": _mapfile,
-    "printf": _printf,
-    "test": _test,
-    "[": _test,
-    "let": _let,
-    "eval": _eval,
-    "source": _source,
-    ".": _source,
-    "trap": _trap,
-    "complete": _complete,
-    "compgen": _complete,
-    "bind": _complete,
-    "fc": _complete,
-}

@@ -11,7 +11,7 @@ from ..scripts.config_files import CONFIG_FILES, TESTS, spellings
 from ..values.word_values import UNKNOWN, Arg
 from . import python_files
 from .script_files import here, judge_code, lookup, run_words
-from .script_programs import Follower, first_file, follow, shell_words
+from .script_programs import first_file, follow, shell_words
 from .sources import Source, absolute
 from .walk import Call, Walk
 
@@ -25,7 +25,7 @@ _TEST_PATHS = re.compile(r"(?m)^\s*testpaths\s*=\s*((?:.|\n[ \t])+)")
 
 def _config(walk: Walk, call: Call) -> None:
     """Tools that run a file of the project as a program, and the tests that they run."""
-    language, names = CONFIG_FILES.get(call.name, ("", ""))
+    language, *names = CONFIG_FILES.get(call.name, [""])
     given = [
         str(value)
         for arg, value in zip(call.args, call.args[1:], strict=False)
@@ -43,9 +43,9 @@ def _config(walk: Walk, call: Call) -> None:
 
 
 def _tests(walk: Walk, call: Call) -> None:
-    language, pattern, folders = TESTS[call.name]
+    language, pattern, *folders = TESTS[call.name]
     operands = [str(arg) for arg in call.args if arg[:1] != "-"]
-    chosen = [path for path in operands if _kind(walk, path)] or folders.split()
+    chosen = [path for path in operands if _kind(walk, path)] or folders
     matches = re.compile(pattern)
     for source in _collected(walk, chosen, lambda path: matches.fullmatch(path) is not None or path in operands):
         if source.is_new or language != "c":
@@ -194,15 +194,3 @@ def _go(walk: Walk, call: Call) -> None:
                 run_words(walk, source, shell_words(text))
     elif words[:1] and words[0] in ("run", "test"):
         _tests(walk, Call(call.name, [Arg(word.removesuffix("/...")) for word in words[1:2]], None, call.program))
-
-
-FOLLOWERS: dict[str, Follower] = {
-    **dict.fromkeys((*CONFIG_FILES, *TESTS), _config),
-    **dict.fromkeys(("pytest", "py.test", "pytest-3"), _pytest),
-    "unittest": _unittest,
-    **dict.fromkeys(("pip", "pip3", "pipx", "uv"), _pip),
-    **dict.fromkeys(("build", "flit", "pyproject-build"), _build),
-    **dict.fromkeys(("coverage", "kernprof", "scalene"), _inner),
-    "cargo": _cargo,
-    "go": _go,
-}

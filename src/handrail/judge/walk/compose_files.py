@@ -27,7 +27,7 @@ def follow_compose(walk: Walk, call: Call) -> None:
     if start >= len(args) or args[start] not in _STARTS:
         return
     for source in _files(walk, [str(value) for option, value in options if option in ("-f", "--file") and value]):
-        services = compose.options_of(source.text) if len(source.text) <= compose.MAX_TEXT and source.is_whole else None
+        services = compose.options_of(source.text) if source.is_whole else None
         if services is None:
             if source.is_new:
                 walk.report("limit.exceeded", [source.path])

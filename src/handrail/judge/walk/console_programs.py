@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 from ..programs.interpreter_table import TEXT_OPTIONS
+from ..values.data_files import read_tables
 from ..values.word_values import UNKNOWN, Arg, Value, unknown
 from .builtins import STDIN_PATHS
 from .interpreters import judge_code
 from .judgement import Limit
-from .program_options import follow_text_options
-from .walk import Call, Handler, Walk
+from .program_options import follow_ssh_copies, follow_text_options
+from .walk import Call, Walk
 
 _MAX_TEXT = 100_000
 _QUOTED = re.compile(r"\s*(['\"])(.*)\1\s*", re.S)
@@ -26,8 +27,8 @@ class Console(NamedTuple):
 
     shell: str
     """A command for the shell."""
-    code: tuple[tuple[str, str], ...] = ()
-    """Code, by language."""
+    python: str = ""
+    """Code in Python."""
     writes: str = ""
     """A file that it writes."""
     loads: str = ""
@@ -38,78 +39,30 @@ class Console(NamedTuple):
     """Options whose value is a file with such commands."""
     pipes: str = ""
     """Options whose value may be a pipe: `-o '|command'`."""
-    operands: int = 99
+    operands: str = "99"
     """From which operand on the operands are commands."""
+    asks: str = ""
+    """Not empty where commands that are not known are asked about."""
 
 
-_POSTGRES = Console(
-    shell=(
-        r"\\!\s*(.+)|\\(?:o|out|g|gx|w|write)\s*\|\s*(.+)|(?:from|to)\s+program\s+(\$\$.*?\$\$|e?'(?:[^']|'')*')|"
-        r"\\setenv\s+(?:PAGER|PSQL_PAGER|EDITOR|PSQL_EDITOR|VISUAL|SHELL)\s+(.+)|`([^`]+)`"
-    ),
-    writes=r"\\(?:o|out|g|gx|w|write|s)\s+([^|\s]\S*)",
-    texts="-c --command",
-    files="-f --file",
-    pipes="-o --output",
-)
-_MYSQL = Console(
-    shell=r"(?:\\!|(?:^|(?<=;))\s*system\b|(?:^|(?<=;))\s*(?:\\P|pager)\s)\s*(.+)",
-    writes=r"(?:^|(?<=;))\s*(?:tee|\\T)\s+(\S+)|into\s+(?:out|dump)file\s+'([^']*)'",
-    texts="-e --execute --init-command --init-command-add",
-    pipes="--pager --tee",
-)
-_SQLITE = Console(
-    shell=(
-        r"^\s*\.(?:sh|she|shel|shell|sy|sys|syst|syste|system)\s+(.+)|"
-        r"^\s*\.(?:on|onc|once|o|ou|out|outp|outpu|output|im|imp|impo|impor|import|re|rea|read)\b[^|\n]*?['\"]?\|(.+)"
-    ),
-    writes=r"^\s*\.(?:once|output|save|backup|clone|log|trace)\s+(?:-\w+\s+|main\s+)*['\"]?([^|'\"\s-][^'\"\s]*)",
-    loads=r"^\s*\.lo(?:a|ad)?\s+(\S+)|load_extension\s*\(\s*(\S+)",
-    texts="-cmd --cmd",
-    files="-init --init",
-    operands=1,
-)
-_GDB = Console(
-    shell=(
-        r"^\s*(?:shell|!|make)\s*(.+)|^\s*(?:pipe|\|)\s[^|]*\|\s*(.+)|"
-        r"\b(?:system|popen|execl?p?|execv)\s*\(\s*\"((?:[^\"\\]|\\.)*)\""
-    ),
-    code=(("python", r"^\s*(?:py|python|pi|python-interactive)\s+(.+)"),),
-    texts="-ex --ex -iex --iex -eval-command --eval-command -init-eval-command --init-eval-command",
-    files="-x -ix --command -command --init-command -init-command",
-)
-_LLDB = Console(
-    shell=r"^\s*(?:platform\s+)?shell\s+(?:-\w+\s+\S+\s+)*(?:--\s+)?(.+)|\b(?:system|popen)\s*\(\s*\"((?:[^\"\\]|\\.)*)\"",
-    code=(("python", r"^\s*(?:script|sc)\s+(?:-l\s+python\s+)?(?:--\s+)?(.+)"),),
-    texts="-o --one-line -O --one-line-before-file -k --one-line-on-crash",
-    files="-s --source -S --source-before-file -K --source-on-crash",
-)
-_TRANSFER = Console(shell=r"^\s*(?:!|shell\s)\s*(.+)|^\s*(?:m?get|recv|dir|ls|nlist|cat)\s[^|\n]*[\"']?\|\s*(.+)")
-_MAIL = Console(
-    shell=r"^\s*(?:~[!|]|~<\s*!|[!|]|shell\s)\s*(.+)|set\s+(?:editor|visual|sendmail|shell|pager|print_command)\s*=\s*(.+)",
-    texts="-e",
-)
 _CONSOLES = {
-    **dict.fromkeys(("psql", "pgcli"), _POSTGRES),
-    **dict.fromkeys(("mysql", "mariadb", "mycli", "mysqlsh"), _MYSQL),
-    **dict.fromkeys(("sqlite3", "sqlite", "litecli"), _SQLITE),
-    **dict.fromkeys(("gdb", "gdb-multiarch", "rust-gdb"), _GDB),
-    **dict.fromkeys(("lldb", "rust-lldb"), _LLDB),
-    **dict.fromkeys(("ftp", "tnftp", "lftp", "sftp", "ncftp", "telnet", "smbclient", "tftp"), _TRANSFER),
-    **dict.fromkeys(("mail", "mailx", "Mail", "s-nail", "mutt", "neomutt"), _MAIL),
+    name: Console(**fields)
+    for names, fields in cast("dict[str, dict[str, Any]]", read_tables(__file__)).items()
+    for name in names.split()
 }
 
 
-def _console(walk: Walk, call: Call) -> Value | None:
+def _console(walk: Walk, call: Call) -> None:
     if call.name in TEXT_OPTIONS:
         follow_text_options(walk, call)
+    if call.name == "sftp":
+        follow_ssh_copies(walk, call)
     console = _CONSOLES[call.name]
     for text in _texts(walk, call, console):
         _commands(walk, call, console, text)
     if call.name in ("gdb", "gdb-multiarch") and "--args" in call.args:
         with walk.wrapped("gdb"), walk.subshell():
             walk.run(call.args[call.args.index(Arg("--args")) + 1 :], None, functions=False, builtins=False)
-    return None
 
 
 def _texts(walk: Walk, call: Call, console: Console) -> Iterator[Value]:
@@ -117,7 +70,7 @@ def _texts(walk: Walk, call: Call, console: Console) -> Iterator[Value]:
     if call.stdin is not None:
         yield call.stdin
     texts, files, pipes = console.texts.split(), console.files.split(), console.pipes.split()
-    operands = -console.operands
+    operands = -int(console.operands)
     place = 0
     while place < len(call.args):
         arg = call.args[place]
@@ -154,15 +107,14 @@ def _commands(walk: Walk, call: Call, console: Console, text: Value) -> None:
         command = _unquoted(_group(match))
         with walk.wrapped(call.name):
             walk.run_text(Value(command, text.taints), unknown(), "-c")
-    for language, pattern in console.code:
-        for match in re.finditer(pattern, text.text, re.M):
-            judge_code(walk, call, language, Value(match[1], text.taints))
+    for match in re.finditer(console.python, text.text, re.M) if console.python else ():
+        judge_code(walk, call, "python", Value(match[1], text.taints))
     if console.writes:
         for match in re.finditer(console.writes, text.text, re.M | re.I):
             walk.on_write(Arg(_group(match)), ">", unknown())
     if console.loads and re.search(console.loads, text.text, re.M | re.I):
         walk.report("env.inject", call.argv)
-    if text.text.strip() == UNKNOWN and console in (_GDB, _LLDB):
+    if text.text.strip() == UNKNOWN and console.asks:
         walk.report("dynamic.script", call.argv)
 
 
@@ -177,6 +129,3 @@ def _unquoted(text: str) -> str:
     if match := _QUOTED.fullmatch(text.removeprefix("e").removeprefix("E") if text[1:2] == "'" else text):
         return match[2].replace("''", "'") if match[1] == "'" else match[2]
     return text.rstrip("\"'") if text.count('"') == 1 or text.count("'") == 1 else text
-
-
-HANDLERS: dict[str, Handler] = dict.fromkeys(_CONSOLES, _console)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ..values.word_values import EMPTY, UNKNOWN, Arg, Array, Either, Value, joined, unknown
-from .walk import Call, Handler, Walk
+from .walk import Call, Walk
 
 
 def _export(walk: Walk, call: Call) -> Value | None:
@@ -143,14 +143,3 @@ def run_index(walk: Walk, arg: Arg) -> None:
         walk.prompt(arg.value())
     elif match := re.match(r"[A-Za-z_]\w*\[([^\]]+)\]", arg):
         walk.expander.number(Value(match[1]))
-
-
-DECLARATIONS: dict[str, Handler] = {
-    "export": _export,
-    "readonly": _export,
-    "local": _declare,
-    "declare": _declare,
-    "typeset": _declare,
-    "integer": _declare,
-    "unset": _unset,
-}

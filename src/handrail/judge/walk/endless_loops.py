@@ -5,26 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..grammar.syntax import Block, Command, For, If, Script, Simple, While, Word
+from ..values.data_files import Words
 
-_QUICK = frozenset(
-    ": true false echo printf let export declare local set shift continue test [ cat head tail date seq yes cp dd tee fallocate "
-    "mktemp install base64 xxd od tr rev sed awk gzip xz ls env id uname hostname split touch mkdir truncate".split()
-)
-"""Programs that neither wait nor end a loop: it goes on as fast as the machine can."""
-_COPIES = frozenset("cp dd fallocate install mktemp split".split())
+_WORDS = Words(__file__)
 
 
 def goes_on_writing(body: Script) -> bool:
     """Whether nothing in a loop's body waits, or leaves it."""
     names = list(_commands(body))
-    return bool(names) and all(command is not None and _name(command) in _QUICK for command in names)
+    return bool(names) and all(command is not None and _name(command) in _WORDS.quick for command in names)
 
 
 def makes_files(body: Script) -> bool:
     """Whether each round makes a file under another name: `cp big $RANDOM`."""
     return any(
         command is not None
-        and _name(command) in _COPIES
+        and _name(command) in _WORDS.copies
         and any(isinstance(word, Word) and word.literal() is None for word in command.words[1:])
         for command in _commands(body)
     )

@@ -1,53 +1,47 @@
-"""Variables of the environment that make git, make and language runtimes run or load something which the command names."""
+"""Variables of the environment that make programs run or load something which the command names."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Any, Protocol
 
+from ..programs.interpreter_table import COMMAND_VARIABLES, INJECTING_VARIABLES
+from ..values.data_files import Patterns, Words, read_tables
 from ..values.word_values import UNKNOWN, Arg, Value
+from .walk import Walk
 
-_FOLDERS = frozenset("GIT_EXEC_PATH GIT_TEMPLATE_DIR RUBYLIB LD_LIBRARY_PATH DYLD_LIBRARY_PATH".split())
-"""Where programs or libraries are looked up: one that everybody can write to must not be among them."""
-_SETTINGS = frozenset("GIT_CONFIG GIT_CONFIG_GLOBAL GIT_CONFIG_SYSTEM".split())
-_AGENTS = re.compile(r"-javaagent|-agent(?:lib|path)|-XX:On\w*Error")
-STARTS = frozenset(("GIT_", "RUBY", "LD_L", "DYLD", "MAKE", "GNUM", "_JAV", "JDK_", "RUST", "CARG", "GOFL"))
-"""How their names start, in four letters: most variables are none of these."""
-_RUNNERS = frozenset("RUSTC RUSTC_WRAPPER RUSTC_WORKSPACE_WRAPPER RUSTDOC CARGO_BUILD_RUSTC_WRAPPER".split())
-
-
-class Walk(Protocol):
-    """What is used of the walk through the command."""
-
-    def run(self, argv: Sequence[Arg], stdin: Value | None, *, functions: bool, builtins: bool) -> Any: ...
-    def run_text(self, value: Value, stdin: Value | None, how: str) -> Any: ...
-    def report(self, rule_id: str, argv: Sequence[str]) -> None: ...
-    def classes(self, path: str) -> Any: ...
-    def known_file(self, path: str) -> Any: ...
-    def lookup(self, name: str) -> Any: ...
+_WORDS = Words(__file__)
+_RE = Patterns(__file__)
+_OPTION_VARIABLES = read_tables(__file__)["options"]
 
 
 def follow_variable(walk: Walk, name: str, value: Value) -> None:
     """Judge what such a variable brings with it, once a program will see it."""
     text = value.text
-    if name in ("MAKEFLAGS", "GNUMAKEFLAGS", "MAKEFILES"):
+    if name in COMMAND_VARIABLES or _RE.holds_command.fullmatch(name):
+        _run_command(walk, name, value)
+    elif name in _OPTION_VARIABLES:
         flags = [Arg(word) for word in _words(text)] if name != "MAKEFILES" else [Arg("-f"), Arg(text)]
-        walk.run([Arg("make"), *flags], None, functions=False, builtins=False)
-    elif name in _FOLDERS or name in _SETTINGS:
+        walk.run([Arg(_OPTION_VARIABLES[name]), *flags], None, functions=False, builtins=False)
+    elif name in _WORDS.folders or name in _WORDS.settings:
         _check_place(walk, name, text)
     elif name.startswith("GIT_CONFIG_VALUE_") or name == "GIT_CONFIG_PARAMETERS":
         _git_settings(walk, name, value)
-    elif name in _RUNNERS:
-        walk.run_text(Value(f"{text} {UNKNOWN}", value.taints, value.word), None, "-c")
-    elif name in ("_JAVA_OPTIONS", "JDK_JAVA_OPTIONS") and _AGENTS.search(text):
-        walk.report("env.inject", [name, text])
     elif name == "GOFLAGS" and "-toolexec=" in text:
         walk.run_text(Value(f"{text.partition('-toolexec=')[2]} {UNKNOWN}", value.taints), None, "-c")
-    elif (
-        name == "RUBYOPT" and (UNKNOWN in text or re.search(r"-[A-Za-z]*[rI]", text))
-    ) or name == "DYLD_INSERT_LIBRARIES":
+    elif name in INJECTING_VARIABLES and (not value.known or re.search(INJECTING_VARIABLES[name], text)):
         walk.report("env.inject", [name, text])
+
+
+def _run_command(walk: Walk, name: str, value: Value) -> None:
+    """What the variable holds is run with arguments of the program that reads it: a pager, an editor, a wrapper."""
+    text = value.text.lstrip("|- ").replace("%s", UNKNOWN) if name == "LESSOPEN" else value.text
+    if name in _WORDS.wrappers:
+        text = f"{text} {UNKNOWN}"
+    if not value.known or not text.strip():
+        return
+    if "temp" in walk.classes(text.split()[0]):
+        walk.report("env.inject", [name, text])
+    walk.run_text(Value(text, value.taints, value.word if text == value.text else None), None, name)
 
 
 def _words(text: str) -> list[str]:
@@ -56,9 +50,9 @@ def _words(text: str) -> list[str]:
 
 
 def _check_place(walk: Walk, name: str, text: str) -> None:
-    parts = [text] if name in _SETTINGS else [part for part in text.split(":") if part.replace(UNKNOWN, "")]
+    parts = [text] if name in _WORDS.settings else [part for part in text.split(":") if part.replace(UNKNOWN, "")]
     if any("temp" in walk.classes(part) for part in parts) or (
-        name in _SETTINGS and (known := walk.known_file(text)) is not None and known.text
+        name in _WORDS.settings and (known := walk.known_file(text)) is not None and known.text
     ):
         walk.report("env.inject", [name, text])
 

@@ -4,43 +4,50 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
+from ..programs.data_programs import DATA_PROGRAMS
+from ..programs.interpreter_table import LANGUAGES, SHELLS
 from ..programs.wrapper_options import skip_options
+from ..programs.wrapper_table import WRAPPERS
+from ..values.data_files import Patterns, Words
 from ..values.word_values import UNKNOWN, Arg, OtherName, Taint, unknown
-from .files_changed import changed_files
 from .script_files import entry
-from .walk import Call, Walk
+from .walk import Call, Known, Walk
 
-_ELSEWHERE = re.compile(r"\w+://|(?:[\w.-]+@)?[\w.-]+:(?!\\)")
-_RECURSIVE = re.compile(r"-\w*[ar]\w*|--(?:archive|recursive)|sync")
+_RE = Patterns(__file__)
+_WORDS = Words(__file__)
 _MAX_COPIES = 32
-_OUTPUT_OPTIONS = frozenset(("-o", "-out", "--output", "--out", "--outfile", "--output-file", "--out-file", "--outdir"))
-_OUTPUT_PREFIXES = tuple(f"{option}=" for option in sorted(_OUTPUT_OPTIONS) if option.startswith("--"))
-_OTHER_O = frozenset(
-    "grep egrep fgrep zgrep rg ag ack ls ps find test [ set ssh scp sftp mount umount useradd usermod groupadd groupmod kubectl "
-    "oc helm curl wget gpg openssl git aria2c http pv base64 docker sudo passwd ip iptables lsblk lsof sshfs column nl".split()
-)
-"""Programs whose `-o` means something else, and those whose output files the rules already cover."""
+_MAX_OPERANDS = 64
+_READERS = DATA_PROGRAMS | SHELLS | LANGUAGES.keys() | frozenset(WRAPPERS) | frozenset(("tee", "sponge"))
+"""Programs that leave the files alone that they are given, unless one of the functions below says otherwise."""
+_READERS -= frozenset("patch truncate dd split csplit unix2dos rpl sd sponge".split()) | _WORDS.editors
+_OUTPUT_PREFIXES = tuple(f"{option}=" for option in sorted(_WORDS.output_options) if option.startswith("--"))
 
 
-def files_made(walk: Walk, call: Call) -> None:
-    """Remember the files that a program makes, where their content matters to later commands: they may run them."""
-    changed_files(walk, call)
-    maker = _MAKERS.get(call.name)
-    if maker is not None and call.args:
-        maker(walk, call)
+def files_made(walk: Walk, call: Call, known: Known) -> None:
+    """Remember the files that a program makes, where their content matters to later commands: they may run them.
+
+    What is in files that it changes is forgotten; those that it edits in place are unknown from now on.
+    """
+    if known.changer is not None:
+        for path in known.changer(walk, call):
+            walk.state.write(walk.path(path), unknown())
+    elif walk.state.files and call.name not in _READERS:
+        _written_before(walk, call)
+    if known.maker is not None and call.args:
+        known.maker(walk, call)
 
 
 def output_files(call: Call) -> Sequence[Arg]:
     """Absolute paths given with `-o`, `--output` and the like."""
-    return () if len(call.args) == 0 or call.name in _OTHER_O else list(_absolute_outputs(call))
+    return () if len(call.args) == 0 or call.name in _WORDS.other_o else list(_absolute_outputs(call))
 
 
 def _absolute_outputs(call: Call) -> Iterator[Arg]:
     before = ""
     for arg in call.args:
-        if before in _OUTPUT_OPTIONS and arg[:1] in ("/", "~"):
+        if before in _WORDS.output_options and arg[:1] in ("/", "~"):
             yield arg
         elif arg.startswith(_OUTPUT_PREFIXES) and (path := arg.partition("=")[2])[:1] in ("/", "~"):
             yield arg.like(path)
@@ -94,10 +101,10 @@ def _tftp(walk: Walk, call: Call) -> None:
 def _remote_copy(walk: Walk, call: Call) -> None:
     """`scp host:script .`, `aws s3 cp s3://bucket/script .`: the last operand gets what another machine has."""
     operands = [arg for arg in call.args if arg[:1] != "-"]
-    if len(operands) > 1 and _ELSEWHERE.match(operands[-2]) and not _ELSEWHERE.match(operands[-1]):
+    if len(operands) > 1 and _RE.elsewhere.match(operands[-2]) and not _RE.elsewhere.match(operands[-1]):
         _fetched(walk, operands[-1])
         _fetched(walk, f"{operands[-1]}/{_last_part(operands[-2])}")
-        if operands[-2].endswith("/") or any(_RECURSIVE.fullmatch(arg) for arg in call.args):
+        if operands[-2].endswith("/") or any(_RE.recursive.fullmatch(arg) for arg in call.args):
             _fetched_below(walk, operands[-1])
     else:
         _copied(walk, call)
@@ -133,7 +140,7 @@ def _cloned(walk: Walk, call: Call) -> None:
         return
     start, _ = skip_options(args[args.index(Arg("clone")) + 1 :], "bojcu", "branch origin depth jobs config reference")
     operands = [arg for arg in args[args.index(Arg("clone")) + 1 + start :] if arg[:1] != "-"]
-    if operands and (_ELSEWHERE.match(operands[0]) or call.name != "git"):
+    if operands and (_RE.elsewhere.match(operands[0]) or call.name != "git"):
         _fetched_below(walk, operands[1] if len(operands) > 1 else _last_part(operands[0]).removesuffix(".git"))
 
 
@@ -198,16 +205,87 @@ def _logged(walk: Walk, call: Call) -> None:
         walk.on_write(call.args[start], ">", unknown())
 
 
-_MAKERS: dict[str, Callable[[Walk, Call], None]] = {
-    "curl": _curl,
-    "wget": _wget,
-    **dict.fromkeys(("aria2c", "axel", "fetch", "http", "xh"), _fetcher),
-    "tftp": _tftp,
-    **dict.fromkeys("scp sftp rsync rclone aws gsutil gcloud s3cmd s5cmd mc b2 azcopy".split(), _remote_copy),
-    **dict.fromkeys(("cp", "mv", "ln", "install", "gcp"), _copied),
-    "dd": _copied_by_dd,
-    "logsave": _logged,
-    **dict.fromkeys(("git", "hg", "svn"), _cloned),
-    **dict.fromkeys(("gh", "glab", "az", "oci"), _downloaded),
-    **dict.fromkeys(("tar", "bsdtar", "unzip", "7z", "cpio", "bsdcpio", "gtar"), _unpacked),
-}
+def _written_before(walk: Walk, call: Call) -> None:
+    """A program about which nothing is known may change each file that it is given."""
+    for arg in call.args[:_MAX_OPERANDS]:
+        path = arg.partition("=")[2] if arg[:1] == "-" or arg.startswith("of=") else str(arg)
+        if path and not path.startswith("/dev/") and walk.written_file(path) is not None:
+            walk.state.write(walk.path(path), unknown())
+
+
+def _operands(call: Call, letters: str = "") -> list[Arg]:
+    start, _ = skip_options(call.args, letters)
+    return [arg for arg in call.args[start:] if arg[:1] != "-"]
+
+
+def _edited(_: Walk, call: Call) -> Iterator[str]:
+    """An editor may write each file that it opens."""
+    for place, arg in enumerate(call.args):
+        before = call.args[place - 1] if place else ""
+        if arg[:1] not in ("-", "+") and not re.fullmatch(r"-[a-zA-Z]*[cS]|--cmd|-e[sS]?c", before):
+            yield arg
+
+
+def _sed(_: Walk, call: Call) -> Iterator[str]:
+    if any(_RE.in_place.fullmatch(arg) for arg in call.args):
+        given = [arg for arg in call.args if re.match(r"-\w*[ef]|--(?:expression|file)", arg)]
+        yield from _operands(call, "efl")[0 if given else 1 :]
+
+
+def _edited_by_code(walk: Walk, call: Call) -> Iterator[str]:
+    """`perl -pi -e code file`, `ruby -i -pe code file`."""
+    if any(re.fullmatch(r"-[pnlaw0-9]*i.*", arg) for arg in call.args):
+        yield from (arg for arg in call.args if arg[:1] != "-" and walk.written_file(arg) is not None)
+
+
+def _awk(_: Walk, call: Call) -> Iterator[str]:
+    if any(arg in ("inplace", "-iinplace", "--include=inplace") for arg in call.args):
+        yield from _operands(call, "Fvfie")
+
+
+def _sort(_: Walk, call: Call) -> Iterator[str]:
+    for place, arg in enumerate(call.args):
+        if arg[:1] != "-" or "o" not in arg:
+            continue
+        if match := _RE.output_attached.fullmatch(arg):
+            yield match[1]
+        elif _RE.output.fullmatch(arg):
+            yield from call.args[place + 1 : place + 2]
+
+
+def _second(_: Walk, call: Call) -> Iterator[str]:
+    """`uniq from to`, `xxd -r from to`."""
+    yield from _operands(call, "fswlcgo")[1:2]
+
+
+def _every(_: Walk, call: Call) -> Iterator[str]:
+    yield from _operands(call, "sr")
+
+
+def _patch(walk: Walk, call: Call) -> Iterator[str]:
+    """The files that a patch changes are named in it."""
+    if call.name == "git" and not {"apply", "am"}.intersection(call.args[:4]):
+        return
+    yield from _all(walk, "")
+    yield from _operands(call, "pdiorFVBbzD")[:1]
+
+
+def _overwritten(walk: Walk, call: Call) -> Iterator[str]:
+    extracts = call.name not in ("tar", "bsdtar", "gtar") or any(_RE.extracts.fullmatch(arg) for arg in call.args[:3])
+    if extracts:
+        into = next((after for arg, after in itertools.pairwise(call.args) if arg in ("-C", "-d")), "")
+        yield from (path for path in _all(walk, into) if not _RE.archive.search(path))
+
+
+def _all(walk: Walk, folder: str) -> Iterator[str]:
+    """The files that the command wrote, below a folder."""
+    below = f"{walk.path(folder).rstrip('/')}/" if folder else ""
+    yield from [
+        path for path in walk.state.files if path.startswith(below) and path[-1:] != "/" and path[:5] != "/dev/"
+    ]
+
+
+def _split(walk: Walk, call: Call) -> Iterator[str]:
+    """`split file prefix`."""
+    prefix = next(iter(_operands(call, "abClnt")[1:2]), "x")
+    yield from (path for path in walk.state.files if path.rpartition("/")[2].startswith(prefix.rpartition("/")[2]))

@@ -6,6 +6,7 @@ import posixpath
 import re
 
 from ..programs.wrapper_options import skip_options
+from ..values.data_files import read_tables
 from ..values.word_values import Arg
 from .operators import shell_quoted
 from .script_files import here, lookup, run_line
@@ -15,27 +16,7 @@ from .walk import Call, Walk
 
 _SECTION = re.compile(r'\s*\[\s*([\w.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]\s*(.*)')
 _SETTING = re.compile(r"\s*([\w-]+)\s*=\s*(.*)")
-_HOOKS = {
-    "commit": "pre-commit prepare-commit-msg commit-msg post-commit",
-    "merge": "pre-merge-commit prepare-commit-msg commit-msg post-merge",
-    "pull": "post-merge pre-rebase post-rewrite post-checkout",
-    "push": "pre-push",
-    "checkout": "post-checkout",
-    "switch": "post-checkout",
-    "clone": "post-checkout",
-    "worktree": "post-checkout",
-    "rebase": "pre-rebase post-rewrite post-checkout pre-commit",
-    "cherry-pick": "prepare-commit-msg commit-msg post-commit",
-    "revert": "prepare-commit-msg commit-msg post-commit",
-    "am": "applypatch-msg pre-applypatch post-applypatch",
-    "gc": "pre-auto-gc",
-}
-_RUN_OFTEN = {
-    "core.fsmonitor": "status add commit diff checkout switch stash reset grep rebase merge pull",
-    "core.sshcommand": "fetch pull push clone ls-remote",
-    "diff.external": "diff show log",
-    "credential.helper": "fetch pull push clone",
-}
+_TABLES = read_tables(__file__)
 _FILTERS = frozenset("add commit checkout switch status diff stash reset merge rebase pull restore".split())
 _MAX_PARENTS = 12
 
@@ -57,7 +38,7 @@ def follow_git(walk: Walk, call: Call) -> None:
         return
     if source is not None:
         for name, value in settings.items():
-            often = _RUN_OFTEN.get(name, "")
+            often = _TABLES["settings"].get(name, "")
             if (command in often.split() and value not in ("true", "false", "")) or (
                 name.startswith("filter.") and command in _FILTERS and not value.startswith("git-lfs")
             ):
@@ -65,7 +46,7 @@ def follow_git(walk: Walk, call: Call) -> None:
     if git and "--no-verify" not in rest and not (command == "commit" and "-n" in rest):
         hooks = settings.get("core.hookspath")
         place = absolute(hooks, top) if hooks else f"{git}/hooks"
-        for hook in _HOOKS.get(command, "").split():
+        for hook in _TABLES["hooks"].get(command, "").split():
             path = Arg(f"{place}/{hook}")
             follow(walk, Call(hook, [], None, path))
 
@@ -109,6 +90,3 @@ def _value(text: str) -> str:
     elif match := re.search(r"\s[#;]", text):
         text = text[: match.start()]
     return text.replace('\\"', '"').replace("\\\\", "\\").strip()
-
-
-FOLLOWERS = {"git": follow_git}

@@ -10,29 +10,24 @@ from ..languages.host import Host
 from ..programs.interpreter_table import CODE_OPTIONS, LANGUAGES, SHELLS, VALUE_LETTERS
 from ..programs.shell_escapes import only_describes_itself, raised
 from ..programs.wrapper_options import skip_options
+from ..values.data_files import Patterns, Words
 from ..values.word_values import EMPTY, UNKNOWN, Arg, Either, OtherName, Taint, Value, taints_of, unknown
 from .builtins import STDIN_PATHS
 from .shell_options import ShellOptions, read_options
-from .walk import Call, Handler, Walk
+from .walk import Call, Walk
 
-_LAST_IN_SHELL = frozenset("zsh rzsh ksh ksh93 mksh".split())
+_WORDS = Words(__file__)
+_RE = Patterns(__file__)
 _PROMPT_OPTIONS = {"python": "i", "perl": "d", "javascript": "i", "php": "a"}
 """Options with which interpreters take more code from their input, after what they were given."""
-_READS_CODE = re.compile(r"\binteract\b|\bbreakpoint\b|\bset_trace\b|\b(?:exec|eval)\b.*\binput\b")
-_ENDLESS = re.compile(r"(?i)\b(?:while|until)\b\s*\(?\s*(?:1|true|!0)\b|\bfor\s*\(\s*;\s*;\s*\)|\bloop\s*(?:do\b|\{)")
-_PRINTS = re.compile(r"\b(?:print\w*|puts|echo|say|console\.log|write)\b")
-_LEAVES = re.compile(r"\b(?:break|last|exit|return|sleep|input|read\w*|die|raise|wait|select|usleep)\b")
-_WITH_MORE_CODE = frozenset(("ipython", "perl"))
-_URL = re.compile(r"https?://")
 _ONLY_CHECK = SHELLS - frozenset("nu xonsh elvish powershell pwsh".split())
 _POWERSHELL_VALUES = ("ex", "ep", "w", "v", "in", "o", "configurationn", "settings")
-_SUBCOMMANDS = frozenset(("run", "x", "test", "e", "script"))
 _COMPILERS = "gcc cc g++ c++ clang clang++ rustc javac kotlinc swiftc zig".split()
 
 
 def _shell(walk: Walk, call: Call) -> Value | None:
     outer = walk.last_in_shell
-    walk.last_in_shell = outer or call.name in _LAST_IN_SHELL
+    walk.last_in_shell = outer or call.name in _WORDS.last_in_shell
     try:
         return _run_shell(walk, call, read_options(call.name, call.args))
     finally:
@@ -123,7 +118,7 @@ def _run_file(walk: Walk, call: Call, path: Arg, args: Sequence[Arg]) -> Value:
         return walk.run_text(call.stdin or EMPTY, None, "stdin")
     content = walk.known_file(path)
     if content is None:
-        if path.startswith(("/dev/tcp/", "/dev/udp/")) or _URL.match(path):
+        if path.startswith(("/dev/tcp/", "/dev/udp/")) or _RE.url.match(path):
             walk.report("rce.download_to_shell", call.argv)
         return unknown()
     if isinstance(content, OtherName):
@@ -136,7 +131,7 @@ def _language(walk: Walk, call: Call) -> Value | None:
     codes, module = _codes(language, call.args)
     for code in codes:
         judge_code(walk, call, language, code.value())
-    if call.name in _WITH_MORE_CODE:
+    if call.name in _WORDS.with_more_code:
         _more_code(walk, call, codes)
     if call.stdin is not None and (codes or module) and _reads_more(language, call.args, codes):
         judge_code(walk, call, language, call.stdin)
@@ -146,7 +141,7 @@ def _language(walk: Walk, call: Call) -> Value | None:
         return unknown([Taint.ENDLESS]) if any(map(_prints_forever, codes)) else None
     start, _ = skip_options(call.args, VALUE_LETTERS.get(language, ""))
     operands = call.args[start:]
-    if call.name in ("deno", "bun", "go", "dart", "nim", "crystal") and operands and operands[0] in _SUBCOMMANDS:
+    if call.name in ("deno", "bun", "go", "dart", "nim", "crystal") and operands and operands[0] in _WORDS.subcommands:
         more, _ = skip_options(operands[1:])
         operands = operands[1 + more :]
     if not operands or operands[0] in STDIN_PATHS:
@@ -166,7 +161,7 @@ def _language(walk: Walk, call: Call) -> Value | None:
 
 
 def _prints_forever(code: str) -> bool:
-    return _ENDLESS.search(code) is not None and _PRINTS.search(code) is not None and not _LEAVES.search(code)
+    return _RE.endless.search(code) is not None and _RE.prints.search(code) is not None and not _RE.leaves.search(code)
 
 
 def _reads_more(language: str, args: Sequence[Arg], codes: Sequence[Arg]) -> bool:
@@ -174,14 +169,14 @@ def _reads_more(language: str, args: Sequence[Arg], codes: Sequence[Arg]) -> boo
     letter = _PROMPT_OPTIONS.get(language)
     if letter and any(arg[:1] == "-" and arg[1:2] != "-" and letter in arg[:5] for arg in args):
         return True
-    return "pdb" in args or any(_READS_CODE.search(code) for code in codes)
+    return "pdb" in args or any(_RE.reads_code.search(code) for code in codes)
 
 
 def _run_code_file(walk: Walk, call: Call, language: str, path: Arg) -> None:
     """`python file`: what the file holds, if the command itself has made it."""
     content = walk.known_file(path)
     if content is None:
-        if _URL.match(path):
+        if _RE.url.match(path):
             walk.report("rce.run_url", call.argv)
     elif not isinstance(content, OtherName):
         judge_code(walk, call, language, content)
@@ -272,7 +267,7 @@ def _in_cluster(arg: Arg, letters: frozenset[str], takes: str, language: str) ->
     return None, 0, False
 
 
-def _compiler(walk: Walk, call: Call) -> Value | None:
+def _compiler(walk: Walk, call: Call) -> None:
     """Code in the command itself that is compiled will be run sooner or later."""
     for place, arg in enumerate(call.args):
         if arg == "-wrapper" and place + 1 < len(call.args):
@@ -280,7 +275,6 @@ def _compiler(walk: Walk, call: Call) -> Value | None:
         content = call.stdin if arg == "-" else walk.known_file(arg)
         if content is not None and content.text.strip() != UNKNOWN:
             judge_code(walk, call, "c", content)
-    return None
 
 
 def program_arguments(language: str, call: Call) -> list[str] | None:
@@ -325,7 +319,7 @@ def judge_code(walk: Walk, call: Call, language: str, code: Value) -> None:
         language,
         shell,
         argv,
-        lambda name: walk.programs.handler_of(name) is not None,
+        lambda name: walk.programs.known(name).handler is not None,
         lambda path: walk.state.write(walk.path(path), unknown()),
         walk.cwd,
         walk.judgement.project,
@@ -333,11 +327,3 @@ def judge_code(walk: Walk, call: Call, language: str, code: Value) -> None:
     )
     languages.read(host, code.text, strings=True)
     walk.judgement.add(host.matches, call.argv, walk.span(call.argv))
-
-
-HANDLERS: dict[str, Handler] = {
-    **dict.fromkeys(SHELLS, _shell),
-    **dict.fromkeys(("powershell", "pwsh"), _powershell),
-    **dict.fromkeys(_COMPILERS, _compiler),
-    **dict.fromkeys(LANGUAGES, _language),
-}

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from ..grammar.lexical import decode_escapes
 from ..programs.interpreter_table import SHELLS
 from ..programs.wrapper_options import skip_options
+from ..values.data_files import Words
 from ..values.word_values import EMPTY, UNKNOWN, Arg, Taint, Taints, Value, make_arg, taints_of, unknown
-from .walk import Call, Handler, Walk
+from .walk import Call, Walk
 
+_WORDS = Words(__file__)
 _WIDE: Taints = frozenset((Taint.WIDE,))
-_COPY_INPUT = frozenset(("tee", "sponge"))
-"""Programs that write what they read, which below xargs is nothing."""
 _MAX_ROOTS = 16
 _MAX_ITEMS = 64
 _MAX_LINES = 16
@@ -25,10 +25,6 @@ FIND_SELECTS = frozenset(
     "-user -group -perm -inum -links -lname -samefile -nouser -nogroup -mindepth -uid -gid -anewer -cnewer -xtype".split()
 )
 """Tests of find that select only some of the files."""
-_FIND_PRINTS_OTHER = frozenset(
-    "-exec -execdir -printf -fprintf -ls -fls -delete -quit -ok -okdir -fprint -prune".split()
-)
-_FIND_WRITES = frozenset(("-fprintf", "-fprint", "-fprint0", "-fls"))
 _PARALLEL_WORDS = (
     "jobs arg-file sshlogin colsep delay timeout results joblog halt load memfree retries workdir shuf-seed tagstring"
 )
@@ -54,9 +50,9 @@ def _find(walk: Walk, call: Call) -> Value | None:
                 walk.run(command, call.stdin, functions=False, builtins=False)
         place = end
     for arg, target in itertools.pairwise(args):
-        if arg in _FIND_WRITES:
+        if arg in _WORDS.find_writes:
             walk.emit(unknown(_WIDE), [(">", target, True)])
-    if not _FIND_PRINTS_OTHER.isdisjoint(args):
+    if not _WORDS.find_prints_other.isdisjoint(args):
         return None
     separator = "\0" if "-print0" in args else "\n"
     return Value("".join(f"{path}{separator}" for path in found), frozenset(_WIDE))
@@ -84,7 +80,7 @@ def _found(root: str, args: Sequence[Arg]) -> list[str]:
     return [f"{below}/{UNKNOWN}"] if FIND_SELECTS.intersection(args) else [root, f"{below}/{UNKNOWN}"]
 
 
-def _fd(walk: Walk, call: Call) -> Value | None:
+def _fd(walk: Walk, call: Call) -> None:
     for place, arg in enumerate(call.args):
         if arg in ("-x", "-X", "--exec", "--exec-batch") and place + 1 < len(call.args):
             command = list(call.args[place + 1 :])
@@ -95,8 +91,7 @@ def _fd(walk: Walk, call: Call) -> Value | None:
                 command.append(found)
             with walk.wrapped("fd"), walk.subshell():
                 walk.run(command, call.stdin, functions=False, builtins=False)
-            return None
-    return None
+            return
 
 
 def _xargs(walk: Walk, call: Call) -> Value | None:
@@ -179,7 +174,7 @@ def _with_items(walk: Walk, call: Call, command: list[Arg], items: list[Arg], re
     out: Value | None = None
     for line in lines:
         with walk.wrapped("xargs"), walk.subshell():
-            out = walk.run(line, EMPTY if line[0] in _COPY_INPUT else None, functions=False, builtins=False)
+            out = walk.run(line, EMPTY if line[0] in _WORDS.copy_input else None, functions=False, builtins=False)
     fetched = call.stdin is not None and Taint.NETWORK in call.stdin.taints
     if fetched and command[0].rsplit("/", 1)[-1] in SHELLS:
         walk.report("rce.download_to_shell", call.argv)
@@ -187,17 +182,14 @@ def _with_items(walk: Walk, call: Call, command: list[Arg], items: list[Arg], re
 
 
 def _su(walk: Walk, call: Call) -> Value | None:
-    start, options = skip_options(
-        call.args, "cgGsuwT", "command group supp-group shell user whitelist-environment session-command"
-    )
+    letters, words = "cgGsuwT", "command group supp-group shell user whitelist-environment session-command"
+    start, options = skip_options(call.args, letters, words)
     args = list(call.args)
     if args[start : start + 1] == ["-"]:  # a login shell
         start += 1
-        _, more = skip_options(args[start:], "cgGsuwT", "command group supp-group shell user session-command")
-        options += more
+        options += skip_options(args[start:], letters, words)[1]
     if start < len(args):  # options may follow the user
-        _, more = skip_options(args[start + 1 :], "cgGsuwT", "command group supp-group shell user session-command")
-        options += more
+        options += skip_options(args[start + 1 :], letters, words)[1]
     text = next((value for option, value in options if option in ("-c", "--command", "--session-command")), None)
     with walk.wrapped(call.name):
         if text is not None:
@@ -209,12 +201,3 @@ def _su(walk: Walk, call: Call) -> Value | None:
     if not args or args[0] not in ("--help", "-h", "--version", "-V"):
         walk.report("privilege.root_shell", call.argv)
     return None
-
-
-HANDLERS: dict[str, Handler] = {
-    **dict.fromkeys(("find", "gfind", "bfs"), _find),
-    **dict.fromkeys(("fd", "fdfind"), _fd),
-    **dict.fromkeys(("xargs", "gxargs"), _xargs),
-    "parallel": _parallel,
-    **dict.fromkeys(("su", "runuser"), _su),
-}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from functools import partial
+from typing import Any, TypeVar
 
 from ..values.word_values import Either, Value, unknown
 from .state import Changes, State
@@ -36,14 +37,14 @@ class PathExploration:
             self._fresh.append((key, len(value.options)))
         return value.options[number] if number < len(value.options) else unknown(value.taints)
 
-    def each(self, work: Callable[[], T]) -> list[T]:
-        """What the work returns on each path. What it changes is one of several possibilities afterwards."""
+    def each(self, function: Callable[..., T], *arguments: Any) -> list[T]:
+        """What the function returns on each path. What it changes is one of several possibilities afterwards."""
         outer = self._fresh
         self._fresh = None
         mark = self._state.mark()
-        first = work()
+        first = function(*arguments)
         fresh = self._fresh
-        results = self._others(work, first, fresh, mark) if fresh else [first]
+        results = self._others(partial(function, *arguments), first, fresh, mark) if fresh else [first]
         self._fresh = outer
         return results
 

@@ -2,69 +2,100 @@
 
 from __future__ import annotations
 
+import functools
 import re
+from collections.abc import Callable, Container
+from importlib import import_module
+from typing import Any
 
-from ..programs.interpreter_table import LANGUAGES, SHELLS
+from ..programs.container_table import CONTAINERS, REMOTE
+from ..programs.interpreter_table import LANGUAGES, SHELLS, TEXT_OPTIONS
 from ..programs.shell_escapes import opens_root_shell
+from ..programs.wrapper_table import WRAPPERS
+from ..values.data_files import read_tables
 from ..values.word_values import Taint, Value, unknown
-from . import (
-    console_programs,
-    interpreters,
-    launcher_programs,
-    output_provenance,
-    path_output,
-    program_options,
-    remote_programs,
-    script_programs,
-    text_emulation,
-    text_programs,
-    unlisted_programs,
-    wrapper_programs,
-)
-from .builtins import BUILTINS
+from . import output_provenance, script_programs, text_emulation, unlisted_programs
+from .environment_variables import follow_variable
 from .files_made import files_made, output_files
 from .program_names import possible_names
-from .walk import Call, Handler, Walk
+from .walk import Call, Known, Walk
 
-__all__ = ["builtin_of", "follow_unlisted", "handler_of", "note_effects", "output", "possible_names", "source_file"]
+__all__ = [
+    "follow_unlisted",
+    "follow_variable",
+    "follower_of",
+    "known",
+    "note_effects",
+    "output",
+    "possible_names",
+    "source_file",
+]
 
-HANDLERS: dict[str, Handler] = {
-    **remote_programs.HANDLERS,
-    **interpreters.HANDLERS,
-    **launcher_programs.HANDLERS,
-    **program_options.HANDLERS,
-    **text_programs.HANDLERS,
-    **wrapper_programs.HANDLERS,
-    **program_options.OVER_WRAPPERS,
-    **console_programs.HANDLERS,
+_GROUPS = {
+    "$shells": SHELLS,
+    "$languages": LANGUAGES,
+    "$wrappers": WRAPPERS,
+    "$containers": CONTAINERS,
+    "$remote": REMOTE,
+    "$text-options": TEXT_OPTIONS,
 }
+TABLES = {
+    section: {
+        program: function
+        for function, names in functions.items()
+        for name in names.split()
+        for program in _GROUPS.get(name, (name,))
+    }
+    for section, functions in read_tables(__file__).items()
+}
+"""By section of `program_handlers.txt` and program: the function that knows about it, as `module.function`."""
 follow_unlisted = unlisted_programs.follow
 source_file = script_programs.source_file
 
 
-def builtin_of(name: str) -> Handler | None:
-    """What one of the shell's own commands does."""
-    return BUILTINS.get(name)
+@functools.cache
+def _function(reference: str) -> Callable[..., Any]:
+    """Its module is loaded with the first program that needs it: most commands are plain."""
+    module, _, name = reference.partition(".")
+    function: Callable[..., Any] = getattr(import_module(f".{module}", __package__), name)
+    return function
 
 
-def handler_of(name: str) -> Handler | None:
-    """How to follow a program that runs others, by its name."""
-    handler = HANDLERS.get(name)
-    if handler is None and name[-1:].isdigit():  # python3.11, bash-5.2
-        bare = name.rstrip("0123456789.").rstrip("-")
-        return HANDLERS[bare] if bare in LANGUAGES or bare in SHELLS else None
-    return handler
+def _lookup(section: str, versioned: Container[str], name: str) -> Callable[..., Any] | None:
+    """`versioned`: programs whose names may end in a version, as python3.11 and bash-5.2."""
+    reference = TABLES[section].get(name)
+    if reference is None and name[-1:].isdigit() and (bare := name.rstrip("0123456789.").rstrip("-")) in versioned:
+        reference = TABLES[section].get(bare)
+    return None if reference is None else _function(reference)
 
 
-def note_effects(walk: Walk, call: Call, *, followed: bool) -> None:
-    """What it does besides printing: files that it runs or writes, shells that it opens. `followed`: what it runs was judged."""
+follower_of = functools.partial(_lookup, "followers", TABLES["followers"])
+
+
+@functools.lru_cache(4096)
+def known(name: str) -> Known:
+    """What is known about a program by its name."""
+    return Known(
+        _lookup("builtins", (), name),
+        _lookup("handlers", SHELLS | LANGUAGES.keys(), name),
+        _lookup("makers", (), name),
+        _lookup("changers", (), name),
+    )
+
+
+def note_effects(walk: Walk, call: Call, known: Known) -> None:
+    """What it does besides printing: files that it runs or writes, shells that it opens."""
     if walk.sources is not None:
         script_programs.follow(walk, call)
-    if walk.under and call.stdin is None and opens_root_shell(walk.under, call.name, call.args, followed=followed):
+    if (
+        walk.under
+        and call.stdin is None
+        and opens_root_shell(walk.under, call.name, call.args, followed=known.handler is not None)
+    ):
         walk.report("privilege.root_shell", call.argv)
     for target in output_files(call):
         walk.on_write(target, "-o", unknown())
-    files_made(walk, call)
+    files_made(walk, call, known)
 
 
 def output(walk: Walk, call: Call) -> Value:
@@ -75,7 +106,7 @@ def output(walk: Walk, call: Call) -> Value:
     if out is not None and Taint.ENDLESS in out.taints and output_provenance.ends(call.name, call.args):
         out = Value(out.text, out.taints - {Taint.ENDLESS})
     if out is None:
-        out = path_output.output(walk, call)
+        out = output_provenance.path_output(walk, call)
     if out is None:
         out = output_provenance.unknown_output(walk, call)
     if call.name in ("tee", "sponge"):

@@ -13,38 +13,25 @@ from ..grammar.lexical import decode_escapes
 from ..programs.interpreter_table import TEXT_OPTIONS
 from ..programs.shell_escapes import raised
 from ..programs.wrapper_options import skip_options
+from ..values.data_files import Words, read_tables
 from ..values.word_values import NO_TAINTS, UNKNOWN, Arg, Value, make_arg, unknown
 from .interpreters import judge_code
 from .judgement import Limit
 from .operators import shell_quoted
-from .remote_programs import HANDLERS as REMOTE_HANDLERS
-from .remote_programs import local_command
+from .remote_programs import follow_container, follow_settings
 from .script_files import on_disk
-from .walk import Call, Handler, Walk
+from .walk import Call, Walk
 from .wrapper_programs import wrap
 
+_WORDS = Words(__file__)
 _MAX_LINES = 1_000
 _MAX_CLUSTER = 8
 _MAX_PARTS = 32
-_TAR_COMMANDS = frozenset(
-    "--to-command --use-compress-program --rsh-command --info-script --new-volume-script -I -F".split()
-)
-_GIT_COMMAND_KEYS = frozenset(
-    "core.sshcommand core.pager core.editor core.fsmonitor diff.external credential.helper sequence.editor gpg.program "
-    "core.askpass core.gitproxy interactive.difffilter sendemail.smtpserver uploadpack.packobjectshook".split()
-)
 _GIT_COMMAND_ENDS = tuple(
     ".command .cmd .textconv .clean .smudge .process .helper .driver .program .sshcommand .uploadpack .receivepack .tocmd".split()
 )
 _GIT_PLACES = ("core.hookspath", "include.path", "init.templatedir", "core.attributesfile")
-_GIT_TRANSPORTS = frozenset("clone fetch pull push ls-remote fetch-pack send-pack rebase archive difftool".split())
-_TMUX_LETTERS = {
-    **dict.fromkeys(("new", "new-session"), "cnstxyeFf"),
-    **dict.fromkeys(("neww", "new-window"), "cneFt"),
-    **dict.fromkeys(("splitw", "split-window"), "cleFtp"),
-    **dict.fromkeys(("respawn-pane", "respawnp", "respawn-window", "respawnw"), "cet"),
-    **dict.fromkeys(("popup", "display-popup"), "bcdehsStTwxy"),
-}
+_TMUX_LETTERS = {word: letters for words, letters in read_tables(__file__)["tmux"].items() for word in words.split()}
 
 
 def _run_option(walk: Walk, text: str, of: Arg | None = None, *, stdin: Value | None = None) -> None:
@@ -53,16 +40,15 @@ def _run_option(walk: Walk, text: str, of: Arg | None = None, *, stdin: Value | 
         walk.run_text(Value(text, taints, word), stdin, "-c")
 
 
-def _at(walk: Walk, call: Call) -> Value | None:
+def _at(walk: Walk, call: Call) -> None:
     _, options = skip_options(call.args, "qft", "")
     given = dict(options)
     if given.keys() & {"-l", "-r", "-d", "-c"}:
-        return None
+        return
     source = given.get("-f")
     text = walk.known_file(source) if source is not None else call.stdin
     if text is not None:
         walk.run_text(text, None, "stdin")
-    return None
 
 
 def _lines(text: Value) -> list[str]:
@@ -72,21 +58,20 @@ def _lines(text: Value) -> list[str]:
     return lines
 
 
-def _crontab(walk: Walk, call: Call) -> Value | None:
+def _crontab(walk: Walk, call: Call) -> None:
     """A crontab's lines hold commands after five fields or a nickname."""
     operands = [arg for arg in call.args if arg[:1] != "-" or arg == "-"]
     text = call.stdin if not operands or operands[-1] == "-" else walk.known_file(operands[-1])
     if text is None or not text.known:
-        return None
+        return
     for line in _lines(text):
         match = re.match(r"\s*(?:@\w+|(?:\S+\s+){4}\S+)\s+(.+)", line)
         if match and not line.lstrip().startswith("#"):
             with walk.subshell():
                 walk.run_text(Value(match[1].split("%", 1)[0], text.taints), None, "cron")
-    return None
 
 
-def _tar(walk: Walk, call: Call) -> Value | None:
+def _tar(walk: Walk, call: Call) -> None:
     for place, arg in enumerate(call.args):
         name, equals, value = arg.partition("=")
         if not equals and place + 1 < len(call.args):
@@ -96,12 +81,11 @@ def _tar(walk: Walk, call: Call) -> Value | None:
         elif glued := re.fullmatch(r"(?s)-[a-zA-Z]*?[IF](.+)", arg):
             if "f" not in arg.partition(glued[1])[0]:  # else it is a file's name
                 _run_option(walk, glued[1], arg)
-        elif name in _TAR_COMMANDS or re.fullmatch(r"-[a-zA-Z]*[IF]", arg):
+        elif name in _WORDS.tar_commands or re.fullmatch(r"-[a-zA-Z]*[IF]", arg):
             _run_option(walk, value, arg, stdin=unknown() if name == "--to-command" else None)
-    return None
 
 
-def follow_text_options(walk: Walk, call: Call) -> Value | None:
+def follow_text_options(walk: Walk, call: Call) -> None:
     """Ordinary programs with options whose value is a command."""
     for place, arg in enumerate(call.args):
         following = call.args[place + 1] if place + 1 < len(call.args) else None
@@ -109,7 +93,6 @@ def follow_text_options(walk: Walk, call: Call) -> Value | None:
             value = _option_value(option, arg, following)
             if value is not None:
                 _run_option(walk, str(value), value)
-    return None
 
 
 def _option_value(option: str, arg: Arg, following: Arg | None) -> Arg | None:
@@ -131,7 +114,7 @@ def _option_value(option: str, arg: Arg, following: Arg | None) -> Arg | None:
     return None
 
 
-def _copies_by_ssh(walk: Walk, call: Call) -> Value | None:
+def follow_ssh_copies(walk: Walk, call: Call) -> None:
     """scp and sftp: `-S program` is run with arguments of their own, `-o ProxyCommand=text` by a shell."""
     _, options = skip_options(call.args, "cDFiJloPSXbBRs")
     for option, value in options:
@@ -143,32 +126,29 @@ def _copies_by_ssh(walk: Walk, call: Call) -> Value | None:
                 walk.run([*words, make_arg(UNKNOWN)], None, functions=False, builtins=False)
             if " " in value:
                 _run_option(walk, str(value), value)
-        elif option == "-o" and (text := local_command(value)):
-            _run_option(walk, text, value)
-    return None
+        else:
+            follow_settings(walk, option, value)
 
 
-def _run_parts(walk: Walk, call: Call) -> Value | None:
+def _run_parts(walk: Walk, call: Call) -> None:
     """Every program in a folder: those on the disk are read; with the rights of root, unknown ones are asked about."""
     start, options = skip_options(call.args, "au", "arg umask lsbsysinit regex")
     if start >= len(call.args) or not {option for option, _ in options}.isdisjoint(("--test", "--list", "--help")):
-        return None
+        return
     folder = call.args[start]
     place = on_disk(walk, folder)
     names = walk.sources.names(place)[:_MAX_PARTS] if place and walk.sources is not None else ()
     for name in names or ([UNKNOWN] if raised(walk.under) and not folder.startswith("/etc/") else ()):
         with walk.wrapped("run-parts"), walk.subshell():
             walk.run([folder.like(f"{folder}/{name}")], None, functions=False, builtins=False)
-    return None
 
 
-def _tex(walk: Walk, call: Call) -> Value | None:
+def _tex(walk: Walk, call: Call) -> None:
     """`\\write18{command}` and `\\input|"command"`, where they are allowed."""
     if any(re.fullmatch(r"--?(?:shell-escape|enable-write18)", arg) for arg in call.args):
         for arg in call.args:
             for match in re.finditer(r"\\write18\s*\{(.*?)\}|\\input\s*\|\s*\"([^\"]+)\"", arg):
                 _run_option(walk, match[1] or match[2], arg)
-    return None
 
 
 def _strace(walk: Walk, call: Call) -> Value | None:
@@ -180,59 +160,53 @@ def _strace(walk: Walk, call: Call) -> Value | None:
     return wrap(walk, call)
 
 
-def _pager(walk: Walk, call: Call) -> Value | None:
+def _pager(walk: Walk, call: Call) -> None:
     """`less '+!command'`, `'+|$command'`, and what `+` joins with `&&` or a new line."""
     follow_text_options(walk, call)
     for arg in call.args:
         if match := re.match(r"(?s)\+\+?[^!|]*(?:!|\|.)(.+)", arg):
             _run_option(walk, match[1], arg)
-    return None
 
 
-def _rails(walk: Walk, call: Call) -> Value | None:
+def _rails(walk: Walk, call: Call) -> None:
     """`rails runner code`."""
     if len(call.args) > 1 and call.args[0] in ("runner", "r"):
         for arg in call.args[1:]:
             if arg[:1] != "-":
                 judge_code(walk, call, "ruby", arg.value())
                 break
-    return None
 
 
-def _apt(walk: Walk, call: Call) -> Value | None:
+def _apt(walk: Walk, call: Call) -> None:
     """`-o APT::Update::Pre-Invoke::=command`."""
     for arg in call.args:
         setting, _, text = arg.partition("=")
         if "invoke" in setting.lower() and text:
             _run_option(walk, text, arg)
-    return None
 
 
-def _rpm(walk: Walk, call: Call) -> Value | None:
+def _rpm(walk: Walk, call: Call) -> None:
     """Macros can run programs: `%(command)`, `%{lua:os.execute("command")}`."""
     for arg in call.args:
         for match in re.finditer(r"%\((.+)\)|(?:os\.execute|posix\.exec|io\.popen)\(\s*[\"'](.+?)[\"']", arg):
             _run_option(walk, match[1] or match[2], arg)
-    return None
 
 
-def _capsh(walk: Walk, call: Call) -> Value | None:
+def _capsh(walk: Walk, call: Call) -> None:
     """What follows `--` is for bash."""
     if "--" in call.args:
         with walk.wrapped("capsh"):
             walk.run([Arg("bash"), *call.args[call.args.index(Arg("--")) + 1 :]], call.stdin, functions=False)
-    return None
 
 
-def _cmd(walk: Walk, call: Call) -> Value | None:
+def _cmd(walk: Walk, call: Call) -> None:
     """The shell of Windows: `cmd /c "rd /s /q folder"`."""
     place = next((place for place, arg in enumerate(call.args) if arg.lower() in ("/c", "/k", "/r")), None)
     if place is not None:
         _run_option(walk, " ".join(call.args[place + 1 :]).replace("\\", "/"))
-    return None
 
 
-def _git(walk: Walk, call: Call) -> Value | None:
+def _git(walk: Walk, call: Call) -> None:
     start, options = skip_options(call.args, "Cc", "git-dir work-tree namespace exec-path config-env")
     rest = call.args[start:]
     if rest and rest[0] == "clone":
@@ -258,7 +232,7 @@ def _git(walk: Walk, call: Call) -> Value | None:
             _run_option(walk, value_text if equals else str(following or ""), arg)
         elif rest[0] == "filter-branch" and arg.endswith("-filter") and following is not None:
             _run_option(walk, str(following), following)
-    return REMOTE_HANDLERS["git"](walk, call)
+    follow_container(walk, call)
 
 
 def _git_setting(walk: Walk, setting: Arg, rest: Sequence[Arg]) -> None:
@@ -273,7 +247,7 @@ def _git_setting(walk: Walk, setting: Arg, rest: Sequence[Arg]) -> None:
         if "temp" in walk.classes(text) or text == UNKNOWN:
             walk.report("env.inject", ["git", "-c", setting])
     elif (
-        key in _GIT_COMMAND_KEYS
+        key in _WORDS.git_command_keys
         or key.endswith(_GIT_COMMAND_ENDS)
         or (key.endswith(".path") and key.startswith(("difftool.", "mergetool.", "browser.", "man.")))
         or (key.startswith("pager.") and text.lower() not in ("true", "false", "yes", "no", "on", "off", "0", "1"))
@@ -297,15 +271,15 @@ def _runs(rest: Sequence[Arg], option: str) -> bool:
         return subcommand in ("rebase", "difftool")
     if option == "-u":
         return subcommand in ("clone", "ls-remote")
-    return subcommand in _GIT_TRANSPORTS
+    return subcommand in _WORDS.git_transports
 
 
-def _tmux(walk: Walk, call: Call) -> Value | None:
+def _tmux(walk: Walk, call: Call) -> None:
     args = call.args
     start, _ = skip_options(args, "cfLST")
     rest = args[start:]
     if not rest:
-        return None
+        return
     name = str(rest[0])
     letters = _TMUX_LETTERS.get(name)
     if letters is not None:
@@ -319,23 +293,21 @@ def _tmux(walk: Walk, call: Call) -> Value | None:
         more, _ = skip_options(rest[1:], "tNc")
         keys = [arg for arg in rest[1 + more :] if arg not in ("Enter", "C-m", "C-j", "Space")]
         _run_option(walk, " ".join(keys))
-    return None
 
 
-def _screen(walk: Walk, call: Call) -> Value | None:
+def _screen(walk: Walk, call: Call) -> None:
     start, options = skip_options(call.args, "ScehprstTx", "")
     rest = call.args[start:]
     if any(option == "-X" for option, _ in options):
         if rest[:1] == ["stuff"]:
             _run_option(walk, decode_escapes(" ".join(rest[1:]).replace("^M", "\n")))
-        return None
+        return
     if rest:
         with walk.wrapped("screen"), walk.subshell():
             walk.run(rest, None, functions=False, builtins=False)
-    return None
 
 
-def _ansible(walk: Walk, call: Call) -> Value | None:
+def _ansible(walk: Walk, call: Call) -> None:
     _, options = skip_options(
         call.args[1:] if call.args and call.args[0][:1] != "-" else call.args,
         "amiufetTlcBPM",
@@ -351,22 +323,20 @@ def _ansible(walk: Walk, call: Call) -> Value | None:
     ):
         with walk.wrapped("ansible"), walk.elsewhere():
             _run_option(walk, str(text), text)
-    return None
 
 
-def _salt(walk: Walk, call: Call) -> Value | None:
+def _salt(walk: Walk, call: Call) -> None:
     """`salt target cmd.run text`, `salt-ssh target -r text`."""
     for arg, following in itertools.pairwise(call.args):
         if arg in ("cmd.run", "cmd.shell", "cmd.run_all", "cmd.run_stdout", "cmd.retcode", "-r", "--raw"):
             with walk.wrapped("salt"), walk.elsewhere():
                 _run_option(walk, str(following), following)
-    return None
 
 
-def _make(walk: Walk, call: Call) -> Value | None:
+def _make(walk: Walk, call: Call) -> None:
     args = [str(arg) for arg in call.args]
     if {"-n", "--dry-run", "--just-print", "--recon"} & set(args):
-        return None
+        return
     _, options = skip_options(call.args, "fCIjloW", "file makefile directory eval")
     for arg in call.args:
         if arg.startswith("SHELL="):
@@ -382,7 +352,6 @@ def _make(walk: Walk, call: Call) -> Value | None:
                 _recipe(walk, content)
             elif content is not None:
                 walk.report("dynamic.script", call.argv)
-    return None
 
 
 def _recipe(walk: Walk, text: Value) -> None:
@@ -395,48 +364,16 @@ def _recipe(walk: Walk, text: Value) -> None:
                 walk.run_text(Value(match[1].replace("$$", "$"), text.taints), None, "make")
 
 
-def _every_text(walk: Walk, call: Call) -> Value | None:
+def _every_text(walk: Walk, call: Call) -> None:
     """Programs whose operands are command lines: hyperfine, concurrently."""
     for arg in call.args:
         if arg[:1] != "-":
             with walk.subshell():
                 _run_option(walk, str(arg), arg)
-    return None
 
 
-def _socat(walk: Walk, call: Call) -> Value | None:
+def _socat(walk: Walk, call: Call) -> None:
     for arg in call.args:
         match = re.match(r"(?i)(?:exec|system):(.*)", arg, re.S)
         if match:
             _run_option(walk, re.split(r",(?=[a-z])", match[1])[0].strip("'\""), arg)
-    return None
-
-
-HANDLERS: dict[str, Handler] = {
-    **dict.fromkeys(("apt", "apt-get", "aptitude"), _apt),
-    **dict.fromkeys(("rpm", "rpmbuild", "rpmspec"), _rpm),
-    "capsh": _capsh,
-    "cmd": _cmd,
-    **dict.fromkeys(TEXT_OPTIONS, follow_text_options),
-    **dict.fromkeys(("less", "more", "most"), _pager),
-    **dict.fromkeys(("scp", "sftp"), _copies_by_ssh),
-    "rails": _rails,
-    **dict.fromkeys(("at", "batch"), _at),
-    **dict.fromkeys(("tar", "bsdtar", "gtar", "star"), _tar),
-    **dict.fromkeys(("make", "gmake"), _make),
-    **dict.fromkeys(
-        ("hyperfine", "concurrently", "wtype", "mispipe", "pee", "mprocs", "xdotool", "ydotool"), _every_text
-    ),
-    "crontab": _crontab,
-    "run-parts": _run_parts,
-    "git": _git,
-    "tmux": _tmux,
-    **dict.fromkeys("tex latex pdftex pdflatex xetex xelatex luatex lualatex latexmk".split(), _tex),
-    "screen": _screen,
-    "ansible": _ansible,
-    "socat": _socat,
-    **dict.fromkeys(("salt", "salt-call", "salt-ssh"), _salt),
-}
-
-OVER_WRAPPERS: dict[str, Handler] = {"strace": _strace}
-"""Wrappers that run something besides the command that they are given."""

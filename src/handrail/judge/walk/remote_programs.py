@@ -6,26 +6,41 @@ import functools
 import re
 from collections.abc import Sequence
 
-from ..programs.container_table import CONTAINERS, PACKAGE_RUNNERS, REMOTE
+from ..programs.container_table import CONTAINERS, REMOTE
 from ..programs.wrapper_options import Container, skip_options
-from ..values.word_values import Arg, Taint, Value, taints_of, unknown
-from .walk import Call, Handler, Walk
+from ..values.word_values import UNKNOWN, Arg, Taint, Value, taints_of, unknown
+from .script_files import lookup
+from .walk import Call, Walk
 
-_LOCAL_COMMANDS = re.compile(r"(?i)(?:proxycommand|localcommand|knownhostscommand)\s*[= ]\s*(.*)", re.S)
+_MAX_SETTINGS = 100_000
+_LOCAL_COMMANDS = re.compile(
+    r"(?i)\s*(?:(?:proxycommand|localcommand|knownhostscommand)(?:\s*=\s*|\s+)|match\s.*?\bexec\s+)\"?(.*?)\"?\s*", re.S
+)
 
 
-def local_command(setting: str) -> str:
-    """The command in a setting of ssh that it runs on this machine; empty for every other setting."""
-    match = _LOCAL_COMMANDS.match(setting)
-    return match[1] if match and match[1].strip().lower() != "none" else ""
+def follow_settings(walk: Walk, option: str, value: Arg) -> None:
+    """`-o setting` and `-F file` of ssh and its like: some settings are commands that run on this machine."""
+    if option not in ("-o", "-F"):
+        return
+    text = str(value)
+    if option == "-F":
+        source, known = lookup(walk, value), walk.known_file(value)
+        text = source.text if source is not None else known.text if known is not None else ""
+        if UNKNOWN in text or len(text) > _MAX_SETTINGS or (not text and "temp" in walk.classes(value)):
+            walk.report("env.inject", ["-F", value])
+            return
+    for line in text.split("\n") if option == "-F" else (text,):
+        match = _LOCAL_COMMANDS.fullmatch(line)
+        if match and match[1].strip().lower() not in ("", "none"):
+            walk.run_text(Value(match[1], value.taints), None, "-c")
 
 
 def _ssh(walk: Walk, call: Call) -> Value | None:
     letters, operands = REMOTE[call.name]
     start, options = skip_options(call.args, letters)
     for option, value in options:
-        if option == "-o" and value is not None and (command := local_command(value)):
-            walk.run_text(Value(command, value.taints), None, "-c")
+        if value is not None:
+            follow_settings(walk, option, value)
     rest = call.args[start:]
     if operands and rest:
         # ssh reads options after the host too.
@@ -44,17 +59,18 @@ def _ssh(walk: Walk, call: Call) -> Value | None:
     return unknown([Taint.NETWORK])
 
 
-def _container(walk: Walk, call: Call) -> Value | None:
+def follow_container(walk: Walk, call: Call) -> None:
     container = CONTAINERS[call.name]
     if not container.subcommands:
-        return _inside(walk, call, container, call.args)
+        _inside(walk, call, container, call.args)
+        return
     start, _ = skip_options(call.args, container.letters, container.words)
     rest = call.args[start:]
     for path, operands in _paths(container.subcommands):
         if rest[: len(path)] == path:
             inner = container if operands is None else container._replace(operands=operands)
-            return _inside(walk, call, inner, rest[len(path) :])
-    return None
+            _inside(walk, call, inner, rest[len(path) :])
+            return
 
 
 @functools.cache
@@ -63,7 +79,7 @@ def _paths(subcommands: str) -> tuple[tuple[list[str], int | None], ...]:
     return tuple((path.split("/"), int(operands) if operands else None) for path, _, operands in pairs)
 
 
-def _inside(walk: Walk, call: Call, container: Container, rest: Sequence[Arg]) -> Value | None:
+def _inside(walk: Walk, call: Call, container: Container, rest: Sequence[Arg]) -> None:
     letters = container.letters
     start, options = skip_options(rest, letters, container.words)
     texts = [value for option, value in options if option in container.text.split() and value is not None]
@@ -83,7 +99,6 @@ def _inside(walk: Walk, call: Call, container: Container, rest: Sequence[Arg]) -
         else:
             with walk.subshell():
                 _run_all(walk, call, texts, command)
-    return None
 
 
 def _run_all(walk: Walk, call: Call, texts: list[Arg], command: Sequence[Arg]) -> None:
@@ -113,7 +128,7 @@ def _package_runner(walk: Walk, call: Call) -> Value | None:
     return None
 
 
-def _nix(walk: Walk, call: Call) -> Value | None:
+def _nix(walk: Walk, call: Call) -> None:
     """`nix shell packages -c command`, `guix shell packages -- command`."""
     if call.args[:1] and call.args[0] in ("shell", "develop", "environment", "time-machine"):
         for place, arg in enumerate(call.args):
@@ -121,12 +136,3 @@ def _nix(walk: Walk, call: Call) -> Value | None:
                 with walk.wrapped(call.name), walk.subshell():
                     walk.run(call.args[place + 1 :], call.stdin, functions=False, builtins=False)
                 break
-    return None
-
-
-HANDLERS: dict[str, Handler] = {
-    **dict.fromkeys(REMOTE, _ssh),
-    **dict.fromkeys(CONTAINERS, _container),
-    **dict.fromkeys(PACKAGE_RUNNERS, _package_runner),
-    **dict.fromkeys(("nix", "guix"), _nix),
-}

@@ -14,6 +14,7 @@ from ..grammar.syntax import TooLarge
 from ..languages.host import Host
 from ..programs.interpreter_table import SHELLS
 from ..rules import Rulebook
+from ..values.data_files import Patterns
 from ..values.disk import DiskEntry
 from ..values.word_values import UNKNOWN, Arg, Array, OtherName, Value, unknown
 from .interpreters import program_arguments
@@ -23,30 +24,14 @@ from .sources import Source, absolute
 from .state import State
 from .walk import Call, Walk
 
+_RE = Patterns(__file__)
 MAX_DEPTH = 6
 _MAX_STEPS = {False: 2_000, True: 5_000}
 _MAX_SHELL = {False: 32_000, True: 80_000}
 """By whether the script is new: what the project has had before is read as far as that is cheap."""
 _MAX_CODE = 60_000
-_RUNS = re.compile(
-    r"(?i)\b(?:subprocess|child_process|\w*exec\w*|spawn\w*|system|popen\w*|eval|fork|ctypes|passthru|proc_open|execute|invoke|"
-    r"sh|shell|qx|socket|requests|urllib\w*|httpx|fetch|axios|boto3?|paramiko|fabric|shutil)\b|`"
-)
-_STARTS = re.compile(r"\b(?:subprocess|child_process|exec\w*|spawn\w*|system|popen\w*|passthru|proc_open|runpy)\b")
 _MAX_SMALL = 3_000
 """A program of this session that starts others is read whatever it names, if it is as short as most of them."""
-_READS_CODE = re.compile(r"\bexec\s*\([^\n]*?(?:open|Path)\s*\(\s*['\"]")
-_ARGUMENTS = re.compile(r"\b(?:argv|ARGV|argparse|click|typer|optparse|getopt)\b")
-_CHANGES = re.compile(
-    r"(?i)\b(?:\w*remove\w*|unlink\w*|\w*rm(?:dir|tree|sync|_rf|_r|_f)?\w*|rimraf\w*|delete\w*|truncate\w*|\w*write\w*|\w*open\w*|"
-    r"rename\w*|replace|move|copy\w*|cp\w*|mv|chmod\w*|chown|symlink\w*|touch|kill\w*|read\w*|file_\w+|spit|slurp)\b"
-)
-_OUTSIDE = re.compile(
-    r"(?i)['\"`](?:~|\.\./|/(?:home|root|etc|usr|var|boot|dev|bin|sbin|opt|srv|mnt|media|lib\w*|sys|proc|run|users|library)\b|/['\"`])|"
-    r"home|environ\b|process\.env|expand_?user|\bchr\b|fromhex|b64|base64|pathlib|\bkill"
-)
-"""A program in another language reaches something outside its tree only if it mentions one of these."""
-_SHELL_WORDS = re.compile(r"dup2|\bpty\b|\b(?:ba|z|da|k)?sh\b|cmd\.exe|powershell")
 
 
 def here(walk: Walk) -> str:
@@ -129,8 +114,8 @@ def run_with_file(walk: Walk, source: Source, call: Call, path: str, stdin: Valu
 def judge_code(walk: Walk, call: Call, source: Source, language: str, text: str | None = None) -> None:
     """A program in another language. `text`: the part of it that runs."""
     code = source.text if text is None else text
-    runs_arguments = _STARTS.search(code) is not None and (
-        _ARGUMENTS.search(code) is not None or (source.is_new and len(code) < _MAX_SMALL)
+    runs_arguments = _RE.starts.search(code) is not None and (
+        _RE.arguments.search(code) is not None or (source.is_new and len(code) < _MAX_SMALL)
     )
     if not runs_arguments and not _matters(code, walk.judgement.rulebook):
         return
@@ -146,10 +131,10 @@ def judge_code(walk: Walk, call: Call, source: Source, language: str, text: str 
         languages.read(host, code, strings=source.is_new)
         matches = [match for match in host.matches if scope.counts_in_code(match.rule, match.reach)]
         named = host.arguments and posixpath.basename(host.arguments[0]) == posixpath.basename(source.path)
-        if not named or _READS_CODE.search(code):
+        if not named or _RE.reads_code.search(code):
             # In what is only imported, a command that is computed is the rule; a file that is read and run is followed.
             matches = [match for match in matches if match.rule.id != "code.exec_computed"]
-        if not _SHELL_WORDS.search(code):
+        if not _RE.shell_words.search(code):
             matches = [match for match in matches if match.rule.id != "rce.reverse_shell"]
         walk.judgement.add(matches, call.argv, walk.span(call.argv), is_checked=True)
 
@@ -157,10 +142,10 @@ def judge_code(walk: Walk, call: Call, source: Source, language: str, text: str 
 @functools.lru_cache(256)
 def _matters(code: str, rulebook: Rulebook) -> bool:
     """Whether a program can do anything outside its tree: it names a place there, or runs a program that there are rules for."""
-    outside = _OUTSIDE.search(code) is not None
-    if outside and _CHANGES.search(code):
+    outside = _RE.outside.search(code) is not None
+    if outside and _RE.changes.search(code):
         return True
-    return _RUNS.search(code) is not None and (outside or _programs(rulebook).search(code) is not None)
+    return _RE.runs.search(code) is not None and (outside or _programs(rulebook).search(code) is not None)
 
 
 @functools.lru_cache(4)
@@ -195,7 +180,7 @@ def _host(inside: Walk, call: Call, language: str, scope: Scope) -> Host:
         language,
         shell,
         argv,
-        lambda name: inside.programs.handler_of(name) is not None,
+        lambda name: inside.programs.known(name).handler is not None,
         lambda path: inside.state.write(inside.path(path), unknown()),
         inside.cwd,
         scope.root,

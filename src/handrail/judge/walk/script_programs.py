@@ -2,87 +2,41 @@
 
 from __future__ import annotations
 
-import functools
 import posixpath
 import re
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
-from ..programs.file_runners import FILE_RUNNERS
-from ..programs.interpreter_table import LANGUAGES, SHELLS
+from ..programs.interpreter_table import LANGUAGES
 from ..programs.wrapper_options import skip_options
+from ..values.data_files import read_tables
 from ..values.word_values import UNKNOWN, Arg, OtherName, Value
 from .script_files import entry, here, judge_code, lookup, run_shell, run_with_file, run_words
 from .shell_options import read_options
 from .sources import INSTALLED, Source, absolute
 from .walk import Call, Walk
 
-Follower = Callable[[Walk, Call], None]
-
-_NO_SCRIPT = frozenset("powershell pwsh nu elvish xonsh fish csh tcsh".split())
-_LOADS = {
-    "javascript": ("-r", "--require", "--import", "--loader"),
-    "ruby": ("-r",),
-    "perl": (),
-    "php": ("-f",),
-    "lua": ("-l",),
-    "scheme": ("-l", "--load", "--script"),
-}
-_VALUES = {
-    "javascript": "rC",
-    "ruby": "ICEKr",
-    "perl": "IMmCDxiF",
-    "php": "dczt",
-    "lua": "l",
-    "tcl": "f",
-    "scheme": "l",
-}
+_TABLES = read_tables(__file__)
 _RUN_WORDS = frozenset(("run", "x", "test", "e", "script"))
 _IMPORTS = re.compile(
     r"(?:\brequire|\bimport|\brequire_relative|\binclude|\binclude_once|\brequire_once|\bfrom|\bload|\bdofile|\bdo)\b"
     r"[\s(]{0,3}(?:__dir__\s*\.\s*|__DIR__\s*\.\s*)?['\"](\.{0,2}/?[\w./@-]+)['\"]"
 )
-_ENDINGS = {
-    "javascript": ("", ".js", ".mjs", ".cjs", ".ts", ".json", "/index.js", "/index.ts"),
-    "ruby": ("", ".rb"),
-    "perl": ("", ".pl", ".pm"),
-    "php": ("",),
-    "lua": ("", ".lua"),
-}
 _MAX_OPERANDS = 16
 _MAX_CONSOLE = 60_000
-_CONSOLES = (
-    "psql pgcli mysql mariadb mycli sqlite3 litecli duckdb gdb lldb vim vi nvim view ex gvim vimdiff nmap mongosh mongo m4 lftp "
-    "sftp ftp redis-cli clickhouse-client cqlsh"
-).split()
 _MAX_IMPORTS = 24
 _MAX_DIRECTORIES = 8
-_COPIED = (
-    "rm dd shred mv cp find chmod chown kill pkill killall bash sh dash zsh busybox python3 perl ruby node curl wget nc ncat ssh "
-    "scp rsync tar systemctl mkfs.ext4 wipefs truncate git docker kubectl tee ln install env crontab iptables unlink xargs "
-    "reboot shutdown poweroff passwd useradd userdel umount awk gawk mawk sed"
-).split()
 _SOURCES = re.compile(r".+\.(?:c|cc|cpp|cxx|m|rs|go|java|kt|swift|zig|hs|d|nim|cr)")
 
 
 def follow_shell(walk: Walk, call: Call) -> None:
-    for file in read_options(call.name, call.args).startup:
+    given = read_options(call.name, call.args)
+    for file in given.startup:
         source_file(walk, file, (), None)
-    path, args = _shell_script(call.args)
-    if path is not None and (source := _from_disk(walk, path)) is not None and not source.is_binary:
-        run_shell(walk, source, args, call.stdin)
-
-
-def _shell_script(args: Sequence[Arg]) -> tuple[Arg | None, Sequence[Arg]]:
-    place = 0
-    while place < len(args) and args[place][:1] in ("-", "+") and args[place] not in ("-", "--"):
-        arg = args[place]
-        if arg[:2] != "--" and ("c" in arg[1:] or "s" in arg[1:]):
-            return None, ()
-        place += 2 if arg in ("--rcfile", "--init-file") or (arg[:2] != "--" and arg[-1:] in ("o", "O")) else 1
-    if args[place : place + 1] == ["--"]:
-        place += 1
-    return (args[place], args[place + 1 :]) if place < len(args) else (None, ())
+    reads_file = given.operands and not given.texts and given.letters.isdisjoint("cs")
+    source = _from_disk(walk, given.operands[0]) if reads_file else None
+    if source is not None and not source.is_binary:
+        run_shell(walk, source, given.operands[1:], call.stdin)
 
 
 def source_file(walk: Walk, path: str, args: Sequence[Arg], stdin: Value | None) -> bool:
@@ -180,13 +134,17 @@ def _module(walk: Walk, call: Call, name: str, args: Sequence[Arg], cwd: str) ->
 def follow_language(walk: Walk, call: Call) -> None:
     """Other interpreters: the program, what options load, and what it includes by a relative path."""
     language = _language_of(call.name)
-    start, options = skip_options(call.args, _VALUES.get(language, ""), "require import loader file load script")
+    start, options = skip_options(
+        call.args, _TABLES["values"].get(language, ""), "require import loader file load script"
+    )
     given = {option for option, _ in options}
     operands = list(call.args[start:])
     if call.name in ("deno", "bun", "go", "dart", "nim", "crystal") and operands[:1] and operands[0] in _RUN_WORDS:
         more, _ = skip_options(operands[1:])
         operands = operands[1 + more :]
-    paths = [value for option, value in options if option in _LOADS.get(language, ()) and value is not None]
+    paths = [
+        value for option, value in options if option in _TABLES["loads"].get(language, "").split() and value is not None
+    ]
     if not given & {"-e", "-E", "--eval", "-p", "--print", "-c"}:
         paths += operands[:1]
     for path in paths:
@@ -194,10 +152,14 @@ def follow_language(walk: Walk, call: Call) -> None:
 
 
 def _follow_program(walk: Walk, call: Call, language: str, path: str) -> None:
+    endings = ["", *_TABLES["endings"].get(language, "").split()]
     waiting, done = [path], set[str]()
     while waiting and len(done) < _MAX_IMPORTS:
         place = waiting.pop(0)
-        source = next((found for end in _ENDINGS.get(language, ("",)) if (found := lookup(walk, place + end))), None)
+        source = next(
+            (found for end in endings if (found := lookup(walk, place + end))),
+            None,
+        )
         if source is None or source.is_binary or source.path in done:
             continue
         done.add(source.path)
@@ -289,7 +251,7 @@ def _follow_copy(walk: Walk, call: Call, path: str, size: int) -> None:
     start = b""
     if path.startswith(INSTALLED):
         return
-    for name in _COPIED:
+    for name in _TABLES["copied"]["programs"].split():
         for folder in ("/usr/bin", "/bin", "/usr/sbin", "/sbin"):
             other = sources.entry(f"{folder}/{name}")
             if other is None or other.size != size or other.path == path:
@@ -315,28 +277,12 @@ def follow(walk: Walk, call: Call) -> None:
     """Follow the files that a program runs."""
     if "PYTHONPATH" in walk.state.variables:
         _customised(walk, call)
-    name = call.name if call.name in FILE_RUNNERS or call.name in FOLLOWERS else _bare(call.name)
-    follower = file_runners().get(name) if name in FILE_RUNNERS else FOLLOWERS.get(name)
     if "/" in call.program:
         follow_path(walk, call)
     elif walk.state.variables.get("PATH") is not walk.state.first_path and (place := _in_search_path(walk, call.name)):
         follow_path(walk, Call(call.name, call.args, call.stdin, Arg(place)))
-    if follower is not None:
+    if (follower := walk.programs.follower_of(call.name)) is not None:
         follower(walk, call)
-
-
-def _compose(walk: Walk, call: Call) -> None:
-    from .compose_files import follow_compose  # most commands start no containers
-
-    follow_compose(walk, call)
-
-
-@functools.cache
-def file_runners() -> dict[str, Follower]:
-    """How to follow build tools and the like: loaded with the first of them, because most commands are plain."""
-    from . import build_programs, code_programs, git_files
-
-    return {**code_programs.FOLLOWERS, **build_programs.FOLLOWERS, **git_files.FOLLOWERS}
 
 
 def _in_search_path(walk: Walk, name: str) -> str:
@@ -365,15 +311,3 @@ def shell_words(text: str) -> list[str]:
         return shlex.split(text)
     except ValueError:
         return []
-
-
-FOLLOWERS: dict[str, Follower] = {
-    **dict.fromkeys(LANGUAGES, follow_language),
-    **dict.fromkeys(("python", "pypy", "ipython"), follow_python),
-    **dict.fromkeys(SHELLS - _NO_SCRIPT, follow_shell),
-    **dict.fromkeys("awk gawk mawk nawk sed gsed".split(), follow_text_program),
-    **dict.fromkeys(_CONSOLES, follow_console),
-    **dict.fromkeys("docker docker-compose podman podman-compose nerdctl".split(), _compose),
-    **dict.fromkeys("gcc cc g++ c++ clang clang++ rustc javac kotlinc swiftc zig tcc ghc".split(), follow_compiler),
-}
-"""By program: shells, interpreters and compilers."""

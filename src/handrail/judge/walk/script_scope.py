@@ -8,19 +8,12 @@ from typing import NamedTuple
 from ..rules import Effect, Rule
 from ..values import paths
 from ..values.assessment import Reach, Severity
+from ..values.data_files import Words
 from ..values.word_values import UNKNOWN
 
+_WORDS = Words(__file__)
 _FAR = (Reach.OUTSIDE, Reach.HOME, Reach.SYSTEM)
-_IN_TREE = frozenset(
-    "fs git vcs code perm sql container tail dynamic parse limit text backup env.path redirect.data pkg.project".split()
-)
-"""Themes and rules that a project's script may do to its own tree, its own test database and its own containers."""
 _UNREAD = frozenset(("dynamic", "parse", "limit", "text"))
-_OF_CODE = frozenset(
-    "exfil.send exfil.private exfil.pipe rce.reverse_shell rce.download_to_shell rce.run_url proc.fork_bomb proc.kill_all "
-    "power.off disk.unmount disk.fill cloud.delete code.exec_computed".split()
-)
-"""What is recognised by the program as a whole. In a long program of others that is not enough to go by."""
 _MAX_PROGRAM = 5_000
 _MAX_TELLING = {"rce.reverse_shell": 2_000, "code.exec_computed": 3_000}
 
@@ -50,7 +43,7 @@ class Scope(NamedTuple):
         theme = rule.id.partition(".")[0]
         if theme in _UNREAD:
             return self.is_new and not self.is_code and (rule.id != "dynamic.command" or self._matters(argv, far))
-        if theme in _IN_TREE or rule.id in _IN_TREE:
+        if theme in _WORDS.in_tree or rule.id in _WORDS.in_tree:
             if far is Reach.UNKNOWN:
                 return self.is_new and not self.is_code and reach is Reach.UNKNOWN and not _is_below(argv)
             return far in _FAR or (self.is_new and rule.effect is Effect.REMOTE and not self.is_code)
@@ -66,7 +59,7 @@ class Scope(NamedTuple):
         """The same for what a reader of another language found in the program as a whole."""
         if reach in _FAR:
             return True
-        return self.is_new and rule.id in _OF_CODE and self.size <= _MAX_TELLING.get(rule.id, _MAX_PROGRAM)
+        return self.is_new and rule.id in _WORDS.of_code and self.size <= _MAX_TELLING.get(rule.id, _MAX_PROGRAM)
 
 
 def _is_below(argv: Sequence[str]) -> bool:

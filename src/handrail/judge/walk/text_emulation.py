@@ -146,15 +146,19 @@ def _last_first(text: str, *_: object) -> str:
 
 
 def _base64(text: str, flags: Sequence[str], _: Sequence[str]) -> str | None:
-    if any(re.match(r"-\w*[dD]|--d", flag) for flag in flags):
-        return _decoded(text, lambda data: base64.b64decode(data + "=" * (-len(data) % 4)))
-    return base64.b64encode(text.encode("utf-8", "surrogateescape")).decode() + "\n"
+    return _encoded(text, flags, 4, base64.b64decode, base64.b64encode)
 
 
 def _base32(text: str, flags: Sequence[str], _: Sequence[str]) -> str | None:
+    return _encoded(text, flags, 8, base64.b32decode, base64.b32encode)
+
+
+def _encoded(
+    text: str, flags: Sequence[str], block: int, decode: Callable[[str], bytes], encode: Callable[[bytes], bytes]
+) -> str | None:
     if any(re.match(r"-\w*[dD]|--d", flag) for flag in flags):
-        return _decoded(text, lambda data: base64.b32decode(data + "=" * (-len(data) % 8)))
-    return base64.b32encode(text.encode("utf-8", "surrogateescape")).decode() + "\n"
+        return _decoded(text, lambda data: decode(data + "=" * (-len(data) % block)))
+    return encode(text.encode("utf-8", "surrogateescape")).decode() + "\n"
 
 
 def _openssl(text: str, flags: Sequence[str], operands: Sequence[str]) -> str | None:

@@ -8,38 +8,21 @@ from collections.abc import Iterator
 from ..grammar.lexical import decode_escapes
 from ..programs.fork_bombs import loops_forever
 from ..programs.wrapper_options import skip_options
+from ..values.data_files import Patterns
 from ..values.word_values import UNKNOWN, Arg, Taint, Value, make_arg, unknown
 from .builtins import STDIN_PATHS
 from .interpreters import judge_code
 from .judgement import Limit
-from .walk import Call, Handler, Walk
+from .walk import Call, Walk
 
-_AWK_TOKEN = re.compile(r'"((?:[^"\\]|\\.)*)"|#[^\n]*|/(?:[^/\\\n]|\\.)+/(?=\s*[){},;&|!~?\n]|\s*$)', re.S)
-_AWK_STRING = re.compile("\ue001(\\d+)\ue001")
-_AWK_HOME = re.compile(r'ENVIRON\s*\[\s*"HOME"\s*\]')
-_AWK_JOINED = re.compile("\ue001(\\d+)\ue001\\s*\ue001(\\d+)\ue001")
-_AWK_FILLS = re.compile(r"\bprintf?\b[^;}\n]{0,300}>")
-_AWK_LEAVES = re.compile(r"\b(?:exit|break|getline|next|system|return)\b")
-_SED_ADDRESS = re.compile(
-    r"\s*(?:\d+(?:~\d+)?|\$|/(?:[^/\\\n]|\\.)*/[IM]*|\\(.)(?:(?!\1).)*\1)?(?:\s*,\s*(?:[+~]?\d+|\$|/(?:[^/\\\n]|\\.)*/[IM]*))?\s*!?\s*"
-)
-_VIM_RUNS = r"(?s)\s*:*\s*(?:%|\d+,\d+|silent!?\s+)*\s*!(.*)"
-_VIM_EXECUTES = r"(?s)\s*:*\s*exe(?:cute)?\s+['\"]\s*(?:silent!?\s+)*!(.*?)['\"]"
-_VIM_PIPES = r"(?s)\s*:*\s*(?:%|\d+,[\d$]+)?\s*(?:w|write|r|read)\s*!(.*)"
-_VIM_DELETES = r"\bdelete\((['\"])(.*?)\1"
-_VIM_TERMINAL = r"\s*:*\s*(?:\w+\s+)?ter(?:m|mi|min|minal)?\s+(?:\+\+\S+\s+)*(.+)"
-_VIM_SYSTEM = r"system(?:list)?\((['\"])(.*?)\1\)"
-_VIM_LANGUAGE = r"(?s)\s*:*\s*(py3?|py3do|pythonx?|python3|lua|luado|perl|perldo|ruby|rubydo|tcl)\s+(.+)"
-_VIM_FILE = r"\s*:*\s*(so|source|luafile|luaf|pyfile|pyf|py3file|py3f|rubyfile|rubyf)!?\s+([^\s|]+)"
+_RE = Patterns(__file__)
 _VIM_FILES = {"lu": "lua", "py": "python3", "ru": "ruby"}
-_ED_RUNS = r"(?m)^\s*(?:[rwe]\s*)?!(.+)$"
-_M4_RUNS = r"\be?syscmd\(\s*`?([^()]{1,2000}?)'?\s*\)"
 _MAX_SCRIPT = 100_000
 _MAX_PARTS = 100
 _LOOK_BACK = 300
 
 
-def _awk(walk: Walk, call: Call) -> Value | None:
+def _awk(walk: Walk, call: Call) -> None:
     start, options = skip_options(call.args, "FvfieEoDlL", "file field-separator assign include exec source")
     texts = [value for option, value in options if option in ("-e", "--source") and value is not None]
     if not texts and not any(option in ("-f", "--file", "-E", "--exec") for option, _ in options):
@@ -54,7 +37,6 @@ def _awk(walk: Walk, call: Call) -> Value | None:
             walk.report("rce.download_to_shell" if Taint.NETWORK in text.taints else "dynamic.script", call.argv)
         elif not _too_long(walk, call, text):
             _awk_program(walk, text, given)
-    return None
 
 
 def _too_long(walk: Walk, call: Call, text: str) -> bool:
@@ -82,11 +64,11 @@ def _awk_program(walk: Walk, text: Arg, given: dict[str, Arg]) -> None:
         strings.append(decode_escapes(match[1]))
         return f"\ue001{len(strings) - 1}\ue001"
 
-    code = _AWK_TOKEN.sub(kept, _AWK_HOME.sub('"~"', text))
-    code = _AWK_JOINED.sub(lambda match: _joined_home(match, strings), code)
+    code = _RE.awk_token.sub(kept, _RE.awk_home.sub('"~"', text))
+    code = _RE.awk_joined.sub(lambda match: _joined_home(match, strings), code)
     if loops_forever(code) and any(string.rstrip().endswith("&") for string in strings):
         walk.report("proc.fork_bomb", [text])
-    if loops_forever(code) and _AWK_FILLS.search(code) and not _AWK_LEAVES.search(code):
+    if loops_forever(code) and _RE.awk_fills.search(code) and not _RE.awk_leaves.search(code):
         walk.report("disk.fill", [text])
     for match in re.finditer(r"\bsystem\s*\(|@\w+\s*\(", code):  # a function by its name in a variable may be that one
         _awk_run(walk, text, _until_parenthesis(code, match.end()), strings)
@@ -122,7 +104,7 @@ def _awk_files(walk: Walk, text: Arg, code: str, strings: list[str], given: dict
 
 def _awk_run(walk: Walk, text: Arg, expression: str, strings: list[str], stdin: Value | None = None) -> None:
     """Run a concatenation: its strings are known, the rest is not."""
-    pieces = _AWK_STRING.split(expression)
+    pieces = _RE.awk_string.split(expression)
     command = "".join(
         strings[int(piece)] if number % 2 else UNKNOWN if piece.strip() else "" for number, piece in enumerate(pieces)
     )
@@ -147,7 +129,7 @@ def _until_parenthesis(code: str, start: int) -> str:
     return code[start:]
 
 
-def _sed(walk: Walk, call: Call) -> Value | None:
+def _sed(walk: Walk, call: Call) -> None:
     _, options = skip_options(call.args, "eflE", "expression file line-length")
     texts = [value for option, value in options if option in ("-e", "--expression") and value is not None]
     if not texts and not any(option in ("-f", "--file") for option, _ in options):
@@ -156,13 +138,12 @@ def _sed(walk: Walk, call: Call) -> Value | None:
     for text in (*texts, *_scripts(walk, call, options)):
         if not _too_long(walk, call, text):
             _sed_script(walk, call, text)
-    return None
 
 
 def _sed_script(walk: Walk, call: Call, text: Arg) -> None:
     place = 0
     while place < len(text):
-        match = _SED_ADDRESS.match(text, place)
+        match = _RE.sed_address.match(text, place)
         place = match.end() if match else place
         command = text[place : place + 1]
         place += 1
@@ -208,34 +189,33 @@ def _sed_execute(walk: Walk, call: Call, text: Arg, command: str) -> None:
         walk.run_text(Value(command, text.taints), None, "-c")
 
 
-def _vim(walk: Walk, call: Call) -> Value | None:
+def _vim(walk: Walk, call: Call) -> None:
     for arg, text in _editor_commands(walk, call):
-        if match := re.match(_VIM_LANGUAGE, text):
+        if match := _RE.vim_language.match(text):
             language = "python" if match[1].startswith("py") else match[1].removesuffix("do")
             judge_code(walk, call, language, Value(match[2]))
             continue
-        if match := re.match(_VIM_FILE, text):
+        if match := _RE.vim_file.match(text):
             program = [call.program, Arg("-S")] if match[1].startswith("so") else [Arg(_VIM_FILES[match[1][:2]])]
             walk.run([*program, arg.like(match[2])], None, functions=False)
             continue
         for rest in _parts(text):
-            if match := re.match(_VIM_RUNS, rest):
+            if match := _RE.vim_runs.match(rest):
                 walk.run_text(Value(match[1], arg.taints, arg.word), None, "-c")
                 break
-            if match := re.match(_VIM_PIPES, rest):
+            if match := _RE.vim_pipes.match(rest):
                 walk.run_text(Value(match[1]), unknown(), "-c")
                 break
-            if match := re.match(_VIM_TERMINAL, rest):
+            if match := _RE.vim_terminal.match(rest):
                 walk.run_text(Value(match[1]), None, "-c")
                 break
             line = rest.partition("|")[0]
-            if match := re.match(_VIM_EXECUTES, line):
+            if match := _RE.vim_executes.match(line):
                 walk.run_text(Value(match[1], arg.taints, arg.word), None, "-c")
-            if match := re.search(_VIM_DELETES, line):
+            if match := _RE.vim_deletes.search(line):
                 walk.run([Arg("rm"), Arg("-r"), Arg(match[2])], None, functions=False)
-            if match := re.search(_VIM_SYSTEM, line):
+            if match := _RE.vim_system.search(line):
                 walk.run_text(Value(match[2], arg.taints), None, "-c")
-    return None
 
 
 def _parts(text: str) -> Iterator[str]:
@@ -266,35 +246,33 @@ def _editor_commands(walk: Walk, call: Call) -> Iterator[tuple[Arg, str]]:
             yield make_arg("", taints=call.stdin.taints), line
 
 
-def _ed(walk: Walk, call: Call) -> Value | None:
-    return _by_pattern(walk, call, _ED_RUNS)
+def _ed(walk: Walk, call: Call) -> None:
+    _by_pattern(walk, call, _RE.ed_runs)
 
 
-def _m4(walk: Walk, call: Call) -> Value | None:
-    return _by_pattern(walk, call, _M4_RUNS)
+def _m4(walk: Walk, call: Call) -> None:
+    _by_pattern(walk, call, _RE.m4_runs)
 
 
-def _by_pattern(walk: Walk, call: Call, pattern: str) -> Value | None:
+def _by_pattern(walk: Walk, call: Call, pattern: re.Pattern[str]) -> None:
     """Follow the commands that a program's input holds where the pattern says so."""
     texts = [call.stdin, *(walk.known_file(arg) for arg in call.args if arg[:1] != "-")]
     for text in texts:
         if text is not None and not _too_long(walk, call, text.text):
-            for match in re.finditer(pattern, text.text):
+            for match in pattern.finditer(text.text):
                 walk.run_text(Value(match[1], text.taints), None, "-c")
-    return None
 
 
-def _mongo(walk: Walk, call: Call) -> Value | None:
+def _mongo(walk: Walk, call: Call) -> None:
     """Its shell reads JavaScript."""
     for place, arg in enumerate(call.args):
         name, equals, value = arg.partition("=")
         if name == "--eval":
             code = arg.like(value) if equals else call.args[place + 1] if place + 1 < len(call.args) else Arg("")
             judge_code(walk, call, "javascript", code.value())
-    return None
 
 
-def _nmap(walk: Walk, call: Call) -> Value | None:
+def _nmap(walk: Walk, call: Call) -> None:
     """Its scripts are programs in Lua."""
     for place, arg in enumerate(call.args):
         name, equals, value = arg.partition("=")
@@ -302,15 +280,3 @@ def _nmap(walk: Walk, call: Call) -> Value | None:
         content = walk.known_file(script) if name == "--script" and script else None
         if content is not None:
             judge_code(walk, call, "lua", content)
-    return None
-
-
-HANDLERS: dict[str, Handler] = {
-    **dict.fromkeys(("awk", "gawk", "mawk", "nawk", "original-awk"), _awk),
-    **dict.fromkeys(("sed", "gsed"), _sed),
-    **dict.fromkeys(("vim", "vi", "nvim", "view", "ex", "gvim", "vimdiff"), _vim),
-    **dict.fromkeys(("ed", "red"), _ed),
-    "m4": _m4,
-    "nmap": _nmap,
-    **dict.fromkeys(("mongo", "mongosh"), _mongo),
-}

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from ..grammar.syntax import Assignment
+from ..values.data_files import Patterns, Words
 from ..values.word_values import (
     EMPTY,
     UNKNOWN,
@@ -27,18 +28,11 @@ from ..values.word_values import (
 from .expansion import Expander
 from .state import State
 
+_WORDS = Words(__file__)
+_RE = Patterns(__file__)
 _ELEMENT_COST = 16
 _MAX_ELEMENTS = 256
 _MAX_SLOTS = 8
-_NAME = re.compile(r"[A-Za-z_]\w*")
-_ELEMENT = re.compile(r"(?s)([A-Za-z_]\w*)\[(.*)\]")
-_ENVIRONMENT = frozenset(("HOME", "PATH", "SHELL", "BASH", "IFS", "PWD"))
-_COMPUTED = frozenset(
-    "BASHPID BASH_ARGC BASH_ARGV BASH_COMMAND BASH_LINENO BASH_REMATCH BASH_SOURCE BASH_SUBSHELL DIRSTACK EPOCHREALTIME "
-    "EPOCHSECONDS EUID FUNCNAME GROUPS HISTCMD LINENO PIPESTATUS PPID RANDOM SECONDS SRANDOM UID _".split()
-)
-"""Names whose value the shell makes up itself, whatever was assigned."""
-_TABLES = frozenset(("BASH_CMDS", "BASH_ALIASES"))
 
 
 class Shell(Protocol):
@@ -59,7 +53,7 @@ class Variables:
     def __init__(self, walk: Shell) -> None:
         self._walk = walk
         self._state = walk.state
-        self.exported: set[str] = set(_ENVIRONMENT)
+        self.exported: set[str] = set(_WORDS.environment)
         self.references: dict[str, str] = {}
         """`declare -n`: names that stand for another; empty while that is not known yet."""
         self.attributes: dict[str, str] = {}
@@ -143,7 +137,7 @@ class Variables:
             value = self._mixed([value, self._slots[name]])
         if name in self.attributes and value is not None:
             value = self._with_attributes(name, value)
-        if name in _COMPUTED:
+        if name in _WORDS.computed:
             value = unknown()
         self._state.assign(name, value)
         self._walk.notice(name, value)
@@ -159,19 +153,19 @@ class Variables:
             return
         if UNKNOWN in target.text.partition("[")[0]:
             self.forget()
-        elif match := _ELEMENT.fullmatch(target.text):
+        elif match := _RE.element.fullmatch(target.text):
             self.set_element(match[1], Value(match[2]), value, appends=False)
-        elif _NAME.fullmatch(target.text):
+        elif _RE.name.fullmatch(target.text):
             self.assign(target.text, value)
 
     def forget(self) -> None:
         """Something was assigned to a name that is not known: no variable that the command has set is known any more."""
         for name, value in list(self._state.variables.items()):
-            if name not in _ENVIRONMENT and name not in self._state.given:
+            if name not in _WORDS.environment and name not in self._state.given:
                 self._state.assign(name, unknown(_taints(value)))
 
     def unset(self, name: str) -> None:
-        match = _ELEMENT.fullmatch(name)
+        match = _RE.element.fullmatch(name)
         if match is None:
             self.assign(name, None)
             return
@@ -262,7 +256,7 @@ class Variables:
 
     def set_element(self, name: str, index: Value, value: Value, *, appends: bool) -> None:
         """`name[index]=value`."""
-        if name in _TABLES:
+        if name in _WORDS.tables:
             self._set_command(name, index, value)
         old = self._state.variables.get(self._target(name))
         self.assign(name, self._with_element(old, index, value, appends=appends))
@@ -277,7 +271,7 @@ class Variables:
     def _array(self, node: Assignment, old: Stored | None) -> Array:
         expander = self._walk.expander
         items: dict[str, Value] = {}
-        associative = (isinstance(old, Array) and old.associative) or node.name in _TABLES
+        associative = (isinstance(old, Array) and old.associative) or node.name in _WORDS.tables
         if node.appends and isinstance(old, Array):
             items.update(old.items)
         elif node.appends and old is not None:
@@ -288,7 +282,7 @@ class Variables:
                 key = expander.one(index).text
                 number = None if associative else expander.number(Value(key))
                 value = expander.one(word)
-                if node.name in _TABLES:
+                if node.name in _WORDS.tables:
                     self._set_command(node.name, Value(key), value)
                 if number is None and not associative:
                     return Array({str(place): unknown() for place in range(_MAX_SLOTS)})

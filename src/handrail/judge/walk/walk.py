@@ -14,7 +14,7 @@ import contextlib
 import functools
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from ..grammar.parser import parse
 from ..grammar.source_map import SourceMap
@@ -45,12 +45,12 @@ from ..grammar.syntax import (
 )
 from ..programs.data_programs import DATA_PROGRAMS
 from ..programs.fork_bombs import is_endless, starts_and_goes_on
-from ..programs.interpreter_table import COMMAND_VARIABLES, INJECTING_VARIABLES
 from ..programs.long_options import spelled_out
 from ..rules import Command as Line
 from ..rules import Rulebook, on_assign, on_read, on_write
 from ..values import paths
 from ..values.assessment import Span
+from ..values.data_files import Patterns, Words
 from ..values.homes import NO_HOMES
 from ..values.word_values import (
     EMPTY,
@@ -70,8 +70,6 @@ from ..values.word_values import (
     unknown,
 )
 from .endless_loops import goes_on_writing, makes_files
-from .environment_variables import STARTS as ENVIRONMENT_STARTS
-from .environment_variables import follow_variable
 from .expansion import Expander
 from .judgement import Judgement, Limit, Sink
 from .operators import shell_quoted
@@ -80,6 +78,8 @@ from .sources import Sources
 from .state import Changes, Defined, State
 from .variables import Variables
 
+_WORDS = Words(__file__)
+_RE = Patterns(__file__)
 MAX_NEST = 14
 MAX_ROUNDS = (24, 6, 2, 1)
 """How often the body of a loop is walked, by how many loops surround it."""
@@ -90,26 +90,13 @@ _DEEP_COST = 5
 MAX_RECURSION = 2
 MAX_WRAPPERS = 24
 _PROGRAM_FOLDERS = ("/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "~/bin", "~/.local/bin")
-_PROMPTS = frozenset(("PS0", "PS1", "PS2", "PS4"))
-_SHELL_READS = _PROMPTS | {"PROMPT_COMMAND", "PATH", "BASH_ARGV0"}
-_COMPARES_NUMBERS = frozenset(("-eq", "-ne", "-lt", "-le", "-gt", "-ge"))
-_SELF_CONTAINED = frozenset(("eval", "source", ".", "read", "exec", "command", "builtin"))
-_ENDLESS_FILES = frozenset(("/dev/zero", "/dev/urandom", "/dev/random"))
+_SHELL_READS = _WORDS.prompts | {"PROMPT_COMMAND", "PATH", "BASH_ARGV0"}
 _ENDLESS: Taints = frozenset((Taint.ENDLESS,))
-_SECRET_CLASSES = frozenset(("credential", "credential-name", "history"))
 _CREDENTIAL: Taints = frozenset((Taint.CREDENTIAL,))
 _PRIVATE: Taints = frozenset((Taint.PRIVATE,))
 _WIDE: Taints = frozenset((Taint.WIDE,))
 _EMPTIES_STORE = r"(?im)^\s*(?:flushall|flushdb|flush_all|shutdown|config set|slaveof|replicaof)\b"
-_USER_LISTS = frozenset(("/etc/passwd", "/etc/group"))
-_BUILT = re.compile(
-    r"(?:^|/)(?:\.?v?env|node_modules|\.tox|\.nox|target|build|dist|out)(?:/|$)|"
-    r"(?:^|/)(?:gradlew|mvnw|configure|autogen\.sh|bootstrap|manage\.py)$"
-)
-"""Paths of a project's build tools and their output: a build runs these anyway."""
 _MAX_APPENDED = 20_000
-_MANY = frozenset(("find", "fd", "xargs", "parallel"))
-_DELETERS = frozenset("rm unlink rmdir shred truncate trash srm".split())
 _STANDARD = frozenset(("", "0", "1", "2"))
 _HERE = frozenset(("", ".", ".."))
 _normalised = functools.lru_cache(4096)(paths.normalise)
@@ -138,14 +125,27 @@ Handler = Callable[["Walk", Call], Value | None]
 """Follows what a program runs; returns what it prints, or None to leave that to the rest of the walk."""
 
 
+class Known(NamedTuple):
+    """What is known about a program, each None where it does nothing of the kind."""
+
+    builtin: Handler | None
+    """What one of the shell's own commands does."""
+    handler: Handler | None
+    """How to follow what it runs."""
+    maker: Callable[[Walk, Call], None] | None
+    """How to remember the files that it makes."""
+    changer: Callable[[Walk, Call], Iterator[str]] | None
+    """Which files it changes."""
+
+
 class Programs(Protocol):
     """What is known about single programs: the module `program_handlers`."""
 
-    def builtin_of(self, name: str) -> Handler | None:
-        """What one of the shell's own commands does."""
+    def known(self, name: str) -> Known:
+        """What is known about a program by its name."""
 
-    def handler_of(self, name: str) -> Handler | None:
-        """How to follow a program that runs others."""
+    def follower_of(self, name: str) -> Callable[[Walk, Call], None] | None:
+        """How to follow a program to the files on the disk that it runs."""
 
     def follow_unlisted(self, walk: Walk, call: Call) -> None:
         """Follow a program that no table lists."""
@@ -156,7 +156,10 @@ class Programs(Protocol):
     def source_file(self, walk: Walk, path: str, args: Sequence[Arg], stdin: Value | None) -> bool:
         """Run a file on the disk in the same shell; whether it was found."""
 
-    def note_effects(self, walk: Walk, call: Call, *, followed: bool) -> None:
+    def follow_variable(self, walk: Walk, name: str, value: Value) -> None:
+        """Judge what a variable of the environment brings with it."""
+
+    def note_effects(self, walk: Walk, call: Call, known: Known) -> None:
         """What a program does besides printing."""
 
     def output(self, walk: Walk, call: Call) -> Value:
@@ -263,7 +266,7 @@ class Walk:
 
     def command(self, node: Command, stdin: Value | None) -> Value:
         if type(node) is Simple:
-            outs = self.exploration.each(lambda: self.simple(node, stdin))
+            outs = self.exploration.each(self.simple, node, stdin)
             return outs[0] if len(outs) == 1 else either(outs) or EMPTY
         assert isinstance(node, Compound)
         self.judgement.step(_DEEP_COST if self.loops > _MANY_LOOPS else 1)
@@ -395,7 +398,7 @@ class Walk:
             words = node.words
             if self.loops > 1:
                 self.judgement.step(len(words) // 8)
-            found: list[list[Arg]] = self.exploration.each(lambda: self.expander.args(words))
+            found: list[list[Arg]] = self.exploration.each(self.expander.args, words)
             values = [arg.value() for args in found for arg in args]
             if any(isinstance(part, Substitution) for word in words for part in word.parts):
                 values = [unknown(value.taints | _WIDE) if value.text == UNKNOWN else value for value in values]
@@ -453,7 +456,7 @@ class Walk:
         return joined(outs)
 
     def _arithmetic(self, node: ArithmeticCommand, _: Value | None) -> Value:
-        self.exploration.each(lambda: self.expander.arithmetic(node.parts))
+        self.exploration.each(self.expander.arithmetic, node.parts)
         return EMPTY
 
     def _condition(self, node: Condition, _: Value | None) -> Value:
@@ -461,7 +464,7 @@ class Walk:
         for place, value in enumerate(values):
             if "[" in value.text and ("$(" in value.text or "`" in value.text):
                 self.prompt(value)  # an index in `-v` is evaluated
-            if value.text in _COMPARES_NUMBERS:
+            if value.text in _WORDS.compares_numbers:
                 for side in values[max(0, place - 1) : place] + values[place + 1 : place + 2]:
                     self.expander.number(side)
             elif value.text == "=~":
@@ -488,7 +491,7 @@ class Walk:
             declared = [word for word in node.words if isinstance(word, Assignment)]
             words = [word for word in node.words if isinstance(word, Word)]
         argv = self.expander.args(words)
-        if argv and argv[0] in _DELETERS:
+        if argv and argv[0] in _WORDS.deleters:
             _mark_lists(argv)
         if stdin is None:
             stdin = self.state.settings.get("&0")
@@ -542,16 +545,9 @@ class Walk:
     def on_assign(self, name: str, value: Stored | None) -> None:
         """A variable that programs will see: some of them make programs run or load something."""
         self._show_assignment(name, value)
-        if isinstance(value, Array) or value is None or not value.text:
-            return
-        if name in COMMAND_VARIABLES:
+        if isinstance(value, Value) and value.text:
             for option in _options(value):
-                if option.known and option.text:
-                    self.run_text(option, None, name)
-        elif name[:4] in ENVIRONMENT_STARTS:
-            follow_variable(self, name, value)
-        elif name in INJECTING_VARIABLES and (not value.known or re.search(INJECTING_VARIABLES[name], value.text)):
-            self.report("env.inject", [name, value.text])
+                self.programs.follow_variable(self, name, option)
 
     def _show_assignment(self, name: str, value: Stored | None) -> None:
         """A variable that the shell itself looks at."""
@@ -559,7 +555,7 @@ class Walk:
             return
         if name == "PATH":
             self._check_search_path(value)
-        elif name in _PROMPTS:
+        elif name in _WORDS.prompts:
             for option in _options(value):
                 if option.known:
                     self.prompt(option)
@@ -605,20 +601,20 @@ class Walk:
         if self.judgement.recording:
             self.judgement.lines.append((argv, self.source_map, self.place, self.nest + len(self.under)))
         call = Call(base, argv[1:], stdin, name, declared)
+        known = self.programs.known(base)
         out: Value | None = None
-        if builtins and (handler := self.programs.builtin_of(base)):
-            out = handler(self, call)
-            if out is not None and base in _SELF_CONTAINED:
+        if builtins and known.builtin is not None:
+            out = known.builtin(self, call)
+            if out is not None and base in _WORDS.self_contained:
                 return out
         if self.state.files and (made := self._made_program(name, call)) is not None:
             return made
-        outer = self.programs.handler_of(base)
-        if outer is None and len(argv) > 1 and base not in DATA_PROGRAMS:
+        if known.handler is None and len(argv) > 1 and base not in DATA_PROGRAMS:
             self.programs.follow_unlisted(self, call)
-        elif outer is not None and out is None:
-            out = outer(self, call)
+        elif known.handler is not None and out is None:
+            out = known.handler(self, call)
         self._show_to_rules(call)
-        self.programs.note_effects(self, call, followed=outer is not None)
+        self.programs.note_effects(self, call, known)
         return out if out is not None else self.programs.output(self, call)
 
     def _show_to_rules(self, call: Call) -> None:
@@ -1027,7 +1023,7 @@ class Walk:
 
     def _in_tree(self, path: str) -> Value | None:
         """What a file holds below a directory that is known only as a whole."""
-        if _BUILT.search(path) or path.startswith("/dev/"):
+        if _RE.built.search(path) or path.startswith("/dev/"):
             return None
         while "/" in path.rstrip("/"):
             path = path.rstrip("/").rpartition("/")[0] + "/"
@@ -1046,13 +1042,13 @@ class Walk:
 
     def file_taints(self, path: str) -> Taints:
         """What is private in a file that existed before the command."""
-        if not self.classes(path).isdisjoint(_SECRET_CLASSES):
+        if not self.classes(path).isdisjoint(_WORDS.secret_classes):
             return _CREDENTIAL
-        if path in _ENDLESS_FILES:
+        if path in _WORDS.endless_files:
             return _ENDLESS
         if path.startswith(("/run/", "/var/run/")):  # ids of processes that others started
             return _WIDE
-        return _PRIVATE if path in _USER_LISTS else NO_TAINTS
+        return _PRIVATE if path in _WORDS.user_lists else NO_TAINTS
 
     def on_write(self, target: Arg, operator: str, content: Value) -> None:
         grows = ">>" in operator or UNKNOWN in target
@@ -1074,7 +1070,7 @@ class Walk:
 
     def _is_one_of_many(self, target: Arg) -> bool:
         """Whether a path that is not known stands for each one that find or xargs has found."""
-        return UNKNOWN in target and not _MANY.isdisjoint(self.under)
+        return UNKNOWN in target and not _WORDS.many.isdisjoint(self.under)
 
     # Findings
 

@@ -10,7 +10,7 @@ from ..programs.wrapper_options import Wrapper, skip_options
 from ..programs.wrapper_table import TERMINALS, WRAPPERS
 from ..values.word_values import EMPTY, UNKNOWN, Arg, Value, taints_of
 from . import output_provenance
-from .walk import Call, Handler, Walk
+from .walk import Call, Walk
 
 _DAEMON_PROGRAM = frozenset(("-x", "--exec", "-a", "--startas"))
 _SPLITS = re.compile(r"-([iv0]*)S(.*)|--split-string(?:=(.*))?", re.S)
@@ -175,6 +175,3 @@ def _split_string(text: Arg) -> list[Arg]:
 
 def _together(words: Sequence[Arg]) -> Value:
     return Value(" ".join(words), taints_of(words), words[0].word if len(words) == 1 else None)
-
-
-HANDLERS: dict[str, Handler] = {**dict.fromkeys(WRAPPERS, wrap), "env": _env}

@@ -21,6 +21,7 @@ _WIDTH, _MAX_LINES = 100, 60
 _MAX_DIFF_BYTES = 1 << 20
 _OPTIONS: dict[Decision, tuple[Any, str]] = {
     Decision.ONCE: ("allow_once", "Allow once"),
+    Decision.TRY: ("allow_once", "Try: keep or undo it after you have seen its effect"),
     Decision.SESSION: ("allow_always", "Allow in this session"),
     Decision.DENY: ("reject_once", "Deny"),
 }

@@ -111,7 +111,8 @@ def _ended(event: ToolEnded, changes: Sequence[Change]) -> Any:
     return acp.update_tool_call(
         event.call_id,
         status="failed" if event.error_type else "completed",
-        content=[diff_content(change) for change in changes] or _result_content(event.tool, event.result),
+        content=[diff_content(change) for change in changes]
+        or _result_content(event.tool, event.content or event.result),
         locations=[schema.ToolCallLocation(path=change.path) for change in changes] or None,
         raw_output=(is_short and _parsed(event.result)) or event.result[:_MAX_CHARS],
     )

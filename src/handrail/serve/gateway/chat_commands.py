@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from ...platforms.base import Message
 from ...protocols import Answer, Decision
@@ -15,13 +16,16 @@ from .questions import Questions
 _MIN_ID = 4
 
 
-def run_command(questions: Questions, chat: Chat, message: Message, text: str) -> str:
-    """Run a command, which starts with a slash, and return the reply."""
+def run_command(questions: Questions, chat: Chat, message: Message, text: str) -> str | Callable[[], str]:
+    """Run a command, which starts with a slash, and return the reply; for one of a plugin, what gets the reply and may block."""
     name, _, rest = text.partition(" ")
     # Telegram writes `/help@name_of_the_bot` in groups.
-    command = _COMMANDS.get(name.partition("@")[0].lower())
+    name = name.partition("@")[0].lower()
+    command = _COMMANDS.get(name)
+    if command is None and (added := chat.plugin_commands.get(name[1:])) is not None:
+        return partial(added.reply, rest.strip())
     if command is None:
-        return f"Unknown command {name[:50]}.\n{texts.HELP}"
+        return f"Unknown command {name[:50]}.\n{help_(questions, chat, message, '')}"
     return command(questions, chat, message, rest.strip())
 
 
@@ -128,7 +132,7 @@ def tools(questions: Questions, chat: Chat, message: Message, rest: str) -> str:
 
 
 def help_(questions: Questions, chat: Chat, message: Message, rest: str) -> str:  # noqa: ARG001  every command has these
-    return texts.HELP
+    return "\n".join([texts.HELP, *(f"/{name} – {each.about}" for name, each in chat.plugin_commands.items())])
 
 
 _COMMANDS: dict[str, Callable[[Questions, Chat, Message, str], str]] = {

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 from ...agent.agent import Agent
 from ...agent.events import End, Event, MessageEnded, Notice, TextDelta, ToolEnded, ToolProgress, ToolStarted, TurnEnded
@@ -14,6 +14,7 @@ from ...approval.display import visible
 from ...errors import HandrailError, SessionNotFound
 from ...platforms.base import Unreachable
 from ...platforms.table import Account
+from ...plugins.api import ChatCommand
 from ..shared_state import Served
 from .store import GatewayStore, Where
 
@@ -189,6 +190,11 @@ class Chat:
 
     def tools(self) -> list[str]:
         return sorted(self._served.app.toolsets.select([self._toolset()]))
+
+    @property
+    def plugin_commands(self) -> Mapping[str, ChatCommand]:
+        plugins = self._served.app.plugins
+        return plugins.contributions.chat_commands if plugins else {}
 
     def _toolset(self) -> str:
         own = f"handrail-{self._account.kind}"

@@ -7,7 +7,7 @@ import contextlib
 import logging
 import time
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 from ...config.paths import state_dir
 from ...errors import ConfigError, HandrailError
@@ -26,6 +26,7 @@ _MIN_WAIT_SECONDS, _MAX_WAIT_SECONDS = 0.5, 10.0
 # After this many wrong codes, silence for a while: a code cannot be guessed.
 _MAX_TRIES, _TRIES_SECONDS = 5, 3600.0
 _MAX_STRANGERS = 10_000
+_PLUGIN_SECONDS = 60.0  # for a slash command of a plugin
 _CODE_CHARS = 10
 
 
@@ -92,21 +93,25 @@ class Gateway:
             if isinstance(event, Message):
                 if event.reply_to:
                     await self._questions.catch_up(where, event.reply_to)
-                reply = self._receive(account, event)
+                received = self._receive(account, event)
+                work = received if callable(received) else None
+                reply = await asyncio.wait_for(asyncio.to_thread(work), _PLUGIN_SECONDS) if work else str(received)
             elif self._store.is_paired(account.name, event.user):
                 reply = await self._questions.pressed(where, event.message, event.decision, event.user)
             else:
                 reply = ""
         except HandrailError as error:
             reply = f"⚠️ {error}"
+        except TimeoutError:
+            reply = f"⚠️ the command took more than {_PLUGIN_SECONDS:g} s"
         except Exception:
             log.exception("an event in %s failed", where)  # it must not stop the next ones
             reply = BROKEN
         if reply:
             await self._reply(where, reply)
 
-    def _receive(self, account: Account, message: Message) -> str:
-        """The immediate reply to a message, if any."""
+    def _receive(self, account: Account, message: Message) -> str | Callable[[], str]:
+        """The immediate reply to a message, if any; or what gets it, on another thread."""
         if not (message.is_direct or message.is_for_us):
             return ""
         if not self._store.is_paired(account.name, message.user):

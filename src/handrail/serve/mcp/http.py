@@ -6,10 +6,12 @@ import asyncio
 import contextlib
 import hmac
 import json
-from collections.abc import AsyncIterator, Callable
-from typing import TYPE_CHECKING, Any
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...approval.display import visible
+from ...errors import StoreError
 from ..access_control import Guard, WrongCredentials, allowed_hosts
 from ..endpoint import SECURITY_HEADERS, HttpError, refusal
 from ..tokens import Role, Who
@@ -84,7 +86,7 @@ class McpEndpoint:
     The SDK takes longer to import than the rest of the server, so it is imported at the first request.
     """
 
-    def __init__(self, app: Handrail, guard: Guard, audit: Callable[[Request, Who | None, int, str], None]) -> None:
+    def __init__(self, app: Handrail, guard: Guard, audit: Audit) -> None:
         self._app, self._guard, self._audit = app, guard, audit
         self._wanted = asyncio.Event()
         self._ready: asyncio.Future[Any]
@@ -127,29 +129,52 @@ class McpEndpoint:
             who = self._guard.admit(request, Role.OPERATE)
         except HttpError as error:
             if isinstance(error, WrongCredentials):
-                self._audit(request, None, error.status, f"refused: {error}")
+                self._audit.refused(request, None, error.status, f"refused: {error}")
             await refusal(error)(scope, receive, send)
             return
         self._wanted.set()
         app = await asyncio.shield(self._ready)
-
-        heard = bytearray()
+        heard: deque[Any] = deque()
+        entry = None
+        if request.method != "GET":
+            try:  # before it happens: what cannot be audited does not happen
+                entry = await self._audit.began(request, who, _detail(await _first_part(receive, heard)))
+            except StoreError as error:
+                await refusal(error)(scope, receive, send)
+                return
 
         async def listening() -> Any:
-            message = await receive()
-            heard.extend(message.get("body", b"")[: _MAX_HEARD - len(heard)])
-            return message
+            return heard.popleft() if heard else await receive()
 
         async def audited(message: Any) -> None:
-            if message["type"] == "http.response.start" and request.method != "GET":
-                self._audit(request, who, message["status"], _detail(heard))
+            if message["type"] == "http.response.start" and entry is not None:
+                await self._audit.ended(entry, message["status"])
             await send(message)
 
         with contextlib.suppress(ClientDisconnect):
             await app(scope, listening, audited)
 
 
-def _detail(body: bytearray) -> str:
+class Audit(NamedTuple):
+    """How to audit a request. `began` raises StoreError if it cannot be done."""
+
+    refused: Callable[[Request, Who | None, int, str], None]
+    began: Callable[[Request, Who | None, str], Awaitable[int]]
+    ended: Callable[[int, int], Awaitable[None]]
+
+
+async def _first_part(receive: Any, heard: deque[Any]) -> bytes:
+    """The body, if it is not too long; all of its messages that were taken are in `heard`."""
+    body = b""
+    while len(body) < _MAX_HEARD:
+        heard.append(await receive())
+        body += heard[-1].get("body", b"")
+        if not heard[-1].get("more_body"):
+            break
+    return body
+
+
+def _detail(body: bytes) -> str:
     """What an MCP message is about: its method and, for a call, the tool."""
     try:
         message = json.loads(body)

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ...base.workers import pool
 from ...core.entry import ToolEntry
 from ...core.outcome import to_json, tool_error, tool_result
-from ...effects.open_call import call_number, has_run
+from ...effects.open_call import call_number, has_run, refusals, stop_clock, stopped
 from ...environments.base import CANCELLED_EXIT_CODE, TIMEOUT_EXIT_CODE, BackgroundProcess
 from ...environments.command_request import Capture, environments_of
 from ...environments.tasks import TaskEnvironments
@@ -112,7 +112,7 @@ class ScriptServer:
         self._allowed, self._limits = allowed, limits
         self._stop = CancelToken()
         self._calls = 0
-        self._clock = _Clock(limits.seconds)
+        self.clock = _Clock(limits.seconds)
         self._lock = threading.Lock()
         self._waiting: deque[_Call] = deque()
         self._workers: set[Future[None]] = set()
@@ -123,7 +123,7 @@ class ScriptServer:
         forget = self._stop.link(self._context.cancel)
         exit_code = None
         try:
-            while exit_code is None and not self._stop.cancelled and not self._clock.is_used_up():
+            while exit_code is None and not self._stop.cancelled and not self.clock.is_used_up():
                 for kind, number, data in self._channel.frames(_POLL_SECONDS):
                     if kind == b"X":
                         exit_code = int(data)
@@ -138,9 +138,7 @@ class ScriptServer:
                 self._waiting.clear()
             wait(self._workers, _LAST_CALLS_SECONDS)
         cancelled = self._context.cancel.cancelled
-        return Ended(
-            exit_code, exit_code is None and self._clock.is_used_up() and not cancelled, cancelled, self._calls
-        )
+        return Ended(exit_code, exit_code is None and self.clock.is_used_up() and not cancelled, cancelled, self._calls)
 
     def _take(self, kind: bytes, number: int, data: bytes) -> None:
         if kind == b"O":
@@ -149,7 +147,7 @@ class ScriptServer:
             self._sink.feed(b"\n[... %d bytes were left out ...]\n" % int(data))
         elif kind == b"C":
             self._calls += 1
-            self._clock.pause()
+            self.clock.pause()
             with self._lock:
                 self._waiting.append(_Call(number, self._calls, data))
                 if self._running == _MAX_PARALLEL_CALLS:
@@ -167,7 +165,7 @@ class ScriptServer:
                     return
                 call = self._waiting.popleft()
             outcome = self._outcome(call.number, call.data)
-            self._clock.resume()
+            self.clock.resume()
             text = outcome if isinstance(outcome, str) else to_json(outcome)
             self._channel.send(b"R", call.line, text.encode("utf-8", "replace"))
 
@@ -239,6 +237,7 @@ def _modules() -> tuple[list[tuple[str, str]], str]:
 def execute_code(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
     environments = environments_of(context)
     assert context is not None
+    environments.begin_call(context)
     if context.tools is None:
         raise ToolFailed("this runtime lets no tool call others; use the runtime's own dispatch")
     return _run(args, context, environments, callable_from_code(context.tools.entries()))
@@ -290,12 +289,15 @@ def _run(args: JsonDict, context: ToolContext, environments: TaskEnvironments, t
         try:
             channel = listener.open(process, payload(hello), cancel=context.cancel)
             allowed = frozenset(entry.name for entry in tools)
-            ended = ScriptServer(
-                channel, capture.sink, context, allowed, Limits(seconds, settings.max_tool_calls)
-            ).run()
+            limits = Limits(seconds, settings.max_tool_calls)
+            server = ScriptServer(channel, capture.sink, context, allowed, limits)
+            stop_clock(environment, number, server.clock)
+            ended = server.run()
         finally:
             code_of_process = _end(process)
             has_run(context, environment, changed=True)  # what it has changed is seen in the journal
+            refused = refusals(environment, number)
+            taken_back = stopped(context, environment, number)
         shown = capture.shown(capture.sink.output())
     answer: JsonDict = {
         "output": shown.text,
@@ -304,7 +306,12 @@ def _run(args: JsonDict, context: ToolContext, environments: TaskEnvironments, t
     }
     if shown.stored is not None:
         answer["stored"] = shown.stored
-    return tool_result({**answer, **_failure(ended, answer["exit_code"], seconds)})
+    if notes := [*refused, *environments.network_notes(context.task_id)]:
+        answer["note"] = "; ".join(notes)
+    failure = _failure(ended, answer["exit_code"], seconds)
+    if taken_back:
+        failure = {"error": "; ".join([*refused, *taken_back]), "error_type": "denied"}
+    return tool_result({**answer, **failure})
 
 
 def _parameters(entry: ToolEntry) -> list[str]:

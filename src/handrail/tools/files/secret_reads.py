@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from ...egress.secret_sources import secret_files
+from ...errors import Denied
 from ...files.task_arguments import files_of, read_actions
 
 if TYPE_CHECKING:
@@ -22,6 +24,8 @@ def secret_reads(path: str, context: ToolContext, *, below: bool = False) -> lis
     files = files_of(context)
     resolved = files.resolve(path)
     place = files.host_path(resolved) or resolved
+    if below and any(each.startswith(place.rstrip("/") + "/") for each in secret_files(context.config.secrets)):
+        raise Denied("a file below that folder holds a secret that you use without seeing it; search another folder")
     if not below and _MAY_BE_SECRET.search(place) is None:
         return []
     # Loaded only when needed: most reads are of ordinary files.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import select
 import shutil
@@ -9,6 +10,7 @@ import statistics
 import subprocess
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +21,14 @@ from ...environments.backend_table import backends
 from ...environments.errors import UnknownEnvironment
 from ...errors import InvalidArguments, RunNotFound, ToolFailed, UnknownToolset
 from ...settings.schema import Config
-from ...store.export import as_sharegpt
+from ...store.export import sharegpt_turns
+from ...store.ledger import work_folder
 from ...store.rollouts import Plan, Rollout, RolloutState, RolloutStore, Run, RunState
-from ...store.sessions import SessionStore
 from ...types import JsonDict, Toolbox
 from .environments import named
 
 BEGUN = "begun"
-SESSIONS_NAME = "sessions.db"
+TRAJECTORIES_NAME = "trajectories.jsonl"  # as the worker of a batch writes it
 _START_SECONDS = 90.0
 _STOP_SECONDS = 30.0
 _SHOWN = 50
@@ -36,13 +38,12 @@ def open_runs() -> RolloutStore:
     """The user's runs; those whose process was killed are marked. To be closed."""
     store = RolloutStore(state_dir() / "rollouts" / "runs.db")
     for lost in store.mark_lost():
-        if lost.folder:
-            shutil.rmtree(lost.folder, ignore_errors=True)
+        shutil.rmtree(work_folder(lost), ignore_errors=True)
     return store
 
 
 def folder_of(run_id: str) -> Path:
-    """The folder of a run: its sessions, its log, its exports."""
+    """The folder of a run: its ledger, its trajectories, its log, its exports."""
     return state_dir() / "rollouts" / run_id
 
 
@@ -154,22 +155,22 @@ def export(run: Run, rollouts: list[Rollout], form: str) -> Path:
     """Write one line per rollout, with its reward, to a file of the run."""
     path = folder_of(run.id) / f"trajectories-{form}.jsonl"
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    sessions = SessionStore(path.parent / SESSIONS_NAME)
-    try:
-        with open(path, "w", encoding="utf-8") as file:
-            for each in rollouts:
-                about = {"run": run.id, "rollout": each.number, "task": each.task, "reward": each.reward}
-                line = {**about, "ended_by": each.ended_by, **_trajectory(sessions, each.session, form)}
-                file.write(json.dumps(line, ensure_ascii=False) + "\n")
-    finally:
-        sessions.close()
+    wanted = {str(each.number): each for each in rollouts}
+    made = {each["id"]: each["messages"] for each in _trajectories(path.parent) if each["id"] in wanted}
+    with open(path, "w", encoding="utf-8") as file:
+        for number, each in wanted.items():
+            about = {"run": run.id, "rollout": each.number, "task": each.task, "reward": each.reward}
+            messages = made.get(number, [])
+            shown = sharegpt_turns(messages) if form == "sharegpt" else messages
+            name = "conversations" if form == "sharegpt" else "messages"
+            line = {**about, "ended_by": each.ended_by, "id": each.session, name: shown}
+            file.write(json.dumps(line, ensure_ascii=False) + "\n")
     return path
 
 
-def _trajectory(sessions: SessionStore, session: str, form: str) -> JsonDict:
-    if form == "sharegpt":
-        return as_sharegpt(sessions, session)
-    return {"messages": [stored.message for stored in sessions.messages(session)]}
+def _trajectories(folder: Path) -> Iterator[JsonDict]:
+    with contextlib.suppress(FileNotFoundError), open(folder / TRAJECTORIES_NAME, encoding="utf-8") as lines:
+        yield from map(json.loads, lines)
 
 
 def _shown(each: Rollout) -> dict[str, Any]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -46,65 +48,18 @@ class Meaning(NamedTuple):
     is_failure: bool = True
 
 
-def _answer(text: str) -> Meaning:
-    return Meaning(text, is_failure=False)
-
-
 # Programs with the same codes share a line. Only what a reader would not guess.
-_TABLE: dict[str, dict[int, Meaning]] = {
-    "grep egrep fgrep zgrep rg ag ack": {1: _answer("no line matched")},
-    "diff cmp colordiff": {1: _answer("the files differ")},
-    "test [ [[": {1: _answer("the condition is false")},
-    "pgrep pidof": {1: _answer("no process matched")},
-    "which type": {1: _answer("there is no such command")},
-    "expr": {1: _answer("the result is empty or zero")},
-    "systemctl": {3: _answer("the unit is not running"), 4: Meaning("there is no such unit")},
-    "pytest py.test": {
-        1: Meaning("tests failed"),
-        2: Meaning("the run was interrupted, or tests could not be collected"),
-        4: Meaning("it was called with wrong arguments, or a path does not exist"),
-        5: Meaning("no tests were collected"),
-    },
-    "mypy ruff eslint flake8 pylint shellcheck": {1: Meaning("it found problems")},
-    "curl": {
-        6: Meaning("the host name could not be resolved"),
-        7: Meaning("the connection was refused, or the host cannot be reached"),
-        22: Meaning("the server answered with an HTTP error"),
-        28: Meaning("the transfer took too long"),
-        35: Meaning("the TLS handshake failed"),
-        60: Meaning("the server's certificate could not be verified"),
-    },
-    "wget": {4: Meaning("the network failed"), 8: Meaning("the server answered with an error")},
-    "ssh scp sftp": {255: Meaning("the connection, the host key or the login failed")},
-    "rsync": {23: Meaning("some files were not transferred"), 24: Meaning("some files vanished before their transfer")},
-    "git": {1: Meaning("it found a difference or a conflict, or refused"), 128: Meaning("it could not go on")},
-    "make": {2: Meaning("a target failed; its error is above")},
-    "find": {1: Meaning("some folders could not be searched; the results are incomplete")},
-    "tar": {1: Meaning("some files changed while they were read")},
-    "timeout": {124: Meaning("the command was ended, as its time was over")},
-    "xargs": {123: Meaning("a command that it ran failed"), 124: Meaning("a command that it ran gave 255")},
-    "docker podman": {125: Meaning("it failed itself, not the command in the container")},
-    "apt-get apt": {100: Meaning("it failed; its error is above")},
+_KNOWN = json.loads(Path(__file__).with_name("exit_codes.json").read_text())
+BY_PROGRAM = {
+    program: {int(code): Meaning(*known) for code, known in codes.items()}
+    for programs, codes in _KNOWN["by_program"].items()
+    for program in programs.split()
 }
-BY_PROGRAM = {program: codes for programs, codes in _TABLE.items() for program in programs.split()}
 BY_CODE: dict[int, Meaning] = {
     126: Meaning("it was found but cannot be run: not executable, for another machine, or its arguments are too long"),
     127: Meaning("a command was not found; check its spelling, or install it"),
 }
-_SIGNALS: dict[int, str] = {
-    signal.SIGINT: "it was interrupted (SIGINT)",
-    signal.SIGQUIT: "it was ended with SIGQUIT",
-    signal.SIGABRT: "it aborted itself (SIGABRT)",
-    signal.SIGBUS: "it crashed: bus error (SIGBUS)",
-    signal.SIGFPE: "it crashed: an arithmetic error (SIGFPE)",
-    signal.SIGILL: "it crashed: an illegal instruction (SIGILL)",
-    signal.SIGKILL: "it was killed (SIGKILL); often because memory ran out",
-    signal.SIGSEGV: "it crashed: segmentation fault (SIGSEGV)",
-    signal.SIGPIPE: "its reader went away (SIGPIPE), as with `| head`",
-    signal.SIGTERM: "it was ended with SIGTERM",
-    signal.SIGXCPU: "it used up its processor time (SIGXCPU)",
-    signal.SIGXFSZ: "it wrote a file that is too large (SIGXFSZ)",
-}
+_SIGNALS: dict[int, str] = {signal.Signals[name]: text for name, text in _KNOWN["by_signal"].items()}
 
 # What is not a program's name: quoted words, substitutions, comments. Escapes first, so that an escaped quote opens nothing.
 _OPAQUE = re.compile(r"\\.|'[^']*'|\"(?:[^\"\\]|\\.)*\"|\$\((?:[^()]|\([^()]*\))*\)|`[^`]*`|(?<!\S)#[^\n]*", re.DOTALL)

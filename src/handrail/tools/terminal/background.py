@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from ...core.outcome import tool_result
-from ...effects.open_call import call_number, has_run
+from ...effects.open_call import call_number, has_run, refusals
 from ...environments.base import CANCELLED_EXIT_CODE
 from ...environments.command_request import capture_of, environments_of
 from ...environments.output import Output
@@ -60,7 +60,8 @@ def run_on_terminal(request: Request, context: ToolContext, environments: TaskEn
         raise ToolFailed(f"it is unknown how the command ended: {waited.status.reason}", output=shown.text)
     result = answer.ended(request.command, code, shown) | (answer.cancelled() if is_running else {})
     table.forget(tracked.id)
-    return tool_result(answer.with_notes(result, *request.notes))
+    refused = refusals(environments.of(context.task_id), context.effects.number if context.effects is not None else 0)
+    return tool_result(answer.with_notes(result, *request.notes, *refused))
 
 
 def _started(request: Request, context: ToolContext, table: ProcessTable) -> TrackedProcess:
@@ -74,7 +75,7 @@ def _started(request: Request, context: ToolContext, table: ProcessTable) -> Tra
         watch_patterns=request.watch_patterns,
     )
     started = table.start(request.command, task_id=context.task_id, session_id=context.session_id, wanted=wanted)
-    has_run(context, environment, changed=False, running=True)
+    has_run(context, environment, changed=False, left=[request.command])
     return started
 
 

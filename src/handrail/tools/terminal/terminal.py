@@ -19,6 +19,7 @@ SCHEMA: JsonDict = tool_schema(
         "Run it on a terminal of its own, for programs that ask or draw. Returns when it ends or waits for input; "
         "`process` answers it."
     ),
+    separate_stderr=flag("Give stderr apart, as `stderr`."),
     notify_on_complete=flag("With background: you are told when it has ended."),
     watch_patterns={
         "type": "array",

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 import os
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from ...core.outcome import tool_result
-from ...effects.open_call import call_number, has_run
+from ...effects import trial
+from ...effects.open_call import call_number, has_run, refusals, stopped
 from ...environments.base import CommandResult, Environment, LeftRunning
 from ...environments.command_request import Request, capture_of, environments_of, read_request
 from ...environments.protection import names_program
@@ -18,6 +19,9 @@ from ...processes.table import ProcessTable
 from ...protocols import Action, ActionKind
 from ...types import JsonDict, Resources, ToolContext
 from . import answer, background
+
+if TYPE_CHECKING:
+    from ...environments.local_environment import LocalEnvironment
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +37,7 @@ def terminal(args: JsonDict, *, context: ToolContext | None = None, **_: object)
     environments = environments_of(context)
     assert context is not None
     request = read_request(args, environments)
+    environments.begin_call(context)
     if args.get("background"):
         return background.start(request, context)
     if request.pty:
@@ -56,9 +61,16 @@ def actions(args: JsonDict, context: ToolContext) -> list[Action]:
                 "background": bool(args.get("background")),
                 "pty": bool(args.get("pty")),
                 "files": environments.readable_files(context.task_id),
+                "can_try": _can_try(args, environment, context),
             },
         )
     ]
+
+
+def _can_try(args: JsonDict, environment: Environment, context: ToolContext) -> bool:
+    """Whether what it changes can be taken back, and its connections can wait."""
+    is_watched = environment.name == "local" and getattr(environment, "effects", None) is not None
+    return is_watched and context.effects is not None and not (args.get("background") or args.get("pty"))
 
 
 def resources(args: JsonDict, context: ToolContext | None = None) -> Resources:  # noqa: ARG001  any command may touch any file
@@ -82,22 +94,35 @@ def _run(request: Request, context: ToolContext, environments: TaskEnvironments)
         capture_of(request, context, environments) as capture,
     ):
         number = call_number(context, environment, request.command, before)
-        watched: JsonDict = {"call": number} if number else {}
+        more: JsonDict = {"call": number} if number else {}
+        if request.separate:
+            more["separate"] = True
         ended = environment.execute(
             request.command,
             cwd=request.workdir,
             timeout=request.timeout,
             cancel=context.cancel,
             output=capture.sink,
-            **watched,
+            **more,
         )
-        number = has_run(context, environment, changed=ended.changed, running=bool(ended.left_running))
+        refused = refusals(environment, number)
+        lines = [one.command_line for one in ended.left_running]
+        number = has_run(context, environment, changed=ended.changed, left=lines)
         if ended.left_running:
             left = _adopted(ended.left_running, environment, context, environments)
         shown = capture.shown(ended.output, ended.exit_code)
+        stderr = capture.shown_stderr(ended.stderr)
+    taken_back = stopped(context, environment, more.get("call", 0)) or trial.settle(
+        context, number, lambda: _end_left(left, number, environment, context)
+    )
     result = answer.ended(request.command, ended.exit_code, shown)
+    if request.separate:
+        result["stderr"] = stderr
     if ended.timed_out:
         result |= answer.timed_out(request.timeout)
+    elif taken_back:
+        result |= {"error": "; ".join([*refused, *taken_back]), "error_type": "denied"}
+        refused = []
     elif ended.cancelled:
         result |= answer.cancelled()
     if number:
@@ -109,7 +134,16 @@ def _run(request: Request, context: ToolContext, environments: TaskEnvironments)
     notes = _notes(ended, idled=environments.idled(context.task_id))
     if ended.exit_code and _READ_ONLY in shown.text and names_program(shown.text):
         notes.append(_OWN_PROGRAM)
-    return tool_result(answer.with_notes(result, *request.notes, *notes))
+    notes += environments.network_notes(context.task_id)
+    return tool_result(answer.with_notes(result, *request.notes, *notes, *refused))
+
+
+def _end_left(left: list[JsonDict], number: int, environment: Environment, context: ToolContext) -> None:
+    for entry in left:
+        if "session_id" in entry:
+            cast("ProcessTable", context.processes).get(entry["session_id"]).kill()
+    if left:
+        cast("LocalEnvironment", environment).end_call(number)
 
 
 def _notes(ended: CommandResult, *, idled: bool) -> list[str]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, NamedTuple
 
+from ....environments.shell_host.stash import NAME as STASH
 from ....errors import CallTimeout, InvalidArguments, ToolError
 from ....files.failures import shown
 from ....types import CancelToken
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 _MAX_ALTERNATIVES = 100
 IGNORE_FILE = ".gitignore"
 REPOSITORY = ".git"
+UNDO_FOLDER = f"{STASH}-"  # what calls have deleted is kept in such a folder, see `stash`
 _MAX_BYTES = 1 << 20
 
 

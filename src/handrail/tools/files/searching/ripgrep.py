@@ -12,12 +12,13 @@ from typing import Any
 from ....errors import ToolFailed
 from .child import child_of
 from .matcher import clip
-from .query import Found, Hit, Query
+from .query import UNDO_FOLDER, Found, Hit, Query
 
 # Nothing of the user's own settings, and only the ignore files that `ignore` reads too.
 _ALWAYS = (
     *("--no-config", "--no-messages", "--hidden", "--no-require-git", "--color=never"),
     *("--no-ignore-dot", "--no-ignore-exclude", "--no-ignore-global", "--no-ignore-files", "--glob=!.git"),
+    f"--glob=!{UNDO_FOLDER}*",
 )
 _SEARCH = ("--crlf", "--no-mmap", "--case-sensitive", "--no-multiline")
 _PLAIN_GLOB = re.compile(r"[\w.*?+@ -]+")

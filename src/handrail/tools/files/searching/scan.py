@@ -11,7 +11,7 @@ from ....errors import CallCancelled, InvalidArguments, ToolError, ToolFailed
 from ....protocols import Files
 from . import matcher
 from .child import Child, child_of
-from .query import REPOSITORY, Found, Hit, Query, Rules
+from .query import REPOSITORY, UNDO_FOLDER, Found, Hit, Query, Rules
 
 _BLOCK_BYTES = 4 << 20
 
@@ -113,7 +113,8 @@ def walk(files: Files, top: str, rules: Rules, check: Callable[[], None]) -> Ite
         inner = outer.inside(files, folder, frozenset(entry.name for entry in entries))
         for entry in entries:
             path = folder + entry.name
-            if entry.name == REPOSITORY or not (entry.is_dir or entry.is_file):
+            is_ours = entry.name == REPOSITORY or entry.name.startswith(UNDO_FOLDER)
+            if is_ours or not (entry.is_dir or entry.is_file):
                 continue
             if inner.ignores(path, is_dir=entry.is_dir):
                 continue

@@ -1,0 +1,105 @@
+"""Figures of the proxy that commands go through: what it adds to a download, and to many small requests."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import ssl
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from handrail.config import Config
+from handrail.egress.certificates import Authority
+from handrail.egress.hosts import parse_hosts
+from handrail.egress.networks import Networks
+from handrail.settings.network import NetworkConfig
+
+from .harness import Figure, alternating, milliseconds
+
+_HOST = "files.example.test"
+_MEGABYTES, _REQUESTS = 100, 1000
+
+
+def figures() -> Iterator[Figure]:
+    with tempfile.TemporaryDirectory() as folder, _site() as (port, trusted):
+        (ca := Path(folder) / "ca.pem").write_bytes(trusted)
+        networks = Networks(Config(network=NetworkConfig(contain="on", allow=(_HOST,), resolve={_HOST: "127.0.0.1"})))
+        try:
+            variables = networks.variables("bench")
+            big, small = f"https://{_HOST}:{port}/big", f"https://{_HOST}:{port}/small?[1-{_REQUESTS}]"
+
+            def download(url: str, *, through: bool) -> float:
+                words = [
+                    "curl",
+                    "-sSf",
+                    "--cacert",
+                    str(ca),
+                    "-o",
+                    "/dev/null",
+                    "--resolve",
+                    f"{_HOST}:{port}:127.0.0.1",
+                    url,
+                ]
+                env = {"PATH": os.environ["PATH"], **(variables if through else {})}
+                start = time.perf_counter()
+                subprocess.run(words, env=env, check=True)
+                return time.perf_counter() - start
+
+            for what, url, limit in (
+                (f"a download of {_MEGABYTES} MB through the proxy", big, 1.2),
+                (f"{_REQUESTS} small requests through the proxy", small, 1.5),
+            ):
+                mine, base, ratio = alternating(
+                    lambda url=url: download(url, through=True), lambda url=url: download(url, through=False)
+                )
+                yield Figure(what, milliseconds(mine), milliseconds(base), ratio, limit)
+        finally:
+            networks.close()
+
+
+@contextmanager
+def _site() -> Iterator[tuple[int, bytes]]:
+    """A server in a process of its own: its port, and whom to trust."""
+    mine, theirs = multiprocessing.Pipe()
+    server = multiprocessing.get_context("spawn").Process(target=_serve, args=(theirs,), daemon=True)
+    server.start()
+    try:
+        yield mine.recv()
+    finally:
+        server.kill()
+        server.join()
+
+
+class _Files(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    wbufsize = -1
+
+    def do_GET(self) -> None:
+        is_big = self.path.startswith("/big")
+        self.send_response(200)
+        self.send_header("content-length", str(_MEGABYTES << 20 if is_big else 200))
+        self.end_headers()
+        if is_big:
+            piece = bytes(1 << 20)
+            for _ in range(_MEGABYTES):
+                self.wfile.write(piece)
+        else:
+            self.wfile.write(b"x" * 200)
+
+    def log_message(self, *_: object) -> None:
+        """Quiet."""
+
+
+def _serve(connection: Connection) -> None:
+    authority = Authority(parse_hosts([_HOST], "bench"))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Files)
+    context: ssl.SSLContext = authority.context(_HOST)
+    server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+    connection.send((server.server_address[1], authority.pem))
+    server.serve_forever()

@@ -1,0 +1,96 @@
+"""The question that is asked about a call, or about settings that became weaker."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ..protocols import ApprovalRequest, Concern, Decision
+from .display import MAX_CHARS
+from .preview import fingerprint_of
+from .secrets import secret_spans
+
+if TYPE_CHECKING:
+    from ..config.strength import Change
+    from ..protocols import Action
+    from ..types import ToolContext
+    from .policy import Pending
+
+_WEAKER = "own.settings"
+_LONGER = (Decision.TASK, Decision.SESSION, Decision.ALWAYS)
+
+
+def question_of(left: Sequence[Pending], context: ToolContext, *, expires_at: float, preview: str) -> ApprovalRequest:
+    """One request for everything that a call is about to do: the texts below each other, the marks moved with them."""
+    texts: list[str] = []
+    concerns: list[Concern] = []
+    starts: dict[int, int] = {}
+    for item in left:
+        action = item.action
+        if id(action) not in starts:
+            starts[id(action)] = sum(len(text) + 1 for text in texts)
+            texts.append(action.text)
+        offset = starts[id(action)]
+        start, end = item.finding.span
+        concerns.append(
+            Concern(
+                item.finding.rule,
+                item.finding.why,
+                offset + start,
+                offset + end,
+                str(item.key),
+                item.key.described(item.finding.why) if item.key.can_last else "",
+            )
+        )
+    first = left[0].action
+    request = ApprovalRequest(
+        tool=context.tool,
+        arguments=first.details.get("arguments", {}),
+        reason="; ".join(dict.fromkeys(concern.why for concern in concerns)),
+        rule_key=str(first.details.get("rule") or concerns[0].rule),
+        task_id=context.task_id,
+        session_id=context.session_id,
+        kind=first.kind,
+        text="\n".join(texts),
+        cwd=first.cwd,
+        environment=first.environment,
+        concerns=tuple(concerns),
+        offers=_offers(left, lasts=all(item.key.can_last for item in left)),
+        expires_at=expires_at,
+        asker=str(getattr(context.agent, "label", "")),
+        preview=preview,
+        tool_call_id=context.tool_call_id,
+        editable=_editable(texts, first),
+    )
+    return request._replace(fingerprint=fingerprint_of(request))
+
+
+def _editable(texts: Sequence[str], action: Action) -> str:
+    """The argument that can be changed: of a call that does one thing, all of which is shown."""
+    is_whole = len(texts) == 1 and len(action.text) <= MAX_CHARS and not secret_spans(action.text)
+    return str(action.details.get("argument", "")) if is_whole else ""
+
+
+def _offers(left: Sequence[Pending], *, lasts: bool) -> tuple[Decision, ...]:
+    details = [item.action.details for item in left]
+    longer = () if not lasts or any(each.get("once") for each in details) else _LONGER
+    tried = (Decision.TRY,) if all(each.get("can_try") for each in details) else ()
+    return (Decision.ONCE, *tried, *longer, Decision.DENY)
+
+
+def settings_question(waiting: Sequence[Change], context: ToolContext, *, expires_at: float) -> ApprovalRequest:
+    """The question whether settings hold that became weaker while an agent is at work."""
+    text = "\n".join(map(str, waiting))
+    why = "the configuration became weaker while this runs; say yes only if you changed it"
+    return ApprovalRequest(
+        tool="configuration",
+        arguments={},
+        reason=why,
+        rule_key=_WEAKER,
+        task_id=context.task_id,
+        session_id=context.session_id,
+        text=text,
+        concerns=(Concern(_WEAKER, why, 0, len(text), _WEAKER),),
+        expires_at=expires_at,
+        tool_call_id=context.tool_call_id,
+    )

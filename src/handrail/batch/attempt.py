@@ -1,0 +1,218 @@
+"""One attempt at one task: an agent with an environment of its own, from its prompt to its reward."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..agent.agent import Agent
+from ..agent.budgets import Budgets
+from ..agent.events import End, TurnEnded
+from ..agent.memory import Memory
+from ..agent.models.base import StreamingModel
+from ..agent.telemetry import Telemetry
+from ..app import Handrail
+from ..base.workers import pool
+from ..environments.backend_table import is_host
+from ..errors import HandrailError, ToolFailed
+from ..store.ledger import work_folder
+from ..store.sessions import SessionStore
+from ..types import Caller, JsonDict
+from .journal import Journal, RecordedModel
+from .rollout_environment import number_of
+from .tasks import Task
+
+# Nobody talks with these agents, and they leave nothing behind but their work.
+WITHOUT = ("clarify", "memory", "cronjob", "rl", "session_search")
+_REWARD_SECONDS = 600.0
+_MAX_ANSWER = 20_000
+Models = Callable[[str], Sequence[StreamingModel]]
+Reward = Callable[[Task, "Outcome"], Any]
+
+
+class Outcome(NamedTuple):
+    """What a reward is computed from. `run` and `read` work in the session's environment."""
+
+    answer: str
+    messages: list[JsonDict]
+    ended_by: str
+    model_calls: int
+    app: Handrail
+    task_id: str
+
+    def run(self, command: str, timeout: float = 60.0) -> tuple[int | None, str]:
+        """The exit code and the output of a command; of a very long one the head and the tail."""
+        with self.app.environments.use(self.task_id) as environment:
+            done = environment.execute(command, timeout=timeout)
+        return done.exit_code, (done.output.head + done.output.tail).decode("utf-8", "replace")
+
+    def read(self, path: str) -> str:
+        """The text of a file; raises FileNotFoundError."""
+        files = self.app.environments.files(self.task_id)
+        if files.stat(path) is None:
+            raise FileNotFoundError(path)
+        return files.read(path, max_bytes=files.max_read_bytes).decode("utf-8", "replace")
+
+
+class Ended(NamedTuple):
+    """`is_failure`: another attempt may do better. `trajectory` is what is written of the session."""
+
+    result: JsonDict
+    trajectory: JsonDict | None = None
+    is_failure: bool = False
+
+
+class Parts(NamedTuple):
+    """What all attempts of a worker share."""
+
+    app: Handrail
+    run: str
+    models: Models
+    reward: Reward
+    without: Sequence[str] = WITHOUT
+    reward_seconds: float = _REWARD_SECONDS
+
+
+class Attempt:
+    """`run` it once. `cancel` gives it up, from any thread: nothing of it is recorded any more."""
+
+    def __init__(self, parts: Parts, journal: Journal) -> None:
+        self._parts, self.journal = parts, journal
+        self.task = Task.model_validate_json(journal.lease.body)
+        self.session = f"batch-{parts.run}-{self.task.id}"
+        self._agent: Agent | None = None
+        self._folder = ""
+        self.is_leased = True
+
+    @property
+    def is_cancelled(self) -> bool:
+        return self.journal.is_closed.is_set()
+
+    def cancel(self, reason: str) -> None:
+        self.journal.is_closed.set()
+        if self._agent is not None:
+            self._agent.interrupt(reason)
+
+    async def run(self) -> Ended:
+        began, ended = time.monotonic(), Ended({"error": "cancelled"}, None, True)
+        try:
+            ended = await self._tried()
+        except HandrailError as error:
+            ended = Ended({"error": str(error)}, None, True)
+        except Exception as error:  # noqa: BLE001  whatever it was, the other tasks go on
+            ended = Ended({"error": f"{type(error).__name__}: {error}"}, None, True)
+        finally:
+            await asyncio.to_thread(self._close)
+        return ended._replace(result={**ended.result, "seconds": round(time.monotonic() - began, 3)})
+
+    def drop_folder(self) -> None:
+        """Remove the folder that was made for the session: nobody goes on in it."""
+        if self._folder:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    async def _tried(self) -> Ended:
+        with contextlib.closing(SessionStore()) as store:
+            agent = self._agent = await asyncio.to_thread(self._open, store)
+            await asyncio.to_thread(self._put, self.task.files)
+            if self.is_cancelled:
+                return Ended({"error": "cancelled"}, None, True)
+            ended = await agent.arun(self.task.prompt)
+            return await self._scored(ended, [each.message for each in store.messages(self.session)])
+
+    def _open(self, store: SessionStore) -> Agent:
+        parts, task = self._parts, self.task
+        app, environment = parts.app, self._placed()
+        models = [RecordedModel(model, self.journal) for model in parts.models(task.model)]
+        cwd = str(environment.get("cwd") or os.getcwd())
+        info = store.begin(self.session, platform="batch", model=models[0].name, cwd=cwd)
+        enabled, disabled = app.chosen_toolsets()
+        agent = Agent(
+            app,
+            models,
+            store=store,
+            session=info,
+            toolsets=enabled if task.toolsets is None else list(task.toolsets),
+            without=[*disabled, *parts.without],
+            budgets=Budgets(**task.limits.model_dump()),
+            platform="batch",
+            cwd=cwd,
+            memory=Memory(work_folder(parts.run) / ".none"),
+            environment=environment,
+            telemetry=Telemetry(content=app.config.telemetry.content),
+            caller=Caller(journal=self.journal, on_question=self.journal.note_question),
+        )
+        if self._dies():
+            self.journal.rebuilds = True
+            self.drop_folder()
+        if self._folder:
+            Path(self._folder).mkdir(mode=0o700, parents=True, exist_ok=True)
+        app.effects.interrupted(self.session)  # what is to be said of those calls the journal says
+        return agent
+
+    def _placed(self) -> JsonDict:
+        """Where its commands run. On this machine, without a folder of yours, that is one of its own, in a sandbox."""
+        given, app = dict(self.task.environment), self._parts.app
+        backend = str(given.get("backend") or app.config.terminal.backend).partition(":")[0]
+        if "cwd" in given or not is_host(app.backends.get(backend)):
+            return given
+        self._folder = str(work_folder(self._parts.run) / self.task.id.replace(":", "_"))
+        return {"sandbox": True, **given, "cwd": self._folder}
+
+    def _dies(self) -> bool:
+        """Whether all that commands can change goes with the attempt. A folder of yours, or another machine, stays."""
+        environment = self._parts.app.environments.of(self.session)
+        is_own = bool(self._folder) or not environment.reaches_host
+        return environment.isolated and not environment.persistent and is_own
+
+    def _put(self, files: Mapping[str, str]) -> None:
+        for path, text in files.items():
+            self._parts.app.environments.files(self.session).write(path, text.encode())
+
+    async def _scored(self, ended: TurnEnded, messages: list[JsonDict]) -> Ended:
+        used = ended.usage
+        tokens = used.input_tokens + used.output_tokens
+        result: JsonDict = {"ended_by": ended.end.value, "answer": ended.answer[:_MAX_ANSWER], "session": self.session}
+        result |= {"model_calls": ended.model_calls, "tokens": tokens, "cost": used.cost}
+        trajectory = {"messages": messages}
+        if self.is_cancelled:
+            return Ended(result, None, True)
+        if ended.end is End.FAILED:
+            return Ended({**result, "error": ended.reason}, None, True)
+        if not self.task.reward:
+            return Ended(result, trajectory)
+        outcome = Outcome(ended.answer, messages, ended.end.value, ended.model_calls, self._parts.app, self.session)
+        seconds = self._parts.reward_seconds
+        try:
+            work = asyncio.wrap_future(pool.submit(self._parts.reward, self.task, outcome))
+            result["reward"] = await asyncio.wait_for(work, seconds)
+        except TimeoutError:
+            result["error"] = f"reward timed out after {seconds:g} s"
+        except Exception as error:  # noqa: BLE001  a reward may fail in any way, and the others go on
+            is_told = isinstance(error, ToolFailed)
+            result["error"] = str(error) if is_told else f"reward failed: {type(error).__name__}: {error}"
+        return Ended(result, trajectory)
+
+    def _close(self) -> None:
+        app = self._parts.app
+        for process in app.processes.list(self.session):
+            with contextlib.suppress(HandrailError):
+                process.kill()
+        if self._agent is not None:
+            self._agent.close()
+        if self.journal.rebuilds:
+            self.drop_folder()
+
+
+def command_reward(task: Task, outcome: Outcome) -> float:
+    """Run the task's command where the agent worked: the number in its last line, else 1 or 0 by its exit code."""
+    code, output = outcome.run(str(task.reward), timeout=_REWARD_SECONDS)
+    try:
+        return number_of(float(output.strip().splitlines()[-1])) if code == 0 else 0.0
+    except (ValueError, IndexError):
+        return 1.0

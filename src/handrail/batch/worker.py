@@ -1,0 +1,167 @@
+"""A worker: it pulls leases from the driver and runs their sessions, several at a time, until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import sys
+import tempfile
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..agent.models.base import StreamingModel
+from ..agent.models.model_selection import build, known_providers
+from ..agent.telemetry import start_exporting
+from ..app import Handrail
+from ..approval.approvers import QueueApprover
+from ..errors import Fenced, HandrailError, StoreError
+from ..store.ledger import Lease, work_folder
+from .approvals import RemoteApprovals
+from .attempt import Attempt, Parts, command_reward
+from .journal import Journal
+from .link import Address, Link, LinkLost, Requests
+
+if TYPE_CHECKING:
+    from ..settings.schema import Config
+
+_POLL_SECONDS = 0.3
+_RENEW_SECONDS = 1.0
+
+
+class Worker:
+    """`sessions` at a time. `leases` are the task and attempt of each session that runs."""
+
+    def __init__(self, parts: Parts, link: Requests, sessions: int, leases: dict[str, tuple[str, int]]) -> None:
+        self._parts, self._link, self._sessions, self._leases = parts, link, sessions, leases
+        self._running: dict[tuple[str, int], Attempt] = {}
+        self._stop = threading.Event()
+
+    def stop(self) -> None:
+        """Give up all that runs. What is to be done is still in the ledger."""
+        self._stop.set()
+        for attempt in tuple(self._running.values()):
+            attempt.cancel("the batch was stopped")
+
+    async def run(self) -> None:
+        renewing = threading.Thread(target=self._renew, name="handrail-batch-renew", daemon=True)
+        renewing.start()
+        tasks: set[asyncio.Task[None]] = set()
+        try:
+            while not self._stop.is_set():
+                leases = await asyncio.to_thread(self._pull, self._sessions - len(tasks))
+                tasks |= {asyncio.create_task(self._one(lease)) for lease in leases}
+                if tasks:
+                    _, tasks = await asyncio.wait(tasks, timeout=_POLL_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+                else:
+                    await asyncio.to_thread(self._stop.wait, _POLL_SECONDS)
+        finally:
+            self.stop()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await asyncio.to_thread(renewing.join)
+
+    def _pull(self, free: int) -> list[Lease]:
+        try:
+            leases = self._link.call("lease", free) if free > 0 else []
+        except StoreError:
+            self._stop.wait(_RENEW_SECONDS)
+            return []
+        except LinkLost:
+            leases = None
+        if leases is None:
+            self._stop.set()
+        return leases or []
+
+    def _renew(self) -> None:
+        """On a thread of its own, so that a busy loop loses no lease."""
+        while not self._stop.wait(_RENEW_SECONDS):
+            try:
+                held, is_over = self._link.call("renew")
+            except StoreError:
+                continue
+            except LinkLost:
+                held, is_over = set(), True
+            if is_over:
+                self.stop()
+                return
+            for key, attempt in tuple(self._running.items()):
+                if key not in held and attempt.is_leased:
+                    attempt.cancel("another worker has this task now")
+
+    async def _one(self, lease: Lease) -> None:
+        attempt = Attempt(self._parts, Journal(lease, self._link))
+        key = (lease.task, lease.attempt)
+        self._running[key], self._leases[attempt.session] = attempt, key
+        try:
+            ended = await attempt.run()
+            if attempt.is_cancelled:
+                with contextlib.suppress(HandrailError):
+                    await asyncio.to_thread(self._link.call, "release", *key)
+                return
+            attempt.is_leased = False  # it may be gone from the ledger's list before the answer is here
+            with contextlib.suppress(Fenced, LinkLost):
+                await asyncio.to_thread(attempt.journal.record, "finish", *ended)
+                if not ended.is_failure:
+                    await asyncio.to_thread(attempt.drop_folder)
+        finally:
+            del self._running[key]
+            self._leases.pop(attempt.session, None)
+
+
+def work(address: Address, name: str, *, is_apart: bool) -> None:
+    """Be a worker until the driver says stop or is gone. `is_apart`: this machine has no home of the user's, so that the
+    configuration is the driver's and all else is in a temporary folder."""
+    link = Link(address, name)
+    with contextlib.ExitStack() as closing:
+        closing.callback(link.close)
+        setup = link.call("setup")
+        os.environ.update(setup["variables"] if is_apart else {})
+        home = closing.enter_context(tempfile.TemporaryDirectory(prefix="handrail-worker-")) if is_apart else None
+        app = closing.enter_context(_app(setup["config"] if is_apart else None, home))
+        leases: dict[str, tuple[str, int]] = {}
+        if setup["asks"]:
+            app.gate.__dict__["store"] = RemoteApprovals(link, leases)
+            app.runtime.approver = QueueApprover()
+        else:
+            leave_unattended(app)
+        app.runtime.person = None
+        if app.config.telemetry.enabled:
+            closing.callback(start_exporting())
+        worker = Worker(Parts(app, setup["run"], models_of(app), command_reward), link, setup["sessions"], leases)
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, lambda *_: worker.stop())
+        asyncio.run(worker.run())
+        with contextlib.suppress(OSError):
+            work_folder(setup["run"]).rmdir()  # it stays as long as something is in it
+
+
+def leave_unattended(app: Handrail) -> None:
+    """What would ask is denied."""
+    app.runtime.approver = app.runtime.person = None
+    app.gate.settings.leave_unattended()
+
+
+def models_of(app: Handrail) -> Any:
+    """Returns a function: the models for a name, empty for the configured one. They are made once."""
+    made: dict[str, Sequence[StreamingModel]] = {}
+
+    def models(name: str) -> Sequence[StreamingModel]:
+        if name not in made:
+            made[name] = build(app.config.model, name=name or None, providers=known_providers(app.plugins))
+        return made[name]
+
+    return models
+
+
+def _app(config: Config | None, home: str | None) -> Handrail:
+    return Handrail() if config is None else Handrail(config, home=home)
+
+
+def main() -> None:
+    """A worker of the engine `local`. What it has to know comes on stdin, where no other process sees it."""
+    given = json.loads(sys.stdin.readline())
+    with contextlib.suppress(LinkLost):
+        work(Address(given["host"], given["port"], bytes.fromhex(given["key"])), given["name"], is_apart=False)

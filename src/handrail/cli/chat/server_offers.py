@@ -1,0 +1,103 @@
+"""What MCP servers offer the user: prompts as `/SERVER:PROMPT`, resources as `@SERVER:URI`. Both are read by the servers' own
+tools, so they pass the gate and its records like any call."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import threading
+from typing import TYPE_CHECKING, Any
+
+from ...core.outcome import error_of
+from ...errors import InvalidArguments, ToolFailed
+from ..call_text import parsed
+from ..output import visible
+from .chat_command import Command
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ...app import Handrail
+    from ...types import JsonDict
+    from .chat import Chat
+
+_LISTS = re.compile(r"mcp__(.+)__list_(prompts|resources)")
+_MENTION = re.compile(r"(?<!\S)@([\w.-]+):(\S+)")
+_MAX_PAGES = 20
+
+
+class ServerOffers:
+    """Listed anew, on another thread, when the tools have changed: then a server has come or gone."""
+
+    def __init__(self, app: Handrail) -> None:
+        self._app = app
+        self._listed = -1
+        self.commands: list[Command] = []
+        self.resources: list[str] = []
+
+    def refresh(self, *, wait: bool = False) -> None:
+        generation = self._app.runtime.registry.generation
+        if generation == self._listed or self._app.mcp is None:
+            return
+        self._listed = generation
+        listing = threading.Thread(target=self._list, name="handrail-offers", daemon=True)
+        listing.start()
+        if wait:
+            listing.join()
+
+    def _list(self) -> None:
+        found = list(filter(None, map(_LISTS.fullmatch, self._app.runtime.registry.get_all_tool_names())))
+        self.commands = [
+            _command(server[1], each) for server in found if server[2] == "prompts" for each in self._pages(server)
+        ]
+        self.resources = [
+            f"{server[1]}:{each['uri']}" for server in found if server[2] == "resources" for each in self._pages(server)
+        ]
+
+    def _pages(self, server: re.Match[str]) -> Iterator[JsonDict]:
+        """A server that does not answer offers nothing."""
+        cursor: JsonDict = {}
+        for _ in range(_MAX_PAGES):
+            page = parsed(self._app.handle_function_call(server[0], cursor))
+            if not isinstance(page, dict):
+                return
+            yield from page.get(server[2], ())
+            if not page.get("next_cursor"):
+                return
+            cursor = {"cursor": page["next_cursor"]}
+
+    def mentioned(self, text: str) -> list[str]:
+        """What `@SERVER:URI` in a message stands for."""
+        known = self._app.runtime.registry
+        return [
+            f"[{visible(match[0][1:])}:]\n{_answer(self._app, match[1], 'read_resource', uri=match[2])['content']}"
+            for match in _MENTION.finditer(text)
+            if known.get_entry(f"mcp__{match[1]}__read_resource") is not None
+        ]
+
+
+def _command(server: str, prompt: JsonDict) -> Command:
+    names = [str(each["name"]) for each in prompt.get("arguments") or ()]
+    needed = [str(each["name"]) for each in prompt.get("arguments") or () if each.get("required")]
+    usage = " ".join(name.upper() if name in needed else f"[{name.upper()}]" for name in names)
+
+    def run(chat: Chat, rest: str) -> None:
+        words = shlex.split(rest) if len(names) > 1 else [rest] if rest else []
+        given = dict(zip(names, [*words[: len(names) - 1], " ".join(words[len(names) - 1 :])], strict=False))
+        given = {name: value for name, value in given.items() if value}
+        if missing := [name for name in needed if name not in given]:
+            raise InvalidArguments(f"/{server}:{prompt['name']} needs {', '.join(missing)}")
+        answer = _answer(chat.app, server, "get_prompt", name=prompt["name"], arguments=given)
+        chat.ask("\n\n".join(str(each["content"].get("text", "")) for each in answer["messages"]))
+
+    return Command(
+        f"{server}:{prompt['name']}".lower(), visible(usage), visible(str(prompt["description"] or ""))[:60], run
+    )
+
+
+def _answer(app: Handrail, server: str, tool: str, **arguments: Any) -> JsonDict:
+    outcome = app.handle_function_call(f"mcp__{server}__{tool}", arguments)
+    if (failure := error_of(outcome)) is not None:
+        raise ToolFailed(str(failure["error"]))
+    answer = parsed(outcome)
+    return answer if isinstance(answer, dict) else {"content": str(outcome), "messages": []}

@@ -1,0 +1,174 @@
+"""Run a file of tasks, each an agent session, on this machine or a Ray cluster; a run that was cut off goes on where it was.
+
+\b
+Examples:
+  handrail batch tasks.jsonl --out run1
+  handrail batch tasks.jsonl --out run1 --engine ray --address auto --workers 8 --sessions 16
+  handrail batch status run1 --watch
+  handrail batch resume run1
+  handrail batch stop run1
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from ...agent.models.model_selection import build, known_providers
+from ...batch.driver import Batch, Options, create, read_options, request_stop, status
+from ...batch.engines import ENGINES
+from ...batch.tasks import read_tasks
+from ...batch.worker import main as be_worker
+from ...errors import InvalidArguments
+from ...types import JsonDict
+from .. import options
+from ..output import ExitCode, emit, emit_json, note, say
+from ..runtime import open_runtime
+
+_LINE_SECONDS = 10.0
+Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder of a batch.", show_default=False)]
+
+
+class _RunByDefault(TyperGroup):
+    """`handrail batch FILE` means `handrail batch run FILE`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if args and args[0] not in self.commands and args[0] not in ctx.help_option_names:
+            args.insert(0, "run")
+        return super().parse_args(ctx, args)
+
+
+cli = options.new_cli(cls=_RunByDefault)
+
+
+@cli.command()
+def run(
+    tasks: Annotated[Path, typer.Argument(metavar="FILE", help="A task per line, as JSON.", show_default=False)],
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where the ledger and the results go.")],
+    engine: Annotated[str, typer.Option(metavar="|".join(ENGINES), help="Where the workers run.")] = "local",
+    address: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="Of the Ray cluster; auto finds a local one.")
+    ] = "auto",
+    workers: Annotated[int, typer.Option(metavar="N", min=1, help="Worker processes or actors.")] = 2,
+    sessions: Annotated[int, typer.Option(metavar="K", min=1, help="Sessions per worker at a time.")] = 8,
+    attempts: Annotated[int, typer.Option(metavar="N", min=1, help="How often a task may fail.")] = 3,
+    lease: Annotated[float, typer.Option(metavar="S", min=2, help="Seconds after which a silent worker is lost.")] = 30,
+    approvals: Annotated[
+        str, typer.Option(metavar="inbox|deny", help="What becomes of what has to be asked.")
+    ] = "inbox",
+    ledger: Annotated[str, typer.Option(metavar="URL", help="A PostgreSQL database instead of a file.")] = "",
+    as_json: options.Json = False,
+) -> None:
+    """Run the tasks of a file. Ctrl-C or `batch stop` stops it, `batch resume` goes on.
+
+    \b
+    Exit codes: 0 all done, 1 some tasks failed, 130 stopped.
+    """
+    if engine not in ENGINES or approvals not in ("inbox", "deny"):
+        raise InvalidArguments(f"--engine is one of {', '.join(ENGINES)}, --approvals is inbox or deny")
+    chosen = Options(engine, address, workers, sessions, attempts, lease, approvals, ledger)
+    create(read_tasks(tasks), out, chosen)
+    _run(out, as_json)
+
+
+@cli.command()
+def resume(out: Folder, as_json: options.Json = False) -> None:
+    """Go on with a batch that was stopped or whose driver was killed. No effect happens twice."""
+    _run(out, as_json)
+
+
+@cli.command("status")
+def show(
+    out: Folder,
+    watch: Annotated[bool, typer.Option("--watch", help="Until it has ended.")] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Show how far a batch is."""
+    while True:
+        found = status(out)
+        if as_json:
+            emit_json(found)
+        elif watch and sys.stdout.isatty():
+            emit(f"\r\x1b[K{_line(found)}", end="")
+        else:
+            emit(_line(found))
+        if not watch or found["state"] not in ("running", "stopping"):
+            break
+        time.sleep(1.0)
+    if watch and sys.stdout.isatty() and not as_json:
+        emit("")
+
+
+@cli.command()
+def stop(out: Folder) -> None:
+    """Stop a batch: within seconds no command of it runs any more."""
+    if not request_stop(out):
+        say(f"{out} does not run")
+
+
+@cli.command(hidden=True)
+def worker() -> None:
+    """Be a worker of the engine local. The driver starts this."""
+    be_worker()
+
+
+def _run(out: Path, as_json: bool) -> None:
+    read_options(out)
+    app = open_runtime(asks=False)
+    build(app.config.model, providers=known_providers(app.plugins))  # fails here, not in every worker
+    batch = Batch(app, out)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: batch.stop())
+    summary = batch.run(_Terminal().show)
+    if as_json:
+        emit_json(summary)
+    else:
+        emit(f"{_line(summary)}  {out / 'results.jsonl'}")
+    if summary["state"] != "done":
+        say(f"stopped; `handrail batch resume {out}` goes on")
+        raise typer.Exit(ExitCode.INTERRUPTED)
+    if summary["failed"]:
+        raise typer.Exit(ExitCode.FAILED)
+
+
+class _Terminal:
+    """One line that is written over at a terminal, else a line now and then."""
+
+    def __init__(self) -> None:
+        self._last = 0.0
+
+    def show(self, progress: JsonDict) -> None:
+        text = progress.get("problem") or _line(progress)
+        if sys.stderr.isatty():
+            width = os.get_terminal_size(sys.stderr.fileno()).columns
+            sys.stderr.write(f"\r\x1b[K{text[: width - 1]}")
+            sys.stderr.flush()
+        elif time.monotonic() - self._last > _LINE_SECONDS:
+            self._last = time.monotonic()
+            note(text)
+
+
+def _line(found: JsonDict) -> str:
+    """Such as `[####------] 40/100, 1 failed, 8 running  2.1/s  $0.31  ETA 0:28  reward 0.82`."""
+    ended = found["done"] + found["failed"]
+    total = ended + found["waiting"] + found["running"]
+    full = ended * 20 // total if total else 20
+    parts = [f"{found.get('state', '')} [{'#' * full}{'-' * (20 - full)}] {ended}/{total}".strip()]
+    parts += [f"{found[name]} {name}" for name in ("failed", "running") if found[name]]
+    text = ", ".join(parts)
+    if found.get("per_second"):
+        text += f"  {found['per_second']:.2g}/s" if found["per_second"] < 1 else f"  {found['per_second']:.1f}/s"
+    if found.get("cost") is not None:
+        text += f"  ${found['cost']:.2f}"
+    if found.get("eta"):
+        text += f"  ETA {found['eta'] // 60}:{found['eta'] % 60:02}"
+    if found.get("mean_reward") is not None:
+        text += f"  reward {found['mean_reward']:.3g}"
+    return text

@@ -1,0 +1,80 @@
+"""Decide about a host: allowed, denied, or to be asked about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import NamedTuple
+
+from ..net.url_guard import literal_address
+from ..settings.network import NetworkConfig
+from .hosts import METADATA, HostPattern, host_lists, parse_hosts, plain_host, shipped, with_port
+
+
+class Verdict(Enum):
+    """What is to be done with a connection."""
+
+    ALLOW = "allow"
+    DENY = "deny"
+    ASK = "ask"
+
+
+class HostRuling(NamedTuple):
+    """`listed` is the shipped list that has the host, which the user could turn on."""
+
+    verdict: Verdict
+    why: str = ""
+    listed: str = ""
+
+
+_ALLOWED = HostRuling(Verdict.ALLOW)
+
+
+class HostPolicy:
+    """The configured one; hosts of keys are allowed too. Without `network.contain` hosts that are not listed are allowed."""
+
+    def __init__(self, config: NetworkConfig, of_keys: Sequence[HostPattern] = ()) -> None:
+        self._asks = config.contain == "on"
+        self._allow = (*parse_hosts(config.allow, "network.allow"), *of_keys)
+        self._deny = parse_hosts(config.deny, "network.deny")
+        self._metadata = shipped(METADATA)
+        self._lists = {name: shipped(name) for name in host_lists() if name != METADATA}
+        self._enabled = [pattern for name in config.lists for pattern in shipped(name)]
+        self._fixed = {plain_host(name) for name in config.resolve}
+
+    def decide(self, host: str, port: int) -> HostRuling:
+        """For a name or an address, as it was asked for, before it is looked up."""
+        where = with_port(host, port)
+        if denied := _first(self._deny, host, port):
+            return HostRuling(Verdict.DENY, f"network.deny has {denied.text!r}, so nothing connects to {where}")
+        if _first(self._allow, host, port):
+            return _ALLOWED
+        if _first(self._metadata, host, port):
+            why = "gives out the credentials of the machine (cloud metadata); network.allow can name it"
+            return HostRuling(Verdict.DENY, f"{where} {why}")
+        if not self._asks or _first(self._enabled, host, port):
+            return _ALLOWED
+        listed = next((name for name, hosts in self._lists.items() if _first(hosts, host, port)), "")
+        literal = literal_address(host)
+        if literal is not None and literal.is_loopback:
+            return HostRuling(Verdict.ASK, f"connects to {where}, a service of this machine itself")
+        what = "an address without a name" if literal is not None else "not among your allowed hosts"
+        return HostRuling(Verdict.ASK, f"connects to {where}, which is {what}", listed)
+
+    def decide_address(self, host: str, port: int, address: str) -> HostRuling:
+        """For an address of a name that is allowed: a name must not lead to what is denied, nor to this machine itself."""
+        found = self.decide(address, port)
+        literal = literal_address(address)
+        is_inner = literal is not None and (literal.is_loopback or literal.is_link_local or literal.is_unspecified)
+        if found.verdict is Verdict.DENY:
+            return HostRuling(Verdict.DENY, f"{host} leads to {address}: {found.why}")
+        if found.verdict is Verdict.ASK and is_inner and host not in self._fixed:
+            return HostRuling(Verdict.ASK, f"{found.why}, by the name {host}")
+        return _ALLOWED
+
+    def list_hosts(self, name: str) -> list[str]:
+        return [pattern.text for pattern in self._lists[name]]
+
+
+def _first(patterns: Sequence[HostPattern], host: str, port: int) -> HostPattern | None:
+    return next((pattern for pattern in patterns if pattern.matches(host, port)), None)

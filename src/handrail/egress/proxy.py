@@ -1,0 +1,295 @@
+"""An HTTP proxy on loopback: the way out of a task's commands, and of its browser.
+
+It decides about every host, looks names up itself and connects to the address that it has checked. In connections to hosts that
+have a key it ends TLS, and puts the key in; into all others it cannot look.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import functools
+import hmac
+import ipaddress
+import re
+import secrets
+import socket
+import ssl
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Protocol
+from urllib.parse import urlsplit
+
+from ..errors import HandrailError
+from . import http_messages as http
+from .hosts import plain_host
+from .http_messages import BadMessage, Head, Prepared, ReadBody, Server, Streams
+from .keys import TaskKeys, check_host
+from .programs import program_of
+
+if TYPE_CHECKING:
+    from .certificates import Authority
+
+REFUSED_HEADER = "x-handrail-refused"
+_HEAD_SECONDS, _CONNECT_SECONDS, _HANDSHAKE_SECONDS = 30.0, 20.0, 20.0
+_MAX_HEAD = 65_536
+_USER = "handrail"
+_HOP = ("proxy-authorization", "proxy-connection", "host")
+
+
+# Finds the name of the program that wants to connect, which takes a moment.
+Program = Callable[[], str]
+
+
+class Way(Protocol):
+    """Who decides where connections go: `Questions`."""
+
+    async def addresses(self, host: str, port: int, program: Program) -> list[str]:
+        """Where a connection to the host may go now. Raises HandrailError."""
+
+    async def misplaced(self, secret: str, host: str, port: int, program: Program) -> None: ...
+    def refuse(self, why: str) -> None: ...
+
+
+class Proxy:
+    """Whoever uses it has to know its token, unless it `is_open`. `keys` and `authority` are given together, or neither."""
+
+    def __init__(
+        self,
+        way: Way,
+        keys: TaskKeys | None = None,
+        authority: Authority | None = None,
+        *,
+        ca_file: str = "",
+        is_open: bool = False,
+    ) -> None:
+        self.way, self.keys, self.authority, self._ca_file = way, keys, authority, ca_file
+        self._login = "" if is_open else f"{_USER}:{secrets.token_urlsafe(18)}"
+        self._listener: socket.socket | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def start(self) -> str:
+        """Its URL, with the token."""
+        self._listener = listener = socket.create_server(("127.0.0.1", 0), backlog=128)
+        listener.setblocking(False)
+        self._keep(self._accept(listener))
+        return f"http://{self._login and self._login + '@'}127.0.0.1:{listener.getsockname()[1]}"
+
+    async def close(self) -> None:
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if self._listener is not None:
+            self._listener.close()
+
+    def _keep(self, work: Awaitable[None]) -> None:
+        task = asyncio.ensure_future(work)
+        assert isinstance(task, asyncio.Task)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _accept(self, listener: socket.socket) -> None:
+        while True:
+            try:
+                sock, _ = await asyncio.get_running_loop().sock_accept(listener)
+            except OSError:  # too many open files: those that end make room
+                await asyncio.sleep(0.05)
+                continue
+            self._keep(_Client(self, sock).serve())
+
+    def may_enter(self, head: Head) -> bool:
+        given = "".join(head.values("proxy-authorization")).partition(" ")[2].strip()
+        return not self._login or hmac.compare_digest(base64.b64encode(self._login.encode()), given.encode())
+
+    async def connect(self, host: str, port: int, program: Program) -> socket.socket:
+        """Raises HandrailError for what may not be reached, and OSError."""
+        problem: Exception | None = None
+        for address in await self.way.addresses(host, port, program):
+            family = socket.AF_INET6 if ipaddress.ip_address(address).version == 6 else socket.AF_INET
+            sock = socket.socket(family, socket.SOCK_STREAM)
+            try:
+                sock.setblocking(False)
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                async with asyncio.timeout(_CONNECT_SECONDS):
+                    await asyncio.get_running_loop().sock_connect(sock, (address, port))
+                return sock
+            except BaseException as error:
+                sock.close()
+                if not isinstance(error, OSError):  # a timeout is one too
+                    raise
+                problem = error
+        raise OSError(f"{host} cannot be connected to: {problem or 'it has no address'}")
+
+    async def open_stream(self, server: Server, program: Program) -> Streams:
+        sock = await self.connect(server.host, server.port, program)
+        tls = {"ssl": self._upstream, "server_hostname": server.host} if server.is_tls else {}
+        try:
+            return await asyncio.open_connection(sock=sock, limit=http.PIECE_BYTES, **tls)  # type: ignore[arg-type]
+        except ssl.SSLError as error:
+            raise OSError(f"{server.host} has no certificate that is trusted here: {error.reason}") from None
+
+    @functools.cached_property
+    def _upstream(self) -> ssl.SSLContext:
+        context = ssl.create_default_context()
+        if self._ca_file:
+            context.load_verify_locations(self._ca_file)
+        context.set_alpn_protocols(["http/1.1"])
+        return context
+
+
+class _Client:
+    """One connection to a proxy."""
+
+    def __init__(self, proxy: Proxy, sock: socket.socket) -> None:
+        self._proxy, self._sock = proxy, sock
+        self._writer: asyncio.StreamWriter | None = None
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def _program(self) -> str:
+        return program_of(self._sock.getpeername()[1]) or "a command"
+
+    async def serve(self) -> None:
+        try:
+            data = b""
+            async with asyncio.timeout(_HEAD_SECONDS):
+                while b"\r\n\r\n" not in data:
+                    more = await asyncio.get_running_loop().sock_recv(self._sock, _MAX_HEAD)
+                    if not more or len(data) > _MAX_HEAD:
+                        return
+                    data += more
+            await self._serve(data)
+        except asyncio.IncompleteReadError:
+            pass  # the client went away
+        except (HandrailError, BadMessage, OSError, ValueError) as error:
+            await self._fail(error)
+        finally:
+            if self._writer is not None:
+                await http.close_stream(self._writer)
+            self._sock.close()
+
+    async def _serve(self, data: bytes) -> None:
+        raw, end, rest = data.partition(b"\r\n\r\n")
+        head = http.parse_head(raw + end)
+        method, target, _ = head.first.split(" ")
+        if not self._proxy.may_enter(head):
+            await self._send(_answer("407 Proxy Authentication Required", 'Proxy-Authenticate: Basic realm="handrail"'))
+        elif method == "CONNECT":
+            parts = urlsplit(f"//{target}")
+            await self._tunnel(plain_host(parts.hostname or ""), parts.port or 443, rest)
+        else:
+            await self._exchange(await self._streams(data), None)
+
+    async def _send(self, data: bytes) -> None:
+        if self._writer is None:
+            await asyncio.get_running_loop().sock_sendall(self._sock, data)
+        else:
+            self._writer.write(data)
+            await self._writer.drain()
+
+    async def _fail(self, error: Exception) -> None:
+        """Say in the answer why there is none. A tunnel that has begun just ends."""
+        status = "403 Forbidden" if isinstance(error, HandrailError) else "502 Bad Gateway"
+        status = "400 Bad Request" if isinstance(error, BadMessage | ValueError) else status
+        with contextlib.suppress(OSError, RuntimeError):
+            await self._send(_answer(status, f"{REFUSED_HEADER}: 1", f"Handrail: {error}\n"))
+
+    async def _tunnel(self, host: str, port: int, rest: bytes) -> None:
+        proxy, ready = self._proxy, b"HTTP/1.1 200 Connection established\r\n\r\n"
+        if proxy.keys is None or proxy.authority is None or not proxy.keys.is_for(host, port):
+            with await proxy.connect(host, port, self._program) as server:
+                await asyncio.get_running_loop().sock_sendall(server, rest)
+                await self._send(ready)
+                await _join(self._sock, server)
+            return
+        await proxy.way.addresses(host, port, self._program)
+        await self._send(ready)
+        try:
+            streams = await self._streams(rest, proxy.authority.context(host))
+            await self._exchange(streams, Server(host, port, is_tls=True))
+        except ssl.SSLError as error:
+            if re.search("UNKNOWN_CA|BAD_CERTIFICATE|CERTIFICATE_UNKNOWN", str(error.reason)):
+                what = f"a program does not trust this task's authority for {host}, where a key is put in"
+                proxy.way.refuse(f"{what}; let it use the certificates in $SSL_CERT_FILE")
+
+    async def _exchange(self, streams: Streams, fixed: Server | None) -> None:
+        proxy, keys = self._proxy, self._proxy.keys
+
+        async def prepare(head: Head, read_body: ReadBody) -> Prepared:
+            """The request as the server gets it."""
+            head, server = _direct(head) if fixed is None else (head, fixed)
+            if keys is None:
+                return Prepared(head, server)
+            await refuse(keys.misplaced_in(head, server), server)
+            if not server.is_tls:
+                return Prepared(head, server)
+            check_host(head, server.host)
+            body = await read_body() if keys.needs_body(head, server) else None
+            head, hidden = await keys.put_in(head, body, server)
+            # Compressed, a value could not be found in the answer.
+            return Prepared(head.without("accept-encoding").plus("Accept-Encoding", "identity"), server, hidden, body)
+
+        async def inspect(server: Server, data: bytes) -> None:
+            if keys is not None:
+                await refuse(keys.misplaced(data, server), server)
+
+        async def refuse(secret: str, server: Server) -> None:
+            if secret:
+                await proxy.way.misplaced(secret, server.host, server.port, self._program)
+
+        async def connect(server: Server) -> Streams:
+            return await proxy.open_stream(server, self._program)
+
+        await http.Exchange(streams, prepare, connect, inspect).run()
+
+    async def _streams(self, first: bytes, tls: ssl.SSLContext | None = None) -> Streams:
+        loop = asyncio.get_running_loop()
+        reader = asyncio.StreamReader(limit=http.PIECE_BYTES, loop=loop)
+        if first and tls is not None:
+            raise BadMessage("it has bytes after the head")
+        reader.feed_data(first)
+        protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
+        seconds = None if tls is None else _HANDSHAKE_SECONDS
+        transport, _ = await loop.connect_accepted_socket(
+            lambda: protocol, self._sock, ssl=tls, ssl_handshake_timeout=seconds
+        )
+        self._writer = asyncio.StreamWriter(transport, protocol, reader, loop)
+        return reader, self._writer
+
+
+def _direct(head: Head) -> tuple[Head, Server]:
+    """A request whose first line has the whole URL, as its server gets it."""
+    method, url, version = head.first.split(" ")
+    parts = urlsplit(url)
+    if parts.scheme != "http" or not parts.hostname:
+        raise BadMessage("only http URLs come here; https goes through CONNECT")
+    path = url.partition("://")[2].removeprefix(parts.netloc)
+    first = f"{method} {path if path.startswith('/') else '/' + path} {version}"
+    direct = Head(first, head.without(*_HOP).fields).plus("Host", parts.netloc.rpartition("@")[2])
+    return direct, Server(plain_host(parts.hostname), parts.port or 80, is_tls=False)
+
+
+def _answer(status: str, field: str, text: str = "") -> bytes:
+    body = text.encode()
+    kind = "Content-Type: text/plain; charset=utf-8\r\nConnection: close"
+    return f"HTTP/1.1 {status}\r\n{field}\r\n{kind}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+
+
+async def _join(client: socket.socket, server: socket.socket) -> None:
+    """Relay both ways until the server is done, or either is gone."""
+    up, down = asyncio.ensure_future(_relay(client, server)), asyncio.ensure_future(_relay(server, client))
+    try:
+        await asyncio.wait({up, down}, return_when=asyncio.FIRST_EXCEPTION)
+        if not (up.done() and up.exception()):
+            await asyncio.wait({down})
+    finally:
+        for each in (up, down):
+            each.cancel()
+        await asyncio.gather(up, down, return_exceptions=True)
+
+
+async def _relay(source: socket.socket, target: socket.socket) -> None:
+    loop, room = asyncio.get_running_loop(), memoryview(bytearray(http.PIECE_BYTES))
+    while size := await loop.sock_recv_into(source, room):
+        await loop.sock_sendall(target, room[:size])
+    target.shutdown(socket.SHUT_WR)

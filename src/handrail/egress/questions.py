@@ -1,0 +1,141 @@
+"""Ask about hosts through the gate, once per call and host, and remember what was refused so that the model is told."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import socket
+from collections import deque
+from typing import TYPE_CHECKING
+
+from ..errors import Denied, ToolFailed
+from ..net.url_guard import literal_address
+from ..protocols import Action, ActionKind
+from .hosts import plain_host, with_port
+from .policy import HostPolicy, HostRuling, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ..types import ToolContext
+
+_MAX_REFUSED = 50
+_MAX_SHOWN = 6
+_NOBODY = "no call runs that it could belong to, so nobody can be asked"
+
+
+class Questions:
+    """About the connections of one task. `begin` says which call runs; its approver is asked.
+
+    An answer holds for the host until the next call begins: a program that opens ten connections asks once. Longer answers are
+    the gate's grants. Everything but `begin` and `notes` runs in the proxy's loop.
+    """
+
+    def __init__(self, policy: HostPolicy, fixed: Mapping[str, str]) -> None:
+        self.policy = policy
+        self._fixed = {plain_host(name): address for name, address in fixed.items()}
+        self._context: ToolContext | None = None
+        self._asked: dict[str, asyncio.Future[None]] = {}
+        self._offered: set[str] = set()
+        self._refused: deque[str] = deque(maxlen=_MAX_REFUSED)
+        self._names: dict[str, str] = {}  # by address: what it was looked up as
+
+    def begin(self, context: ToolContext) -> None:
+        """A call begins: what is asked from now on belongs to it."""
+        self._context = context
+        self._asked = {}
+        self._names = {address: name for address, name in self._names.items() if not _is_loopback(address)}
+        self._refused.clear()
+
+    def notes(self) -> list[str]:
+        """What was refused during the call, for the model."""
+        found = list(dict.fromkeys(self._refused))
+        more = [f"and {len(found) - _MAX_SHOWN} more"] if len(found) > _MAX_SHOWN else []
+        return [f"refused by the network policy: {'; '.join([*found[:_MAX_SHOWN], *more])}"] if found else []
+
+    async def addresses(self, host: str, port: int, program: Callable[[], str]) -> list[str]:
+        """Where a connection to the host may go now. Raises Denied, or ToolFailed for a name that is not known."""
+        host = plain_host(host)
+        await self._settle(self.policy.decide(host, port), host, port, program)
+        if literal_address(host) is not None:
+            return [host]
+        found = await self._lookup(host, port)
+        for address in found:
+            await self._settle(self.policy.decide_address(host, port, address), address, port, program)
+        return found
+
+    async def look_up(self, name: str, program: Callable[[], str]) -> list[str]:
+        """The addresses of a name for a program that will connect by itself: it is not asked again about these."""
+        found = await self.addresses(name, 0, program)
+        self._names.update(dict.fromkeys(found, plain_host(name)))
+        return found
+
+    async def connect(self, address: str, port: int, program: Callable[[], str]) -> None:
+        """A program connects by itself. Raises Denied."""
+        address = plain_host(address)
+        name = self._names.get(address, "")
+        by_lookup, ruling = self.policy.decide(name or address, 0), self.policy.decide(name or address, port)
+        if name and by_lookup.verdict is ruling.verdict is Verdict.ASK:
+            # Its lookup was the question. Where a pattern allows the lookup, that says nothing about other ports.
+            ruling, port = by_lookup, 0
+        await self._settle(ruling, name or address, port, program)
+
+    async def misplaced(self, secret: str, host: str, port: int, program: Callable[[], str]) -> None:
+        """The placeholder of a secret is about to be sent to a host that may not have it. Raises Denied."""
+        why = f"sends the placeholder of the secret {secret} to {with_port(host, port)}, which may not have it"
+        details = {"rule": f"secret.{secret}.misplaced", "why": why, "once": True}
+        await self._ask(f"{program()} wants {with_port(host, port)}: secret {secret}", details, why)
+
+    def refuse(self, why: str) -> None:
+        """Note for the model what was refused for another reason."""
+        self._refused.append(why)
+
+    async def _settle(self, ruling: HostRuling, host: str, port: int, program: Callable[[], str]) -> None:
+        if ruling.verdict is Verdict.ALLOW:
+            return
+        where = with_port(host, port)
+        rule, why = f"net.host.{where}", ruling.why
+        if ruling.listed:
+            rule = f"net.{ruling.listed}.host.{where}"
+            if ruling.listed not in self._offered:
+                self._offered.add(ruling.listed)
+                rule = f"net.{ruling.listed}"
+                some = ", ".join(self.policy.list_hosts(ruling.listed)[:5])
+                why += f"; a longer yes is for the whole list {ruling.listed} ({some}, ...)"
+        details = {"rule": rule, "why": why, "denied": ruling.verdict is Verdict.DENY}
+        await self._ask(f"{program()} wants {where}", details, where)
+
+    async def _ask(self, text: str, details: Mapping[str, object], key: str) -> None:
+        """One question per key and call, whoever waits for it."""
+        asked = self._asked.get(key)
+        if asked is None:
+            asked = self._asked[key] = asyncio.ensure_future(self._review(text, details))
+        try:
+            await asyncio.shield(asked)
+        except Denied as error:
+            self._refused.append(f"{text} ({error})")
+            raise
+
+    async def _review(self, text: str, details: Mapping[str, object]) -> None:
+        context = self._context
+        if context is None or context.gate is None:
+            raise Denied(f"{details['why']}; {_NOBODY}")
+        # An answer that came with the call was given to another question.
+        context = dataclasses.replace(context, caller=context.caller._replace(answered=()), effects=None)
+        waiting = context.gate.review([Action(ActionKind.CONNECT, text, details=details)], context)
+        if waiting is not None:
+            await waiting
+
+    async def _lookup(self, host: str, port: int) -> list[str]:
+        if host in self._fixed:
+            return [self._fixed[host]]
+        try:
+            found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError) as error:
+            raise ToolFailed(f"{host} is not known: {getattr(error, 'strerror', None) or error}") from None
+        return list(dict.fromkeys(str(address[0]).partition("%")[0] for *_, address in found))
+
+
+def _is_loopback(address: str) -> bool:
+    literal = literal_address(address)
+    return literal is not None and literal.is_loopback

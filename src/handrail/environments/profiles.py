@@ -1,0 +1,75 @@
+"""The profiles of local commands: what they may write and reach without a question.
+
+contained   the work tree, folders for temporary files and caches are writable; other writes wait for your answer
+open        commands may do what you may, with `sudo`; only the gate protects Handrail's own files
+sealed      no network, nothing outside of the work tree is written, and nobody is asked
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+
+from ..errors import InvalidArguments
+from .shell_host.wire import Packet
+from .work_tree import repository_of
+
+_CACHES = Path(__file__).with_name("writable_caches.txt")
+
+
+class Profile(StrEnum):
+    CONTAINED = "contained"
+    OPEN = "open"
+    SEALED = "sealed"
+
+
+MEANINGS = {
+    Profile.CONTAINED: "writes outside of the work tree wait for your answer",
+    Profile.OPEN: "commands may write everything that you may, and `sudo` works; only file tools can be undone",
+    Profile.SEALED: "no network, and nothing outside of the work tree is written",
+}
+
+
+def read_profile(name: str) -> Profile:
+    """Raises InvalidArguments."""
+    try:
+        return Profile(name.strip().lower())
+    except ValueError:
+        raise InvalidArguments(f"there is no profile {name!r}; choose contained, open or sealed") from None
+
+
+def writable_folders(cwd: str, profile: Profile | None) -> list[str]:
+    """The folders that exist now, without those that lie in another one."""
+    places = [*_work_trees(cwd), "/tmp", "/var/tmp", "/dev/shm", tempfile.gettempdir()]
+    if profile is Profile.CONTAINED:
+        places += _caches()
+    return _outermost([path for place in places if os.path.isdir(path := os.path.realpath(place)) and path != "/"])
+
+
+def contained_policy(cwd: str, profile: Profile | None, sealed: Sequence[str]) -> Packet | None:
+    """For shell_host/outside_writes.py; None if everything is writable. `sealed` are the folders that nobody writes to."""
+    if profile is None or profile is Profile.OPEN:
+        return None
+    quiet = [os.path.realpath(path) for path in _caches()] if profile is Profile.CONTAINED else []
+    return {"writable": writable_folders(cwd, profile), "quiet": quiet, "sealed": list(sealed)}
+
+
+def _work_trees(cwd: str) -> list[str]:
+    """Where work is expected: the repository that the directory is in, and where git keeps it if that is elsewhere."""
+    return [cwd, *repository_of(cwd)] if os.path.realpath(cwd) != "/" else []
+
+
+def _caches() -> list[str]:
+    lines = _CACHES.read_text("utf-8").splitlines()
+    return [os.path.expanduser(line) for line in lines if line and not line.startswith("#")]
+
+
+def _outermost(places: list[str]) -> list[str]:
+    found: list[str] = []
+    for place in sorted(set(places)):
+        if not any(place.startswith(outer + "/") for outer in found):
+            found.append(place)
+    return found

@@ -1,0 +1,214 @@
+"""Connections of watched processes: each waits until the runtime has decided, and is then made on the process's own socket.
+
+What is used is the copy of the address that was checked: the process can change its memory meanwhile. Where the kernel does not
+let the watcher take the socket, nothing is let through but what goes nowhere.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import socket
+import struct
+from typing import NamedTuple, Set  # noqa: UP035  Python 3.8 knows no other place
+
+from . import proc
+from .held_calls import HeldCall, Hold, Reply
+from .syscall_names import Memory, Unreadable
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_PIDFD_OPEN, _PIDFD_GETFD = 434, 438
+_SO_DOMAIN = 39
+_FAST_OPEN = 0x20000000
+_MAX_ADDRESS, _MAX_DATA, _PAGE = 128, 65_536, 4096
+_MESSAGE = struct.Struct("QIxxxxQQQQi")  # struct msghdr
+_MESSAGE_STEP, _MAX_MESSAGES = 64, 64
+_INET = (socket.AF_INET, socket.AF_INET6)
+
+
+class Target(NamedTuple):
+    """Where a process wants to connect to, and the address as it gave it."""
+
+    raw: bytes
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    def moved(self, to: str) -> bytes:
+        """The address of another IPv4 place, for the same socket."""
+        host, _, port = to.rpartition(":")
+        packed = socket.inet_aton(host)
+        if struct.unpack_from("H", self.raw)[0] == socket.AF_INET:
+            return struct.pack("=H", socket.AF_INET) + struct.pack(">H", int(port)) + packed + bytes(8)
+        mapped = bytes(10) + b"\xff\xff" + packed
+        return struct.pack("=H", socket.AF_INET6) + struct.pack(">HI", int(port), 0) + mapped + bytes(4)
+
+
+class HeldConnects:
+    """Every method raises `Hold`, or returns an error number, or None: the kernel goes on."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+        self._name_servers: Set[int] = set()  # noqa: UP006  ports of the runtime's own, which sockets were led to
+
+    def connect(self, pid: int, fd: int, address: int, size: int) -> int | None:
+        try:
+            target = self._target(pid, address, size)
+            with _taken(pid, fd) as sock:
+                domain = sock.getsockopt(socket.SOL_SOCKET, _SO_DOMAIN)
+                kind = "udp" if sock.type == socket.SOCK_DGRAM else "tcp"
+            if target is None:  # a local socket, or the end of a connection; no address of a host can come in its place
+                return errno.EAFNOSUPPORT if domain in _INET and size > 2 and not self._is_end(pid, address) else None
+        except (OSError, Unreadable) as error:
+            return _refusal(error)
+        checked = target
+
+        def go_on(to: str = "") -> int | Reply:
+            raw = checked.moved(to) if to else checked.raw
+            if to:
+                self._name_servers.add(int(to.rpartition(":")[2]))
+            with _taken(pid, fd) as sock:
+                return _reply(_libc.connect(sock.fileno(), raw, len(raw)))
+
+        raise self._hold("connect", target, kind, go_on)
+
+    def send_to(self, pid: int, *arguments: int) -> int | None:
+        fd, data, length, flags, address, size = arguments[:6]
+        try:
+            target = self._target(pid, address, size)
+        except (OSError, Unreadable) as error:
+            return _refusal(error)
+        if flags & _FAST_OPEN:
+            return errno.EOPNOTSUPP  # a connection is made by connect
+        return None if target is None else self._hold_message(pid, fd, target, [(data, length)], flags)
+
+    def send_messages(self, pid: int, fd: int, first: int, flags: int, count: int = 1) -> int | None:
+        if count > _MAX_MESSAGES:
+            return errno.EMSGSIZE
+        places = [first + number * _MESSAGE_STEP for number in range(count)]
+        try:
+            with _taken(pid, fd) as sock:
+                if sock.getsockopt(socket.SOL_SOCKET, _SO_DOMAIN) not in _INET:
+                    return None
+                if sock.type != socket.SOCK_DGRAM:
+                    return errno.EOPNOTSUPP if flags & _FAST_OPEN else None
+                heads = [_MESSAGE.unpack(self._memory.read(pid, place, _MESSAGE.size)) for place in places]
+                named = [self._target(pid, head[0], head[1]) for head in heads if head[0]]
+                if named and len(places) > 1:
+                    return errno.EACCES
+                parts = [self._parts(pid, head[2], head[3]) for head in heads]
+                if not named:
+                    return self._lookups(pid, sock, parts)
+        except (OSError, Unreadable, struct.error) as error:
+            return _refusal(error)
+        return None if named[0] is None else self._hold_message(pid, fd, named[0], parts[0], flags)
+
+    def _hold_message(self, pid: int, fd: int, target: Target, parts: list[tuple[int, int]], flags: int) -> int | None:
+        def go_on(_: str = "") -> int | Reply:
+            data = b"".join(self._read(pid, *part) for part in parts)
+            with _taken(pid, fd) as sock:
+                raw = target.raw
+                return _reply(_libc.sendto(sock.fileno(), data, len(data), flags, raw, len(raw)))
+
+        raise self._hold("sendto", target, "udp", go_on)
+
+    def _lookups(self, pid: int, sock: socket.socket, parts: list[list[tuple[int, int]]]) -> int | None:
+        """A question to the runtime's name server waits here: there its program would lose patience."""
+        try:
+            is_ours = sock.getpeername()[1] in self._name_servers
+        except OSError:
+            return None  # it has no address and fails by itself
+        if not is_ours or not parts or not parts[0]:
+            return None
+        name = _name_in(self._read(pid, *parts[0][0]))
+        held = HeldCall("lookup", "sendmsg", name)
+        raise Hold(held, lambda _="": None, errno.ECONNREFUSED)  # type: ignore[misc]
+
+    def _hold(self, operation: str, target: Target, kind: str, go_on: object) -> Hold:
+        is_own = _is_loopback(target.host) and _is_listened_to_below(target.port)
+        held = HeldCall("connect", operation, str(target), detail="own" if is_own else kind)
+        return Hold(held, go_on, errno.ECONNREFUSED, is_slow=True)  # type: ignore[arg-type]
+
+    def _target(self, pid: int, address: int, size: int) -> Target | None:
+        raw = self._memory.read(pid, address, min(size, _MAX_ADDRESS)) if address else b""
+        family = struct.unpack_from("H", raw)[0] if len(raw) > 1 else 0
+        if family not in _INET or len(raw) < (8 if family == socket.AF_INET else 24):
+            return None
+        host = raw[4:8] if family == socket.AF_INET else raw[8:24]
+        return Target(raw, socket.inet_ntop(family, host), struct.unpack_from(">H", raw, 2)[0])
+
+    def _is_end(self, pid: int, address: int) -> bool:
+        return self._memory.read(pid, address, 2) == b"\0\0"
+
+    def _parts(self, pid: int, place: int, count: int) -> list[tuple[int, int]]:
+        raw = self._read(pid, place, min(count, 1024) * 16)
+        return [struct.unpack_from("QQ", raw, at) for at in range(0, len(raw), 16)]  # type: ignore[misc]
+
+    def _read(self, pid: int, place: int, size: int) -> bytes:
+        size = min(size, _MAX_DATA)
+        return b"".join(self._memory.read(pid, place + at, min(_PAGE, size - at)) for at in range(0, size, _PAGE))
+
+
+def _taken(pid: int, fd: int) -> socket.socket:
+    """A copy of a process's socket. Raises OSError."""
+    with open(f"/proc/{pid}/status") as file:  # a thread has the descriptors of its process
+        leader = next(int(line.split()[1]) for line in file if line.startswith("Tgid:"))
+    process = _checked(_libc.syscall(_PIDFD_OPEN, leader, 0))
+    try:
+        return socket.socket(fileno=_checked(_libc.syscall(_PIDFD_GETFD, process, ctypes.c_int(fd), 0)))
+    finally:
+        os.close(process)
+
+
+def _checked(result: int) -> int:
+    if result < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return result
+
+
+def _reply(result: int) -> int | Reply:
+    return Reply(result) if result >= 0 else ctypes.get_errno()
+
+
+def _refusal(error: Exception) -> int:
+    """What cannot be looked at is not let through. A bad descriptor or pointer fails as it would."""
+    number = error.errno if isinstance(error, OSError) else None
+    return number if number in (errno.EBADF, errno.ENOTSOCK, errno.EFAULT) else errno.EACCES
+
+
+def _is_loopback(host: str) -> bool:
+    return host.startswith(("127.", "::ffff:127.")) or host in ("::1", "0.0.0.0", "::")
+
+
+def _is_listened_to_below(port: int) -> bool:
+    """Whether a process that is watched here listens on the port."""
+    wanted = set()
+    for table, state in (("tcp", "0A"), ("tcp6", "0A"), ("udp", "07"), ("udp6", "07")):
+        try:
+            with open(f"/proc/net/{table}") as file:
+                rows = [line.split() for line in file.readlines()[1:]]
+        except OSError:
+            continue
+        wanted |= {
+            f"socket:[{row[9]}]" for row in rows if row[3] == state and int(row[1].rpartition(":")[2], 16) == port
+        }
+    return bool(wanted) and any(_has_one_of(pid, wanted) for pid in proc.tree(os.getpid()))
+
+
+def _has_one_of(pid: int, wanted: set[str]) -> bool:
+    try:
+        return any(os.readlink(f"/proc/{pid}/fd/{fd}") in wanted for fd in os.listdir(f"/proc/{pid}/fd"))
+    except OSError:
+        return False
+
+
+def _name_in(query: bytes) -> str:
+    """The name that a question to a name server is about."""
+    labels, at = [], 12
+    while at < len(query) and query[at]:
+        labels.append(query[at + 1 : at + 1 + query[at]].decode("latin-1"))
+        at += 1 + query[at]
+    return ".".join(labels)

@@ -1,0 +1,115 @@
+"""Shells of this machine that have started before a task needs one.
+
+The first task starts its shell itself. From the second on, the next ones are made meanwhile, with the same variables and
+protection; a task that takes one over enters its own directory. No shell is used by two tasks.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, wait
+
+from ..base.workers import pool as workers
+from .shell_host.wire import Packet
+from .transport.fork_server_client import Confinement
+from .transport.link import DirectLink, Fatal, Lost
+
+_IDLE_SECONDS = 10.0
+
+
+class ShellPool:
+    """`size` shells are kept ready, all with the settings that were wanted last, until nobody has wanted one for a while."""
+
+    def __init__(self, size: int, *, idle_seconds: float = _IDLE_SECONDS) -> None:
+        self._size, self._idle_seconds = size, idle_seconds
+        self._forget()
+
+    def _forget(self) -> None:
+        self._lock, self._process = threading.Lock(), os.getpid()
+        self._ready: list[DirectLink] = []
+        self._key = ""
+        self._filling: Future[None] | None = None
+        self._timer: threading.Timer | None = None
+        self._used_at = 0.0
+
+    def take(
+        self, env: dict[str, str], cwd: str, jobs_root: str, confinement: Confinement | None, effects: Packet | None
+    ) -> DirectLink:
+        """A link to a shell in `cwd`: one that is ready, or a new one. Raises Fatal or Lost."""
+
+        def start() -> DirectLink:
+            return DirectLink(env=env, cwd=cwd, jobs_root=jobs_root, confinement=confinement, effects=effects)
+
+        if not self._size:
+            return start()
+        if self._process != os.getpid():  # after a fork the shells are the parent's
+            for link in self._ready:
+                link.close_inherited()
+            self._forget()
+        key = repr((sorted(env.items()), jobs_root, confinement.key if confinement is not None else "", effects))
+        with self._lock:
+            is_first, others = not self._used_at, []
+            self._used_at = time.monotonic()
+            if key != self._key:
+                self._key, others, self._ready = key, self._ready, []
+            link = self._ready.pop() if self._ready else None
+            if not is_first and (self._filling is None or self._filling.done()):
+                self._filling = workers.submit(self._fill, key, start)
+        for other in others:
+            other.close()
+        if link is not None:
+            try:
+                link.enter(cwd)
+                return link
+            except (Fatal, Lost, OSError):  # it was killed meanwhile
+                link.close()
+        return start()
+
+    def close(self) -> None:
+        """End the shells that are ready, and the one that is being started."""
+        with self._lock:
+            ready, self._ready, self._key, self._used_at = self._ready, [], "", 0.0
+            timer, self._timer = self._timer, None
+        if timer is not None:
+            timer.cancel()
+        if self._process == os.getpid():
+            for link in ready:
+                link.close()
+            if self._filling is not None:
+                wait([self._filling])
+
+    def _fill(self, key: str, start: Callable[[], DirectLink]) -> None:
+        while self._wants_more(key):
+            try:
+                link = start()
+            except (Fatal, Lost, OSError):  # whoever needs one will be told
+                return
+            with self._lock:
+                is_wanted = self._key == key
+                if is_wanted:
+                    self._ready.append(link)
+                    if self._timer is None:
+                        self._watch(self._idle_seconds)
+            if not is_wanted:
+                link.close()
+
+    def _wants_more(self, key: str) -> bool:
+        with self._lock:
+            return self._key == key and len(self._ready) < self._size
+
+    def _watch(self, seconds: float) -> None:
+        self._timer = threading.Timer(seconds, self._on_timer)
+        self._timer.name, self._timer.daemon = "handrail-shells", True
+        self._timer.start()
+
+    def _on_timer(self) -> None:
+        with self._lock:
+            self._timer = None
+            left = self._used_at + self._idle_seconds - time.monotonic()
+            if left > 0 and self._ready:
+                self._watch(left)
+                return
+        self.close()

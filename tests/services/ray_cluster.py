@@ -1,0 +1,80 @@
+"""A Ray cluster of the tests' own: several nodes on this machine, which let in only who has the token.
+
+`python -m tests.services.ray_cluster NODES` prints its address, removes a node for each line on stdin as if it had lost its
+power, and ends with its stdin: nothing of it is left when the test is killed.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import secrets
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from .components import absent
+
+_OBJECTS = 80_000_000
+
+
+@dataclass(frozen=True)
+class RayCluster:
+    """`env` is what a driver needs to be let in."""
+
+    address: str
+    env: dict[str, str]
+    process: subprocess.Popen[str]
+
+    def kill_node(self) -> None:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write("kill\n")
+        self.process.stdin.flush()
+        assert json.loads(self.process.stdout.readline()) == "killed"
+
+
+@contextmanager
+def ray_cluster(nodes: int) -> Iterator[RayCluster]:
+    if importlib.util.find_spec("ray") is None:
+        absent("ray", "pip install 'handrail[ray]'")
+    token = secrets.token_hex(16)
+    env = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": token, "RAY_USAGE_STATS_ENABLED": "0"}
+    process = subprocess.Popen(
+        [sys.executable, "-m", __name__, str(nodes)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env={**os.environ, **env},
+    )
+    try:
+        assert process.stdout is not None
+        yield RayCluster(json.loads(process.stdout.readline()), env, process)
+    finally:
+        process.communicate()
+
+
+def main(count: int) -> None:
+    from ray.cluster_utils import Cluster
+
+    out = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # Ray prints
+    head = {"num_cpus": 0, "include_dashboard": False, "object_store_memory": _OBJECTS}
+    cluster = Cluster(initialize_head=True, head_node_args=head)
+    try:
+        nodes = [cluster.add_node(wait=False, num_cpus=1, object_store_memory=_OBJECTS) for _ in range(count)]
+        cluster.wait_for_nodes(timeout=120)
+        print(json.dumps(cluster.address), file=out, flush=True)
+        for _ in sys.stdin:
+            cluster.remove_node(nodes.pop(), allow_graceful=False)
+            print(json.dumps("killed"), file=out, flush=True)
+    finally:
+        cluster.shutdown()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))
