@@ -14,6 +14,7 @@ import handrail.tools.files.tool  # noqa: F401  register
 from handrail.core.builtin import registry
 from handrail.files.local import LocalFiles
 from handrail.tools.files.read_call import MAX_PAGE_CHARS
+from handrail.tools.files.read_call import read_file as read_file_call
 from handrail.types import CancelToken, ToolContext
 
 TEN = "".join(f"line {number}\n" for number in range(1, 11))
@@ -232,7 +233,7 @@ def test_without_a_context_the_working_directory_of_the_process_is_used(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.txt").write_text("hello")
-    assert json.loads(read_call.read_file({"path": "a.txt"}))["content"] == "hello"
+    assert json.loads(read_file_call({"path": "a.txt"}))["content"] == "hello"
 
 
 def test_a_working_directory_that_is_gone_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
