@@ -11,11 +11,12 @@ import tempfile
 import time
 from collections.abc import Iterator
 
-from handrail.config import CodeConfig, Config, TerminalConfig
+from handrail.config import Config
 from handrail.core.discovery import builtin_tools
 from handrail.core.registry import registry
 from handrail.environments.tasks import TaskEnvironments
 from handrail.runtime.dispatch import Runtime
+from handrail.settings.sections import CodeConfig, TerminalConfig
 from handrail.testing import MemoryResultStore, OpenGate
 
 from .harness import Figure, alternating, milliseconds

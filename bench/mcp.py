@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from handrail.approval.gate import ApprovalGate
-from handrail.config import McpServerConfig
 from handrail.core.registry import ToolRegistry
 from handrail.mcp_client.server_config import Server
 from handrail.runtime.dispatch import Runtime
+from handrail.settings.services import McpServerConfig
 from handrail.tools.mcp.server_tools import McpTools
 
 from .harness import Figure, alternating, microseconds, milliseconds

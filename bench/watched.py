@@ -54,7 +54,7 @@ print("whole", flush=True)
 def main() -> None:
     from handrail.model_tools import default
     from handrail.serve import server as running
-    from handrail.serve.address import Address
+    from handrail.serve.server import Address
     from handrail.serve.shared_state import Served
 
     here = default()

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from handrail import resolve_toolset
-from handrail.config import ToolsetConfig
 from handrail.core.registry import ToolRegistry
 from handrail.errors import UnknownToolset
 from handrail.model_tools import default, get_tool_definitions
+from handrail.settings.sections import ToolsetConfig
 from handrail.toolsets import COMPOSITES, Toolsets
 from tests.support import add, costs_less_than
 

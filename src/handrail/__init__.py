@@ -7,42 +7,30 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .base.lazy_module import lazy_module
+from .base.lazy_module import by_name, lazy_module
 
 __version__ = "0.1.0"
 
-_HOMES = {
-    "Handrail": "handrail.app",
-    "Config": "handrail.settings.schema",
-    "load_config": "handrail.config.store",
-    "Agent": "handrail.agent.agent",
-    "open_agent": "handrail.agent.agent_factory",
-    "session": "handrail.sessions.session",
-    "Session": "handrail.sessions.session",
-    "registry": "handrail.core.registry",
-    "ToolRegistry": "handrail.core.registry",
-    "ToolEntry": "handrail.core.registry",
-    "tool_error": "handrail.core.registry",
-    "tool_result": "handrail.core.registry",
-    "Runtime": "handrail.runtime.dispatch",
-    "get_tool_definitions": "handrail.model_tools",
-    "handle_function_call": "handrail.model_tools",
-    "ahandle_function_call": "handrail.model_tools",
-    "run_tool_calls": "handrail.model_tools",
-    "arun_tool_calls": "handrail.model_tools",
-    "register_task_env_overrides": "handrail.model_tools",
-    "clear_task_env_overrides": "handrail.model_tools",
-    "resolve_toolset": "handrail.toolsets",
-    "hookimpl": "handrail.plugins.hook_specs",
-    "invoke_hook": "handrail.plugins.hook_manager",
-    "run_async": "handrail.base.async_bridge",
-    "ToolContext": "handrail.types",
-    "CancelToken": "handrail.types",
-    "Resources": "handrail.types",
-    "Unavailable": "handrail.types",
-    "HandrailError": "handrail.errors",
-    "ToolError": "handrail.errors",
-}
+_HOMES = by_name(
+    {
+        "handrail.app": "Handrail",
+        "handrail.settings.schema": "Config",
+        "handrail.config.store": "load_config",
+        "handrail.agent.agent": "Agent",
+        "handrail.agent.agent_factory": "open_agent",
+        "handrail.sessions.session": "session Session",
+        "handrail.core.registry": "registry ToolRegistry ToolEntry tool_error tool_result",
+        "handrail.runtime.dispatch": "Runtime",
+        "handrail.model_tools": "get_tool_definitions handle_function_call ahandle_function_call run_tool_calls arun_tool_calls "
+        "register_task_env_overrides clear_task_env_overrides",
+        "handrail.toolsets": "resolve_toolset",
+        "handrail.plugins.hook_specs": "hookimpl",
+        "handrail.plugins.hook_manager": "invoke_hook",
+        "handrail.base.async_bridge": "run_async",
+        "handrail.types": "ToolContext CancelToken Resources Unavailable",
+        "handrail.errors": "HandrailError ToolError",
+    }
+)
 
 __all__ = ["__version__", *_HOMES]
 

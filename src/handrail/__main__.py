@@ -1,6 +1,6 @@
 """`python -m handrail` is `handrail`, without what `-m` would import from the current folder."""
 
-from .base.self_command import forget_start_folder
+from .base.own_process import forget_start_folder
 
 if __name__ == "__main__":
     forget_start_folder()

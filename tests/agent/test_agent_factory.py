@@ -20,7 +20,7 @@ from tests.support import configure
 @pytest.fixture(autouse=True)
 def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("handrail.agent.models.local_servers.DEFAULT_PORTS", {})
+    monkeypatch.setattr("handrail.agent.models.model_selection.DEFAULT_PORTS", {})
 
 
 def test_the_environment_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,9 +14,10 @@ from handrail.app import Handrail
 from handrail.approval.approvers.prompt import allowed, has_more, question
 from handrail.approval.preview import MAX_PREVIEW_CHARS, preview_of
 from handrail.approval.requests import kept
-from handrail.config import ApprovalsConfig, Config
-from handrail.files.diff import diff_to_approve
+from handrail.config import Config
+from handrail.files.text import diff_to_approve
 from handrail.protocols import Action, ActionKind, Answer, ApprovalRequest, Decision, Preview
+from handrail.settings.sections import ApprovalsConfig
 from handrail.store.approvals import ApprovalStore
 
 from .gate_support import Async, areview, gate

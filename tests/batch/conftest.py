@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from handrail.base.self_command import self_command
+from handrail.base.own_process import self_command
 from handrail.batch.driver import status
 from handrail.store.ledger import SqliteLedger
 from handrail.testing import ModelReply, ModelServer, call

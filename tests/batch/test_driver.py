@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from handrail.base.self_command import self_command
+from handrail.base.own_process import self_command
 from handrail.testing import ModelServer
 from handrail.testing.model_server import Fault
 from tests.services.small_disk import small_disk

@@ -23,9 +23,8 @@ from handrail.errors import Denied
 from handrail.protocols import Answer, ApprovalRequest, Decision
 from handrail.serve.gateway.store import STORE_NAME as PEOPLE
 from handrail.serve.gateway.store import GatewayStore
-from handrail.serve.roles import Role
 from handrail.serve.tokens import STORE_NAME as TOKENS
-from handrail.serve.tokens import Keys
+from handrail.serve.tokens import Keys, Role
 from handrail.store.approvals import ApprovalStore
 
 from ..fuzz.needs import needs

@@ -99,7 +99,7 @@ def test_all_scenes_can_be_watched_at_a_terminal(cli: Cli) -> None:
 def test_the_demo_leaves_the_tools_of_the_process_alone(cli: Cli) -> None:
     script = cli.file(
         "script.py",
-        "import json\nfrom handrail.cli.demo.play import play\nfrom handrail.core.registry import registry\n"
+        "import json\nfrom handrail.cli.demo.show import play\nfrom handrail.core.registry import registry\n"
         "from handrail.plugins.hook_manager import hooks\nplay()\n"
         "print(json.dumps([registry.get_entry('deploy') is None, hooks.active]))\n",
     )

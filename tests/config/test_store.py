@@ -5,7 +5,8 @@ import time
 
 import pytest
 
-from handrail.config import Config, ConfigError, PluginConfig, ToolsetConfig, load_config
+from handrail.config import Config, ConfigError, load_config
+from handrail.settings.sections import PluginConfig, ToolsetConfig
 
 
 def test_no_file_means_defaults(path):

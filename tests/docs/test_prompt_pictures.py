@@ -18,7 +18,7 @@ from handrail.approval.approvers.menu import words_for
 from handrail.approval.approvers.prompt import has_more, question
 from handrail.approval.gate import ApprovalGate
 from handrail.errors import Denied
-from handrail.files.diff import diff_to_approve
+from handrail.files.text import diff_to_approve
 from handrail.protocols import Action, ActionKind, Preview
 from handrail.testing import RecordingApprover
 from handrail.types import ToolContext

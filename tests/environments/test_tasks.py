@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 
-from handrail.config import Config, FilesConfig, TerminalConfig
+from handrail.config import Config
 from handrail.environments.backend_table import Backends
 from handrail.environments.errors import EnvironmentClosed, UnknownEnvironment
 from handrail.environments.task_settings import EnvironmentSettings, resolve
 from handrail.environments.tasks import TaskEnvironments
 from handrail.errors import Denied, InvalidArguments, ToolFailed
+from handrail.settings.sections import FilesConfig, TerminalConfig
 from handrail.types import Unavailable
 
 from ..support import in_threads, wait_until

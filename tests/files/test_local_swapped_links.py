@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from handrail.errors import ToolError
-from handrail.files import directories
+from handrail.files import atomic
 from handrail.files.local import LocalFiles
 from handrail.files.task_arguments import judged_path
 from handrail.types import ToolContext
@@ -55,7 +55,7 @@ def _write(files: LocalFiles, judged: str, name: str) -> None:
 
 
 def _by_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(directories, "_open", directories._step_by_step)
+    monkeypatch.setattr(atomic, "_open", atomic._step_by_step)
 
 
 @pytest.mark.parametrize("how", [None, _by_steps], ids=["openat2", "step by step"])

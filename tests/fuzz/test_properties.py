@@ -11,7 +11,6 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from handrail.config import ToolsetConfig
 from handrail.core.entry import Contract
 from handrail.core.registry import ToolRegistry
 from handrail.errors import InvalidArguments
@@ -19,6 +18,7 @@ from handrail.model_tools import get_tool_definitions, handle_function_call
 from handrail.runtime.arguments import decode_object, prepare
 from handrail.runtime.coercion import Coercion
 from handrail.runtime.provider_formats import for_gemini, repair
+from handrail.settings.sections import ToolsetConfig
 from handrail.toolsets import Toolsets
 from tests.support import add, strict_loads
 

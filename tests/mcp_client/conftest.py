@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from handrail.config import McpServerConfig
 from handrail.core.registry import ToolRegistry
 from handrail.mcp_client.server_config import Server
 from handrail.runtime.dispatch import Runtime
+from handrail.settings.services import McpServerConfig
 from handrail.store.results import FileResultStore
 from handrail.testing import OpenGate
 from handrail.tools.mcp.server_tools import McpTools

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from handrail.config import McpServerConfig
 from handrail.mcp_client.connection import State
 from handrail.mcp_client.server_config import Server
 from handrail.runtime.dispatch import Runtime
+from handrail.settings.services import McpServerConfig
 
 from ..support import wait_until
 from .conftest import SCRIPTS, Connect, has_ended, hostile, script

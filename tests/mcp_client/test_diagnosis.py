@@ -19,8 +19,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from handrail.config import McpServerConfig
 from handrail.runtime.dispatch import Runtime
+from handrail.settings.services import McpServerConfig
 
 from .conftest import Connect
 from .test_http import Handler

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from handrail.config import McpServerConfig
 from handrail.core.registry import ToolRegistry
 from handrail.runtime.dispatch import Runtime
+from handrail.settings.services import McpServerConfig
 
 from ..support import error_in
 from .conftest import Connect

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from handrail.config import McpServerConfig
 from handrail.core.registry import ToolRegistry
 from handrail.mcp_client.connection import State
 from handrail.runtime.dispatch import Runtime
+from handrail.settings.services import McpServerConfig
 from handrail.testing import OpenGate
 from handrail.types import CancelToken, Progress
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from handrail.config import McpServerConfig
 from handrail.core.registry import ToolRegistry
 from handrail.errors import ToolUnavailable
 from handrail.mcp_client.connection import MAX_FAULTS, State
 from handrail.mcp_client.pins import Pins
 from handrail.mcp_client.server_config import Server
 from handrail.runtime.dispatch import Runtime
+from handrail.settings.services import McpServerConfig
 from handrail.types import ToolContext
 
 from ..support import error_in, wait_until

@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from handrail.config import McpServerConfig
 from handrail.mcp_client.connection import State
 from handrail.runtime.dispatch import Runtime
+from handrail.settings.services import McpServerConfig
 
 from ..mcp_servers.others import program
 from ..services.components import require

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from handrail.config import McpServerConfig
 from handrail.core.registry import ToolRegistry
 from handrail.mcp_client.oauth import Login
 from handrail.mcp_client.server_config import Server
 from handrail.runtime.dispatch import Runtime
+from handrail.settings.services import McpServerConfig
 from handrail.tools.mcp.server_tools import McpTools
 
 from ..mcp_servers.guarded import Authority, guarded

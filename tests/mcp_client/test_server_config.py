@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from handrail.config import McpServerConfig
 from handrail.config.trust import Trust
 from handrail.errors import ConfigError
 from handrail.mcp_client.server_config import TRUST_KIND, expanded, find_servers, project_digest
+from handrail.settings.services import McpServerConfig
 
 
 def test_variables_are_filled_in_everywhere() -> None:

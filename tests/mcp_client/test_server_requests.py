@@ -17,10 +17,10 @@ import pytest
 from handrail.agent.agent_factory import sampler_of
 from handrail.approval.approvers import QueueApprover
 from handrail.approval.gate import ApprovalGate
-from handrail.config import McpServerConfig
 from handrail.errors import ModelError
 from handrail.protocols import Answer, ApprovalRequest, Decision, ModelReply
 from handrail.runtime.dispatch import Runtime
+from handrail.settings.services import McpServerConfig
 from handrail.testing import RecordingApprover, ScriptedModel, ScriptedPerson
 
 from ..support import error_in, wait_until

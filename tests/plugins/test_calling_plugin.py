@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from handrail.config import PluginConfig
 from handrail.plugins.loader import State
+from handrail.settings.sections import PluginConfig
 from tests.support import wait_until
 
 from .conftest import Bench

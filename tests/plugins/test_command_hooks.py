@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from handrail.config import HookCommandConfig
 from handrail.errors import ConfigError
 from handrail.plugins.command_hooks import register_external
 from handrail.plugins.hook_manager import HookManager
 from handrail.protocols import Decision
 from handrail.runtime.dispatch import Runtime
+from handrail.settings.sections import HookCommandConfig
 from handrail.testing import RecordingApprover
 from tests.support import add, error_in, parameters, takes_less_than, wait_until
 

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from handrail.config import PluginConfig
 from handrail.config.entry_points import entry_points
 from handrail.config.paths import project_folder
 from handrail.config.trust import Trust
 from handrail.plugins.loader import State, trust_plugin
 from handrail.plugins.sources import Found, Source, find_plugins
+from handrail.settings.sections import PluginConfig
 
 from .conftest import Bench
 

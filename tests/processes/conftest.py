@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from handrail.config import Config, TerminalConfig
+from handrail.config import Config
 from handrail.core.builtin import registry as builtin
 from handrail.environments.tasks import TaskEnvironments
 from handrail.processes.table import ProcessTable, Wanted
 from handrail.processes.tracked import TrackedProcess
 from handrail.runtime.dispatch import Runtime
+from handrail.settings.sections import TerminalConfig
 from handrail.store.processes import ProcessRecords
 from handrail.testing import OpenGate
 from handrail.tools.terminal import process, process_call, terminal

@@ -14,13 +14,14 @@ from typing import Any
 import pytest
 
 from handrail.base.async_bridge import run_async
-from handrail.config import CallsConfig, Config, ResultsConfig
+from handrail.config import Config
 from handrail.core.registry import ToolRegistry
 from handrail.errors import InvalidArguments, ToolFailed
 from handrail.plugins.hook_manager import HookManager
 from handrail.plugins.hook_specs import Change
 from handrail.runtime.batches import Batches
 from handrail.runtime.dispatch import Runtime
+from handrail.settings.sections import CallsConfig, ResultsConfig
 from handrail.store.results import FileResultStore
 from handrail.types import CancelToken, Progress, Resources, ToolContext
 from tests.support import (

@@ -9,11 +9,11 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from handrail.config import ToolsetConfig
 from handrail.core.availability import Availability
 from handrail.core.registry import ToolRegistry
 from handrail.errors import UnknownToolset
 from handrail.runtime.definitions import Definitions
+from handrail.settings.sections import ToolsetConfig
 from handrail.toolsets import Toolsets
 from handrail.types import Unavailable
 from tests.support import add, costs_less_than, in_threads, parameters

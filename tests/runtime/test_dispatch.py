@@ -14,10 +14,11 @@ from typing import Any
 import pytest
 
 from handrail.agent.todos import Todos
-from handrail.config import CallsConfig, Config, ResultsConfig
+from handrail.config import Config
 from handrail.core.registry import ToolRegistry
 from handrail.errors import Denied, ToolFailed
 from handrail.runtime.dispatch import Runtime
+from handrail.settings.sections import CallsConfig, ResultsConfig
 from handrail.store.results import FileResultStore
 from handrail.types import CancelToken, Progress, ToolContext
 from tests.support import PATIENCE_SECONDS, add, error_in, in_thread, in_threads, parameters, takes_less_than

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from handrail.scheduler.job_runner import Ended
-from handrail.scheduler.loop import GRACE_SECONDS, Scheduler
+from handrail.scheduler.loop import GRACE_SECONDS, Ended, Scheduler
 from handrail.settings.sections import ScheduleConfig
 from handrail.store.jobs import Job, JobState, JobStore, RunState, Work
 from handrail.types import CancelToken

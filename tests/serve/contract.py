@@ -8,7 +8,7 @@ from functools import cache
 import httpx
 import jsonschema_rs
 
-from handrail.serve.openapi import document
+from handrail.serve.http import document
 
 
 def check(response: httpx.Response) -> None:

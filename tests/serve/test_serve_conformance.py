@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from handrail import Handrail
-from handrail.serve.address import Address
 from handrail.serve.mcp.http import http_app
 from handrail.serve.mcp.server import HandrailServer
+from handrail.serve.server import Address
 
 from ..mcp_servers.others import REVISIONS, conformance
 from ..mcp_servers.serving import listening, serving

@@ -285,7 +285,7 @@ def test_a_clock_that_is_set_lets_nothing_through_and_holds_nothing_up(
 ) -> None:
     from handrail.protocols import Answer, ApprovalRequest, Decision
     from handrail.serve.event_bus import Bus
-    from handrail.serve.pending_requests import WaitingRequests
+    from handrail.serve.shared_state import WaitingRequests
     from handrail.store.approvals import ApprovalStore, State
 
     store, bus, real, jump = ApprovalStore(tmp_path / "approvals.db"), Bus(), time.time, [0.0]

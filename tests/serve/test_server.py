@@ -79,7 +79,7 @@ def test_neither_the_start_nor_a_reload_shows_keys_or_the_token(fresh: Server) -
 def test_another_process_of_the_same_user_cannot_read_it(tmp_path: Path) -> None:
     code = f"""
 import ctypes, os
-from handrail.base.hidden_process import hide_process
+from handrail.base.own_process import hide_process
 os.setgid({_OTHER_USER}); os.setuid({_OTHER_USER})
 ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)  # as a program is that was started by this user
 def look():
@@ -103,7 +103,7 @@ os.write(go, b"."); os.wait()
 
 def test_children_still_inherit_the_environment() -> None:
     code = (
-        "import os, subprocess; from handrail.base.hidden_process import hide_process; hide_process(); "
+        "import os, subprocess; from handrail.base.own_process import hide_process; hide_process(); "
         "print(os.environ['KEY'], subprocess.run(['printenv', 'KEY'], capture_output=True, text=True).stdout, os.getenv('NONE'))"
     )
     env = {**os.environ, "KEY": KEY, "EMPTY": ""}

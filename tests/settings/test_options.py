@@ -8,7 +8,8 @@ import pickle
 
 import pytest
 
-from handrail.config import Config, FilesConfig
+from handrail.config import Config
+from handrail.settings.sections import FilesConfig
 
 
 def test_what_is_not_given_has_its_default() -> None:

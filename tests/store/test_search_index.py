@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from handrail.errors import StoreError
-from handrail.store import search_index
+from handrail.store import sessions
 from handrail.store.search import search
 from handrail.store.sessions import SessionStore
 from tests.support import in_threads
@@ -53,14 +53,14 @@ def test_a_short_message_waits_and_is_found_by_another_object_at_once(store: Ses
 def test_what_waits_is_indexed_when_it_has_become_much(store: SessionStore) -> None:
     session = begin(store)
     say(store, session, "first")
-    say(store, session, "x" * (search_index.MAX_WAITING_CHARS + 1))
+    say(store, session, "x" * (sessions.MAX_WAITING_CHARS + 1))
     assert waiting(store) == 0
     say(store, session, "last")
     assert waiting(store) == 1
 
 
 def test_many_short_runs_do_not_leave_ever_more_waiting(tmp_path: Path) -> None:
-    text = "x" * (search_index.MAX_WAITING_CHARS // 3)
+    text = "x" * (sessions.MAX_WAITING_CHARS // 3)
     for _ in range(10):
         store = SessionStore(tmp_path / "sessions.db")
         say(store, begin(store), text)
@@ -141,7 +141,7 @@ def test_a_full_store_is_searched_as_far_as_it_was_indexed(store: SessionStore) 
 
 
 def test_very_much_is_indexed_some_at_a_time(store: SessionStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search_index, "_MESSAGES_AT_ONCE", 200)
+    monkeypatch.setattr(sessions, "_MESSAGES_AT_ONCE", 200)
     session = begin(store)
     ids = say(store, session, *(f"heron number{place} {'x' * 200}" for place in range(450)))
     assert waiting(store) == 250

@@ -100,7 +100,7 @@ forgets("state.the_last_exit_code_is_kept", "true")
 # Survival
 
 
-@breaks("survival.exit_is_survived", "names.directories_of_any_name_outlive_the_shell")
+@breaks("state.exit_is_survived", "files.directories_of_any_name_outlive_the_shell")
 class ForgetsAtExit(LocalEnvironment):
     def execute(self, command: str, **options: Any) -> CommandResult:
         result = super().execute(command, **options)
@@ -110,17 +110,17 @@ class ForgetsAtExit(LocalEnvironment):
 
 
 changes(
-    "survival.exec_is_survived",
+    "state.exec_is_survived",
     lambda command, result: result._replace(exit_code=0) if "exec" in command else result,
 )
-changes("survival.a_failure_under_set_e_is_survived", lambda _, result: result._replace(restarted=None))
+changes("state.a_failure_under_set_e_is_survived", lambda _, result: result._replace(restarted=None))
 changes(
-    "survival.a_syntax_error_is_survived",
+    "state.a_syntax_error_is_survived",
     lambda command, result: result._replace(exit_code=0) if "unfinished" in command else result,
 )
 
 
-@breaks("survival.a_killed_shell_is_survived")
+@breaks("state.a_killed_shell_is_survived")
 class DiesWithItsShell(LocalEnvironment):
     def execute(self, command: str, **options: Any) -> CommandResult:
         result = super().execute(command, **options)
@@ -129,7 +129,7 @@ class DiesWithItsShell(LocalEnvironment):
         return result
 
 
-@breaks("survival.a_removed_working_directory_is_survived")
+@breaks("state.a_removed_working_directory_is_survived")
 class NeedsItsDirectory(LocalEnvironment):
     def execute(self, command: str, **options: Any) -> CommandResult:
         if not os.path.isdir(self.cwd):
@@ -137,10 +137,10 @@ class NeedsItsDirectory(LocalEnvironment):
         return super().execute(command, **options)
 
 
-forgets("survival.an_empty_path_is_survived", '[ "$PATH" ] || PATH=/usr/bin:/bin')
+forgets("state.an_empty_path_is_survived", '[ "$PATH" ] || PATH=/usr/bin:/bin')
 
 
-@breaks("survival.a_process_limit_is_survived")
+@breaks("state.a_process_limit_is_survived")
 class KeepsItsLimits(LocalEnvironment):
     is_limited = False
 
@@ -151,9 +151,9 @@ class KeepsItsLimits(LocalEnvironment):
 
 # Codes
 
-changes("codes.codes_are_exact", lambda _, result: result._replace(exit_code=min(result.exit_code, 1)))
-forgets("codes.pipelines_have_the_code_of_their_last_part", "set -o pipefail")
-changes("codes.signals_are_told_by_the_code", lambda _, result: result._replace(exit_code=result.exit_code & 127))
+changes("commands.codes_are_exact", lambda _, result: result._replace(exit_code=min(result.exit_code, 1)))
+forgets("commands.pipelines_have_the_code_of_their_last_part", "set -o pipefail")
+changes("commands.signals_are_told_by_the_code", lambda _, result: result._replace(exit_code=result.exit_code & 127))
 
 
 # Output
@@ -198,10 +198,10 @@ class HidesWhatListenersSay(LocalEnvironment):
         return super().execute(command, on_output=on_output and listen, **options)
 
 
-options("big_output.the_head_and_the_tail_are_kept", lambda given: {**given, "output": None})
+options("output.the_head_and_the_tail_are_kept", lambda given: {**given, "output": None})
 
 
-@breaks("big_output.a_hundred_megabytes_cost_bounded_memory")
+@breaks("output.a_hundred_megabytes_cost_bounded_memory")
 class KeepsEverything(LocalEnvironment):
     def execute(self, command: str, *, on_output: Any = None, **options: Any) -> CommandResult:
         kept: list[bytes] = []
@@ -213,7 +213,7 @@ class KeepsEverything(LocalEnvironment):
         return super().execute(command, on_output=on_output and listen, **options)
 
 
-@breaks("big_output.ten_thousand_lines_a_second_arrive")
+@breaks("output.ten_thousand_lines_a_second_arrive")
 class DropsAPiece(LocalEnvironment):
     def execute(self, command: str, *, on_output: Any = None, **options: Any) -> CommandResult:
         count = 0
@@ -229,8 +229,8 @@ class DropsAPiece(LocalEnvironment):
 
 # Input
 
-options("stdin.stdin_is_what_was_given", lambda given: {**given, "stdin": None})
-forgets("stdin.without_stdin_there_is_an_end_at_once", "exec < <(sleep 987654321)")
+options("commands.stdin_is_what_was_given", lambda given: {**given, "stdin": None})
+forgets("commands.without_stdin_there_is_an_end_at_once", "exec < <(sleep 987654321)")
 
 
 # Commands
@@ -297,10 +297,10 @@ class HidesNames(OddFiles):
 
 
 changes(
-    "names.directories_of_any_name_can_be_worked_in",
+    "files.directories_of_any_name_can_be_worked_in",
     lambda _, result: result._replace(cwd=result.cwd.replace("\n", "?")),
 )
-files_are(HidesNames, "names.files_of_any_name_can_be_read_and_written")
+files_are(HidesNames, "files.files_of_any_name_can_be_read_and_written")
 
 
 # Limits
@@ -366,7 +366,7 @@ class HearsTooLate(LocalEnvironment):
 # Left running
 
 
-@breaks("left_running.what_is_left_running_holds_up_nobody")
+@breaks("background.what_is_left_running_holds_up_nobody")
 class WaitsForAll(LocalEnvironment):
     def execute(self, command: str, *, timeout: float = 0, **options: Any) -> CommandResult:
         result = super().execute(command, timeout=timeout, **options)
@@ -379,13 +379,13 @@ class CannotBeKilled(LeftProcess):
         return self.poll()
 
 
-@breaks("left_running.what_is_left_running_can_be_adopted")
+@breaks("background.what_is_left_running_can_be_adopted")
 class AdoptsInName(LocalEnvironment):
     def adopt(self, left: LeftRunning) -> LeftProcess:
         return CannotBeKilled(self._call, left)
 
 
-changes("left_running.what_is_left_running_is_named", lambda _, result: result._replace(left_running=()))
+changes("background.what_is_left_running_is_named", lambda _, result: result._replace(left_running=()))
 
 
 # Background processes and terminals
@@ -445,10 +445,10 @@ processes_are(ReadsFromTheBeginning, "background.its_output_can_be_read")
 processes_are(HearsNothing, "background.it_reads_what_it_is_given")
 processes_are(KillsTheFirstOnly, "background.it_can_be_killed")
 processes_are(Succeeds, "background.it_runs_beside_commands")
-processes_are(HearsNoInterrupt, "terminals.it_takes_keys")
-processes_are(HasOneSize, "terminals.it_can_be_resized")
-processes_are(AlwaysWaits, "terminals.waiting_for_input_is_seen")
-processes_are(NeverWaits, "terminals.waiting_for_input_is_seen")
+processes_are(HearsNoInterrupt, "background.it_takes_keys")
+processes_are(HasOneSize, "background.it_can_be_resized")
+processes_are(AlwaysWaits, "background.waiting_for_input_is_seen")
+processes_are(NeverWaits, "background.waiting_for_input_is_seen")
 
 
 @breaks("background.it_has_the_shells_state")
@@ -479,7 +479,7 @@ class PromisesTooMuch(LocalEnvironment):
         return super().background(command, **options)
 
 
-@breaks("terminals.it_is_a_terminal")
+@breaks("background.it_is_a_terminal")
 class HasOneSizeOnly(LocalEnvironment):
     def open_pty(self, command: str, *, rows: int = 24, columns: int = 80, **options: Any) -> JobProcess:
         return super().open_pty(command, **options)
@@ -588,7 +588,7 @@ class AllAtOnce(LocalEnvironment):
 # Loss and closing
 
 
-@breaks("loss.a_lost_environment_is_an_error_and_comes_back")
+@breaks("leftovers.a_lost_environment_is_an_error_and_comes_back")
 class HidesALoss(LocalEnvironment):
     def execute(self, command: str, **options: Any) -> CommandResult:
         try:

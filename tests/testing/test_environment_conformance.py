@@ -26,7 +26,7 @@ from handrail.testing.environment_conformance import (
     check_environment,
     environment_checks,
 )
-from handrail.testing.environment_conformance.check import check
+from handrail.testing.environment_conformance.place import check
 
 from ..support import wait_until
 from .saboteurs import SABOTEURS, STRAYS

@@ -1,8 +1,8 @@
 """The agent: ask a model, run what it calls, give it the results, until it has answered.
 
 `agent.Agent` is one session; `agent_factory.open_agent` makes one from the configuration. Inside a turn: `loop` (the turn),
-`model_requests` (ask, retry, fall back) with `models` (one file per provider), `reply_repair`, `tool_calls` and
-`loop_detection`, `conversation`, `compaction`, `budgets`, `events` (what a listener gets), `telemetry`. What an agent keeps:
+`model_requests` (ask, retry, fall back) with `models` (one file per provider), `tool_calls` and
+`loop_detection`, `conversation` and its compaction, `budgets`, `events` (what a listener gets), `telemetry`. What an agent keeps:
 `memory`, `todos`, `system_prompt`; `delegation` runs child agents, `cassette` records and replays, `agent_factory` also answers
 MCP servers that ask for a model.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..base.lazy_module import lazy_module
+from ..base.lazy_module import by_name, lazy_module
 
 if TYPE_CHECKING:
     from ..protocols import Model, ModelReply
@@ -35,29 +35,19 @@ if TYPE_CHECKING:
     )
     from .models.base import CallPiece, Finished, Piece, ReasoningPiece, StreamingModel, TextPiece
 
-_HOMES = {
-    "Agent": "handrail.agent.agent",
-    "LAST": "handrail.agent.agent_factory",
-    "open_agent": "handrail.agent.agent_factory",
-    "open_store": "handrail.agent.agent_factory",
-    "Budgets": "handrail.agent.budgets",
-    "Cassette": "handrail.agent.cassette",
-    "Player": "handrail.agent.cassette",
-    "Model": "handrail.protocols",
-    "ModelReply": "handrail.protocols",
-    "SessionStore": "handrail.store.sessions",
-    **dict.fromkeys(
-        (
-            "End", "Event", "MessageEnded", "Notice", "ReasoningDelta", "TextDelta", "ToolEnded", "ToolProgress",
-            "ToolStarted", "TurnEnded", "Usage",
-        ),
-        "handrail.agent.events",
-    ),
-    **dict.fromkeys(
-        ("CallPiece", "Finished", "Piece", "ReasoningPiece", "StreamingModel", "TextPiece"), "handrail.agent.models.base"
-    ),
-}  # fmt: skip
-
+_HOMES = by_name(
+    {
+        "handrail.agent.agent": "Agent",
+        "handrail.agent.agent_factory": "LAST open_agent open_store",
+        "handrail.agent.budgets": "Budgets",
+        "handrail.agent.cassette": "Cassette Player",
+        "handrail.agent.events": "End Event MessageEnded Notice ReasoningDelta TextDelta ToolEnded ToolProgress ToolStarted "
+        "TurnEnded Usage",
+        "handrail.agent.models.base": "CallPiece Finished Piece ReasoningPiece StreamingModel TextPiece",
+        "handrail.protocols": "Model ModelReply",
+        "handrail.store.sessions": "SessionStore",
+    }
+)
 __all__ = [
     "LAST",
     "Agent",

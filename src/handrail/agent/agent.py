@@ -25,21 +25,17 @@ from ..errors import InvalidArguments
 from ..protocols import Model
 from ..store.search import search, window
 from ..store.sessions import CHILD, MAIN, SessionInfo, SessionStore, StoredMessage
-from ..tools.skills.library import Library
-from ..tools.skills.prompt import skills_prompt
+from ..tools.skills.library import Library, skills_prompt
 from ..types import NO_CALLER, Caller, CancelToken, JsonDict
-from .background_children import BackgroundChildren
 from .budgets import DEFAULT_BUDGETS, Budgets
-from .compaction import Compaction
-from .conversation import Conversation
-from .delegation import MAX_DEPTH, Lineage, delegate
+from .conversation import Compaction, Conversation
+from .delegation import MAX_DEPTH, BackgroundChildren, Lineage, delegate
 from .events import End, Event, TurnEnded, Usage
-from .folder_trust import FolderTrust
 from .loop import Loop
 from .memory import Memory, Store
 from .model_requests import ModelRequests
 from .models.base import StreamingModel, streaming
-from .system_prompt import IDENTITY, Where, assemble, project_files, standard_parts
+from .system_prompt import IDENTITY, FolderTrust, Where, assemble, project_files, standard_parts
 from .telemetry import Telemetry
 from .todos import Todos, restore
 from .tool_calls import Listener, Run, ToolCalls, ignore
@@ -89,43 +85,17 @@ class Agent:
         self._children = BackgroundChildren(self)
         self.closing = contextlib.ExitStack()
         self._end: End | None = None  # of the last turn here
-        info = session or store.create(
-            platform=platform,
-            model=self.models[0].name,
-            cwd=self.cwd,
-            parent=lineage.parent,
-            kind=CHILD if lineage.depth else MAIN,
-            title=lineage.label,
-        )
-        if session is not None:
-            restore(self.todos, store.messages(session.id, hidden=True))
-        if lineage.parent:
-            app.inherit_mode(info.id, lineage.parent)
-            self.closing.callback(app.forget_mode, info.id)
-        self._place_commands(info.id, environment or {})
-        known = {"memory": self._memory.as_text(), "skills": _skills(app, toolsets, without)}
-        if app.mcp is not None:
-            known["servers"] = app.mcp.instructions(app.definitions.names(toolsets, list(without)))
-        where = self._where(info.id)
-        trusted = FolderTrust(where.folder, app.config.home).is_trusted()
-        if not trusted and not lineage.depth and any(project_files(where.folder)):
-            log.warning(UNTRUSTED, where.folder)
-        prompt = assemble(standard_parts(where, identity=identity, is_trusted=trusted, **known))
         self._helper = helper
+        info = self._session(session)
+        self._place_commands(info.id, environment or {})
+        prompt = self._prompt(info.id, identity, toolsets, without)
         writers = None if helper is None else ModelRequests([streaming(helper), *self.models])
         self.compaction = Compaction(prompt=prompt, extra=self.todos.as_text, helper=writers)
+        given: Any = {"toolsets": (toolsets, without), "telemetry": self.telemetry, "play": play, "caller": caller}
         self.loop = Loop(
             ModelRequests(self.models),
             Conversation(store, info),
-            ToolCalls(
-                app,
-                info.id,
-                state=self,
-                toolsets=(toolsets, without),
-                telemetry=self.telemetry,
-                play=play,
-                caller=caller,
-            ),
+            ToolCalls(app, info.id, state=self, **given),
             system=lambda: prompt,
             compaction=self.compaction,
             notifications=self._notifications,
@@ -134,6 +104,33 @@ class Agent:
             ask_for_more=None if lineage.depth else self._ask_for_more,
         )
         self.hook("on_session_start", session_id=info.id, platform=platform)
+
+    def _session(self, known: SessionInfo | None) -> SessionInfo:
+        """The session that goes on, with its todo list, or a new one."""
+        if known is not None:
+            restore(self.todos, self.store.messages(known.id, hidden=True))
+        info = known or self.store.create(
+            platform=self.platform,
+            model=self.models[0].name,
+            cwd=self.cwd,
+            parent=self.lineage.parent,
+            kind=CHILD if self.lineage.depth else MAIN,
+            title=self.lineage.label,
+        )
+        if self.lineage.parent:
+            self.app.inherit_mode(info.id, self.lineage.parent)
+            self.closing.callback(self.app.forget_mode, info.id)
+        return info
+
+    def _prompt(self, session_id: str, identity: str, toolsets: Sequence[str] | None, without: Sequence[str]) -> str:
+        app, where = self.app, self._where(session_id)
+        known = {"memory": self._memory.as_text(), "skills": _skills(app, toolsets, without)}
+        if app.mcp is not None:
+            known["servers"] = app.mcp.instructions(app.definitions.names(toolsets, list(without)))
+        trusted = FolderTrust(where.folder, app.config.home).is_trusted()
+        if not trusted and not self.lineage.depth and any(project_files(where.folder)):
+            log.warning(UNTRUSTED, where.folder)
+        return assemble(standard_parts(where, identity=identity, is_trusted=trusted, **known))
 
     def _place_commands(self, session_id: str, environment: Mapping[str, Any]) -> None:
         """Set where its commands run: as given, else as configured; in its working directory if that exists there."""

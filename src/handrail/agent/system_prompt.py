@@ -12,6 +12,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from ..config.paths import state_dir
+from ..config.trust import TRUST_FILE, Trust
+
 IDENTITY = (
     "You are an agent that works for a user through tools. Do what was asked, and no more; look before you change; say what "
     "you did and what you could not. When a call is denied, do not try the same by another way: say what you wanted to do. "
@@ -20,6 +23,9 @@ IDENTITY = (
 # The first of these that a folder has is its instruction to agents.
 CONTEXT_FILES = ("AGENTS.md", "CLAUDE.md", ".cursorrules")
 MAX_CONTEXT_CHARS = 20_000
+_TRUSTED, _DECLINED = "folder", "folder-declined"
+# The folder is trusted, whatever its files say later.
+_ANY_CONTENT = ""
 
 
 class Part(NamedTuple):
@@ -103,3 +109,25 @@ def _read(path: Path) -> str:
         return ""
     cut = "\n[... the rest was left out; read the file for it]" if len(text) > MAX_CONTEXT_CHARS else ""
     return "".join(char for char in text[:MAX_CONTEXT_CHARS] if char.isprintable() or char in "\n\t") + cut
+
+
+class FolderTrust:
+    """Whether the user trusts the project of a folder, by the trust file of `home`: only then are its instructions used.
+
+    What runs code (the project's plugins, MCP servers and skills) is trusted apart, by its content.
+    """
+
+    def __init__(self, folder: Path, home: str = "") -> None:
+        self.project = Path(os.path.realpath(project_root(folder)))
+        self._trust = Trust(state_dir(home) / TRUST_FILE)
+
+    def is_trusted(self) -> bool:
+        return self._trust.is_trusted(_TRUSTED, self.project, _ANY_CONTENT)
+
+    def is_answered(self) -> bool:
+        return self.is_trusted() or self._trust.is_trusted(_DECLINED, self.project, _ANY_CONTENT)
+
+    def answer(self, *, yes: bool) -> None:
+        """Remember it, in place of an earlier answer. Raises Denied in a process that an agent's tool started."""
+        self._trust.revoke(_DECLINED if yes else _TRUSTED, self.project)
+        self._trust.trust(_TRUSTED if yes else _DECLINED, self.project, _ANY_CONTENT)

@@ -15,8 +15,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from ..base.async_bridge import is_being_cancelled
-from ..base.interrupts import is_interrupt
+from ..base.async_bridge import is_being_cancelled, is_interrupt
 from ..base.loops import on_database
 from ..base.workers import pool
 from ..errors import StoreError

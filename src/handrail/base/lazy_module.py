@@ -22,6 +22,11 @@ def lazy_module(name: str, homes: Mapping[str, str]) -> tuple[Callable[[str], An
     return find, names
 
 
+def by_name(modules: Mapping[str, str]) -> dict[str, str]:
+    """The `homes` for `lazy_module`, from the names that each module defines, with spaces between them."""
+    return {name: module for module, names in modules.items() for name in names.split()}
+
+
 class _LazyImport:
     def __init__(self, name: str) -> None:
         self._name = name

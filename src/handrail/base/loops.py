@@ -8,9 +8,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 import weakref
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Future
 from functools import partial
 from typing import Any, TypeVar, cast
@@ -45,30 +46,18 @@ async def bounded(
     clean_up: float = CLEAN_UP_SECONDS,
 ) -> T:
     """Await with a limit and a token, turning either into a typed error. Work that swallows its cancellation is abandoned."""
-    loop = asyncio.get_running_loop()
     task = asyncio.ensure_future(awaitable)
-    # One future for all three outcomes costs half of what asyncio.wait does.
-    over: asyncio.Future[None] = loop.create_future()
-    wake = partial(_finish, over)
-    task.add_done_callback(wake)
-    forget = cancel.on_cancel(lambda: loop.call_soon_threadsafe(wake)) if cancel is not None else None
-    timer = loop.call_later(min(timeout, MAX_SECONDS), wake) if timeout is not None else None
-    try:
-        await over
-        if task.done():
-            return _result_of(task, cancel)
-        await _end(task, clean_up)
-        if cancel is not None and cancel.cancelled:
-            raise cancel.error()
-        raise CallTimeout(f"did not end within {timeout:g} s")
-    except asyncio.CancelledError:
-        await _end(task, clean_up)
-        raise
-    finally:
-        if timer is not None:
-            timer.cancel()
-        if forget is not None:
-            forget()
+    with _limits(timeout, cancel) as (over, _):
+        task.add_done_callback(partial(_finish, over))
+        try:
+            await over
+            if task.done():
+                return _result_of(task, cancel)
+            await _end(task, clean_up)
+        except asyncio.CancelledError:
+            await _end(task, clean_up)
+            raise
+    raise _stopped(timeout, cancel)
 
 
 async def result_of(
@@ -77,7 +66,28 @@ async def result_of(
     timeout: float | None,  # noqa: ASYNC109  the limit of another thread's work
     cancel: CancelToken | None,
 ) -> T:
-    """`bounded` for what runs in another thread, which is abandoned: one future to wait for instead of three."""
+    """`bounded` for what runs in another thread, which is abandoned."""
+    with _limits(timeout, cancel) as (over, wake):
+        job.add_done_callback(wake)
+        try:
+            await over
+        except asyncio.CancelledError:
+            job.cancel()
+            raise
+    if job.done():
+        return job.result()
+    job.cancel()
+    raise _stopped(timeout, cancel)
+
+
+@contextlib.contextmanager
+def _limits(
+    timeout: float | None, cancel: CancelToken | None
+) -> Iterator[tuple[asyncio.Future[None], Callable[[object], None]]]:
+    """A future that is done when the time is over or the token is cancelled, and a function that finishes it from any thread.
+
+    One future for all outcomes costs half of what asyncio.wait does.
+    """
     loop = asyncio.get_running_loop()
     over: asyncio.Future[None] = loop.create_future()
 
@@ -85,25 +95,21 @@ async def result_of(
         if not loop.is_closed():
             loop.call_soon_threadsafe(_finish, over)
 
-    job.add_done_callback(wake)
     forget = cancel.on_cancel(wake) if cancel is not None else None
     timer = loop.call_later(min(timeout, MAX_SECONDS), _finish, over) if timeout is not None else None
     try:
-        await over
-    except asyncio.CancelledError:
-        job.cancel()
-        raise
+        yield over, wake
     finally:
         if timer is not None:
             timer.cancel()
         if forget is not None:
             forget()
-    if job.done():
-        return job.result()
-    job.cancel()
-    raise (
-        cancel.error() if cancel is not None and cancel.cancelled else CallTimeout(f"did not end within {timeout:g} s")
-    )
+
+
+def _stopped(timeout: float | None, cancel: CancelToken | None) -> CallCancelled | CallTimeout:
+    if cancel is not None and cancel.cancelled:
+        return cancel.error()
+    return CallTimeout(f"did not end within {timeout:g} s")
 
 
 async def on_worker(function: Callable[..., T], *args: Any, on: WorkerPool | Lane = pool) -> T:

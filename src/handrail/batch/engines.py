@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
-from ..base.self_command import self_command
+from ..base.own_process import self_command
 from ..errors import HandrailError, ToolFailed
 from .link import Address
 from .worker import work

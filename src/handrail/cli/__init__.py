@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 
 from .. import __version__
-from ..base.hidden_process import hide_process
-from ..base.self_command import forget_start_folder
+from ..base.own_process import forget_start_folder, hide_process
 
 
 def main() -> None:

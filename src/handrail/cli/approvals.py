@@ -17,8 +17,7 @@ from ..config import state_dir
 from ..errors import Denied, InvalidArguments
 from ..protocols import Answer, Decision
 from ..store.approvals import ApprovalStore, State, StoredRequest
-from .invocation import as_typed
-from .output import colours, emit, emit_json, emit_table
+from .output import as_typed, colours, emit, emit_json, emit_table
 
 if TYPE_CHECKING:
     from ..approval.simulation import Simulation

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any
 
 from ..core.outcome import Outcome, error_of
 from ..core.registry import ToolRegistry
 from ..types import JsonDict
-from .output import paint, visible
+from .output import colours, note, paint, visible
 
 # The fields that hold what a tool is called for, where it has one.
 MAIN_FIELDS = ("content", "output")
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 _SHORT_CHARS = 60
+_REASON_CHARS = 100
 
 
 def main_text(outcome: Outcome) -> str | None:
@@ -127,6 +129,12 @@ def other_arguments(registry: ToolRegistry, tool: str, arguments: JsonDict, *, m
         (name, _one_line(json.dumps(value, ensure_ascii=False))) for name, value in arguments.items() if name != main
     )
     return " ".join(f"{name}={shortened(value, max_chars)}" for name, value in others)
+
+
+def report_call(line: str, failure: JsonDict | None, *, is_good: bool) -> None:
+    """A line on stderr about a call that has ended."""
+    mark = paint("✓" if is_good else "✗", "green" if is_good else "red", on=colours(sys.stderr))
+    note(f"{line} - {shortened(str(failure['error']), _REASON_CHARS)}" if failure else line, mark=mark)
 
 
 def duration(milliseconds: float) -> str:

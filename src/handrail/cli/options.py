@@ -13,7 +13,7 @@ from ..app import Handrail
 from ..config import json_schema
 from ..errors import HandrailError
 from ..types import JsonDict
-from .output import ExitCode, say
+from .output import refuse
 
 _MAX_SECONDS = 366 * 24 * 3600
 
@@ -26,8 +26,7 @@ def new_cli(**settings: Any) -> typer.Typer:
 def require_terminal(otherwise: str) -> None:
     """End the command, unless both its input and its output are a terminal. `otherwise` is for programs."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        say(f"this needs a terminal for input and output; a program uses `{otherwise}`")
-        raise typer.Exit(ExitCode.USAGE)
+        refuse(f"this needs a terminal for input and output; a program uses `{otherwise}`")
 
 
 def _tool_names(incomplete: str) -> list[str]:
@@ -87,6 +86,7 @@ def _checked_timeout(seconds: float | None) -> float | None:
     return seconds
 
 
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 Tool = Annotated[str, typer.Argument(metavar="TOOL", help="Name of a tool.", autocompletion=_tool_names)]
 Toolsets = Annotated[

@@ -6,17 +6,18 @@ import contextlib
 import errno
 import json
 import os
+import shlex
+import shutil
 import sys
 import threading
 from collections.abc import Iterator, Sequence
 from enum import IntEnum
-from typing import Any, TextIO
+from typing import Any, NoReturn, TextIO
 
 import typer
 
 from ..core.outcome import Outcome, error_of
 from ..errors import HandrailError, ToolError, UnknownToolset
-from .invocation import as_typed
 
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 # Controls but tab and newline, and marks that change the direction of text: a terminal obeys them, so they are shown as text.
@@ -32,9 +33,29 @@ _UNSEEN = [
 ]
 _DIRECTION_MARKS = [0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
 _MADE_VISIBLE = {code: f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}" for code in _UNSEEN}
-
 _notes = threading.Lock()
 _held: list[str] | None = None
+_NAME = "handrail"
+
+
+def typed(arguments: str) -> str:
+    """A command line for the shell and the folder that this program was started from."""
+    return f"{_program()} {arguments}"
+
+
+def as_typed(text: str) -> str:
+    """The text with each `handrail ...` in backquotes as it has to be typed here."""
+    return text.replace(f"`{_NAME} ", f"`{_program()} ")
+
+
+def _program() -> str:
+    called = sys.argv[0]
+    if os.path.basename(called) != _NAME:  # by `python -m handrail`, or by a program of somebody else
+        return f"{shlex.quote(sys.executable)} -m {_NAME}"
+    found = shutil.which(_NAME)
+    if found is not None and os.path.realpath(found) == os.path.realpath(called):
+        return _NAME
+    return shlex.quote(called)
 
 
 def say(message: str) -> None:
@@ -125,6 +146,22 @@ def emit_table(
             emit("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
+def emit_listing(
+    values: Sequence[Any],
+    headers: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    as_json: bool,
+    wide: int | None = None,
+    empty: str = "",
+) -> None:
+    """The `values` as JSON for programs, or the `rows` that show them as a table."""
+    if as_json:
+        emit_json(values)
+    else:
+        emit_table(headers, rows, wide=wide, empty=empty)
+
+
 def colours(stream: TextIO) -> bool:
     """Whether a stream is to have colours."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
@@ -199,6 +236,12 @@ def point_at_nothing(stream: TextIO) -> None:
         nothing = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nothing, stream.fileno())
         os.close(nothing)
+
+
+def refuse(message: str, code: ExitCode | None = None) -> NoReturn:
+    """Report what is wrong with how the command was used, or with what was found, and end it."""
+    say(message)
+    raise typer.Exit(ExitCode.USAGE if code is None else code)
 
 
 class ExitCode(IntEnum):

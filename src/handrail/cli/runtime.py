@@ -21,7 +21,7 @@ from ..base.workers import pool
 from ..config.trust import Trust
 from ..errors import HandrailError
 from ..model_tools import default
-from ..platforms.remote_user import chosen
+from ..platforms.table import chosen
 from ..types import CancelToken, Progress
 from .output import colours, note, notes_held, paint, say, visible
 
@@ -83,6 +83,7 @@ T = TypeVar("T")
 # What a cancelled call may take to clean up before we go without it.
 GRACE_SECONDS = 5.0
 _POLL_SECONDS = 0.25
+_PATIENCE_SECONDS = 2.0
 
 
 class Ending(Enum):
@@ -247,8 +248,10 @@ def _ask(found: Found, trust: Trust) -> None:
 
 def ask_about_folder(*, trust: bool) -> None:
     """Ask once whether this folder's instructions to agents may be used. `trust` is a yes without a question."""
-    from ..agent.folder_trust import FolderTrust  # few commands have an agent
-    from ..agent.system_prompt import project_files
+    from ..agent.system_prompt import (
+        FolderTrust,  # few commands have an agent
+        project_files,
+    )
 
     here = Path.cwd()
     known = FolderTrust(here)
@@ -260,6 +263,14 @@ def ask_about_folder(*, trust: bool) -> None:
         return
     say(f"{visible(str(known.project))} is new here. It tells agents what to do, in {visible(', '.join(found))}.")
     known.answer(yes=confirmed_by_hand("Do you trust this folder?"))
+
+
+def stdin_has_input() -> bool:
+    """Whether something comes on stdin soon, or need not be waited for."""
+    try:
+        return bool(select.select([sys.stdin], [], [], _PATIENCE_SECONDS)[0])
+    except (OSError, ValueError):  # not a stream of the operating system
+        return True
 
 
 def confirmed_by_hand(question: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from ..base.self_command import import_folders
+from ..base.own_process import import_folders
 from .paths import remember, remembered
 
 _CACHE = "entry_points.json"

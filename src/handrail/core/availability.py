@@ -15,7 +15,7 @@ from concurrent.futures import Future, wait
 from importlib.machinery import PathFinder
 from typing import Protocol
 
-from ..base.async_bridge import run_async
+from ..base.async_bridge import is_interrupt, run_async
 from ..settings.schema import Config
 from ..types import Unavailable
 
@@ -212,8 +212,6 @@ def _answer(check: CheckFn, config: Config) -> object:
             verdict = run_async(verdict)
         return verdict if isinstance(verdict, Unavailable) else bool(verdict)
     except BaseException as error:
-        from ..base.interrupts import is_interrupt  # only on the way to an error
-
         if is_interrupt(error):
             raise
         return Unavailable(f"its check failed: {type(error).__name__}: {error}")

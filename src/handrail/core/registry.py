@@ -114,15 +114,10 @@ class ToolRegistry(ToolTable):
             check_fn, dynamic_schema_overrides, resources, actions = functions
         if not toolset or type(toolset) is not str or type(described) is not str:
             check_texts(name, toolset, described)
-        last, known, contract = self._last_contract
-        # Families of tools share a schema: the same one, unchanged since, is not checked and compiled again.
-        if contract is None or parameters is not last or parameters != known:
-            contract = Contract(name, parameters)
-            self._last_contract = (parameters, _twin(parameters), contract)
         fields = (
-            name, toolset, described, contract, handler, check_fn, tuple(requires_env) if requires_env else (), is_async, emoji,
-            max_result_size_chars, dynamic_schema_overrides, read_only, resources, timeout, needs_agent, owner, actions,
-            toolset_description, example, waits,
+            name, toolset, described, self._contract(name, parameters), handler, check_fn,
+            tuple(requires_env) if requires_env else (), is_async, emoji, max_result_size_chars, dynamic_schema_overrides,
+            read_only, resources, timeout, needs_agent, owner, actions, toolset_description, example, waits,
         )  # fmt: skip
         entry = new_entry(ToolEntry, fields)
         # One atomic step for the usual case of a new name; only a collision needs the lock.
@@ -132,6 +127,14 @@ class ToolRegistry(ToolTable):
             self._overriding.add(name)
         self.generation = next(self._generations)
         return True
+
+    def _contract(self, name: str, parameters: object) -> Contract:
+        """Families of tools share a schema: the same one, unchanged since, is not checked and compiled again."""
+        last, known, contract = self._last_contract
+        if contract is None or parameters is not last or parameters != known:
+            contract = Contract(name, parameters)
+            self._last_contract = (parameters, _twin(parameters), contract)
+        return contract
 
     @overload
     def tool(self, function: Function, /) -> Function: ...
@@ -166,9 +169,9 @@ class ToolRegistry(ToolTable):
         description = options.pop("description", "")
 
         def decorate(function: Function) -> Function:
-            from .typed_functions import typed_tool  # imports pydantic
+            from .typed_functions import TypedTool  # imports pydantic
 
-            typed = typed_tool(function)
+            typed = TypedTool(function)
             self.register(
                 name=name or function.__name__,
                 toolset=toolset,

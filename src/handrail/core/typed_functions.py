@@ -16,10 +16,6 @@ from ..types import JsonDict, ToolContext
 _UNNAMED = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD, inspect.Parameter.POSITIONAL_ONLY)
 
 
-def typed_tool(function: Callable[..., Any]) -> TypedTool:
-    return TypedTool(function)
-
-
 class TypedTool:
     """A handler around a typed function."""
 

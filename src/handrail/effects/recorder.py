@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from ..environments.shell_host.file_journal import FileJournal
-from ..store.call_numbers import CallNumbers
-from ..store.call_records import CallRecord
+from ..store.call_records import CallNumbers, CallRecord
 from .begun_calls import BEGUN_FOLDER, BegunCalls
 from .journaled_files import JournaledFiles
 from .open_call import Ended

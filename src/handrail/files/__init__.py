@@ -1,2 +1,2 @@
-"""What file tools share: `local` files below `roots`, `content` as `text` or `binary`, `read_tracking`, `atomic` writes, `diff`,
+"""What file tools share: `local` files below `roots`, `content` as bytes or `text` and what was read of it, `atomic` writes,
 `failures` in plain words, `task_arguments` of a call."""

@@ -2,16 +2,71 @@
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
+from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import FileMissing, FileTooLarge, IsFolder, ToolError, ToolFailed
-from .failures import shown, size_text
-from .file_kinds import binary_kind, special_kind
-from .read_tracking import ReadTracker, Since
+from ..protocols import Files
+from .failures import binary_kind, shown, size_text, special_kind
 from .text import Text, decode
 
 if TYPE_CHECKING:
-    from ..protocols import Files, FileStat
+    from ..protocols import FileStat
+
+MAX_REMEMBERED = 20_000
+
+
+class Since(Enum):
+    """What happened to a file since the task last read or wrote it."""
+
+    UNREAD = "unread"
+    SAME = "same"
+    CHANGED = "changed"
+
+
+class ReadTracker:
+    """By task and resolved path. Content decides where it is known: touching a file does not change it."""
+
+    def __init__(self, max_remembered: int = MAX_REMEMBERED) -> None:
+        self._max = max_remembered
+        self._known: OrderedDict[tuple[str, str], tuple[str, bytes | None]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def record(self, task_id: str | None, path: str, *, version: str, data: bytes | None) -> None:
+        """`data` is None for a file too large to read completely; its version is compared then."""
+        entry = (version, None if data is None else _digest(data))
+        with self._lock:
+            self._known[task_id or "", path] = entry
+            self._known.move_to_end((task_id or "", path))
+            while len(self._known) > self._max:
+                self._known.popitem(last=False)
+
+    def since(self, task_id: str | None, path: str, *, version: str, data: bytes | None) -> Since:
+        with self._lock:
+            known = self._known.get((task_id or "", path))
+        if known is None:
+            return Since.UNREAD
+        known_version, known_digest = known
+        if data is not None and known_digest is not None:
+            same = known_digest == _digest(data)
+        else:
+            same = known_version == version
+        return Since.SAME if same else Since.CHANGED
+
+    def forget(self, task_id: str | None, path: str) -> None:
+        with self._lock:
+            self._known.pop((task_id or "", path), None)
+
+
+reads = ReadTracker()
+
+
+def _digest(data: bytes) -> bytes:
+    from hashlib import blake2b  # a cold start reads no file
+
+    return blake2b(data, digest_size=16).digest()
 
 
 class Current(NamedTuple):
@@ -105,3 +160,27 @@ def check_unchanged(reads: ReadTracker, task_id: str | None, current: Current) -
             changed_since_read=True,
         )
     return since
+
+
+def read_bytes(files: Files, path: str, *, max_bytes: int) -> bytes:
+    """Raises ToolFailed for a file that is missing, not regular, or larger than `max_bytes`."""
+    resolved = files.resolve(path)
+    found = files.stat(resolved)
+    if found is None:
+        raise missing(files, path)
+    kind = "a folder" if found.is_dir else special_kind(found.mode)
+    if kind is not None:
+        raise (IsFolder if found.is_dir else ToolFailed)(
+            f"{shown(path)} is {kind}, not a regular file", path=shown(resolved)
+        )
+    pieces: list[bytes] = []
+    size = 0
+    while piece := files.read(resolved, offset=size, max_bytes=max_bytes + 1 - size):
+        pieces.append(piece)
+        size += len(piece)
+        if size > max_bytes:
+            raise FileTooLarge(
+                f"{shown(path)} is {size_text(max(size, found.size))}; the limit is {size_text(max_bytes)}",
+                size=found.size,
+            )
+    return b"".join(pieces)

@@ -10,10 +10,8 @@ from collections.abc import Iterator, Sequence
 
 from ..errors import FileTooLarge, ToolFailed
 from ..protocols import FileEntry, FileStat
-from .atomic import replace_file
-from .directories import opened
-from .failures import os_failure, shown, size_text
-from .file_kinds import special_kind
+from .atomic import opened, replace_file
+from .failures import os_failure, shown, size_text, special_kind
 from .roots import Roots
 
 DEFAULT_MAX_BYTES = 10 * 1024 * 1024

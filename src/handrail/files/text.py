@@ -1,13 +1,18 @@
-"""Turn a file's bytes into text and back without losing any: encoding, byte order mark, line endings."""
+"""Turn a file's bytes into text and back without losing any (encoding, byte order mark, line endings); its syntax; its diff."""
 
 from __future__ import annotations
 
 import codecs
+import json
 import re
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from difflib import unified_diff
 from typing import Literal, NamedTuple
 
-LineEndings = Literal["lf", "crlf", "mixed", "none"]
+from ..base.safe_text import well_formed
 
+LineEndings = Literal["lf", "crlf", "mixed", "none"]
 # The longer mark first: UTF-32's little-endian one starts with UTF-16's.
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -22,6 +27,10 @@ _HIGH = bytes(range(0x80, 0x100))
 _C1 = bytes(range(0x80, 0xA0))
 _MAX_HIGH_SHARE = 0.3
 _BARE_LF = re.compile(r"(?<!\r)\n")
+_MAX_BYTES = 1 << 20
+MAX_DIFF_CHARS = 8_000
+MAX_COMPARED_LINES = 3_000
+_MAX_LINE_CHARS = 500
 
 
 class Text(NamedTuple):
@@ -112,3 +121,95 @@ def _single_byte(data: bytes) -> Text | None:
         return Text(data.decode("cp1252"), "cp1252")
     except UnicodeDecodeError:
         return None
+
+
+def syntax_error(path: str, data: bytes) -> str:
+    """Where a file that was just written cannot be read by those that it is for: the error and its line. Empty if there is no
+    error, or the language is none that is known here."""
+    check = _CHECKS.get(path.rpartition(".")[2].lower())
+    if check is None or len(data) > _MAX_BYTES or (text := decode(data)) is None:
+        return ""
+    try:
+        check(text.body)
+    except Exception as error:  # noqa: BLE001  each parser has its own
+        return "" if isinstance(error, RecursionError) else " ".join(str(error).split())[:300]
+    return ""
+
+
+def _python(text: str) -> None:
+    with warnings.catch_warnings(action="ignore"):
+        compile(text, "this file", "exec", dont_inherit=True)
+
+
+def _yaml(text: str) -> None:
+    from ruamel.yaml import YAML  # heavy, and few files are YAML
+
+    list(YAML(typ="rt", pure=True).load_all(text))
+
+
+def _toml(text: str) -> None:
+    import tomllib  # few files are TOML
+
+    tomllib.loads(text)
+
+
+_CHECKS: dict[str, Callable[[str], object]] = {
+    "py": _python, "pyi": _python, "json": json.loads, "yaml": _yaml, "yml": _yaml, "toml": _toml,
+}  # fmt: skip
+
+
+def bounded_diff(before: str, after: str, *, path: str, to_path: str = "") -> str:
+    """The diff of two texts, empty when they are equal. A long one is cut, with a line that says how much is missing."""
+    old, new = split_lines(before), split_lines(after)
+    start = _common(old, new)
+    end = _common(old[start:][::-1], new[start:][::-1])
+    changed_old, changed_new = len(old) - start - end, len(new) - start - end
+    if max(changed_old, changed_new) > MAX_COMPARED_LINES:  # comparing costs the product of the two
+        return f"[from line {start + 1} on, {changed_old} lines were replaced by {changed_new}: too long to show]"
+    lines = [line for piece in unified_diff(old, new, path, to_path or path) for line in _ended(piece)]
+    return well_formed(_bounded(lines))
+
+
+def _common(old: Sequence[str], new: Sequence[str]) -> int:
+    count = 0
+    for left, right in zip(old, new, strict=False):
+        if left != right:
+            break
+        count += 1
+    return count
+
+
+def _ended(line: str) -> Iterable[str]:
+    return (line[:-1],) if line.endswith("\n") else (line, "\\ No newline at end of file")
+
+
+def diff_to_approve(before: str, after: str, *, path: str, to_path: str = "", is_new: bool = False) -> str:
+    """The diff for a person who is to say yes to it: all of it, line by line. One too long to be worked out shows what goes
+    and what comes in one block."""
+    old, new = split_lines(before), split_lines(after)
+    names = ("/dev/null" if is_new else path, to_path or path)
+    if max(len(old), len(new)) <= MAX_COMPARED_LINES:
+        lines = [line for piece in unified_diff(old, new, *names) for line in _ended(piece)]
+    else:
+        start = _common(old, new)
+        end = _common(old[start:][::-1], new[start:][::-1])
+        gone, come = old[start : len(old) - end], new[start : len(new) - end]
+        place = f"@@ -{start + 1},{len(gone)} +{start + 1},{len(come)} @@"
+        marked = [*(f"-{line}" for line in gone), *(f"+{line}" for line in come)]
+        body = [line for piece in marked for line in _ended(piece)]
+        lines = [f"--- {names[0]}", f"+++ {names[1]}", place, *body] if marked else []
+    return well_formed("\n".join(lines))
+
+
+def _bounded(lines: Sequence[str]) -> str:
+    kept: list[str] = []
+    left = MAX_DIFF_CHARS
+    for number, line in enumerate(lines):
+        long = len(line) - _MAX_LINE_CHARS
+        text = line if long <= 0 else f"{line[:_MAX_LINE_CHARS]} [{long} more characters]"
+        left -= len(text) + 1
+        if left < 0:
+            kept.append(f"[{len(lines) - number} more lines of diff]")
+            break
+        kept.append(text)
+    return "\n".join(kept)

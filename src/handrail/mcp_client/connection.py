@@ -18,14 +18,12 @@ from ..errors import CallTimeout, ConfigError, ToolError, ToolFailed, ToolUnavai
 from ..settings.services import McpServerConfig
 from .diagnosis import connect_problem, explained
 from .http import http_transport
-from .list_changes import changes
 from .oauth import LOGIN_SECONDS, Browse, Logins
 from .result_conversion import CannotAsk
 from .server_config import Server, expanded
 from .server_requests import ServerRequests
-from .stdio import Launch, Process, stdio_transport
-from .tool_listing import Offer, list_offer
-from .watchdog import Watchdog
+from .stdio import Launch, Process, Watchdog, stdio_transport
+from .tool_listing import Offer, changes, list_offer
 
 if TYPE_CHECKING:
     import mcp_types

@@ -13,21 +13,20 @@ from ..base.workers import pool
 from ..errors import ToolUnavailable
 from .connection import Connection, Status
 from .oauth import Browse
-from .result_conversion import CannotAsk
+from .result_conversion import CannotAsk, result_of
 from .server_config import Server
 from .server_requests import Caller, ServerRequests, calling
-from .stdio import Launch
+from .stdio import Launch, Watchdog
 from .tool_listing import Offer
-from .watchdog import Watchdog
 
 if TYPE_CHECKING:
     from mcp import Client
 
-    from ..types import ToolContext
+    from ..types import JsonDict, ToolContext
+    from .tool_listing import Listed
 
 T = TypeVar("T")
 OnOffer = Callable[[Server, Offer], None]
-
 CLOSE_SECONDS = 8.0
 
 
@@ -183,3 +182,25 @@ async def _awaited(future: concurrent.futures.Future[T], context: ToolContext) -
 def check_installed() -> None:
     if find_spec("mcp") is None:
         raise ToolUnavailable("MCP servers need the package mcp; pip install 'handrail[mcp]'")
+
+
+class RemoteTool:
+    """A server's tool."""
+
+    def __init__(self, connections: McpConnections, server: str, listed: Listed) -> None:
+        self._connections, self._server, self._name = connections, server, listed.name
+        self._reads = listed.annotations.get("readOnlyHint") is True
+
+    def call(self, args: JsonDict, context: ToolContext) -> Any:
+        """Returns the result in sync code, an awaitable of it inside a running loop."""
+        if context.effects is not None and not self._reads:
+            context.effects.uncovered(f"{self._server}: {self._name}", "an MCP server does it, which is not watched")
+
+        async def report(progress: float, total: float | None, message: str | None) -> None:
+            context.progress(message or "", progress / total if total else None)
+
+        async def work(client: Client) -> JsonDict:
+            on_progress = report if context.on_progress else None
+            return result_of(await client.call_tool(self._name, args, progress_callback=on_progress))
+
+        return self._connections.use(self._server, work, context)

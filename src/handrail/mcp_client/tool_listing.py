@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,11 +20,20 @@ if TYPE_CHECKING:
     from mcp import Client
 else:
     mcp_types, exceptions = lazy_import("mcp_types"), lazy_import("mcp.shared.exceptions")
-
 _MAX_PAGES = 1000
 _MAX_SCHEMA_BYTES = 256 * 1024
 _MAX_SCHEMA_DEPTH = 64
 _LIST_SECONDS = 2.0
+if TYPE_CHECKING:
+    from mcp.shared import exceptions
+    from mcp_types import version
+
+    from mcp import Client
+else:
+    exceptions, version = lazy_import("mcp.shared.exceptions"), lazy_import("mcp_types.version")
+_FIRST_PAUSE_SECONDS = 1.0
+_MAX_PAUSE_SECONDS = 60.0
+_REFUSALS = (-32600, -32601, -32602)  # JSON-RPC codes of a server that does not support the request
 
 
 class Listed(NamedTuple):
@@ -124,3 +133,28 @@ def _depth(schema: Any) -> int:
         inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
         left.extend((each, depth + 1) for each in inner)
     return deepest
+
+
+async def changes(client: Client) -> AsyncIterator[None]:
+    """Yields at every change of a server's lists until the server ends the stream, in newer protocol revisions, where a client
+    must subscribe. Raises MCPError for a server that does not support it."""
+    if client.protocol_version not in version.MODERN_PROTOCOL_VERSIONS:
+        return
+    pause, has_missed = _FIRST_PAUSE_SECONDS, False
+    while True:
+        try:
+            async with client.listen(
+                tools_list_changed=True, resources_list_changed=True, prompts_list_changed=True
+            ) as events:
+                if has_missed:
+                    yield  # changes in between are not reported again
+                pause, has_missed = _FIRST_PAUSE_SECONDS, False
+                async for _ in events:
+                    yield
+            return
+        except Exception as error:  # a connection breaks in many ways
+            if isinstance(error, exceptions.MCPError) and error.code in _REFUSALS:
+                raise
+        has_missed = True
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, _MAX_PAUSE_SECONDS)

@@ -44,14 +44,7 @@ else:
 _MAX_CHARS = 30_000
 _SECTION_CHARS = 3_000
 _SECONDS = 30
-_TOKEN_FAULTS = (
-    "invalid_auth",
-    "not_authed",
-    "account_inactive",
-    "token_revoked",
-    "token_expired",
-    "not_allowed_token_type",
-)
+_TOKEN_FAULTS = "invalid_auth not_authed account_inactive token_revoked token_expired not_allowed_token_type".split()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

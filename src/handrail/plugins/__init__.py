@@ -2,44 +2,34 @@
 
 `hook_specs` is the manual of every hook, with `hookimpl`, `Block`, `Ask` and `Change`; `hook_manager` calls them; `command_hooks`
 are hooks that are external commands. `sources` finds plugins, `plugin_files` and `manifest` read them, `loader` loads them,
-`api` is what a plugin's `register(api)` gets, `calling_plugin` tells whose code is calling, and `template` writes a new plugin.
+`api` is what a plugin's `register(api)` gets, `calling_plugin` tells whose code is calling.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..base.lazy_module import lazy_module
+from ..base.lazy_module import by_name, lazy_module
 
 if TYPE_CHECKING:
     from .api import PluginApi
     from .hook_manager import HookManager, hooks, invoke_hook
     from .hook_specs import HOOK_NAMES, Ask, Block, Change, HookSpecs, hookimpl
     from .loader import Plugin, Plugins, State
+    from .plugin_files import write_template
     from .sources import Found, Source, find_plugins
-    from .template import write_template
 
-_HOMES = {
-    "hookimpl": "handrail.plugins.hook_specs",
-    "HookSpecs": "handrail.plugins.hook_specs",
-    "HOOK_NAMES": "handrail.plugins.hook_specs",
-    "Block": "handrail.plugins.hook_specs",
-    "Ask": "handrail.plugins.hook_specs",
-    "Change": "handrail.plugins.hook_specs",
-    "HookManager": "handrail.plugins.hook_manager",
-    "hooks": "handrail.plugins.hook_manager",
-    "invoke_hook": "handrail.plugins.hook_manager",
-    "discover_plugins": "handrail.model_tools",
-    "find_plugins": "handrail.plugins.sources",
-    "Found": "handrail.plugins.sources",
-    "Source": "handrail.plugins.sources",
-    "Plugin": "handrail.plugins.loader",
-    "Plugins": "handrail.plugins.loader",
-    "State": "handrail.plugins.loader",
-    "PluginApi": "handrail.plugins.api",
-    "write_template": "handrail.plugins.template",
-}
-
+_HOMES = by_name(
+    {
+        "handrail.plugins.hook_specs": "hookimpl HookSpecs HOOK_NAMES Block Ask Change",
+        "handrail.plugins.hook_manager": "HookManager hooks invoke_hook",
+        "handrail.plugins.sources": "find_plugins Found Source",
+        "handrail.plugins.loader": "Plugin Plugins State",
+        "handrail.plugins.plugin_files": "write_template",
+        "handrail.plugins.api": "PluginApi",
+        "handrail.model_tools": "discover_plugins",
+    }
+)
 __all__ = [
     "HOOK_NAMES",
     "Ask",

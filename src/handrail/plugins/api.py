@@ -3,22 +3,78 @@
 from __future__ import annotations
 
 import inspect
+import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from ..base.async_bridge import run_async
-from ..core.offers import Prompt, Resource
 from ..core.registry import ToolRegistry
 from ..errors import RegistrationError, ToolFailed
 from ..settings.model_providers import ProviderSpec
+from ..types import JsonDict
 from .hook_manager import HookManager
-from .original_hooks import adapted, table
 
 log = logging.getLogger(__name__)
-
 Function = TypeVar("Function", bound=Callable[..., Any])
+# Takes the name of an argument and what is written of it so far, returns the values that it may become.
+Complete = Callable[[str, str], Sequence[str]]
+
+
+class Prompt(NamedTuple):
+    """A prompt by name. `render(arguments, client)` returns its text, or messages `{"role": ..., "content": part}` with parts
+    like those of a multimodal result; it may be async. Each argument has a name, and may have a description and `required`."""
+
+    name: str
+    description: str
+    render: Callable[..., Any]
+    arguments: tuple[JsonDict, ...] = ()
+    complete: Complete | None = None
+
+
+class Resource(NamedTuple):
+    """Something to read by its address. An address with gaps, such as `notes://{id}`, is a template for many, and
+    `read` gets what stands in the gaps by name. It returns text or bytes, and may be async."""
+
+    uri: str
+    name: str
+    read: Callable[..., Any]
+    description: str = ""
+    mime_type: str = "text/plain"
+    complete: Complete | None = None
+
+
+@cache
+def original_hooks() -> Any:
+    """For hooks as plugins of Hermes Agent write them: those of things that do not exist here, which are never called; and our
+    names for their arguments."""
+    return json.loads(Path(__file__).with_name("original_hooks.json").read_text("utf-8"))
+
+
+def adapted(callback: Callable[..., Any]) -> Callable[..., Any]:
+    """A hook of ours that calls theirs: with every argument that it names, None for one that there is not here."""
+    parameters = inspect.signature(callback).parameters.values()
+    takes_all = any(each.kind is each.VAR_KEYWORD for each in parameters)
+    named = [each.name for each in parameters if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)]
+
+    def call(**payload: Any) -> Any:
+        result = callback(**(payload if takes_all else {}) | {name: _value(name, payload) for name in named})
+        # How theirs adds to a prompt.
+        return result["context"] if isinstance(result, dict) and set(result) == {"context"} else result
+
+    call.__qualname__ = getattr(callback, "__qualname__", type(callback).__name__)
+    return call
+
+
+def _value(name: str, payload: Mapping[str, Any]) -> Any:
+    if name in ("completed", "interrupted") and name not in payload:
+        return payload.get("reason") == ("answered" if name == "completed" else name)
+    if name == "command" and name not in payload:
+        return payload.get("args", {}).get(name)
+    return payload.get(name, payload.get(original_hooks()["names"].get(name)))
 
 
 class ChatCommand(NamedTuple):
@@ -114,7 +170,7 @@ class PluginApi:
 
     def register_hook(self, name: str, callback: Callable[..., Any]) -> None:
         """`hook` for plugins of Hermes Agent: arguments by their names there, and hooks that are never called here."""
-        if name in table()["never_called"]:
+        if name in original_hooks()["never_called"]:
             log.info("plugin %s: the hook %s is never called here", self.plugin, name)
         elif (name, callback) not in self._hooked:
             self.hook(name, adapted(callback))
@@ -173,11 +229,11 @@ class PluginApi:
         self._contribute("model_providers", name, ProviderSpec(model, base_url, key_variable, needs_key=False))
 
     def prompt(self, name: str, render: Callable[..., Any], *, description: str, **more: Any) -> None:
-        """Offer MCP clients a prompt; see `handrail.core.offers.Prompt`."""
+        """Offer MCP clients a prompt; see `Prompt`."""
         self._contribute("prompts", name, Prompt(name, description, render, **more))
 
     def resource(self, uri: str, read: Callable[..., Any], *, name: str, **more: Any) -> None:
-        """Offer MCP clients something to read; see `handrail.core.offers.Resource`."""
+        """Offer MCP clients something to read; see `Resource`."""
         self._contribute("resources", uri, Resource(uri, name, read, **more))
 
     def _contribute(self, kind: str, name: str, value: Any) -> None:

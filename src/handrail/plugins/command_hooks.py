@@ -25,8 +25,7 @@ from typing import Any, NamedTuple, Protocol
 
 from ..base.safe_text import safe_error
 from ..base.suggest import did_you_mean
-from ..config.confirmed import file_digest
-from ..config.hook_commands import resolved
+from ..config.confirmed import file_digest, resolved
 from ..config.paths import config_path
 from ..environments.clean_env import clean_environment
 from ..environments.protection import Protection

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..base.async_bridge import is_interrupt
 from ..base.suggest import did_you_mean
 from ..base.workers import run_bounded
 from ..errors import RegistrationError
@@ -148,8 +149,6 @@ class HookManager:
             call = implementation.bind(payload)
             return call() if timeout is None else run_bounded(call, timeout=timeout)
         except BaseException as error:
-            from ..base.interrupts import is_interrupt  # only on the way to an error
-
             if is_interrupt(error):
                 raise
             self.failed(hook, implementation, error)

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple, Protocol
 
-from ..base.interrupts import is_interrupt
+from ..base.async_bridge import is_interrupt
 from ..base.workers import run_bounded
 from ..config.trust import Trust
 from ..core.registry import ToolEntry, ToolRegistry

@@ -147,7 +147,7 @@ def remote_person(config: Config) -> Person | None:
     """Who is asked where nobody is at the terminal."""
     if not config.messages.person:
         return None
-    from ..platforms.remote_user import RemoteUser
+    from ..platforms.table import RemoteUser
 
     return RemoteUser(config.messages.person, config.messages.targets, seconds=config.messages.answer_timeout)
 

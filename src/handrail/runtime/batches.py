@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
+import threading
+from collections import OrderedDict, deque
 from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import Future
 from contextvars import ContextVar
 from functools import partial
 from typing import Any
@@ -11,22 +15,169 @@ from typing import Any
 from ..base.loops import CLEAN_UP_SECONDS, bounded
 from ..base.workers import MAX_SECONDS
 from ..core.outcome import Outcome, error_outcome
+from ..core.registry import ToolEntry
 from ..errors import CallCancelled, CallTimeout, ToolError
-from ..types import NO_CALLER, CancelToken, FileChange, JsonDict, ToolCall
+from ..types import NO_CALLER, CancelToken, FileChange, JsonDict, Resources, ToolCall, ToolContext
 from .async_driver import adrive, adrive_to_turn, aperform
-from .call_ordering import Ordering
 from .call_path import CANCEL_GRACE_SECONDS
 from .dispatch import Runtime
-from .fair_slots import FairSlots
 from .results import fit_turn
 from .steps import Call, Flow, Step, StepKind
 from .tool_calls import read_call, read_calls, tool_message
 
 _within_a_call: ContextVar[bool] = ContextVar("handrail_within_a_call", default=False)
-
-
 OnStart = Callable[[str], object]
 OnDone = Callable[[str, Outcome, Sequence[FileChange]], object]
+
+
+class FairSlots:
+    """Shares a limited number of places between sessions. One with a thousand calls waiting does not hold up another's first:
+    places are given in turn."""
+
+    def __init__(self, total: int, per_session: int) -> None:
+        self._total = total
+        self._per_session = per_session
+        self._free = total
+        self._used: dict[str, int] = {}
+        self._waiting: OrderedDict[str, deque[Future[None]]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def acquire(self, session: str) -> Future[None] | None:
+        """None when a place was free; else what to wait for. A wait that is given up must be cancelled."""
+        with self._lock:
+            if self._free and session not in self._waiting and self._used.get(session, 0) < self._per_session:
+                self._take(session)
+                return None
+            turn: Future[None] = Future()
+            self._waiting.setdefault(session, deque()).append(turn)
+            return turn
+
+    def release(self, session: str) -> None:
+        with self._lock:
+            self._free += 1
+            self._used[session] -= 1
+            if not self._used[session]:
+                del self._used[session]
+            granted = self._grant()
+        for turn in granted:
+            turn.set_result(None)
+
+    @property
+    def in_use(self) -> int:
+        return self._total - self._free
+
+    def _grant(self) -> list[Future[None]]:
+        granted = []
+        for session in list(self._waiting):
+            if not self._free:
+                break
+            if self._used.get(session, 0) >= self._per_session:
+                continue
+            queue = self._waiting[session]
+            while queue:
+                turn = queue.popleft()
+                if turn.set_running_or_notify_cancel():
+                    self._take(session)
+                    granted.append(turn)
+                    break
+            if queue:
+                self._waiting.move_to_end(session)
+            else:
+                del self._waiting[session]
+        return granted
+
+    def _take(self, session: str) -> None:
+        self._free -= 1
+        self._used[session] = self._used.get(session, 0) + 1
+
+
+class Ordering:
+    """Which of a message's calls must wait for which earlier ones. Fed with calls in the model's order.
+
+    A call waits for every earlier one that touches what it touches, where at least one of the two writes. A read-only tool
+    that names no resources waits for nobody. A tool that says nothing about itself runs alone. Only what is needed is named:
+    who waits for a writer need not also wait for those that the writer waited for.
+    """
+
+    def __init__(self) -> None:
+        self._barrier: int | None = None
+        self._since_barrier: list[int] = []
+        self._forget_paths()
+
+    def add(self, index: int, entry: ToolEntry, arguments: JsonDict, context: ToolContext | None = None) -> set[int]:
+        """The earlier calls that this one must wait for, directly or through those named here."""
+        if entry.resources is None and not entry.read_only:
+            return self._alone(index)
+        waits_for = set() if self._barrier is None else {self._barrier}
+        if entry.resources is not None:
+            try:
+                resources = _resources(entry, arguments, context)
+                reads, writes = list(map(_steps, resources.reads)), list(map(_steps, resources.writes))
+            except Exception:  # noqa: BLE001  a tool that cannot say what it touches may touch anything
+                return self._alone(index)
+            for path in reads:
+                waits_for |= self._touching(path, self._writes)
+            for path in writes:
+                waits_for |= self._touching(path, self._writes) | self._touching(path, self._reads)
+            for path in reads:
+                self._reads.note(index, path)
+            for path in writes:
+                self._writes.note(index, path)
+        self._since_barrier.append(index)
+        waits_for.discard(index)
+        return waits_for
+
+    def _alone(self, index: int) -> set[int]:
+        waits_for = {*self._since_barrier} if self._barrier is None else {self._barrier, *self._since_barrier}
+        self._barrier, self._since_barrier = index, []
+        self._forget_paths()
+        return waits_for
+
+    def _forget_paths(self) -> None:
+        self._reads, self._writes = _Accesses(), _Accesses()
+
+    def _touching(self, path: list[str], accesses: _Accesses) -> set[int]:
+        # A writer at this path or above it has already waited for everything before it that could matter here.
+        covering = max((self._writes.last(step) for step in path), default=-1)
+        return accesses.touching(path, since=covering)
+
+
+def _resources(entry: ToolEntry, arguments: JsonDict, context: ToolContext | None) -> Resources:
+    """What the call says that it touches: by its arguments, or by these and where it runs."""
+    function = entry.resources
+    assert function is not None
+    return function(arguments, context) if len(inspect.signature(function).parameters) > 1 else function(arguments)
+
+
+class _Accesses:
+    """Who read, or who wrote, which names: at each name, and somewhere below it."""
+
+    def __init__(self) -> None:
+        self._at: dict[str, list[int]] = {}
+        self._below: dict[str, list[int]] = {}
+
+    def last(self, name: str) -> int:
+        return self._at[name][-1] if name in self._at else -1
+
+    def note(self, index: int, path: list[str]) -> None:
+        self._at.setdefault(path[-1], []).append(index)
+        for step in path[:-1]:
+            self._below.setdefault(step, []).append(index)
+
+    def touching(self, path: list[str], *, since: int) -> set[int]:
+        found: set[int] = set()
+        for indices in (*(self._at.get(step, ()) for step in path), self._below.get(path[-1], ())):
+            for index in reversed(indices):  # in ascending order, so that the newer ones are at the end
+                if index < since:
+                    break
+                found.add(index)
+        return found
+
+
+def _steps(name: str) -> list[str]:
+    """A name and everything above it, from the top: "/a/b" gives "", "/a", "/a/b"."""
+    parts = name.rstrip("/").split("/")
+    return ["/".join(parts[: end + 1]) for end in range(len(parts))]
 
 
 class _Running:

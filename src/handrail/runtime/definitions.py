@@ -80,7 +80,8 @@ class Definitions:
         selection = self._selection(chosen)
         missing = self._registry.availability.unavailable(selection.checked)
         if missing and not quiet:
-            _say(missing)
+            for name, why in sorted(missing.items()):
+                log.info("%s is not listed: %s", name, why)
         listed = frozenset(entry.name for entry in selection.entries) - missing.keys() if selection.dynamic else None
         overrides = {
             e.name: e.fields_now(listed or frozenset(), self._registry.availability.config)
@@ -214,11 +215,6 @@ def _shortened(
     searchers = _build(selection._replace(entries=selection.searchers), {}, fields, format)
     listed = [each for each, entry in zip(definitions, entries, strict=True) if entry.name in kept]
     return [*listed, *searchers]
-
-
-def _say(missing: dict[str, Unavailable]) -> None:
-    for name, why in sorted(missing.items()):
-        log.info("%s is not listed: %s", name, why)
 
 
 # In prose a tool's name stands in backticks, or is no plain word: it has an underscore, a hyphen or a capital inside.

@@ -16,17 +16,7 @@ from .call_path import CallPath, Services
 from .results import fit
 from .steps import Call, Flow, drive
 
-_CALL_FIELDS = (
-    "task_id",
-    "user_task",
-    "session_id",
-    "tool_call_id",
-    "cancel",
-    "on_progress",
-    "agent",
-    "enabled_tools",
-    "caller",
-)
+_CALL_FIELDS = "task_id user_task session_id tool_call_id cancel on_progress agent enabled_tools caller".split()
 
 
 class Runtime:

@@ -8,7 +8,7 @@ from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from ..base.async_bridge import run_async
+from ..base.async_bridge import is_interrupt, run_async
 from ..base.workers import run_bounded
 from ..errors import ToolFailed
 from ..protocols import CallEffects, CallingClient
@@ -172,8 +172,6 @@ def foreign(error: BaseException, *, contained: bool) -> BaseException:
     """What to raise instead of it. Only the program's own Ctrl-C passes; in the caller's thread also what means to end it."""
     if not isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit):
         return Foreign(error)
-    from ..base.interrupts import is_interrupt  # only on the way to an error
-
     if isinstance(error, KeyboardInterrupt | SystemExit) and (not contained or is_interrupt(error)):
         return error
     did = f"called sys.exit({error.code!r})" if isinstance(error, SystemExit) else f"raised {type(error).__name__}"

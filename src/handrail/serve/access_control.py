@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from .endpoint import HttpError
-from .roles import Role, Who
+from .tokens import Role, Who
 
 if TYPE_CHECKING:
     from starlette.requests import Request

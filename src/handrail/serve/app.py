@@ -21,14 +21,12 @@ from starlette.staticfiles import StaticFiles
 from ..base.loops import on_database
 from ..errors import StoreError
 from .access_control import Guard, WrongCredentials, address_of, read_body
-from .endpoint import Endpoint, HttpError, RequestContext, as_response, refusal
+from .endpoint import SECURITY_HEADERS, Endpoint, HttpError, RequestContext, as_response, refusal
 from .gateway.gateway import Gateway
 from .http import endpoints
 from .mcp.http import Audit, McpEndpoint
-from .roles import Who
-from .security_headers import SECURITY_HEADERS
 from .shared_state import Served
-from .tokens import Audited
+from .tokens import Audited, Who
 
 log = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from .security_headers import SECURITY_HEADERS
+from .endpoint import SECURITY_HEADERS
 
 HEADER_SECONDS = 10.0
 _MAX_CONNECTIONS = 2_000

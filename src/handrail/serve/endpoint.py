@@ -10,15 +10,29 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jsonschema_rs
 
 from ..errors import HandrailError, StoreError, ToolError
-from .roles import Role, Who
-from .security_headers import SECURITY_HEADERS
+from ..types import JsonDict
+from .tokens import Role, Who
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from ..types import JsonDict
     from .shared_state import Served
+
+# Every answer carries them, refusals included: they forbid a browser what our page does not need.
+SECURITY_HEADERS: dict[str, str] = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
+        "font-src 'self'; connect-src 'self'; "
+        "manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
 
 
 class HttpError(Exception):

@@ -1,20 +1,26 @@
 """Events for all watchers: in order, from any point that is still kept, without waiting for slow watchers.
 
 Events are kept in one ring buffer. A watcher has a cursor instead of a queue: one that is too slow gets an event MISSED in place
-of what was dropped, and fetches the full state again.
+of what was dropped, and fetches the full state again. Each event has a number, so that a new connection of server-sent events
+continues where the last one ended.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import json
 import threading
 import time
 from collections import deque
 from collections.abc import AsyncIterator
 from itertools import islice
+from typing import TYPE_CHECKING, Any
 
 from ..types import JsonDict
-from .sse import frame
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
 
 KEPT_EVENTS = 10_000
 # Per batch, after a reconnect: serializing them must not delay other watchers.
@@ -22,6 +28,51 @@ _MAX_BATCH = 500
 # Pause between two batches: a browser renders no faster, and calls are not slowed by watchers.
 _BATCH_SECONDS = 0.02
 MISSED = "missed"
+# Proxies and browsers treat a silent connection as dead.
+_HEARTBEAT_SECONDS = 15.0
+
+
+def frame(kind: str, data: Any, number: int | None = None) -> bytes:
+    lines = [f"event: {kind}"]
+    if number is not None:
+        lines.append(f"id: {number}")
+    text = json.dumps(data, ensure_ascii=False, default=str)
+    return "\n".join([*lines, f"data: {text}", "", ""]).encode("utf-8", "replace")
+
+
+def streamed(pieces: AsyncIterator[bytes]) -> Response:
+    """`pieces` are frames. They end when the client disconnects."""
+    from starlette.responses import StreamingResponse
+
+    headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
+    return StreamingResponse(_alive(pieces), media_type="text/event-stream", headers=headers)
+
+
+async def _alive(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    frames = aiter(pieces)
+    yield b": hello\n\n"
+    upcoming: asyncio.Task[bytes] | None = None
+    try:
+        while True:
+            upcoming = upcoming or asyncio.ensure_future(anext(frames))
+            done, _ = await asyncio.wait({upcoming}, timeout=_HEARTBEAT_SECONDS)
+            if not done:
+                yield b": keep-alive\n\n"
+                continue
+            try:
+                piece = upcoming.result()
+            except StopAsyncIteration:
+                return
+            upcoming = None
+            yield piece
+    finally:
+        if upcoming is not None:
+            upcoming.cancel()
+            with contextlib.suppress(asyncio.CancelledError, StopAsyncIteration):
+                await upcoming
+        close = getattr(frames, "aclose", None)
+        if close is not None:
+            await close()
 
 
 class Event:

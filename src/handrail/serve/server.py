@@ -14,16 +14,15 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..base.own_process import self_command
 from ..base.runtime_id import has_exited, pid_of, runtime_id
-from ..base.self_command import self_command
 from ..config.files import make_private
 from ..config.paths import config_path, state_dir
 from ..config.store import read_config
 from ..errors import ConfigError, HandrailError
 from .access_control import LOOPBACK, Guard, allowed_hosts
-from .address import Address, listening
 
 if TYPE_CHECKING:
     from uvicorn import Server
@@ -31,13 +30,47 @@ if TYPE_CHECKING:
     from .shared_state import Served
 
 log = logging.getLogger(__name__)
-
 TOKEN_VARIABLE = "HANDRAIL_SERVE_TOKEN"
 _LOCK, _WHO = "serve.lock", "serve.who"
 _GRACE_SECONDS = 5
 # Where systemd puts the files that `LoadCredential=` names.
 _CREDENTIALS = "CREDENTIALS_DIRECTORY"
 _MIN_TOKEN_CHARS = 16
+
+
+class Address(NamedTuple):
+    host: str
+    port: int
+
+    @property
+    def url(self) -> str:
+        host = "127.0.0.1" if self.host in ("0.0.0.0", "::") else self.host
+        return f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"
+
+
+def parse_address(text: str) -> Address:
+    """`8765`, `127.0.0.1:8765` or `[::1]:8765`. A port alone means this machine only."""
+    host, _, port = text.rpartition(":")
+    if not port.isdigit() or int(port) > 65535:
+        raise ConfigError(f"{text!r} is not HOST:PORT, such as 127.0.0.1:8765")
+    return Address(host.strip("[]") or "127.0.0.1", int(port))
+
+
+@contextlib.contextmanager
+def listening(address: Address) -> Iterator[tuple[socket.socket, Address]]:
+    """The listening socket and its address; port 0 means any. Raises ConfigError for an address in use."""
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    try:
+        made = socket.create_server((address.host, address.port), family=family)
+    except OSError as error:
+        raise ConfigError(
+            f"cannot listen at {address.host}:{address.port}: {error.strerror or error}; choose another with --http"
+        ) from None
+    with made:
+        # Connections inherit it. asyncio sets it only on sockets with an explicit protocol, and without it every answer would
+        # wait 40 ms for an acknowledgement.
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        yield made, address._replace(port=made.getsockname()[1])
 
 
 class ServerRunning(HandrailError):

@@ -1,4 +1,5 @@
-"""Credentials: tokens, of which only digests are stored, links that work once, and the audit of who came in.
+"""Credentials and roles: tokens, of which only digests are stored, links that work once, browser logins, and the audit of who
+came in.
 
 What is on disk cannot be used to log in, as an agent that runs with your rights may read it.
 """
@@ -9,20 +10,148 @@ import hashlib
 import hmac
 import secrets
 import time
+from collections.abc import Callable
+from enum import IntEnum
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
 from ..base.agent_ancestry import refuse_agents
 from ..store.database import Database
-from .logins import Logins, digest
-from .roles import Role, Who
 
 LINK_SECONDS = 600
 STORE_NAME = "serve.db"
 # What a login link that the server printed was made from, if no token was given at its start.
 _NO_TOKEN = "start"
 _MAX_AUDITED, _PRUNE_EVERY = 100_000, 1_000
+LOGIN_SECONDS = 30 * 86_400
+_NOTE_USE_SECONDS = 60.0
+_MAX_AGENT_CHARS = 200
+
+
+class Role(IntEnum):
+    """Watch, answer questions, or operate the tools: each includes those before it."""
+
+    WATCH = 1
+    APPROVE = 2
+    OPERATE = 3
+
+    @property
+    def word(self) -> str:
+        return self.name.lower()
+
+    @classmethod
+    def named(cls, word: str) -> Role:
+        """Raises ValueError."""
+        try:
+            return cls[word.upper()]
+        except KeyError:
+            raise ValueError(f"unknown role {word!r}; known: {', '.join(role.word for role in cls)}") from None
+
+
+class Who(NamedTuple):
+    """An authenticated client. `credential` names what let it in: while that holds, so does whatever was made from it.
+    `login` is the id of a browser's login."""
+
+    name: str
+    role: Role
+    credential: str = ""
+    login: str = ""
+
+
+class Login(NamedTuple):
+    """A login as it is listed. `agent` is what the browser calls itself."""
+
+    id: str
+    name: str
+    role: Role
+    created: float
+    used: float
+    address: str
+    agent: str
+
+
+class NewLogin(NamedTuple):
+    cookie: str
+    page_key: str
+
+
+class Logins:
+    """Browser logins. A browser shows two secrets: a cookie, which it sends by itself, and a key that only our page can read.
+
+    Browsers send a cookie to every port of a host, also to a web server that an agent has started on this machine. The page's
+    key is kept in the page's own storage, which belongs to one port, so the cookie alone opens nothing. A login holds as long
+    as the token behind it does.
+
+    `holds` tells whether what let a browser in (`Who.credential`) is still valid.
+    """
+
+    def __init__(self, database: Database, holds: Callable[[str], bool]) -> None:
+        self._database, self._holds = database, holds
+        self._noted: dict[str, float] = {}
+
+    def add(self, who: Who, *, address: str = "", agent: str = "") -> NewLogin:
+        made, now = NewLogin(secrets.token_urlsafe(32), secrets.token_urlsafe(32)), time.time()
+        with self._database.transaction() as connection:
+            connection.execute("DELETE FROM logins WHERE expires < ?", (now,))
+            connection.execute(
+                "INSERT INTO logins VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    secrets.token_hex(4),
+                    digest(made.cookie),
+                    digest(made.page_key),
+                    who.credential,
+                    who.name,
+                    int(who.role),
+                    now,
+                    now,
+                    now + LOGIN_SECONDS,
+                    address,
+                    agent[:_MAX_AGENT_CHARS],
+                ),
+            )
+        return made
+
+    def find(self, cookie: str, page_key: str) -> Who | None:
+        """Who logged in with both secrets; None unless both are right and the token behind them still holds."""
+        query = "SELECT * FROM logins WHERE cookie = ? AND expires > ?"
+        rows = self._database.rows(query, (digest(cookie), time.time()))
+        if not rows or not hmac.compare_digest(digest(page_key), rows[0]["page_key"]):
+            return None
+        if not self._holds(rows[0]["credential"]):
+            return None
+        self._note_use(rows[0]["id"])
+        return Who(rows[0]["name"], Role(rows[0]["role"]), rows[0]["credential"], rows[0]["id"])
+
+    def is_there(self, login: str) -> bool:
+        rows = self._database.rows("SELECT credential FROM logins WHERE id = ? AND expires > ?", (login, time.time()))
+        return bool(rows) and self._holds(rows[0]["credential"])
+
+    def all(self) -> list[Login]:
+        """The logins that still hold, the one used last first."""
+        rows = self._database.rows("SELECT * FROM logins WHERE expires > ? ORDER BY used DESC", (time.time(),))
+        return [
+            Login(each["id"], each["name"], Role(each["role"]), *(each[field] for field in Login._fields[3:]))
+            for each in rows
+            if self._holds(each["credential"])
+        ]
+
+    def end(self, login: str) -> bool:
+        """False if there is none of that id. Raises Denied in a process that an agent started."""
+        refuse_agents("end logins")
+        return bool(self._database.change("DELETE FROM logins WHERE id = ?", (login,)))
+
+    def _note_use(self, login: str) -> None:
+        now = time.time()
+        if now - self._noted.get(login, 0.0) < _NOTE_USE_SECONDS:
+            return
+        self._noted[login] = now
+        self._database.change("UPDATE logins SET used = ? WHERE id = ?", (now, login))
+
+
+def digest(secret: str) -> str:
+    """What is stored of a secret that nobody can guess."""
+    return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 class StoredToken(NamedTuple):
@@ -84,8 +213,7 @@ class Keys:
         """Revoke a token, and with it the browser logins and the links that came from it. False if there is none. Raises
         Denied as above."""
         refuse_agents("revoke tokens")
-        with self._database.transaction() as connection:
-            return bool(connection.execute("DELETE FROM tokens WHERE name = ?", (name,)).rowcount)
+        return bool(self._database.change("DELETE FROM tokens WHERE name = ?", (name,)))
 
     @property
     def has_token(self) -> bool:
@@ -149,8 +277,7 @@ class Keys:
 
     def settle(self, number: int, status: int) -> None:
         """Store how a request ended that was audited when it began."""
-        with self._database.transaction() as connection:
-            connection.execute("UPDATE audit SET status = ? WHERE id = ?", (status, number))
+        self._database.change("UPDATE audit SET status = ? WHERE id = ?", (status, number))
 
     def audited(self, limit: int) -> list[Audited]:
         """The newest last."""

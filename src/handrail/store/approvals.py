@@ -111,19 +111,17 @@ class ApprovalStore:
 
     def claim(self, request_id: str) -> Answer | None:
         """Take a request's answer, if it has one. Only one caller gets it."""
-        with self.database.transaction() as connection:
-            changed = connection.execute(
-                "UPDATE requests SET state = 'claimed' WHERE id = ? AND state = 'answered'", (request_id,)
-            ).rowcount
+        changed = self.database.change(
+            "UPDATE requests SET state = 'claimed' WHERE id = ? AND state = 'answered'", (request_id,)
+        )
         return self.get(request_id).answer if changed else None
 
     def withdraw(self, request_id: str, *, state: State = State.WITHDRAWN) -> bool:
         """Close a request that nobody waits for any more. False when it was answered before."""
-        with self.database.transaction() as connection:
-            changed = connection.execute(
-                "UPDATE requests SET state = ?, answered = ? WHERE id = ? AND state = 'pending'",
-                (state.value, time.time(), request_id),
-            ).rowcount
+        changed = self.database.change(
+            "UPDATE requests SET state = ?, answered = ? WHERE id = ? AND state = 'pending'",
+            (state.value, time.time(), request_id),
+        )
         return bool(changed)
 
     def get(self, request_id: str) -> StoredRequest:

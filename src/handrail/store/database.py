@@ -90,6 +90,11 @@ class Database:
             except (sqlite3.Error, UnicodeError) as error:  # the message itself may hold what is damaged
                 raise self._problem(error) from None
 
+    def change(self, statement: str, values: Sequence[Any] = ()) -> int:
+        """A transaction of one statement. Returns how many rows it has changed."""
+        with self.transaction() as connection:
+            return connection.execute(statement, values).rowcount
+
     def write(self, work: Callable[..., T], *args: Any) -> Future[T]:
         """Run what writes soon, on another thread: all that waits is committed together, at the price of one. The future is
         done when it is."""

@@ -139,19 +139,17 @@ class JobStore:
 
     def update(self, job: Job) -> None:
         """Write everything but whether a run was requested. Raises JobNotFound when the job is gone."""
-        with self._database.transaction() as connection:
-            changed = connection.execute(
-                "UPDATE jobs SET name = ?, schedule = ?, timezone = ?, work = ?, state = ?, next_run = ?, runs_left = ? "
-                "WHERE id = ?",
-                (*job[1:4], _written(job.work), job.state.value, job.next_run, job.runs_left, job.id),
-            ).rowcount
+        changed = self._database.change(
+            "UPDATE jobs SET name = ?, schedule = ?, timezone = ?, work = ?, state = ?, next_run = ?, runs_left = ? "
+            "WHERE id = ?",
+            (*job[1:4], _written(job.work), job.state.value, job.next_run, job.runs_left, job.id),
+        )
         if not changed:
             raise JobNotFound(f"no job {job.id}: it was removed")
 
     def request(self, job_id: str) -> None:
         """Request one run at the scheduler's next poll, whatever the schedule says."""
-        with self._database.transaction() as connection:
-            connection.execute("UPDATE jobs SET requested = ? WHERE id = ?", (time.time(), job_id))
+        self._database.change("UPDATE jobs SET requested = ? WHERE id = ?", (time.time(), job_id))
 
     def remove(self, job_id: str) -> None:
         """Remove the job and its runs."""
@@ -201,11 +199,10 @@ class JobStore:
         return self.run(int(number or 0))
 
     def end(self, run_id: int, state: RunState, *, output: str = "", error: str = "", delivered: str = "") -> None:
-        with self._database.transaction() as connection:
-            connection.execute(
-                "UPDATE runs SET state = ?, ended = ?, output = ?, error = ?, delivered = ? WHERE id = ? AND state = 'running'",
-                (state.value, time.time(), output, error, delivered, run_id),
-            )
+        self._database.change(
+            "UPDATE runs SET state = ?, ended = ?, output = ?, error = ?, delivered = ? WHERE id = ? AND state = 'running'",
+            (state.value, time.time(), output, error, delivered, run_id),
+        )
 
     def mark_lost(self) -> list[Run]:
         """Mark the runs whose scheduler has exited as lost. They are not repeated: nobody knows how far they got."""

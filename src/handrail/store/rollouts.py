@@ -99,10 +99,9 @@ class RolloutStore:
 
     def change(self, run_id: str, plan: Plan) -> None:
         """Raises StoreError for a run that has started."""
-        with self._database.transaction() as connection:
-            changed = connection.execute(
-                "UPDATE runs SET plan = ? WHERE id = ? AND state = 'planned'", (json.dumps(plan._asdict()), run_id)
-            ).rowcount
+        changed = self._database.change(
+            "UPDATE runs SET plan = ? WHERE id = ? AND state = 'planned'", (json.dumps(plan._asdict()), run_id)
+        )
         if not changed:
             raise StoreError(f"the run {run_id} has started and cannot be changed; configure another")
 
@@ -124,8 +123,7 @@ class RolloutStore:
             )
 
     def request_stop(self, run_id: str) -> None:
-        with self._database.transaction() as connection:
-            connection.execute("UPDATE runs SET stop = 1 WHERE id = ?", (run_id,))
+        self._database.change("UPDATE runs SET stop = 1 WHERE id = ?", (run_id,))
 
     def mark_lost(self) -> list[str]:
         """Mark the runs whose process has exited as lost. Returns their ids."""

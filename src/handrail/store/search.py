@@ -8,8 +8,7 @@ import re
 from typing import NamedTuple
 
 from ..errors import StoreError
-from .search_index import in_words, searchable
-from .sessions import SessionStore, StoredMessage
+from .sessions import SessionStore, StoredMessage, in_words, searchable
 
 # A search ranks the newest of so many hits: ranking a million of a common word takes longer than anyone waits.
 _MAX_RANKED = 2_000

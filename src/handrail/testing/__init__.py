@@ -11,12 +11,12 @@ Each stand-in records what it was asked. Names are loaded when they are first us
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ..base.lazy_module import by_name, lazy_module
 
 if TYPE_CHECKING:
     from ..protocols import ModelReply
-    from .agent import FakeAgent
     from .environment_conformance import (
         Check,
         Conformance,
@@ -28,22 +28,18 @@ if TYPE_CHECKING:
         check_environment,
         environment_checks,
     )
-    from .model import Reply, ScriptedModel, Sent, call
+    from .fakes import (
+        FakeAgent,
+        MemoryResultStore,
+        OpenGate,
+        RecordingApprover,
+        Reply,
+        ScriptedModel,
+        ScriptedPerson,
+        Sent,
+        call,
+    )
     from .model_server import Fault, ModelServer, Raw
-    from .people import OpenGate, RecordingApprover, ScriptedPerson
-    from .results import MemoryResultStore
-
-_HOMES = {
-    "..protocols": "ModelReply",
-    ".agent": "FakeAgent",
-    ".environment_conformance": "Check Conformance ConformanceFailure NotApplicable "
-    "Outcome Report Verdict check_environment environment_checks",
-    ".model": "Reply ScriptedModel Sent call",
-    ".model_server": "Fault ModelServer Raw",
-    ".people": "OpenGate RecordingApprover ScriptedPerson",
-    ".results": "MemoryResultStore",
-}
-_HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 
 __all__ = [
     "Check",
@@ -69,13 +65,14 @@ __all__ = [
     "check_environment",
     "environment_checks",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOME_OF[name], __name__), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(_HOME_OF)
+_HOMES = by_name(
+    {
+        "handrail.protocols": "ModelReply",
+        "handrail.testing.environment_conformance": "Check Conformance ConformanceFailure NotApplicable Outcome Report Verdict "
+        "check_environment environment_checks",
+        "handrail.testing.fakes": "FakeAgent MemoryResultStore OpenGate RecordingApprover Reply ScriptedModel ScriptedPerson "
+        "Sent call",
+        "handrail.testing.model_server": "Fault ModelServer Raw",
+    }
+)
+__getattr__, __dir__ = lazy_module(__name__, _HOMES)

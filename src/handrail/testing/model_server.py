@@ -19,7 +19,7 @@ from typing import Any
 
 from ..protocols import ModelReply
 from ..types import JsonDict
-from .model import Reply
+from .fakes import Reply
 
 
 @dataclass(frozen=True, slots=True)

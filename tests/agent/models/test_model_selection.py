@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 
 import pytest
 
-from handrail.agent.models import http_client, local_servers
-from handrail.agent.models.base import CallPiece, Finished, Piece, Prices, TextPiece, says_too_long
+from handrail.agent.models import http_client, model_selection
+from handrail.agent.models.base import CallPiece, Finished, Piece, Prices, TextPiece
+from handrail.agent.models.http_client import says_too_long
 from handrail.agent.models.model_selection import build, build_helper, choose, find, provider_of
 from handrail.agent.models.providers.anthropic import AnthropicMessages
 from handrail.agent.models.providers.openai import OpenAIChat
@@ -25,7 +26,7 @@ def _nothing_is_configured(monkeypatch: pytest.MonkeyPatch) -> None:
     for provider in ("OPENAI", "ANTHROPIC"):
         monkeypatch.delenv(f"{provider}_API_KEY", raising=False)
         monkeypatch.delenv(f"{provider}_BASE_URL", raising=False)
-    monkeypatch.setattr(local_servers, "DEFAULT_PORTS", {})
+    monkeypatch.setattr(model_selection, "DEFAULT_PORTS", {})
     monkeypatch.setitem(sys.modules, "keyring", None)
 
 
@@ -127,7 +128,7 @@ def test_a_server_on_a_usual_port_is_found_and_gets_no_key(monkeypatch: pytest.M
     monkeypatch.setenv("OPENAI_API_KEY", "k-of-openai")
     with ModelServer([ModelReply("hi")], models=["small", "large"]) as server:
         port = int(server.base_url.split(":")[2].split("/")[0])
-        monkeypatch.setattr(local_servers, "DEFAULT_PORTS", {port: "Ollama"})
+        monkeypatch.setattr(model_selection, "DEFAULT_PORTS", {port: "Ollama"})
         choice = find(ModelConfig())
         assert choice is not None
         assert (choice.name, choice.base_url, choice.source) == ("small", server.base_url, "Ollama on this machine")
@@ -139,7 +140,7 @@ def test_a_server_on_a_usual_port_is_found_and_gets_no_key(monkeypatch: pytest.M
 def test_something_else_on_a_usual_port_is_no_server(monkeypatch: pytest.MonkeyPatch) -> None:
     with ModelServer(key="closed") as server:  # it answers 401
         port = int(server.base_url.split(":")[2].split("/")[0])
-        monkeypatch.setattr(local_servers, "DEFAULT_PORTS", {port: "vLLM"})
+        monkeypatch.setattr(model_selection, "DEFAULT_PORTS", {port: "vLLM"})
         assert find(ModelConfig()) is None
     assert find(ModelConfig()) is None  # nobody listens
 

@@ -18,7 +18,7 @@ from tests.cli.conftest import Cli, run_here
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr("handrail.agent.models.local_servers.DEFAULT_PORTS", {})
+    monkeypatch.setattr("handrail.agent.models.model_selection.DEFAULT_PORTS", {})
     with ModelServer(models=["large", "small"], key="right-key") as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         monkeypatch.setenv("OPENAI_API_KEY", "right-key")
@@ -74,7 +74,7 @@ def test_no_network_is_said_at_once(monkeypatch: pytest.MonkeyPatch, server: Mod
 
 def test_no_model_says_how_to_get_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "keyring", None)
-    monkeypatch.setattr("handrail.agent.models.local_servers.DEFAULT_PORTS", {})
+    monkeypatch.setattr("handrail.agent.models.model_selection.DEFAULT_PORTS", {})
     for name in ("OPENAI_BASE_URL", "OPENAI_API_KEY"):
         monkeypatch.delenv(name, raising=False)
     ran = run_here("model", "list")

@@ -21,9 +21,8 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import ElicitResult
 
 from handrail.errors import ConfigError
-from handrail.serve.address import Address, listening
 from handrail.serve.mcp.http import TOKEN_VARIABLE
-from handrail.serve.server import given_token
+from handrail.serve.server import Address, given_token, listening
 from mcp import Client
 from tests import fork_server
 from tests.support import free_port, wait_until

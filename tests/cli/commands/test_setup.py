@@ -22,7 +22,7 @@ WORKING = (ModelReply("hello"), ModelReply("", [call("echo", text="hello")]))
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
     for name in ("OPENAI_BASE_URL", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "HANDRAIL_MODEL"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr("handrail.agent.models.local_servers.DEFAULT_PORTS", {})
+    monkeypatch.setattr("handrail.agent.models.model_selection.DEFAULT_PORTS", {})
     with ModelServer(models=["large", "small"]) as server:
         yield server
 

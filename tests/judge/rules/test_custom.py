@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from handrail.config import ApprovalRuleConfig
 from handrail.errors import RuleError
 from handrail.judge import assess
 from handrail.judge.rules import builtin
 from handrail.judge.rules.custom import configured, rulebook
 from handrail.judge.values.assessment import Verdict
+from handrail.settings.sections import ApprovalRuleConfig
 from tests.support import costs_less_than
 
 SOUND: dict[str, Any] = {

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from handrail import Handrail
-from handrail.config import McpServerConfig
 from handrail.core.registry import ToolRegistry
 from handrail.serve.mcp.server import HandrailServer
 from handrail.settings.schema import Config
+from handrail.settings.services import McpServerConfig
 from mcp import Client
 
 from ...support import PATIENCE_SECONDS, add

@@ -12,7 +12,7 @@ from handrail import model_tools
 from handrail.runtime.dispatch import Call as OneCall
 from handrail.runtime.dispatch import Runtime
 from handrail.tools.browser import browsers
-from handrail.tools.browser.task_session import screenshot
+from handrail.tools.browser.calls import screenshot
 from handrail.types import CancelToken
 
 from .. import pages

@@ -18,7 +18,6 @@ from handrail import model_tools
 from handrail.environments import private_dirs
 from handrail.model_tools import get_tool_definitions
 from handrail.runtime.dispatch import Runtime
-from handrail.tools.browser import profile_dir
 from handrail.types import CancelToken, Unavailable
 
 from ...support import error_in, in_thread, takes_less_than, wait_until
@@ -329,7 +328,7 @@ def test_a_killed_runtime_leaves_no_browser_and_no_file(site: Site, own_browser:
     )
 
     def are_taken_away() -> bool:
-        profile_dir.prune(dry_run=False)
+        browsers.prune(dry_run=False)
         return not folders & _folders_of(runtime.pid)
 
     wait_until(are_taken_away)  # the driver may still be at it too

@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
-from handrail.config import CodeConfig, Config, TerminalConfig
+from handrail.config import Config
 from handrail.core.builtin import registry as builtin
 from handrail.core.discovery import builtin_tools
 from handrail.environments.tasks import TaskEnvironments
 from handrail.runtime.dispatch import Runtime
+from handrail.settings.sections import CodeConfig, TerminalConfig
 from handrail.testing import MemoryResultStore, OpenGate
 
 from ...environments.conftest import _nothing_is_left, _warm_zygote, work  # noqa: F401  fixtures

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from handrail.config import CodeConfig
 from handrail.core.builtin import registry as builtin
 from handrail.core.discovery import builtin_tools
 from handrail.environments.base import ProcessState
@@ -18,8 +17,9 @@ from handrail.errors import Denied
 from handrail.protocols import Action, ActionKind
 from handrail.runtime.definitions import Definitions
 from handrail.runtime.dispatch import Runtime
+from handrail.settings.sections import CodeConfig
 from handrail.testing import OpenGate
-from handrail.tools.code import bundle, channel
+from handrail.tools.code import channel, script_run
 from handrail.toolsets import Toolsets
 from handrail.types import CancelToken, Progress
 
@@ -371,7 +371,7 @@ def test_a_missing_python_is_said_with_its_cure(script: Script) -> None:
 
 
 def test_a_python_of_another_version_compiles_what_it_is_sent(script: Script, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bundle, "MAGIC_NUMBER", b"another version's")
+    monkeypatch.setattr(script_run, "MAGIC_NUMBER", b"another version's")
     assert script("from handrail_tools import terminal; print(terminal('echo hi')['output'])")["output"] == "hi\n\n"
 
 

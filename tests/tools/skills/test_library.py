@@ -11,9 +11,7 @@ import pytest
 from handrail.config.trust import Trust
 from handrail.errors import SkillError
 from handrail.settings.sections import SkillsConfig
-from handrail.tools.skills.library import Library, State
-from handrail.tools.skills.prompt import MAX_CHARS, skills_prompt
-from handrail.tools.skills.sources import Source
+from handrail.tools.skills.library import MAX_PROMPT_CHARS, Library, Source, State, skills_prompt
 
 from .conftest import Desk, skill
 
@@ -148,7 +146,7 @@ def test_the_prompt_has_names_and_descriptions_and_stays_short(desk: Desk) -> No
     for number in range(120):
         desk.write(f"skill-{number:03}", description="word " * 190)
     text = skills_prompt(desk.library)
-    assert len(text) <= MAX_CHARS + 500
+    assert len(text) <= MAX_PROMPT_CHARS + 500
     assert "more, which skills_list shows" in text
 
 

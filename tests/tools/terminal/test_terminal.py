@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 from handrail import model_tools
-from handrail.config import TerminalConfig
 from handrail.core.builtin import registry as builtin
 from handrail.core.discovery import builtin_tools
 from handrail.environments.tasks import TaskEnvironments
@@ -24,6 +23,7 @@ from handrail.processes.table import ProcessTable
 from handrail.protocols import ActionKind
 from handrail.runtime.batches import Batches
 from handrail.runtime.dispatch import Runtime
+from handrail.settings.sections import TerminalConfig
 from handrail.testing import OpenGate
 from handrail.types import CancelToken
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from handrail.config import TerminalConfig
 from handrail.environments.command_request import Capture
 from handrail.environments.output import Masker, OutputSink
 from handrail.environments.tasks import TaskEnvironments
 from handrail.protocols import ResultWriter
 from handrail.runtime.dispatch import Runtime
+from handrail.settings.sections import TerminalConfig
 from handrail.store.results import FileResultStore
 from handrail.testing import MemoryResultStore
 from handrail.types import Progress, ToolContext

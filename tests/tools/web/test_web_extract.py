@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from handrail.model_tools import handle_function_call
-from handrail.tools.web import documents
 from handrail.types import CancelToken
 
 from ...support import PATIENCE_SECONDS, error_in, in_thread, takes_less_than, wait_until
@@ -327,7 +326,7 @@ def test_a_broken_document_is_told(open_site: Site) -> None:
 
 
 def test_a_document_that_takes_too_long_is_given_up(open_site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(documents, "_SECONDS", 0.001)
+    monkeypatch.setattr("handrail.tools.web.extract._CONVERSION_SECONDS", 0.001)
     open_site.pages["/a.pdf"] = lambda handler: handler.answer(_pdf("late"), "application/pdf")
     [page] = extract(open_site.url + "/a.pdf")
     assert page["error_type"] == "timeout"

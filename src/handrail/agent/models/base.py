@@ -83,20 +83,5 @@ class ReplyAdapter:
         yield Finished()
 
 
-# How servers report that a request exceeds the context window.
-_TOO_LONG = (
-    "context length",
-    "context_length",
-    "context window",
-    "context size",
-    "prompt is too long",
-    "maximum context",
-)
-
-
-def says_too_long(message: str) -> bool:
-    return any(each in message.lower() for each in _TOO_LONG)
-
-
 def streaming(model: Model | StreamingModel) -> StreamingModel:
     return model if hasattr(model, "stream") else ReplyAdapter(model)  # type: ignore[return-value]

@@ -1,14 +1,18 @@
-"""The HTTP below every provider's client: certificates that are loaded once, limits per answer, and the reason of a refusal."""
+"""The client of a provider's package, and the HTTP below it: limits per answer, and errors that say what to do."""
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import re
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from importlib import import_module
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from ...config.keys import without_key
 from ...errors import ModelError
 
 if TYPE_CHECKING:
@@ -21,11 +25,107 @@ MAX_BYTES = 64 * 1024 * 1024
 MAX_SECONDS = 3_600.0
 _REASON_CHARS = 500
 _STATUS = re.compile(r"\AError code: \d+(?: - )?")
+_RETRYABLE = (408, 409, 425, 429)
+# How servers report that a request exceeds the context window.
+_TOO_LONG = (
+    "context length",
+    "context_length",
+    "context window",
+    "context size",
+    "prompt is too long",
+    "maximum context",
+)
 
 
-def http_options() -> dict[str, Any]:
-    """Arguments for the `DefaultAsyncHttpxClient` of a provider's package."""
-    return {"verify": _certificates(), "event_hooks": {"response": [_bound]}}
+class SdkClient:
+    """Makes the client of a provider's package. Those of `OpenAI` and `Anthropic` come from one generator: all but the `brand` in
+    their names is the same. `where` is what errors call the server. The key is kept here only: it is in no message and no
+    store, and `key_variable` is where the user can set another one."""
+
+    def __init__(
+        self,
+        brand: str,
+        *,
+        extra: str,
+        where: str,
+        base_url: str | None,
+        api_key: str,
+        key_variable: str,
+        timeout: float,
+    ) -> None:
+        self._brand, self._extra, self._where = brand, extra, where
+        self._base_url, self._api_key, self._key_variable, self._timeout = base_url, api_key, key_variable, timeout
+
+    def load(self, resource: str) -> None:
+        """Load the package, which takes a second: better while the user is typing than while they wait."""
+        with contextlib.suppress(ModelError):  # reported when the model is asked
+            attrgetter(resource)(self.open())
+
+    def open(self) -> Any:
+        """One client per answer: a client that is kept belongs to the event loop that it was first used in."""
+        package = self._package()
+        # We retry: only the loop knows that nothing was done yet with the pieces so far.
+        return getattr(package, f"Async{self._brand}")(
+            api_key=self._api_key or "none",
+            base_url=self._base_url,
+            timeout=self._timeout,
+            max_retries=0,
+            http_client=package.DefaultAsyncHttpxClient(verify=_certificates(), event_hooks={"response": [_bound]}),
+        )
+
+    async def model_names(self) -> list[str]:
+        async with self.open() as client:
+            with self.problems(""):
+                return sorted([model.id async for model in client.models.list()])
+
+    @contextlib.contextmanager
+    def problems(self, model: str) -> Iterator[None]:
+        """Turns every client error into one that says what to do and never shows the key."""
+        import httpx2
+
+        package = self._package()
+        try:
+            yield
+        except package.APIError as error:
+            raise self._problem(package, error, model) from None
+        except (getattr(package, f"{self._brand}Error"), httpx2.HTTPError, ValueError) as error:  # raised in mid-stream
+            message = without_key(str(error), self._api_key)
+            raise ModelError(f"{model}: the answer broke off: {message}", retryable=True) from None
+
+    def _package(self) -> Any:
+        name = self._brand.lower()
+        try:
+            return import_module(name)
+        except ImportError:
+            raise ModelError(
+                f"asking a model needs the {name} package; pip install 'handrail[{self._extra}]'"
+            ) from None
+
+    def _problem(self, package: Any, error: Any, model: str) -> ModelError:
+        where, message = self._where, without_key(reason(error), self._api_key)
+        if isinstance(error, package.AuthenticationError | package.PermissionDeniedError):
+            return ModelError(
+                f"{where} refuses the key; set {self._key_variable} to one that is valid there ({message})"
+            )
+        if isinstance(error, package.NotFoundError):
+            return ModelError(f"{where} has no model {model!r}; `handrail model list` shows what it has ({message})")
+        if isinstance(error, package.APITimeoutError):
+            return ModelError(f"{where} did not answer in time", retryable=True)
+        if isinstance(error, package.APIConnectionError):
+            return ModelError(f"{where} cannot be reached: {error.__cause__ or message}", retryable=True)
+        if isinstance(error, package.APIStatusError):
+            after = error.response.headers.get("retry-after", "")
+            return ModelError(
+                f"{where} answers {error.status_code}: {message}",
+                retryable=error.status_code in _RETRYABLE or error.status_code >= 500,
+                retry_after=float(after) if after.replace(".", "", 1).isdigit() else None,
+                too_long=says_too_long(message),
+            )
+        return ModelError(f"{where}: {message}", retryable=True)
+
+
+def says_too_long(message: str) -> bool:
+    return any(each in message.lower() for each in _TOO_LONG)
 
 
 @functools.cache

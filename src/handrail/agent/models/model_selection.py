@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import json
 import os
+import socket
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
@@ -13,9 +16,7 @@ from ...base.suggest import did_you_mean
 from ...config.keys import key_of
 from ...errors import ModelError
 from ...settings.model_providers import DEFAULT_PROVIDER, PROVIDERS, ProviderSpec
-from .base import Prices, StreamingModel, streaming
-from .local_servers import local_servers
-from .price_list import list_prices
+from .base import NO_PRICES, Prices, StreamingModel, streaming
 
 if TYPE_CHECKING:
     from ...plugins.loader import Plugins
@@ -23,6 +24,11 @@ if TYPE_CHECKING:
 
 HOW_TO = "run `handrail setup`, or set HANDRAIL_MODEL and the key of its provider, such as OPENAI_API_KEY or ANTHROPIC_API_KEY"
 Providers = Mapping[str, ProviderSpec]
+# Their default ports.
+DEFAULT_PORTS = {11434: "Ollama", 1234: "LM Studio", 8080: "llama.cpp", 8000: "vLLM"}
+_CONNECT_SECONDS = 0.2
+_ANSWER_SECONDS = 2.0
+_MAX_BYTES = 1_000_000
 
 
 class Choice(NamedTuple):
@@ -172,3 +178,61 @@ def _location(
     base_url = (config.base_url if configured else "") or environ.get(f"{provider.upper()}_BASE_URL") or None
     variable = providers[provider].key_variable if provider in providers else ""
     return base_url, (config.key_variable if configured else "") or variable or f"{provider.upper()}_API_KEY"
+
+
+class LocalServer(NamedTuple):
+    """`what` is a guess from the port."""
+
+    what: str
+    base_url: str
+    models: tuple[str, ...]
+
+
+def local_servers() -> list[LocalServer]:
+    """The servers for local models, on their default ports of this machine. Only those that list their models: anything else
+    that answers on such a port is ignored."""
+    found = ((what, port, _models(port)) for port, what in DEFAULT_PORTS.items())
+    return [LocalServer(what, f"http://127.0.0.1:{port}/v1", models) for what, port, models in found if models]
+
+
+def _models(port: int) -> tuple[str, ...]:
+    with socket.socket() as probe:  # most ports are closed, and a client for HTTP is slow to load
+        probe.settimeout(_CONNECT_SECONDS)
+        if probe.connect_ex(("127.0.0.1", port)) != 0:
+            return ()
+    import http.client
+
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_ANSWER_SECONDS)
+    try:
+        connection.request("GET", "/v1/models")
+        answer = connection.getresponse()
+        listed = json.loads(answer.read(_MAX_BYTES))["data"] if answer.status == 200 else []
+        return tuple(str(each["id"]) for each in listed)
+    except (OSError, http.client.HTTPException, ValueError, LookupError, TypeError):
+        return ()
+    finally:
+        connection.close()
+
+
+def list_prices(model: str) -> Prices:
+    """Those of the model in a dated table, by the longest beginning of its name that the table has; unknown ones are 0. What a
+    provider really charges may differ."""
+    name = model.rpartition("/")[2]  # some providers put the maker before the name
+    fitting = [known for known in _table() if name.startswith(known)]
+    return Prices(*_table()[max(fitting, key=len)]) if fitting else NO_PRICES
+
+
+def as_of() -> str:
+    """The month that the table is from."""
+    return next(line.split()[1] for line in _lines() if line.startswith("as-of "))
+
+
+@functools.cache
+def _table() -> dict[str, tuple[float, float]]:
+    rows = (line.split() for line in _lines() if not line.startswith("as-of "))
+    return {name: (float(sent), float(answered)) for name, sent, answered in rows}
+
+
+def _lines() -> list[str]:
+    text = Path(__file__).with_name("price_list.txt").read_text("utf-8")
+    return [line for line in text.splitlines() if line and not line.startswith("#")]

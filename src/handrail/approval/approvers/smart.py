@@ -23,8 +23,8 @@ from ..secrets import without_secrets
 from .model_question import ChatError, ChatModel
 
 if TYPE_CHECKING:
-    from ...config import ApprovalsConfig
     from ...judge.grammar.parser import Budget
+    from ...settings.sections import ApprovalsConfig
 
 log = logging.getLogger(__name__)
 

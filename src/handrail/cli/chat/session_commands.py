@@ -12,15 +12,14 @@ from rich.table import Table
 from rich.text import Text
 
 from ... import __version__
-from ...agent.compaction import estimate
-from ...agent.conversation import ADDED_BY
-from ...agent.models.price_list import as_of, list_prices
+from ...agent.conversation import ADDED_BY, estimate
+from ...agent.models.model_selection import as_of, list_prices
 from ...base.async_bridge import run_async
 from ...errors import InvalidArguments, ToolFailed
 from ...store.export import as_jsonl
 from ...types import CancelToken, JsonDict
 from ..call_text import age, shortened
-from ..effect_views import counts_text
+from ..commands.effects import counts_text
 from ..output import visible
 
 if TYPE_CHECKING:

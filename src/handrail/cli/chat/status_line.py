@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...agent.compaction import estimate
+from ...agent.conversation import estimate
 
 if TYPE_CHECKING:
     from collections.abc import Callable

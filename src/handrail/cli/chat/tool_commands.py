@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
-from ...agent.models.model_selection import build, known_providers
-from ...agent.models.price_list import list_prices
+from ...agent.models.model_selection import build, known_providers, list_prices
 from ...approval.modes import MEANINGS, Mode, read_mode
 from ...base.async_bridge import run_async
 from ...base.suggest import did_you_mean

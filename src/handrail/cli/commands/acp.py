@@ -25,11 +25,10 @@ from ..runtime import log_as_notes
 
 cli = options.new_cli()
 Terminals = Annotated[bool, typer.Option("--editor-terminals", help="Run commands in the editor's terminals.")]
-Model = Annotated[str | None, typer.Option("--model", "-m", metavar="NAME", help="Instead of the configured one.")]
 
 
 @cli.command()
-def acp(model: Model = None, editor_terminals: Terminals = False) -> None:
+def acp(model: options.Model = None, editor_terminals: Terminals = False) -> None:
     if find_spec("acp") is None:
         raise ToolUnavailable("this needs the package agent-client-protocol; pip install 'handrail[acp]'")
     from ...serve.acp.agent_server import serve  # a heavy optional dependency

@@ -39,8 +39,7 @@ from ..approvals import (
     show_simulation,
     show_suggestions,
 )
-from ..invocation import as_typed
-from ..output import ExitCode, emit, emit_json, emit_table, say
+from ..output import ExitCode, as_typed, emit, emit_json, emit_listing, emit_table, refuse, say
 
 cli = options.new_cli()
 _ALL = 1_000_000
@@ -134,8 +133,7 @@ def answer(
     if as_json:
         emit_json({"id": stored.request.id, "decision": decided.value, "holds": before is None})
     if before is not None:
-        say(come_too_late(before))
-        raise typer.Exit(ExitCode.FAILED)
+        refuse(come_too_late(before), ExitCode.FAILED)
     said = f"Denied: {stored.request.text}" if decided is Decision.DENY else allowed(stored.request, decided)
     said = f"Changed to: {made.edited}" if made.edited else said
     say(f"{stored.request.id}: {visible(said)}")
@@ -156,8 +154,7 @@ def revoke(
     """
     taken = open_approvals().grants.revoke(int(grant)) if grant.isascii() and grant.isdigit() else None
     if taken is None and not remove_from_allowlist(config_path(), grant):
-        say(f"nothing is allowed as {grant!r}; `handrail approvals list` shows what is")
-        raise typer.Exit(ExitCode.USAGE)
+        refuse(f"nothing is allowed as {grant!r}; `handrail approvals list` shows what is")
     say(f"{taken.key if taken else grant} asks again")
 
 
@@ -174,13 +171,10 @@ def log(
       handrail approvals log --last 1000 --json | jq 'group_by(.by) | map({by: .[0].by, n: length})'
     """
     decisions = open_approvals().decisions.latest(last)
-    if as_json:
-        emit_json([decision_view(record) for record in decisions])
-    elif decisions:
-        rows = [decision_row(record) for record in decisions]
-        emit_table(("WHEN", "DECISION", "BY", "TOOK", "KIND", "WHAT"), rows, wide=5)
-    else:
-        emit(as_typed("No decisions yet. `handrail check 'rm -rf build'` shows what would be asked."))
+    empty = "No decisions yet. `handrail check 'rm -rf build'` shows what would be asked."
+    headers = ("WHEN", "DECISION", "BY", "TOOK", "KIND", "WHAT")
+    views, rows = map(decision_view, decisions), map(decision_row, decisions)
+    emit_listing([*views], headers, [*rows], as_json=as_json, wide=5, empty=empty)
 
 
 @cli.command()

@@ -19,10 +19,8 @@ timed out, 130 interrupted.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
-import select
 import sys
 import time
 from typing import Annotated, TextIO
@@ -36,15 +34,11 @@ from ...approval.modes import Mode, read_mode
 from ...core.outcome import error_of
 from ...types import CancelToken, JsonDict
 from .. import options
-from ..call_text import duration, main_argument, shortened
-from ..invocation import typed
-from ..output import ExitCode, colours, emit, emit_json, note, paint, result_stream, say, visible
-from ..runtime import Ending, ask_about_folder, open_runtime, supervise
+from ..call_text import duration, main_argument, report_call
+from ..output import ExitCode, emit, emit_json, note, result_stream, say, typed, visible
+from ..runtime import Ending, ask_about_folder, open_runtime, stdin_has_input, supervise
 
 _MAX_CONTEXT_CHARS = 400_000
-_PATIENCE_SECONDS = 2.0
-
-
 cli = options.new_cli()
 
 
@@ -127,9 +121,8 @@ def _text(question: str) -> str:
 
 
 def _material() -> str:
-    with contextlib.suppress(OSError, ValueError):  # no descriptor: nobody has to be waited for
-        if not select.select([sys.stdin], [], [], _PATIENCE_SECONDS)[0]:
-            say("waiting for material on stdin; `< /dev/null` gives none")
+    if not stdin_has_input():
+        say("waiting for material on stdin; `< /dev/null` gives none")
     material = sys.stdin.read(_MAX_CONTEXT_CHARS + 1)
     if len(material) > _MAX_CONTEXT_CHARS:
         raise typer.BadParameter(
@@ -190,12 +183,9 @@ class Reporter:
     def _report(self, event: ToolEnded) -> None:
         if self._quiet:
             return
-        failure = error_of(event.result) if event.result else None
-        painted = colours(sys.stderr)
-        mark = paint("✗", "red", on=painted) if event.error_type else paint("✓", "green", on=painted)
-        reason = f" - {shortened(str(failure['error']), 100)}" if failure else ""
         about = self._abouts.pop(event.call_id, event.tool).rstrip()
-        note(f"{about} ({duration(event.seconds * 1000)}){reason}", mark=mark)
+        line = f"{about} ({duration(event.seconds * 1000)})"
+        report_call(line, error_of(event.result) if event.result else None, is_good=not event.error_type)
 
     def _summary(self, ended: TurnEnded) -> JsonDict:
         return {

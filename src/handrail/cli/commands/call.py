@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import json
 import re
-import select
 import shutil
 import sys
 from dataclasses import dataclass
@@ -39,7 +38,7 @@ from ...types import CancelToken, JsonDict
 from .. import options
 from ..call_text import main_text, parsed, pretty
 from ..output import colours, direction_escaped, emit, exit_code_of, result_stream, say, visible
-from ..runtime import Ending, open_runtime, show_progress, supervise
+from ..runtime import Ending, open_runtime, show_progress, stdin_has_input, supervise
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +133,6 @@ def _show(outcome: Outcome, stdout: TextIO, *, raw: bool, as_json: bool) -> None
 
 
 _ITEM = re.compile(r"(?P<key>[^\s=:@]+)(?P<sign>:?=)(?P<value>.*)", re.DOTALL)
-_PATIENCE_SECONDS = 2.0
 
 
 def read_arguments(items: list[str]) -> Any:
@@ -181,16 +179,9 @@ def _text_of(key: str, name: str) -> str:
 
 def _from_stdin() -> str:
     """The text as it is: the runtime parses and repairs what a model would send, and says what is wrong with it."""
-    if not _something_to_read():
+    if not stdin_has_input():
         say("reading the arguments as a JSON object from stdin; give key=value, or </dev/null for none")
     try:
         return sys.stdin.read().strip() or "{}"
     except UnicodeDecodeError:
         raise InvalidArguments("stdin is not UTF-8 text") from None
-
-
-def _something_to_read() -> bool:
-    try:
-        return bool(select.select([sys.stdin], [], [], _PATIENCE_SECONDS)[0])
-    except (OSError, ValueError):  # not a stream of the operating system
-        return True

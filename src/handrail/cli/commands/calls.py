@@ -20,9 +20,9 @@ from ...effects.calls import as_json as call_view
 from ...effects.calls import folder_here
 from .. import options
 from ..call_text import counted
-from ..effect_views import DryRun, call_row
-from ..output import emit, emit_json, emit_table
+from ..output import emit, emit_json, emit_listing
 from ..runtime import open_runtime
+from .effects import call_row
 
 cli = options.new_cli()
 
@@ -39,23 +39,19 @@ def calls(
         return
     effects = open_runtime().effects
     found = effects.latest(last, session=session, folder="" if everything or session else folder_here())
-    if as_json:
-        emit_json([call_view(record, effects.keep_days) for record in found])
-        return
-    if not found:
-        where = f"of session {session}" if session else "anywhere" if everything else "in this folder"
-        more = "" if everything else "; `handrail calls --all` lists those made elsewhere"
-        emit(f"No call {where} has changed anything yet{more}. `handrail call terminal command='touch x'` makes one.")
-        return
+    where = f"of session {session}" if session else "anywhere" if everything else "in this folder"
+    more = "" if everything else "; `handrail calls --all` lists those made elsewhere"
+    empty = f"No call {where} has changed anything yet{more}. `handrail call terminal command='touch x'` makes one."
+    views = [call_view(record, effects.keep_days) for record in found]
     rows = [call_row(record, effects.keep_days) for record in reversed(found)]
-    emit_table(("CALL", "TOOL", "WHAT", "EFFECT", "UNDO"), rows, wide=2)
+    emit_listing(views, ("CALL", "TOOL", "WHAT", "EFFECT", "UNDO"), rows, as_json=as_json, wide=2, empty=empty)
 
 
 @cli.command()
 def prune(
     days: Annotated[float | None, typer.Option(metavar="N", min=0, help="Forget what is older than this.")] = None,
     megabytes: Annotated[int | None, typer.Option(metavar="N", min=0, help="Keep at most so much.")] = None,
-    dry_run: DryRun = False,
+    dry_run: options.DryRun = False,
     as_json: options.Json = False,
 ) -> None:
     """Forget the oldest calls: they stay in the list, and cannot be undone any more.

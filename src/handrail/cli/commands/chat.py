@@ -36,8 +36,7 @@ from ..chat.session_commands import greet
 from ..chat.slash_commands import COMMANDS
 from ..chat.turn import Leave, leave_on_signals
 from ..chat.work_commands import own_commands
-from ..invocation import as_typed, typed
-from ..output import emit
+from ..output import as_typed, emit, typed
 from ..runtime import ask_about_folder, open_runtime
 
 cli = options.new_cli()
@@ -57,7 +56,7 @@ def chat(
     or_demo: Annotated[bool, typer.Option("--or-demo", help="Without a model or a terminal: show the demo.")] = False,
 ) -> None:
     if or_demo and (reason := _not_possible()):
-        from ..demo.play import play
+        from ..demo.show import play
 
         play()
         emit(f"\n{_console()}\n{reason}")

@@ -44,7 +44,7 @@ def check(
     ] = None,
     as_json: options.Json = False,
 ) -> None:
-    text = _from_stdin() if command == "-" else command
+    text = sys.stdin.buffer.read().decode("utf-8", "surrogateescape") if command == "-" else command
     try:
         rulebook = configured(_settings().approval_rules, assess=assess)
     except ConfigError as error:
@@ -61,10 +61,6 @@ def check(
 _EXIT_CODES = {"allow": ExitCode.OK, "ask": ExitCode.DENIED, "block": ExitCode.BLOCKED}
 _STYLES = {"block": "red", "ask": "yellow", "note": "cyan", "allow": "green"}
 _MAX_LINES_SHOWN = 20
-
-
-def _from_stdin() -> str:
-    return sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
 
 
 def _show(assessment: Assessment) -> None:

@@ -175,12 +175,8 @@ def show(as_json: options.Json = False) -> None:
     if as_json:
         emit_json(effective_config())
         return
-    rows = [(setting.key, _inline(setting.value), setting.source) for setting in listed()]
+    rows = [(setting.key, json.dumps(setting.value, ensure_ascii=False), setting.source) for setting in listed()]
     emit_table(("SETTING", "VALUE", "FROM"), rows, wide=1)
-
-
-def _inline(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
 
 
 def _say_what_holds(key: str, done: str) -> None:

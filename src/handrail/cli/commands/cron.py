@@ -23,8 +23,7 @@ from ...config import load_config
 from ...core.registry import ToolRegistry
 from ...errors import InvalidArguments, SchedulerRuns
 from ...runtime.arguments import prepare
-from ...scheduler.job_runner import Runner
-from ...scheduler.loop import Scheduler
+from ...scheduler.loop import Runner, Scheduler
 from ...store.jobs import Job
 from ...tools.cron.job_requests import (
     change,
@@ -35,12 +34,10 @@ from ...tools.cron.job_requests import (
     times,
     usual_zone,
 )
-from ...tools.cron.lock import as_scheduler, scheduler_pid
-from ...tools.cron.schedule import first_run, read_schedule, shown
+from ...tools.cron.schedule import as_scheduler, first_run, read_schedule, scheduler_pid, shown
 from ...types import CancelToken, JsonDict
 from .. import options
-from ..invocation import as_typed
-from ..output import ExitCode, emit, emit_json, emit_table, note, say, visible
+from ..output import ExitCode, as_typed, emit, emit_json, emit_listing, note, say, visible
 from ..runtime import open_runtime
 from .call import read_arguments
 
@@ -131,17 +128,16 @@ def list_jobs(as_json: options.Json = False) -> None:
     with closing(open_jobs(load_config())) as jobs:
         jobs.mark_lost()
         found = [(job, jobs.runs(job.id, limit=1)) for job in jobs.all()]
-    if as_json:
-        emit_json([described(job, runs) for job, runs in found])
-        return
     rows = []
     for job, runs in found:
         last = f"{runs[0].state.value} {shown(runs[0].started, job.timezone)}" if runs else ""
         due = shown(job.next_run, job.timezone) if job.state.value == "active" else ""
         rows.append((job.id, job.state.value, job.schedule, due, last, visible(job.name)))
     empty = "No jobs. `handrail cron add '0 9 * * *' 'what to do'` adds one for every morning at nine."
-    emit_table(("ID", "STATE", "SCHEDULE", "NEXT", "LAST", "NAME"), rows, wide=5, empty=empty)
-    if rows and not scheduler_pid():
+    headers = ("ID", "STATE", "SCHEDULE", "NEXT", "LAST", "NAME")
+    views = [described(job, runs) for job, runs in found]
+    emit_listing(views, headers, rows, as_json=as_json, wide=5, empty=empty)
+    if rows and not as_json and not scheduler_pid():
         say(as_typed(_NO_SCHEDULER))
 
 

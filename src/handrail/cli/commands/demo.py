@@ -16,7 +16,7 @@ from typing import Annotated
 import typer
 
 from .. import options
-from ..demo.play import play
+from ..demo.show import play
 
 cli = options.new_cli()
 

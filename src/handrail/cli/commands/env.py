@@ -24,21 +24,18 @@ import typer
 from ...app import Handrail
 from ...config.paths import state_dir
 from ...environments.base import Environment
-from ...environments.task_settings import EnvironmentSettings, resolve
+from ...environments.task_settings import resolve
 from ...errors import HandrailError
 from ...processes.leftovers import prune_expired, prune_unknown
-from ...tools.browser import profile_dir
+from ...tools.browser import browsers
 from ...types import JsonDict
 from .. import options
 from ..demo import FOLDER_PREFIX
-from ..output import ExitCode, colours, emit, emit_json, emit_table, paint, result_stream, say, visible
+from ..output import ExitCode, colours, emit, emit_json, emit_listing, paint, result_stream, say, visible
 from ..runtime import open_runtime
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="An environment: local, docker, docker:python:3.12, …")]
 Full = Annotated[bool, typer.Option("--full", help="Try everything that a backend promises; takes a minute.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")]
-
-
 cli = options.new_cli()
 
 
@@ -55,14 +52,8 @@ def list_environments(as_json: options.Json = False) -> None:
     """
     app = open_runtime()
     listed = [_described(app, name) for name in app.environments.backends.names()]
-    if as_json:
-        emit_json(listed)
-        return
-    emit_table(
-        ("ENVIRONMENT", "STATUS"),
-        [(f"{row['name']}{' *' if row['configured'] else ''}", visible(_status(row))) for row in listed],
-        wide=1,
-    )
+    rows = [(f"{row['name']}{' *' if row['configured'] else ''}", visible(_status(row))) for row in listed]
+    emit_listing(listed, ("ENVIRONMENT", "STATUS"), rows, as_json=as_json, wide=1)
 
 
 @cli.command()
@@ -78,7 +69,7 @@ def check(name: Name, full: Full = False, as_json: options.Json = False) -> None
     Exit codes: 0 it works, 1 something does not.
     """
     app = open_runtime()
-    settings = _settings(app, name)
+    settings = resolve(f"check-{os.getpid()}", app.config, {"backend": name}, app.environments.backends)
     done = []
     with result_stream() as stdout:
         for one in (check_all if full else check_some)(lambda: app.environments.open(settings)):
@@ -93,7 +84,7 @@ def check(name: Name, full: Full = False, as_json: options.Json = False) -> None
 
 
 @cli.command()
-def prune(dry_run: DryRun = False, as_json: options.Json = False) -> None:
+def prune(dry_run: options.DryRun = False, as_json: options.Json = False) -> None:
     """Remove what exited runtimes left behind: containers, logs, folders for temporary files.
 
     What runs because it was started to live on stays: `handrail ps` lists it.
@@ -135,10 +126,6 @@ def _status(row: JsonDict) -> str:
     return f"{row['reason']}; {row['fix']}" if row["fix"] else str(row["reason"])
 
 
-def _settings(app: Handrail, name: str) -> EnvironmentSettings:
-    return resolve(f"check-{os.getpid()}", app.config, {"backend": name}, app.environments.backends)
-
-
 def remove_leftovers(app: Handrail, *, dry_run: bool) -> tuple[list[str], list[str]]:
     """What was found, and what went wrong: one line each."""
     found: list[str] = []
@@ -151,7 +138,7 @@ def remove_leftovers(app: Handrail, *, dry_run: bool) -> tuple[list[str], list[s
             problems.append(f"{name}: {error}")
     found += prune_expired(app.processes, dry_run=dry_run)
     found += prune_unknown(app.processes, state_dir() / "processes", dry_run=dry_run)
-    found += profile_dir.prune(dry_run=dry_run)
+    found += browsers.prune(dry_run=dry_run)
     for folder in _demo_folders():
         found.append(f"the folder of a demonstration that was cut off, {folder}")
         if not dry_run:
@@ -237,7 +224,7 @@ def _state(environment: Environment) -> None:
     _expect(
         environment.execute("pwd; f", timeout=_PATIENCE_SECONDS).output.head, b"/\nkept\n", "the next command's state"
     )
-    environment.execute(f"cd {_quoted(before)}; unset A; unset -f f", timeout=_PATIENCE_SECONDS)
+    environment.execute(f"cd {shlex.quote(before)}; unset A; unset -f f", timeout=_PATIENCE_SECONDS)
 
 
 def _limits(environment: Environment) -> None:
@@ -256,10 +243,10 @@ def _files(environment: Environment) -> None:
     try:
         environment.files.write(path, b"\0content\n")
         _expect(environment.files.read(path, max_bytes=100), b"\0content\n", "what is read back")
-        shown = environment.execute(f"cat {_quoted(path)}", timeout=_PATIENCE_SECONDS).output.head
+        shown = environment.execute(f"cat {shlex.quote(path)}", timeout=_PATIENCE_SECONDS).output.head
         _expect(shown, b"\0content\n", "what a command reads")
     finally:
-        environment.execute(f"rm -r {_quoted(made)}", timeout=_PATIENCE_SECONDS)
+        environment.execute(f"rm -r {shlex.quote(made)}", timeout=_PATIENCE_SECONDS)
 
 
 def _background(environment: Environment) -> None:
@@ -297,7 +284,3 @@ _CHECKS: tuple[tuple[str, Callable[[Environment], None]], ...] = (
 def _expect(found: object, expected: object, what: str) -> None:
     if found != expected:
         raise Broken(f"{what}: expected {expected!r}, and it was {found!r}")
-
-
-def _quoted(path: str) -> str:
-    return shlex.quote(path)

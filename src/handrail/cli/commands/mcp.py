@@ -29,11 +29,10 @@ from ...core.registry import ToolRegistry
 from ...errors import ToolUnavailable
 from ...mcp_client.manager import check_installed
 from ...mcp_client.server_config import Server, find_servers, problem_of, trust_project
-from ...serve.address import listening, parse_address
+from ...serve.server import listening, parse_address
 from ...settings.services import McpServerConfig
 from .. import options
-from ..invocation import as_typed
-from ..output import ExitCode, emit, emit_json, emit_table, say
+from ..output import ExitCode, as_typed, emit, emit_json, emit_listing, refuse, say
 from ..runtime import log_as_notes, open_runtime
 
 if TYPE_CHECKING:
@@ -59,11 +58,11 @@ def add(
     """
     is_address = "://" in target[0]
     if is_address and (len(target) > 1 or not target[0].startswith(("http://", "https://"))):
-        _refuse(f"{' '.join(target)!r} is neither an address, such as https://example.com/mcp, nor a command")
+        refuse(f"{' '.join(target)!r} is neither an address, such as https://example.com/mcp, nor a command")
     if env and is_address:
-        _refuse("--env is for a command; an address takes --header")
+        refuse("--env is for a command; an address takes --header")
     if (header or sse) and not is_address:
-        _refuse(f"{'--header' if header else '--sse'} is for an address; a command takes --env")
+        refuse(f"{'--header' if header else '--sse'} is for an address; a command takes --env")
     values: dict[str, Any]
     if is_address:
         values = {"url": target[0], **({"type": "sse"} if sse else {})}
@@ -75,10 +74,10 @@ def add(
         values["headers"] = dict(_pair(each, ":") for each in header)
     problem = problem_of(Server(name, McpServerConfig(**values), ""))
     if problem:
-        _refuse(f"{name}: {problem}")
+        refuse(f"{name}: {problem}")
     file = ConfigFile()
     if name in file.load().mcp_servers:
-        _refuse(f"there is a server {name!r} already; `handrail mcp remove {name}` first")
+        refuse(f"there is a server {name!r} already; `handrail mcp remove {name}` first")
     file.set(("mcp_servers", name), values)
     emit(as_typed(f"{name} is added; `handrail mcp test {name}` tries it"))
     try:
@@ -110,19 +109,14 @@ def list_servers(
     offline: Annotated[bool, typer.Option("--offline", help="Do not connect to them.")] = False,
 ) -> None:
     """List the servers with their health: connect to each, for at most 10 seconds, and show what is wrong with it."""
-    servers = _servers()
-    if not servers and not as_json:
-        emit(as_typed("No MCP servers. `handrail mcp add NAME -- COMMAND` adds one."))
-        return
+    servers, empty = _servers(), "No MCP servers. `handrail mcp add NAME -- COMMAND` adds one."
     mcp = None if offline or not servers else open_runtime().mcp
     if mcp is not None:
         mcp.start(LIST_SECONDS)
     states = {each.name: _state(each, mcp) for each in servers}
-    if as_json:
-        emit_json([{**_as_json(server), "state": states[server.name]} for server in servers])
-        return
+    views = [{**_as_json(server), "state": states[server.name]} for server in servers]
     rows = [(each.name, each.way, _target(each), states[each.name]) for each in servers]
-    emit_table(("SERVER", "WAY", "WHERE", "STATE"), rows, wide=3)
+    emit_listing(views, ("SERVER", "WAY", "WHERE", "STATE"), rows, as_json=as_json, wide=3, empty=empty)
 
 
 @cli.command()
@@ -152,29 +146,19 @@ def tools(name: Name, as_json: options.Json = False) -> None:
     mcp = _ready(name)
     doubts = mcp.doubts.get(name, {})
     listed = mcp.connections.offer(name).tools
-    if as_json:
-        emit_json(
-            [
-                {
-                    "name": tool_name(name, each.name),
-                    "description": each.description,
-                    "parameters": each.schema,
-                    "annotations": each.annotations,
-                    "problem": each.problem or doubts.get(each.name, ""),
-                }
-                for each in listed
-            ]
-        )
-        return
-    rows = [
-        (
-            tool_name(name, each.name),
-            each.problem or doubts.get(each.name, "") or "ok",
-            _shown_text(each, each.name in doubts),
-        )
+    views: list[dict[str, Any]] = [
+        {
+            "name": tool_name(name, each.name),
+            "description": each.description,
+            "parameters": each.schema,
+            "annotations": each.annotations,
+            "problem": each.problem or doubts.get(each.name, ""),
+        }
         for each in listed
     ]
-    emit_table(("TOOL", "STATE", "WHAT IT SAYS"), rows, wide=2)
+    texts = [_shown_text(each, each.name in doubts) for each in listed]
+    rows = [(view["name"], view["problem"] or "ok", text) for view, text in zip(views, texts, strict=True)]
+    emit_listing(views, ("TOOL", "STATE", "WHAT IT SAYS"), rows, as_json=as_json, wide=2)
 
 
 @cli.command()
@@ -197,7 +181,7 @@ def trust(
         return
     path = project_mcp_file()
     if path is None:
-        _refuse("there is no .mcp.json here")
+        refuse("there is no .mcp.json here")
     count = trust_project(path)
     emit(f"{path} is trusted as it is now: {count} servers")
 
@@ -210,14 +194,14 @@ def login(name: Name) -> None:
 
     server = _get(name)
     if server.problem or server.way == "stdio":
-        _refuse(f"{name}: {server.problem or 'it is a program of this machine; there is no login'}")
+        refuse(f"{name}: {server.problem or 'it is a program of this machine; there is no login'}")
     log_as_notes()
     tools = McpTools([server], ToolRegistry(), browse=_browse)
     try:
         tools.start(server.settings.connect_timeout + LOGIN_SECONDS)
         problem, status = tools.reach(name), tools.connections.status().get(name)
         if problem or status is None:
-            _refuse(f"{name}: {problem}", ExitCode.FAILED)
+            refuse(f"{name}: {problem}", ExitCode.FAILED)
     finally:
         tools.close()
     emit(f"{name} is ready: {status.tools} tools, protocol {status.protocol}")
@@ -296,7 +280,7 @@ def _ready(name: str) -> McpTools:
     assert mcp is not None
     if problem := mcp.reach(name):
         is_usable = not server.problem and server.settings.enabled
-        _refuse(f"{name}: {problem}", ExitCode.FAILED if is_usable else ExitCode.USAGE)
+        refuse(f"{name}: {problem}", ExitCode.FAILED if is_usable else ExitCode.USAGE)
     return mcp
 
 
@@ -339,18 +323,13 @@ def _hidden(value: str) -> str:
 def _pair(text: str, sign: str) -> tuple[str, str]:
     key, found, value = text.partition(sign)
     if not found or not key.strip():
-        _refuse(f"{text!r} is not KEY{sign}VALUE")
+        refuse(f"{text!r} is not KEY{sign}VALUE")
     return key.strip(), value.strip()
 
 
 def _unknown(name: str, known: list[str]) -> NoReturn:
-    _refuse(
+    refuse(
         f"no MCP server {name!r}; {did_you_mean(name, known)}"
         if known
         else f"no MCP server {name!r}; none is configured"
     )
-
-
-def _refuse(message: str, code: ExitCode = ExitCode.USAGE) -> NoReturn:
-    say(message)
-    raise typer.Exit(code)

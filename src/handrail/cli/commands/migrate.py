@@ -31,10 +31,10 @@ from ...config.validation import check, schema_at
 from ...errors import ConfigError, HandrailError
 from ...tools.cron.job_requests import planned, save
 from ...tools.skills.content import inspect
-from ...tools.skills.sources import user_folder
+from ...tools.skills.library import user_folder
 from ...types import JsonDict
 from .. import options
-from ..output import ExitCode, emit, emit_table, say, visible
+from ..output import ExitCode, emit, emit_table, refuse, say, visible
 from ..runtime import open_runtime
 
 cli = options.new_cli()
@@ -44,7 +44,6 @@ _TABLE: dict[str, str] = json.loads(Path(__file__).parents[1].joinpath("hermes_s
 _RENAMED = {False: "off", "ask": "manual", "singularity": "apptainer"}
 _LISTS = ("toolsets", "folders", "disabled", "deny", "allowlist", "secrets")
 Folder = Annotated[Path | None, typer.Argument(help="Its folder; HERMES_HOME or ~/.hermes if not given.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 
 
@@ -63,15 +62,14 @@ def _group() -> None:
 
 
 @cli.command()
-def hermes(path: Folder = None, dry_run: DryRun = False, yes: Yes = False) -> None:
+def hermes(path: Folder = None, dry_run: options.DryRun = False, yes: Yes = False) -> None:
     """Take over what Hermes Agent was configured with. Nothing of it is changed, and nothing of yours is overwritten.
 
     Exit codes: 0 done, or shown with --dry-run; 1 something could not be taken over, or you said no; 2 there is no such folder.
     """
     folder = (path or Path(os.environ.get("HERMES_HOME", "~/.hermes"))).expanduser()
     if not folder.is_dir():
-        say(f"{folder} is not a folder; give the one that Hermes Agent keeps its files in")
-        raise typer.Exit(ExitCode.USAGE)
+        refuse(f"{folder} is not a folder; give the one that Hermes Agent keeps its files in")
     app = open_runtime(asks=False)
     found = [*_settings(folder), *_memory(folder, app), *_skills(folder), *_jobs(folder, app), *_plugins(folder)]
     emit_table(("WHAT", "", "NOTE"), [[visible(each.what), each.state, visible(each.note)] for each in found], wide=2)
@@ -79,8 +77,7 @@ def hermes(path: Folder = None, dry_run: DryRun = False, yes: Yes = False) -> No
     if dry_run or not work:
         return
     if not yes and not (sys.stdin.isatty() and typer.confirm(f"Take over {len(work)} of them?", err=True)):
-        say("nothing was changed; --yes does it without asking")
-        raise typer.Exit(ExitCode.FAILED)
+        refuse("nothing was changed; --yes does it without asking", ExitCode.FAILED)
     failed = 0
     for what, take in work.items():
         try:

@@ -18,13 +18,13 @@ from typing import Annotated, NamedTuple
 import typer
 
 from ...agent.models.base import CallPiece, StreamingModel, TextPiece
-from ...agent.models.local_servers import local_servers
 from ...agent.models.model_selection import (
     HOW_TO,
     Providers,
     connect,
     find,
     known_providers,
+    local_servers,
     location_of,
     models_at,
     provider_of,

@@ -18,8 +18,7 @@ import typer
 from ...config.paths import state_dir
 from ...serve.gateway.store import STORE_NAME, GatewayStore
 from .. import options
-from ..invocation import as_typed
-from ..output import ExitCode, emit, emit_json, emit_table, say
+from ..output import emit, emit_listing, refuse, say
 
 cli = options.new_cli()
 
@@ -36,12 +35,8 @@ def show(context: typer.Context) -> None:
 def list_people(as_json: options.Json = False) -> None:
     """List the people who are served."""
     found = _store().people()
-    if as_json:
-        emit_json([each._asdict() for each in found])
-    elif found:
-        emit_table(("ACCOUNT", "PERSON"), [(each.adapter, each.person) for each in found], wide=1)
-    else:
-        emit(as_typed("Nobody is paired. `handrail pair` shows a code to send."))
+    rows, empty = [each[:2] for each in found], "Nobody is paired. `handrail pair` shows a code to send."
+    emit_listing([each._asdict() for each in found], ("ACCOUNT", "PERSON"), rows, as_json=as_json, wide=1, empty=empty)
 
 
 @cli.command()
@@ -51,8 +46,7 @@ def remove(
 ) -> None:
     """Stop serving a person."""
     if not _store().unpair(account, person):
-        say(f"{person} is not paired with {account}; `handrail pair list` shows who is")
-        raise typer.Exit(ExitCode.USAGE)
+        refuse(f"{person} is not paired with {account}; `handrail pair list` shows who is")
     say(f"{person} is no longer served")
 
 

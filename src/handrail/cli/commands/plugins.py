@@ -20,12 +20,11 @@ from ...config.paths import config_path
 from ...config.trust import Trust
 from ...plugins.hook_manager import hooks
 from ...plugins.loader import TRUST_KIND, Plugin, trust_plugin
+from ...plugins.plugin_files import write_template
 from ...plugins.sources import Found, Source
-from ...plugins.template import write_template
 from ...types import JsonDict
 from .. import options
-from ..invocation import as_typed
-from ..output import ExitCode, emit, emit_json, emit_table, say
+from ..output import emit, emit_json, emit_listing, refuse
 from ..runtime import open_runtime
 
 cli = options.new_cli()
@@ -39,16 +38,9 @@ def list_plugins(as_json: options.Json = False) -> None:
     They come from the folder `plugins` beside config.yaml, from pip (entry points of the group `handrail`), and from
     `.handrail/plugins` of the project, once they are trusted.
     """
-    found = _found()
-    if as_json:
-        emit_json([_as_json(plugin) for plugin in found])
-    elif not found:
-        emit(as_typed("No plugins. `handrail plugins new NAME` writes one to start from."))
-    else:
-        rows = [
-            (each.name, each.source.value, each.state.value, each.reason or each.manifest.description) for each in found
-        ]
-        emit_table(("PLUGIN", "FROM", "STATE", "ABOUT"), rows, wide=3)
+    views, empty = [*map(_as_json, _found())], "No plugins. `handrail plugins new NAME` writes one to start from."
+    rows = [(each["name"], each["from"], each["state"], each["reason"] or each["description"]) for each in views]
+    emit_listing(views, ("PLUGIN", "FROM", "STATE", "ABOUT"), rows, as_json=as_json, wide=3, empty=empty)
 
 
 @cli.command()
@@ -117,12 +109,10 @@ def _found() -> list[Plugin]:
 
 
 def _get(name: str) -> Plugin:
-    found = _found()
-    for plugin in found:
-        if plugin.name == name:
-            return plugin
-    say(f"no plugin {name!r}; {did_you_mean(name, [plugin.name for plugin in found])}")
-    raise typer.Exit(ExitCode.USAGE)
+    found = {plugin.name: plugin for plugin in reversed(_found())}
+    if name not in found:
+        refuse(f"no plugin {name!r}; {did_you_mean(name, found)}")
+    return found[name]
 
 
 def _as_json(plugin: Plugin) -> JsonDict:

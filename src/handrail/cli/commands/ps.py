@@ -32,13 +32,11 @@ from ...store.processes import ProcessRecord
 from ...types import JsonDict
 from .. import options
 from ..call_text import age
-from ..output import ExitCode, emit, emit_bytes, emit_json, emit_table, say, visible
+from ..output import ExitCode, emit, emit_bytes, emit_listing, say, visible
 from ..runtime import open_runtime
 
 Ids = Annotated[list[str] | None, typer.Argument(metavar="ID...", help="Processes, as `handrail ps` names them.")]
 Id = Annotated[str, typer.Argument(metavar="ID", help="A process, as `handrail ps` names it.")]
-
-
 cli = options.new_cli()
 
 
@@ -53,15 +51,13 @@ def ps(
         return
     found = [(one, one.status()) for one in open_runtime().processes.list(task)]
     rows = [_described(one, status) for one, status in found if everything or one.record.ended_at is None]
-    if as_json:
-        emit_json(rows)
-        return
     columns = ("session_id", "task", "environment", "status", "pid", "age", "command")
     names = ("ID", "TASK", "ENVIRONMENT", "STATUS", "PID", "AGE", "COMMAND")
     empty = "No background processes" + (
         "." if everything else " run. `handrail ps --all` shows those that have ended."
     )
-    emit_table(names, [[visible(str(row[column])) for column in columns] for row in rows], wide=6, empty=empty)
+    shown = [[visible(str(row[column])) for column in columns] for row in rows]
+    emit_listing(rows, names, shown, as_json=as_json, wide=6, empty=empty)
 
 
 @cli.command()

@@ -18,7 +18,7 @@ from ...agent.cassette import Cassette
 from .. import options
 from ..call_text import counted
 from ..output import emit, say
-from ..session_views import LAST, SessionId, chosen
+from .sessions import LAST, SessionId, chosen
 
 cli = options.new_cli()
 

@@ -23,13 +23,12 @@ from ...config.paths import state_dir
 from ...errors import ConfigError
 from ...model_tools import default, reset
 from ...platforms.table import accounts
-from ...serve.address import parse_address
-from ...serve.roles import Role
+from ...serve.server import parse_address
 from ...serve.shared_state import Served
-from ...serve.tokens import STORE_NAME, Keys
+from ...serve.tokens import STORE_NAME, Keys, Login, Role, StoredToken
+from ...types import JsonDict
 from .. import options
-from ..invocation import as_typed
-from ..output import ExitCode, emit, emit_json, emit_table, note, say
+from ..output import as_typed, emit, emit_listing, note, refuse, say
 from ..runtime import ask_about_folder, ask_about_plugins, log_as_notes
 
 if TYPE_CHECKING:
@@ -110,8 +109,7 @@ def new_token(
     try:
         wanted = Role.named(role)
     except ValueError as error:
-        say(str(error))
-        raise typer.Exit(ExitCode.USAGE) from None
+        refuse(str(error))
     emit(_keys().new_token(name, wanted))
 
 
@@ -119,20 +117,16 @@ def new_token(
 def list_tokens(as_json: options.Json = False) -> None:
     """List the names of the tokens."""
     found = _keys().tokens()
-    if as_json:
-        emit_json([{**each._asdict(), "role": each.role.word} for each in found])
-    elif found:
-        emit_table(("NAME", "ROLE"), [(each.name, each.role.word) for each in found], wide=0)
-    else:
-        emit(as_typed(f"There are no tokens. {_NEW_TOKEN} makes one."))
+    views, rows = [*map(_view, found)], [(each.name, each.role.word) for each in found]
+    empty = f"There are no tokens. {_NEW_TOKEN} makes one."
+    emit_listing(views, ("NAME", "ROLE"), rows, as_json=as_json, wide=0, empty=empty)
 
 
 @tokens.command("revoke")
 def revoke_token(name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
     """Revoke a token, and every browser that logged in with it."""
     if not _keys().revoke(name):
-        say(f"no token is called {name!r}; `handrail serve token list` shows those there are")
-        raise typer.Exit(ExitCode.USAGE)
+        refuse(f"no token is called {name!r}; `handrail serve token list` shows those there are")
     say(f"{name} is no longer let in")
 
 
@@ -140,15 +134,10 @@ def revoke_token(name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
 def list_logins(as_json: options.Json = False) -> None:
     """List the browsers that are logged in, the one used last first."""
     found = _keys().logins.all()
-    if as_json:
-        emit_json([{**each._asdict(), "role": each.role.word} for each in found])
-    elif found:
-        rows = [
-            (each.id, each.name, each.role.word, _day(each.used), each.address, visible(each.agent)) for each in found
-        ]
-        emit_table(("ID", "NAME", "ROLE", "LAST USED", "FROM", "BROWSER"), rows, wide=5)
-    else:
-        emit(as_typed("No browser is logged in. `handrail serve` prints a link that logs one in."))
+    rows = [(each.id, each.name, each.role.word, _day(each.used), each.address, visible(each.agent)) for each in found]
+    headers = ("ID", "NAME", "ROLE", "LAST USED", "FROM", "BROWSER")
+    empty = "No browser is logged in. `handrail serve` prints a link that logs one in."
+    emit_listing([*map(_view, found)], headers, rows, as_json=as_json, wide=5, empty=empty)
 
 
 @logins.command("end")
@@ -162,9 +151,12 @@ def end_login(
       handrail serve login end 3f9a01bc
     """
     if not _keys().logins.end(login):
-        say(f"there is no login {login!r}; `handrail serve login list` shows those there are")
-        raise typer.Exit(ExitCode.USAGE)
+        refuse(f"there is no login {login!r}; `handrail serve login list` shows those there are")
     say(f"{login} is logged out")
+
+
+def _view(each: StoredToken | Login) -> JsonDict:
+    return {**each._asdict(), "role": each.role.word}
 
 
 def _day(at: float) -> str:

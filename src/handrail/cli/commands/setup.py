@@ -21,8 +21,16 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from ...agent.models.local_servers import local_servers
-from ...agent.models.model_selection import Choice, Providers, choose, connect, known_providers, location_of, models_at
+from ...agent.models.model_selection import (
+    Choice,
+    Providers,
+    choose,
+    connect,
+    known_providers,
+    local_servers,
+    location_of,
+    models_at,
+)
 from ...base.async_bridge import run_async
 from ...base.suggest import did_you_mean
 from ...config.config_file import ConfigFile
@@ -32,8 +40,7 @@ from ...settings.model_providers import DEFAULT_PROVIDER
 from ...settings.services import ModelConfig
 from ...types import JsonDict
 from .. import options
-from ..invocation import as_typed
-from ..output import ExitCode, emit, note, say, visible
+from ..output import ExitCode, as_typed, emit, note, refuse, say, visible
 from ..runtime import TerminalPerson, open_runtime
 from .model import tried
 
@@ -142,8 +149,7 @@ def _asked_model(place: Place, config: ModelConfig, providers: Providers) -> str
 def _asked(question: str, choices: list[str]) -> str:
     answer = TerminalPerson().ask(question, choices)
     if answer is None:
-        say("nothing was changed")
-        raise typer.Exit(ExitCode.FAILED)
+        refuse("nothing was changed", ExitCode.FAILED)
     return answer.strip()
 
 

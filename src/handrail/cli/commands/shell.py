@@ -31,7 +31,7 @@ from ...environments.base import ProcessState, ProcessStatus, PtyProcess
 from ...environments.errors import InputRefused
 from ...errors import HandrailError
 from .. import options
-from ..output import ExitCode, note, say
+from ..output import ExitCode, note, refuse
 from ..runtime import open_runtime
 
 Env = Annotated[
@@ -40,8 +40,6 @@ Env = Annotated[
         "--env", metavar="NAME", help="An environment (local, docker:python:3.12, …); default: the configured one."
     ),
 ]
-
-
 cli = options.new_cli()
 
 
@@ -64,8 +62,7 @@ def shell(env: Env = None, task: options.Task = None) -> None:
     finally:
         app.close()
     if status.state is not ProcessState.ENDED or status.exit_code is None:
-        say("the shell was lost; its exit code is unknown")
-        raise typer.Exit(ExitCode.FAILED)
+        refuse("the shell was lost; its exit code is unknown", ExitCode.FAILED)
     raise typer.Exit(status.exit_code)
 
 

@@ -16,13 +16,11 @@ import typer
 from ...base.prompt_injection import made_visible
 from ...config import load_config
 from ...config.trust import Trust
-from ...tools.skills.content import read, text_of
-from ...tools.skills.format import FILE
-from ...tools.skills.library import TRUST_KIND, Library, Skill, State
-from ...tools.skills.sources import user_folder
+from ...tools.skills.content import FILE, read, text_of
+from ...tools.skills.library import TRUST_KIND, Library, Skill, State, user_folder
 from ...types import JsonDict
 from .. import options
-from ..output import ExitCode, emit, emit_json, emit_table, say, visible
+from ..output import ExitCode, emit, emit_listing, refuse, visible
 
 cli = options.new_cli()
 Name = Annotated[str, typer.Argument(help="The skill's name.", show_default=False)]
@@ -35,17 +33,11 @@ def list_skills(as_json: options.Json = False) -> None:
     They come from the folder `skills` beside config.yaml and those in `skills.folders`, from pip (entry points of the group
     `handrail.skills`), and from `.handrail/skills`, `.agents/skills` and `.claude/skills` of the project, once trusted.
     """
-    found = _library().all()
-    if as_json:
-        emit_json([_as_json(skill) for skill in found])
-    elif not found:
-        emit(f"No skills. Put a folder with a SKILL.md into {user_folder()}.")
-    else:
-        rows = [
-            (each.name, each.place.source.value, each.state.value, visible(each.reason or each.header.description))
-            for each in found
-        ]
-        emit_table(("SKILL", "FROM", "STATE", "ABOUT"), rows, wide=3)
+    views, empty = [*map(_as_json, _library().all())], f"No skills. Put a folder with a SKILL.md into {user_folder()}."
+    rows = [
+        (each["name"], each["from"], each["state"], visible(each["reason"] or each["description"])) for each in views
+    ]
+    emit_listing(views, ("SKILL", "FROM", "STATE", "ABOUT"), rows, as_json=as_json, wide=3, empty=empty)
 
 
 @cli.command()
@@ -84,8 +76,7 @@ def _library() -> Library:
 def _get(name: str) -> Skill:
     skill = _library().get(name)
     if skill.state is State.BROKEN:
-        say(f"{name} is broken: {skill.reason}")
-        raise typer.Exit(ExitCode.FAILED)
+        refuse(f"{name} is broken: {skill.reason}", ExitCode.FAILED)
     return skill
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from ...types import JsonDict
 from .. import options
-from ..output import emit, emit_json, emit_table
+from ..output import emit, emit_json, emit_listing
 from ..runtime import open_runtime
 
 cli = options.new_cli()
@@ -27,11 +27,8 @@ def toolsets(name: options.ToolsetName = None, as_json: options.Json = False) ->
         emit_json(info) if as_json else _show(info)
         return
     listed = [known.info(each) for each in known.names()]
-    if as_json:
-        emit_json(listed)
-        return
     rows = [(info["name"], str(len(info["tools"])), info["description"]) for info in listed]
-    emit_table(("TOOLSET", "TOOLS", "WHAT FOR"), rows, wide=2)
+    emit_listing(listed, ("TOOLSET", "TOOLS", "WHAT FOR"), rows, as_json=as_json, wide=2)
 
 
 def _show(info: JsonDict) -> None:

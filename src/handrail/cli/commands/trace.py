@@ -19,12 +19,11 @@ from typing import NamedTuple
 from ...agent.agent_factory import open_store
 from ...store.approvals import ApprovalStore
 from ...store.sessions import SessionStore
-from ...types import JsonDict
 from .. import options
 from ..approvals import open_approvals
 from ..call_text import duration, shortened
 from ..output import emit, emit_json, visible
-from ..session_views import LAST, SessionId, chosen, cost, session_view
+from .sessions import LAST, SessionId, chosen, cost, session_view
 
 cli = options.new_cli()
 
@@ -35,7 +34,7 @@ def trace(session: SessionId = LAST, as_json: options.Json = False) -> None:
     info = chosen(store, session)
     found = moments(store, open_approvals(), info.id)
     if as_json:
-        emit_json({**session_view(info), "moments": [as_view(moment) for moment in found]})
+        emit_json({**session_view(info), "moments": [moment._asdict() for moment in found]})
         return
     emit(f"{info.id} · {info.title}")
     for line in lines(found):
@@ -90,10 +89,6 @@ def summary(found: list[Moment]) -> str:
     whole = max(moment.at + moment.seconds for moment in found) - found[0].at
     model, tools = (sum(each.seconds for each in mine if each.kind == kind) * 1000 for kind in ("model", "tool"))
     return f"{duration(whole * 1000)} in all, {duration(model)} of it the model's, {duration(tools)} tools"
-
-
-def as_view(moment: Moment) -> JsonDict:
-    return moment._asdict()
 
 
 def _asked(store: SessionStore, session_id: str, depth: int) -> Iterator[Moment]:

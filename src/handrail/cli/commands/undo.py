@@ -7,7 +7,10 @@ redo` brings back what it took back.
 Examples:
   handrail undo 17
   handrail undo --last
-  handrail undo 17 --only src --dry-run
+  handrail undo --last 3 --dry-run
+  handrail undo 17 --only src/app.js
+
+Exit codes: 0 it is undone, 1 it is not, and nothing was changed.
 """
 
 from __future__ import annotations
@@ -20,9 +23,9 @@ import typer
 from ...effects.calls import Calls, folder_here
 from ...types import JsonDict
 from .. import options
-from ..effect_views import DONE, DryRun, Force, leave
-from ..output import ExitCode, say
+from ..output import ExitCode, refuse
 from ..runtime import open_runtime
+from .effects import DONE, Force, leave
 
 cli = options.new_cli()
 
@@ -37,29 +40,17 @@ def undo(
     ] = False,
     session: Annotated[str | None, typer.Option(metavar="ID", help="All calls of a session, the last first.")] = None,
     only: Annotated[str, typer.Option(metavar="PATH", help="Only what was changed there and below.")] = "",
-    dry_run: DryRun = False,
+    dry_run: options.DryRun = False,
     force: Force = False,
     as_json: options.Json = False,
 ) -> None:
-    """Take back what a call has changed.
-
-    \b
-    Examples:
-      handrail undo 17
-      handrail undo --last
-      handrail undo --last 3 --dry-run
-      handrail undo 17 --only src/app.js
-
-    Exit codes: 0 it is undone, 1 it is not, and nothing was changed.
-    """
     if sum((last, session is not None, number is not None and not last)) != 1:
         raise typer.BadParameter("name a call, or give --last or --session; `handrail calls` lists the calls")
     calls = open_runtime().effects
     numbers = [number] if number is not None and not last else _chosen(calls, number or 1, session)
     if not numbers:
         where = f"of session {session}" if session else "made in this folder"
-        say(f"no call {where} can be undone; `handrail calls --all` lists the calls")
-        raise typer.Exit(ExitCode.FAILED)
+        refuse(f"no call {where} can be undone; `handrail calls --all` lists the calls", ExitCode.FAILED)
     path = os.path.abspath(only) if only else ""
     answers: list[JsonDict] = []
     for one in numbers:

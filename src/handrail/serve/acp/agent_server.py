@@ -19,8 +19,7 @@ from ...errors import HandrailError, ModelError, SessionNotFound
 from ...types import JsonDict
 from ..mcp.stdio import stdio_pair
 from .link import PRESENTATION, EditorLink
-from .session import Prompt, Session, open_session
-from .slash_commands import available, reply_to
+from .session import Prompt, Session, available_commands, command_reply, open_session
 from .updates import plan_of, replayed
 
 _PAGE = 50
@@ -109,7 +108,7 @@ class AgentServer:
     async def prompt(self, session_id: str, prompt: Sequence[Any], **_: Any) -> schema.PromptResponse:
         session, content = self._session(session_id), content_of(prompt)
         with _told():
-            reply = await reply_to(session, content)
+            reply = await command_reply(session, content)
             if reply is None:
                 return await session.prompt(content)
         session.link.send(acp.update_agent_message_text(reply))
@@ -144,7 +143,7 @@ class AgentServer:
             raise
         self._sessions[session.id] = session
         # The editor knows the session when it has the answer to its request, which is sent before these.
-        asyncio.get_running_loop().call_later(0.05, link.send, available(session))
+        asyncio.get_running_loop().call_later(0.05, link.send, available_commands(session))
         task = asyncio.ensure_future(session.list_models())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

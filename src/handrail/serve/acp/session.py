@@ -1,4 +1,7 @@
-"""One session of an editor: an agent in a runtime of its own, so that its MCP servers, grants and mode are nobody else's."""
+"""One session of an editor: an agent in a runtime of its own, so that its MCP servers, grants and mode are nobody else's.
+
+The functions at the end are the commands that a user of the editor can type in place of a prompt.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from acp import schema
 
 from ...agent.agent import Agent
 from ...agent.agent_factory import open_agent, sampler_of
-from ...agent.compaction import estimate
+from ...agent.conversation import estimate
 from ...agent.events import End, Event, ToolEnded, TurnEnded
 from ...agent.models.model_selection import build, known_providers, models_at, provider_of
 from ...app import Handrail
@@ -36,7 +39,6 @@ from .permissions import EditorApprover, EditorPerson
 from .updates import plan_of, text_content, updates_of
 
 log = logging.getLogger(__name__)
-
 Prompt = str | list[JsonDict]
 _TOOLSET = "handrail-acp"
 # An editor that cancels has its answer in 200 ms, whatever the calls need to end.
@@ -277,3 +279,59 @@ def _select(name: str, title: str, now: str, choices: Mapping[str, str], **more:
     options = [schema.SessionConfigSelectOption(value=value, name=label) for value, label in choices.items()]
     fields: Any = {"type": "select", "id": name, "name": title, "current_value": now, "options": options, **more}
     return schema.SessionConfigOptionSelect(**fields)
+
+
+async def compact(session: Session, _: str) -> str:
+    before = estimate(session.agent.loop.conversation)
+    if not await session.in_turns(session.agent.compact()):
+        return "There is too little to summarise."
+    return f"From about {before:,} to {estimate(session.agent.loop.conversation):,} tokens."
+
+
+async def undo(session: Session, _: str) -> str:
+    message = session.agent.undo()
+    return f"Taken back: {message}" if message else "There is nothing to take back."
+
+
+async def tools(session: Session, _: str) -> str:
+    found = [tool["function"] for tool in session.agent.loop.tool_calls.tools()]
+    return "\n".join(f"- `{each['name']}`: {each['description'].partition(chr(10))[0]}" for each in found)
+
+
+async def cost(session: Session, _: str) -> str:
+    info = session.agent.store.get(session.id)
+    money = "no price is known" if info.cost is None else f"${info.cost:.4f}"
+    return f"{info.input_tokens:,} tokens in, {info.output_tokens:,} out; {money}"
+
+
+async def title(session: Session, text: str) -> str:
+    if text:
+        session.agent.store.rename(session.id, text)
+    return session.agent.store.get(session.id).title or "It has no title yet."
+
+
+_OWN: dict[str, Callable[[Session, str], Awaitable[str]]] = {
+    each.__name__: each for each in (compact, undo, tools, cost, title)
+}
+
+
+def available_commands(session: Session) -> schema.AvailableCommandsUpdate:
+    """What the editor is told of them; those of plugins, too."""
+    own = [(name, *PRESENTATION["commands"][name]) for name in _OWN]
+    listed = [*own, *((name, each.about, each.hint) for name, each in session.plugin_commands.items())]
+    made = [
+        {"name": name, "description": about, "input": {"hint": hint} if hint else None} for name, about, hint in listed
+    ]
+    fields = {"sessionUpdate": "available_commands_update", "availableCommands": made}
+    return schema.AvailableCommandsUpdate.model_validate(fields)
+
+
+async def command_reply(session: Session, prompt: object) -> str | None:
+    """What the user sees if a prompt is a command. None: it is none."""
+    if not isinstance(prompt, str) or not prompt.startswith("/"):
+        return None
+    name, _, rest = prompt[1:].strip().partition(" ")
+    if name in _OWN:
+        return await _OWN[name](session, rest.strip())
+    command = session.plugin_commands.get(name)
+    return None if command is None else await asyncio.to_thread(command.reply, rest.strip())

@@ -82,10 +82,7 @@ class GatewayStore:
 
     def unpair(self, adapter: str, person: str) -> bool:
         refuse_agents("remove people")
-        with self._database.transaction() as connection:
-            return bool(
-                connection.execute("DELETE FROM people WHERE adapter = ? AND person = ?", (adapter, person)).rowcount
-            )
+        return bool(self._database.change("DELETE FROM people WHERE adapter = ? AND person = ?", (adapter, person)))
 
     # Chats
 
@@ -94,11 +91,10 @@ class GatewayStore:
         return rows[0]["session"] if rows else None
 
     def set_session(self, where: Where, session: str | None) -> None:
-        with self._database.transaction() as connection:
-            connection.execute(
-                "INSERT INTO chats VALUES (?, ?, ?, '') ON CONFLICT DO UPDATE SET session = excluded.session",
-                (*where, session),
-            )
+        self._database.change(
+            "INSERT INTO chats VALUES (?, ?, ?, '') ON CONFLICT DO UPDATE SET session = excluded.session",
+            (*where, session),
+        )
 
     def chat_of(self, session: str) -> Where | None:
         rows = self._database.rows("SELECT adapter, chat FROM chats WHERE session = ?", (session,))
@@ -106,11 +102,10 @@ class GatewayStore:
 
     def set_unfinished(self, where: Where, text: str) -> None:
         """The text of the agent's current turn; empty when it is done."""
-        with self._database.transaction() as connection:
-            connection.execute(
-                "INSERT INTO chats VALUES (?, ?, NULL, ?) ON CONFLICT DO UPDATE SET unfinished = excluded.unfinished",
-                (*where, text),
-            )
+        self._database.change(
+            "INSERT INTO chats VALUES (?, ?, NULL, ?) ON CONFLICT DO UPDATE SET unfinished = excluded.unfinished",
+            (*where, text),
+        )
 
     def unfinished(self, adapter: str) -> list[tuple[str, str]]:
         """Chats whose agent was interrupted, with the text of its turn."""
@@ -120,11 +115,10 @@ class GatewayStore:
     # Questions
 
     def add_post(self, post: Post) -> None:
-        with self._database.transaction() as connection:
-            connection.execute(
-                "INSERT OR REPLACE INTO posts VALUES (?, ?, ?, ?, 0, ?, 0)",
-                (post.request, *post.where, post.message, time.time()),
-            )
+        self._database.change(
+            "INSERT OR REPLACE INTO posts VALUES (?, ?, ?, ?, 0, ?, 0)",
+            (post.request, *post.where, post.message, time.time()),
+        )
 
     def open_posts(self, adapter: str) -> list[Post]:
         rows = self._database.rows("SELECT * FROM posts WHERE is_over = 0 AND adapter = ?", (adapter,))
@@ -143,11 +137,10 @@ class GatewayStore:
         return {row["request"]: row["posted"] for row in rows}
 
     def end_post(self, post: Post) -> None:
-        with self._database.transaction() as connection:
-            connection.execute(
-                "UPDATE posts SET is_over = 1, ended = ? WHERE request = ? AND adapter = ? AND chat = ?",
-                (time.time(), post.request, *post.where),
-            )
+        self._database.change(
+            "UPDATE posts SET is_over = 1, ended = ? WHERE request = ? AND adapter = ? AND chat = ?",
+            (time.time(), post.request, *post.where),
+        )
 
     # Cursors
 
@@ -156,8 +149,7 @@ class GatewayStore:
         return str(rows[0]["place"]) if rows else ""
 
     def set_cursor(self, adapter: str, cursor: str) -> None:
-        with self._database.transaction() as connection:
-            connection.execute("INSERT OR REPLACE INTO places VALUES (?, ?)", (adapter, cursor))
+        self._database.change("INSERT OR REPLACE INTO places VALUES (?, ?)", (adapter, cursor))
 
 
 def _digest(code: str) -> str:

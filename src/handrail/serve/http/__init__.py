@@ -1,28 +1,86 @@
-"""The HTTP API: one module per resource, each with its `ENDPOINTS`."""
+"""The HTTP API: one module per resource, each with its `ENDPOINTS`, and the OpenAPI document that is generated from them."""
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from importlib import import_module
 
+from ... import __version__
+from ...types import JsonDict
 from ..endpoint import Endpoint
 
-RESOURCES = (
-    "about",
-    "login",
-    "tools",
-    "calls",
-    "approvals",
-    "processes",
-    "effects",
-    "sessions",
-    "policy",
-    "events",
-    "completions",
-    "paired_people",
-)
+RESOURCES = "about login tools calls approvals processes effects sessions policy completions paired_people".split()
+_ERROR: JsonDict = {
+    "type": "object",
+    "properties": {"error": {"type": "string"}, "error_type": {"type": "string"}},
+    "required": ["error", "error_type"],
+}
+_EVENTS = "text/event-stream"
+_EVENT = {
+    "description": "One event of the stream. Its data is JSON.",
+    "type": "object",
+    "properties": {"event": {"type": "string"}, "id": {"type": "string"}, "data": {"type": "string"}},
+}
+_PROBLEM = {
+    "description": "The error.",
+    "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
+}
+_REFUSALS = (400, 401, 403, 404, 408, 409, 413, 421, 422, 429, 502, 503)
 
 
 @cache
 def endpoints() -> tuple[Endpoint, ...]:
     return tuple(endpoint for name in RESOURCES for endpoint in import_module(f"{__name__}.{name}").ENDPOINTS)
+
+
+@cache
+def document() -> JsonDict:
+    paths: dict[str, JsonDict] = {}
+    for endpoint in endpoints():
+        paths.setdefault(re.sub(r":path\}", "}", endpoint.path), {})[endpoint.method.lower()] = _operation(endpoint)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Handrail", "version": __version__, "description": "The API of `handrail serve`."},
+        "paths": paths,
+        "security": [{"token": []}],
+        "components": {
+            "schemas": {"Error": _ERROR},
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+    }
+
+
+def _operation(endpoint: Endpoint) -> JsonDict:
+    names = re.findall(r"\{(\w+)", endpoint.path)
+    parameters = [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}} for name in names
+    ]
+    parameters += [
+        {
+            "name": name,
+            "in": "query",
+            "required": bool(schema.get("x-required")),
+            "schema": {key: value for key, value in schema.items() if key != "x-required"},
+        }
+        for name, schema in endpoint.query.items()
+    ]
+    good = {"description": endpoint.summary or "Done.", "content": _good(endpoint)}
+    operation: JsonDict = {
+        "operationId": endpoint.name,
+        "summary": endpoint.summary,
+        "description": "" if endpoint.role is None else f"Needs the role `{endpoint.role.word}`.",
+        "parameters": parameters,
+        "responses": {str(endpoint.status): good, **{str(status): _PROBLEM for status in _REFUSALS}},
+    }
+    if endpoint.role is None:
+        operation["security"] = []
+    if endpoint.body is not None:
+        operation["requestBody"] = {"required": True, "content": {"application/json": {"schema": endpoint.body}}}
+    return operation
+
+
+def _good(endpoint: Endpoint) -> JsonDict:
+    forms = {"application/json": endpoint.answer, _EVENTS: _EVENT}
+    media = (endpoint.media, _EVENTS) if endpoint.streams else (endpoint.media,)
+    return {each: {"schema": forms.get(each, {"type": "string"})} for each in media}

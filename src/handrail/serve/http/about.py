@@ -1,16 +1,19 @@
-"""The server itself: health, API description, statistics, audit."""
+"""The server itself: health, API description, statistics, events, audit."""
 
 from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import AsyncIterator
+from typing import Any
 
 from starlette.responses import PlainTextResponse
 
 from ... import __version__
 from ...types import JsonDict
 from ..endpoint import Endpoint, RequestContext
-from ..roles import Role
+from ..event_bus import Bus, frame, streamed
+from ..tokens import Role
 from .shapes import ANYTHING, NUMBER, TEXT, count, loose, many, record
 
 
@@ -26,7 +29,7 @@ async def me(context: RequestContext) -> JsonDict:
 
 async def openapi(_: RequestContext) -> JsonDict:
     """The OpenAPI description of this API."""
-    from ..openapi import document
+    from . import document
 
     return document()
 
@@ -81,6 +84,24 @@ async def audit(context: RequestContext) -> JsonDict:
     return {"audit": [each._asdict() for each in found]}
 
 
+async def events(context: RequestContext) -> Any:
+    """Events of calls, questions, agents and processes, from now or after the event `after` (or the header Last-Event-ID).
+
+    An event `missed` says that some were dropped: fetch the full state again.
+    """
+    given = context.request.headers.get("last-event-id", "")
+    after = context.query.get("after", int(given) if given.isascii() and given.isdigit() and len(given) < 20 else None)
+    return streamed(_frames(context.served.bus, after))
+
+
+async def _frames(bus: Bus, after: int | None) -> AsyncIterator[bytes]:
+    last = bus.last_id if after is None else after  # events during the greeting are not missed
+    yield frame("hello", {"last": last}, last)
+    async for found in bus.follow(last):
+        yield b"".join(each.frame for each in found)
+
+
+_AFTER: JsonDict = {"after": {"type": "integer", "minimum": 0, "maximum": 2**60}}
 _STATS = loose(since=NUMBER, minutes=many(ANYTHING), tools=many(ANYTHING), days=many(ANYTHING), waiting=NUMBER)
 
 ENDPOINTS = (
@@ -89,6 +110,7 @@ ENDPOINTS = (
     Endpoint("GET", "/openapi.json", openapi, role=None),
     Endpoint("GET", "/v1/stats", stats, answer=_STATS),
     Endpoint("GET", "/metrics", metrics, media="text/plain"),
+    Endpoint("GET", "/v1/events", events, query=_AFTER, media="text/event-stream"),
     Endpoint(
         "GET",
         "/v1/audit",

@@ -9,7 +9,7 @@ from ...config import config_path
 from ...protocols import Answer, Decision
 from ...types import JsonDict
 from ..endpoint import Endpoint, HttpError, RequestContext
-from ..roles import Role
+from ..tokens import Role
 from ..views import grant_view, request_view
 from .shapes import ANYTHING, FLAG, TEXT, bounded, count, loose, many, record
 

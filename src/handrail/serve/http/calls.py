@@ -10,8 +10,8 @@ from typing import Any
 from ...approval.display import visible
 from ...types import CancelToken, JsonDict, Progress
 from ..endpoint import Endpoint, RequestContext
-from ..roles import Role
-from ..sse import frame, streamed
+from ..event_bus import frame, streamed
+from ..tokens import Role
 from .shapes import ANYTHING, FLAG, TEXT, WHOLE, bounded, count, loose, many, record
 
 _PAGE_CHARS = 50_000

@@ -14,7 +14,7 @@ from ...agent.agent import Agent
 from ...agent.events import End, TextDelta, ToolEnded, ToolStarted, TurnEnded
 from ...types import JsonDict
 from ..endpoint import Endpoint, HttpError, RequestContext, as_response
-from ..roles import Role
+from ..tokens import Role
 from .shapes import ANYTHING, FLAG, TEXT, bounded, loose, many, maybe
 
 MODEL = "handrail"

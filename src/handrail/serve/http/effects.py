@@ -7,7 +7,7 @@ import asyncio
 from ...effects.calls import as_json
 from ...types import JsonDict
 from ..endpoint import Endpoint, HttpError, RequestContext
-from ..roles import Role
+from ..tokens import Role
 from .shapes import ANYTHING, FLAG, TEXT, WHOLE, bounded, count, loose, many, record
 
 

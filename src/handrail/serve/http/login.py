@@ -9,8 +9,7 @@ from starlette.responses import Response
 from ...types import JsonDict
 from ..access_control import COOKIE, LOGIN_PATH, address_of
 from ..endpoint import Endpoint, HttpError, RequestContext, as_response
-from ..logins import LOGIN_SECONDS
-from ..roles import Role, Who
+from ..tokens import LOGIN_SECONDS, Role, Who
 from .shapes import FLAG, NUMBER, TEXT, bounded, many, maybe, record
 
 _ROLES = {"type": "string", "enum": [role.word for role in Role]}

@@ -4,54 +4,44 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable
+from typing import TypeVar
 
 from ...config.paths import state_dir
 from ...types import JsonDict
 from ..endpoint import Endpoint, HttpError, RequestContext
 from ..gateway.store import CODE_SECONDS, STORE_NAME, GatewayStore
-from ..roles import Role
+from ..tokens import Role
 from .shapes import NUMBER, TEXT, many, record
 
-
-@contextlib.contextmanager
-def _store() -> Iterator[GatewayStore]:
-    with contextlib.closing(GatewayStore(state_dir() / STORE_NAME)) as store:
-        yield store
+T = TypeVar("T")
 
 
-async def new_code(context: RequestContext) -> JsonDict:  # noqa: ARG001  handlers take it
+async def _in_store(work: Callable[[GatewayStore], T]) -> T:
+    def run() -> T:
+        with contextlib.closing(GatewayStore(state_dir() / STORE_NAME)) as store:
+            return work(store)
+
+    return await asyncio.to_thread(run)
+
+
+async def new_code(_: RequestContext) -> JsonDict:
     """A pairing code, which a user sends to the agent's account in a chat. It works once, within a few minutes."""
-
-    def make() -> str:
-        with _store() as store:
-            return store.new_code()
-
-    return {"code": await asyncio.to_thread(make), "seconds": CODE_SECONDS}
+    return {"code": await _in_store(GatewayStore.new_code), "seconds": CODE_SECONDS}
 
 
-async def people(context: RequestContext) -> JsonDict:  # noqa: ARG001  handlers take it
+async def people(_: RequestContext) -> JsonDict:
     """The paired users."""
-
-    def found() -> list[JsonDict]:
-        with _store() as store:
-            return [
-                {"account": each.adapter, "person": each.person, "paired_at": each.paired} for each in store.people()
-            ]
-
-    return {"people": await asyncio.to_thread(found)}
+    found = await _in_store(GatewayStore.people)
+    return {"people": [{"account": each.adapter, "person": each.person, "paired_at": each.paired} for each in found]}
 
 
 async def remove(context: RequestContext) -> JsonDict:
     """Unpair a user."""
-
-    def unpair() -> bool:
-        with _store() as store:
-            return store.unpair(context.path["account"], context.path["person"])
-
-    if not await asyncio.to_thread(unpair):
+    account, person = context.path["account"], context.path["person"]
+    if not await _in_store(lambda store: store.unpair(account, person)):
         raise HttpError(404, "not_found", "no such user is paired")
-    return {"removed": context.path["person"]}
+    return {"removed": person}
 
 
 _PERSON = record(account=TEXT, person=TEXT, paired_at=NUMBER)

@@ -12,8 +12,8 @@ from ...processes.interact import send, typed
 from ...processes.tracked import TrackedProcess
 from ...types import JsonDict
 from ..endpoint import Endpoint, HttpError, RequestContext
-from ..roles import Role
-from ..sse import frame, streamed
+from ..event_bus import frame, streamed
+from ..tokens import Role
 from ..views import process_view
 from .shapes import FLAG, TEXT, WHOLE, bounded, count, loose, many, record
 

@@ -12,8 +12,8 @@ from ...store.sessions import CHILD, MAIN
 from ...types import JsonDict
 from ..agent_turns import SessionBusy, event_view
 from ..endpoint import Endpoint, HttpError, RequestContext
-from ..roles import Role
-from ..sse import frame, streamed
+from ..event_bus import frame, streamed
+from ..tokens import Role
 from ..views import session_view
 from .shapes import ANYTHING, FLAG, TEXT, bounded, count, loose, many, record
 

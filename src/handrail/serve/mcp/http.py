@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ...approval.display import visible
 from ...errors import StoreError
 from ..access_control import Guard, WrongCredentials, allowed_hosts
-from ..endpoint import HttpError, refusal
-from ..roles import Role, Who
-from ..security_headers import SECURITY_HEADERS
+from ..endpoint import SECURITY_HEADERS, HttpError, refusal
+from ..tokens import Role, Who
 
 if TYPE_CHECKING:
     import socket
@@ -24,8 +23,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from ...app import Handrail
-    from ..address import Address
-
+    from ..server import Address
 
 TOKEN_VARIABLE = "HANDRAIL_MCP_TOKEN"
 

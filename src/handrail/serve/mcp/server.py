@@ -26,10 +26,8 @@ from ...approval.approvers import ChainApprover, PolicyApprover
 from ...core.outcome import error_of, error_outcome
 from ...errors import HandrailError, TooManyCalls
 from ...types import JsonDict
-from .approval_requests import ClientApprover, current
-from .client_requests import LEVELS, ClientRequest, ParkedRequests
-from .content import answer_of
-from .offers import Offers
+from .client_requests import LEVELS, ClientApprover, ClientRequest, ParkedRequests, current
+from .offers import Offers, answer_of
 from .stdio import stdio_streams
 from .tasks import TASK_AFTER_SECONDS, Tasks, knows_tasks
 

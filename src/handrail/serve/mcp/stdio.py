@@ -38,7 +38,7 @@ async def stdio_streams() -> AsyncIterator[Any]:
 async def stdio_pair() -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
     """Standard input and output as streams. Both must be pipes, as a client's are."""
     loop = asyncio.get_running_loop()
-    with _taken(_IN, _empty_input()) as reads, _taken(_OUT, os.dup(_ERR)) as writes:
+    with _taken(_IN, os.open(os.devnull, os.O_RDONLY)) as reads, _taken(_OUT, os.dup(_ERR)) as writes:
         reader = asyncio.StreamReader(limit=_PIECE_BYTES)
         source = os.fdopen(os.dup(reads), "rb", buffering=0)
         transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), source)
@@ -58,10 +58,6 @@ def _is_pipe(descriptor: int) -> bool:
     except OSError:
         return False
     return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
-
-
-def _empty_input() -> int:
-    return os.open(os.devnull, os.O_RDONLY)
 
 
 @contextlib.contextmanager

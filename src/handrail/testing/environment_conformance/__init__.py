@@ -21,8 +21,7 @@ The checks need bash, coreutils, grep and /proc in the environment. A check that
 pytest and unittest it raises `unittest.SkipTest`.
 """
 
-from .check import Check, ConformanceFailure, NotApplicable
-from .place import Place
+from .place import Check, ConformanceFailure, NotApplicable, Place
 from .suite import Conformance, Outcome, Report, Verdict, check_environment, environment_checks
 
 __all__ = [

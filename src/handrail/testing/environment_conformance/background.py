@@ -1,13 +1,14 @@
-"""Background processes: they run beside the commands, and can be read, written to and ended."""
+"""Background processes, those that a command left running, and those with a terminal."""
 
 from __future__ import annotations
 
 import contextlib
 
-from ...environments.base import ProcessState
+from ...environments.base import ProcessState, PtyProcess
 from ...environments.errors import EnvironmentStartError, InputRefused, NoSuchProcess
-from .check import check, expect, expect_error, expect_that
-from .place import Place, takes_at_most
+from .place import Place, check, expect, expect_error, expect_that, takes_at_most
+
+_LOOKS = 10
 
 
 @check()
@@ -108,3 +109,110 @@ def it_outlives_the_environment_if_it_was_to(place: Place) -> None:
         expect(found[0].read(len("begun\n"), timeout=place.patience).data, b"got word\n", "answer")
         found[0].forget()
         place.expect_gone(nap, "what was forgotten", other)
+
+
+@check()
+def what_is_left_running_holds_up_nobody(place: Place) -> None:
+    """`sleep 100 &` returns immediately, although the process holds the command's output."""
+    nap = place.nap()
+    with takes_at_most(place.patience / 3, "a command that ends with &"):
+        place.says(f"sleep {nap} & echo started", "started\n")
+    place.wait_until_asleep(nap)
+    place.works()
+    place.run("kill -9 $!")
+    place.expect_gone(nap, "what was killed")
+
+
+@check()
+def what_is_left_running_is_named(place: Place) -> None:
+    """The result and the environment name what a command left running, and only the command that left it."""
+    nap = place.nap()
+    result = place.run(f"sleep {nap} &")
+    expect(len(result.left_running), 1, "number of processes that the result names")
+    expect(place.run("true").left_running, (), "what the next result names")
+
+    def is_named() -> bool:
+        return any(
+            one.pid == result.left_running[0].pid and nap in one.command_line for one in place.env.left_running()
+        )
+
+    place.wait_until(is_named, f"left_running() does not name `sleep {nap}`")
+    place.run("kill -9 $!")
+    place.wait_until(lambda: not place.env.left_running(), "what has ended is still named")
+
+
+@check()
+def what_is_left_running_can_be_adopted(place: Place) -> None:
+    """What was left running can be looked at, read and killed, with all that it started."""
+    nap = place.nap()
+    result = place.run(f"(echo late; trap '' TERM; sleep {nap}) &")
+    expect(len(result.left_running), 1, "number of processes that the result names")
+    process = place.env.adopt(result.left_running[0])
+    expect(process.poll().state, ProcessState.RUNNING, "state")
+    early = b"late" in result.output.head
+    expect_that(early or b"late" in process.read(timeout=place.patience).data, "what it printed is lost")
+    place.wait_until_asleep(nap)
+    expect(process.kill(grace=0.1).state, ProcessState.ENDED, "state after the kill")
+    place.expect_gone(nap, "what was killed")
+
+
+def _wait_for(place: Place, process: PtyProcess, words: bytes) -> None:
+    place.wait_until(lambda: words in process.read().data, f"{words!r} does not appear on the terminal")
+
+
+@check()
+def it_is_a_terminal(place: Place) -> None:
+    """A program finds a terminal of the size that was asked for on stdin, stdout and stderr."""
+    place.needs_pty()
+    process = place.env.open_pty("test -t 0 -a -t 1 -a -t 2 && echo terminal; stty size", rows=33, columns=99)
+    expect(process.wait(place.patience).exit_code, 0, "exit code")
+    expect(process.read().data.split(), [b"terminal", b"33", b"99"], "what it says of its terminal")
+    expect(process.has_pty, True, "has_pty")
+    process.forget()
+
+
+@check()
+def it_takes_keys(place: Place) -> None:
+    """What is typed is echoed and read; Ctrl-C interrupts; Ctrl-D ends the input."""
+    place.needs_pty()
+    process = place.env.open_pty(
+        "trap 'echo interrupted; exit 5' INT; read kit_line; echo read $kit_line; cat; echo end; while :; do sleep .02; done"
+    )
+    process.write(b"word\r")
+    _wait_for(place, process, b"read word")
+    process.close_stdin()
+    _wait_for(place, process, b"end")
+    process.write(b"\x03")
+    expect(process.wait(place.patience).exit_code, 5, "exit code after Ctrl-C")
+    expect_that(b"interrupted" in process.read().data, "Ctrl-C did not reach the program")
+    process.forget()
+
+
+@check()
+def it_can_be_resized(place: Place) -> None:
+    """A program is told when its terminal changes size."""
+    place.needs_pty()
+    process = place.env.open_pty("trap 'stty size' WINCH; echo up; while :; do sleep .02; done")
+    _wait_for(place, process, b"up")
+    process.resize(40, 123)
+    _wait_for(place, process, b"40 123")
+    process.forget()
+
+
+@check()
+def waiting_for_input_is_seen(place: Place) -> None:
+    """A program that waits for someone to type is told from one that only takes its time."""
+    place.needs_pty()
+    asks = place.env.open_pty('read -p "name? " kit_name; echo "hello $kit_name"')
+    place.wait_until(asks.waits_for_input, "a program that reads its terminal is not seen to wait")
+    expect_that(b"name? " in asks.read().data, "the question is not there when the program waits for the answer")
+    asks.write(b"bob\r")
+    expect(asks.wait(place.patience).exit_code, 0, "exit code")
+    expect_that(b"hello bob" in asks.read().data, "the answer did not arrive")
+    asks.forget()
+    sleeps = place.env.open_pty(f"echo up; sleep {place.nap()}")
+    _wait_for(place, sleeps, b"up")
+    expect_that(
+        not any(sleeps.waits_for_input() for _ in range(_LOOKS)), "a program that sleeps is taken for one that waits"
+    )
+    sleeps.forget()

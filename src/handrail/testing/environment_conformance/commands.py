@@ -1,4 +1,4 @@
-"""Commands of every kind: where and with what they run, how long they are, what is refused."""
+"""What commands are given, and the codes that they end with."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ import shlex
 
 from ...environments.errors import CommandRefused, NoSuchDirectory
 from ...errors import ToolError
-from .check import ConformanceFailure, check, expect, expect_error
-from .place import Place, text
+from .place import ConformanceFailure, Place, check, expect, expect_error, takes_at_most, text
 
 _SECRETS = {"KIT_API_KEY": "a-key-of-the-runtime", "KIT_ACCESS_TOKEN": "a-token-of-the-runtime"}
 
@@ -95,3 +94,47 @@ def secrets_of_the_runtime_stay_out(place: Place) -> None:
     for name, value in _SECRETS.items():
         if name in text(found) or value in text(found):
             raise ConformanceFailure(f"{name} of this process is in the environment of a command")
+
+
+@check()
+def codes_are_exact(place: Place) -> None:
+    """Any code from 0 to 255 is reported as it is; 126 and 127 are what cannot be run and what is not there."""
+    for code in (0, 1, 2, 42, 124, 130, 255):
+        place.says(f"(exit {code})", "", code=code)
+    place.says("/etc 2>/dev/null", "", code=126)
+    place.says("no-such-program 2>/dev/null", "", code=127)
+
+
+@check()
+def pipelines_have_the_code_of_their_last_part(place: Place) -> None:
+    """The code of a pipeline is that of its last part, of any with pipefail, and PIPESTATUS has them all."""
+    place.says("(exit 3) | (exit 0)", "")
+    place.says("(exit 0) | (exit 4)", "", code=4)
+    place.says("set -o pipefail; (exit 5) | cat; kit_code=$?; set +o pipefail; (exit $kit_code)", "", code=5)
+    place.says('(exit 1) | (exit 2) | (exit 3); echo "${PIPESTATUS[*]}"', "1 2 3\n")
+
+
+@check()
+def signals_are_told_by_the_code(place: Place) -> None:
+    """A program that a signal ended has 128 and the signal's number."""
+    for name, number in (("TERM", 15), ("KILL", 9), ("SEGV", 11)):
+        command = f"bash -c 'kill -{name} $$'"
+        expect(place.run(command).exit_code, 128 + number, f"exit code of `{command}`")
+
+
+@check()
+def stdin_is_what_was_given(place: Place) -> None:
+    """A command reads the bytes that it was given, then an end; the next command reads nothing of them."""
+    given = bytes(range(256)) * 1000
+    result = place.run("cat", stdin=given)
+    expect(result.output.total_bytes, len(given), "number of bytes that came back")
+    expect(result.output.head[:256], given[:256], "what came back")
+    place.says("read -r kit_a; read -r kit_b; echo $kit_b $kit_a", "two one\n", stdin=b"one\ntwo\nthree\n")
+    place.says("cat", "")
+
+
+@check()
+def without_stdin_there_is_an_end_at_once(place: Place) -> None:
+    """A command without input reads end of file immediately: it never waits for a user."""
+    with takes_at_most(place.patience / 2, "reading nothing"):
+        place.says("cat; read kit_line; echo $?; bash -c 'read x; echo $?'", "1\n1\n")

@@ -7,8 +7,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack
 
-from .check import check, expect, expect_that
-from .place import Place, text
+from .place import Place, check, expect, expect_that, text
 
 _ENVIRONMENTS = 3
 # What a second command gets to show that it did not wait for the first: so long, and as long as so many commands take.

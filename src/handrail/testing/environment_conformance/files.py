@@ -1,4 +1,4 @@
-"""The environment's files are the ones that its commands see."""
+"""The environment's files are the ones that its commands see, whatever their names."""
 
 from __future__ import annotations
 
@@ -7,8 +7,21 @@ import shlex
 import tempfile
 
 from ...errors import ToolError
-from .check import check, expect, expect_error, expect_that
-from .place import Place
+from .place import Place, check, expect, expect_error, expect_that
+
+_ODD = (
+    "with blanks  and more",
+    'it\'s "quoted"',
+    "new\nline",
+    "tab\there",
+    "-rf",
+    "$HOME `x` $(y)",
+    "back\\slash",
+    "star*?[a]",
+    "~",
+    "ünïcödé 日本 🙂",
+    "# not a comment; & | > <",
+)
 
 
 @check()
@@ -103,3 +116,43 @@ def files_are_copied_both_ways(place: Place) -> None:
         missing = os.path.join(here, "none")
         expect_error(ToolError, lambda: place.env.download(f"{place.folder}/nothing", missing), "a copy of nothing")
         expect_that(not os.path.exists(missing), "a failed copy left a file behind")
+
+
+@check()
+def directories_of_any_name_can_be_worked_in(place: Place) -> None:
+    """A directory of any name can be entered, given for one command, and is reported as it is called."""
+    for name in _ODD:
+        directory = f"{place.folder}/{name}"
+        result = place.run(f"mkdir -p -- {shlex.quote(directory)} && cd -- {shlex.quote(directory)}")
+        expect(result.cwd, directory, "cwd of the result")
+        place.says("pwd", directory + "\n")
+        place.run("cd /")
+        place.says("pwd", directory + "\n", cwd=directory)
+
+
+@check()
+def directories_of_any_name_outlive_the_shell(place: Place) -> None:
+    """A new shell begins in the old one's directory, whatever its name."""
+    directory = f"{place.folder}/{_ODD[1]} {_ODD[2]} {_ODD[9]}"
+    place.run(f"mkdir -p -- {shlex.quote(directory)} && cd -- {shlex.quote(directory)}")
+    place.run("exit")
+    place.says("pwd", directory + "\n")
+
+
+@check()
+def files_of_any_name_can_be_read_and_written(place: Place) -> None:
+    """A file of any name can be written, listed, read and removed, and commands see the same name."""
+    files = place.env.files
+    for name in _ODD:
+        files.write(f"{place.folder}/{name}", name.encode())
+    found = {entry.name for entry in files.entries(place.folder)}
+    expect(found, set(_ODD), "names that were listed")
+    place.says(f"cd {shlex.quote(place.folder)}; printf '%s\\0' * | LC_ALL=C sort -z | tr '\\0' '/'", _listed(_ODD))
+    for name in _ODD:
+        expect(files.read(f"{place.folder}/{name}", max_bytes=1000), name.encode(), f"content of {name!r}")
+        files.remove(f"{place.folder}/{name}")
+        expect_that(files.stat(f"{place.folder}/{name}") is None, f"{name!r} is still there")
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return "".join(name + "/" for name in sorted(names, key=str.encode))

@@ -1,4 +1,4 @@
-"""Closing ends everything, and nothing is left behind."""
+"""An environment that is closed or lost leaves nothing behind, and the next one works."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import tempfile
 import threading
 
 from ...environments import private_dirs
-from ...environments.errors import EnvironmentClosed
+from ...environments.base import RestartReason
+from ...environments.errors import EnvironmentClosed, EnvironmentLost
 from ...environments.shell_host import proc
-from .check import check, expect, expect_error, expect_that
-from .place import Place, takes_at_most
+from .place import Place, check, expect, expect_error, expect_that, takes_at_most
 
 
 @check(fresh=True)
@@ -128,3 +128,22 @@ class _Traces:
             *([f"{more} descriptors"] if more > 0 else []),
             *(self.threads - before.threads),
         ]
+
+
+@check(quick=False, fresh=True)
+def a_lost_environment_is_an_error_and_comes_back(place: Place) -> None:
+    """When the connection or the container is lost in mid-command the call ends with an error, and the next one works."""
+    break_connection = place.needs_break_connection()
+    nap = place.nap()
+    with place.running(f"echo begun; sleep {nap}") as command:
+        break_connection(place.env)
+        outcome = command.end()
+    expect_that(
+        isinstance(outcome, EnvironmentLost), f"expected EnvironmentLost, and the command ended with {outcome!r}"
+    )
+    result = place.says("echo back again", "back again\n")
+    expect_that(result.restarted is not None, "the next result does not say that the shell is another one")
+    if result.restarted is not None:
+        expect(result.restarted.reason, RestartReason.LOST, "the reason that the next result gives")
+    place.wait_until(lambda: not place.is_asleep(nap), "the command that was lost is still running")
+    place.works()

@@ -6,8 +6,7 @@ import shlex
 import threading
 
 from ...types import CancelToken
-from .check import check, expect, expect_that
-from .place import Place, takes_at_most, text
+from .place import Place, check, expect, expect_that, takes_at_most, text
 
 _LIMIT_SECONDS = 0.5
 

@@ -10,8 +10,7 @@ from enum import Enum
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple, Self
 
-from .check import Check, ConformanceFailure, NotApplicable
-from .place import BreakConnection, MakeEnvironment, Place
+from .place import BreakConnection, Check, ConformanceFailure, MakeEnvironment, NotApplicable, Place
 
 if TYPE_CHECKING:
     from ...environments.base import Environment
@@ -176,29 +175,9 @@ class Conformance:
 @cache
 def environment_checks() -> Sequence[Check]:
     """All checks, in a sensible reading order."""
-    from . import (  # the modules of checks import this package
-        background,
-        big_output,
-        codes,
-        commands,
-        concurrency,
-        files,
-        left_running,
-        leftovers,
-        limits,
-        loss,
-        names,
-        output,
-        state,
-        stdin,
-        survival,
-        terminals,
-    )
+    from . import background, commands, concurrency, files, leftovers, limits, output, state  # they import this package
 
-    themes = (
-        *(state, survival, codes, output, big_output, stdin, commands, names, limits, left_running, background),
-        *(terminals, files, concurrency, loss, leftovers),
-    )
+    themes = (state, commands, output, limits, background, files, concurrency, leftovers)
     return tuple(one for theme in themes for one in vars(theme).values() if isinstance(one, Check))
 
 

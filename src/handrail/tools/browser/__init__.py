@@ -1,6 +1,5 @@
-"""Tools that drive a browser. `tool` and `browser_vision` declare them, `calls` runs them.
+"""Tools that drive a browser. `tool` declares them, `calls` runs them.
 
-A call uses its task's session (`task_session`) in the runtime's browser (`browsers`, found by `installed_browsers`, with a
-`profile_dir`), which reaches the network only through `proxy`. `actions`, `snapshots`, `downloads` and `devtools` are what a
-`session` can do.
+A call uses its task's session in the runtime's browser (`browsers`, found by
+`installed_browsers`), which reaches the network only through `proxy`. `actions` and `downloads` are what a `session` can do.
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,6 @@ from playwright.async_api import TimeoutError as PlaywrightTimeout
 
 from ...errors import CallTimeout, Denied, InvalidArguments, ToolFailed
 from ...types import JsonDict
-from . import snapshots
 from .proxy import REFUSED_HEADER
 
 if TYPE_CHECKING:
@@ -23,6 +23,88 @@ _RESULT_CHARS = 20_000
 _IMAGES = """() => [...document.images].map(image => ({
   url: image.currentSrc || image.src, alt: image.alt, width: image.naturalWidth, height: image.naturalHeight,
 })).filter(image => image.url)"""
+SHORT_CHARS = 6_000
+FULL_CHARS = 40_000
+# Elements to act on, and those that say where the page is.
+_KEPT_ROLES = frozenset(
+    "button link textbox searchbox checkbox radio combobox listbox option menuitem menuitemcheckbox menuitemradio tab switch "
+    "slider spinbutton treeitem iframe heading alert alertdialog dialog status".split()
+)
+_LINE = re.compile(r"^(\s*)- ([\w/]+)")
+# Each reads or changes nothing but the page, and none takes a path: the browser would hand files of this machine to the page.
+# Everything else is refused, also what a later version of the protocol adds.
+ALLOWED = frozenset(
+    f"{domain}.{name}"
+    for domain, names in {
+        "Accessibility": "getFullAXTree getPartialAXTree queryAXTree",
+        "Animation": "getCurrentTime seekAnimations setPaused setPlaybackRate",
+        "CSS": "enable getBackgroundColors getComputedStyleForNode getInlineStylesForNode getMatchedStylesForNode "
+        "getPlatformFontsForNode",
+        "DOM": "describeNode enable focus getAttributes getBoxModel getContentQuads getDocument getNodeForLocation getOuterHTML "
+        "performSearch querySelector querySelectorAll requestNode resolveNode scrollIntoViewIfNeeded",
+        "DOMDebugger": "getEventListeners",
+        "DOMSnapshot": "captureSnapshot",
+        "Emulation": "clearDeviceMetricsOverride setDeviceMetricsOverride setEmulatedMedia setEmulatedVisionDeficiency "
+        "setGeolocationOverride setLocaleOverride setTimezoneOverride setTouchEmulationEnabled setUserAgentOverride",
+        "Input": "dispatchKeyEvent dispatchMouseEvent dispatchTouchEvent insertText synthesizePinchGesture "
+        "synthesizeScrollGesture synthesizeTapGesture",
+        "Network": "getCookies setBlockedURLs setCacheDisabled setExtraHTTPHeaders",
+        "Page": "captureScreenshot getAppManifest getFrameTree getLayoutMetrics getNavigationHistory getResourceTree printToPDF "
+        "reload stopLoading",
+        "Performance": "enable getMetrics",
+        "Runtime": "callFunctionOn evaluate getHeapUsage getProperties",
+    }.items()
+    for name in names.split()
+)
+_ANSWER_CHARS = 50_000
+
+
+async def take(session: Session, *, full: bool = False) -> str:
+    """The page's tree, read again if the page was still waiting for its server."""
+    text = await session.page.aria_snapshot(mode="ai")
+    if session.is_waiting_for_server:
+        await session.settle()
+        if session.dialog is not None:
+            return ""
+        text = await session.page.aria_snapshot(mode="ai")
+    return shortened(text, full=full)
+
+
+def shortened(text: str, *, full: bool) -> str:
+    """A short tree unchanged; else only what can be acted on, cut at the end of a line with a notice."""
+    max_chars = FULL_CHARS if full else SHORT_CHARS
+    if len(text) <= max_chars:
+        return text
+    hint = "the rest is left out"
+    if not full:
+        text = compact(text)
+        hint = "text and the rest are left out; full=true shows them"
+    if len(text) <= max_chars:
+        return f"{text}\n# {hint if not full else ''}"
+    kept = text[:max_chars].rsplit("\n", 1)[0]
+    left = text.count("\n") - kept.count("\n")
+    return f"{kept}\n# {left} more lines: {hint}"
+
+
+def compact(text: str) -> str:
+    """The lines of elements to act on, with the lines of the elements that contain them."""
+    lines = text.split("\n")
+    kept: list[str] = []
+    # The containers of the current line that are not kept yet, with their depth.
+    waiting: list[tuple[int, str]] = []
+    for line in lines:
+        match = _LINE.match(line)
+        if match is None:
+            continue
+        depth, role = len(match.group(1)), match.group(2)
+        waiting = [(outer, text) for outer, text in waiting if outer < depth]
+        if role in _KEPT_ROLES:
+            kept += [text for _, text in waiting]
+            waiting = []
+            kept.append(line)
+        elif role != "text" and not role.startswith("/"):
+            waiting.append((depth, line))
+    return "\n".join(kept)
 
 
 async def _state(session: Session, **more: Any) -> JsonDict:
@@ -31,7 +113,7 @@ async def _state(session: Session, **more: Any) -> JsonDict:
     facts: JsonDict = {**more}
     if session.dialog is None and session.tabs:
         await _stay_public(session)
-        text = await session.act(snapshots.take(session))
+        text = await session.act(take(session))
         if text is not None:
             facts |= {"url": session.page.url, "title": await _title(session)}
             facts["snapshot"] = "unchanged" if text and text == session.last_snapshot else text
@@ -102,7 +184,7 @@ async def snapshot(session: Session, *, full: bool, tab: int | None) -> JsonDict
     session.raise_if_dialog()
     if tab is not None:
         await session.switch(tab)
-    text = await session.act(snapshots.take(session, full=full))
+    text = await session.act(take(session, full=full))
     facts: JsonDict = {"url": session.page.url}
     if text is not None:
         facts |= {"title": await _title(session), "snapshot": text}
@@ -249,3 +331,34 @@ async def _title(session: Session) -> str:
         return (await session.page.title())[:300]
     except Error:  # the page is just changing
         return ""
+
+
+async def send(session: Session, method: str, params: JsonDict) -> JsonDict:
+    """The protocol's answer. Raises Denied for what reaches past the page."""
+    check(method)
+    session.raise_if_dialog()
+
+    async def work() -> JsonDict:
+        channel = await session.context.new_cdp_session(session.page)
+        try:
+            answer: JsonDict = await channel.send(method, params)
+            return answer
+        finally:
+            await channel.detach()
+
+    try:
+        answer = await session.act(work())
+    except Error as error:
+        raise ToolFailed(f"{method} failed: {error.message[:500]}") from None
+    text = json.dumps(answer, ensure_ascii=False)
+    shown = answer if len(text) <= _ANSWER_CHARS else text[:_ANSWER_CHARS] + "… (cut)"
+    return {"result": shown, **session.news()}
+
+
+def check(method: str) -> None:
+    if method not in ALLOWED:
+        domain = method.partition(".")[0]
+        alike = sorted(each for each in ALLOWED if each.startswith(f"{domain}.")) or sorted(ALLOWED)
+        raise Denied(
+            f"{method[:100]} is not sent, as it could reach past the page; what is allowed: {', '.join(alike)}"
+        )

@@ -7,27 +7,26 @@ import concurrent.futures
 import contextlib
 import logging
 import os
+import shutil
 import threading
 import time
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from playwright.async_api import Browser, BrowserContext, Error, Playwright, ProxySettings, Route, async_playwright
 
+from ...environments import private_dirs
 from ...errors import CallCancelled, ToolError, ToolFailed
 from ...net.url_guard import Guard
 from ...settings.schema import Config
 from ...types import JsonDict
 from .downloads import incoming
 from .installed_browsers import executable
-from .profile_dir import Loop, ProfileDir
 from .proxy import GuardProxy, target_host
 from .session import NO_PAGE, Session
 
 log = logging.getLogger(__name__)
-
 T = TypeVar("T")
-
 _START_SECONDS = 60.0
 _CLOSE_SECONDS = 10.0
 _STEP_SECONDS = 5.0
@@ -44,11 +43,39 @@ _ARGUMENTS = (
     "--webrtc-ip-handling-policy=disable_non_proxied_udp",
     "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
 )
-
 # In every document before its own scripts. Voice and video would bypass the proxy.
 _WITHOUT_WEBRTC = (
     "for (const name of ['RTCPeerConnection', 'webkitRTCPeerConnection', 'WebTransport']) delete globalThis[name];"
 )
+_PREFIX = "handrail-browser"
+
+
+class ProfileDir:
+    """A folder for a browser's profile and temporary files, removed with the browser, also after it was killed."""
+
+    def __init__(self) -> None:
+        prune(dry_run=False)
+        self.folder = private_dirs.make(_PREFIX)
+
+    def remove(self) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)  # a process that is being killed may still write there
+
+
+class Loop(asyncio.SelectorEventLoop):
+    """An event loop that sets TMPDIR for the processes it starts: Playwright has no option for its driver."""
+
+    def __init__(self, folder: str) -> None:
+        super().__init__()
+        self._folder = folder
+
+    async def subprocess_exec(self, *program: Any, env: dict[str, str] | None = None, **how: Any) -> Any:
+        given = os.environ if env is None else env
+        return await super().subprocess_exec(*program, env={**given, "TMPDIR": self._folder}, **how)
+
+
+def prune(*, dry_run: bool) -> list[str]:
+    """The folders that killed processes left behind; removed unless `dry_run`."""
+    return private_dirs.prune(_PREFIX, "browser", dry_run=dry_run)
 
 
 class Browsers:
@@ -266,17 +293,7 @@ def _is_local(cdp_url: str) -> bool:
 
 def _environment() -> JsonDict:
     """Without our keys: a page that takes over the browser can read its environment."""
-    kept = (
-        "PATH",
-        "HOME",
-        "LANG",
-        "LC_ALL",
-        "DISPLAY",
-        "WAYLAND_DISPLAY",
-        "XDG_RUNTIME_DIR",
-        "XAUTHORITY",
-        "TZ",
-    )
+    kept = "PATH HOME LANG LC_ALL DISPLAY WAYLAND_DISPLAY XDG_RUNTIME_DIR XAUTHORITY TZ".split()
     return {name: os.environ[name] for name in kept if name in os.environ}
 
 

@@ -5,31 +5,21 @@ One file for all of them: they share everything but a name, a description and a 
 
 from __future__ import annotations
 
-from ...core.builtin import flag, integer, registry, text
+from ...core.builtin import family, flag, integer, registry, text
 from ...types import JsonDict
 
 _REF: JsonDict = text("Which element, by its ref in the snapshot: e12.")
-
-
-def _common(name: str, description: str, required: tuple[str, ...] = (), /, **properties: JsonDict) -> JsonDict:
-    """What `register` is given for each of the family."""
-    return {
-        "name": name,
-        "toolset": "browser",
-        "schema": {
-            "description": description,
-            "parameters": {"type": "object", "properties": properties, "required": list(required)},
-        },
-        "handler": f"handrail.tools.browser.calls:{name}",
-        "is_async": True,
-        "check_fn": "handrail.tools.browser.installed_browsers:check",
-        "timeout": 120,
-        "resources": "handrail.tools.browser.task_session:resources",
-    }
-
+_tool = family(
+    "browser",
+    "handrail.tools.browser.calls",
+    is_async=True,
+    check_fn="handrail.tools.browser.installed_browsers:check",
+    timeout=120,
+    resources="handrail.tools.browser.calls:resources",
+)
 
 registry.register(
-    **_common(
+    **_tool(
         "browser_navigate",
         "Open a page in the browser; gives its `snapshot`: a tree of what it shows, each element with a ref to act on. Pages "
         "stay open between calls. Only public addresses. To find pages `web_search` is better. To only read one "
@@ -42,7 +32,7 @@ registry.register(
     example={"url": "https://rails.example/order"},
 )
 registry.register(
-    **_common(
+    **_tool(
         "browser_snapshot",
         "What the page shows now. Of a long page only what one can act on, unless full.",
         full=flag("Show all text, too."),
@@ -52,7 +42,7 @@ registry.register(
     example=["browser_navigate", {"full": True}],
 )
 registry.register(
-    **_common(
+    **_tool(
         "browser_type",
         "Fill in a field of the page (what was in it is replaced), or choose from a list by the choice's text.",
         ("ref", "text"),
@@ -64,7 +54,7 @@ registry.register(
     example=["browser_navigate", {"ref": "e4", "text": "Ada"}],
 )
 registry.register(
-    **_common(
+    **_tool(
         "browser_press",
         "Press a key on the page.",
         ("key",),
@@ -74,12 +64,12 @@ registry.register(
     example=["browser_navigate", {"key": "Tab"}],
 )
 registry.register(
-    **_common("browser_click", "Click an element of the page.", ("ref",), ref=_REF),
+    **_tool("browser_click", "Click an element of the page.", ("ref",), ref=_REF),
     emoji="👆",
     example=["browser_navigate", {"ref": "e5"}],
 )
 registry.register(
-    **_common(
+    **_tool(
         "browser_dialog",
         "Answer the dialog that the page shows (alert, confirm, prompt); until then it does nothing else.",
         ("action",),
@@ -90,7 +80,7 @@ registry.register(
     example=["browser_click", {"action": "accept"}],
 )
 registry.register(
-    **_common(
+    **_tool(
         "browser_scroll",
         "Scroll the page by a screen; pages that load more as one scrolls do so.",
         ("direction",),
@@ -100,12 +90,12 @@ registry.register(
     example=["browser_navigate", {"direction": "down"}],
 )
 registry.register(
-    **_common("browser_get_images", "List the images of the page, with address, text and size."),
+    **_tool("browser_get_images", "List the images of the page, with address, text and size."),
     emoji="🖼️",
     example=["browser_navigate", {}],
 )
 registry.register(
-    **_common(
+    **_tool(
         "browser_console",
         "What the page wrote to its console, errors too; with an expression also what that gives.",
         expression=text("JavaScript to evaluate in the page, such as document.title."),
@@ -115,7 +105,7 @@ registry.register(
     example=["browser_navigate", {"expression": "document.title"}],
 )
 registry.register(
-    **_common(
+    **_tool(
         "browser_cdp",
         "Send a command of the Chrome DevTools Protocol to the page, for what no other browser tool does.",
         ("method",),
@@ -132,7 +122,19 @@ registry.register(
     ],
 )
 registry.register(
-    **_common("browser_back", "Go back to the page before, or close a tab that has none."),
+    **_tool("browser_back", "Go back to the page before, or close a tab that has none."),
     emoji="◀️",
     example=["browser_navigate", ("browser_navigate", {"url": "https://rails.example/handrails"}), {}],
+)
+registry.register(
+    **_tool(
+        "browser_vision",
+        "Take a picture of the page in the browser and answer a question about what it looks like.",
+        ("question",),
+        question=text("What to find out."),
+        full_page=flag("All of the page, not only what is seen."),
+    )
+    | {"check_fn": "handrail.tools.browser.installed_browsers:check_vision", "timeout": 300},
+    emoji="🔭",
+    example=["browser_navigate", {"question": "Is the button green?"}],
 )

@@ -1,12 +1,28 @@
-"""Run a call of `execute_code`: a script in the task's environment."""
+"""Run a call of `execute_code`: a script in the task's environment.
+
+A Python there is sent our modules, then the script and its tools. While it runs its output is collected, its calls are run, and
+its time is limited.
+"""
 
 from __future__ import annotations
 
+import json
+import marshal
+import shlex
+import threading
+import time
+import zlib
+from collections import deque
 from collections.abc import Sequence
-from typing import Any
+from concurrent.futures import Future, wait
+from functools import cache
+from importlib.resources import files
+from importlib.util import MAGIC_NUMBER
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ...base.workers import pool
 from ...core.entry import ToolEntry
-from ...core.outcome import tool_result
+from ...core.outcome import to_json, tool_error, tool_result
 from ...effects.open_call import call_number, has_run, refusals, stop_clock, stopped
 from ...environments.base import CANCELLED_EXIT_CODE, TIMEOUT_EXIT_CODE, BackgroundProcess
 from ...environments.command_request import Capture, environments_of
@@ -14,17 +30,208 @@ from ...environments.tasks import TaskEnvironments
 from ...errors import InvalidArguments, ToolFailed
 from ...files.task_arguments import everything
 from ...protocols import Action, ActionKind
-from ...types import JsonDict, Resources, ToolContext
-from . import bundle
-from .channel import MAX_FRAME_BYTES, Listener
-from .script_requests import Ended, Limits, ScriptServer
+from ...types import CancelToken, JsonDict, Resources, Toolbox, ToolContext
+from .channel import MAX_FRAME_BYTES, Channel, Listener, ScriptGone
 from .tool import callable_from_code
+
+if TYPE_CHECKING:
+    from ...environments.output import OutputSink
 
 # An unread call must fit into the log of the process.
 _MAX_CALL_BYTES = MAX_FRAME_BYTES // 2
 _KILL_GRACE_SECONDS = 0.5
 # More than the model is shown, however little is stored.
 _MIN_OUTPUT_BYTES = 1 << 20
+_MODULES = ("script", "supervisor")
+# Reads a length and a bundle from its standard input and makes modules of it. The bundle is a Python literal: importing json
+# would take as long as Python itself takes to start. For a Python of the runtime's own version the modules are compiled
+# already, which halves the rest.
+_BOOT = """
+import os, sys
+if sys.version_info < (3, 8):
+    sys.exit('python3 is %d.%d here, and 3.8 or newer is needed' % sys.version_info[:2])
+def take(n):
+    b = b''
+    while len(b) < n:
+        c = os.read(0, n - len(b))
+        if not c: sys.exit('the connection ended before all had come')
+        b += c
+    return b
+Module = type(sys)
+bundle = eval(take(int(take(9))))
+try:
+    import marshal, zlib
+    compiled = bundle['compiled'][sys.modules['_frozen_importlib_external'].MAGIC_NUMBER]
+    modules = marshal.loads(zlib.decompress(bytes.fromhex(compiled)))
+except (KeyError, ImportError):
+    modules = [(name, compile(text, 'handrail_script_host/' + name, 'exec')) for name, text in bundle['modules']]
+package = sys.modules['handrail_script_host'] = Module('handrail_script_host')
+package.__path__ = []
+for name, code in modules:
+    module = sys.modules['handrail_script_host.' + name] = Module('handrail_script_host.' + name)
+    module.__package__ = 'handrail_script_host'
+    exec(code, module.__dict__)
+module.main(bundle['hello'])
+"""
+_POLL_SECONDS = 0.05
+_MAX_PARALLEL_CALLS = 16
+_LAST_CALLS_SECONDS = 5.0
+
+
+class Limits(NamedTuple):
+    """`seconds` does not count the time of tools, which have timeouts of their own."""
+
+    seconds: float
+    max_calls: int
+
+
+class Ended(NamedTuple):
+    """How the script ended. Without an exit code it was stopped or killed."""
+
+    exit_code: int | None
+    timed_out: bool
+    cancelled: bool
+    calls: int
+
+
+class _Call(NamedTuple):
+    line: int
+    number: int
+    data: bytes
+
+
+class ScriptServer:
+    """One script. `allowed` are the tools that it may call."""
+
+    def __init__(
+        self, channel: Channel, sink: OutputSink, context: ToolContext, allowed: frozenset[str], limits: Limits
+    ) -> None:
+        assert context.tools is not None
+        self._channel, self._sink, self._context = channel, sink, context
+        self._tools: Toolbox = context.tools
+        self._allowed, self._limits = allowed, limits
+        self._stop = CancelToken()
+        self._calls = 0
+        self.clock = _Clock(limits.seconds)
+        self._lock = threading.Lock()
+        self._waiting: deque[_Call] = deque()
+        self._workers: set[Future[None]] = set()
+        self._running = 0
+
+    def run(self) -> Ended:
+        """Serve until the script ends, times out or is cancelled. Its process may still run then."""
+        forget = self._stop.link(self._context.cancel)
+        exit_code = None
+        try:
+            while exit_code is None and not self._stop.cancelled and not self.clock.is_used_up():
+                for kind, number, data in self._channel.frames(_POLL_SECONDS):
+                    if kind == b"X":
+                        exit_code = int(data)
+                    else:
+                        self._take(kind, number, data)
+        except ScriptGone:
+            pass
+        finally:
+            forget()
+            self._stop.cancel("the script has ended")
+            with self._lock:
+                self._waiting.clear()
+            wait(self._workers, _LAST_CALLS_SECONDS)
+        cancelled = self._context.cancel.cancelled
+        return Ended(exit_code, exit_code is None and self.clock.is_used_up() and not cancelled, cancelled, self._calls)
+
+    def _take(self, kind: bytes, number: int, data: bytes) -> None:
+        if kind == b"O":
+            self._sink.feed(data)
+        elif kind == b"S":
+            self._sink.feed(b"\n[... %d bytes were left out ...]\n" % int(data))
+        elif kind == b"C":
+            self._calls += 1
+            self.clock.pause()
+            with self._lock:
+                self._waiting.append(_Call(number, self._calls, data))
+                if self._running == _MAX_PARALLEL_CALLS:
+                    return
+                self._running += 1
+            self._workers.add(worker := pool.submit(self._work))
+            worker.add_done_callback(self._workers.discard)
+
+    def _work(self) -> None:
+        """Run waiting calls until none is left."""
+        while True:
+            with self._lock:
+                if not self._waiting:
+                    self._running -= 1
+                    return
+                call = self._waiting.popleft()
+            outcome = self._outcome(call.number, call.data)
+            self.clock.resume()
+            text = outcome if isinstance(outcome, str) else to_json(outcome)
+            self._channel.send(b"R", call.line, text.encode("utf-8", "replace"))
+
+    def _outcome(self, number: int, data: bytes) -> Any:
+        try:
+            call = json.loads(data)
+            name, arguments = call["tool"], call["arguments"]
+        except (ValueError, KeyError, TypeError, RecursionError):
+            return tool_error("this is not a tool call", error_type="invalid_arguments")
+        if name not in self._allowed:
+            return tool_error(
+                f"{str(name)[:100]} is not a tool that scripts were given; these are: {', '.join(sorted(self._allowed))}",
+                error_type="unknown_tool",
+            )
+        if number > self._limits.max_calls:
+            return tool_error(
+                f"a script may call tools {self._limits.max_calls} times, and this one has; print what you have and exit",
+                error_type="too_many_calls",
+            )
+        return self._tools.call(name, arguments, cancel=self._stop, number=number)
+
+
+class _Clock:
+    """Counts the seconds in which no tool runs. Several may run in parallel."""
+
+    def __init__(self, seconds: float) -> None:
+        self._lock = threading.Lock()
+        self._left, self._since, self._running = seconds, time.monotonic(), 0
+
+    def pause(self) -> None:
+        with self._lock:
+            if self._running == 0:
+                self._left -= time.monotonic() - self._since
+            self._running += 1
+
+    def resume(self) -> None:
+        with self._lock:
+            self._running -= 1
+            if self._running == 0:
+                self._since = time.monotonic()
+
+    def is_used_up(self) -> bool:
+        with self._lock:
+            used = 0.0 if self._running else time.monotonic() - self._since
+            return self._left <= used
+
+
+def command(python: str) -> str:
+    """What the shell runs."""
+    return f"exec {shlex.quote(python)} -c {shlex.quote(_BOOT)}"
+
+
+def payload(hello: JsonDict) -> bytes:
+    """What it then reads from its standard input."""
+    modules, compiled = _modules()
+    content = ascii({"modules": modules, "compiled": {MAGIC_NUMBER: compiled}, "hello": hello}).encode()
+    return b"%09d" % len(content) + content
+
+
+@cache
+def _modules() -> tuple[list[tuple[str, str]], str]:
+    """Our modules as text, and compiled by this Python."""
+    here = files(__package__) / "script_host"
+    texts = [(name, (here / f"{name}.py").read_text("utf-8")) for name in _MODULES]
+    codes = [(name, compile(text, f"handrail_script_host/{name}", "exec", dont_inherit=True)) for name, text in texts]
+    return texts, zlib.compress(marshal.dumps(codes)).hex()
 
 
 def execute_code(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
@@ -78,9 +285,9 @@ def _run(args: JsonDict, context: ToolContext, environments: TaskEnvironments, t
         }
         number = call_number(context, environment, code, environments.cwd(context.task_id))
         watched: JsonDict = {"call": number} if number else {}
-        process = environment.background(bundle.command(settings.python), **watched)
+        process = environment.background(command(settings.python), **watched)
         try:
-            channel = listener.open(process, bundle.payload(hello), cancel=context.cancel)
+            channel = listener.open(process, payload(hello), cancel=context.cancel)
             allowed = frozenset(entry.name for entry in tools)
             limits = Limits(seconds, settings.max_tool_calls)
             server = ScriptServer(channel, capture.sink, context, allowed, limits)

@@ -1,2 +1,2 @@
-"""The tool `cronjob`, and what the scheduler and the CLI share with it: `schedule` reads times, `job_requests` makes jobs, `lock`
-allows one scheduler."""
+"""The tool `cronjob`, and what the scheduler and the CLI share with it: `schedule` reads times and allows one
+scheduler, `job_requests` makes jobs."""

@@ -2,17 +2,23 @@
 
 When clocks change, a cron job at a fixed hour that is skipped runs right after the gap, and one in an hour that comes twice
 runs once; a job of every hour runs every hour that passes. Intervals count the time that passes and know no clocks.
+
+One scheduler runs at a time among all processes of the user.
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import re
+from collections.abc import Iterator
 from datetime import UTC, datetime, tzinfo
 from typing import NamedTuple
 
-from ...errors import InvalidArguments
+from ...base.runtime_id import has_exited, pid_of, runtime_id
+from ...config import state_dir
+from ...errors import InvalidArguments, SchedulerRuns
 
 EXAMPLES = "'0 9 * * MON-FRI', '30m', 'in 2h', '2026-12-24T18:00'"
 MIN_SECONDS = 60
@@ -29,6 +35,7 @@ _NICKNAMES = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",
 }
+_LOCK, _WHO = "scheduler.lock", "scheduler.who"
 
 
 class Schedule(NamedTuple):
@@ -148,3 +155,32 @@ def _cron(text: str, zone: str, now: float) -> Schedule:
         why = str(error)[:1].lower() + str(error)[1:]
         raise InvalidArguments(f"{text[:100]!r} is not a schedule: {why}. Schedules look like {EXAMPLES}") from None
     return Schedule(text, zone, expression=expression.upper())
+
+
+@contextlib.contextmanager
+def as_scheduler() -> Iterator[None]:
+    """Hold the scheduler lock, which the system releases when this process ends. Raises SchedulerRuns."""
+    import filelock
+
+    folder = state_dir()
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    lock = filelock.FileLock(folder / _LOCK)
+    try:
+        lock.acquire(timeout=0)
+    except filelock.Timeout:
+        raise SchedulerRuns(f"a scheduler runs already (process {scheduler_pid() or 'unknown'})") from None
+    try:
+        (folder / _WHO).write_text(runtime_id())
+        yield
+    finally:
+        (folder / _WHO).unlink(missing_ok=True)
+        lock.release()
+
+
+def scheduler_pid() -> int | None:
+    """The process id of the running scheduler, if there is one."""
+    try:
+        who = (state_dir() / _WHO).read_text()
+        return None if has_exited(who) else pid_of(who)
+    except (OSError, ValueError, IndexError):
+        return None

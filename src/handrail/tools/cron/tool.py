@@ -1,6 +1,6 @@
 """The tool `cronjob`: schedule jobs. It only stores them; `handrail cron run` runs them."""
 
-from ...core.builtin import integer, number, registry, text, tool_schema
+from ...core.builtin import integer, number, registry, text, texts, tool_schema
 from ...types import Resources
 
 registry.register(
@@ -23,23 +23,19 @@ registry.register(
         tool=text("Instead of prompt: a tool to call."),
         arguments={"type": "object", "description": "For tool."},
         name=text("For the user."),
-        toolsets={
-            "type": "array",
-            "items": {"type": "string"},
-            "description": 'What the run may use, such as ["web"]. Default handrail-cron.',
-        },
+        toolsets=texts('What the run may use, such as ["web"]. Default handrail-cron.'),
         deliver=text("Where to send what it gives: a target for messages."),
         missed=text("Runs that were missed are made up once, or skipped. Default once.", enum=["once", "skip"]),
         repeat=integer("How often in all. Default without end.", minimum=1),
         timeout=number("Seconds that a run may take.", exclusiveMinimum=0, maximum=86400),
         model=text("For prompt: another model than usual."),
     ),
-    handler="handrail.tools.cron.calls:cronjob",
+    handler="handrail.tools.cron.job_requests:cronjob",
     emoji="⏰",
     resources=lambda args: (
         Resources(reads=("cron/jobs",)) if args.get("action") == "list" else Resources(writes=("cron/jobs",))
     ),
-    actions="handrail.tools.cron.calls:actions",
+    actions="handrail.tools.cron.job_requests:actions",
     toolset_description="schedule jobs",
     example=[
         {

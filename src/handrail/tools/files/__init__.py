@@ -1,1 +1,1 @@
-"""File tools: one file per tool; `*_call` modules run them, with `patching/` and `searching/` behind two of them."""
+"""File tools: `tool` and `read_result` declare them, `*_call` modules run them; `patching/` and `searching/` are two of them."""

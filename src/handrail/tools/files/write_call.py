@@ -6,11 +6,8 @@ from functools import partial
 
 from ...base.safe_text import well_formed
 from ...core.outcome import tool_result
-from ...files.content import Current, check_unchanged, load
-from ...files.diff import bounded_diff, diff_to_approve
+from ...files.content import Current, Since, check_unchanged, load, reads
 from ...files.failures import size_text
-from ...files.read_tracking import Since, reads
-from ...files.syntax import syntax_error
 from ...files.task_arguments import (
     files_of,
     judged_path,
@@ -21,7 +18,7 @@ from ...files.task_arguments import (
     written_files_of,
     written_name,
 )
-from ...files.text import Text, line_endings, with_crlf
+from ...files.text import Text, bounded_diff, diff_to_approve, line_endings, syntax_error, with_crlf
 from ...protocols import Action, Preview
 from ...types import FileChange, JsonDict, Resources, ToolContext
 

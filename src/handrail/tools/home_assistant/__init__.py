@@ -1,4 +1,4 @@
-"""Tools for Home Assistant: one file per tool; `queries` and `service_calls` run them through the `client`.
+"""Tools for Home Assistant: `tool` declares them, `calls` runs them.
 
 `safe_services` says which services need no approval.
 """

@@ -8,6 +8,7 @@ import logging
 import re
 import threading
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,14 +19,13 @@ from ...base.safe_text import safe_error
 from ...core.registry import ToolRegistry, registry
 from ...errors import HandrailError, RegistrationError, ToolUnavailable
 from ...mcp_client.connection import State
-from ...mcp_client.manager import McpConnections
+from ...mcp_client.manager import McpConnections, RemoteTool
 from ...mcp_client.oauth import Browse
 from ...mcp_client.pins import Pins
 from ...mcp_client.result_conversion import prompt_of, resource_of
 from ...mcp_client.server_config import Server
 from ...mcp_client.server_requests import Sampler
 from ...mcp_client.stdio import Launch
-from ...mcp_client.tool_calls import RemoteTool
 from ...mcp_client.tool_listing import Listed, Offer
 from ...protocols import Action, ActionKind, Preview
 from ...types import JsonDict, ToolContext, Unavailable
@@ -278,12 +278,9 @@ def _written_out(args: JsonDict) -> str:
     """Every argument in full, a text with its own lines. Empty where one line shows all of it."""
     if len(_short(args)) <= 200 and not any("\n" in str(value) for value in args.values()):
         return ""
-    texts = {name: value if isinstance(value, str) else _indented(value) for name, value in args.items()}
+    write = partial(json.dumps, ensure_ascii=False, default=str, indent=2)
+    texts = {name: value if isinstance(value, str) else write(value) for name, value in args.items()}
     return "\n".join(f"{name}:\n{text}" if "\n" in text else f"{name}: {text}" for name, text in texts.items())
-
-
-def _indented(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str, indent=2)
 
 
 async def _list_resources(client: Client, args: JsonDict, _: ToolContext) -> Any:

@@ -1,1 +1,1 @@
-"""Tools for images, speech and mixtures of models: one file per tool; the other modules run their calls."""
+"""Tools for images, speech and mixtures of models: `tool` declares them, the other modules run their calls."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from ...core.outcome import Outcome
 from ...files.task_arguments import read_name, text_argument
-from ...media.image_analysis import analyze
-from ...media.images import picture_at
+from ...media.images import analyze, picture_at
 from ...types import JsonDict, Resources, ToolContext
 
 

@@ -8,7 +8,7 @@ import posixpath
 from ...base.workers import pool
 from ...core.outcome import tool_result
 from ...errors import ConfigError, InvalidArguments, ToolFailed
-from ...files.binary import read_bytes
+from ...files.content import read_bytes
 from ...files.task_arguments import files_of, read_name, text_argument
 from ...platforms.base import Attachment, OutgoingMessage
 from ...platforms.table import target_of

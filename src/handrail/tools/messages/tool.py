@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...core.builtin import registry, text, tool_schema
+from ...core.builtin import registry, text, texts, tool_schema
 from ...settings.schema import Config
 from ...types import JsonDict, Unavailable
 
@@ -12,12 +12,7 @@ SCHEMA: JsonDict = tool_schema(
     target=text("The target's name."),
     message=text("The text, as the reader is to see it."),
     subject=text("A line above it; the subject of an email."),
-    attachments={
-        "type": "array",
-        "items": {"type": "string"},
-        "maxItems": 10,
-        "description": "Paths of files to send along.",
-    },
+    attachments=texts("Paths of files to send along.", maxItems=10),
 )
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ...base.self_command import self_command
+from ...base.own_process import self_command
 from ...base.suggest import did_you_mean
 from ...config.paths import state_dir
 from ...environments.backend_table import backends

@@ -1,5 +1,5 @@
-"""Skills: written know-how that models read. One file per tool, and:
+"""Skills: written know-how that models read. `tool` declares the tools, and:
 
-`sources` finds the folders, `format` reads SKILL.md, `content` inspects a skill's files, `library` decides which skills a
-model may see, `edits` changes the user's own, `prompt` lists them for the system prompt, `calls` runs the tools.
+`content` reads and inspects a skill's files, `library` finds the skills, decides which of them a model may see, and lists those
+for the system prompt, `edits` changes the user's own, `calls` runs the tools.
 """

@@ -9,9 +9,8 @@ from ...environments.clean_env import is_secret_name
 from ...errors import InvalidArguments, SkillError
 from ...protocols import Action
 from ...types import JsonDict, ToolContext
-from .content import text_of
+from .content import FILE, parse, text_of
 from .edits import apply, plan, preview, question
-from .format import FILE, parse
 from .library import Library, State
 
 

@@ -10,14 +10,12 @@ from typing import NamedTuple
 
 from ...errors import InvalidArguments, SkillError, ToolFailed
 from ...files.atomic import replace_file
-from ...files.diff import diff_to_approve
 from ...files.failures import os_failure
+from ...files.text import diff_to_approve
 from ...protocols import Action, ActionKind, Preview
 from ...types import JsonDict
-from .content import suspicion_of_file, text_of
-from .format import FILE, check_name, parse
-from .library import Library, Skill, State
-from .sources import user_folder
+from .content import FILE, check_name, parse, suspicion_of_file, text_of
+from .library import Library, Skill, State, user_folder
 
 # A longer text cannot be shown to the user for approval.
 MAX_CHARS = 16_000

@@ -6,19 +6,102 @@ these once the user trusts their present content. The same holds for any skill t
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator, Sequence
 from enum import Enum
+from importlib.util import find_spec
+from pathlib import Path
 from typing import NamedTuple
 
 from ...base.suggest import did_you_mean
+from ...config.entry_points import entry_points
+from ...config.paths import config_path, folders_above
 from ...config.trust import Trust
 from ...errors import SkillError
 from ...settings.sections import SkillsConfig
 from . import content
-from .content import Inspected
-from .format import Header
-from .sources import Place, Source, find
+from .content import FILE, Header, Inspected
 
 TRUST_KIND = "skill"
+MAX_PROMPT_CHARS = 12_000
+_SHORT_CHARS = 160
+_INTRODUCTION = "Before a task that one of these is about, read it with skill_view and follow it:"
+GROUP = "handrail.skills"
+# The first is ours; projects keep skills for any agent in the others.
+PROJECT_FOLDERS = (".handrail/skills", ".agents/skills", ".claude/skills")
+_MAX_DEPTH = 3
+_MAX_FOLDERS = 5_000
+
+
+class Source(Enum):
+    USER = "user"
+    FOLDER = "folder"  # one that `skills.folders` names, where others may write
+    PIP = "pip"
+    PROJECT = "project"
+
+
+class Place(NamedTuple):
+    """A folder with a SKILL.md. `category` is the folder between it and its source, if there is one."""
+
+    source: Source
+    folder: str
+    category: str
+
+
+def user_folder() -> Path:
+    return config_path().parent / "skills"
+
+
+def find(folders: Sequence[str] = ()) -> Iterator[Place]:
+    """Every skill. Of two with the same name the earlier one is used."""
+    yield from _below(user_folder(), Source.USER)
+    for folder in folders:
+        yield from _below(Path(os.path.expanduser(folder)), Source.FOLDER)
+    for _, target in sorted(entry_points(GROUP)):
+        inside = _of_package(target)
+        if inside is not None:
+            yield from _below(inside, Source.PIP)
+    for above in folders_above():
+        for name in PROJECT_FOLDERS:
+            yield from _below(above / name, Source.PROJECT)
+
+
+def _below(root: Path, source: Source) -> Iterator[Place]:
+    left = [(str(root), 0)]
+    looked = 0
+    while left and looked < _MAX_FOLDERS:
+        folder, depth = left.pop()
+        looked += 1
+        if os.path.isfile(os.path.join(folder, FILE)):
+            category = os.path.relpath(os.path.dirname(folder), root) if depth else "."
+            yield Place(source, folder, "" if category == "." else category)
+            continue
+        if depth < _MAX_DEPTH:
+            left += [(path, depth + 1) for path in reversed(_folders_in(folder))]
+
+
+def _folders_in(folder: str) -> list[str]:
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError:
+        return []
+    paths = [os.path.join(folder, name) for name in names if not name.startswith((".", "_"))]
+    return [path for path in paths if os.path.isdir(path)]
+
+
+def _of_package(target: str) -> Path | None:
+    """The folder that an entry point means: `package.inner:skills` is the folder `inner/skills` of that package.
+
+    Only the package at the top is looked up, which imports nothing of it.
+    """
+    module, _, inner = target.partition(":")
+    top, *parts = [*module.split("."), *filter(None, inner.split("."))]
+    try:
+        spec = find_spec(top)
+    except (ImportError, ValueError):
+        return None
+    places = spec.submodule_search_locations if spec is not None else None
+    return Path(places[0], *parts) if places else None
 
 
 class State(Enum):
@@ -106,3 +189,17 @@ class Library:
         elif place.source in (Source.PROJECT, Source.FOLDER) and not trusted:
             state, reason = State.UNTRUSTED, f"look at it, then `handrail skills trust {header.name}`"
         return Skill(header, place, state, reason, found.digest)
+
+
+def skills_prompt(library: Library) -> str:
+    """The part of a system prompt for a model that has the tool skill_view. Empty when there are no skills."""
+    skills = library.ready()
+    if not skills:
+        return ""
+    lines = [f"- {skill.name}: {skill.header.description}" for skill in skills]
+    if sum(len(line) + 1 for line in lines) > MAX_PROMPT_CHARS:
+        lines = [line if len(line) <= _SHORT_CHARS else f"{line[: _SHORT_CHARS - 1]}…" for line in lines]
+        fit = MAX_PROMPT_CHARS // (_SHORT_CHARS + 1)
+        if len(lines) > fit:
+            lines = [*lines[:fit], f"- and {len(lines) - fit} more, which skills_list shows"]
+    return "\n".join([_INTRODUCTION, *lines])

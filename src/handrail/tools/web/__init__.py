@@ -1,1 +1,1 @@
-"""Tools for the web: `web_search` (backends in `search/`) and `web_extract` (`extract` for pages, `documents` for files)."""
+"""Tools for the web: `web_search` (by `search_services`) and `web_extract` (by `extract`)."""

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator, Mapping, Sequence
+from functools import partial
+from typing import Any
 
-from ....config.keys import without_key
 from ....errors import ModelError
 from ....types import JsonDict
 from ...events import Usage
-from ..base import NO_PRICES, CallPiece, Finished, Messages, Piece, Prices, ReasoningPiece, TextPiece, says_too_long
-from ..http_client import http_options, reason
-
-if TYPE_CHECKING:
-    from anthropic import AsyncAnthropic
+from ..base import NO_PRICES, CallPiece, Finished, Messages, Piece, Prices, ReasoningPiece, TextPiece
+from ..http_client import SdkClient
 
 _MAX_ANSWER_TOKENS = 16_000
 
@@ -37,24 +33,22 @@ class AnthropicMessages:
         prices: Prices = NO_PRICES,
     ) -> None:
         self.name, self.context_tokens, self._prices = name, context_tokens, prices
-        self._base_url, self._api_key, self._timeout = base_url, api_key, request_timeout
-        self._key_variable = key_variable
-
-    def load(self) -> None:
-        """Load the client, which takes a second: better while the user is typing than while they wait."""
-        with contextlib.suppress(ModelError):  # reported when the model is asked
-            _ = self._client().messages
-
-    async def available(self) -> list[str]:
-        """The names of the models that the provider has."""
-        async with self._client() as client:
-            with self._problems():
-                return sorted([model.id async for model in client.models.list()])
+        self._client = SdkClient(
+            "Anthropic",
+            extra="anthropic",
+            where="the provider",
+            base_url=base_url,
+            api_key=api_key,
+            key_variable=key_variable,
+            timeout=request_timeout,
+        )
+        # For whoever shows what can be asked, and for the time in which the user types.
+        self.available, self.load = self._client.model_names, partial(self._client.load, "messages")
 
     async def stream(self, messages: Messages, tools: Messages) -> AsyncIterator[Piece]:
         usage, reason = Usage(), ""
-        async with self._client() as client:
-            with self._problems():
+        async with self._client.open() as client:
+            with self._client.problems(self.name):
                 # As `extra_body`: the client would validate every field of every message.
                 stream = await client.messages.create(
                     model=self.name,
@@ -75,58 +69,6 @@ class AnthropicMessages:
         if not reason:
             raise ModelError(f"{self.name}: the answer was cut off before its end", retryable=True)
         yield Finished(self._prices.added_to(usage), cut_off=reason == "max_tokens")
-
-    def _client(self) -> AsyncAnthropic:
-        try:
-            import anthropic
-        except ImportError:
-            raise ModelError("this provider needs the anthropic package; pip install 'handrail[anthropic]'") from None
-        return anthropic.AsyncAnthropic(
-            api_key=self._api_key,
-            base_url=self._base_url,
-            timeout=self._timeout,
-            max_retries=0,
-            http_client=anthropic.DefaultAsyncHttpxClient(**http_options()),
-        )
-
-    @contextlib.contextmanager
-    def _problems(self) -> Iterator[None]:
-        """Turns every client error into one that says what to do and never shows the key."""
-        import anthropic
-        import httpx2
-
-        try:
-            yield
-        except anthropic.APIError as error:
-            raise self._problem(error) from None
-        except (
-            anthropic.AnthropicError,
-            httpx2.HTTPError,
-            ValueError,
-        ) as error:  # raised in mid-stream
-            message = without_key(str(error), self._api_key)
-            raise ModelError(f"{self.name}: the answer broke off: {message}", retryable=True) from None
-
-    def _problem(self, error: Any) -> ModelError:
-        import anthropic
-
-        message = without_key(reason(error), self._api_key)
-        if isinstance(error, anthropic.AuthenticationError | anthropic.PermissionDeniedError):
-            return ModelError(
-                f"the provider refuses the key; set {self._key_variable} to one that is valid ({message})"
-            )
-        if isinstance(error, anthropic.NotFoundError):
-            return ModelError(f"the provider has no model {self.name!r} ({message})")
-        if isinstance(error, anthropic.APIStatusError):
-            retryable = error.status_code in (408, 409, 429) or error.status_code >= 500
-            after = error.response.headers.get("retry-after", "")
-            return ModelError(
-                f"the provider answers {error.status_code}: {message}",
-                retryable=retryable,
-                retry_after=float(after) if after.isdigit() else None,
-                too_long=says_too_long(message),
-            )
-        return ModelError(f"the provider cannot be reached: {error.__cause__ or message}", retryable=True)
 
 
 MODEL = AnthropicMessages

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-from collections.abc import AsyncIterator, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator, Mapping
+from functools import partial
+from typing import Any
 
-from ....config.keys import without_key
 from ....errors import ModelError
 from ....types import JsonDict
 from ...events import Usage
-from ..base import NO_PRICES, CallPiece, Finished, Messages, Piece, Prices, ReasoningPiece, TextPiece, says_too_long
-from ..http_client import http_options, reason
-
-if TYPE_CHECKING:
-    from openai import AsyncOpenAI
+from ..base import NO_PRICES, CallPiece, Finished, Messages, Piece, Prices, ReasoningPiece, TextPiece
+from ..http_client import SdkClient
 
 
 class OpenAIChat:
-    """One model behind one base URL. The key is kept here only: it is in no message and no store. `key_variable` is where the
-    user can set another one."""
+    """One model behind one base URL."""
 
     provider = "openai"
 
@@ -37,20 +32,18 @@ class OpenAIChat:
         options: dict[str, Any] | None = None,
     ) -> None:
         self.name, self.context_tokens, self._prices = name, context_tokens, prices
-        self._base_url, self._api_key, self._timeout = base_url, api_key, request_timeout
-        self._key_variable = key_variable
+        self._client = SdkClient(
+            "OpenAI",
+            extra="agent",
+            where=base_url or "https://api.openai.com/v1",
+            base_url=base_url,
+            api_key=api_key,
+            key_variable=key_variable,
+            timeout=request_timeout,
+        )
+        # For whoever shows what can be asked, and for the time in which the user types.
+        self.available, self.load = self._client.model_names, partial(self._client.load, "chat.completions")
         self._options = dict(options or {})
-
-    def load(self) -> None:
-        """Load the client, which takes a second: better while the user is typing than while they wait."""
-        with contextlib.suppress(ModelError):  # reported when the model is asked
-            _ = self._client().chat.completions
-
-    async def available(self) -> list[str]:
-        """The names of the models that the server has."""
-        async with self._client() as client:
-            with self._problems():
-                return sorted([model.id async for model in client.models.list()])
 
     async def stream(self, messages: Messages, tools: Messages) -> AsyncIterator[Piece]:
         # As `extra_body`: the client would validate every field of every message, which blocks the loop for long conversations.
@@ -58,9 +51,8 @@ class OpenAIChat:
         if tools:
             body["tools"] = list(tools)
         usage, reason = Usage(), ""
-        # One client per answer: a client that is kept belongs to the event loop that it was first used in.
-        async with self._client() as client:
-            with self._problems():
+        async with self._client.open() as client:
+            with self._client.problems(self.name):
                 stream = await client.chat.completions.create(
                     model=self.name, messages=[], stream=True, stream_options={"include_usage": True}, extra_body=body
                 )
@@ -73,62 +65,6 @@ class OpenAIChat:
         if not reason:
             raise ModelError(f"{self.name}: the answer was cut off before its end", retryable=True)
         yield Finished(self._prices.added_to(usage), cut_off=reason == "length")
-
-    def _client(self) -> AsyncOpenAI:
-        try:
-            import openai
-        except ImportError:
-            raise ModelError("asking a model needs the openai package; pip install 'handrail[agent]'") from None
-        # We retry: only the loop knows that nothing was done yet with the pieces so far.
-        return openai.AsyncOpenAI(
-            api_key=self._api_key or "none",
-            base_url=self._base_url,
-            timeout=self._timeout,
-            max_retries=0,
-            http_client=openai.DefaultAsyncHttpxClient(**http_options()),
-        )
-
-    @contextlib.contextmanager
-    def _problems(self) -> Iterator[None]:
-        """Turns every client error into one that says what to do and never shows the key."""
-        import httpx2
-        import openai
-
-        try:
-            yield
-        except openai.APIError as error:
-            raise self._problem(error) from None
-        except (openai.OpenAIError, httpx2.HTTPError, ValueError) as error:  # raised in mid-stream
-            message = without_key(str(error), self._api_key)
-            raise ModelError(f"{self.name}: the answer broke off: {message}", retryable=True) from None
-
-    def _problem(self, error: Any) -> ModelError:
-        import openai
-
-        where = self._base_url or "https://api.openai.com/v1"
-        message = without_key(reason(error), self._api_key)
-        if isinstance(error, openai.AuthenticationError | openai.PermissionDeniedError):
-            return ModelError(
-                f"{where} refuses the key; set {self._key_variable} to one that is valid there ({message})"
-            )
-        if isinstance(error, openai.NotFoundError):
-            return ModelError(
-                f"{where} has no model {self.name!r}; `handrail model list` shows what it has ({message})"
-            )
-        if isinstance(error, openai.APITimeoutError):
-            return ModelError(f"{where} did not answer in time", retryable=True)
-        if isinstance(error, openai.APIConnectionError):
-            return ModelError(f"{where} cannot be reached: {error.__cause__ or message}", retryable=True)
-        if isinstance(error, openai.APIStatusError):
-            retryable = error.status_code in (408, 409, 425, 429) or error.status_code >= 500
-            after = error.response.headers.get("retry-after", "")
-            return ModelError(
-                f"{where} answers {error.status_code}: {message}",
-                retryable=retryable,
-                retry_after=float(after) if after.replace(".", "", 1).isdigit() else None,
-                too_long=says_too_long(message),
-            )
-        return ModelError(f"{where}: {message}", retryable=True)
 
 
 MODEL = OpenAIChat

@@ -7,10 +7,8 @@ from functools import partial
 from ....base.safe_text import well_formed
 from ....core.outcome import tool_result
 from ....errors import InvalidArguments, ToolError
-from ....files.diff import MAX_DIFF_CHARS, bounded_diff, diff_to_approve
-from ....files.read_tracking import reads
+from ....files.content import reads
 from ....files.roots import check_path
-from ....files.syntax import syntax_error
 from ....files.task_arguments import (
     everything,
     files_of,
@@ -22,14 +20,13 @@ from ....files.task_arguments import (
     written_files_of,
     written_name,
 )
-from ....files.text import decode
+from ....files.text import MAX_DIFF_CHARS, bounded_diff, decode, diff_to_approve, syntax_error
 from ....protocols import Action, FileStat, Preview
 from ....types import FileChange, JsonDict, Resources, ToolContext
 from .apply import replace_string
 from .changes import Change
-from .commit import Step, commit
 from .match import How
-from .plan import Diff, Done, Plan
+from .plan import Diff, Done, Plan, Step, commit
 from .unified import is_unified, parse_unified
 from .v4a import is_v4a, parse_v4a
 

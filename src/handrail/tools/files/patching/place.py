@@ -11,8 +11,7 @@ from ....base.safe_text import well_formed
 from ....errors import ToolFailed
 from ....files.failures import shown
 from .changes import Hunk, Op
-from .match import Haystack, How, indent_of
-from .similar import nearest_windows
+from .match import Haystack, How, indent_of, nearest_windows
 
 _MAX_DIFF_LINES = 40
 _MAX_PLACES_NAMED = 20

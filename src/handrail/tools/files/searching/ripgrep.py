@@ -11,9 +11,8 @@ from typing import Any
 
 from ....errors import ToolFailed
 from .child import child_of
-from .ignore import UNDO_FOLDER
 from .matcher import clip
-from .query import Found, Hit, Query
+from .query import UNDO_FOLDER, Found, Hit, Query
 
 # Nothing of the user's own settings, and only the ignore files that `ignore` reads too.
 _ALWAYS = (

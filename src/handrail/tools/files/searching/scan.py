@@ -11,8 +11,7 @@ from ....errors import CallCancelled, InvalidArguments, ToolError, ToolFailed
 from ....protocols import Files
 from . import matcher
 from .child import Child, child_of
-from .ignore import REPOSITORY, UNDO_FOLDER, Rules
-from .query import Found, Hit, Query
+from .query import REPOSITORY, UNDO_FOLDER, Found, Hit, Query, Rules
 
 _BLOCK_BYTES = 4 << 20
 

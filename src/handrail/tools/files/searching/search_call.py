@@ -16,9 +16,7 @@ from ....protocols import Action, Files
 from ....types import CancelToken, JsonDict, Resources, ToolContext
 from ..secret_reads import secret_reads
 from . import ripgrep, scan
-from .glob import Glob
-from .ignore import rules_above
-from .query import Found, Hit, Query
+from .query import Found, Glob, Hit, Query, rules_above
 
 DEFAULT_LIMIT = 50
 MAX_CONTEXT = 20

@@ -1,0 +1,167 @@
+"""Run calls of `image_generate` and `text_to_speech`: a model, or espeak-ng on this machine, makes a file."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import hashlib
+import posixpath
+import tempfile
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from ...base.safe_text import well_formed
+from ...base.workers import pool
+from ...core.outcome import tool_result
+from ...errors import InvalidArguments, ToolFailed
+from ...files.task_arguments import (
+    judged_path,
+    path_argument,
+    text_argument,
+    write_actions,
+    written_files_of,
+    written_name,
+)
+from ...media import ESPEAK
+from ...media.images import check_suffix, in_format
+from ...media.providers import Place, place_of, post
+from ...net.http_client import ask
+from ...protocols import Action, Preview
+from ...settings.schema import Config
+from ...types import JsonDict, Resources, ToolContext
+
+SIZES = {"square": "1024x1024", "landscape": "1536x1024", "portrait": "1024x1536"}
+_MAX_IMAGE_BYTES = 64 * 1024 * 1024
+# Formats that models write; espeak-ng writes only WAV.
+FORMATS = ("mp3", "wav", "opus", "flac", "aac", "pcm")
+_MAX_CHARS = 50_000
+_MAX_MODEL_CHARS = 4096
+_MAX_SOUND_BYTES = 256 * 1024 * 1024
+
+
+def output_path(args: JsonDict, prefix: str, suffix: str, *words: object) -> str:
+    """Depends on the arguments alone, so it is the same for the gate and for the tool."""
+    if args.get("output_path"):
+        return path_argument(args, "output_path")
+    digest = hashlib.sha256("\0".join(map(str, words)).encode("utf-8", "replace")).hexdigest()
+    return f"{prefix}-{digest[:8]}{suffix}"
+
+
+def save(data: bytes, path: str, context: ToolContext | None) -> str:
+    """Write into the task's files and return the resolved path."""
+    resolved = judged_path(path, context)
+    written_files_of(context).write(resolved, data)
+    return well_formed(resolved)
+
+
+async def image_generate(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
+    """Return where the image is, and its size."""
+    context = context or ToolContext()
+    config, path = context.config, _image_path(args)
+    place, suffix = place_of(config.media.image_model, config), posixpath.splitext(path)[1]
+    check_suffix(suffix)
+    context.progress(f"{place.model} draws")
+    wanted = SIZES[args.get("aspect_ratio") or "square"]
+    body = {"prompt": text_argument(args, "prompt"), "n": 1, "size": wanted}
+    reply = await post(place, "/images/generations", body, config=config, max_bytes=_MAX_IMAGE_BYTES)
+    try:
+        made = reply.json()["data"][0]
+        inline = made.get("b64_json")
+        data = base64.b64decode(inline, validate=True) if inline else await _downloaded(made["url"], place)
+    except (TypeError, LookupError, AttributeError, binascii.Error):
+        raise ToolFailed(f"{place.label} answered with no image") from None
+    picture = await in_format(data, suffix, what="the image that was made")
+    saved = await asyncio.wrap_future(pool.submit(save, picture.data, path, context))
+    size = {"width": picture.width, "height": picture.height, "bytes": len(picture.data)}
+    revised = made.get("revised_prompt")
+    more = {"revised_prompt": revised} if revised else {}
+    return tool_result({"path": saved, **size, "model": place.model, **more})
+
+
+def _image_path(args: JsonDict) -> str:
+    return output_path(args, "image", ".png", args.get("prompt"), args.get("aspect_ratio"))
+
+
+def image_resources(args: JsonDict, context: ToolContext | None = None) -> Resources:
+    return Resources(writes=(written_name(_image_path(args), context),))
+
+
+def image_actions(args: JsonDict, context: ToolContext) -> list[Action]:
+    shown = Preview(f"[an image that is made of:]\n{args.get('prompt')}")
+    return write_actions([_image_path(args)], context, lambda: shown)
+
+
+async def _downloaded(url: str, place: Place) -> bytes:
+    """An image that the provider hosts for a while. Only from an https address, or the provider itself."""
+    parts, own = urlsplit(str(url)), urlsplit(place.base_url)
+    if parts.scheme != "https" and (parts.scheme, parts.netloc) != (own.scheme, own.netloc):
+        raise ToolFailed(f"{place.label} gave an image address that may not be fetched")
+    reply = await ask("GET", str(url), what="the provider's store of images", max_bytes=_MAX_IMAGE_BYTES)
+    if not reply.is_good:
+        raise reply.failure("the provider's store of images")
+    return reply.body
+
+
+async def text_to_speech(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
+    """Return where the sound file is."""
+    context = context or ToolContext()
+    config, path = context.config, _sound_path(args)
+    text, model = text_argument(args, "text"), config.media.speech_model
+    limit = _MAX_MODEL_CHARS if model else _MAX_CHARS
+    if not text.strip():
+        raise InvalidArguments("the text is empty", argument="text")
+    if len(text) > limit:
+        raise InvalidArguments(f"the text has {len(text):,} characters; the limit is {limit:,}", argument="text")
+    context.progress(f"{model or ESPEAK} speaks")
+    suffix = path.rpartition(".")[2].lower()
+    allowed = FORMATS if model else ("wav",)
+    if suffix not in allowed:
+        raise InvalidArguments(
+            f"output_path must end in {', '.join('.' + each for each in allowed)}", argument="output_path"
+        )
+    data = await (_by_model(text, suffix, config) if model else _by_espeak(text, config.media.speech_voice))
+    saved = await asyncio.wrap_future(pool.submit(save, data, path, context))
+    return tool_result(path=saved, bytes=len(data), by=model or ESPEAK)
+
+
+def _sound_path(args: JsonDict) -> str:
+    return output_path(args, "speech", ".wav", args.get("text"))
+
+
+def speech_resources(args: JsonDict, context: ToolContext | None = None) -> Resources:
+    return Resources(writes=(written_name(_sound_path(args), context),))
+
+
+def speech_actions(args: JsonDict, context: ToolContext) -> list[Action]:
+    shown = Preview(f"[speech that is made of:]\n{args.get('text')}")
+    return write_actions([_sound_path(args)], context, lambda: shown)
+
+
+async def _by_model(text: str, suffix: str, config: Config) -> bytes:
+    place = place_of(config.media.speech_model, config)
+    body = {"input": text, "voice": config.media.speech_voice or "alloy", "response_format": suffix}
+    reply = await post(place, "/audio/speech", body, config=config, max_bytes=_MAX_SOUND_BYTES)
+    if not reply.body or reply.headers.get("content-type", "").startswith(("application/json", "text/")):
+        raise ToolFailed(f"{place.label} answered without sound")
+    return reply.body
+
+
+async def _by_espeak(text: str, voice: str) -> bytes:
+    with tempfile.TemporaryDirectory(prefix="handrail-speech-") as folder:
+        path = Path(folder) / "speech.wav"
+        chosen = ["-v", voice] if voice else []
+        process = await asyncio.create_subprocess_exec(
+            ESPEAK, *chosen, "-b", "1", "-w", str(path), "--stdin",
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        try:
+            _, errors = await process.communicate(text.encode())
+        except asyncio.CancelledError:
+            process.kill()
+            await process.wait()
+            raise
+        if process.returncode or not path.exists():
+            lines = errors.decode("utf-8", "replace").strip().splitlines()
+            raise ToolFailed(f"{ESPEAK} failed: {lines[0] if lines else f'exit code {process.returncode}'}")
+        return path.read_bytes()
