@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-import handrail.tools.files.tool  # noqa: F401  registers the tools
 from handrail.approval.action_review import Judge, builtin_assess
 from handrail.approval.policy import Policy
 from handrail.approval.self_protection import SelfProtection
 from handrail.core.builtin import registry
 from handrail.files.local import LocalFiles
+from handrail.tools.files import read_file, search_files  # noqa: F401  registers the tools
 from handrail.tools.files.read_call import actions as read_actions
 from handrail.tools.files.searching.search_call import actions as search_actions
 from handrail.types import ToolContext

@@ -1,6 +1,5 @@
-"""Tools for Home Assistant: `tool` declares them, `calls` runs them.
-
-`safe_services` says which services need no approval.
+"""Tools for Home Assistant, one file each: `tool` is what they register alike, `calls` runs them. Its services can do anything
+in a house, so most of them ask the user: `safe_services` says which need no approval.
 """
 
 from __future__ import annotations
@@ -9,11 +8,20 @@ import os
 from typing import TYPE_CHECKING
 
 from ...core.availability import missing, usable_unless
+from ...core.builtin import family
 from ...types import Unavailable
 
 if TYPE_CHECKING:
     from ...settings.schema import Config
 
+tool = family(
+    "homeassistant",
+    "handrail.tools.home_assistant.calls",
+    check_fn="handrail.tools.home_assistant:check",
+    is_async=True,
+    emoji="🏠",
+    timeout=120,
+)
 _HOW_TO = "make a long-lived access token in your Home Assistant profile and set it in the environment"
 
 

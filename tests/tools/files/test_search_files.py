@@ -18,10 +18,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import handrail.tools.files.tool  # noqa: F401  register
 from handrail.core.builtin import registry
 from handrail.errors import CallTimeout
 from handrail.files.local import LocalFiles
+from handrail.tools.files import search_files  # noqa: F401  registers the tool
 from handrail.tools.files.searching import ripgrep, scan
 from handrail.tools.files.searching.query import Query, rules_above
 from handrail.types import CancelToken, ToolContext

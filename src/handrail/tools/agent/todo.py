@@ -1,0 +1,86 @@
+"""The tool `todo`: a task list, which belongs to the agent that runs the tool."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...core.builtin import registry, tool_schema
+from ...core.registry import tool_result
+from ...errors import InvalidArguments
+from ...protocols import TodoItem
+from ...types import AgentState, JsonDict, Resources
+
+STATUSES = ("pending", "in_progress", "completed", "cancelled")
+MAX_ITEMS = 256
+MAX_CONTENT_CHARS = 4_000
+
+
+def todo(args: JsonDict, *, agent: AgentState, **_: object) -> str:
+    given = args.get("todos")
+    if given is not None:
+        _check(given)
+        if args.get("merge", False):
+            agent.todos.merge(given)
+        else:
+            agent.todos.replace([_item(fields) for fields in given])
+    items = agent.todos.items()
+    counts = {status: sum(item.status == status for item in items) for status in STATUSES}
+    listed = [{"id": item.id, "content": item.content, "status": item.status} for item in items]
+    return tool_result(todos=listed, counts=counts)
+
+
+def _check(given: list[JsonDict]) -> None:
+    ids = [fields["id"] for fields in given]
+    doubled = {item_id for item_id in ids if ids.count(item_id) > 1} if len(ids) <= MAX_ITEMS else set()
+    if doubled:
+        raise InvalidArguments(f"each id may be given once; repeated: {', '.join(sorted(doubled))}")
+
+
+def _item(fields: JsonDict) -> TodoItem:
+    if not str(fields.get("content", "")).strip():
+        raise InvalidArguments(f"item {fields['id']!r} has no content")
+    return TodoItem(fields["id"], fields["content"], fields.get("status", "pending"))
+
+
+def _resources(args: JsonDict) -> Resources:
+    key = ("agent/todos",)
+    return Resources(writes=key) if args.get("todos") is not None else Resources(reads=key)
+
+
+_ITEM: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "id": {"type": "string", "minLength": 1, "maxLength": 64},
+        "content": {"type": "string", "maxLength": MAX_CONTENT_CHARS},
+        "status": {"type": "string", "enum": list(STATUSES)},
+    },
+    "required": ["id"],
+    "additionalProperties": False,
+}
+
+registry.register(
+    name="todo",
+    toolset="todo",
+    schema=tool_schema(
+        "Your task list, for work of three steps or more. Without todos it reads the list; with them "
+        "it replaces the list, or with merge changes the items of the same id and adds the others. Keep one item "
+        "in_progress and mark each completed as soon as it is.",
+        todos={"type": "array", "maxItems": MAX_ITEMS, "items": _ITEM, "description": "The items."},
+        merge={"type": "boolean", "description": "Change and add instead of replacing. Default false."},
+    ),
+    handler=todo,
+    emoji="📋",
+    resources=_resources,
+    needs_agent=True,
+    toolset_description="keep a list of tasks",
+    example=[
+        {
+            "todos": [
+                {"id": "1", "content": "Write the test", "status": "in_progress"},
+                {"id": "2", "content": "Fix the parser"},
+            ]
+        },
+        {"merge": True, "todos": [{"id": "1", "status": "completed"}, {"id": "2", "status": "in_progress"}]},
+        {},
+    ],
+)
