@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from . import lexical
 from .lexical import RESERVED
@@ -81,15 +82,13 @@ def _joined(cuts: list[int]) -> TextMap | None:
     return TextMap(kept)
 
 
+@dataclass(slots=True)
 class Budget:
     """What the parsers of one text may still use up together."""
 
-    __slots__ = ("commands", "cuts", "documents")
-
-    def __init__(self) -> None:
-        self.commands = MAX_COMMANDS
-        self.documents = MAX_HERE_DOCUMENTS
-        self.cuts = MAX_CUTS
+    commands: int = MAX_COMMANDS
+    documents: int = MAX_HERE_DOCUMENTS
+    cuts: int = MAX_CUTS
 
 
 class Parser:

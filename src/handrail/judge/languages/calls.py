@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ..programs.fork_bombs import loops_forever
+from ..programs.endless_loops import loops_forever
 from ..programs.interpreter_table import SHELLS
 from ..values.data_files import Patterns, Words
 from ..values.word_values import UNKNOWN

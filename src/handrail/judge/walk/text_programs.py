@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from ..grammar.lexical import decode_escapes
-from ..programs.fork_bombs import loops_forever
+from ..programs.endless_loops import loops_forever
 from ..programs.wrapper_options import all_options, skip_options
 from ..values.data_files import Patterns
 from ..values.word_values import UNKNOWN, Arg, Taint, Value, make_arg, unknown

@@ -45,7 +45,7 @@ from ..grammar.syntax import (
     Word,
 )
 from ..programs.data_programs import DATA_PROGRAMS
-from ..programs.fork_bombs import is_endless, starts_and_goes_on
+from ..programs.endless_loops import goes_on_writing, is_endless, makes_files, starts_and_goes_on
 from ..programs.long_options import spelled_out
 from ..rules import Command as Line
 from ..rules import Rulebook, on_assign, on_read, on_write
@@ -70,7 +70,6 @@ from ..values.word_values import (
     taints_of,
     unknown,
 )
-from .endless_loops import goes_on_writing, makes_files
 from .expansion import Expander
 from .judgement import Judgement, Limit, Sink
 from .operators import shell_quoted
