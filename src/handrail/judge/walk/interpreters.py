@@ -317,7 +317,7 @@ def make_host(
     call: Call,
     language: str,
     project: str,
-    as_commands: Callable[[bool], AbstractContextManager[None]] = nullcontext,
+    as_commands: Callable[[bool], AbstractContextManager[object]] = nullcontext,
 ) -> Host:
     """What a reader of another language shows its findings to. `as_commands(starts)` is around each command that is run."""
 
