@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from . import lexical
 from .lexical import RESERVED
@@ -81,15 +82,13 @@ def _joined(cuts: list[int]) -> TextMap | None:
     return TextMap(kept)
 
 
+@dataclass(slots=True)
 class Budget:
     """What the parsers of one text may still use up together."""
 
-    __slots__ = ("commands", "cuts", "documents")
-
-    def __init__(self) -> None:
-        self.commands = MAX_COMMANDS
-        self.documents = MAX_HERE_DOCUMENTS
-        self.cuts = MAX_CUTS
+    commands: int = MAX_COMMANDS
+    documents: int = MAX_HERE_DOCUMENTS
+    cuts: int = MAX_CUTS
 
 
 class Parser:
@@ -233,7 +232,7 @@ class Parser:
             if parts is not None:
                 return ArithmeticCommand(parts)
         self.position += 1
-        return Block(self.until_parenthesis(), subshell=True)
+        return Block(self.until(")"), subshell=True)
 
     def _body(self, what: str, ends: tuple[str, ...]) -> tuple[Script, str]:
         """A script up to one of these words, which is consumed and returned."""
@@ -797,20 +796,20 @@ class Parser:
         self.leave()
         return Substitution(script, TextMap(kept))
 
-    def until_parenthesis(self) -> Script:
-        """A script up to its closing parenthesis, from just after the opening one."""
+    def until(self, end: str) -> Script:
+        """A script up to its closing character, from just after the opening one."""
         self.enter()
-        script = self.script(")")
-        if not self.at(")"):
-            raise self.fail("expected )")
+        script = self.script(end)
+        if not self.at(end):
+            raise self.fail(f"expected {end}")
         self.position += 1
         self.leave()
         return script
 
-    def substituted(self) -> Script:
+    def substituted(self, end: str = ")") -> Script:
         """The script of `$(..)` and the like. A here-document in it must end inside."""
-        outer, self.waiting = self.waiting, []
-        script = self.until_parenthesis()
+        outer, self.waiting = self.waiting, []  # the text of an outer one starts after the line that ends this
+        script = self.until(end)
         if self.waiting:
             raise self.fail("a here-document without its text")
         self.waiting = outer
@@ -968,21 +967,9 @@ class Parser:
 
     def _function_substitution(self) -> Substitution:
         """`${ command; }`, in newer shells."""
-        if self.peek() == "|":
-            self.position += 1
-        outer, self.waiting = (
-            self.waiting,
-            [],
-        )  # the text of an outer here-document starts after the line that ends this
-        script = self.script("}")
-        if not self.at("}"):
-            raise self.fail("expected }")
-        if self.waiting:
-            raise self.fail("a here-document without its text")
-        self.waiting = outer
-        self.position += 1
+        self.position += self.peek() == "|"
         self.leave()
-        return Substitution(script)
+        return Substitution(self.substituted("}"))
 
     def _prefix(self) -> tuple[bool, bool]:
         """Whether `#` (length) or `!` (indirection) comes before the name; consumed."""

@@ -2,40 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ..values.assessment import Span
 from ..values.word_values import SourceWord
 from .syntax import DoubleQuoted, Literal, Quoted, TextMap
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class SourceMap:
     """A text that is being walked, and how its positions map to the text around it."""
 
-    __slots__ = ("_map", "_parent", "_shift", "_whole")
-
-    def __init__(
-        self,
-        parent: SourceMap | None = None,
-        *,
-        whole: Span = (0, 0),
-        shift: int | None = None,
-        text_map: TextMap | None = None,
-    ) -> None:
-        self._parent = parent
-        self._whole = whole
-        """The part of the parent's text that this one was made of."""
-        self._shift = shift
-        """How far its positions are shifted in the parent's text; None when they have no exact counterpart there."""
-        self._map = text_map
+    parent: SourceMap | None = None
+    whole: Span = (0, 0)
+    """The part of the parent's text that this one was made of."""
+    shift: int | None = None
+    """How far its positions are shifted in the parent's text; None when they have no exact counterpart there."""
+    text_map: TextMap | None = None
 
     def span(self, start: int, end: int) -> Span:
         """A part of this text as a part of the judged text."""
-        if self._map is not None:
-            start, end = self._map.source(start), self._map.source(max(start, end - 1)) + 1
-        if self._parent is None:
+        if self.text_map is not None:
+            start, end = self.text_map.source(start), self.text_map.source(max(start, end - 1)) + 1
+        if self.parent is None:
             return start, end
-        if self._shift is None:
-            return self._parent.span(*self._whole)
-        return self._parent.span(start + self._shift, end + self._shift)
+        if self.shift is None:
+            return self.parent.span(*self.whole)
+        return self.parent.span(start + self.shift, end + self.shift)
 
     def nested(self, word: SourceWord | None, whole: Span, text_map: TextMap | None) -> SourceMap:
         """The source map of a text that a word of this one holds."""

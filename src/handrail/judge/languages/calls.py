@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ..programs.fork_bombs import loops_forever
+from ..programs.endless_loops import loops_forever
 from ..programs.interpreter_table import SHELLS
 from ..values.data_files import Patterns, Words
 from ..values.word_values import UNKNOWN
@@ -139,7 +139,10 @@ def _name(host: Host, text: str, found: Sequence[Token], place: int) -> None:
             and KINDS.get(last) in ("sql", "store")
         ):
             kind = KINDS[last]
-        if kind and (given or kind == "store"):
+        if kind in ("read", "write", "sql"):
+            if call.first:
+                getattr(host, kind)(call.first)
+        elif kind and (given or kind == "store"):
             globals()[f"_{kind}"](host, call)  # the kinds in the table are the functions below
 
 
@@ -213,16 +216,6 @@ def _file(host: Host, call: Call) -> None:
         host.find("code.delete")
 
 
-def _write(host: Host, call: Call) -> None:
-    if call.first:
-        host.write(call.first)
-
-
-def _read(host: Host, call: Call) -> None:
-    if call.first:
-        host.read(call.first)
-
-
 def _open(host: Host, call: Call) -> None:
     """`open(F, ">path")`, `fopen("path", "w")`, `File.open("path", "a")`."""
     known = call.known
@@ -274,11 +267,6 @@ def _kill(host: Host, call: Call) -> None:
 def _store(host: Host, call: Call) -> None:
     if call.last not in ("drop", "deleteMany") or not call.known:
         host.find("sql.destructive")
-
-
-def _sql(host: Host, call: Call) -> None:
-    if call.first:
-        host.sql(call.first)
 
 
 def _tcl(host: Host, text: str) -> None:

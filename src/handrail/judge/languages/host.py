@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 from ..grammar.sql import is_dangerous
 from ..rules import Match, builtin, on_read, on_write, rule
@@ -12,36 +13,26 @@ from ..values.word_values import UNKNOWN, Value, make_arg
 MAX_DEPTH = 6
 
 
+@dataclass(eq=False)
 class Host:
     """Takes what a reader of some language finds."""
 
-    def __init__(
-        self,
-        language: str,
-        shell: Callable[[Value, Value | None], object],
-        argv: Callable[..., object],
-        is_followed: Callable[[str], bool],
-        changed: Callable[[str], object],
-        cwd: str,
-        project: str,
-        arguments: Sequence[str] | None = None,
-    ) -> None:
-        self.language = language
-        self.arguments = arguments
-        """What the program is started with, its own name first; None when that is not known."""
-        self.matches: list[Match] = []
-        self.depth = 0
-        self.shown: list[str] = []
-        """The texts and words that were shown to the rules as commands."""
-        self.calls = 0
-        """How many calls of interest were looked at; programs that make very many are not read to the end."""
-        self._judged: set[tuple[object, ...]] = set()
-        self._shell = shell
-        self._argv = argv
-        self._is_followed = is_followed
-        self._changed = changed
-        self._cwd = cwd
-        self._project = project
+    language: str
+    _shell: Callable[[Value, Value | None], object]
+    _argv: Callable[..., object]
+    _is_followed: Callable[[str], bool]
+    _changed: Callable[[str], object]
+    _cwd: str
+    _project: str
+    arguments: Sequence[str] | None = None
+    """What the program is started with, its own name first; None when that is not known."""
+    matches: list[Match] = field(default_factory=list)
+    depth: int = 0
+    shown: list[str] = field(default_factory=list)
+    """The texts and words that were shown to the rules as commands."""
+    calls: int = 0
+    """How many calls of interest were looked at; programs that make very many are not read to the end."""
+    _judged: set[tuple[object, ...]] = field(default_factory=set)
 
     def find(self, rule_id: str, reach: Reach = Reach.NOWHERE) -> None:
         if not any(match.rule.id == rule_id for match in self.matches):

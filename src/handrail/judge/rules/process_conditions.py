@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ..programs.fork_bombs import loops_forever
+from ..programs.endless_loops import loops_forever
 from ..values.data_files import Patterns, Words
 from ..values.word_values import UNKNOWN, Taint
 from .command import Command

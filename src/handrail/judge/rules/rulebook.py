@@ -155,9 +155,7 @@ class _Uses:
         return self._always + found if found else self._always
 
 
-@functools.cache
-def _read(use: str) -> Usage:
-    return Usage(use)
+_read = functools.cache(Usage)
 
 
 def _gravity(match: Match) -> tuple[bool, bool, int]:

@@ -101,7 +101,7 @@ class Makefile:
                     for recipe in recipes:
                         recipe.append(line[1:])
                 continue
-            bare = _without_comment(line).strip()
+            bare = re.sub(r"(?s)(?<!\\)#.*", "", line).strip()
             if not bare:
                 continue
             if bare.startswith("define "):
@@ -271,11 +271,6 @@ def _logical_lines(text: str) -> list[str]:
         found.append(held + line)
         held = ""
     return [*found, held] if held else found
-
-
-def _without_comment(line: str) -> str:
-    match = re.search(r"(?<!\\)#", line)
-    return line[: match.start()] if match else line
 
 
 def _closing(text: str, place: int, opening: str) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import itertools
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 Span = tuple[int, int]
@@ -105,22 +105,16 @@ class Assessment:
             "command": self.command,
             "verdict": self.verdict.value,
             "findings": [
-                {
-                    "rule": finding.rule,
-                    "severity": finding.severity.value,
-                    "why": finding.why,
-                    "span": list(finding.span),
-                    "argv": list(finding.argv),
-                    "reach": finding.reach.name.lower(),
-                }
+                {**_plain(finding), "severity": finding.severity.value, "reach": finding.reach.name.lower()}
                 for finding in self.findings
             ],
-            "segments": [
-                {"argv": list(segment.argv), "span": list(segment.span), "depth": segment.depth}
-                for segment in self.segments
-            ],
-            "unknown": [{"what": part.what, "span": list(part.span)} for part in self.unknown],
+            "segments": [_plain(segment) for segment in self.segments],
+            "unknown": [_plain(part) for part in self.unknown],
         }
+
+
+def _plain(part: Finding | Segment | Unknown) -> dict[str, Any]:
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(part).items()}
 
 
 def stretches(assessment: Assessment) -> list[tuple[str, Severity | None]]:

@@ -108,7 +108,9 @@ def _classes(path: str, cwd: str, project: str, homes: Homes) -> Classes:
     as_home, person = _as_home(path, homes)
     found = {*_by_name(path)}
     if person:
-        found |= _in_home(as_home)
+        found.add("home")
+        if as_home == "~" or (as_home.count("/") == 1 and re.fullmatch(r"~/\.?[*?\[][^/]*", as_home)):
+            found.add("home-root")
     if path.startswith("/"):
         found |= _absolute(path, in_home=person) - ({"temp", "temp-root"} if person else set())
     if path == ".." or path.startswith("../"):
@@ -133,13 +135,6 @@ def _as_home(path: str, homes: Homes) -> tuple[str, bool]:
     if "/." in path and not path.startswith(_TEMP_BELOW) and (dot := _DOT_FILES.search(path)) is not None:
         return "~" + path[dot.start() :], False
     return path, False
-
-
-def _in_home(path: str) -> set[str]:
-    found = {"home"}
-    if path == "~" or (path.count("/") == 1 and re.fullmatch(r"~/\.?[*?\[][^/]*", path)):
-        found.add("home-root")
-    return found
 
 
 def _absolute(path: str, *, in_home: bool) -> set[str]:

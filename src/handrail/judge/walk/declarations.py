@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from ..grammar.syntax import Assignment
 from ..values.word_values import EMPTY, UNKNOWN, Arg, Array, Either, Value, joined, unknown
 from .walk import Call, Walk
 
@@ -61,30 +62,27 @@ def _exported(walk: Walk, name: str, exports: bool) -> None:
 
 def _declare(walk: Walk, call: Call) -> Value | None:
     flags = "".join(arg[1:] for arg in call.args if arg[:1] == "-") + ("i" if call.name == "integer" else "")
-    names = [str(arg) for arg in call.args if arg[:1] not in ("-", "+")]
-    if walk.locals is not None and "g" not in flags:
-        for name in (*(node.name for node in call.declared), *(name.partition("=")[0] for name in names)):
+    given: list[tuple[str, Assignment | Arg]] = [(node.name, node) for node in call.declared]
+    given += [(arg.partition("=")[0], arg) for arg in call.args if arg[:1] not in ("-", "+")]
+    for name, _ in given:
+        if walk.locals is not None and "g" not in flags:
             walk.locals.setdefault(name, walk.state.variables.get(name))
-    if "A" in flags:
-        for name in (*(node.name for node in call.declared), *names):
+        if "A" in flags:
             walk.assign(name, Array({}, associative=True))
-    for node in call.declared:
+    for name, node in given:
         if "n" in flags:
-            _refer(walk, node.name, walk.expander.one(node.value))
-            continue
-        _note_attributes(walk, node.name, flags)
-        walk.variables.make(node)
-        _attributes(walk, node.name, flags)
-    for arg in call.args:
-        if arg[:1] in ("-", "+"):
-            continue
-        name, equals, value = arg.partition("=")
-        if "n" in flags:
-            _refer(walk, name, Value(value) if equals else EMPTY)
+            _refer(
+                walk,
+                name,
+                walk.expander.one(node.value) if isinstance(node, Assignment) else Value(node.partition("=")[2]),
+            )
             continue
         _note_attributes(walk, name, flags)
-        _assigned(walk, arg)
-        if equals:
+        if isinstance(node, Assignment):
+            walk.variables.make(node)
+        else:
+            _assigned(walk, node)
+        if isinstance(node, Assignment) or "=" in node:
             _attributes(walk, name, flags)
         else:
             _exported(walk, name, "x" in flags)

@@ -274,10 +274,10 @@ class Expander:
             self._index(index)
             return value if value is None else unknown(value.taints)
         if stored.associative:
-            return stored.items.get(index) if UNKNOWN not in index else _any_of(stored)
+            return stored.items.get(index) if UNKNOWN not in index else unknown(taints_of(stored.items.values()))
         number = self._index(index)
         if number is None:
-            return _any_of(stored)
+            return unknown(taints_of(stored.items.values()))
         if number < 0:
             keys = list(stored.items)
             return stored.items[keys[number]] if -number <= len(keys) else None
@@ -380,11 +380,6 @@ class Expander:
 def _may_be_many(part: Part) -> bool:
     """`"$@"`, `"${a[@]}"`, `"${!x}"`: several fields even inside quotes."""
     return type(part) is Parameter and (part.name == "@" or part.index is not None or part.indirect)
-
-
-def _any_of(array: Array) -> Value:
-    taints: Taints = taints_of(array.items.values())
-    return unknown(taints)
 
 
 def _pattern(word: Word | None, text: str) -> str:

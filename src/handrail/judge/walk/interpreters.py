@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 from .. import languages
 from ..languages.host import Host
@@ -306,24 +307,35 @@ def judge_code(walk: Walk, call: Call, language: str, code: Value) -> None:
             return
         walk.report("rce.download_to_shell" if Taint.NETWORK in code.taints else "dynamic.script", call.argv)
         return
+    host = make_host(walk, call, language, walk.judgement.project)
+    languages.read(host, code.text, strings=True)
+    walk.judgement.add(host.matches, call.argv, walk.span(call.argv))
 
-    def shell(text: Value, stdin: Value | None) -> Value:
-        with walk.wrapped(call.name):
-            return walk.run_text(text, stdin, language)
 
-    def argv(args: Sequence[Arg], stdin: Value | None, **_: bool) -> Value:
-        with walk.wrapped(call.name), walk.nested():
-            return walk.run(args, stdin, functions=False, builtins=False)
+def make_host(
+    walk: Walk,
+    call: Call,
+    language: str,
+    project: str,
+    as_commands: Callable[[bool], AbstractContextManager[object]] = nullcontext,
+) -> Host:
+    """What a reader of another language shows its findings to. `as_commands(starts)` is around each command that is run."""
 
-    host = Host(
+    def shell(text: Value, stdin: Value | None) -> None:
+        with walk.wrapped(call.name), as_commands(True):
+            walk.run_text(text, stdin, language)
+
+    def argv(args: Sequence[Arg], stdin: Value | None, *, starts: bool) -> None:
+        with walk.wrapped(call.name), walk.nested(), as_commands(starts):
+            walk.run(args, stdin, functions=False, builtins=False)
+
+    return Host(
         language,
         shell,
         argv,
         lambda name: walk.programs.known(name).handler is not None,
         lambda path: walk.state.write(walk.path(path), unknown()),
         walk.cwd,
-        walk.judgement.project,
+        project,
         program_arguments(language, call),
     )
-    languages.read(host, code.text, strings=True)
-    walk.judgement.add(host.matches, call.argv, walk.span(call.argv))

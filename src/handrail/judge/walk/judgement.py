@@ -96,13 +96,10 @@ class Judgement:
             if not is_checked and not scope.counts(rule, reach, argv, self.scope_cwd()):
                 return
             why = f"{why} (in {scope.path})"
-        self._add(Finding(rule.id, rule.severity, why, span, shown(argv), reach))
-
-    def _add(self, finding: Finding) -> None:
-        key = (finding.rule, finding.span)
-        if key not in self._seen and (len(self.findings) < _MAX_FINDINGS or finding.severity is Severity.BLOCK):
-            self._seen.add(key)
-            self.findings.append(finding)
+        is_one_more = len(self.findings) < _MAX_FINDINGS or rule.severity is Severity.BLOCK
+        if (rule.id, span) not in self._seen and is_one_more:
+            self._seen.add((rule.id, span))
+            self.findings.append(Finding(rule.id, rule.severity, why, span, shown(argv), reach))
 
     def sorted_findings(self) -> tuple[Finding, ...]:
         """The gravest first, else in the order in which they were found."""

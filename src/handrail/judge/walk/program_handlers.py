@@ -14,22 +14,16 @@ from ..programs.shell_escapes import opens_root_shell
 from ..programs.wrapper_table import WRAPPERS
 from ..values.data_files import read_tables
 from ..values.word_values import Taint, Value, unknown
-from . import output_provenance, script_programs, text_emulation, unlisted_programs
-from .environment_variables import follow_variable
+from . import (
+    environment_variables,
+    output_provenance,
+    program_names,
+    script_programs,
+    text_emulation,
+    unlisted_programs,
+)
 from .files_made import files_made, output_files
-from .program_names import possible_names
 from .walk import Call, Known, Walk
-
-__all__ = [
-    "follow_unlisted",
-    "follow_variable",
-    "follower_of",
-    "known",
-    "note_effects",
-    "output",
-    "possible_names",
-    "source_file",
-]
 
 _GROUPS = {
     "$shells": SHELLS,
@@ -50,6 +44,8 @@ TABLES = {
 }
 """By section of `program_handlers.txt` and program: the function that knows about it, as `module.function`."""
 follow_unlisted = unlisted_programs.follow
+follow_variable = environment_variables.follow_variable
+possible_names = program_names.possible_names
 source_file = script_programs.source_file
 
 

@@ -31,6 +31,7 @@ _GIT_COMMAND_ENDS = tuple(
     ".command .cmd .textconv .clean .smudge .process .helper .driver .program .sshcommand .uploadpack .receivepack .tocmd".split()
 )
 _GIT_PLACES = ("core.hookspath", "include.path", "init.templatedir", "core.attributesfile")
+_IN_ARGUMENTS = {name: text for names, text in read_tables(__file__)["arguments"].items() for name in names.split()}
 _TMUX_LETTERS = {word: letters for words, letters in read_tables(__file__)["tmux"].items() for word in words.split()}
 
 
@@ -160,12 +161,13 @@ def _strace(walk: Walk, call: Call) -> Value | None:
     return wrap(walk, call)
 
 
-def _pager(walk: Walk, call: Call) -> None:
-    """`less '+!command'`, `'+|$command'`, and what `+` joins with `&&` or a new line."""
-    follow_text_options(walk, call)
+def _in_arguments(walk: Walk, call: Call) -> None:
+    """Programs whose arguments hold commands where a pattern finds them: `apt -o Pre-Invoke=command`, `less '+!command'`."""
+    if call.name in TEXT_OPTIONS:
+        follow_text_options(walk, call)
     for arg in call.args:
-        if match := re.match(r"(?s)\+\+?[^!|]*(?:!|\|.)(.+)", arg):
-            _run_option(walk, match[1], arg)
+        for match in re.finditer(_IN_ARGUMENTS[call.name], arg):
+            _run_option(walk, next(filter(None, match.groups()), ""), arg)
 
 
 def _rails(walk: Walk, call: Call) -> None:
@@ -175,21 +177,6 @@ def _rails(walk: Walk, call: Call) -> None:
             if arg[:1] != "-":
                 judge_code(walk, call, "ruby", arg.value())
                 break
-
-
-def _apt(walk: Walk, call: Call) -> None:
-    """`-o APT::Update::Pre-Invoke::=command`."""
-    for arg in call.args:
-        setting, _, text = arg.partition("=")
-        if "invoke" in setting.lower() and text:
-            _run_option(walk, text, arg)
-
-
-def _rpm(walk: Walk, call: Call) -> None:
-    """Macros can run programs: `%(command)`, `%{lua:os.execute("command")}`."""
-    for arg in call.args:
-        for match in re.finditer(r"%\((.+)\)|(?:os\.execute|posix\.exec|io\.popen)\(\s*[\"'](.+?)[\"']", arg):
-            _run_option(walk, match[1] or match[2], arg)
 
 
 def _capsh(walk: Walk, call: Call) -> None:
@@ -362,18 +349,3 @@ def _recipe(walk: Walk, text: Value) -> None:
         if match:
             with walk.subshell():
                 walk.run_text(Value(match[1].replace("$$", "$"), text.taints), None, "make")
-
-
-def _every_text(walk: Walk, call: Call) -> None:
-    """Programs whose operands are command lines: hyperfine, concurrently."""
-    for arg in call.args:
-        if arg[:1] != "-":
-            with walk.subshell():
-                _run_option(walk, str(arg), arg)
-
-
-def _socat(walk: Walk, call: Call) -> None:
-    for arg in call.args:
-        match = re.match(r"(?i)(?:exec|system):(.*)", arg, re.S)
-        if match:
-            _run_option(walk, re.split(r",(?=[a-z])", match[1])[0].strip("'\""), arg)

@@ -6,12 +6,91 @@ import posixpath
 from collections.abc import Iterable, Sequence
 
 from ..scripts import python_parts
-from .script_files import judge_code
-from .sources import Source, Sources
+from ..values.word_values import UNKNOWN, Arg, Value
+from .script_files import entry, here, judge_code, lookup
+from .sources import Source, Sources, absolute
 from .walk import Call, Walk
 
 _MAX_MODULES = 48
 _MAX_IMPORTED = 150_000
+
+
+def follow_python(walk: Walk, call: Call) -> None:
+    assert walk.sources is not None
+    cwd = absolute(".", here(walk))
+    if not cwd:
+        return
+    place, code, module = _python_options(call.args)
+    if module is not None:
+        _module(walk, call, str(module), call.args[place:], cwd)
+    elif code is not None:
+        if "import" in code:
+            typed = Source("", str(code), is_new=False)
+            follow(walk, call, [typed], [cwd, *_python_path(walk)])
+    elif place < len(call.args):
+        path = call.args[place]
+        found = entry(walk, path)
+        if found is not None and found.is_dir:
+            path = path.like(f"{path}/__main__.py")
+        source = lookup(walk, path)
+        if source is not None and not source.is_binary:
+            folder = posixpath.dirname(absolute(path, here(walk)))
+            follow(walk, call, [source], [folder, *_python_path(walk)])
+
+
+def _python_options(args: Sequence[Arg]) -> tuple[int, Arg | None, Arg | None]:
+    """Where the operands start, and what `-c` and `-m` are given."""
+    place = 0
+    while place < len(args) and args[place][:1] == "-" and args[place] not in ("-", "--"):
+        arg = args[place]
+        place += 1
+        if arg[:2] == "--":
+            continue
+        for number in range(1, len(arg)):
+            if arg[number] in "cmWXQ":
+                value = arg.like(arg[number + 1 :]) if arg[number + 1 :] else args[place] if place < len(args) else None
+                place += not arg[number + 1 :]
+                if arg[number] == "c":
+                    return place, value, None
+                if arg[number] == "m":
+                    return place, None, value
+                break
+    return place, None, None
+
+
+def _python_path(walk: Walk) -> list[str]:
+    value = walk.lookup("PYTHONPATH")
+    parts = value.text.split(":") if isinstance(value, Value) and value.known else []
+    return [place for part in parts[:8] if part and (place := absolute(part, here(walk)))]
+
+
+def follow_customised(walk: Walk, call: Call) -> None:
+    """Python runs these modules at every start, wherever PYTHONPATH has them; whatever is run may start Python."""
+    for folder in _python_path(walk):
+        for name in ("sitecustomize", "usercustomize"):
+            for end in (".py", "/__init__.py"):
+                source = lookup(walk, f"{folder}/{name}{end}")
+                if source is not None and not source.is_binary:
+                    follow(walk, call, [source], [folder])
+
+
+def _module(walk: Walk, call: Call, name: str, args: Sequence[Arg], cwd: str) -> None:
+    assert walk.sources is not None
+    if UNKNOWN in name:
+        return
+    folders = [cwd, *_python_path(walk)]
+    path = name.replace(".", "/")
+    for folder in folders:
+        for place in (f"{folder}/{path}.py", f"{folder}/{path}/__main__.py"):
+            source = lookup(walk, place)
+            if source is not None and not source.is_binary:
+                first = walk.sources.read(f"{folder}/{path.partition('/')[0]}/__init__.py")
+                entries = [source] if first is None or first.path == source.path else [source, first]
+                follow(walk, call, entries, folders)
+                return
+    follower = walk.programs.follower_of(name)
+    if follower is not None and not walk.judgement.rulebook.knows(name):  # else it is run as the program of that name
+        follower(walk, Call(name, args, call.stdin, Arg(name)))
 
 
 def follow(walk: Walk, call: Call, entries: Sequence[Source], folders: Sequence[str]) -> None:

@@ -11,13 +11,12 @@ from contextlib import contextmanager
 from .. import languages
 from ..grammar.source_map import SourceMap
 from ..grammar.syntax import TooLarge
-from ..languages.host import Host
 from ..programs.interpreter_table import SHELLS
 from ..rules import Rulebook
 from ..values.data_files import Patterns
 from ..values.disk import DiskEntry
-from ..values.word_values import UNKNOWN, Arg, Array, OtherName, Value, unknown
-from .interpreters import program_arguments
+from ..values.word_values import UNKNOWN, Arg, Array, OtherName, Value
+from .interpreters import make_host
 from .judgement import Judgement, Limit
 from .script_scope import Scope
 from .sources import Source, absolute
@@ -127,7 +126,7 @@ def judge_code(walk: Walk, call: Call, source: Source, language: str, text: str 
     with followed(walk, source, is_code=True) as inside:
         scope = walk.judgement.scope
         assert scope is not None
-        host = _host(inside, call, language, scope)
+        host = make_host(inside, call, language, scope.root, functools.partial(_as_commands, walk.judgement))
         languages.read(host, code, strings=source.is_new)
         matches = [match for match in host.matches if scope.counts_in_code(match.rule, match.reach)]
         named = host.arguments and posixpath.basename(host.arguments[0]) == posixpath.basename(source.path)
@@ -165,27 +164,6 @@ def _as_commands(judgement: Judgement, starts: bool) -> Iterator[None]:
         yield
     finally:
         judgement.scope = outer
-
-
-def _host(inside: Walk, call: Call, language: str, scope: Scope) -> Host:
-    def shell(text: Value, stdin: Value | None) -> None:
-        with inside.wrapped(call.name), _as_commands(inside.judgement, True):
-            inside.run_text(text, stdin, language)
-
-    def argv(args: Sequence[Arg], stdin: Value | None, *, starts: bool) -> None:
-        with inside.wrapped(call.name), inside.nested(), _as_commands(inside.judgement, starts):
-            inside.run(args, stdin, functions=False, builtins=False)
-
-    return Host(
-        language,
-        shell,
-        argv,
-        lambda name: inside.programs.known(name).handler is not None,
-        lambda path: inside.state.write(inside.path(path), unknown()),
-        inside.cwd,
-        scope.root,
-        program_arguments(language, call),
-    )
 
 
 @contextmanager

@@ -48,89 +48,6 @@ def source_file(walk: Walk, path: str, args: Sequence[Arg], stdin: Value | None)
     return True
 
 
-def follow_python(walk: Walk, call: Call) -> None:
-    from . import python_files  # loads ast
-
-    assert walk.sources is not None
-    cwd = absolute(".", here(walk))
-    if not cwd:
-        return
-    place, code, module = _python_options(call.args)
-    if module is not None:
-        _module(walk, call, str(module), call.args[place:], cwd)
-    elif code is not None:
-        if "import" in code:
-            typed = Source("", str(code), is_new=False)
-            python_files.follow(walk, call, [typed], [cwd, *_python_path(walk)])
-    elif place < len(call.args):
-        path = call.args[place]
-        found = entry(walk, path)
-        if found is not None and found.is_dir:
-            path = path.like(f"{path}/__main__.py")
-        source = lookup(walk, path)
-        if source is not None and not source.is_binary:
-            folder = posixpath.dirname(absolute(path, here(walk)))
-            python_files.follow(walk, call, [source], [folder, *_python_path(walk)])
-
-
-def _python_options(args: Sequence[Arg]) -> tuple[int, Arg | None, Arg | None]:
-    """Where the operands start, and what `-c` and `-m` are given."""
-    place = 0
-    while place < len(args) and args[place][:1] == "-" and args[place] not in ("-", "--"):
-        arg = args[place]
-        place += 1
-        if arg[:2] == "--":
-            continue
-        for number in range(1, len(arg)):
-            if arg[number] in "cmWXQ":
-                value = arg.like(arg[number + 1 :]) if arg[number + 1 :] else args[place] if place < len(args) else None
-                place += not arg[number + 1 :]
-                if arg[number] == "c":
-                    return place, value, None
-                if arg[number] == "m":
-                    return place, None, value
-                break
-    return place, None, None
-
-
-def _python_path(walk: Walk) -> list[str]:
-    value = walk.lookup("PYTHONPATH")
-    parts = value.text.split(":") if isinstance(value, Value) and value.known else []
-    return [place for part in parts[:8] if part and (place := absolute(part, here(walk)))]
-
-
-def _customised(walk: Walk, call: Call) -> None:
-    """Python runs these modules at every start, wherever PYTHONPATH has them; whatever is run may start Python."""
-    for folder in _python_path(walk):
-        for name in ("sitecustomize", "usercustomize"):
-            for end in (".py", "/__init__.py"):
-                source = lookup(walk, f"{folder}/{name}{end}")
-                if source is not None and not source.is_binary:
-                    from . import python_files  # loads ast
-
-                    python_files.follow(walk, call, [source], [folder])
-
-
-def _module(walk: Walk, call: Call, name: str, args: Sequence[Arg], cwd: str) -> None:
-    from . import python_files  # loads ast
-
-    assert walk.sources is not None
-    if UNKNOWN in name:
-        return
-    folders = [cwd, *_python_path(walk)]
-    path = name.replace(".", "/")
-    for folder in folders:
-        for place in (f"{folder}/{path}.py", f"{folder}/{path}/__main__.py"):
-            source = lookup(walk, place)
-            if source is not None and not source.is_binary:
-                first = walk.sources.read(f"{folder}/{path.partition('/')[0]}/__init__.py")
-                entries = [source] if first is None or first.path == source.path else [source, first]
-                python_files.follow(walk, call, entries, folders)
-                return
-    if not walk.judgement.rulebook.knows(name):  # else the module is run as the program of that name
-        follow(walk, Call(name, args, call.stdin, Arg(name)))
-
-
 def follow_language(walk: Walk, call: Call) -> None:
     """Other interpreters: the program, what options load, and what it includes by a relative path."""
     language = _language_of(call.name)
@@ -275,8 +192,8 @@ def _from_disk(walk: Walk, path: str) -> Source | None:
 
 def follow(walk: Walk, call: Call) -> None:
     """Follow the files that a program runs."""
-    if "PYTHONPATH" in walk.state.variables:
-        _customised(walk, call)
+    if "PYTHONPATH" in walk.state.variables and (customise := walk.programs.follower_of("sitecustomize")) is not None:
+        customise(walk, call)
     if "/" in call.program:
         follow_path(walk, call)
     elif walk.state.variables.get("PATH") is not walk.state.first_path and (place := _in_search_path(walk, call.name)):

@@ -114,18 +114,12 @@ class State:
 
     def undo(self, mark: int, *, only_variables: bool = False) -> Changes:
         """Go back to a mark, as at the end of a subshell; files stay written. Returns what was undone, or the variables."""
-        changes: Changes = {}
         if len(self._journal) == mark:
-            return changes
-        kept: list[tuple[int, str, Any]] = []
-        while len(self._journal) > mark:
-            number, name, old = self._journal.pop()
-            if number == _FILES:
-                kept.append((number, name, old))
-                continue
-            changes.setdefault((number, name), self._tables[number].get(name))
-            self._put(number, name, old)
-        self._journal += reversed(kept)
+            return {}
+        kept = [entry for entry in self._journal[mark:] if entry[0] == _FILES]
+        self._journal[mark:] = [entry for entry in self._journal[mark:] if entry[0] != _FILES]
+        changes = self.take_back(mark)
+        self._journal += kept
         return {key: value for key, value in changes.items() if key[0] == _VARIABLES} if only_variables else changes
 
     def perhaps(self, mark: int) -> None:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from ..grammar.lexical import decode_escapes
+from ..values.data_files import read_tables
 from ..values.word_values import EMPTY, UNKNOWN, Arg, Value, joined, taints_of
 from .operators import escaped
 
@@ -257,21 +258,7 @@ def _tee(text: str, *_: object) -> str:
 
 
 _FILTERS: dict[str, Callable[..., str | None]] = {
-    "cat": _same,
-    "pv": _same,
-    "sponge": _tee,
-    "tee": _tee,
-    "dos2unix": _same,
-    "rev": _reversed_lines,
-    "tac": _last_first,
-    "base64": _base64,
-    "base32": _base32,
-    "openssl": _openssl,
-    "xxd": _xxd,
-    "tr": _tr,
-    "cut": _cut,
-    "sed": _sed,
-    "gsed": _sed,
-    "head": _head,
-    "tail": _tail,
+    program: globals()[f"_{name}"]
+    for name, programs in read_tables(__file__)["filters"].items()
+    for program in programs.split()
 }

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 
 from ..grammar.lexical import decode_escapes
-from ..programs.fork_bombs import loops_forever
-from ..programs.wrapper_options import skip_options
+from ..programs.endless_loops import loops_forever
+from ..programs.wrapper_options import all_options, skip_options
 from ..values.data_files import Patterns
 from ..values.word_values import UNKNOWN, Arg, Taint, Value, make_arg, unknown
 from .builtins import STDIN_PATHS
@@ -246,16 +246,9 @@ def _editor_commands(walk: Walk, call: Call) -> Iterator[tuple[Arg, str]]:
             yield make_arg("", taints=call.stdin.taints), line
 
 
-def _ed(walk: Walk, call: Call) -> None:
-    _by_pattern(walk, call, _RE.ed_runs)
-
-
-def _m4(walk: Walk, call: Call) -> None:
-    _by_pattern(walk, call, _RE.m4_runs)
-
-
-def _by_pattern(walk: Walk, call: Call, pattern: re.Pattern[str]) -> None:
-    """Follow the commands that a program's input holds where the pattern says so."""
+def _by_pattern(walk: Walk, call: Call) -> None:
+    """Follow the commands that the input of ed or m4 holds where its pattern says so."""
+    pattern = _RE.m4_runs if call.name == "m4" else _RE.ed_runs
     texts = [call.stdin, *(walk.known_file(arg) for arg in call.args if arg[:1] != "-")]
     for text in texts:
         if text is not None and not _too_long(walk, call, text.text):
@@ -265,18 +258,14 @@ def _by_pattern(walk: Walk, call: Call, pattern: re.Pattern[str]) -> None:
 
 def _mongo(walk: Walk, call: Call) -> None:
     """Its shell reads JavaScript."""
-    for place, arg in enumerate(call.args):
-        name, equals, value = arg.partition("=")
-        if name == "--eval":
-            code = arg.like(value) if equals else call.args[place + 1] if place + 1 < len(call.args) else Arg("")
-            judge_code(walk, call, "javascript", code.value())
+    for option, value in all_options(call.args, "", "eval")[1]:
+        if option == "--eval" and value is not None:
+            judge_code(walk, call, "javascript", value.value())
 
 
 def _nmap(walk: Walk, call: Call) -> None:
     """Its scripts are programs in Lua."""
-    for place, arg in enumerate(call.args):
-        name, equals, value = arg.partition("=")
-        script = value if equals else str(call.args[place + 1]) if place + 1 < len(call.args) else ""
-        content = walk.known_file(script) if name == "--script" and script else None
+    for option, value in all_options(call.args, "", "script")[1]:
+        content = walk.known_file(value) if option == "--script" and value else None
         if content is not None:
             judge_code(walk, call, "lua", content)

@@ -14,6 +14,7 @@ import contextlib
 import functools
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from ..grammar.parser import parse
@@ -44,7 +45,7 @@ from ..grammar.syntax import (
     Word,
 )
 from ..programs.data_programs import DATA_PROGRAMS
-from ..programs.fork_bombs import is_endless, starts_and_goes_on
+from ..programs.endless_loops import goes_on_writing, is_endless, makes_files, starts_and_goes_on
 from ..programs.long_options import spelled_out
 from ..rules import Command as Line
 from ..rules import Rulebook, on_assign, on_read, on_write
@@ -69,7 +70,6 @@ from ..values.word_values import (
     taints_of,
     unknown,
 )
-from .endless_loops import goes_on_writing, makes_files
 from .expansion import Expander
 from .judgement import Judgement, Limit, Sink
 from .operators import shell_quoted
@@ -102,19 +102,15 @@ _HERE = frozenset(("", ".", ".."))
 _normalised = functools.lru_cache(4096)(paths.normalise)
 
 
+@dataclass(slots=True, eq=False)
 class Call:
     """One command line, as handlers of programs see it."""
 
-    __slots__ = ("args", "declared", "name", "program", "stdin")
-
-    def __init__(
-        self, name: str, args: Sequence[Arg], stdin: Value | None, program: Arg, declared: Sequence[Assignment] = ()
-    ) -> None:
-        self.name = name
-        self.args = args
-        self.stdin = stdin
-        self.program = program
-        self.declared = declared
+    name: str
+    args: Sequence[Arg]
+    stdin: Value | None
+    program: Arg
+    declared: Sequence[Assignment] = ()
 
     @property
     def argv(self) -> list[Arg]:
@@ -793,14 +789,10 @@ class Walk:
     def process(self, part: ProcessSubstitution) -> str:
         path = f"/dev/fd/{63 + len(self.judgement.sinks)}"
         self.judgement.sinks[path] = Sink(part.script, self.source_map)
-        if part.direction == "<":
-            with self.inside(self.source_map), self.subshell():
-                content = self.script(part.script, None)
-            self.state.write(path, content)
-        else:
-            with self.inside(self.source_map), self.subshell():
-                self.script(part.script, EMPTY)  # it runs even if nothing writes to it; what is written comes later
-            self.state.write(path, EMPTY)
+        reads = part.direction == ">"  # it runs even if nothing writes to it; what is written comes later
+        with self.inside(self.source_map), self.subshell():
+            content = self.script(part.script, EMPTY if reads else None)
+        self.state.write(path, EMPTY if reads else content)
         return path
 
     def prompt(self, text: Value) -> Value:
