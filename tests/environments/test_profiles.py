@@ -19,6 +19,7 @@ import pytest
 from handrail import Handrail
 from handrail.base.async_bridge import run_async
 from handrail.config import Config
+from handrail.environments.held_calls import held_calls
 from handrail.environments.profiles import writable_folders
 from handrail.environments.work_tree import repository_of
 from handrail.protocols import ApprovalRequest, Decision
@@ -440,3 +441,13 @@ def test_a_masked_socket_says_why(contained: Contained, monkeypatch: pytest.Monk
         made = contained.call("terminal", task="agent", command=f"{sys.executable} -c {json.dumps(code)}")
     assert made["exit_code"] != 0
     assert "terminal.allow_sockets" in made.get("note", ""), made
+
+
+def test_what_you_run_yourself_needs_no_answer(contained: Contained) -> None:
+    environment = contained.app.environments.of(TASK)
+    refused = environment.execute(f"echo a > {contained.outside}/x")
+    assert refused.exit_code != 0
+    with held_calls(environment).of_person():
+        assert environment.execute(f"echo a > {contained.outside}/x").exit_code == 0
+    assert (contained.outside / "x").read_text() == "a\n"
+    assert contained.person.asked == []

@@ -101,22 +101,9 @@ def call_number(context: ToolContext, environment: Environment, head: str, folde
     """The number of the call, taken before `head` runs in the environment; 0 if no journal is kept."""
     number = context.effects.begin(head, folder=folder, environment=environment) if context.effects is not None else 0
     held = getattr(environment, "held", None)
-    if held is not None:  # one whose system calls can wait for an answer
+    if held is not None:  # its system calls can wait for an answer
         held.begin(number, context)
     return number
-
-
-def refusals(environment: Environment, number: int) -> list[str]:
-    """What the model has to be told of system calls of the call that were refused."""
-    held = getattr(environment, "held", None)
-    return held.refused(number) if held is not None else []
-
-
-def stop_clock(environment: Environment, number: int, clock: Any) -> None:
-    """Let a timeout of the call stand still while one of its system calls waits for an answer."""
-    held = getattr(environment, "held", None)
-    if held is not None:
-        held.stop_clock(number, clock)
 
 
 def has_run(context: ToolContext, environment: Environment, *, changed: bool, running: bool = False) -> int:

@@ -14,6 +14,7 @@ import sys
 import sysconfig
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
@@ -38,62 +39,16 @@ class SocketKind:
     """Sockets of one program: where they are, and the variables that point at them. `{run}` is the user's runtime folder."""
 
     places: tuple[str, ...]
-    variables: tuple[str, ...] = ()
+    variables: tuple[str, ...]
 
 
-# Whoever can talk to one of these can run a program, or type, outside of what protects commands.
-SOCKETS: Mapping[str, SocketKind] = {
-    "docker": SocketKind(
-        (
-            "/run/docker.sock",
-            "{run}/docker.sock",
-            "~/.docker/run",
-            "~/.docker/desktop",
-            "~/.colima/*/*.sock",
-            "~/.rd/*.sock",
-            "~/.orbstack/run",
-            "~/.lima/*/sock",
-        ),
-        ("DOCKER_HOST", "DOCKER_CONTEXT"),
-    ),
-    "podman": SocketKind(("/run/podman", "{run}/podman"), ("CONTAINER_HOST",)),
-    "containerd": SocketKind(
-        ("/run/containerd", "/run/k3s", "/run/crio", "/run/buildkit", "{run}/containerd*", "{run}/buildkit"),
-        ("CONTAINERD_ADDRESS", "BUILDKIT_HOST"),
-    ),
-    "lxd": SocketKind(
-        ("/var/lib/lxd/unix.socket", "/var/snap/lxd/common/lxd/unix.socket", "/var/lib/incus/unix.socket")
-    ),
-    "libvirt": SocketKind(("/run/libvirt", "{run}/libvirt")),
-    "snapd": SocketKind(("/run/snapd.socket", "/run/snapd-snap.socket")),
-    "dbus": SocketKind(
-        ("/run/dbus", "{run}/bus", "{run}/dbus-1", "{run}/at-spi", "/tmp/dbus-*"),
-        ("DBUS_SESSION_BUS_ADDRESS", "DBUS_SYSTEM_BUS_ADDRESS", "DBUS_STARTER_ADDRESS", "AT_SPI_BUS_ADDRESS"),
-    ),
-    "systemd": SocketKind(("/run/systemd/private", "/run/systemd/io.systemd.*", "{run}/systemd"), ("NOTIFY_SOCKET",)),
-    "tmux": SocketKind(("/tmp/tmux-{uid}",), ("TMUX", "TMUX_PANE", "TMUX_TMPDIR")),
-    "screen": SocketKind(("/run/screen", "/run/screens", "~/.screen"), ("STY", "WINDOW", "SCREENDIR")),
-    "zellij": SocketKind(("/tmp/zellij-{uid}", "{run}/zellij"), ("ZELLIJ", "ZELLIJ_SESSION_NAME", "ZELLIJ_SOCKET_DIR")),
-    "kitty": SocketKind(("/tmp/kitty-*", "/tmp/mykitty*"), ("KITTY_LISTEN_ON", "KITTY_PID", "KITTY_PUBLIC_KEY")),
-    "wezterm": SocketKind(
-        ("{run}/wezterm", "~/.local/share/wezterm/*sock*"),
-        ("WEZTERM_UNIX_SOCKET", "WEZTERM_PANE", "WEZTERM_EXECUTABLE"),
-    ),
-    "ssh-agent": SocketKind(
-        ("/tmp/ssh-*", "~/.ssh/agent*", "~/.1password/agent.sock", "{run}/ssh-agent*", "{run}/keyring", "{run}/gcr"),
-        ("SSH_AUTH_SOCK", "SSH_AGENT_PID"),
-    ),
-    "gpg-agent": SocketKind(("~/.gnupg/S.*", "{run}/gnupg"), ("GPG_AGENT_INFO",)),
-    "x11": SocketKind(("/tmp/.X11-unix", "~/.Xauthority", "{run}/xauth*"), ("DISPLAY", "XAUTHORITY")),
-    "wayland": SocketKind(
-        ("{run}/wayland-*", "{run}/sway-ipc*", "{run}/hypr", "{run}/i3"),
-        ("WAYLAND_DISPLAY", "WAYLAND_SOCKET", "SWAYSOCK", "I3SOCK", "HYPRLAND_INSTANCE_SIGNATURE", "NIRI_SOCKET"),
-    ),
-    "editors": SocketKind(
-        ("/tmp/emacs{uid}", "{run}/emacs", "{run}/nvim*", "{run}/vscode-*", "/tmp/vscode-*.sock"),
-        ("NVIM", "NVIM_LISTEN_ADDRESS", "VSCODE_IPC_HOOK_CLI", "VSCODE_GIT_IPC_HANDLE", "EMACS_SERVER_FILE"),
-    ),
-}
+@cache
+def sockets() -> Mapping[str, SocketKind]:
+    """By name: whoever can talk to one of these can run a program, or type, outside of what protects commands."""
+    listed = json.loads(Path(__file__).with_name("sockets.json").read_text("utf-8"))
+    return {name: SocketKind(tuple(kind["places"]), tuple(kind["variables"])) for name, kind in listed.items()}
+
+
 _TURN_ON = "turn it on: `handrail config set terminal.protect true`"
 _CONTAIN = "contain commands: `handrail config set terminal.profile contained`"
 _ENGINES = {"docker": "docker", "podman": "podman", "nerdctl": "containerd"}
@@ -111,7 +66,7 @@ launcher.main(sys.argv[1:])
 @dataclass(frozen=True, slots=True)
 class Protection:
     """What to protect. `home` is Handrail's folder if it is not the usual ones; `package` includes the program itself;
-    `allowed` are names of `SOCKETS` that commands may use; without `pids` commands see all processes of the machine. `profile` is
+    `allowed` are names of `sockets` that commands may use; without `pids` commands see all processes of the machine. `profile` is
     one of profiles.py; None leaves everything writable that is not Handrail's."""
 
     home: str = ""
@@ -167,11 +122,11 @@ class Protection:
 
     def without_variables(self, env: Mapping[str, str]) -> dict[str, str]:
         """The variables that do not point at a covered socket."""
-        removed = {name for kind in self._refused() for name in SOCKETS[kind].variables}
+        removed = {name for kind in self._refused() for name in sockets()[kind].variables}
         return {name: value for name, value in env.items() if name not in removed}
 
     def _refused(self) -> list[str]:
-        return [name for name in SOCKETS if name not in self.allowed]
+        return [name for name in sockets() if name not in self.allowed]
 
     def _sockets(self) -> tuple[list[str], list[str]]:
         for pattern in _MADE_IN_ADVANCE:
@@ -186,8 +141,8 @@ class Protection:
 def check_allowed(names: Collection[str]) -> None:
     """Raise InvalidArguments for a socket that is not known."""
     for name in names:
-        if name not in SOCKETS:
-            raise InvalidArguments(f"local: there is no socket {name!r} to allow; known: {', '.join(SOCKETS)}")
+        if name not in sockets():
+            raise InvalidArguments(f"local: there is no socket {name!r} to allow; known: {', '.join(sockets())}")
 
 
 def configured(config: Config) -> Protection | None:
@@ -318,7 +273,7 @@ def names_program(text: str) -> bool:
 
 
 def _places(name: str) -> Iterator[str]:
-    kind = SOCKETS[name]
+    kind = sockets()[name]
     patterns = [path for place in kind.places for path in _spelled(place)]
     for pattern in patterns:
         yield from glob.glob(pattern) if "*" in pattern else [pattern]

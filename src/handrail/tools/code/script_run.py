@@ -7,9 +7,10 @@ from typing import Any
 
 from ...core.entry import ToolEntry
 from ...core.outcome import tool_result
-from ...effects.open_call import call_number, has_run, refusals, stop_clock
+from ...effects.open_call import call_number, has_run
 from ...environments.base import CANCELLED_EXIT_CODE, TIMEOUT_EXIT_CODE, BackgroundProcess
 from ...environments.command_request import Capture, environments_of
+from ...environments.held_calls import held_calls
 from ...environments.tasks import TaskEnvironments
 from ...errors import InvalidArguments, ToolFailed
 from ...files.task_arguments import everything
@@ -83,7 +84,7 @@ def _run(args: JsonDict, context: ToolContext, environments: TaskEnvironments, t
             allowed = frozenset(entry.name for entry in tools)
             limits = Limits(seconds, settings.max_tool_calls)
             server = ScriptServer(channel, capture.sink, context, allowed, limits)
-            stop_clock(environment, number, server.clock)
+            held_calls(environment).stop_clock(number, server.clock)
             ended = server.run()
         finally:
             code_of_process = _end(process)
@@ -96,7 +97,7 @@ def _run(args: JsonDict, context: ToolContext, environments: TaskEnvironments, t
     }
     if shown.stored is not None:
         answer["stored"] = shown.stored
-    refused = refusals(environment, number)
+    refused = held_calls(environment).refused(number)
     notes = {"note": "; ".join(refused)} if refused else {}
     return tool_result({**answer, **_failure(ended, answer["exit_code"], seconds), **notes})
 

@@ -7,9 +7,10 @@ import os
 from typing import cast
 
 from ...core.outcome import tool_result
-from ...effects.open_call import call_number, has_run, refusals
+from ...effects.open_call import call_number, has_run
 from ...environments.base import CommandResult, Environment, LeftRunning
 from ...environments.command_request import Request, capture_of, environments_of, read_request
+from ...environments.held_calls import held_calls
 from ...environments.protection import names_program
 from ...environments.tasks import TaskEnvironments
 from ...errors import ToolError
@@ -91,7 +92,7 @@ def _run(request: Request, context: ToolContext, environments: TaskEnvironments)
             output=capture.sink,
             **watched,
         )
-        refused = refusals(environment, number)
+        refused = held_calls(environment).refused(number)
         number = has_run(context, environment, changed=ended.changed, running=bool(ended.left_running))
         if ended.left_running:
             left = _adopted(ended.left_running, environment, context, environments)
