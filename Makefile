@@ -34,11 +34,12 @@ bench: ## measure against the floors, as ratios in one run
 	@scripts/setup.sh dev
 	@$(BIN)/python -m bench
 
-soak: ## undo 20,000 random calls, kill what runs them 2,000 times, and the workers of batches: hours
+soak: ## undo 20,000 random calls, kill what runs them 2,000 times, and workers of batches, swap 100,000 paths: hours
 	@scripts/setup.sh dev
 	@EFFECT_KILLS=2000 EFFECT_SEEDS=1500 UNDO_SEEDS=600 $(BIN)/python -m pytest -q \
 		tests/environments/test_live_environment_crashes.py tests/environments/shell_host/test_journal_undo.py
 	@BATCH_KILLS=20 BATCH_SESSIONS=40 $(BIN)/python -m pytest -q tests/batch/test_driver.py -k killed_workers
+	@HANDRAIL_RACES=25000 $(BIN)/python -m pytest -q tests/environments/test_profiles.py -k swapped
 
 console: ## build the web console into the package
 	@scripts/console.sh

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from handrail.environments.local_environment import LocalEnvironment
-from handrail.environments.protection import SOCKETS, Protection, check_allowed
+from handrail.environments.protection import Protection, check_allowed, sockets
 from handrail.errors import InvalidArguments
 
 from .conftest import PATIENCE_SECONDS, text
@@ -300,7 +300,7 @@ def _listening(path: Path) -> socket.socket:
 
 
 def test_an_unknown_socket_is_an_error() -> None:
-    check_allowed(list(SOCKETS))
+    check_allowed(list(sockets()))
     with pytest.raises(InvalidArguments, match="known: docker"):
         check_allowed(["dokcer"])
 

@@ -158,15 +158,9 @@ def call_number(context: ToolContext, environment: Environment, head: str, folde
             raise Denied(
                 f"Not run: it cannot be tried here: {coverage[1] or 'no journal is kept'}", decided_by="policy"
             )
-    if held is not None:  # one whose system calls can wait for an answer
+    if held is not None:  # its system calls can wait for an answer
         held.begin(number, context)
     return number
-
-
-def refusals(environment: Environment, number: int) -> list[str]:
-    """What the model has to be told of system calls of the call that were refused."""
-    held = getattr(environment, "held", None)
-    return held.refused(number) if held is not None else []
 
 
 def stopped(context: ToolContext, environment: Environment, number: int) -> list[str]:
@@ -175,13 +169,6 @@ def stopped(context: ToolContext, environment: Environment, number: int) -> list
     if held is None or context.effects is None or not held.is_stopped(number):
         return []
     return [context.effects.take_back(number)]
-
-
-def stop_clock(environment: Environment, number: int, clock: Any) -> None:
-    """Let a timeout of the call stand still while one of its system calls waits for an answer."""
-    held = getattr(environment, "held", None)
-    if held is not None:
-        held.stop_clock(number, clock)
 
 
 def has_run(context: ToolContext, environment: Environment, *, changed: bool, left: Sequence[str] = ()) -> int:

@@ -20,7 +20,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -32,7 +33,7 @@ from .shell_host.held_calls import ALLOW, DENY, STOP, HeldCall
 if TYPE_CHECKING:
     from ..types import ToolContext
 
-__all__ = ["KINDS", "Decision", "HeldCall", "HeldCalls", "Kind", "Redirect", "ask", "question"]
+__all__ = ["KINDS", "Decision", "HeldCall", "HeldCalls", "Kind", "Redirect", "ask", "held_calls", "question"]
 
 _MAX_CALLS = 256
 _MAX_TOLD = 5
@@ -145,10 +146,19 @@ class HeldCalls:
     """The held system calls of one environment. Thread-safe. In a `sealed` one nobody is asked."""
 
     def __init__(self) -> None:
-        self.is_sealed = False
+        self.is_sealed = self._is_persons = False
         self.deciders: dict[str, Callable[[HeldCall, ToolContext], Decision | Redirect]] = {}
         self.tried: set[int] = set()  # calls whose connections wait as well
         self._calls: dict[int, _Call] = {}
+
+    @contextmanager
+    def of_person(self) -> Iterator[None]:
+        """Meanwhile what belongs to no call is the person's own doing: they need not answer themselves."""
+        self._is_persons = True
+        try:
+            yield
+        finally:
+            self._is_persons = False
 
     def begin(self, call: int, context: ToolContext) -> None:
         """What waits on behalf of this call asks through the context from now on."""
@@ -182,7 +192,7 @@ class HeldCalls:
         """The answer for the effect watcher. May take as long as a person does."""
         known = self._calls.get(held.call)
         if known is None:
-            return DENY
+            return ALLOW if self._is_persons and not held.call else DENY
         if known.clock is None:
             return self._answered(held, known)
         known.clock.pause()
@@ -214,3 +224,8 @@ class HeldCalls:
             return no
         except (CallCancelled, CallTimeout):  # the command is ended
             return Decision.DENY
+
+
+def held_calls(environment: object) -> HeldCalls:
+    """Those of an environment; one that a plugin brings may have none."""
+    return getattr(environment, "held", None) or HeldCalls()

@@ -14,6 +14,7 @@ import sys
 import sysconfig
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
@@ -39,14 +40,16 @@ class SocketKind:
     """Sockets of one program: where they are, and the variables that point at them. `{run}` is the user's runtime folder."""
 
     places: tuple[str, ...]
-    variables: tuple[str, ...] = ()
+    variables: tuple[str, ...]
 
 
-# Whoever can talk to one of these can run a program, or type, outside of what protects commands.
-SOCKETS: Mapping[str, SocketKind] = {
-    name: SocketKind(tuple(kind["places"]), tuple(kind.get("variables", ())))
-    for name, kind in json.loads(Path(__file__).with_name("sockets.json").read_text()).items()
-}
+@cache
+def sockets() -> Mapping[str, SocketKind]:
+    """By name: whoever can talk to one of these can run a program, or type, outside of what protects commands."""
+    listed = json.loads(Path(__file__).with_name("sockets.json").read_text("utf-8"))
+    return {name: SocketKind(tuple(kind["places"]), tuple(kind["variables"])) for name, kind in listed.items()}
+
+
 _TURN_ON = "turn it on: `handrail config set terminal.protect true`"
 _CONTAIN = "contain commands: `handrail config set terminal.profile contained`"
 _ENGINES = {"docker": "docker", "podman": "podman", "nerdctl": "containerd"}
@@ -64,7 +67,7 @@ launcher.main(sys.argv[1:])
 @dataclass(frozen=True, slots=True)
 class Protection:
     """What to protect. `home` is Handrail's folder if it is not the usual ones; `package` includes the program itself;
-    `allowed` are names of `SOCKETS` that commands may use; without `pids` commands see all processes of the machine. `profile` is
+    `allowed` are names of `sockets` that commands may use; without `pids` commands see all processes of the machine. `profile` is
     one of profiles.py; None leaves everything writable that is not Handrail's. `hidden_files` are files that commands find
     empty."""
 
@@ -122,11 +125,11 @@ class Protection:
 
     def without_variables(self, env: Mapping[str, str]) -> dict[str, str]:
         """The variables that do not point at a covered socket."""
-        removed = {name for kind in self._refused() for name in SOCKETS[kind].variables}
+        removed = {name for kind in self._refused() for name in sockets()[kind].variables}
         return {name: value for name, value in env.items() if name not in removed}
 
     def _refused(self) -> list[str]:
-        return [name for name in SOCKETS if name not in self.allowed]
+        return [name for name in sockets() if name not in self.allowed]
 
     def _sockets(self) -> tuple[list[str], list[str]]:
         for pattern in _MADE_IN_ADVANCE:
@@ -141,8 +144,8 @@ class Protection:
 def check_allowed(names: Collection[str]) -> None:
     """Raise InvalidArguments for a socket that is not known."""
     for name in names:
-        if name not in SOCKETS:
-            raise InvalidArguments(f"local: there is no socket {name!r} to allow; known: {', '.join(SOCKETS)}")
+        if name not in sockets():
+            raise InvalidArguments(f"local: there is no socket {name!r} to allow; known: {', '.join(sockets())}")
 
 
 def configured(config: Config) -> Protection | None:
@@ -274,7 +277,7 @@ def names_program(text: str) -> bool:
 
 
 def _places(name: str) -> Iterator[str]:
-    kind = SOCKETS[name]
+    kind = sockets()[name]
     patterns = [path for place in kind.places for path in _spelled(place)]
     for pattern in patterns:
         yield from glob.glob(pattern) if "*" in pattern else [pattern]

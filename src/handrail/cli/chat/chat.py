@@ -18,6 +18,7 @@ from ...base.suggest import nearest
 from ...base.terminal_text import TextCleaner, clean
 from ...config.paths import state_dir
 from ...environments import protection
+from ...environments.held_calls import held_calls
 from ...errors import HandrailError, InvalidArguments
 from ...types import CancelToken, JsonDict
 from ..output import visible
@@ -343,7 +344,7 @@ def _execute(
         if text:
             screen.write(visible(text))
 
-    with app.environments.use(task_id) as environment:
+    with app.environments.use(task_id) as environment, held_calls(environment).of_person():
         ended = environment.execute(command, cancel=cancel, on_output=lambda piece: show(cleaner.feed(piece)))
     rest = cleaner.finish()
     show(f"{rest}\n" if rest else "")

@@ -16,6 +16,7 @@ import struct
 from typing import Callable, Dict, Iterator, List, Sequence  # noqa: UP035  Python 3.8 knows no other place
 
 from .held_calls import Reply
+from .journal import lstat
 from .syscall_names import Memory
 from .wire import Packet
 
@@ -25,8 +26,10 @@ _RENAMEAT2 = {"x86_64": 316, "aarch64": 276}.get(os.uname().machine, -1)
 _NO_LINKS = 0x04 | 0x02  # RESOLVE_NO_SYMLINKS, RESOLVE_NO_MAGICLINKS
 _AT_FDCWD, _AT_SYMLINK_NOFOLLOW = -100, 0x100
 _MAX_XATTR = 1 << 12
+_OF_ATTRIBUTES = ("chmod", "chown", "setxattr", "removexattr", "utime", "utimes", "utimens")
+_OF_CONTENT = ("open", "openat2", "creat", "truncate")
 _FIFO_OR_FILE = (0, stat.S_IFREG, stat.S_IFIFO)
-_Perform = Callable[["_Caller", List[str], List[int]], "int | Reply"]  # noqa: UP006  the same
+_Perform = Callable[["_Caller", Sequence[str], List[int]], "Reply | None"]  # noqa: UP006  the same
 
 
 class OutsideWrites:
@@ -46,7 +49,7 @@ class OutsideWrites:
         places = [path + "/" for path in paths]
         if len(places) == 1 and places[0].startswith(self._writable):
             return []
-        if any(place.startswith(self._sealed) for place in places):
+        if not _known(operation) or any(place.startswith(self._sealed) for place in places):
             return []  # the kernel refuses it
         roots = [next((root for root in self._writable if place.startswith(root)), "") for place in places]
         if all(roots):
@@ -70,28 +73,28 @@ class OutsideWrites:
 
     def refusal(self, pid: int, operation: str, paths: Sequence[str]) -> int:
         """The error that the caller would get for want of permissions: then there is nothing to ask. 0 for none."""
+        known = _known(operation)
         with _Caller(pid, self._memory).acting() as caller:
             for path in paths:
-                found = _lstat(path)
-                is_attribute = operation.lstrip("fl").startswith(("chmod", "chown", "setxattr", "removexattr", "utim"))
-                if is_attribute and found is not None:
+                found = lstat(path)
+                if found is not None and known in _OF_ATTRIBUTES:
                     if caller.user not in (0, found.st_uid):
                         return errno.EPERM
-                elif found is not None and operation.startswith(("open", "creat", "trunc")):
-                    if not os.access(path, os.W_OK, effective_ids=True):
-                        return errno.EACCES
-                elif not os.access(os.path.dirname(path), os.W_OK | os.X_OK, effective_ids=True):
+                    continue
+                place, mode = (
+                    (path, os.W_OK) if found is not None and known in _OF_CONTENT else (os.path.dirname(path), 3)
+                )
+                if not os.access(place, mode, effective_ids=True):
                     return errno.EACCES
         return 0
 
     def perform(self, pid: int, operation: str, paths: Sequence[str], arguments: list[int]) -> int | Reply:
         """Perform the system call on `paths`, as its caller. An error number, or what the caller gets."""
-        act = _OPERATIONS.get(operation)
-        if act is None:
-            return errno.EROFS
+        is_at = "at" in operation[-3:] and operation != "creat"
+        rest = arguments if operation.startswith("symlink") else arguments[2 if is_at else 1 :]
         try:
             with _Caller(pid, self._memory).acting() as caller:
-                return act(caller, list(paths), arguments)
+                return _OPERATIONS[_known(operation)](caller, paths, rest) or Reply()
         except OSError as error:
             return error.errno or errno.EIO
 
@@ -178,94 +181,64 @@ def _opened(path: str, flags: int, mode: int) -> int:
     return fd
 
 
-def _open(path: str, flags: int, mode: int) -> Reply:
+def _given(path: str, flags: int, mode: int) -> Reply:
     return Reply(fd=_opened(path, flags, mode), is_closed_on_exec=bool(flags & os.O_CLOEXEC))
 
 
-def _openat2(caller: _Caller, paths: list[str], arguments: list[int]) -> Reply:
-    flags, mode = struct.unpack("QQ", caller.read(arguments[2], 16))
-    return _open(paths[0], flags, mode)
-
-
-def _truncate(_: _Caller, paths: list[str], arguments: list[int]) -> Reply:
-    fd = _opened(paths[0], os.O_WRONLY, 0)
+def _truncate(path: str, size: int) -> None:
+    fd = _opened(path, os.O_WRONLY, 0)
     try:
-        os.ftruncate(fd, arguments[1])
+        os.ftruncate(fd, size)
     finally:
         os.close(fd)
-    return Reply()
 
 
-def _remove(paths: list[str], *, is_folder: bool) -> Reply:
-    with _folder(paths[0]) as (folder, name):
-        (os.rmdir if is_folder else os.unlink)(name, dir_fd=folder)
-    return Reply()
+def _at(path: str, act: Callable[..., object], *arguments: object, **more: object) -> None:
+    """Call a function of `os` on a path."""
+    with _folder(path) as (folder, name):
+        act(name, *arguments, dir_fd=folder, **more)
 
 
-def _mkdir(paths: list[str], mode: int) -> Reply:
-    with _folder(paths[0]) as (folder, name):
-        os.mkdir(name, mode & 0o7777, dir_fd=folder)
-    return Reply()
-
-
-def _mknod(paths: list[str], mode: int) -> int | Reply:
+def _mknod(path: str, mode: int) -> None:
     if stat.S_IFMT(mode) not in _FIFO_OR_FILE:
-        return errno.EPERM
-    with _folder(paths[0]) as (folder, name):
-        os.mknod(name, mode, dir_fd=folder)
-    return Reply()
+        raise OSError(errno.EPERM, "a device")
+    _at(path, os.mknod, mode)
 
 
-def _symlink(paths: list[str], target: str) -> Reply:
-    with _folder(paths[0]) as (folder, name):
+def _symlink(path: str, target: str) -> None:
+    with _folder(path) as (folder, name):
         os.symlink(target, name, dir_fd=folder)
-    return Reply()
 
 
-def _link(_: _Caller, paths: list[str], __: list[int]) -> int | Reply:
+def _link(paths: Sequence[str]) -> None:
     if len(paths) < 2:
-        return errno.EXDEV  # a file without a name, which only its own folder can give one
+        raise OSError(errno.EXDEV, "a file without a name, which only its own folder can give one")
     with _folder(paths[0]) as (folder, name), _folder(paths[1]) as (to_folder, to):
         os.link(name, to, src_dir_fd=folder, dst_dir_fd=to_folder, follow_symlinks=False)
-    return Reply()
 
 
-def _rename(paths: list[str], flags: int = 0) -> int | Reply:
+def _rename(paths: Sequence[str], flags: int) -> None:
     with _folder(paths[0]) as (folder, name), _folder(paths[1]) as (to_folder, to):
-        names = os.fsencode(name), os.fsencode(to)
-        if _libc.syscall(_RENAMEAT2, folder, names[0], to_folder, names[1], flags) < 0:
-            return ctypes.get_errno()
-    return Reply()
+        _check(_libc.syscall(_RENAMEAT2, folder, os.fsencode(name), to_folder, os.fsencode(to), flags))
 
 
-def _chmod(paths: list[str], mode: int) -> Reply:
-    with _target(paths[0]) as target:
-        os.chmod(target, mode & 0o7777)
-    return Reply()
+def _chown(path: str, user: int, group: int) -> None:
+    ids = [-1 if number & _ALL_BITS == _ALL_BITS else number & _ALL_BITS for number in (user, group)]
+    _at(path, os.chown, *ids, follow_symlinks=False)
 
 
-def _chown(paths: list[str], user: int, group: int) -> Reply:
-    with _folder(paths[0]) as (folder, name):
-        os.chown(name, _signed(user), _signed(group), dir_fd=folder, follow_symlinks=False)
-    return Reply()
+def _on_target(path: str, act: Callable[..., object], *arguments: object) -> None:
+    with _target(path) as target:
+        act(target, *arguments)
 
 
-def _set_xattr(caller: _Caller, paths: list[str], arguments: list[int]) -> int | Reply:
-    _, name, value, size, flags = arguments[:5]
+def _set_xattr(caller: _Caller, path: str, name: int, value: int, size: int, flags: int) -> None:
     if size > _MAX_XATTR:
-        return errno.E2BIG
-    with _target(paths[0]) as target:
-        os.setxattr(target, caller.text(name), caller.read(value, size) if size else b"", flags & 3)
-    return Reply()
+        raise OSError(errno.E2BIG, "it is too long")
+    _on_target(path, os.setxattr, caller.text(name), caller.read(value, size) if size else b"", flags & 3)
 
 
-def _remove_xattr(caller: _Caller, paths: list[str], arguments: list[int]) -> Reply:
-    with _target(paths[0]) as target:
-        os.removexattr(target, caller.text(arguments[1]))
-    return Reply()
-
-
-def _set_times(caller: _Caller, paths: list[str], address: int, layout: str, nanoseconds: int) -> int | Reply:
+def _set_times(caller: _Caller, path: str, address: int, layout: str, nanoseconds: int) -> None:
     """`layout` is that of the caller's structure, in which a fraction has so many nanoseconds."""
     times = None
     if address:
@@ -273,64 +246,49 @@ def _set_times(caller: _Caller, paths: list[str], address: int, layout: str, nan
         if len(numbers) == 2:  # seconds alone
             numbers = numbers[0], 0, numbers[1], 0
         times = struct.pack("4q", numbers[0], numbers[1] * nanoseconds, numbers[2], numbers[3] * nanoseconds)
-    with _folder(paths[0]) as (folder, name):
-        if _libc.utimensat(folder, os.fsencode(name), times, _AT_SYMLINK_NOFOLLOW) < 0:
-            return ctypes.get_errno()
-    return Reply()
+    with _folder(path) as (folder, name):
+        _check(_libc.utimensat(folder, os.fsencode(name), times, _AT_SYMLINK_NOFOLLOW))
 
 
-def _signed(number: int) -> int:
-    """A user or group number of a register; -1 leaves it as it is."""
-    number &= 0xFFFFFFFF
-    return -1 if number == 0xFFFFFFFF else number
-
-
-def _lstat(path: str) -> os.stat_result | None:
-    with contextlib.suppress(OSError):
-        return os.lstat(path)
-    return None
+def _check(result: int) -> None:
+    if result < 0:
+        raise OSError(ctypes.get_errno(), "refused")
 
 
 _CREAT = os.O_CREAT | os.O_WRONLY | os.O_TRUNC
-_SECONDS, _FRACTIONS = "2q", "4q"
-_AT_REMOVEDIR = 0x200
-# By system call, with its arguments as they are in the registers. Of the paths, two are those of a rename or a link.
+_AT_REMOVEDIR, _ALL_BITS = 0x200, 0xFFFFFFFF
+# By system call: the caller, the paths (two for a rename or a link), and the arguments in the registers after the first path. One
+# with a folder before its path (openat) is like that without, and so is one by descriptor (fchmod) or for a link (lchown).
 _OPERATIONS: Dict[str, _Perform] = {  # noqa: UP006  the same
-    "open": lambda _, paths, a: _open(paths[0], a[1], a[2]),
-    "creat": lambda _, paths, a: _open(paths[0], _CREAT, a[1]),
-    "openat": lambda _, paths, a: _open(paths[0], a[2], a[3]),
-    "openat2": _openat2,
-    "truncate": _truncate,
-    "unlink": lambda _, paths, __: _remove(paths, is_folder=False),
-    "rmdir": lambda _, paths, __: _remove(paths, is_folder=True),
-    "unlinkat": lambda _, paths, a: _remove(paths, is_folder=bool(a[2] & _AT_REMOVEDIR)),
-    "mkdir": lambda _, paths, a: _mkdir(paths, a[1]),
-    "mkdirat": lambda _, paths, a: _mkdir(paths, a[2]),
-    "mknod": lambda _, paths, a: _mknod(paths, a[1]),
-    "mknodat": lambda _, paths, a: _mknod(paths, a[2]),
-    "symlink": lambda caller, paths, a: _symlink(paths, caller.text(a[0])),
-    "symlinkat": lambda caller, paths, a: _symlink(paths, caller.text(a[0])),
-    "link": _link,
-    "linkat": _link,
-    "rename": lambda _, paths, __: _rename(paths),
-    "renameat": lambda _, paths, __: _rename(paths),
-    "renameat2": lambda _, paths, a: _rename(paths, a[4]),
-    "chmod": lambda _, paths, a: _chmod(paths, a[1]),
-    "fchmod": lambda _, paths, a: _chmod(paths, a[1]),
-    "fchmodat": lambda _, paths, a: _chmod(paths, a[2]),
-    "fchmodat2": lambda _, paths, a: _chmod(paths, a[2]),
-    "chown": lambda _, paths, a: _chown(paths, a[1], a[2]),
-    "fchown": lambda _, paths, a: _chown(paths, a[1], a[2]),
-    "lchown": lambda _, paths, a: _chown(paths, a[1], a[2]),
-    "fchownat": lambda _, paths, a: _chown(paths, a[2], a[3]),
-    "setxattr": _set_xattr,
-    "lsetxattr": _set_xattr,
-    "fsetxattr": _set_xattr,
-    "removexattr": _remove_xattr,
-    "lremovexattr": _remove_xattr,
-    "fremovexattr": _remove_xattr,
-    "utime": lambda caller, paths, a: _set_times(caller, paths, a[1], _SECONDS, 0),
-    "utimes": lambda caller, paths, a: _set_times(caller, paths, a[1], _FRACTIONS, 1000),
-    "futimesat": lambda caller, paths, a: _set_times(caller, paths, a[2], _FRACTIONS, 1000),
-    "utimensat": lambda caller, paths, a: _set_times(caller, paths, a[2], _FRACTIONS, 1),
+    "open": lambda _, paths, a: _given(paths[0], a[0], a[1]),
+    "openat2": lambda caller, paths, a: _given(paths[0], *struct.unpack("QQ", caller.read(a[0], 16))),
+    "creat": lambda _, paths, a: _given(paths[0], _CREAT, a[0]),
+    "truncate": lambda _, paths, a: _truncate(paths[0], a[0]),
+    "unlink": lambda _, paths, __: _at(paths[0], os.unlink),
+    "unlinkat": lambda _, paths, a: _at(paths[0], os.rmdir if a[0] & _AT_REMOVEDIR else os.unlink),
+    "rmdir": lambda _, paths, __: _at(paths[0], os.rmdir),
+    "mkdir": lambda _, paths, a: _at(paths[0], os.mkdir, a[0] & 0o7777),
+    "mknod": lambda _, paths, a: _mknod(paths[0], a[0]),
+    "symlink": lambda caller, paths, a: _symlink(paths[0], caller.text(a[0])),
+    "link": lambda _, paths, __: _link(paths),
+    "rename": lambda _, paths, __: _rename(paths, 0),
+    "renameat2": lambda _, paths, a: _rename(paths, a[2]),
+    "chmod": lambda _, paths, a: _on_target(paths[0], os.chmod, a[0] & 0o7777),
+    "chown": lambda _, paths, a: _chown(paths[0], a[0], a[1]),
+    "setxattr": lambda caller, paths, a: _set_xattr(caller, paths[0], *a[:4]),
+    "removexattr": lambda caller, paths, a: _on_target(paths[0], os.removexattr, caller.text(a[0])),
+    "utime": lambda caller, paths, a: _set_times(caller, paths[0], a[0], "2q", 0),
+    "utimes": lambda caller, paths, a: _set_times(caller, paths[0], a[0], "4q", 1000),
+    "utimens": lambda caller, paths, a: _set_times(caller, paths[0], a[0], "4q", 1),
 }
+_UNLIKE = ("setxattrat", "removexattrat", "bind", "fcntl", "fallocate", "ftruncate")
+
+
+def _known(operation: str) -> str:
+    """The one of `_OPERATIONS` that a system call is like; nothing for one that is not performed for others."""
+    base = (
+        operation if operation in _OPERATIONS else operation[: -len("at2")] if operation.endswith("at2") else operation
+    )
+    base = base if base in _OPERATIONS or not base.endswith("at") else base[: -len("at")]
+    base = base[1:] if base not in _OPERATIONS and base[0] in "fl" else base
+    return base if base in _OPERATIONS and operation not in _UNLIKE else ""

@@ -23,9 +23,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ...base.workers import pool
 from ...core.entry import ToolEntry
 from ...core.outcome import to_json, tool_error, tool_result
-from ...effects.open_call import call_number, has_run, refusals, stop_clock, stopped
+from ...effects.open_call import call_number, has_run, stopped
 from ...environments.base import CANCELLED_EXIT_CODE, TIMEOUT_EXIT_CODE, BackgroundProcess
 from ...environments.command_request import Capture, environments_of
+from ...environments.held_calls import held_calls
 from ...environments.tasks import TaskEnvironments
 from ...errors import InvalidArguments, ToolFailed
 from ...files.task_arguments import everything
@@ -291,12 +292,12 @@ def _run(args: JsonDict, context: ToolContext, environments: TaskEnvironments, t
             allowed = frozenset(entry.name for entry in tools)
             limits = Limits(seconds, settings.max_tool_calls)
             server = ScriptServer(channel, capture.sink, context, allowed, limits)
-            stop_clock(environment, number, server.clock)
+            held_calls(environment).stop_clock(number, server.clock)
             ended = server.run()
         finally:
             code_of_process = _end(process)
             has_run(context, environment, changed=True)  # what it has changed is seen in the journal
-            refused = refusals(environment, number)
+            refused = held_calls(environment).refused(number)
             taken_back = stopped(context, environment, number)
         shown = capture.shown(capture.sink.output())
     answer: JsonDict = {

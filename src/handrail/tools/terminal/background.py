@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from ...core.outcome import tool_result
-from ...effects.open_call import call_number, has_run, refusals
+from ...effects.open_call import call_number, has_run
 from ...environments.base import CANCELLED_EXIT_CODE
 from ...environments.command_request import capture_of, environments_of
+from ...environments.held_calls import held_calls
 from ...environments.output import Output
 from ...errors import ToolFailed
 from ...processes.interact import wait
@@ -60,7 +61,8 @@ def run_on_terminal(request: Request, context: ToolContext, environments: TaskEn
         raise ToolFailed(f"it is unknown how the command ended: {waited.status.reason}", output=shown.text)
     result = answer.ended(request.command, code, shown) | (answer.cancelled() if is_running else {})
     table.forget(tracked.id)
-    refused = refusals(environments.of(context.task_id), context.effects.number if context.effects is not None else 0)
+    number = context.effects.number if context.effects is not None else 0
+    refused = held_calls(environments.of(context.task_id)).refused(number)
     return tool_result(answer.with_notes(result, *request.notes, *refused))
 
 

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, cast
 
 from ...core.outcome import tool_result
 from ...effects import trial
-from ...effects.open_call import call_number, has_run, refusals, stopped
+from ...effects.open_call import call_number, has_run, stopped
 from ...environments.base import CommandResult, Environment, LeftRunning
 from ...environments.command_request import Request, capture_of, environments_of, read_request
+from ...environments.held_calls import held_calls
 from ...environments.protection import names_program
 from ...environments.tasks import TaskEnvironments
 from ...errors import ToolError
@@ -105,7 +106,7 @@ def _run(request: Request, context: ToolContext, environments: TaskEnvironments)
             output=capture.sink,
             **more,
         )
-        refused = refusals(environment, number)
+        refused = held_calls(environment).refused(number)
         lines = [one.command_line for one in ended.left_running]
         number = has_run(context, environment, changed=ended.changed, left=lines)
         if ended.left_running:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -20,6 +19,7 @@ import pytest
 from handrail import Handrail
 from handrail.base.async_bridge import run_async
 from handrail.config import Config
+from handrail.environments.held_calls import held_calls
 from handrail.environments.profiles import writable_folders
 from handrail.environments.work_tree import repository_of
 from handrail.protocols import ApprovalRequest, Decision
@@ -108,6 +108,7 @@ def test_what_is_inside_is_written_without_a_question(contained: Contained) -> N
     assert contained.person.asked == []
 
 
+_OPEN = f"{PYTHON} -c 'import os; os.close(os.open(\"f\", os.O_CREAT | os.O_RDWR, 0o640))'"
 # What is there before, the command, and what is there afterwards, as `find` prints it with modes.
 OPERATIONS = {
     "create": ("true", "echo a > new", "cat new", "a\n"),
@@ -284,13 +285,8 @@ def test_the_same_path_is_asked_once_per_call(contained: Contained) -> None:
 
 
 def test_ordinary_permissions_cause_no_question(contained: Contained) -> None:
-    if os.geteuid() != 0:
-        made = contained.run("touch /etc/handrail-x; chmod 777 /etc/passwd; rm /etc/passwd")
-    else:
-        shutil.chown(contained.work, 65534)
-        made = contained.run(
-            "setpriv --reuid=65534 --clear-groups sh -c 'touch /etc/handrail-x; chmod 777 /etc/passwd; rm /etc/passwd'"
-        )
+    command = "touch /etc/handrail-x; chmod 777 /etc/passwd; rm /etc/passwd"
+    made = contained.run(command if os.geteuid() else f"setpriv --reuid=65534 --clear-groups sh -c '{command}'")
     assert "denied" in made["output"] or "permitted" in made["output"], made
     assert contained.person.asked == []
 
@@ -309,9 +305,8 @@ def test_handrails_own_files_are_never_asked_about(tmp_path: Path, outside: Path
         app.register_task_env_overrides(TASK, cwd=str(tmp_path))
         one = Contained(app, tmp_path, outside, person)
         was = (home / "config.yaml").read_text()
-        one.run(
-            f'python3 -c \'open("{home}/config.yaml", "a").write("x")\'; mv {home}/config.yaml {outside}; ln {home}/config.yaml {outside}/l'
-        )
+        one.run(f'python3 -c \'open("{home}/config.yaml", "a").write("x")\'')
+        one.run(f"mv {home}/config.yaml {outside}; ln {home}/config.yaml {outside}/l")
     assert (home / "config.yaml").read_text() == was
     assert not list(outside.iterdir())
     assert not [path for path in person.asked if path.startswith(str(home))]
@@ -446,3 +441,13 @@ def test_a_masked_socket_says_why(contained: Contained, monkeypatch: pytest.Monk
         made = contained.call("terminal", task="agent", command=f"{sys.executable} -c {json.dumps(code)}")
     assert made["exit_code"] != 0
     assert "terminal.allow_sockets" in made.get("note", ""), made
+
+
+def test_what_you_run_yourself_needs_no_answer(contained: Contained) -> None:
+    environment = contained.app.environments.of(TASK)
+    refused = environment.execute(f"echo a > {contained.outside}/x")
+    assert refused.exit_code != 0
+    with held_calls(environment).of_person():
+        assert environment.execute(f"echo a > {contained.outside}/x").exit_code == 0
+    assert (contained.outside / "x").read_text() == "a\n"
+    assert contained.person.asked == []
