@@ -26,7 +26,7 @@ from ...protocols import Action, ActionKind, ApprovalRequest, Decision
 from ...settings.sections import TerminalConfig
 from ...settings.services import McpServerConfig
 from ...testing import FakeAgent
-from ...types import JsonDict, Unavailable
+from ...types import JsonDict, ToolContext, Unavailable
 from ..output import colours, emit
 from . import FOLDER_PREFIX
 from .scenes import read_data
@@ -103,10 +103,10 @@ class Stage:
         every = {each.name: each for each in self.registry.get_entries(self.registry.get_all_tool_names())}
         entry = every[tool]
 
-        def handler(args: JsonDict, **more: Any) -> Any:
+        def handler(args: JsonDict, *, context: ToolContext, **more: Any) -> Any:
             if self._slow:
                 time.sleep(SLOW_READ_SECONDS)
-            return entry.handler(args, **more)
+            return entry.handler(args, context=context, **more)
 
         self.registry.restore({**every, tool: entry._replace(handler=handler)})
 
