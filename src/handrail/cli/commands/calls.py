@@ -21,7 +21,8 @@ from ...effects.calls import folder_here
 from .. import options
 from ..call_text import counted
 from ..effect_views import DryRun, call_row
-from ..output import emit, emit_json, emit_table
+from ..invocation import as_typed
+from ..output import emit, emit_json, emit_table, fitted
 from ..runtime import open_runtime
 
 cli = options.new_cli()
@@ -45,7 +46,8 @@ def calls(
     if not found:
         where = f"of session {session}" if session else "anywhere" if everything else "in this folder"
         more = "" if everything else "; `handrail calls --all` lists those made elsewhere"
-        emit(f"No call {where} has changed anything yet{more}. `handrail call terminal command='touch x'` makes one.")
+        empty = f"No call {where} has changed anything yet{more}. `handrail call terminal command='touch x'` makes one."
+        emit(fitted(as_typed(empty)))
         return
     rows = [call_row(record, effects.keep_days) for record in reversed(found)]
     emit_table(("CALL", "TOOL", "WHAT", "EFFECT", "UNDO"), rows, wide=2)

@@ -37,7 +37,7 @@ from ..chat.slash_commands import COMMANDS
 from ..chat.turn import Leave, leave_on_signals
 from ..chat.work_commands import own_commands
 from ..invocation import as_typed, typed
-from ..output import emit
+from ..output import emit, fitted
 from ..runtime import ask_about_folder, open_runtime
 
 cli = options.new_cli()
@@ -60,7 +60,7 @@ def chat(
         from ..demo.play import play
 
         play()
-        emit(f"\n{_console()}\n{reason}")
+        emit(fitted(f"\n{_console()}\n{reason}"))
         return
     if or_demo:
         emit(_console())
