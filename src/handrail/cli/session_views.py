@@ -19,9 +19,7 @@ LAST = "last"
 SessionId = Annotated[
     str,
     typer.Argument(
-        metavar="[SESSION]",
-        help="Its id, the start of it, or `last`: the one used last.",
-        autocompletion=session_ids,
+        metavar="[SESSION]", help="Its id, the start of it, or `last`: the one used last.", autocompletion=session_ids
     ),
 ]
 _TITLE_CHARS, _RESULT_LINES = 60, 6

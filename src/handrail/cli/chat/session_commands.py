@@ -160,8 +160,7 @@ def compact(chat: Chat, rest: str) -> None:  # noqa: ARG001  a command's signatu
     chat.view.begin("summarising the conversation")
     try:
         did = chat.wait_for(
-            lambda: run_async(chat.agent.compact(), cancel=cancel),
-            stop=lambda: cancel.cancel("interrupted by Ctrl-C"),
+            lambda: run_async(chat.agent.compact(), cancel=cancel), stop=lambda: cancel.cancel("interrupted by Ctrl-C")
         )
     finally:
         chat.view.end()
