@@ -16,7 +16,7 @@ from ...agent.compaction import estimate
 from ...agent.models.price_list import as_of, list_prices
 from ...base.async_bridge import run_async
 from ...errors import InvalidArguments, ToolFailed
-from ...store.export import as_jsonl
+from ...store.export import as_jsonl, text_of
 from ...types import CancelToken, JsonDict
 from ..call_text import age, shortened
 from ..effect_views import counts_text
@@ -54,7 +54,9 @@ def undo_choices(chat: Chat) -> Iterable[str]:  # noqa: ARG001  as those that de
 
 def rewind(chat: Chat, rest: str) -> None:
     """Go back to before one of the last messages, with the files; without a number: which there are."""
-    asked = [_text(one.message) for one in chat.store.messages(chat.agent.session_id) if one.message["role"] == "user"]
+    asked = [
+        text_of(one.message) for one in chat.store.messages(chat.agent.session_id) if one.message["role"] == "user"
+    ]
     if not rest:
         for number, text in reversed(list(enumerate(reversed(asked[-_LISTED:]), 1))):
             chat.say(f"{number:3}  {shortened(' '.join(text.split()), chat.screen.width - 6)}")
@@ -200,7 +202,7 @@ def as_markdown(messages: Sequence[JsonDict], info: SessionInfo) -> str:
     began = datetime.fromtimestamp(info.created, UTC).strftime("%Y-%m-%d %H:%M UTC")
     parts = [f"# {info.title or 'A conversation'}", f"Session {info.id} with {info.model}, {began}, in `{info.cwd}`."]
     for message in messages:
-        text = _text(message)
+        text = text_of(message).strip()
         match message["role"]:
             case "user":
                 parts.append(f"## You\n\n{text}")
@@ -218,20 +220,13 @@ def show(screen: Screen, messages: Sequence[JsonDict], *, last: int) -> None:
     if len(shown) > last:
         screen.print(Text(f"… {len(shown) - last} messages above; /history {len(shown)} shows them", "dim"))
     for message in shown[-last:] if last else ():
-        text = shortened(_text(message), _SHOWN_CHARS)
+        text = shortened(text_of(message).strip(), _SHOWN_CHARS)
         if message["role"] == "user":
             screen.print(Text(f"› {visible(text)}", "bold"))
         elif text:
             screen.markdown(text)
         for call in _calls(message):
             screen.print(Text(f"  {visible(shortened(call, screen.width - 4))}", "dim"))
-
-
-def _text(message: JsonDict) -> str:
-    content = message.get("content")
-    if isinstance(content, str):
-        return content.strip()
-    return "\n".join(str(part.get("text") or f"[{part.get('type')}]") for part in content or ())
 
 
 def _calls(message: JsonDict) -> Iterator[str]:
