@@ -10,20 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 from ...core.outcome import error_of
 from ...errors import InvalidArguments, ToolFailed
+from ...types import JsonDict
 from ..call_text import parsed
 from ..output import visible
 from .chat_command import Command
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ...app import Handrail
-    from ...types import JsonDict
     from .chat import Chat
 
 _LISTS = re.compile(r"mcp__(.+)__list_(prompts|resources)")
 _MENTION = re.compile(r"(?<!\S)@([\w.-]+):(\S+)")
-_MAX_PAGES = 20
 
 
 class ServerOffers:
@@ -46,25 +43,13 @@ class ServerOffers:
             listing.join()
 
     def _list(self) -> None:
-        found = list(filter(None, map(_LISTS.fullmatch, self._app.runtime.registry.get_all_tool_names())))
-        self.commands = [
-            _command(server[1], each) for server in found if server[2] == "prompts" for each in self._pages(server)
-        ]
-        self.resources = [
-            f"{server[1]}:{each['uri']}" for server in found if server[2] == "resources" for each in self._pages(server)
-        ]
-
-    def _pages(self, server: re.Match[str]) -> Iterator[JsonDict]:
         """A server that does not answer offers nothing."""
-        cursor: JsonDict = {}
-        for _ in range(_MAX_PAGES):
-            page = parsed(self._app.handle_function_call(server[0], cursor))
-            if not isinstance(page, dict):
-                return
-            yield from page.get(server[2], ())
-            if not page.get("next_cursor"):
-                return
-            cursor = {"cursor": page["next_cursor"]}
+        found = {"prompts": list[tuple[str, JsonDict]](), "resources": list[tuple[str, JsonDict]]()}
+        for tool in filter(None, map(_LISTS.fullmatch, self._app.runtime.registry.get_all_tool_names())):
+            page = parsed(self._app.handle_function_call(tool[0], {}))
+            found[tool[2]] += [(tool[1], each) for each in page.get(tool[2], ())] if isinstance(page, dict) else []
+        self.commands = [_command(server, prompt) for server, prompt in found["prompts"]]
+        self.resources = [f"{server}:{resource['uri']}" for server, resource in found["resources"]]
 
     def mentioned(self, text: str) -> list[str]:
         """What `@SERVER:URI` in a message stands for."""
