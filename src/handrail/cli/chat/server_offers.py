@@ -4,12 +4,13 @@ tools, so they pass the gate and its records like any call."""
 from __future__ import annotations
 
 import re
-import shlex
 import threading
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ...core.outcome import error_of
 from ...errors import InvalidArguments, ToolFailed
+from ...store.export import text_of
 from ...types import JsonDict
 from ..call_text import parsed
 from ..output import visible
@@ -51,14 +52,15 @@ class ServerOffers:
         self.commands = [_command(server, prompt) for server, prompt in found["prompts"]]
         self.resources = [f"{server}:{resource['uri']}" for server, resource in found["resources"]]
 
-    def mentioned(self, text: str) -> list[str]:
-        """What `@SERVER:URI` in a message stands for."""
-        known = self._app.runtime.registry
-        return [
-            f"[{visible(match[0][1:])}:]\n{_answer(self._app, match[1], 'read_resource', uri=match[2])['content']}"
-            for match in _MENTION.finditer(text)
-            if known.get_entry(f"mcp__{match[1]}__read_resource") is not None
-        ]
+    def mentioned(self, text: str) -> Iterator[str]:
+        """What `@SERVER:URI` in a message stands for, or why it cannot be read."""
+        for match in _MENTION.finditer(text):
+            if self._app.runtime.registry.get_entry(f"mcp__{match[1]}__read_resource") is not None:
+                try:
+                    content = text_of(_answer(self._app, match[1], "read_resource", uri=match[2]))
+                except ToolFailed as error:
+                    content = f"[it cannot be read: {error}]"
+                yield f"[{visible(match[0][1:])}:]\n{content}"
 
 
 def _command(server: str, prompt: JsonDict) -> Command:
@@ -67,9 +69,7 @@ def _command(server: str, prompt: JsonDict) -> Command:
     usage = " ".join(name.upper() if name in needed else f"[{name.upper()}]" for name in names)
 
     def run(chat: Chat, rest: str) -> None:
-        words = shlex.split(rest) if len(names) > 1 else [rest] if rest else []
-        given = dict(zip(names, [*words[: len(names) - 1], " ".join(words[len(names) - 1 :])], strict=False))
-        given = {name: value for name, value in given.items() if value}
+        given = dict(zip(names, rest.split(maxsplit=max(0, len(names) - 1)), strict=False))  # the last takes the rest
         if missing := [name for name in needed if name not in given]:
             raise InvalidArguments(f"/{server}:{prompt['name']} needs {', '.join(missing)}")
         answer = _answer(chat.app, server, "get_prompt", name=prompt["name"], arguments=given)
