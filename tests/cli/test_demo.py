@@ -84,6 +84,7 @@ def test_at_a_terminal_it_shows_three_scenes_with_pauses_in_80_columns(cli: Cli,
     with cli.terminal("demo", columns=80, **env) as terminal:
         _watch(terminal, 3)
     assert re.findall(r"── (\d) ", terminal.text) == ["1", "2", "3"]
+    assert terminal.text.count("✗") == 1, "but for the denial, all of it works"
     assert max(len(line) for line in terminal.text.splitlines() if sys.executable not in line) <= 80
     assert bool(re.search(r"\x1b\[[0-9;]*3[0-9]m", terminal.shown)) is (env == {})
     assert "handrail demo --all" in terminal.text

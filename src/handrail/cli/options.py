@@ -113,8 +113,7 @@ Hosts = Annotated[
     typer.Option("--host", metavar="NAME", help="A name that the server is called by, such as agent.example.org."),
 ]
 TokenFd = Annotated[
-    int | None,
-    typer.Option("--token-fd", metavar="N", min=0, help="Read the token from this file descriptor."),
+    int | None, typer.Option("--token-fd", metavar="N", min=0, help="Read the token from this file descriptor.")
 ]
 ToolsetName = Annotated[str | None, typer.Argument(metavar="[NAME]", help="A toolset.", autocompletion=_toolset_names)]
 Task = Annotated[str | None, typer.Option("--task", metavar="ID", help="The task that the calls belong to.")]

@@ -9,9 +9,11 @@ import os
 import shlex
 import shutil
 import sys
+import textwrap
 import threading
 from collections.abc import Iterator, Sequence
 from enum import IntEnum
+from functools import partial
 from typing import Any, NoReturn, TextIO
 
 import typer
@@ -60,7 +62,7 @@ def _program() -> str:
 
 def say(message: str) -> None:
     """Report an error or a note on stderr."""
-    note(f"handrail: {message}")
+    note(f"handrail: {as_typed(message)}")
 
 
 def note(line: str, *, mark: str = "") -> None:
@@ -91,6 +93,19 @@ def _to_stderr(text: str) -> None:
     with contextlib.suppress(OSError):  # nobody reads it any more
         sys.stderr.write(text)
         sys.stderr.flush()
+
+
+def fitted(text: str, stream: TextIO | None = None) -> str:
+    """Prose: at a terminal, with its lines broken between words."""
+    if not (stream or sys.stdout).isatty():
+        return text
+    width = shutil.get_terminal_size().columns
+    wrap = partial(textwrap.wrap, width=width, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(
+        part
+        for line in text.split("\n")
+        for part in wrap(line, subsequent_indent=" " * (len(line) - len(line.lstrip()))) or [""]
+    )
 
 
 def emit(text: str, stream: TextIO | None = None, *, end: str = "\n") -> None:

@@ -22,7 +22,7 @@ PLAIN = Path(__file__).parents[2] / "mcp_servers" / "plain.py"
 def person(talk: Callable[..., Talk]) -> Talk:
     ConfigFile().set(("mcp_servers", "plain"), {"command": sys.executable, "args": [str(PLAIN)]})
     reset()
-    person = talk(ModelReply("Hello, Ada."), ModelReply("I read it."))
+    person = talk(ModelReply("Hello, Ada."), ModelReply("I read it."), ModelReply("I cannot."))
     assert person.chat.app is default()
     person.chat.app.await_toolsets(["mcp-plain"])
     return person
@@ -40,6 +40,8 @@ def test_a_resource_is_sent_along(person: Talk) -> None:
     person("Sum up @plain:notes://one please, not @nobody:x")
     assert person.sent[-1].endswith("[plain:notes://one:]\nthe note")
     assert "x:]" not in person.sent[-1]
+    person("And @plain:notes://nowhere?")
+    assert "[plain:notes://nowhere?:]\n[it cannot be read:" in person.sent[-1]
 
 
 def test_offers_are_listed_without_waiting_for_them(person: Talk) -> None:

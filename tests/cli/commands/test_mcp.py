@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from handrail.mcp_client import manager
 from handrail.model_tools import reset
 from tests.cli.conftest import Ran, run_here
 from tests.mcp_servers.guarded import Authority, guarded
@@ -31,6 +32,13 @@ def test_a_server_that_was_added_can_be_called(cli: Any) -> None:
     tested = here("mcp", "test", "plain", "--json")
     assert tested.json["state"] == "ready", tested.err
     assert "mcp__plain__say" in here("mcp", "tools", "plain").out
+
+
+def test_adding_a_server_without_the_package_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(manager, "find_spec", lambda _: None)
+    ran = here("mcp", "add", "plain", "--", *PLAIN)
+    assert ran.code == 0
+    assert "pip install 'handrail[mcp]', before it can be used" in ran.err
 
 
 def test_servers_are_listed_shown_and_removed(cli: Any) -> None:

@@ -25,12 +25,5 @@ _HOMES = {
     "TerminalApprover": "handrail.approval.approvers.terminal",
 }
 
-__all__ = [
-    "CallbackApprover",
-    "ChainApprover",
-    "PolicyApprover",
-    "QueueApprover",
-    "SmartApprover",
-    "TerminalApprover",
-]
+__all__ = ["CallbackApprover", "ChainApprover", "PolicyApprover", "QueueApprover", "SmartApprover", "TerminalApprover"]
 __getattr__, __dir__ = lazy_module(__name__, _HOMES)

@@ -4,26 +4,24 @@ tools, so they pass the gate and its records like any call."""
 from __future__ import annotations
 
 import re
-import shlex
 import threading
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ...core.outcome import error_of
 from ...errors import InvalidArguments, ToolFailed
+from ...store.export import text_of
+from ...types import JsonDict
 from ..call_text import parsed
 from ..output import visible
 from .chat_command import Command
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ...app import Handrail
-    from ...types import JsonDict
     from .chat import Chat
 
 _LISTS = re.compile(r"mcp__(.+)__list_(prompts|resources)")
 _MENTION = re.compile(r"(?<!\S)@([\w.-]+):(\S+)")
-_MAX_PAGES = 20
 
 
 class ServerOffers:
@@ -46,34 +44,23 @@ class ServerOffers:
             listing.join()
 
     def _list(self) -> None:
-        found = list(filter(None, map(_LISTS.fullmatch, self._app.runtime.registry.get_all_tool_names())))
-        self.commands = [
-            _command(server[1], each) for server in found if server[2] == "prompts" for each in self._pages(server)
-        ]
-        self.resources = [
-            f"{server[1]}:{each['uri']}" for server in found if server[2] == "resources" for each in self._pages(server)
-        ]
-
-    def _pages(self, server: re.Match[str]) -> Iterator[JsonDict]:
         """A server that does not answer offers nothing."""
-        cursor: JsonDict = {}
-        for _ in range(_MAX_PAGES):
-            page = parsed(self._app.handle_function_call(server[0], cursor))
-            if not isinstance(page, dict):
-                return
-            yield from page.get(server[2], ())
-            if not page.get("next_cursor"):
-                return
-            cursor = {"cursor": page["next_cursor"]}
+        found = {"prompts": list[tuple[str, JsonDict]](), "resources": list[tuple[str, JsonDict]]()}
+        for tool in filter(None, map(_LISTS.fullmatch, self._app.runtime.registry.get_all_tool_names())):
+            page = parsed(self._app.handle_function_call(tool[0], {}))
+            found[tool[2]] += [(tool[1], each) for each in page.get(tool[2], ())] if isinstance(page, dict) else []
+        self.commands = [_command(server, prompt) for server, prompt in found["prompts"]]
+        self.resources = [f"{server}:{resource['uri']}" for server, resource in found["resources"]]
 
-    def mentioned(self, text: str) -> list[str]:
-        """What `@SERVER:URI` in a message stands for."""
-        known = self._app.runtime.registry
-        return [
-            f"[{visible(match[0][1:])}:]\n{_answer(self._app, match[1], 'read_resource', uri=match[2])['content']}"
-            for match in _MENTION.finditer(text)
-            if known.get_entry(f"mcp__{match[1]}__read_resource") is not None
-        ]
+    def mentioned(self, text: str) -> Iterator[str]:
+        """What `@SERVER:URI` in a message stands for, or why it cannot be read."""
+        for match in _MENTION.finditer(text):
+            if self._app.runtime.registry.get_entry(f"mcp__{match[1]}__read_resource") is not None:
+                try:
+                    content = text_of(_answer(self._app, match[1], "read_resource", uri=match[2]))
+                except ToolFailed as error:
+                    content = f"[it cannot be read: {error}]"
+                yield f"[{visible(match[0][1:])}:]\n{content}"
 
 
 def _command(server: str, prompt: JsonDict) -> Command:
@@ -82,9 +69,7 @@ def _command(server: str, prompt: JsonDict) -> Command:
     usage = " ".join(name.upper() if name in needed else f"[{name.upper()}]" for name in names)
 
     def run(chat: Chat, rest: str) -> None:
-        words = shlex.split(rest) if len(names) > 1 else [rest] if rest else []
-        given = dict(zip(names, [*words[: len(names) - 1], " ".join(words[len(names) - 1 :])], strict=False))
-        given = {name: value for name, value in given.items() if value}
+        given = dict(zip(names, rest.split(maxsplit=max(0, len(names) - 1)), strict=False))  # the last takes the rest
         if missing := [name for name in needed if name not in given]:
             raise InvalidArguments(f"/{server}:{prompt['name']} needs {', '.join(missing)}")
         answer = _answer(chat.app, server, "get_prompt", name=prompt["name"], arguments=given)

@@ -16,7 +16,7 @@ from ...agent.conversation import ADDED_BY, estimate
 from ...agent.models.model_selection import as_of, list_prices
 from ...base.async_bridge import run_async
 from ...errors import InvalidArguments, ToolFailed
-from ...store.export import as_jsonl
+from ...store.export import as_jsonl, text_of
 from ...types import CancelToken, JsonDict
 from ..call_text import age, shortened
 from ..commands.effects import counts_text
@@ -91,7 +91,7 @@ def _list_messages(chat: Chat, asked: Sequence[StoredMessage]) -> None:
         table.add_column(header, no_wrap=True, overflow="ellipsis")
     for number, one in enumerate(asked, 1):
         since = sum(begun >= one.at for begun in changing)
-        text = " ".join(_text(one.message).split())
+        text = " ".join(text_of(one.message).split())
         table.add_row(str(number), age(max(0.0, time.time() - one.at)), str(since or ""), visible(text))
     chat.screen.print(table)
     chat.say(
@@ -187,8 +187,7 @@ def compact(chat: Chat, rest: str) -> None:  # noqa: ARG001  a command's signatu
     chat.view.begin("summarising the conversation")
     try:
         did = chat.wait_for(
-            lambda: run_async(chat.agent.compact(), cancel=cancel),
-            stop=lambda: cancel.cancel("interrupted by Ctrl-C"),
+            lambda: run_async(chat.agent.compact(), cancel=cancel), stop=lambda: cancel.cancel("interrupted by Ctrl-C")
         )
     finally:
         chat.view.end()
@@ -228,7 +227,7 @@ def as_markdown(messages: Sequence[JsonDict], info: SessionInfo) -> str:
     began = datetime.fromtimestamp(info.created, UTC).strftime("%Y-%m-%d %H:%M UTC")
     parts = [f"# {info.title or 'A conversation'}", f"Session {info.id} with {info.model}, {began}, in `{info.cwd}`."]
     for message in messages:
-        text = _text(message)
+        text = text_of(message).strip()
         match message["role"]:
             case "user":
                 parts.append(f"## You\n\n{text}")
@@ -246,20 +245,13 @@ def show(screen: Screen, messages: Sequence[JsonDict], *, last: int) -> None:
     if len(shown) > last:
         screen.print(Text(f"… {len(shown) - last} messages above; /history {len(shown)} shows them", "dim"))
     for message in shown[-last:] if last else ():
-        text = shortened(_text(message), _SHOWN_CHARS)
+        text = shortened(text_of(message).strip(), _SHOWN_CHARS)
         if message["role"] == "user":
             screen.print(Text(f"› {visible(text)}", "bold"))
         elif text:
             screen.markdown(text)
         for call in _calls(message):
             screen.print(Text(f"  {visible(shortened(call, screen.width - 4))}", "dim"))
-
-
-def _text(message: JsonDict) -> str:
-    content = message.get("content")
-    if isinstance(content, str):
-        return content.strip()
-    return "\n".join(str(part.get("text") or f"[{part.get('type')}]") for part in content or ())
 
 
 def _calls(message: JsonDict) -> Iterator[str]:

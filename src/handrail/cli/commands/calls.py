@@ -20,7 +20,7 @@ from ...effects.calls import as_json as call_view
 from ...effects.calls import folder_here
 from .. import options
 from ..call_text import counted
-from ..output import emit, emit_json, emit_listing
+from ..output import as_typed, emit, emit_json, emit_listing, fitted
 from ..runtime import open_runtime
 from .effects import call_row
 
@@ -41,7 +41,8 @@ def calls(
     found = effects.latest(last, session=session, folder="" if everything or session else folder_here())
     where = f"of session {session}" if session else "anywhere" if everything else "in this folder"
     more = "" if everything else "; `handrail calls --all` lists those made elsewhere"
-    empty = f"No call {where} has changed anything yet{more}. `handrail call terminal command='touch x'` makes one."
+    example = "`handrail call terminal command='touch x'` makes one."
+    empty = fitted(as_typed(f"No call {where} has changed anything yet{more}. {example}"))
     views = [call_view(record, effects.keep_days) for record in found]
     rows = [call_row(record, effects.keep_days) for record in reversed(found)]
     emit_listing(views, ("CALL", "TOOL", "WHAT", "EFFECT", "UNDO"), rows, as_json=as_json, wide=2, empty=empty)

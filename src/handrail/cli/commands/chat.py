@@ -36,7 +36,7 @@ from ..chat.session_commands import greet
 from ..chat.slash_commands import COMMANDS
 from ..chat.turn import Leave, leave_on_signals
 from ..chat.work_commands import own_commands
-from ..output import as_typed, emit, typed
+from ..output import as_typed, emit, fitted, typed
 from ..runtime import ask_about_folder, open_runtime
 
 cli = options.new_cli()
@@ -59,7 +59,7 @@ def chat(
         from ..demo.show import play
 
         play()
-        emit(f"\n{_console()}\n{reason}")
+        emit(fitted(f"\n{_console()}\n{reason}"))
         return
     if or_demo:
         emit(_console())

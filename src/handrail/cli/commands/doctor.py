@@ -44,7 +44,8 @@ from ...store.approvals import ApprovalStore
 from ...tools.mcp.server_tools import McpTools
 from ...toolsets import Toolsets
 from .. import options
-from ..output import ExitCode, colours, emit, emit_json, paint, result_stream, visible
+from ..invocation import as_typed
+from ..output import ExitCode, colours, emit, emit_json, fitted, paint, result_stream, visible
 
 cli = options.new_cli()
 MCP_SECONDS = 15.0
@@ -63,7 +64,7 @@ def doctor(as_json: options.Json = False) -> None:
             emit_json({"ok": not broken, "findings": listed}, stdout)
         else:
             for finding in _by_fix(findings):
-                emit(_line(finding, colour=colours(stdout)), stdout)
+                emit(fitted(as_typed(_line(finding, colour=colours(stdout))), stdout), stdout)
             emit(f"\n{broken} broken." if broken else "\nNothing is broken.", stdout)
     raise typer.Exit(ExitCode.FAILED if broken else ExitCode.OK)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 import threading
@@ -13,6 +12,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from subprocess import DEVNULL, PIPE, STDOUT, run
 from typing import Any
 
 from ...app import Handrail
@@ -26,7 +26,7 @@ from ...protocols import Action, ActionKind, ApprovalRequest, Decision
 from ...settings.sections import TerminalConfig
 from ...settings.services import McpServerConfig
 from ...testing import FakeAgent
-from ...types import JsonDict, Unavailable
+from ...types import JsonDict, ToolContext, Unavailable
 from ..output import colours, emit
 from . import FOLDER_PREFIX
 from .scenes import read_data
@@ -39,7 +39,7 @@ _TASK = "demo"
 _TOOLS = "read_file search_files patch read_result undo todo terminal process shell run_check deploy".split()
 _NOTICE_SECONDS = 10.0
 _CARRIER = McpServerConfig(
-    command=sys.executable, args=("-IS", str(Path(__file__).with_name("carrier.py"))), protocol="handshake"
+    command=sys.executable, args=("-I", str(Path(__file__).with_name("carrier.py"))), protocol="handshake"
 )
 
 
@@ -103,10 +103,10 @@ class Stage:
         every = {each.name: each for each in self.registry.get_entries(self.registry.get_all_tool_names())}
         entry = every[tool]
 
-        def handler(args: JsonDict, **more: Any) -> Any:
+        def handler(args: JsonDict, *, context: ToolContext, **more: Any) -> Any:
             if self._slow:
                 time.sleep(SLOW_READ_SECONDS)
-            return entry.handler(args, **more)
+            return entry.handler(args, context=context, **more)
 
         self.registry.restore({**every, tool: entry._replace(handler=handler)})
 
@@ -161,48 +161,32 @@ def _no_new_folders(*folders: Path) -> Iterator[None]:
 def _add_tools(registry: ToolRegistry, folder: Path) -> None:
     """The demonstration's own tools."""
 
-    def add(name: str, emoji: str, about: str, handler: Any, properties: JsonDict, **settings: Any) -> None:
-        parameters = {"type": "object", "properties": properties, "required": settings.pop("required", [])}
-        schema = {"description": about, "parameters": parameters}
-        registry.register(
-            name=name, toolset="demo", schema=schema, handler=handler, emoji=emoji, timeout=20, **settings
-        )
+    def actions(args: JsonDict, _: ToolContext) -> list[Action]:
+        return [Action(ActionKind.COMMAND, args["command"], str(folder))]
 
-    def shell(args: JsonDict, **_: object) -> JsonDict:
-        if args["command"] != APPROVED:
+    @registry.tool(toolset="demo", emoji="🐚", timeout=20, actions=actions)
+    def shell(command: str) -> JsonDict:
+        """Run a command in the project."""
+        if command != APPROVED:
             raise Denied("the demonstration runs nothing else")
-        return _run(folder, "bash", "-c", args["command"])
+        return _run(folder, "bash", "-c", command)
 
-    def run_check(args: JsonDict, **_: object) -> JsonDict:
-        options = ["--summary"] if args.get("summary") else []
+    @registry.tool(toolset="demo", emoji="🧪", timeout=20)
+    def run_check(summary: bool = False) -> JsonDict:
+        """Run the project's check.py."""
+        options = ["--summary"] if summary else []
         return _run(folder, sys.executable, "-I", "-B", "-c", _ISOLATED, "check.py", *options)
 
-    add(
-        "shell",
-        "🐚",
-        "Run a command in the project.",
-        shell,
-        {"command": {"type": "string", "description": "What bash is to run."}},
-        required=["command"],
-        actions=lambda args, _: [Action(ActionKind.COMMAND, args["command"], str(folder))],
-    )
-    summary = {"type": "boolean", "default": False, "description": "Only say how many are wrong."}
-    add("run_check", "🧪", "Run the project's check.py.", run_check, {"summary": summary})
     missing = Unavailable("there is no SHOP_TOKEN", "set SHOP_TOKEN, or let a person deploy")
-    add("deploy", "🚀", "Put the shop on its server.", lambda _, **__: "never reached", {}, check_fn=lambda: missing)
+
+    @registry.tool(toolset="demo", emoji="🚀", check_fn=lambda: missing)
+    def deploy() -> str:
+        """Put the shop on its server."""
+        return "never reached"
 
 
 def _run(folder: Path, *command: str) -> JsonDict:
-    done = subprocess.run(
-        command,
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-        timeout=15,
-    )
+    done = run(command, cwd=folder, stdin=DEVNULL, stdout=PIPE, stderr=STDOUT, text=True, check=False, timeout=15)
     return {"exit_code": done.returncode, "output": done.stdout}
 
 

@@ -1,0 +1,34 @@
+"""How prose is set at a terminal, and how commands are named in messages."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from handrail.cli.output import fitted, say
+
+
+class _Tty(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_prose_breaks_between_words_at_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "24")
+    text = "model: none is configured\n    fix: set HANDRAIL_MODEL=gpt-5"
+    assert fitted(text, _Tty()).splitlines() == [
+        "model: none is",
+        "configured",
+        "    fix: set",
+        "    HANDRAIL_MODEL=gpt-5",
+    ]
+    assert fitted(text, io.StringIO()) == text
+
+
+def test_a_message_names_commands_as_they_have_to_be_typed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["venv/bin/handrail"])
+    say("no model is configured; run `handrail setup`")
+    assert capsys.readouterr().err == "handrail: no model is configured; run `venv/bin/handrail setup`\n"
