@@ -55,7 +55,7 @@ def started(
             env=env,
             capture_output=True,
             text=True,
-            timeout=4 * PATIENCE_SECONDS,
+            timeout=more.pop("patience", 4) * PATIENCE_SECONDS,
             check=False,
             **more,
         )

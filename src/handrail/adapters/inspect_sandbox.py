@@ -1,0 +1,212 @@
+"""Sandboxes for Inspect in any environment of Handrail: `Task(..., sandbox="handrail")`, by an entry point.
+
+`sandbox=("handrail", "docker:python:3.12")` names the backend, and `SandboxEnvironmentSpec("handrail", Settings(backend="ssh",
+host="build"))` its settings too. Without a backend it is the configured one; one on this machine has a sandbox unless the
+settings say `sandbox=False`. Each sample has an environment of its own. Nothing is asked about what a sandbox's commands do.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import shlex
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.to_thread
+from inspect_ai.util import (
+    ExecResult,
+    OutputLimitExceededError,
+    SandboxEnvironment,
+    SandboxEnvironmentLimits,
+    SandboxUserUnsupportedError,
+    sandboxenv,
+)
+from pydantic import BaseModel, ConfigDict
+
+from ..app import Handrail
+from ..environments.base import CommandResult, Environment
+from ..environments.errors import NoSuchDirectory
+from ..environments.output import OutputSink
+from ..errors import HandrailError
+from ..model_tools import default
+from ..types import CancelToken
+
+_NOT_EXECUTABLE = 126
+_RUNUSER = "/sbin/runuser"  # by its path: a command may not put another in its place
+_ANY_WRITE, _ANY_READ = 0o222, 0o444
+
+
+class Settings(BaseModel):  # type: ignore[misc]  # not installed where types are checked
+    """Settings of a task's environment, as for `handrail.session`: `backend`, `image`, `sandbox`, `env`, ..."""
+
+    model_config = ConfigDict(extra="allow")
+    backend: str = ""
+
+
+@sandboxenv(name="handrail")  # type: ignore[misc]  # the same
+class HandrailSandbox(SandboxEnvironment):  # type: ignore[misc]  # the same
+    """One sample's environment. Its commands run one after the other, each in a process of its own."""
+
+    def __init__(self, app: Handrail, settings: dict[str, Any]) -> None:
+        super().__init__()
+        self._app, self._task = app, f"inspect-{secrets.token_hex(8)}"
+        self._turn = anyio.Lock()
+        self._made = ""  # a folder of this machine that goes with the sandbox
+        app.environments.override(self._task, settings)
+        if app.environments.has_host_paths(self._task):
+            self._made = tempfile.mkdtemp(prefix="inspect-")
+            app.environments.override(self._task, {"sandbox": True, **settings, "cwd": self._made})
+        self._folder, self._user = "", ""
+
+    @classmethod
+    async def sample_init(cls, task_name: str, config: Any, metadata: dict[str, str]) -> dict[str, SandboxEnvironment]:  # noqa: ARG003  Inspect's
+        given = {"backend": config} if isinstance(config, str) else config.model_dump() if config is not None else {}
+        made = cls(await anyio.to_thread.run_sync(default), {key: value for key, value in given.items() if value != ""})
+        try:
+            await anyio.to_thread.run_sync(made.start)
+        except BaseException:
+            await anyio.to_thread.run_sync(made.close)
+            raise
+        return {"default": made}
+
+    @classmethod
+    async def sample_cleanup(
+        cls,
+        task_name: str,  # noqa: ARG003  Inspect's
+        config: Any,  # noqa: ARG003
+        environments: dict[str, SandboxEnvironment],
+        interrupted: bool,  # noqa: ARG003
+    ) -> None:
+        with anyio.CancelScope(shield=True):
+            for each in environments.values():
+                await anyio.to_thread.run_sync(each.close)
+
+    @classmethod
+    def config_deserialize(cls, config: dict[str, Any]) -> Settings:
+        return Settings(**config)
+
+    def start(self) -> None:
+        """Start its shell, in a folder of its own where others could see the environment's files."""
+        environment = self._environment
+        make = "pwd" if self._made or environment.isolated else "mktemp -d"
+        found = environment.execute(f"{make}; id -un", timeout=60).output.head.decode("utf-8", "surrogateescape")
+        self._folder, self._user = found.splitlines()
+
+    def close(self) -> None:
+        """Closing twice is the same as once."""
+        with contextlib.suppress(HandrailError):
+            if self._folder and not self._made and not self._environment.isolated:
+                self._environment.execute(f"cd / && rm -rf -- {shlex.quote(self._folder)}", timeout=60)
+        self._folder = ""
+        self._app.environments.close(self._task)
+        self._app.environments.clear_overrides(self._task)
+        shutil.rmtree(self._made or "/nonexistent", ignore_errors=True)
+
+    async def exec(  # noqa: PLR0913  Inspect's
+        self,
+        cmd: list[str],
+        input: str | bytes | None = None,  # noqa: A002  the same
+        cwd: str | None = None,
+        env: dict[str, str] | None = None,
+        user: str | None = None,
+        timeout: int | None = None,  # noqa: ASYNC109  the same
+        timeout_retry: bool = True,  # noqa: ARG002  what may have changed something is not run twice
+        concurrency: bool = True,  # noqa: ARG002  nothing runs in a process of Inspect's
+    ) -> ExecResult[str]:
+        limit = SandboxEnvironmentLimits.MAX_EXEC_OUTPUT_SIZE
+        sink, cancel = OutputSink(head_bytes=limit, tail_bytes=0), CancelToken()
+        text, given = self._as_user(cmd, user), input.encode() if isinstance(input, str) else input
+
+        def run() -> CommandResult:
+            with self._app.environments.use(self._task) as environment:
+                return environment.execute(
+                    text,
+                    cwd=self._path(cwd or "."),
+                    env=env,
+                    stdin=given,
+                    timeout=timeout,
+                    cancel=cancel,
+                    output=sink,
+                    separate=True,
+                )
+
+        async with self._turn:
+            try:
+                ended = await anyio.to_thread.run_sync(run, abandon_on_cancel=True)
+            except NoSuchDirectory as error:
+                return ExecResult(False, 1, "", f"{error}\n")
+            finally:
+                cancel.cancel("the sample was cancelled")
+        stdout, stderr = ended.output.head.decode("utf-8", "replace"), ended.stderr.decode("utf-8", "replace")
+        if ended.timed_out:
+            raise TimeoutError(f"the command timed out after {timeout} s")
+        if ended.output.total_bytes > limit:
+            raise OutputLimitExceededError(SandboxEnvironmentLimits.MAX_EXEC_OUTPUT_SIZE_STR, stdout)
+        if ended.exit_code == _NOT_EXECUTABLE and "ermission denied" in stderr:
+            raise PermissionError(stderr)
+        return ExecResult(ended.exit_code == 0, ended.exit_code, stdout, stderr)
+
+    async def write_file(self, file: str, contents: str | bytes) -> None:
+        data = contents.encode() if isinstance(contents, str) else contents
+
+        def write() -> None:
+            path = self._path(file)
+            found = self._environment.files.stat(path)
+            if found is not None and found.is_dir:
+                raise IsADirectoryError(f"{file} is a directory")
+            if found is not None and not found.mode & _ANY_WRITE:  # which would not stop root
+                raise PermissionError(f"{file} must not be written")
+            folder = path.rpartition("/")[0]
+            if found is None and self._environment.files.stat(folder or "/") is None:
+                made = self._environment.execute(f"mkdir -p -- {shlex.quote(folder)}", timeout=60)
+                if made.exit_code:
+                    raise PermissionError(f"{file}: {made.output.head.decode('utf-8', 'replace')}")
+            with tempfile.NamedTemporaryFile() as kept:
+                kept.write(data)
+                kept.flush()
+                self._environment.upload(kept.name, path)
+
+        async with self._turn:
+            await anyio.to_thread.run_sync(write)
+
+    async def read_file(self, file: str, text: bool = True) -> str | bytes:
+        limit = SandboxEnvironmentLimits.MAX_READ_FILE_SIZE
+        shown = SandboxEnvironmentLimits.MAX_READ_FILE_SIZE_STR
+
+        def read() -> bytes:
+            path = self._path(file)
+            found = self._environment.files.stat(path)
+            if found is None:
+                raise FileNotFoundError(f"there is no file {file}")
+            if found.is_dir:
+                raise IsADirectoryError(f"{file} is a directory")
+            if not found.mode & _ANY_READ:  # which would not stop root
+                raise PermissionError(f"{file} must not be read")
+            if found.size > limit:
+                raise OutputLimitExceededError(shown, None)
+            with tempfile.TemporaryDirectory() as folder:
+                self._environment.download(path, f"{folder}/kept")
+                return Path(folder, "kept").read_bytes()
+
+        async with self._turn:
+            data = await anyio.to_thread.run_sync(read)
+        return data.decode() if text else data
+
+    @property
+    def _environment(self) -> Environment:
+        return self._app.environments.of(self._task)
+
+    def _path(self, path: str) -> str:
+        return path if path.startswith("/") else f"{self._folder}/{path}"
+
+    def _as_user(self, cmd: list[str], user: str | None) -> str:
+        words = " ".join(map(shlex.quote, cmd))
+        if user in (None, self._user):
+            return f"( exec -- {words} )"
+        if self._user != "root":
+            raise SandboxUserUnsupportedError(f"commands run as {self._user} here, and cannot run as {user}")
+        return f"( {_RUNUSER} -u {shlex.quote(str(user))} -- {words} )"

@@ -1,0 +1,58 @@
+"""Inspect's own conformance checks, on sandboxes of ours."""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ..services.docker import Docker
+from ..services.sshd import Ssh
+from .conftest import PROGRAMS, started
+
+_PROJECT = Path(__file__).parents[2] / "pyproject.toml"
+# Who is not root cannot become another, and our image has no program to add a user with.
+AS_USER = "test_exec_as_user"
+
+
+def checked(
+    home: Path, work: Path, settings: dict[str, Any], *, only: str | None = None, **env: str
+) -> dict[str, Any]:
+    """Why those checks failed that did."""
+    info = work / "handrail-0.dist-info"
+    info.mkdir(exist_ok=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: handrail\nVersion: 0\n")
+    points = tomllib.loads(_PROJECT.read_text())["project"]["entry-points"]["inspect_ai"]
+    lines = [f"{name} = {module}" for name, module in points.items()]
+    (info / "entry_points.txt").write_text("\n".join(["[inspect_ai]", *lines, ""]))
+    paths = os.pathsep.join((str(_PROJECT.parent / "src"), str(work)))
+    given = {"PLAN": json.dumps({"settings": settings, "only": only}), "PYTHONPATH": paths, **env}
+    printed, _ = started("inspect", PROGRAMS / "check_inspect.py", work, home, [], env=given, patience=20)
+    found: dict[str, Any] = json.loads(printed.splitlines()[-1])
+    assert found["count"] >= (44 if only is None else 1)
+    return found["failed"]  # type: ignore[no-any-return]
+
+
+def test_a_shell_of_this_machine_passes_the_checks(home: Path, work: Path) -> None:
+    failed = checked(home, work, {"backend": "local", "sandbox": False})
+    assert set(failed) <= (set() if os.geteuid() == 0 else {AS_USER}), failed
+
+
+def test_what_names_no_backend_has_a_sandbox_in_which_the_system_cannot_be_changed(home: Path, work: Path) -> None:
+    assert set(checked(home, work, {}, only=AS_USER)) == {AS_USER}
+    assert checked(home, work, {}, only="test_exec_stderr") == {}
+
+
+def test_a_container_passes_the_checks(home: Path, work: Path, docker_service: Docker) -> None:
+    failed = checked(home, work, {"backend": "docker", "image": docker_service.image}, **docker_service.env)
+    assert set(failed) <= {AS_USER}, failed
+
+
+def test_another_machine_passes_the_checks(home: Path, work: Path, ssh_service: Ssh) -> None:
+    failed = checked(home, work, {"backend": "ssh", "host": ssh_service.alias, "config_file": str(ssh_service.config)})
+    assert set(failed) <= {AS_USER}, failed
+
