@@ -14,7 +14,9 @@ from .command_run import Command
 from .live_shell import Ended
 from .wire import Packet
 
-_COMMAND = struct.Struct(">dQII?")  # timeout, call, bytes of the working directory and the text, whether stdin is given
+_COMMAND = struct.Struct(
+    ">dQII??"
+)  # timeout, call, bytes of the working directory and the text, if stdin is given, if it is tried
 _ENDED = struct.Struct(">Ih")  # number, exit code
 _NO_LIMIT = -1.0
 _NO_CODE = -1
@@ -32,13 +34,13 @@ def unpack(body: bytes) -> tuple[Packet, bytes]:
 
 
 def pack_command(command: Command) -> bytes:
-    text, cwd, stdin, timeout, call, _ = command  # what runs elsewhere cannot be tried
+    text, cwd, stdin, timeout, call, is_tried = command
     limit = _NO_LIMIT if timeout is None else timeout
-    return _COMMAND.pack(limit, call, len(cwd), len(text), stdin is not None) + cwd + text + (stdin or b"")
+    return _COMMAND.pack(limit, call, len(cwd), len(text), stdin is not None, is_tried) + cwd + text + (stdin or b"")
 
 
 def unpack_command(body: bytes) -> Command:
-    limit, call, cwd_bytes, text_bytes, has_stdin = _COMMAND.unpack_from(body)
+    limit, call, cwd_bytes, text_bytes, has_stdin, is_tried = _COMMAND.unpack_from(body)
     text_at = _COMMAND.size + cwd_bytes
     stdin_at = text_at + text_bytes
     return Command(
@@ -47,6 +49,7 @@ def unpack_command(body: bytes) -> Command:
         body[stdin_at:] if has_stdin else None,
         None if limit == _NO_LIMIT else limit,
         call,
+        is_tried,
     )
 
 
