@@ -16,6 +16,7 @@ import select
 import socket
 import stat
 import struct
+from functools import partial
 from typing import Any, Callable, Iterable  # noqa: UP035  Python 3.8 knows no other place
 
 from . import syscall_filter
@@ -63,7 +64,8 @@ class EffectWatcher:
         self._names = Names()
         self._buffer = bytearray(_ZEROS)
         self._handlers: dict[int, Callable[..., int | None]] = {
-            number: getattr(self, f"_on_{name}") for name, number in syscall_filter.numbers().items()
+            number: _simple(self, name) or getattr(self, f"_on_{name}")
+            for name, number in syscall_filter.numbers().items()
         }
         self._poll = select.poll()
         self._poll.register(listener, select.POLLIN)
@@ -118,7 +120,7 @@ class EffectWatcher:
 
     # Opening
 
-    def _opened(self, pid: int, folder: int, name: int, flags: int) -> int | None:
+    def _opened(self, pid: int, folder: int, name: int, flags: int, *_: int) -> int | None:
         path = self._names.path(pid, folder, name)
         if path is None or (flags & os.O_EXCL and flags & os.O_CREAT and self._call_of(pid).is_new(path)):
             return None  # nothing to look at: it is made in a folder that is new itself, or it fails
@@ -150,14 +152,8 @@ class EffectWatcher:
         # As _of_process of syscall_names spells it: /proc/PID/mem if it is its own, else /proc/PID/root/proc/OTHER/mem.
         return self._other_process(pid, int(words[5])) if words[3] == "root" else None
 
-    def _on_open(self, pid: int, name: int, flags: int, *_: int) -> int | None:
-        return self._opened(pid, _CWD, name, flags)
-
     def _on_creat(self, pid: int, name: int, *_: int) -> int | None:
         return self._opened(pid, _CWD, name, os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
-
-    def _on_openat(self, pid: int, folder: int, name: int, flags: int, *_: int) -> int | None:
-        return self._opened(pid, folder, name, flags)
 
     def _on_openat2(self, pid: int, folder: int, name: int, how: int, *_: int) -> int | None:
         flags = struct.unpack("Q", self._names.memory.read(pid, how, 8))[0]
@@ -165,7 +161,7 @@ class EffectWatcher:
 
     # Names that go, come and move
 
-    def _removed(self, pid: int, folder: int, name: int) -> int | None:
+    def _removed(self, pid: int, folder: int, name: int, *_: int) -> int | None:
         path = self._names.path(pid, folder, name)
         found = lstat(path) if path is not None else None
         if path is None or found is None:
@@ -194,14 +190,6 @@ class EffectWatcher:
 
         raise Hold(HeldCall(excess.kind, "unlink", excess.target, detail=excess.detail), go_on, errno.EPERM)
 
-    def _on_unlink(self, pid: int, name: int, *_: int) -> int | None:
-        return self._removed(pid, _CWD, name)
-
-    def _on_unlinkat(self, pid: int, folder: int, name: int, *_: int) -> int | None:
-        return self._removed(pid, folder, name)
-
-    _on_rmdir = _on_unlink
-
     def _renamed(self, pid: int, source: tuple[int, int], target: tuple[int, int], flags: int = 0) -> int | None:
         path, to = self._names.path(pid, *source), self._names.path(pid, *target)
         found = lstat(path) if path is not None else None
@@ -227,7 +215,7 @@ class EffectWatcher:
         folder, name, to_folder, to, flags = arguments[:5]
         return self._renamed(pid, (folder, name), (to_folder, to), flags)
 
-    def _made(self, pid: int, folder: int, name: int, *, is_folder: bool = False, link_to: int = 0) -> int | None:
+    def _made(self, pid: int, folder: int, name: int, *_: int, is_folder: bool = False, link_to: int = 0) -> int | None:
         path = self._names.path(pid, folder, name)
         if path is None or lstat(path) is not None:
             return None
@@ -236,17 +224,8 @@ class EffectWatcher:
         self._call_of(pid).create(path, is_folder=is_folder, link_to=link_to)
         return None
 
-    def _on_mkdir(self, pid: int, name: int, *_: int) -> int | None:
-        return self._made(pid, _CWD, name, is_folder=True)
-
-    def _on_mkdirat(self, pid: int, folder: int, name: int, *_: int) -> int | None:
+    def _made_folder(self, pid: int, folder: int, name: int, *_: int) -> int | None:
         return self._made(pid, folder, name, is_folder=True)
-
-    def _on_mknod(self, pid: int, name: int, *_: int) -> int | None:
-        return self._made(pid, _CWD, name)
-
-    def _on_mknodat(self, pid: int, folder: int, name: int, *_: int) -> int | None:
-        return self._made(pid, folder, name)
 
     def _on_symlink(self, pid: int, _target: int, name: int, *_: int) -> int | None:
         self._names.forget()
@@ -320,37 +299,30 @@ class EffectWatcher:
         self._call_of(pid).attributes(target, found)
         return None
 
-    def _on_chmod(self, pid: int, name: int, *_: int) -> int | None:
-        return self._marked(pid, self._names.path(pid, _CWD, name))
+    def _marked_by_name(self, pid: int, folder: int, name: int, *_: int) -> int | None:
+        return self._marked(pid, self._names.path(pid, folder, name))
 
-    _on_chown = _on_setxattr = _on_removexattr = _on_utime = _on_utimes = _on_chmod
-
-    def _on_lchown(self, pid: int, name: int, *_: int) -> int | None:
-        return self._marked(pid, self._names.path(pid, _CWD, name), follow=False)
-
-    _on_lsetxattr = _on_lremovexattr = _on_lchown
+    def _marked_itself(self, pid: int, folder: int, name: int, *_: int) -> int | None:
+        return self._marked(pid, self._names.path(pid, folder, name), follow=False)
 
     def _on_fchmod(self, pid: int, fd: int, *_: int) -> int | None:
         return self._marked(pid, self._names.of_descriptor(pid, fd))
 
     _on_fchown = _on_fsetxattr = _on_fremovexattr = _on_fchmod
 
-    def _on_fchmodat(self, pid: int, folder: int, name: int, *_: int) -> int | None:
-        return self._marked(pid, self._names.path(pid, folder, name))
-
-    _on_futimesat = _on_fchmodat
-
-    def _on_fchmodat2(self, pid: int, folder: int, name: int, _mode: int, flags: int, *_: int) -> int | None:
+    def _marked_by_flags(self, pid: int, folder: int, name: int, flags: int) -> int | None:
         return self._marked(pid, self._names.path(pid, folder, name), follow=not flags & _AT_SYMLINK_NOFOLLOW)
 
-    def _on_setxattrat(self, pid: int, folder: int, name: int, flags: int, *_: int) -> int | None:
-        return self._marked(pid, self._names.path(pid, folder, name), follow=not flags & _AT_SYMLINK_NOFOLLOW)
+    def _on_fchmodat2(self, pid: int, *arguments: int) -> int | None:
+        return self._marked_by_flags(pid, arguments[0], arguments[1], arguments[3])
+
+    def _on_setxattrat(self, pid: int, *arguments: int) -> int | None:
+        return self._marked_by_flags(pid, *arguments[:3])
 
     _on_removexattrat = _on_setxattrat
 
     def _on_fchownat(self, pid: int, *arguments: int) -> int | None:
-        folder, name, _, _, flags = arguments[:5]
-        return self._marked(pid, self._names.path(pid, folder, name), follow=not flags & _AT_SYMLINK_NOFOLLOW)
+        return self._marked_by_flags(pid, arguments[0], arguments[1], arguments[4])
 
     def _on_utimensat(self, pid: int, folder: int, name: int, _times: int, flags: int, *_: int) -> int | None:
         path = self._names.path(pid, folder, name) if name else self._names.of_descriptor(pid, folder)
@@ -397,3 +369,21 @@ class EffectWatcher:
 
     def _on_chroot(self, *_: int) -> None:
         self._names.forget()
+
+
+# What a system call does to the one name in its arguments. Without `at` it is relative to the working directory.
+_SIMPLE = {
+    EffectWatcher._opened: "open openat",
+    EffectWatcher._removed: "unlink unlinkat rmdir",
+    EffectWatcher._made: "mknod mknodat",
+    EffectWatcher._made_folder: "mkdir mkdirat",
+    EffectWatcher._marked_by_name: "chmod chown setxattr removexattr utime utimes fchmodat futimesat",
+    EffectWatcher._marked_itself: "lchown lsetxattr lremovexattr",
+}
+
+
+def _simple(watcher: EffectWatcher, name: str) -> Callable[..., int | None] | None:
+    found = next((function for function, names in _SIMPLE.items() if name in names.split()), None)
+    if found is None:
+        return None
+    return partial(found, watcher) if name.endswith("at") else lambda pid, *rest: found(watcher, pid, _CWD, *rest)

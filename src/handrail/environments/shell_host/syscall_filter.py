@@ -24,56 +24,19 @@ WRITE_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 _F_SETFL = 4
 
 # By system call: its number on x86_64 and on aarch64, which lacks those that an `at` call replaces.
+_TABLE = """
+    open 2 -, creat 85 -, openat 257 56, openat2 437 437, unlink 87 -, unlinkat 263 35, rmdir 84 -, rename 82 -,
+    renameat 264 38, renameat2 316 276, truncate 76 45, ftruncate 77 46, link 86 -, linkat 265 37, symlink 88 -,
+    symlinkat 266 36, mkdir 83 -, mkdirat 258 34, mknod 133 -, mknodat 259 33, chmod 90 -, fchmod 91 52, fchmodat 268 53,
+    fchmodat2 452 452, chown 92 -, fchown 93 55, lchown 94 -, fchownat 260 54, setxattr 188 5, lsetxattr 189 6,
+    fsetxattr 190 7, setxattrat 463 463, removexattr 197 14, lremovexattr 198 15, fremovexattr 199 16,
+    removexattrat 466 466, utime 132 -, utimes 235 -, futimesat 261 -, utimensat 280 88, fallocate 285 47, fcntl 72 25,
+    bind 49 200, connect 42 203, sendto 44 206, chroot 161 51, ptrace 101 117, process_vm_writev 311 271,
+    pidfd_getfd 438 438
+"""
 _NUMBERS = {
-    "open": (2, None),
-    "creat": (85, None),
-    "openat": (257, 56),
-    "openat2": (437, 437),
-    "unlink": (87, None),
-    "unlinkat": (263, 35),
-    "rmdir": (84, None),
-    "rename": (82, None),
-    "renameat": (264, 38),
-    "renameat2": (316, 276),
-    "truncate": (76, 45),
-    "ftruncate": (77, 46),
-    "link": (86, None),
-    "linkat": (265, 37),
-    "symlink": (88, None),
-    "symlinkat": (266, 36),
-    "mkdir": (83, None),
-    "mkdirat": (258, 34),
-    "mknod": (133, None),
-    "mknodat": (259, 33),
-    "chmod": (90, None),
-    "fchmod": (91, 52),
-    "fchmodat": (268, 53),
-    "fchmodat2": (452, 452),
-    "chown": (92, None),
-    "fchown": (93, 55),
-    "lchown": (94, None),
-    "fchownat": (260, 54),
-    "setxattr": (188, 5),
-    "lsetxattr": (189, 6),
-    "fsetxattr": (190, 7),
-    "setxattrat": (463, 463),
-    "removexattr": (197, 14),
-    "lremovexattr": (198, 15),
-    "fremovexattr": (199, 16),
-    "removexattrat": (466, 466),
-    "utime": (132, None),
-    "utimes": (235, None),
-    "futimesat": (261, None),
-    "utimensat": (280, 88),
-    "fallocate": (285, 47),
-    "fcntl": (72, 25),
-    "bind": (49, 200),
-    "connect": (42, 203),
-    "sendto": (44, 206),
-    "chroot": (161, 51),
-    "ptrace": (101, 117),
-    "process_vm_writev": (311, 271),
-    "pidfd_getfd": (438, 438),
+    name: (int(number), None if other == "-" else int(other))
+    for name, number, other in (entry.split() for entry in _TABLE.split(","))
 }
 # io_uring_setup, io_uring_enter, io_uring_register, open_by_handle_at
 _REFUSED = ((425, 426, 427, 304), (425, 426, 427, 265))
