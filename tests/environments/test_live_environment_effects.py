@@ -17,6 +17,7 @@ from handrail.environments.errors import EnvironmentLost
 from handrail.environments.live_environment import LiveEnvironment
 from handrail.environments.local_environment import LocalEnvironment
 from handrail.environments.protection import Protection
+from handrail.environments.shell_host import journal_log as log
 from handrail.environments.shell_host import proc
 from handrail.environments.shell_host.journal_log import Journal
 from handrail.environments.shell_host.journal_recovery import recover
@@ -275,3 +276,41 @@ def test_the_journal_that_cannot_be_written_stops_changes(tmp_path: Path, home: 
         result = shell.execute("echo y > f", call=2)
         assert result.exit_code == 1, text(result)
     assert (tmp_path / "f").read_text() == "x\n"
+
+
+def test_a_journal_that_somebody_has_rewritten_is_reported_and_not_undone(
+    shell: LiveEnvironment, call: Call, work: Path, home: Path, tmp_path: Path
+) -> None:
+    call(1, "echo x > a")
+    digest = shell.call_effects("describe", call=1)["digest"]
+    (path,) = [*home.rglob("1-*.log"), *(tmp_path / "far").rglob("1-*.log")]
+    journal = Journal(str(path.parent))
+    journal.refresh()
+    forged = [log.encode(each.call, each.kind, str(work / "b"), "", each.meta, b"", b"") for each in journal.entries(1)]
+    end = log.encode(1, log.END, "", meta=log.Meta(mtime=journal.end(1) or 0))
+    path.write_bytes(b"".join([*forged, end]))
+    before = snapshot(work)
+    answer = shell.call_effects("undo", call=1, number=2, digest=digest)
+    assert answer["status"] == "refused"
+    assert "damaged" in answer["reason"]
+    assert snapshot(work) == before
+
+
+def test_a_journal_elsewhere_is_pruned_when_a_connection_opens(tmp_path: Path, home: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "a").write_text("one")
+    for number, status in ((1, "possible"), (2, "refused")):
+        shell = FramedEnvironment(str(work), str(tmp_path / "jobs"))
+        shell.effects = {"keep_days": 7.0 if number == 1 else 0.0, "keep_bytes": 1 << 30}
+        try:
+            if number == 1:
+                shell.execute("echo two > a", call=1)
+            else:
+                shell.execute("true")
+            answer = shell.call_effects("undo", call=1, number=5, dry_run=True)
+            assert answer["status"] == status, answer
+        finally:
+            shell.close()
+        for clock in (tmp_path / "far").rglob("clock.json"):
+            clock.unlink()  # as if an hour had passed

@@ -215,3 +215,12 @@ def test_a_trajectory_has_calls_and_results_in_tags(store: SessionStore) -> None
     assert turns[1]["value"].startswith('I look.\n<tool_call>\n{"name": "read_file", "arguments": {"path": "a"}}')
     assert turns[2]["value"].count("<tool_response>") == 2
     assert turns[3]["value"] == "Both.\n[image_url]"
+
+
+def test_messages_that_are_repeated_after_a_summary_are_as_old_as_they_were(store: SessionStore) -> None:
+    info = begin(store, "one", "two", "three")
+    before = [each.at for each in store.messages(info.id)]
+    shorten(store, info.id, "sum", keep=2)
+    summary, *kept = store.messages(info.id)
+    assert [each.at for each in kept] == before[1:]
+    assert summary.at > before[-1]

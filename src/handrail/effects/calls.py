@@ -78,7 +78,11 @@ class Calls:
     def describe(self, number: int, *, diff: bool = False) -> JsonDict:
         """What is different after the call: see `call_effects.describe`. Raises CallNotFound."""
         record = self._refreshed(self.records.get(number))
-        return {**self._ask(record, "describe", diff=diff), "record": as_json(record, self.keep_days)}
+        told = self._ask(record, "describe", diff=diff)
+        if record.ended is not None and record.digest and told.get("digest", record.digest) != record.digest:
+            reason = "the journal is damaged: its entries are not those that were written"
+            told |= {"damaged": reason, "can_undo": False, "reason": reason}
+        return {**told, "record": as_json(record, self.keep_days)}
 
     def undo(
         self, number: int, *, dry_run: bool = False, session: str | None = None, task: str | None = None, **how: Any
@@ -89,7 +93,10 @@ class Calls:
         """
         record, begun = self.records.get(number), time.time()
         mine = 0 if dry_run else self.recorder.numbers.next()
-        answer = self._ask(record, "undo", number=mine, dry_run=dry_run, **how)
+        # Where no mount keeps commands out of the journal, it has to be what it was when the call had ended.
+        is_sealed = record.environment == LOCAL and self._rules().terminal.protect
+        digest = "" if is_sealed or record.ended is None else record.digest
+        answer = self._ask(record, "undo", number=mine, dry_run=dry_run, digest=digest, **how)
         if answer["status"] == "undone":
             only = how.get("only")
             head = f"call {number}" + (f" at {only}" if only else "")

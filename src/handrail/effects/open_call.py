@@ -32,17 +32,9 @@ class OpenCall:
     """`ToolContext.effects`. `late` gives the `Calls`, which are loaded when something is about to change."""
 
     __slots__ = (
-        "_approval",
-        "_coverage",
-        "_environment",
-        "_is_tried",
-        "_late",
-        "_left",
-        "_record",
-        "_who",
-        "is_changed",
-        "is_running",
-    )
+        "_approval", "_coverage", "_environment", "_is_tried", "_late",
+        "_left", "_record", "_who", "is_changed", "is_running",
+    )  # fmt: skip
 
     def __init__(self, late: Callable[[], Any], tool: str, session: str | None, task: str | None) -> None:
         self._late, self._who = late, (tool, session, task)
@@ -137,13 +129,8 @@ class OpenCall:
             recorder.begun_calls.end(record.number)
             return
         ended = None if self.is_running else time.time()
-        about = {
-            "ended": ended,
-            "coverage": how,
-            "reason": reason,
-            "left_running": self._left[:_MAX_LEFT],
-            "approval": recorder.approval(self._approval),
-        }
+        about = {"ended": ended, "coverage": how, "reason": reason, "left_running": self._left[:_MAX_LEFT]}
+        about["approval"] = recorder.approval(self._approval)
         recorder.begun_calls.returned(record.number, about)
         recorder.put(Ended(record._replace(**about), self._environment))
 

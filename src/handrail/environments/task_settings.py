@@ -146,7 +146,9 @@ def _file_limits(config: Config) -> dict[str, Any]:
 
 def _effects(config: Config) -> dict[str, Any]:
     chosen = config.effects
-    found: dict[str, Any] = {name: getattr(chosen, name) for name in ("max_copy", "durable", "on_crash")}
+    found: dict[str, Any] = {
+        name: getattr(chosen, name) for name in ("max_copy", "durable", "on_crash", "keep_days", "keep_bytes")
+    }
     return {**found, "pause": [chosen.pause.files, chosen.pause.megabytes]}
 
 

@@ -375,7 +375,7 @@ class TestSlashCommands:
         assert [path.exists() for path in made] == [True, True, False]
         assert "stay as they are" in person("/rewind 3 message")
         assert person.chat.draft == "Write three"
-        assert "Back to before message 1" in person("/rewind 1")
+        assert "Taken back" in person("/rewind 1")
         assert [path.exists() for path in made] == [False, False, False]
         assert (person.chat.draft, len(person.chat.agent.loop.conversation)) == ("Write one", 0)
         for wrong in ("/rewind 1", "/rewind 0", "/rewind x", "/rewind 1 everything"):

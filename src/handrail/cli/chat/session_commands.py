@@ -36,16 +36,10 @@ def undo(chat: Chat, rest: str) -> None:
     if rest not in ("", *undo_choices(chat)):
         raise InvalidArguments("/undo, /undo message, or /undo files")
     asked = _asked(chat)
-    if rest != "message" and asked and not _undo_files(chat, asked[-1].at):
-        return
-    if rest == "files":
-        return
-    message = chat.agent.undo()
-    if not message:
+    if asked:
+        _go_back(chat, asked[-1:], rest)
+    else:
         chat.say("There is nothing to take back.")
-        return
-    chat.draft = message
-    chat.say("Taken back." if rest != "message" else "Taken back. Files and other effects stay as they are.")
 
 
 def undo_choices(chat: Chat) -> Iterable[str]:  # noqa: ARG001  as those that depend on it
@@ -63,15 +57,15 @@ def rewind(chat: Chat, rest: str) -> None:
         *undo_choices(chat),
     ):
         raise InvalidArguments("/rewind lists your messages; /rewind N, /rewind N message, or /rewind N files")
-    since = asked[int(number) - 1 :]
-    if part != "message" and not _undo_files(chat, since[0].at):
-        return
-    if part == "files":
+    _go_back(chat, asked[int(number) - 1 :], part)
+
+
+def _go_back(chat: Chat, since: Sequence[StoredMessage], part: str) -> None:
+    if (part != "message" and not _undo_files(chat, since[0].at)) or part == "files":
         return
     for _ in since:
         chat.draft = chat.agent.undo() or chat.draft
-    files = "Files and other effects stay as they are." if part == "message" else ""
-    chat.say(f"Back to before message {number}. {files}".rstrip())
+    chat.say("Taken back." if part != "message" else "Taken back. Files and other effects stay as they are.")
 
 
 def rewind_choices(chat: Chat) -> Iterable[str]:

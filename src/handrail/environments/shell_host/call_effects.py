@@ -20,7 +20,7 @@ from .journal_undo import Undo, select
 from .path_history import PathHistory
 from .stash import Stash
 
-__all__ = ["describe", "is_prune_due", "prune", "undo"]
+__all__ = ["describe", "is_prune_due", "prune", "prune_if_due", "undo"]
 Answer = Dict[str, Any]  # noqa: UP006  the same
 Sizes = Dict[str, Tuple[int, int]]  # noqa: UP006  the files in a folder, and their bytes
 MAX_PATHS = 1_000
@@ -65,13 +65,25 @@ def describe(
     }
 
 
+def prune_if_due(journal_folder: str, keep_days: float, keep_bytes: int) -> Answer:
+    """Forget what is too old or too much, at most once an hour."""
+    return prune(journal_folder, keep_days, keep_bytes) if is_prune_due(journal_folder) else {"calls": []}
+
+
 def undo(
-    journal_folder: str, call: int, number: int, only: str = "", force: bool = False, dry_run: bool = False
+    journal_folder: str,
+    call: int,
+    number: int,
+    only: str = "",
+    force: bool = False,
+    dry_run: bool = False,
+    digest: str = "",
 ) -> Answer:
     """Take the call back, or only what it did at a path and below it. `number` is that of the undo, which is a call itself.
 
     `status` is "undone", "conflict", "refused" or, for `dry_run`, "possible". What somebody has changed since is a conflict,
-    and then nothing is done, unless `force` is given: what is there now is kept beside it.
+    and then nothing is done, unless `force` is given: what is there now is kept beside it. `digest` is that of the call when it
+    had ended: entries that somebody has changed since are not trusted.
     """
     with locked(journal_folder):
         journal = Journal(journal_folder)
@@ -81,6 +93,8 @@ def undo(
             return refused(str(damage))
         entries = journal.entries(call)
         reason = _refusal(journal, call, entries)
+        if not reason and digest and _digest(entries) != digest:
+            return refused(f"the journal is damaged: its entries of call {call} are not those that were written")
         if not reason and only:
             # The last part may be a symbolic link, which is meant itself.
             only = os.path.join(os.path.realpath(os.path.dirname(only)), os.path.basename(only.rstrip("/")))

@@ -14,8 +14,8 @@ from .command_run import Command
 from .live_shell import Ended
 from .wire import Packet
 
-# Timeout, call, bytes of the working directory and the text, whether stdin is given, and whether stderr is kept apart.
-_COMMAND = struct.Struct(">dQII??")
+# Timeout, call, bytes of the working directory and the text, whether stdin is given, stderr is kept apart, and it is tried.
+_COMMAND = struct.Struct(">dQII???")
 _ENDED = struct.Struct(">IhI")  # number, exit code, bytes of what is kept of stderr
 _NO_LIMIT = -1.0
 _NO_CODE = -1
@@ -33,14 +33,14 @@ def unpack(body: bytes) -> tuple[Packet, bytes]:
 
 
 def pack_command(command: Command) -> bytes:
-    text, cwd, stdin, timeout, call, separate, _ = command  # what runs elsewhere cannot be tried
+    text, cwd, stdin, timeout, call, separate, is_tried = command
     limit = _NO_LIMIT if timeout is None else timeout
-    head = _COMMAND.pack(limit, call, len(cwd), len(text), stdin is not None, separate)
+    head = _COMMAND.pack(limit, call, len(cwd), len(text), stdin is not None, separate, is_tried)
     return head + cwd + text + (stdin or b"")
 
 
 def unpack_command(body: bytes) -> Command:
-    limit, call, cwd_bytes, text_bytes, has_stdin, separate = _COMMAND.unpack_from(body)
+    limit, call, cwd_bytes, text_bytes, has_stdin, separate, is_tried = _COMMAND.unpack_from(body)
     text_at = _COMMAND.size + cwd_bytes
     stdin_at = text_at + text_bytes
     return Command(
@@ -50,6 +50,7 @@ def unpack_command(body: bytes) -> Command:
         None if limit == _NO_LIMIT else limit,
         call,
         separate,
+        is_tried,
     )
 
 

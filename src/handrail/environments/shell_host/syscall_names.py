@@ -62,7 +62,7 @@ class Memory:
         _VECTORS.pack_into(self._vectors, 0, self._base, size, address, size)
         count = _readv(pid, self._ours, 1, self._theirs, 1, 0)
         if count >= 0:
-            return self._anchor[:count]
+            return bytes(self._buffer[:count])
         if ctypes.get_errno() not in (errno.EPERM, errno.ENOSYS):
             raise OSError(ctypes.get_errno(), "its memory is gone")
         content = self._read_file(pid, address, size)
