@@ -125,7 +125,7 @@ class HeldConnects:
             return None
         name = _name_in(self._read(pid, *parts[0][0]))
         held = HeldCall("lookup", "sendmsg", name)
-        raise Hold(held, lambda _="": None, errno.ECONNREFUSED)  # type: ignore[misc]
+        raise Hold(held, lambda _="": None, errno.ECONNREFUSED)
 
     def _hold(self, operation: str, target: Target, kind: str, go_on: object) -> Hold:
         is_own = _is_loopback(target.host) and _is_listened_to_below(target.port)
@@ -145,7 +145,7 @@ class HeldConnects:
 
     def _parts(self, pid: int, place: int, count: int) -> list[tuple[int, int]]:
         raw = self._read(pid, place, min(count, 1024) * 16)
-        return [struct.unpack_from("QQ", raw, at) for at in range(0, len(raw), 16)]  # type: ignore[misc]
+        return [struct.unpack_from("QQ", raw, at) for at in range(0, len(raw), 16)]
 
     def _read(self, pid: int, place: int, size: int) -> bytes:
         size = min(size, _MAX_DATA)
