@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import signal
+import tempfile
 from pathlib import Path
 
 from handrail.batch.driver import read_options
-from handrail.store.ledger import work_folder
 from handrail.testing import ModelServer
 from tests.services.components import require
 from tests.support import wait_until
@@ -30,4 +30,4 @@ def test_a_sandbox_that_died_is_made_again_with_the_results_of_before(batch: Bat
     assert said[0].isdigit()
     asked = [len(request["messages"]) for request in server.requests]
     assert asked == sorted(set(asked)), "the model was asked the same twice"
-    assert not Path(work_folder(read_options(batch.out).run)).joinpath("t").exists()
+    assert not Path(tempfile.gettempdir(), f"handrail-batch-{read_options(batch.out).run}").exists()

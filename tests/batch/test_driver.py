@@ -16,6 +16,7 @@ from typing import Any
 from handrail.base.own_process import self_command
 from handrail.testing import ModelServer
 from handrail.testing.model_server import Fault
+from tests.services.postgres import Postgres
 from tests.services.small_disk import small_disk
 from tests.support import wait_until
 
@@ -170,3 +171,12 @@ def _written(driver: subprocess.Popen[str]) -> str:
     assert driver.stderr is not None
     ready, _, _ = select.select([driver.stderr], [], [], 0.1)
     return driver.stderr.readline() if ready else ""
+
+
+def test_a_ledger_in_postgres_is_resumed(batch: Batch, postgres_service: Postgres) -> None:
+    driver = batch.start(_with_effects(batch, 3), "--workers", "1", "--sessions", "2", "--ledger", postgres_service.url)
+    wait_until(lambda: len(batch.count_effects()) >= 2, timeout=60)
+    driver.kill()
+    driver.communicate()
+    _check_effects(batch, batch.resume(), 3)
+    assert not (batch.out / "ledger.db").exists()

@@ -152,7 +152,6 @@ class Attempt:
             self.drop_folder()
         if self._folder:
             Path(self._folder).mkdir(mode=0o700, parents=True, exist_ok=True)
-        app.effects.interrupted(self.session)  # what is to be said of those calls the journal says
         return agent
 
     def _placed(self) -> JsonDict:

@@ -74,7 +74,8 @@ class LocalEngine:
             if worker.poll() is None:
                 continue
             del self._workers[name]
-            self._bad_starts = 0 if has_begun(name) else self._bad_starts + 1
+            # One that was killed says nothing about the next.
+            self._bad_starts = 0 if has_begun(name) or worker.returncode < 0 else self._bad_starts + 1
             if self._bad_starts >= _MAX_BAD_STARTS:
                 lines = self._log.read_text(errors="replace").strip().splitlines()
                 raise ToolFailed(f"no worker starts: {lines[-1] if lines else 'it says nothing'}; see {self._log}")

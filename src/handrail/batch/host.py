@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import threading
 import time
@@ -11,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..errors import HandrailError
+from ..errors import HandrailError, StoreError
 from ..store.approvals import ApprovalStore, StoredRequest
 from ..store.ledger import Lease, SqlLedger
 from ..types import JsonDict
@@ -19,6 +20,7 @@ from ..types import JsonDict
 if TYPE_CHECKING:
     from ..protocols import ApprovalRequest
 
+log = logging.getLogger(__name__)
 TRAJECTORIES = "trajectories.jsonl"
 # Requests that the ledger answers, and those that are about the worker itself.
 _OF_LEDGER = frozenset({"begin", "end", "keep_reply"})
@@ -58,17 +60,15 @@ class Host:
 
     def lost(self, worker: str) -> None:
         """Its connection has ended: it was killed, or can begin nothing any more."""
-        self._until.pop(worker, None)
-        why = "stopped" if self.is_stopping else f"the worker {worker} was lost"
-        self._ledger.give_back(worker, why, 0 if self.is_stopping else self._settings.attempts)
+        self._until[worker] = 0.0
 
-    def expire(self) -> list[str]:
-        """Take the tasks of workers that have not renewed their leases. Returns their names."""
-        late = [worker for worker, until in tuple(self._until.items()) if until < time.monotonic()]
-        for worker in late:
-            self._ledger.give_back(worker, f"the worker {worker} did not answer", self._settings.attempts)
-            self._until.pop(worker, None)
-        return late
+    def expire(self) -> None:
+        """Take the tasks of workers that are lost, or have not renewed their leases."""
+        for worker, until in tuple(self._until.items()):
+            if until < time.monotonic():
+                why = f"the worker {worker} {'did not answer' if until else 'was lost'}"
+                self._ledger.give_back(worker, why, self._settings.attempts)
+                self._until.pop(worker, None)
 
     def do_setup(self) -> JsonDict:
         return {**self._settings.setup, **self._settings._asdict()}
@@ -84,7 +84,7 @@ class Host:
 
     def do_renew(self, worker: str) -> tuple[set[tuple[str, int]], bool]:
         """What the worker still has, and whether to stop."""
-        if worker in self._until:  # first, as a ledger that cannot be used now is no fault of the worker
+        if self._until.get(worker):  # first, as a ledger that cannot be used now is no fault of the worker
             self._until[worker] = time.monotonic() + self._settings.lease_seconds
         return self._ledger.held(worker), self.is_stopping
 
@@ -103,15 +103,16 @@ class Host:
             return self._ledger.finish(task, attempt, result)
 
     def _write(self, line: JsonDict) -> None:
-        text = json.dumps(line, ensure_ascii=False) + "\n"
-        with open(self._out / TRAJECTORIES, "a", encoding="utf-8", opener=_private) as file:
+        data = json.dumps(line, ensure_ascii=False).encode() + b"\n"
+        with open(self._out / TRAJECTORIES, "ab", buffering=0, opener=_private) as file:
             start = file.tell()
             try:
-                file.write(text)
-                file.flush()
+                if file.write(data) == len(data):
+                    return
             except OSError as error:
-                os.truncate(file.fileno(), start)
-                raise HandrailError(f"{self._out / TRAJECTORIES} cannot be written: {error.strerror}") from None
+                log.warning("%s cannot be written: %s", file.name, error.strerror)
+            file.truncate(start)
+        raise StoreError(f"{self._out / TRAJECTORIES} cannot be written: the disk is full; make room on its disk")
 
     def do_release(self, worker: str, task: str, attempt: int) -> None:
         """The worker gives a task back because it ends."""

@@ -6,27 +6,27 @@ import asyncio
 import contextlib
 import json
 import os
+import shutil
 import signal
 import sys
 import tempfile
 import threading
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from ..agent.models.base import StreamingModel
 from ..agent.models.model_selection import build, known_providers
 from ..agent.telemetry import start_exporting
 from ..app import Handrail
 from ..approval.approvers import QueueApprover
+from ..effects.calls import Calls
 from ..errors import Fenced, HandrailError, StoreError
 from ..store.ledger import Lease, work_folder
 from .approvals import RemoteApprovals
 from .attempt import Attempt, Parts, command_reward
 from .journal import Journal
 from .link import Address, Link, LinkLost, Requests
-
-if TYPE_CHECKING:
-    from ..settings.schema import Config
 
 _POLL_SECONDS = 0.3
 _RENEW_SECONDS = 1.0
@@ -113,14 +113,17 @@ class Worker:
 
 def work(address: Address, name: str, *, is_apart: bool) -> None:
     """Be a worker until the driver says stop or is gone. `is_apart`: this machine has no home of the user's, so that the
-    configuration is the driver's and all else is in a temporary folder."""
+    configuration is the driver's and the state is in a temporary folder."""
     link = Link(address, name)
     with contextlib.ExitStack() as closing:
         closing.callback(link.close)
         setup = link.call("setup")
         os.environ.update(setup["variables"] if is_apart else {})
-        home = closing.enter_context(tempfile.TemporaryDirectory(prefix="handrail-worker-")) if is_apart else None
-        app = closing.enter_context(_app(setup["config"] if is_apart else None, home))
+        folder = tempfile.mkdtemp(prefix=".worker-", dir=work_folder(setup["run"]))
+        closing.callback(shutil.rmtree, folder, ignore_errors=True)
+        app = closing.enter_context(Handrail(setup["config"], home=folder) if is_apart else Handrail())
+        # Nobody may undo what a killed worker was at, as after any other crash: other sessions work in the same places.
+        app.__dict__["effects"] = Calls(Path(folder), app.environments, lambda: app.config)
         leases: dict[str, tuple[str, int]] = {}
         if setup["asks"]:
             app.gate.__dict__["store"] = RemoteApprovals(link, leases)
@@ -154,10 +157,6 @@ def models_of(app: Handrail) -> Any:
         return made[name]
 
     return models
-
-
-def _app(config: Config | None, home: str | None) -> Handrail:
-    return Handrail() if config is None else Handrail(config, home=home)
 
 
 def main() -> None:
