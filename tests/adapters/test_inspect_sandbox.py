@@ -8,8 +8,6 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from ..services.docker import Docker
 from ..services.sshd import Ssh
 from .conftest import PROGRAMS, started
@@ -19,9 +17,7 @@ _PROJECT = Path(__file__).parents[2] / "pyproject.toml"
 AS_USER = "test_exec_as_user"
 
 
-def checked(
-    home: Path, work: Path, settings: dict[str, Any], *, only: str | None = None, **env: str
-) -> dict[str, Any]:
+def checked(home: Path, work: Path, settings: dict[str, Any], *, only: str | None = None, **env: str) -> dict[str, Any]:
     """Why those checks failed that did."""
     info = work / "handrail-0.dist-info"
     info.mkdir(exist_ok=True)
@@ -55,4 +51,3 @@ def test_a_container_passes_the_checks(home: Path, work: Path, docker_service: D
 def test_another_machine_passes_the_checks(home: Path, work: Path, ssh_service: Ssh) -> None:
     failed = checked(home, work, {"backend": "ssh", "host": ssh_service.alias, "config_file": str(ssh_service.config)})
     assert set(failed) <= {AS_USER}, failed
-
