@@ -44,8 +44,7 @@ from ...store.approvals import ApprovalStore
 from ...tools.mcp.server_tools import McpTools
 from ...toolsets import Toolsets
 from .. import options
-from ..invocation import as_typed
-from ..output import ExitCode, colours, emit, emit_json, fitted, paint, result_stream, visible
+from ..output import ExitCode, as_typed, colours, emit, emit_json, fitted, paint, result_stream, visible
 
 cli = options.new_cli()
 MCP_SECONDS = 15.0
