@@ -455,7 +455,7 @@ class Parser:
                 text = self.text
             if len(words) == 1 and not declaring:
                 first = words[0]
-                declaring = isinstance(first, Word) and first.literal() in lexical.DECLARATIONS
+                declaring = isinstance(first, Word) and (first.plain or first.literal()) in lexical.DECLARATIONS
             elif len(words) > MAX_WORDS:
                 raise TooLarge("more words than are judged", self.position)
         if not (words or assignments or redirects):

@@ -100,12 +100,7 @@ def searches_secrets(command: Command, _: str) -> bool:
     if not any(_RE.secret_words.search(arg) for arg in command.args):
         return False
     roots = [operand for operand in command.operands if not command.classes(operand).isdisjoint(_WORDS.broad)]
-    wide = command.has(("-r", "-R", "--recursive", "--dereference-recursive")) or command.name in (
-        "rg",
-        "ag",
-        "ack",
-        "ugrep",
-    )
+    wide = command.name in _WORDS.searching_all or command.has(("-r", "-R", "--recursive", "--dereference-recursive"))
     return bool(roots) and wide
 
 

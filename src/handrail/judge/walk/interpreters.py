@@ -333,7 +333,7 @@ def make_host(
         language,
         shell,
         argv,
-        lambda name: walk.programs.known(name).handler is not None,
+        lambda name: walk.programs.known(name).follow is not None,
         lambda path: walk.state.write(walk.path(path), unknown()),
         walk.cwd,
         project,

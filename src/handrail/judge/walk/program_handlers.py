@@ -86,7 +86,7 @@ def note_effects(walk: Walk, call: Call, known: Known) -> None:
     if (
         walk.under
         and call.stdin is None
-        and opens_root_shell(walk.under, call.name, call.args, followed=known.handler is not None)
+        and opens_root_shell(walk.under, call.name, call.args, followed=known.follow is not None)
     ):
         walk.report("privilege.root_shell", call.argv)
     for target in output_files(call):
@@ -98,7 +98,9 @@ def output(walk: Walk, call: Call) -> Value:
     """What it prints: computed where the input is known, else unknown with its provenance."""
     if call.stdin is not None:
         walk.spend(len(call.stdin.text))
-    out = text_emulation.output(call.name, call.args, call.stdin, walk.known_file)
+    out = None
+    if call.name in text_emulation.PROGRAMS:
+        out = text_emulation.output(call.name, call.args, call.stdin, walk.known_file)
     if out is not None and Taint.ENDLESS in out.taints and output_provenance.ends(call.name, call.args):
         out = Value(out.text, out.taints - {Taint.ENDLESS})
     if out is None:

@@ -302,12 +302,8 @@ def _ansible(walk: Walk, call: Call) -> None:
     )
     given = dict(options)
     text = given.get("-a") or given.get("--args")
-    if text is not None and (given.get("-m") or given.get("--module-name") or "command") in (
-        "command",
-        "shell",
-        "raw",
-        "script",
-    ):
+    module = given.get("-m") or given.get("--module-name") or "command"
+    if text is not None and module in _WORDS.ansible_runs:
         with walk.wrapped("ansible"), walk.elsewhere():
             _run_option(walk, str(text), text)
 

@@ -262,3 +262,4 @@ _FILTERS: dict[str, Callable[..., str | None]] = {
     for name, programs in read_tables(__file__)["filters"].items()
     for program in programs.split()
 }
+PROGRAMS = frozenset((*_FILTERS, "echo", "printf", "true", "false", ":", "test", "[", "which", "where"))

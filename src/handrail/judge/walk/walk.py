@@ -126,7 +126,7 @@ class Known(NamedTuple):
 
     builtin: Handler | None
     """What one of the shell's own commands does."""
-    handler: Handler | None
+    follow: Handler | None
     """How to follow what it runs."""
     maker: Callable[[Walk, Call], None] | None
     """How to remember the files that it makes."""
@@ -605,10 +605,10 @@ class Walk:
                 return out
         if self.state.files and (made := self._made_program(name, call)) is not None:
             return made
-        if known.handler is None and len(argv) > 1 and base not in DATA_PROGRAMS:
+        if known.follow is None and len(argv) > 1 and base not in DATA_PROGRAMS:
             self.programs.follow_unlisted(self, call)
-        elif known.handler is not None and out is None:
-            out = known.handler(self, call)
+        elif known.follow is not None and out is None:
+            out = known.follow(self, call)
         self._show_to_rules(call)
         self.programs.note_effects(self, call, known)
         return out if out is not None else self.programs.output(self, call)
