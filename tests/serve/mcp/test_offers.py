@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import jsonschema_rs
 import pytest
@@ -105,6 +106,8 @@ def test_tools_are_described_and_keep_the_promise_of_their_output_schema(
     assert "read_result" in instructions
     assert capabilities.tools.list_changed
     assert all(tool.title for tool in tools.values()), "every built-in tool has one"
+    assert "💻" in unquote(tools["terminal"].icons[0].src)
+    assert tools["terminal"].icons[0].src.startswith("data:image/svg+xml,%3Csvg")
 
 
 def test_a_schema_reaches_the_client_with_all_its_words(

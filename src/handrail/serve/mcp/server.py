@@ -13,6 +13,8 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequen
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
+from xml.sax.saxutils import escape
 
 import mcp_types
 from mcp.server import NotificationOptions, Server, subscriptions
@@ -52,6 +54,14 @@ Handrail runs tools on the user's machine or in a sandbox. Dangerous actions are
 until they have answered, and one that they deny must not be tried again in other words.
 A long result is cut and names an id; read_result, or the resource handrail://results/{id}, gives the rest.
 The terminal keeps its working directory between calls; use process for commands that were started in the background."""
+
+
+_RAIL = '<path d="M6 22V11h20v11M12 11v11M20 11v11" fill="none" stroke="#1f6f5c" stroke-width="3"/>'
+
+
+def _icon(drawing: str) -> JsonDict:
+    svg = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32">{drawing}</svg>'
+    return {"src": f"data:image/svg+xml,{quote(svg)}", "mimeType": "image/svg+xml", "sizes": ["any"]}
 
 
 class HandrailServer:
@@ -98,6 +108,7 @@ class HandrailServer:
                 "handrail",
                 version=__version__,
                 title="Handrail",
+                icons=[mcp_types.Icon.model_validate(_icon(_RAIL))],
                 instructions=INSTRUCTIONS,
                 lifespan=self._lifespan,
                 cache_hints=dict.fromkeys(lists, private),
@@ -146,7 +157,9 @@ class HandrailServer:
             title = {"title": remote.title} if remote.title else {}
             return {**tool, **title, "annotations": {**tool["annotations"], **remote.annotations}}
         known = dict(self._listing.get(tool["name"], {}))
-        return {**tool, "annotations": {**tool["annotations"], **known.pop("annotations", {})}, **known}
+        sign = f'<text y="26" font-size="26">{escape(self._app.registry.get_emoji(tool["name"]))}</text>'
+        hints = {**tool["annotations"], **known.pop("annotations", {})}
+        return {**tool, "annotations": hints, "icons": [_icon(sign)], **known}
 
     async def _list_prompts(self, context: Any, _: Any) -> Any:
         prompts = await asyncio.to_thread(self._offers.prompts)
