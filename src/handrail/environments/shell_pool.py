@@ -68,6 +68,9 @@ class ShellPool:
                 link.close()
         return start()
 
+    def close_task(self, task_id: str) -> None:
+        """A shell that is ready belongs to no task."""
+
     def close(self) -> None:
         """End the shells that are ready, and the one that is being started."""
         with self._lock:

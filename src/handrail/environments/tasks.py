@@ -88,7 +88,6 @@ class TaskEnvironments:
         self._slots: dict[str, _Slot] = {}
         self._overrides: dict[str, dict[str, Any]] = {}
         self._timer: threading.Timer | None = None
-        self._pool: ShellPool | None = None
         self._companions: dict[type, Companion] = {}
         self._masker: Masker | None = None
         self._masked_at = 0.0
@@ -238,7 +237,6 @@ class TaskEnvironments:
         with self._lock:
             slots, self._slots = list(self._slots.values()), {}
             timer, self._timer = self._timer, None
-            ready, self._pool = self._pool, None
             companions, self._companions = list(self._companions.values()), {}
         if timer is not None:
             timer.cancel()
@@ -250,8 +248,6 @@ class TaskEnvironments:
 
             with ThreadPoolExecutor(min(len(slots), _CLOSING_AT_ONCE)) as closing:
                 list(closing.map(_close, slots))
-        if ready is not None:
-            ready.close()
 
     def __enter__(self) -> TaskEnvironments:
         return self
@@ -305,9 +301,7 @@ class TaskEnvironments:
     def _shell_pool(self) -> ShellPool:
         from .shell_pool import ShellPool  # not before a shell of this machine is wanted
 
-        with self._lock:
-            self._pool = self._pool or ShellPool(self.config.terminal.pool)
-            return self._pool
+        return self.companion(ShellPool, lambda: ShellPool(self.config.terminal.pool))
 
     @property
     def networks(self) -> Networks | None:
@@ -325,14 +319,11 @@ class TaskEnvironments:
 
     def network_notes(self, task_id: str | None) -> list[str]:
         """Which connections of the task's call were refused, for the model."""
-        networks = self.networks
-        return networks.notes(task_id or DEFAULT_TASK) if networks is not None else []
+        return self.networks.notes(task_id or DEFAULT_TASK) if self.networks is not None else []
 
     def _network_variables(self, task_id: str, settings: EnvironmentSettings) -> dict[str, str]:
-        if not is_host(self.backends.get(settings.backend)):
-            return {}
-        networks = self.networks
-        return networks.variables(task_id) if networks is not None else {}
+        is_here = is_host(self.backends.get(settings.backend))
+        return self.networks.variables(task_id) if is_here and self.networks is not None else {}
 
     def _watch(self) -> None:
         """Keep a timer while there is something that it could close."""
