@@ -125,6 +125,10 @@ class Expander:
         if len(words) > 1:
             self._shell.spend(_FIELD_COST * len(words))
         for parts in words:
+            if len(parts) == 1 and (single := self._single(parts[0], word)) is not None:  # `{1..99}`
+                self._shell.spend(len(single))
+                fields.append(single)
+                continue
             pieces = (
                 piece
                 for number, part in enumerate(parts)
@@ -137,8 +141,8 @@ class Expander:
             elif found:
                 self._shell.spend(len(found[0]))
             if len(fields) > MAX_FIELDS:
-                return [*fields[:MAX_FIELDS], make_arg(UNKNOWN, word=word)]
-        return fields
+                break
+        return fields if len(fields) <= MAX_FIELDS else [*fields[:MAX_FIELDS], make_arg(UNKNOWN, word=word)]
 
     def _single(self, part: Part, word: Word) -> Arg | None:
         """What a word of one part becomes, when that is plainly one field."""

@@ -60,7 +60,8 @@ class Variables:
         """Letters of `declare`: i for integers, l and u for letter case, r for what cannot be changed any more."""
         self._slots: dict[str, Value] = {}
         """What a trap may set a variable to at any time."""
-        self._level = 0
+        self.level = 0
+        """How many shells have been started inside one another."""
         self._levels: dict[str, int] = {}
         self._perhaps: dict[int, tuple[Value, Either]] = {}
         """By the identity of a value, which is kept so that no other gets it: the same, or nothing."""
@@ -84,7 +85,7 @@ class Variables:
         value = state.variables.get(name)
         if name == "PWD" and value is None:
             return state.cwd
-        if self._level and value is not None:
+        if self.level and value is not None:
             return self._as_child_sees(name, value)
         return value
 
@@ -98,20 +99,11 @@ class Variables:
 
     def _as_child_sees(self, name: str, value: Stored) -> Stored:
         """A shell that was started sees what was exported; for the rest both are possible (`set -a`, `export -p`)."""
-        if name in self.exported or self._levels.get(name, 0) >= self._level or isinstance(value, Array):
+        if name in self.exported or self._levels.get(name, 0) >= self.level or isinstance(value, Array):
             return value
         options = value.options if isinstance(value, Either) else (value,)
         _, both = self._perhaps.setdefault(id(value), (value, Either((*options, None))))
         return both
-
-    def enter_shell(self, steps: int) -> None:
-        """A shell was started (1) or has ended (-1)."""
-        self._level += steps
-
-    @property
-    def level(self) -> int:
-        """How many shells have been started inside one another."""
-        return self._level
 
     def _target(self, name: str) -> str:
         """The name that references lead to."""
@@ -131,8 +123,8 @@ class Variables:
             if "[" in name or UNKNOWN in name:
                 self.assign_to(Value(name), value if isinstance(value, Value) else unknown())
                 return
-        if self._level:
-            self._levels[name] = self._level
+        if self.level:
+            self._levels[name] = self.level
         if name in self._slots:
             value = self._mixed([value, self._slots[name]])
         if name in self.attributes and value is not None:

@@ -361,14 +361,10 @@ class Walk:
                     break
             else:
                 marks.append(self.state.mark())
-                outs.append(self._widened(changing, once))
+                self.state.forget(changing)  # one round for all further ones, in which what still changes is unknown
+                outs.append(once())
         self._perhaps(marks)
         return joined(outs)
-
-    def _widened(self, changing: list[tuple[int, str]], once: Callable[[], Value]) -> Value:
-        """One round for all further ones: what still changes from round to round is unknown in it."""
-        self.state.forget(changing)
-        return once()
 
     def _for(self, node: For, stdin: Value | None) -> Value:
         outs: list[Value] = []
@@ -431,7 +427,8 @@ class Walk:
             else:
                 changing = self.state.changed(mark)
                 marks.append(self.state.mark())
-                outs.append(self._widened(changing, once))
+                self.state.forget(changing)  # one round for all further ones, in which what still changes is unknown
+                outs.append(once())
         self._perhaps(marks)
         return self._endless(joined(outs), node.body, endless)
 
@@ -937,11 +934,11 @@ class Walk:
     @contextlib.contextmanager
     def child_shell(self) -> Iterator[None]:
         """A shell that was started as a program: it has only what was exported."""
-        self.variables.enter_shell(1)
+        self.variables.level += 1
         try:
             yield
         finally:
-            self.variables.enter_shell(-1)
+            self.variables.level -= 1
 
     @contextlib.contextmanager
     def wrapped(self, name: str) -> Iterator[None]:
