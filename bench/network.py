@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -55,9 +56,8 @@ def figures() -> Iterator[Figure]:
                 (f"a download of {_MEGABYTES} MB through the proxy", big, 1.2),
                 (f"{_REQUESTS} small requests through the proxy", small, 1.5),
             ):
-                mine, base, ratio = alternating(
-                    lambda url=url: download(url, through=True), lambda url=url: download(url, through=False)
-                )
+                ours, floor = partial(download, url, through=True), partial(download, url, through=False)
+                mine, base, ratio = alternating(ours, floor)
                 yield Figure(what, milliseconds(mine), milliseconds(base), ratio, limit)
         finally:
             networks.close()

@@ -11,6 +11,7 @@ from pathlib import Path
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from ..net.url_guard import literal_address
 from .hosts import HostPattern
@@ -52,7 +53,7 @@ class Authority:
         if host not in self._contexts:
             key, address = ec.generate_private_key(ec.SECP256R1()), literal_address(host)
             names = x509.SubjectAlternativeName([x509.DNSName(host) if address is None else x509.IPAddress(address)])
-            uses = x509.ExtendedKeyUsage([x509.ExtendedKeyUsageOID.SERVER_AUTH])
+            uses = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH])
             signer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
             pem = self._signed(host[:64], key, names, uses, signer)
             own = key.private_bytes(_PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
@@ -65,7 +66,7 @@ class Authority:
         self, name: str, key: ec.EllipticCurvePrivateKey, *more: x509.ExtensionType, is_authority: bool = False
     ) -> bytes:
         now = datetime.datetime.now(datetime.UTC)
-        named, issuer = (x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, each)]) for each in (name, self._name))
+        named, issuer = (x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, each)]) for each in (name, self._name))
         builder = x509.CertificateBuilder(issuer, named, key.public_key(), x509.random_serial_number())
         builder = builder.not_valid_before(now - _DAY).not_valid_after(now + 365 * _DAY)
         uses = {use: is_authority is (use in ("key_cert_sign", "crl_sign")) for use in _USES.split()}

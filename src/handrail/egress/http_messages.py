@@ -149,18 +149,10 @@ class Exchange:
         await writer.drain()
 
     async def _receive(self, asked: Head, prepared: Prepared, reader: asyncio.StreamReader) -> bool | None:
-        mask, status = Mask(prepared.hidden), 100
-        while 100 <= status < 200:
-            answer = await read_head(reader)
-            if answer is None:
-                raise ConnectionResetError("the server closed the connection")
-            status = int((re.findall(r"\AHTTP/1\.\d (\d{3})\b", answer.first) or ["0"])[0])
-            if status < 100:
-                raise BadMessage("its status is no number")
-            if status < 200:
-                self._writer.write(mask.whole(answer.encode()))
-            if status == 101:
-                return None
+        mask = Mask(prepared.hidden)
+        answer, status = await self._last_head(reader, mask)
+        if status == 101:
+            return None
         has_body = status not in (204, 304) and not asked.first.startswith("HEAD ")
         length = _length(answer, otherwise=_UNTIL_CLOSE) if has_body else 0
         unpack = _unpacker(answer) if prepared.hidden and has_body else None
@@ -178,6 +170,19 @@ class Exchange:
         self._writer.write(_framed(mask.rest(), framing) + (b"0\r\n\r\n" if framing == _CHUNKED else b""))
         await self._writer.drain()
         return asked.keeps_open and answer.keeps_open and framing != _UNTIL_CLOSE
+
+    async def _last_head(self, reader: asyncio.StreamReader, mask: Mask) -> tuple[Head, int]:
+        """The head of the answer proper, and its status. Those before it, such as 100, are passed on; so is 101."""
+        while (answer := await read_head(reader)) is not None:
+            status = int((re.findall(r"\AHTTP/1\.\d (\d{3})\b", answer.first) or ["0"])[0])
+            if status < 100:
+                raise BadMessage("its status is no number")
+            if status >= 200:
+                return answer, status
+            self._writer.write(mask.whole(answer.encode()))
+            if status == 101:
+                return answer, status
+        raise ConnectionResetError("the server closed the connection")
 
 
 class Mask:

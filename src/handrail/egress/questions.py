@@ -118,11 +118,12 @@ class Questions:
 
     async def _review(self, text: str, details: Mapping[str, object]) -> None:
         context = self._context
-        if context is None or context.gate is None:
+        gate = context.gate if context is not None else None
+        if context is None or gate is None:
             raise Denied(f"{details['why']}; {_NOBODY}")
         # An answer that came with the call was given to another question.
         context = dataclasses.replace(context, caller=context.caller._replace(answered=()), effects=None)
-        waiting = context.gate.review([Action(ActionKind.CONNECT, text, details=details)], context)
+        waiting = gate.review([Action(ActionKind.CONNECT, text, details=details)], context)
         if waiting is not None:
             await waiting
 
