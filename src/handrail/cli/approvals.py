@@ -151,7 +151,7 @@ def chosen(stored: StoredRequest, given: str) -> Decision | None:
             raise Denied("approving needs a terminal, and stdin is not one; answer where you can see the question")
         return decision
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise InvalidArguments("give the answer: once, task, session, always or deny")
+        raise InvalidArguments("give the answer: once, try, task, session, always or deny")
     if stored.state is not State.PENDING:
         return Decision.DENY  # the store then reports that it is too late
     shown, lines = request._replace(id=""), PREVIEW_LINES if has_more(request) else None
