@@ -372,7 +372,7 @@ class EffectWatcher:
 
 
 # What a system call does to the one name in its arguments. Without `at` it is relative to the working directory.
-_SIMPLE = {
+_SIMPLE: dict[Callable[..., int | None], str] = {
     EffectWatcher._opened: "open openat",
     EffectWatcher._removed: "unlink unlinkat rmdir",
     EffectWatcher._made: "mknod mknodat",
