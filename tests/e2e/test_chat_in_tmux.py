@@ -152,7 +152,7 @@ def _is_denied_something_dangerous(desk: Desk) -> None:
     )
     desk.tmux.type("C-l")
     desk.say("Clean up")
-    screen = desk.tmux.wait_for("once, task, session, always, deny, edit, instead?")
+    screen = desk.tmux.wait_for("once, try, task, session, always, deny, edit, instead?")
     picture(desk, "approval", screen, since="› Clean up")
     desk.tmux.type("-l", "deny")
     desk.tmux.type("Enter")

@@ -151,7 +151,7 @@ def chosen(stored: StoredRequest, given: str) -> Answer | None:
             raise Denied("approving needs a terminal, and stdin is not one; answer where you can see the question")
         return Answer(decision, TerminalApprover.name)
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise InvalidArguments("give the answer: once, task, session, always or deny")
+        raise InvalidArguments("give the answer: once, try, task, session, always or deny")
     if stored.state is not State.PENDING:
         return Answer(Decision.DENY, TerminalApprover.name)  # the store then reports that it is too late
     return run_async(TerminalApprover().decide(request._replace(id="")))

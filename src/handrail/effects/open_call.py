@@ -129,7 +129,12 @@ class OpenCall:
             recorder.begun_calls.end(record.number)
             return
         ended = None if self.is_running else time.time()
-        about = {"ended": ended, "coverage": how, "reason": reason, "left_running": self._left[:_MAX_LEFT]}
+        about: dict[str, Any] = {
+            "ended": ended,
+            "coverage": how,
+            "reason": reason,
+            "left_running": self._left[:_MAX_LEFT],
+        }
         about["approval"] = recorder.approval(self._approval)
         recorder.begun_calls.returned(record.number, about)
         recorder.put(Ended(record._replace(**about), self._environment))

@@ -7,7 +7,6 @@ elsewhere. The last state of a shell that was lost is passed to the next one.
 from __future__ import annotations
 
 import hashlib
-import logging
 import os
 import shlex
 import socket
@@ -48,8 +47,6 @@ if TYPE_CHECKING:
     from ..types import CancelToken
     from .shell_host.wire import Packet
 
-log = logging.getLogger(__name__)
-
 _LOCK_POLL_SECONDS = 0.05
 _CLOSE_SECONDS = 15.0
 _COPY_BYTES = 1 << 20
@@ -65,8 +62,6 @@ class LiveEnvironment(ABC):
     name: str = "live"
     isolated = reaches_host = persistent = False
     has_pty = True
-
-    is_journal_here = False
 
     def __init__(self) -> None:
         self.effects: Mapping[str, Any] | None = {}
@@ -286,18 +281,7 @@ class LiveEnvironment(ABC):
                         f"no shell could be started in the {self.name} environment: {error}"
                     ) from None
                 self._cwd = self._link.cwd
-                self._prune_journal(self._link)
             return self._link
-
-    def _prune_journal(self, link: Link) -> None:
-        """A journal beside the shell is seen only while there is a connection."""
-        limits = {name: (self.effects or {}).get(name) for name in ("keep_days", "keep_bytes")}
-        if self.is_journal_here or None in limits.values() or link.uncovered:
-            return
-        try:
-            link.call("call_effects", b"", operation="prune_if_due", arguments=limits)
-        except Exception as error:  # noqa: BLE001  it can wait: the shell is there
-            log.warning("the journal of the %s environment was not pruned: %s", self.name, error)
 
     def _check_open(self) -> None:
         if self._is_closed:

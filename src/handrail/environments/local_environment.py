@@ -41,7 +41,7 @@ class LocalEnvironment(LiveEnvironment):
     """
 
     name: str = "local"
-    reaches_host = persistent = is_journal_here = True
+    reaches_host = persistent = True
 
     def __init__(  # noqa: PLR0913  one per setting of this backend
         self,

@@ -152,7 +152,7 @@ class TestAnswer:
         request_id = ask(store)
         ran = cli("approvals", "answer", request_id, "maybe")
         assert ran.code == 2
-        assert "it takes once, task, session, always, deny" in ran.err
+        assert "it takes once, try, task, session, always, deny" in ran.err
         assert "no request 'nothing'" in cli("approvals", "answer", "nothing", "deny").err
 
     def test_json(self, store: ApprovalStore) -> None:

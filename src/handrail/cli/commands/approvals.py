@@ -100,7 +100,8 @@ def show(
 def answer(
     request: Annotated[str, typer.Argument(metavar="ID", help="The request's id, or the start of it.")],
     decision: Annotated[
-        str, typer.Argument(metavar="ANSWER", help="once, task, session, always or deny; without it you are asked.")
+        str,
+        typer.Argument(metavar="ANSWER", help="once, try, task, session, always or deny; without it you are asked."),
     ] = "",
     why: Annotated[
         str, typer.Option("--why", metavar="TEXT", help="Why not, or what instead: the model reads it.")

@@ -12,10 +12,10 @@ import stat
 from typing import Any, Dict, Tuple  # noqa: UP035  Python 3.8 knows no other place
 
 from . import journal_log as log
-from .journal import CallJournal, lstat
+from .journal import CallJournal
 from .journal_conflicts import conflicts
 from .journal_expiry import expired_calls, is_prune_due, locked, prune
-from .journal_log import Damaged, Entry, Journal, LogWriter, writer_name
+from .journal_log import Damaged, Entry, Journal, LogWriter, lstat, writer_name
 from .journal_undo import Undo, select
 from .path_history import PathHistory
 from .stash import Stash

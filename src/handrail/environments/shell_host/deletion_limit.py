@@ -7,13 +7,15 @@ call that deletes as many files as the limit.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
 import struct
-from typing import Dict, List, NamedTuple, Tuple  # noqa: UP035  Python 3.8 knows no other place
+from typing import Callable, Dict, List, NamedTuple, Tuple  # noqa: UP035  Python 3.8 knows no other place
 
-from .journal import lstat, parent_of
+from .held_calls import HeldCall, Hold
+from .journal_log import lstat, parent_of
 
 _MEGABYTE = 1 << 20
 _MAX_INDEX_BYTES = 256 << 20
@@ -52,6 +54,20 @@ class DeletionLimit:
         self._folder = ""
         self._indexes: Dict[str, _Known] = {}  # noqa: UP006  by repository
         self._allowed: set[str] = set()
+
+    def check(self, path: str, found: os.stat_result, pid: int, remove: Callable[[str, os.stat_result], None]) -> None:
+        """Let a deletion wait for an answer if it is one too many; after a yes `remove` writes it down."""
+        excess = self.add(path, found, pid)
+        if excess is None:
+            return
+
+        def go_on() -> None:
+            self.allow(excess)
+            now = lstat(path)  # it may be another file by now
+            if now is not None:
+                remove(path, now)
+
+        raise Hold(HeldCall(excess.kind, "unlink", excess.target, detail=excess.detail), go_on, errno.EPERM)
 
     def add(self, path: str, found: os.stat_result, pid: int) -> Excess | None:
         """Called before this process deletes an old file."""

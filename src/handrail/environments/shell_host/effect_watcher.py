@@ -16,16 +16,16 @@ import select
 import socket
 import stat
 import struct
+from functools import partial
 from typing import Any, Callable, Iterable, Union  # noqa: UP035  Python 3.8 knows no other place
 
 from . import syscall_filter
-from .deletion_limit import Excess
 from .held_calls import Ask, HeldCall, HeldNotices, Hold, Reply, answer_notice, nobody
-from .held_connects import HeldConnects
-from .journal import CallJournal, lstat
-from .journal_log import JournalFailed
+from .held_connects import HeldConnects, contact
+from .journal import CallJournal
+from .journal_log import JournalFailed, lstat
 from .outside_writes import OutsideWrites
-from .syscall_names import Elsewhere, Names, Unreadable, masked_socket
+from .syscall_names import Elsewhere, Names, Unreadable
 from .wire import Packet
 
 _RECEIVE, _SET_FLAGS = 0xC0502100, 0x40082104
@@ -76,7 +76,7 @@ class EffectWatcher:
         self._connects = HeldConnects(self._names.memory) if holds_network else None
         self._buffer = bytearray(_ZEROS)
         self._handlers: dict[int, Callable[..., Answer]] = {
-            number: getattr(self, f"_on_{name}") for number, name in self._called.items()
+            number: _simple(self, name) or getattr(self, f"_on_{name}") for number, name in self._called.items()
         }
         self._poll = select.poll()
         self._poll.register(listener, select.POLLIN)
@@ -181,7 +181,7 @@ class EffectWatcher:
 
     # Opening
 
-    def _opened(self, pid: int, folder: int, name: int, flags: int) -> Answer:
+    def _opened(self, pid: int, folder: int, name: int, flags: int, *_: int) -> Answer:
         path = self._names.path(pid, folder, name)
         if path is None:
             return None
@@ -219,14 +219,8 @@ class EffectWatcher:
         # As _of_process of syscall_names spells it: /proc/PID/mem if it is its own, else /proc/PID/root/proc/OTHER/mem.
         return self._other_process(pid, int(words[5])) if words[3] == "root" else None
 
-    def _on_open(self, pid: int, name: int, flags: int, *_: int) -> Answer:
-        return self._opened(pid, _CWD, name, flags)
-
     def _on_creat(self, pid: int, name: int, *_: int) -> Answer:
         return self._opened(pid, _CWD, name, os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
-
-    def _on_openat(self, pid: int, folder: int, name: int, flags: int, *_: int) -> Answer:
-        return self._opened(pid, folder, name, flags)
 
     def _on_openat2(self, pid: int, folder: int, name: int, how: int, *_: int) -> Answer:
         flags = struct.unpack("Q", self._names.memory.read(pid, how, 8))[0]
@@ -234,7 +228,7 @@ class EffectWatcher:
 
     # Names that go, come and move
 
-    def _removed(self, pid: int, folder: int, name: int) -> Answer:
+    def _removed(self, pid: int, folder: int, name: int, *_: int) -> Answer:
         path = self._names.path(pid, folder, name)
         found = lstat(path) if path is not None else None
         if path is None or found is None:
@@ -243,30 +237,8 @@ class EffectWatcher:
             self._names.forget()
         call = self._call_of(pid)
         if call.limit is not None and not call.is_new(path) and not self._is_outside(pid, path):
-            self._pause(call, path, call.limit.add(path, found, pid))
+            call.limit.check(path, found, pid, call.remove)
         return self._change(pid, lambda call: call.remove(path, found), path)
-
-    def _pause(self, call: CallJournal, path: str, excess: Excess | None) -> None:
-        """Let a deletion wait for an answer if it is one too many."""
-        if excess is None:
-            return
-
-        def go_on() -> None:
-            assert call.limit is not None
-            call.limit.allow(excess)
-            found = lstat(path)  # it may be another file by now
-            if found is not None:
-                call.remove(path, found)
-
-        raise Hold(HeldCall(excess.kind, "unlink", excess.target, detail=excess.detail), go_on, errno.EPERM)
-
-    def _on_unlink(self, pid: int, name: int, *_: int) -> Answer:
-        return self._removed(pid, _CWD, name)
-
-    def _on_unlinkat(self, pid: int, folder: int, name: int, *_: int) -> Answer:
-        return self._removed(pid, folder, name)
-
-    _on_rmdir = _on_unlink
 
     def _renamed(self, pid: int, source: tuple[int, int], target: tuple[int, int], flags: int = 0) -> Answer:
         path, to = self._names.path(pid, *source), self._names.path(pid, *target)
@@ -291,7 +263,10 @@ class EffectWatcher:
         folder, name, to_folder, to, flags = arguments[:5]
         return self._renamed(pid, (folder, name), (to_folder, to), flags)
 
-    def _made(self, pid: int, folder: int, name: int, *, is_folder: bool = False, source: str = "") -> Answer:
+    def _made_folder(self, pid: int, folder: int, name: int, *_: int) -> Answer:
+        return self._made(pid, folder, name, is_folder=True)
+
+    def _made(self, pid: int, folder: int, name: int, *_: int, is_folder: bool = False, source: str = "") -> Answer:
         """`source` is the file that a hard link is made to."""
         path = self._names.path(pid, folder, name)
         if path is None or lstat(path) is not None:
@@ -299,18 +274,6 @@ class EffectWatcher:
         link_to = os.lstat(source).st_ino if source else 0
         paths = (source, path) if source else (path,)
         return self._change(pid, lambda call: call.create(path, is_folder=is_folder, link_to=link_to), *paths)
-
-    def _on_mkdir(self, pid: int, name: int, *_: int) -> Answer:
-        return self._made(pid, _CWD, name, is_folder=True)
-
-    def _on_mkdirat(self, pid: int, folder: int, name: int, *_: int) -> Answer:
-        return self._made(pid, folder, name, is_folder=True)
-
-    def _on_mknod(self, pid: int, name: int, *_: int) -> Answer:
-        return self._made(pid, _CWD, name)
-
-    def _on_mknodat(self, pid: int, folder: int, name: int, *_: int) -> Answer:
-        return self._made(pid, folder, name)
 
     def _on_symlink(self, pid: int, _target: int, name: int, *_: int) -> Answer:
         self._names.forget()
@@ -373,37 +336,30 @@ class EffectWatcher:
             return None
         return self._change(pid, lambda call: call.attributes(target, found), target, fd=fd)
 
-    def _on_chmod(self, pid: int, name: int, *_: int) -> Answer:
-        return self._marked(pid, self._names.path(pid, _CWD, name))
+    def _marked_by_name(self, pid: int, folder: int, name: int, *_: int) -> Answer:
+        return self._marked(pid, self._names.path(pid, folder, name))
 
-    _on_chown = _on_setxattr = _on_removexattr = _on_utime = _on_utimes = _on_chmod
+    def _marked_itself(self, pid: int, folder: int, name: int, *_: int) -> Answer:
+        return self._marked(pid, self._names.path(pid, folder, name), follow=False)
 
-    def _on_lchown(self, pid: int, name: int, *_: int) -> Answer:
-        return self._marked(pid, self._names.path(pid, _CWD, name), follow=False)
+    def _marked_by_flags(self, pid: int, folder: int, name: int, flags: int) -> Answer:
+        return self._marked(pid, self._names.path(pid, folder, name), follow=not flags & _AT_SYMLINK_NOFOLLOW)
 
-    _on_lsetxattr = _on_lremovexattr = _on_lchown
+    def _on_fchmodat2(self, pid: int, *arguments: int) -> Answer:
+        return self._marked_by_flags(pid, arguments[0], arguments[1], arguments[3])
+
+    def _on_setxattrat(self, pid: int, *arguments: int) -> Answer:
+        return self._marked_by_flags(pid, *arguments[:3])
+
+    _on_removexattrat = _on_setxattrat
+
+    def _on_fchownat(self, pid: int, *arguments: int) -> Answer:
+        return self._marked_by_flags(pid, arguments[0], arguments[1], arguments[4])
 
     def _on_fchmod(self, pid: int, fd: int, *_: int) -> Answer:
         return self._marked(pid, self._names.of_descriptor(pid, fd), fd=fd)
 
     _on_fchown = _on_fsetxattr = _on_fremovexattr = _on_fchmod
-
-    def _on_fchmodat(self, pid: int, folder: int, name: int, *_: int) -> Answer:
-        return self._marked(pid, self._names.path(pid, folder, name))
-
-    _on_futimesat = _on_fchmodat
-
-    def _on_fchmodat2(self, pid: int, folder: int, name: int, _mode: int, flags: int, *_: int) -> Answer:
-        return self._marked(pid, self._names.path(pid, folder, name), follow=not flags & _AT_SYMLINK_NOFOLLOW)
-
-    def _on_setxattrat(self, pid: int, folder: int, name: int, flags: int, *_: int) -> Answer:
-        return self._marked(pid, self._names.path(pid, folder, name), follow=not flags & _AT_SYMLINK_NOFOLLOW)
-
-    _on_removexattrat = _on_setxattrat
-
-    def _on_fchownat(self, pid: int, *arguments: int) -> Answer:
-        folder, name, _, _, flags = arguments[:5]
-        return self._marked(pid, self._names.path(pid, folder, name), follow=not flags & _AT_SYMLINK_NOFOLLOW)
 
     def _on_utimensat(self, pid: int, folder: int, name: int, _times: int, flags: int, *_: int) -> Answer:
         path = self._names.path(pid, folder, name) if name else self._names.of_descriptor(pid, folder)
@@ -414,24 +370,9 @@ class EffectWatcher:
     def _contacted(self, pid: int, address: int, size: int) -> None:
         try:
             raw = self._names.memory.read(pid, address, min(size, _MAX_ADDRESS))
-            family = struct.unpack_from("H", raw)[0]
-        except (OSError, struct.error):
+        except OSError:
             return  # it fails by itself, or is refused
-        if family in (socket.AF_INET, socket.AF_INET6):
-            port = struct.unpack_from(">H", raw, 2)[0]
-            host = raw[4:8] if family == socket.AF_INET else raw[8:24]
-            text = socket.inet_ntop(family, host)
-            name, call = f"[{text}]:{port}" if family == socket.AF_INET6 else f"{text}:{port}", self._call_of(pid)
-            if call.is_tried:
-                raise Hold(HeldCall("connect", "connect", name), lambda: call.host(name), errno.EACCES)
-            call.host(name)
-        elif family == socket.AF_UNIX and (masked := masked_socket(pid, raw, self._private)):
-            raise Hold(HeldCall("masked socket", "connect", masked), lambda: None, errno.ECONNREFUSED)
-        elif family == socket.AF_UNIX and self._call_of(pid).is_tried:
-            # What a service does is none of the call's own changes.
-            path = os.path.join(self._names.folder(pid, _CWD), os.fsdecode(raw[2:].split(b"\0")[0]))
-            if raw[2:3] != b"\0" and "/nscd/" not in path and lstat(path) is not None:
-                raise Hold(HeldCall("connect", "connect", path), lambda: None, errno.EACCES)
+        contact(pid, raw, self._call_of, self._private)
 
     def _on_connect(self, pid: int, fd: int, address: int, size: int, *_: int) -> int | None:
         self._contacted(pid, address, size)
@@ -463,3 +404,21 @@ class EffectWatcher:
 
     def _on_chroot(self, *_: int) -> None:
         self._names.forget()
+
+
+# What a system call does to the one name in its arguments. Without `at` it is relative to the working directory.
+_SIMPLE: dict[Callable[..., Answer], str] = {
+    EffectWatcher._opened: "open openat",
+    EffectWatcher._removed: "unlink unlinkat rmdir",
+    EffectWatcher._made: "mknod mknodat",
+    EffectWatcher._made_folder: "mkdir mkdirat",
+    EffectWatcher._marked_by_name: "chmod chown setxattr removexattr utime utimes fchmodat futimesat",
+    EffectWatcher._marked_itself: "lchown lsetxattr lremovexattr",
+}
+
+
+def _simple(watcher: EffectWatcher, name: str) -> Callable[..., Answer] | None:
+    found = next((function for function, names in _SIMPLE.items() if name in names.split()), None)
+    if found is None:
+        return None
+    return partial(found, watcher) if name.endswith("at") else lambda pid, *rest: found(watcher, pid, _CWD, *rest)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import threading
 
-from .journal import MAX_COPY_BYTES, CallJournal, lstat
-from .journal_log import LogWriter, writer_name
+from .journal import MAX_COPY_BYTES, CallJournal
+from .journal_log import LogWriter, lstat, writer_name
 from .stash import Stash
 
 _MAX_CALLS = 16

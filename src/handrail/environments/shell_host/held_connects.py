@@ -11,11 +11,13 @@ import errno
 import os
 import socket
 import struct
-from typing import NamedTuple, Set  # noqa: UP035  Python 3.8 knows no other place
+from typing import Callable, NamedTuple, Set  # noqa: UP035  Python 3.8 knows no other place
 
 from . import proc
 from .held_calls import HeldCall, Hold, Reply
-from .syscall_names import Memory, Unreadable
+from .journal import CallJournal
+from .journal_log import lstat
+from .syscall_names import Memory, Unreadable, masked_socket
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _PIDFD_OPEN, _PIDFD_GETFD = 434, 438
@@ -212,3 +214,24 @@ def _name_in(query: bytes) -> str:
         labels.append(query[at + 1 : at + 1 + query[at]].decode("latin-1"))
         at += 1 + query[at]
     return ".".join(labels)
+
+
+def contact(pid: int, raw: bytes, call_of: Callable[[int], CallJournal], covered: tuple[str, ...]) -> None:
+    """Write down which host a process contacts. While its call is tried that waits, as do services of this machine: what one
+    does is none of the call's own changes. `covered` are places of sockets that commands cannot reach."""
+    if len(raw) < 2:
+        return
+    family = struct.unpack_from("H", raw)[0]
+    if family in (socket.AF_INET, socket.AF_INET6) and len(raw) >= (8 if family == socket.AF_INET else 24):
+        port = struct.unpack_from(">H", raw, 2)[0]
+        text = socket.inet_ntop(family, raw[4:8] if family == socket.AF_INET else raw[8:24])
+        name, call = f"[{text}]:{port}" if family == socket.AF_INET6 else f"{text}:{port}", call_of(pid)
+        if call.is_tried:
+            raise Hold(HeldCall("connect", "connect", name), lambda: call.host(name), errno.EACCES)
+        call.host(name)
+    elif family == socket.AF_UNIX and (masked := masked_socket(pid, raw, covered)):
+        raise Hold(HeldCall("masked socket", "connect", masked), lambda: None, errno.ECONNREFUSED)
+    elif family == socket.AF_UNIX and call_of(pid).is_tried and raw[2:3] not in (b"", b"\0"):
+        path = os.path.join(os.path.realpath(f"/proc/{pid}/cwd"), os.fsdecode(raw[2:].split(b"\0")[0]))
+        if "/nscd/" not in path and lstat(path) is not None:
+            raise Hold(HeldCall("connect", "connect", path), lambda: None, errno.EACCES)

@@ -16,7 +16,7 @@ import time
 from typing import TYPE_CHECKING
 
 from . import journal_log as log
-from .journal_log import LogWriter, Meta, meta_of
+from .journal_log import LogWriter, Meta, lstat, meta_of, parent_of
 from .stash import Stash
 
 if TYPE_CHECKING:
@@ -239,18 +239,6 @@ class CallJournal:
             del self._known[path]
             self._moved.discard(path)
         self._timed = {path for path in self._timed if path not in folders and not path.startswith(prefixes)}
-
-
-def parent_of(path: str) -> str:
-    """The folder of a canonical path: a third of the time of os.path.dirname."""
-    return path[: path.rfind("/")] or "/"
-
-
-def lstat(path: str) -> os.stat_result | None:
-    try:
-        return os.lstat(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
 
 
 def copy(path: str, to: str, size: int) -> None:

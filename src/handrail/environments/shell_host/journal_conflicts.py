@@ -11,8 +11,7 @@ import stat
 from typing import Iterable, NamedTuple  # noqa: UP035  Python 3.8 knows no other place
 
 from . import journal_log as log
-from .journal import lstat
-from .journal_log import Entry, Journal
+from .journal_log import Entry, Journal, lstat
 
 _MOVES = (log.RENAME, log.EXCHANGE)
 _NAMES = (log.ABSENT, log.FOLDER, *_MOVES)

@@ -18,8 +18,8 @@ from typing import Callable, Iterable, NamedTuple  # noqa: UP035  Python 3.8 kno
 
 from . import journal_log as log
 from .journal import CallJournal, copy_content
-from .journal import lstat as lstat  # also known by this name
 from .journal_log import Entry, Journal, Meta
+from .journal_log import lstat as lstat  # also known by this name
 from .stash import Stash
 
 _libc = ctypes.CDLL(None, use_errno=True)

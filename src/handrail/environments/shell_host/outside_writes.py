@@ -16,7 +16,7 @@ import struct
 from typing import Callable, Dict, Iterator, List, Sequence  # noqa: UP035  Python 3.8 knows no other place
 
 from .held_calls import Reply
-from .journal import lstat
+from .journal_log import lstat
 from .syscall_names import Memory
 from .wire import Packet
 

@@ -7,8 +7,7 @@ import stat
 from typing import NamedTuple
 
 from . import journal_log as log
-from .journal import lstat
-from .journal_log import Entry, Journal
+from .journal_log import Entry, Journal, lstat
 from .stash import Stash
 
 _NO_PATH = (log.TIMES, log.HOST, log.UNSAVED)

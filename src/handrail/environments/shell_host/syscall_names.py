@@ -11,7 +11,7 @@ import struct
 import time
 
 from . import proc
-from .journal import lstat, parent_of
+from .journal_log import lstat, parent_of
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _PAGE, _SHORT = 4096, 192

@@ -78,11 +78,19 @@ class Session:
             )
             self.cwd: str = hello["cwd"]
             self.uncovered: str = hello["uncovered"]
+            self._prune(effects or {})
         except BaseException:
             self.close()
             raise
         if self._channel.client_timeout > 0:
             keep_alive.add(self._confirm, every=self._channel.client_timeout / _KEEP_ALIVES_PER_TIMEOUT)
+
+    def _prune(self, effects: Packet) -> None:
+        """The journal lies beside the shell, and is seen only while there is a connection."""
+        limits = {name: effects[name] for name in ("keep_days", "keep_bytes") if name in effects}
+        if len(limits) == 2 and not self.uncovered:
+            with contextlib.suppress(OSError):  # it can wait
+                self.call("call_effects", operation="prune_if_due", arguments=limits)
 
     def run(self, command: Command, sink: OutputSink, cancel: CancelToken | None) -> Ended:
         waiting = _Waiting(sink)
