@@ -106,7 +106,7 @@ class HandrailSandbox(SandboxEnvironment):  # type: ignore[misc]  # the same
         self._app.environments.clear_overrides(self._task)
         shutil.rmtree(self._made or "/nonexistent", ignore_errors=True)
 
-    async def exec(  # noqa: PLR0913  Inspect's
+    async def exec(
         self,
         cmd: list[str],
         input: str | bytes | None = None,  # noqa: A002  the same
