@@ -41,15 +41,15 @@ _RUNUSER = "/sbin/runuser"  # by its path: a command may not put another in its 
 _ANY_WRITE, _ANY_READ = 0o222, 0o444
 
 
-class Settings(BaseModel):  # type: ignore[misc]  # not installed where types are checked
+class Settings(BaseModel):
     """Settings of a task's environment, as for `handrail.session`: `backend`, `image`, `sandbox`, `env`, ..."""
 
     model_config = ConfigDict(extra="allow")
     backend: str = ""
 
 
-@sandboxenv(name="handrail")  # type: ignore[misc]  # the same
-class HandrailSandbox(SandboxEnvironment):  # type: ignore[misc]  # the same
+@sandboxenv(name="handrail")
+class HandrailSandbox(SandboxEnvironment):  # type: ignore[misc]  # not installed where types are checked
     """One sample's environment. Its commands run one after the other, each in a process of its own."""
 
     def __init__(self, app: Handrail, settings: dict[str, Any]) -> None:
