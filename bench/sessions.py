@@ -11,9 +11,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import handrail
 from handrail.approval import ApprovalRequest, Decision
 from handrail.environments.shell_host import proc
+from handrail.sessions.session import Session, session
 from handrail.store.database import Database
 
 from .harness import Figure, alternating, milliseconds
@@ -34,8 +34,8 @@ async def _many(folder: str) -> list[Figure]:
     bare_rate, bare_lag = await _bare()
     async with _opened(_SESSIONS, cwd=folder, toolsets=["coding"], approver=_yes) as sessions:
 
-        async def call(session: handrail.Session, command: str) -> None:
-            result = await session.call("terminal", {"command": command})
+        async def call(one: Session, command: str) -> None:
+            result = await one.call("terminal", {"command": command})
             assert not result.is_error, result
 
         await asyncio.gather(*(call(one, "true") for one in sessions))
@@ -96,8 +96,8 @@ async def _rate(call: Callable[[int], Awaitable[None]], count: int) -> tuple[flo
 
 
 @asynccontextmanager
-async def _opened(count: int, **options: object) -> AsyncIterator[list[handrail.Session]]:
-    opened = [handrail.session(**options) for _ in range(count)]  # type: ignore[arg-type]
+async def _opened(count: int, **options: object) -> AsyncIterator[list[Session]]:
+    opened = [session(**options) for _ in range(count)]  # type: ignore[arg-type]
     try:
         yield list(await asyncio.gather(*(each.__aenter__() for each in opened)))
     finally:
@@ -122,9 +122,9 @@ def _short(folder: str) -> Figure:
     def ours() -> float:
         start = time.perf_counter()
         for _ in range(_SHORT):
-            with handrail.session(cwd=folder, toolsets=["coding"]) as session:
+            with session(cwd=folder, toolsets=["coding"]) as opened:
                 for command in _COMMANDS:
-                    assert not session.call("terminal", {"command": command}).is_error
+                    assert not opened.call("terminal", {"command": command}).is_error
         return (time.perf_counter() - start) / _SHORT
 
     def floor() -> float:
@@ -140,9 +140,7 @@ def _short(folder: str) -> Figure:
 
 def _sandboxed(folder: str) -> Iterator[Figure]:
     before = set(proc.tree(os.getpid()))
-    opened = [
-        handrail.session(cwd=folder, toolsets=["coding"], backend="local", sandbox=True) for _ in range(_SANDBOXED)
-    ]
+    opened = [session(cwd=folder, toolsets=["coding"], backend="local", sandbox=True) for _ in range(_SANDBOXED)]
     try:
         for each in opened:
             assert not each.__enter__().call("terminal", {"command": "true"}).is_error

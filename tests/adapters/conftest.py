@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import tomllib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,16 @@ def started(
         )
         assert ran.returncode == 0, f"{ran.stdout}\n{ran.stderr}"
         return ran.stdout, model.requests
+
+
+def with_entry_points(folder: Path) -> str:
+    """PYTHONPATH for a program of Inspect, which finds our sandboxes by the entry point that the project declares."""
+    info, project = folder / "handrail-0.dist-info", tomllib.loads((_SRC.parent / "pyproject.toml").read_text())
+    info.mkdir(exist_ok=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: handrail\nVersion: 0\n")
+    points = project["project"]["entry-points"]["inspect_ai"].items()
+    (info / "entry_points.txt").write_text("\n".join(["[inspect_ai]", *(f"{name} = {at}" for name, at in points), ""]))
+    return os.pathsep.join((str(_SRC), str(folder)))
 
 
 @pytest.fixture

@@ -86,7 +86,7 @@ def test_outside_a_graph_what_nobody_can_be_asked_about_is_denied(run: Run, work
     assert (work / "victim").exists()
 
 
-@pytest.mark.parametrize("framework", ["openai_agents", "pydantic_ai"])
+@pytest.mark.parametrize("framework", ASKS_ITSELF)
 def test_another_process_resumes_the_run_in_a_session_of_the_same_id(framework: str, run: Run, work: Path) -> None:
     assert run(framework, call("terminal", **REMOVE), program="resume", id="s1")["output"] == "stored"
     assert (work / "victim").exists()
@@ -94,10 +94,13 @@ def test_another_process_resumes_the_run_in_a_session_of_the_same_id(framework: 
     assert not (work / "victim").exists()
 
 
-def test_another_process_does_not_use_a_yes_to_a_file_that_has_changed_since(run: Run, work: Path) -> None:
+@pytest.mark.parametrize("framework", ["pydantic_ai", "langchain"])
+def test_another_process_does_not_use_a_yes_to_a_file_that_has_changed_since(
+    framework: str, run: Run, work: Path
+) -> None:
     (work / "a.txt").write_text("one\n")
-    more = {"program": "resume", "id": "s1", "ask_tools": ["write_file"]}
-    run("pydantic_ai", call("write_file", path="a.txt", content="two\n"), **more)
+    more = {"program": "resume", "id": "s1", "ask_tools": ["write_file"], "bound": True}
+    run(framework, call("write_file", path="a.txt", content="two\n"), **more)
     (work / "a.txt").write_text("somebody else's\n")
-    assert "denied" in run("pydantic_ai", **more).told()
+    assert "denied" in run(framework, **more).told()
     assert (work / "a.txt").read_text() == "somebody else's\n"

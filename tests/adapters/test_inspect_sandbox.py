@@ -4,29 +4,20 @@ from __future__ import annotations
 
 import json
 import os
-import tomllib
 from pathlib import Path
 from typing import Any
 
 from ..services.docker import Docker
 from ..services.sshd import Ssh
-from .conftest import PROGRAMS, started
+from .conftest import PROGRAMS, started, with_entry_points
 
-_PROJECT = Path(__file__).parents[2] / "pyproject.toml"
 # Who is not root cannot become another, and our image has no program to add a user with.
 AS_USER = "test_exec_as_user"
 
 
 def checked(home: Path, work: Path, settings: dict[str, Any], *, only: str | None = None, **env: str) -> dict[str, Any]:
     """Why those checks failed that did."""
-    info = work / "handrail-0.dist-info"
-    info.mkdir(exist_ok=True)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: handrail\nVersion: 0\n")
-    points = tomllib.loads(_PROJECT.read_text())["project"]["entry-points"]["inspect_ai"]
-    lines = [f"{name} = {module}" for name, module in points.items()]
-    (info / "entry_points.txt").write_text("\n".join(["[inspect_ai]", *lines, ""]))
-    paths = os.pathsep.join((str(_PROJECT.parent / "src"), str(work)))
-    given = {"PLAN": json.dumps({"settings": settings, "only": only}), "PYTHONPATH": paths, **env}
+    given = {"PLAN": json.dumps({"settings": settings, "only": only}), "PYTHONPATH": with_entry_points(work), **env}
     printed, _ = started("inspect", PROGRAMS / "check_inspect.py", work, home, [], env=given, patience=20)
     found: dict[str, Any] = json.loads(printed.splitlines()[-1])
     assert found["count"] >= (44 if only is None else 1)

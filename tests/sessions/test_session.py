@@ -46,6 +46,14 @@ async def test_call_returns_text_value_and_changes(app: Handrail, tmp_path: Path
         assert missing.text == json.dumps(missing.data, ensure_ascii=False)
 
 
+async def test_stdout_and_stderr_of_a_command_can_be_had_apart(app: Handrail, tmp_path: Path) -> None:
+    async with handrail.session(app, cwd=tmp_path) as s:
+        apart = await s.call("terminal", {"command": "echo out; ls missing", "separate_stderr": True})
+        assert (apart.stdout, "missing" in apart.stderr, apart.data["exit_code"]) == ("out\n", True, 2)
+        together = await s.call("terminal", {"command": "echo out; echo err >&2"})
+        assert (together.stdout, together.stderr) == ("out\nerr\n", "")
+
+
 async def test_tools_are_those_of_the_toolsets_and_no_other_can_be_called(app: Handrail) -> None:
     async with handrail.session(app, toolsets=["file"]) as s:
         assert {tool["function"]["name"] for tool in s.tools()} >= {"read_file", "write_file"}

@@ -33,6 +33,7 @@ from ..environments.errors import NoSuchDirectory
 from ..environments.output import OutputSink
 from ..errors import HandrailError
 from ..model_tools import default
+from ..protocols import FileStat
 from ..types import CancelToken
 
 _NOT_EXECUTABLE = 126
@@ -40,15 +41,15 @@ _RUNUSER = "/sbin/runuser"  # by its path: a command may not put another in its 
 _ANY_WRITE, _ANY_READ = 0o222, 0o444
 
 
-class Settings(BaseModel):  # type: ignore[misc]  # not installed where types are checked
+class Settings(BaseModel):
     """Settings of a task's environment, as for `handrail.session`: `backend`, `image`, `sandbox`, `env`, ..."""
 
     model_config = ConfigDict(extra="allow")
     backend: str = ""
 
 
-@sandboxenv(name="handrail")  # type: ignore[misc]  # the same
-class HandrailSandbox(SandboxEnvironment):  # type: ignore[misc]  # the same
+@sandboxenv(name="handrail")
+class HandrailSandbox(SandboxEnvironment):  # type: ignore[misc]  # not installed where types are checked
     """One sample's environment. Its commands run one after the other, each in a process of its own."""
 
     def __init__(self, app: Handrail, settings: dict[str, Any]) -> None:
@@ -74,13 +75,7 @@ class HandrailSandbox(SandboxEnvironment):  # type: ignore[misc]  # the same
         return {"default": made}
 
     @classmethod
-    async def sample_cleanup(
-        cls,
-        task_name: str,  # noqa: ARG003  Inspect's
-        config: Any,  # noqa: ARG003
-        environments: dict[str, SandboxEnvironment],
-        interrupted: bool,  # noqa: ARG003
-    ) -> None:
+    async def sample_cleanup(cls, task_name: str, config: Any, environments: dict[str, Any], interrupted: bool) -> None:  # noqa: ARG003  Inspect's
         with anyio.CancelScope(shield=True):
             for each in environments.values():
                 await anyio.to_thread.run_sync(each.close)
@@ -123,16 +118,8 @@ class HandrailSandbox(SandboxEnvironment):  # type: ignore[misc]  # the same
 
         def run() -> CommandResult:
             with self._app.environments.use(self._task) as environment:
-                return environment.execute(
-                    text,
-                    cwd=self._path(cwd or "."),
-                    env=env,
-                    stdin=given,
-                    timeout=timeout,
-                    cancel=cancel,
-                    output=sink,
-                    separate=True,
-                )
+                more: dict[str, Any] = {"cwd": self._path(cwd or "."), "env": env, "stdin": given, "timeout": timeout}
+                return environment.execute(text, cancel=cancel, output=sink, separate=True, **more)
 
         async with self._turn:
             try:
@@ -155,11 +142,7 @@ class HandrailSandbox(SandboxEnvironment):  # type: ignore[misc]  # the same
 
         def write() -> None:
             path = self._path(file)
-            found = self._environment.files.stat(path)
-            if found is not None and found.is_dir:
-                raise IsADirectoryError(f"{file} is a directory")
-            if found is not None and not found.mode & _ANY_WRITE:  # which would not stop root
-                raise PermissionError(f"{file} must not be written")
+            found = self._found(file, _ANY_WRITE)
             folder = path.rpartition("/")[0]
             if found is None and self._environment.files.stat(folder or "/") is None:
                 made = self._environment.execute(f"mkdir -p -- {shlex.quote(folder)}", timeout=60)
@@ -178,18 +161,13 @@ class HandrailSandbox(SandboxEnvironment):  # type: ignore[misc]  # the same
         shown = SandboxEnvironmentLimits.MAX_READ_FILE_SIZE_STR
 
         def read() -> bytes:
-            path = self._path(file)
-            found = self._environment.files.stat(path)
+            found = self._found(file, _ANY_READ)
             if found is None:
                 raise FileNotFoundError(f"there is no file {file}")
-            if found.is_dir:
-                raise IsADirectoryError(f"{file} is a directory")
-            if not found.mode & _ANY_READ:  # which would not stop root
-                raise PermissionError(f"{file} must not be read")
             if found.size > limit:
                 raise OutputLimitExceededError(shown, None)
             with tempfile.TemporaryDirectory() as folder:
-                self._environment.download(path, f"{folder}/kept")
+                self._environment.download(self._path(file), f"{folder}/kept")
                 return Path(folder, "kept").read_bytes()
 
         async with self._turn:
@@ -199,6 +177,14 @@ class HandrailSandbox(SandboxEnvironment):  # type: ignore[misc]  # the same
     @property
     def _environment(self) -> Environment:
         return self._app.environments.of(self._task)
+
+    def _found(self, file: str, needed: int) -> FileStat | None:
+        found = self._environment.files.stat(self._path(file))
+        if found is not None and found.is_dir:
+            raise IsADirectoryError(f"{file} is a directory")
+        if found is not None and not found.mode & needed:  # which would not stop root
+            raise PermissionError(f"{file} may not be used so: its mode is {found.mode & 0o777:o}")
+        return found
 
     def _path(self, path: str) -> str:
         return path if path.startswith("/") else f"{self._folder}/{path}"

@@ -13,7 +13,7 @@ import logging
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..base.async_bridge import is_being_cancelled, is_interrupt
 from ..base.loops import on_database
@@ -68,7 +68,8 @@ class ApprovalRequests:
         local = None if elsewhere.done() else asyncio.ensure_future(consult(approver, request))
         try:
             if local is not None:
-                await asyncio.wait({local, elsewhere}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+                answers: set[asyncio.Future[Any]] = {local, elsewhere}
+                await asyncio.wait(answers, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
             own = local.result() if local is not None and local.done() and not elsewhere.done() else None
             return await self._written(self._settled, request, own, elsewhere.done(), seconds)
         except BaseException as error:

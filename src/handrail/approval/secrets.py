@@ -21,27 +21,10 @@ _NAMED = (
     r"|\b(?:mysql\w*|mariadb\w*)\b[^|;&\n]*? -p([^\s\"']+)"
 )
 # Every text in which a pattern, here or in `safe_text`, can match contains one of these.
-_HINTS = (
-    *("key", "token", "secret", "passw", "passphrase", "credential", "bearer", "basic", "://", " -u", " -p", "--user"),
-    *(
-        "sk-",
-        "pk-",
-        "rk-",
-        "ghp_",
-        "gho_",
-        "ghu_",
-        "ghs_",
-        "ghr_",
-        "github_pat_",
-        "glpat-",
-        "xox",
-        "hf_",
-        "akia",
-        "aiza",
-    ),
-    *("eyj", "-----begin"),
+_HINT = re.compile(
+    "key|token|secret|passw|passphrase|credential|bearer|basic|://| -u| -p|--user|[spr]k-|gh[pousr]_|github_pat_|glpat-|xox|hf_"
+    "|akia|aiza|eyj|-----begin"
 )
-_HINT = re.compile("|".join(map(re.escape, _HINTS)))
 _RUNS = re.compile(r"[$`;|&<>(){}\\]")
 
 

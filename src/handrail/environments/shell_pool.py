@@ -46,8 +46,8 @@ class ShellPool:
         if not self._size:
             return start()
         if self._process != os.getpid():  # after a fork the shells are the parent's
-            for link in self._ready:
-                link.close_inherited()
+            for inherited in self._ready:
+                inherited.close_inherited()
             self._forget()
         key = repr((sorted(env.items()), jobs_root, confinement.key if confinement is not None else "", effects))
         with self._lock:

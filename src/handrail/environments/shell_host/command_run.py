@@ -36,28 +36,9 @@ class CommandRun:
     """A command's progress and result so far."""
 
     __slots__ = (
-        "_last_codes",
-        "began",
-        "code",
-        "codes",
-        "command",
-        "deadline",
-        "has_big_pipe",
-        "held_at",
-        "holds",
-        "is_given",
-        "is_held",
-        "is_noted",
-        "is_over",
-        "last_background",
-        "may_block",
-        "must_save",
-        "number",
-        "read",
-        "why",
-        "words",
-        "writer",
-    )
+        "_last_codes", "began", "code", "codes", "command", "deadline", "has_big_pipe", "held_at", "holds", "is_given", "is_held",
+        "is_noted", "is_over", "last_background", "may_block", "must_save", "number", "read", "why", "words", "writer",
+    )  # fmt: skip
 
     def __init__(self, number: int, command: Command, read: Reader, last_codes: tuple[int, ...]) -> None:
         self.number, self.command, self.read = number, command, read

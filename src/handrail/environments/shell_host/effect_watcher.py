@@ -185,12 +185,8 @@ class EffectWatcher:
         path = self._names.path(pid, folder, name)
         if path is None:
             return None
-        if (
-            flags & os.O_EXCL
-            and flags & os.O_CREAT
-            and self._call_of(pid).is_new(path)
-            and not self._is_outside(pid, path)
-        ):
+        is_exclusive = flags & os.O_EXCL and flags & os.O_CREAT
+        if is_exclusive and self._call_of(pid).is_new(path) and not self._is_outside(pid, path):
             return None  # nothing to look at: it is made in a folder that is new itself, or it fails
         found = lstat(path)
         if found is not None and stat.S_ISLNK(found.st_mode) and not flags & os.O_NOFOLLOW:
