@@ -35,12 +35,13 @@ clone_to() { # PLACE AS...
   cd "$1"
 }
 
-# A server does not end by itself: it is stopped when it has said where it is. On any port: this machine may serve, too.
+# A server does not end by itself: it is stopped when it has said where it is, which it does on a terminal only. On any port:
+# this machine may serve, too.
 serve_and_stop='
   said=$(mktemp)
-  eval "exec $1 --http 0" >"$said" 2>&1 &
+  script --quiet --flush --return --command "exec $1 --http 0" /dev/null >"$said" 2>&1 </dev/null &
   for _ in {1..240}; do ! grep -q "^Open " "$said" || break; sleep 0.25; done
-  kill $! && wait $!
+  kill $!; wait $!
   cat "$said"
   grep -q "^Open " "$said"
   served=$?

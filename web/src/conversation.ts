@@ -65,7 +65,7 @@ export function withEvent(entries: Entry[], kind: string, data: Fields): Entry[]
 
 function changed(entries: Entry[], data: Fields, change: (entry: ToolEntry) => ToolEntry): Entry[] {
   const at = entries.findLastIndex((each) => each.kind === "tool" && each.id === String(data.call_id));
-  return at < 0 ? entries : entries.with(at, change(entries[at] as ToolEntry));
+  return entries.map((each, index) => (index === at ? change(each as ToolEntry) : each));
 }
 
 /** The latest todo list that is not done. */

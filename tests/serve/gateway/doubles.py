@@ -232,6 +232,9 @@ class Slack(Double):
     def __init__(self) -> None:
         self.acknowledged: list[str] = []
         self._unacknowledged: dict[str, dict[str, Any]] = {}
+        # Until this is set, who posts is not told the id of the message that everybody sees already.
+        self.may_answer = asyncio.Event()
+        self.may_answer.set()
         super().__init__()
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
@@ -255,7 +258,9 @@ class Slack(Double):
                 return {"url": f"ws://{request.host}/socket"}
             case "chat.postMessage":
                 body = await request.json()
-                return {"ts": self._add(body["channel"], body["text"], _elements(body)).id}
+                added = self._add(body["channel"], body["text"], _elements(body))
+                await self.may_answer.wait()
+                return {"ts": added.id}
             case "chat.update":
                 body = await request.json()
                 self._at(body["ts"]).rewrite(body["text"], _elements(body))

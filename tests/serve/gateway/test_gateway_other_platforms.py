@@ -166,6 +166,21 @@ def test_a_reply_answers_the_question_that_it_is_below(place: Place, platform: D
     assert f"rm -rf {folder}" in said.texts[-1]
 
 
+def test_a_reply_that_comes_before_we_know_that_the_question_was_posted_answers_it(place: Place) -> None:
+    slack = place.doubles["slack"]
+    assert isinstance(slack, Slack)
+    folder = _folder(place, "quick-slack", "That is done.")
+    slack.loop.call_soon_threadsafe(slack.may_answer.clear)
+    slack.say("726", ADA, "clean up")
+    question = slack.hears("726", f"rm -rf {folder}")
+    before = len(slack.acknowledged)
+    slack.say("726", ADA, "/approve", reply_to=question.id)
+    wait_until(lambda: len(slack.acknowledged) > before, timeout=60)
+    slack.loop.call_soon_threadsafe(slack.may_answer.set)
+    slack.hears("726", "That is done.")
+    assert not folder.exists()
+
+
 @pytest.mark.parametrize("kind", ["telegram", "discord"])
 def test_a_yes_that_was_written_before_the_question_came_is_not_for_it(place: Place, kind: str) -> None:
     platform = place.doubles[kind]

@@ -91,6 +91,8 @@ class Gateway:
         where = Where(account.name, event.chat)
         try:
             if isinstance(event, Message):
+                if event.reply_to:
+                    await self._questions.catch_up(where, event.reply_to)
                 received = self._receive(account, event)
                 work = received if callable(received) else None
                 reply = await asyncio.wait_for(asyncio.to_thread(work), _PLUGIN_SECONDS) if work else str(received)

@@ -157,13 +157,16 @@ class Questions:
         answer = self._served.approvals.get(request_id).answer
         return answer is not None and answer.by.startswith(f"{where.adapter}:")
 
+    async def catch_up(self, where: Where, message: str) -> None:
+        """Wait until what is being posted is stored: a user may answer a question before we know the id of its message."""
+        if self._store.request_at(where, message) is None:
+            async with self._refreshing[where.adapter]:
+                pass
+
     async def pressed(self, where: Where, message: str, decision: Decision, user: str) -> str:
         """The reply to a button press; empty if the question's own message will show the outcome."""
+        await self.catch_up(where, message)
         request_id = self._store.request_at(where, message)
-        if request_id is None:
-            # The user may be faster than we are in storing what we have just sent.
-            async with self._refreshing[where.adapter]:
-                request_id = self._store.request_at(where, message)
         if request_id is None:
             return ""
         stored = self._served.approvals.get(request_id)
