@@ -14,7 +14,7 @@ import time
 from fcntl import fcntl
 from typing import Callable, NamedTuple, Optional  # noqa: UP035  Python 3.8 knows no other place
 
-from . import wire
+from . import proc, wire
 from .bash_template import CLOSE_OUT
 from .call_page import ClientPage
 from .command_run import CODE_KILLED, CODE_TERMINATED, Command, CommandRun, Reader
@@ -32,7 +32,6 @@ _USUAL_PIPE, _BIG_PIPE, _F_SETPIPE_SZ = 1 << 16, 1 << 20, 1031
 _MAX_TRIES = 8
 _BETWEEN_TRIES_SECONDS = 0.02
 _SHOWN_BYTES = 300
-_DELETED = " (deleted)"
 
 Connect = Callable[[Optional[bytes], int], Connection]  # noqa: UP045  the same
 
@@ -373,7 +372,7 @@ class LiveShell:
         left: list[Packet] = []
         stderr = connection.take_stderr() if run.command.separate else b""
         try:
-            cwd = _without_mark(connection.cwd_of_bash())
+            cwd = proc.without_mark(connection.cwd_of_bash())
             if run.is_held or connection.has_new_children(run.last_background):
                 ask = connection.renew_out if run.is_held else connection.ask_left
                 answer = ask(run.number, run.command.call)
@@ -414,11 +413,6 @@ class LiveShell:
         is_older = state == "snapshot" and max(saved, self._known) < last
         self._restart = (why, "older" if is_older else state)
         self._known = self._number
-
-
-def _without_mark(path: str) -> str:
-    """The path without the kernel's mark for a directory that was removed: its name is still where new files go."""
-    return path[: -len(_DELETED)] if path.endswith(_DELETED) and not os.path.isdir(path) else path
 
 
 def _discard(fd: int) -> int:

@@ -11,6 +11,7 @@ import signal
 import time
 from typing import Callable, Iterable, NamedTuple  # noqa: UP035  Python 3.8 knows no other place
 
+_DELETED = " (deleted)"
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 _PR_SET_NAME = 15
@@ -217,3 +218,8 @@ def _children_by_scan(pid: int) -> list[int]:
     """For kernels built without PROC_CHILDREN."""
     stats = ((int(name), stat_of(int(name))) for name in os.listdir("/proc") if name.isdigit())
     return [child for child, stat in stats if stat is not None and stat.parent == pid]
+
+
+def without_mark(path: str) -> str:
+    """The path without the kernel's mark for a directory that was removed: its name is still where new files go."""
+    return path[: -len(_DELETED)] if path.endswith(_DELETED) and not os.path.isdir(path) else path
