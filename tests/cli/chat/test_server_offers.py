@@ -47,4 +47,4 @@ def test_a_resource_is_sent_along(person: Talk) -> None:
 def test_offers_are_listed_without_waiting_for_them(person: Talk) -> None:
     person.chat.offers.refresh()
     wait_until(lambda: person.chat.offers.resources == ["plain:notes://one"])
-    assert [command.name for command in person.chat.offers.commands] == ["plain:greet"]
+    assert [prompt.name for prompt in person.chat.offers.prompts] == ["plain:greet"]

@@ -24,11 +24,10 @@ from ...types import CancelToken, JsonDict
 from ..output import visible
 from ..runtime import TerminalPerson
 from . import turn
-from .chat_command import Command
 from .children import OpenChild
 from .mentions import mentioned
 from .plain_input import PlainInput
-from .server_offers import ServerOffers
+from .server_offers import Prompt, ServerOffers
 from .status_line import StatusLine
 from .turn import Leave
 from .type_ahead import TypedAhead
@@ -46,6 +45,17 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 CODING = "coding"
+
+
+class Command(NamedTuple):
+    """A slash command. `run` gets what follows the name; `choices` completes it."""
+
+    name: str
+    usage: str
+    about: str
+    run: Callable[[Chat, str], None]
+    choices: Callable[[Chat], Iterable[str]] = lambda _: ()
+    aliases: tuple[str, ...] = ()
 
 
 def _of_plugins(app: Handrail) -> list[Command]:
@@ -78,7 +88,12 @@ class Chat:
     @property
     def commands(self) -> list[Command]:
         """Those of the chat, of plugins, and the prompts of MCP servers."""
-        return [*self._commands, *self.offers.commands]
+
+        def run(prompt: Prompt, chat: Chat, rest: str) -> None:
+            chat.ask(prompt.text(rest))
+
+        offered = [Command(each.name, each.usage, each.about, partial(run, each)) for each in self.offers.prompts]
+        return [*self._commands, *offered]
 
     def open(self, resume: str | None = None) -> None:
         """Continue a session, or start one. The previous one is closed, and deleted if it is empty."""

@@ -10,12 +10,10 @@ from rich.text import Text
 
 from ..call_text import main_text, shortened
 from ..output import visible
-from . import session_commands
 
 if TYPE_CHECKING:
     from ...store.sessions import SessionInfo, SessionStore
     from ...types import JsonDict
-    from .chat import Chat
 
 _POLL_SECONDS = 0.5
 _MESSAGES = 8
@@ -65,20 +63,3 @@ def _told(messages: Iterable[JsonDict]) -> Iterator[str]:
             yield from visible(content or "").splitlines() if isinstance(content, str) else ()
             for call in message.get("tool_calls") or ():
                 yield f"  {visible(call['function']['name'])} {visible(call['function']['arguments'])}"
-
-
-def children(chat: Chat, rest: str) -> None:
-    """List them, or show the conversation of one."""
-    found = chat.store.children(chat.agent.session_id)
-    if rest:
-        session_commands.show(
-            chat.screen, [each.message for each in chat.store.messages(chat.store.get(rest).id)], last=50
-        )
-        return
-    for info in found:
-        chat.say(f"{info.id}  {info.title}")
-    chat.say("/children ID shows one." if found else "This session has no child agents.", "dim")
-
-
-def child_choices(chat: Chat) -> Iterable[str]:
-    return [info.id for info in chat.store.children(chat.agent.session_id)]

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...core.outcome import error_of
 from ...errors import InvalidArguments, ToolFailed
@@ -14,14 +14,21 @@ from ...store.export import text_of
 from ...types import JsonDict
 from ..call_text import parsed
 from ..output import visible
-from .chat_command import Command
 
 if TYPE_CHECKING:
     from ...app import Handrail
-    from .chat import Chat
 
 _LISTS = re.compile(r"mcp__(.+)__list_(prompts|resources)")
 _MENTION = re.compile(r"(?<!\S)@([\w.-]+):(\S+)")
+
+
+class Prompt(NamedTuple):
+    """`text` gets what follows the name, and gives the message."""
+
+    name: str
+    usage: str
+    about: str
+    text: Callable[[str], str]
 
 
 class ServerOffers:
@@ -30,7 +37,7 @@ class ServerOffers:
     def __init__(self, app: Handrail) -> None:
         self._app = app
         self._listed = -1
-        self.commands: list[Command] = []
+        self.prompts: list[Prompt] = []
         self.resources: list[str] = []
 
     def refresh(self, *, wait: bool = False) -> None:
@@ -49,7 +56,7 @@ class ServerOffers:
         for tool in filter(None, map(_LISTS.fullmatch, self._app.runtime.registry.get_all_tool_names())):
             page = parsed(self._app.handle_function_call(tool[0], {}))
             found[tool[2]] += [(tool[1], each) for each in page.get(tool[2], ())] if isinstance(page, dict) else []
-        self.commands = [_command(server, prompt) for server, prompt in found["prompts"]]
+        self.prompts = [_prompt(self._app, server, prompt) for server, prompt in found["prompts"]]
         self.resources = [f"{server}:{resource['uri']}" for server, resource in found["resources"]]
 
     def mentioned(self, text: str) -> Iterator[str]:
@@ -63,21 +70,20 @@ class ServerOffers:
                 yield f"[{visible(match[0][1:])}:]\n{content}"
 
 
-def _command(server: str, prompt: JsonDict) -> Command:
+def _prompt(app: Handrail, server: str, prompt: JsonDict) -> Prompt:
     names = [str(each["name"]) for each in prompt.get("arguments") or ()]
     needed = [str(each["name"]) for each in prompt.get("arguments") or () if each.get("required")]
     usage = " ".join(name.upper() if name in needed else f"[{name.upper()}]" for name in names)
 
-    def run(chat: Chat, rest: str) -> None:
+    def text(rest: str) -> str:
         given = dict(zip(names, rest.split(maxsplit=max(0, len(names) - 1)), strict=False))  # the last takes the rest
         if missing := [name for name in needed if name not in given]:
             raise InvalidArguments(f"/{server}:{prompt['name']} needs {', '.join(missing)}")
-        answer = _answer(chat.app, server, "get_prompt", name=prompt["name"], arguments=given)
-        chat.ask("\n\n".join(str(each["content"].get("text", "")) for each in answer["messages"]))
+        answer = _answer(app, server, "get_prompt", name=prompt["name"], arguments=given)
+        return "\n\n".join(str(each["content"].get("text", "")) for each in answer["messages"])
 
-    return Command(
-        f"{server}:{prompt['name']}".lower(), visible(usage), visible(str(prompt["description"] or ""))[:60], run
-    )
+    about = visible(str(prompt["description"] or ""))[:60]
+    return Prompt(f"{server}:{prompt['name']}".lower(), visible(usage), about, text)
 
 
 def _answer(app: Handrail, server: str, tool: str, **arguments: Any) -> JsonDict:

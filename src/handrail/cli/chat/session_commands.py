@@ -201,6 +201,21 @@ def cost(chat: Chat, rest: str) -> None:  # noqa: ARG001  a command's signature
     chat.say(f"The conversation is about {used:,} of the {window:,} tokens that fit ({used / window:.0%}).")
 
 
+def children(chat: Chat, rest: str) -> None:
+    """List them, or show the conversation of one."""
+    found = chat.store.children(chat.agent.session_id)
+    if rest:
+        show(chat.screen, [each.message for each in chat.store.messages(chat.store.get(rest).id)], last=50)
+        return
+    for info in found:
+        chat.say(f"{info.id}  {info.title}")
+    chat.say("/children ID shows one." if found else "This session has no child agents.", "dim")
+
+
+def child_choices(chat: Chat) -> Iterable[str]:
+    return [info.id for info in chat.store.children(chat.agent.session_id)]
+
+
 def greet(chat: Chat) -> None:
     """Who is there, and where the conversation was."""
     agent = chat.agent

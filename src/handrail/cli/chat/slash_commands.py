@@ -6,9 +6,8 @@ from collections.abc import Iterable
 
 from rich.table import Table
 
-from . import children, session_commands, tool_commands, work_commands
-from .chat import Chat
-from .chat_command import Command
+from . import session_commands, tool_commands, work_commands
+from .chat import Chat, Command
 from .turn import Leave
 
 
@@ -50,8 +49,8 @@ COMMANDS = (
     Command("reasoning", "[on|off]", "show or hide the model's reasoning", tool_commands.reasoning, on_or_off, ("thinking",)),
     Command("processes", "[log|kill ID]", "list the background processes", tool_commands.processes,
             tool_commands.process_choices, ("ps",)),
-    Command("children", "[ID]", "list the session's child agents, or show what one did", children.children,
-            children.child_choices, ("agents",)),
+    Command("children", "[ID]", "list the session's child agents, or show what one did", session_commands.children,
+            session_commands.child_choices, ("agents",)),
     Command("approve", "[ID [ANSWER]]", "show pending requests and grants, or answer a request", tool_commands.approve,
             tool_commands.request_choices, ("approvals", "permissions")),
     Command("mode", "[MODE]", "show or change how much the agent may do by itself", tool_commands.mode,

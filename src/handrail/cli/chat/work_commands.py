@@ -14,8 +14,7 @@ from ...config.paths import config_path
 from ...errors import InvalidArguments, ToolFailed
 from ...tools.skills.library import Library
 from ..output import visible
-from .chat import Chat, run_quietly
-from .chat_command import Command
+from .chat import Chat, Command, run_quietly
 from .diffs import diff_lines
 
 if TYPE_CHECKING:

@@ -102,11 +102,12 @@ class Stage:
         """A disk that takes its time while it is to be slow, so that one can see what happens meanwhile."""
         every = {each.name: each for each in self.registry.get_entries(self.registry.get_all_tool_names())}
         entry = every[tool]
+        read = entry.handler
 
         def handler(args: JsonDict, *, context: ToolContext, **more: Any) -> Any:
             if self._slow:
                 time.sleep(SLOW_READ_SECONDS)
-            return entry.handler(args, context=context, **more)
+            return read(args, context=context, **more)
 
         self.registry.restore({**every, tool: entry._replace(handler=handler)})
 
