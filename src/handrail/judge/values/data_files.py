@@ -82,6 +82,7 @@ def _heading(path: Path, number: int, line: str, sections: list[Section]) -> lis
     return entry.values
 
 
+@functools.cache
 def read_tables(module: str, name: str = "") -> dict[str, dict[str, str]]:
     """The words of each key, by section, in the `.txt` file beside a module (`__file__`) that has its name or this one."""
     path = Path(module)
@@ -138,10 +139,7 @@ class Patterns:
 
 
 def _entry(module: str, section: str, name: str) -> str:
-    entries = _tables(module).get(section, {})
+    entries = read_tables(module).get(section, {})
     if (key := name.replace("_", " ")) not in entries:
         raise AttributeError(f"{Path(module).stem}.txt has no {key!r} in [{section}]")
     return entries[key]
-
-
-_tables = functools.cache(read_tables)
