@@ -8,14 +8,16 @@ sealed      no network, nothing outside of the work tree is written, and nobody 
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..errors import InvalidArguments
-from .shell_host.wire import Packet
 from .work_tree import repository_of
+
+if TYPE_CHECKING:
+    from .shell_host.wire import Packet
 
 _CACHES = Path(__file__).with_name("writable_caches.txt")
 
@@ -43,7 +45,7 @@ def read_profile(name: str) -> Profile:
 
 def writable_folders(cwd: str, profile: Profile | None) -> list[str]:
     """The folders that exist now, without those that lie in another one."""
-    places = [*_work_trees(cwd), "/tmp", "/var/tmp", "/dev/shm", tempfile.gettempdir()]
+    places = [*_work_trees(cwd), "/tmp", "/var/tmp", "/dev/shm", os.environ.get("TMPDIR", "/tmp")]
     if profile is Profile.CONTAINED:
         places += _caches()
     return _outermost([path for place in places if os.path.isdir(path := os.path.realpath(place)) and path != "/"])
