@@ -91,7 +91,8 @@ class ForkServerClient:
     def _answer(self, packet: Packet) -> None:
         held, answer = HeldCall(*packet["about"]), DENY
         try:
-            answer = self.askers.get(packet["shell"], lambda _: DENY)(held)
+            asker = self.askers.get(packet["shell"])
+            answer = asker(held) if asker is not None else DENY
         except Exception as error:  # noqa: BLE001  a question that cannot be asked is a no, and somebody waits for it
             log.warning("a system call that waits could not be asked about: %s: %s", type(error).__name__, error)
         with contextlib.suppress(OSError):  # it is gone, and whoever waited too
