@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import InvalidArguments
-from .work_tree import repository_of
 
 if TYPE_CHECKING:
     from .shell_host.wire import Packet
@@ -57,6 +56,30 @@ def contained_policy(cwd: str, profile: Profile | None, sealed: Sequence[str]) -
         return None
     quiet = [os.path.realpath(path) for path in _caches()] if profile is Profile.CONTAINED else []
     return {"writable": writable_folders(cwd, profile), "quiet": quiet, "sealed": list(sealed)}
+
+
+def repository_of(folder: str) -> list[str]:
+    """The root of the git repository that a folder is in, and of a worktree also where git keeps it, if that says so too.
+
+    A repository of the whole home is none: it is there for the settings in it.
+    """
+    place, home = os.path.realpath(folder), os.path.realpath(os.path.expanduser("~"))
+    while not os.path.lexists(os.path.join(place, ".git")):
+        if place == os.path.dirname(place):
+            return []
+        place = os.path.dirname(place)
+    if (home + "/").startswith(place.rstrip("/") + "/"):
+        return []
+    repository = worktree = ""
+    try:
+        text = Path(place, ".git").read_text("utf-8", "replace") if os.path.isfile(f"{place}/.git") else ""
+        kept = os.path.normpath(os.path.join(place, text.removeprefix("gitdir:").strip()))
+        repository, _, worktree = kept.partition("/worktrees/")
+        with open(os.path.join(kept, "gitdir"), encoding="utf-8", errors="replace") as file:
+            is_linked = bool(worktree) and file.read(4096).strip() == os.path.join(place, ".git")
+    except OSError:
+        is_linked = False
+    return [place, repository] if is_linked else [place]
 
 
 def _work_trees(cwd: str) -> list[str]:

@@ -64,25 +64,3 @@ def _configured_hooks(repository: str, tree: str) -> list[str]:
         return []
     paths = [os.path.normpath(os.path.join(tree, os.path.expanduser(path.strip()))) for path in named]
     return [path for path in paths if path.startswith(tree.rstrip("/") + "/")]
-
-
-def repository_of(folder: str) -> list[str]:
-    """The root of the git repository that a folder is in, and of a worktree also where git keeps it, if that says so too.
-
-    A repository of the whole home is none: it is there for the settings in it.
-    """
-    place, home = os.path.realpath(folder), os.path.realpath(os.path.expanduser("~"))
-    while not os.path.lexists(os.path.join(place, ".git")):
-        if place == os.path.dirname(place):
-            return []
-        place = os.path.dirname(place)
-    if (home + "/").startswith(place.rstrip("/") + "/"):
-        return []
-    kept = _leads_to(os.path.join(place, ".git")) or ""
-    repository, _, worktree = kept.partition("/worktrees/")
-    try:
-        with open(os.path.join(kept, "gitdir"), encoding="utf-8", errors="replace") as file:
-            is_linked = bool(worktree) and file.read(4096).strip() == os.path.join(place, ".git")
-    except OSError:
-        is_linked = False
-    return [place, repository] if is_linked else [place]
