@@ -13,8 +13,6 @@ import stat
 import struct
 from typing import Dict, List, NamedTuple, Tuple  # noqa: UP035  Python 3.8 knows no other place
 
-from .journal import lstat, parent_of
-
 _MEGABYTE = 1 << 20
 _MAX_INDEX_BYTES = 256 << 20
 _ENTRY = struct.Struct(">8xII20xI20xH")  # of git's index: modification time, its nanoseconds, size, flags
@@ -82,7 +80,7 @@ class DeletionLimit:
             if not _REMADE(below) and not self._is_committed(path, found):
                 self._count += 1
                 self._size += found.st_size
-                self._folder = os.path.commonpath([self._folder or parent_of(path), parent_of(path)])
+                self._folder = os.path.commonpath([self._folder or os.path.dirname(path), os.path.dirname(path)])
         self._waiting, self._waiting_bytes = [], 0
 
     def _is_committed(self, path: str, found: os.stat_result) -> bool:
@@ -108,8 +106,8 @@ def _project_of(pid: int) -> str:
 def repository_of(path: str) -> str:
     """The repository that a path lies in, or nothing."""
     while len(path) > 1:
-        path = parent_of(path)
-        if lstat(f"{path}/.git") is not None:
+        path = os.path.dirname(path)
+        if os.path.lexists(f"{path}/.git"):
             return path
     return ""
 
