@@ -108,9 +108,9 @@ def _run(request: Request, context: ToolContext, environments: TaskEnvironments)
         if ended.left_running:
             left = _adopted(ended.left_running, environment, context, environments)
         shown = capture.shown(ended.output, ended.exit_code)
-    taken_back = stopped(context, environment, watched.get("call", 0)) or trial.settle(
-        context, number, lambda: _end_left(left, number, environment, context)
-    )
+    taken_back = stopped(context, environment, watched.get("call", 0))
+    if not taken_back and context.effects is not None and context.effects.is_tried:
+        taken_back = trial.settle(context, number, lambda: _end_left(left, number, environment, context))
     result = answer.ended(request.command, ended.exit_code, shown)
     if ended.timed_out:
         result |= answer.timed_out(request.timeout)
