@@ -20,7 +20,7 @@ _WHY = "it was tried and has run; this is what it did. A yes keeps it, a no take
 def settle(context: ToolContext, number: int, end_left: Callable[[], object]) -> list[str]:
     """What the model has to be told if the call was tried and is not kept. `end_left` ends what the command left running."""
     effects = context.effects
-    if effects is None or not number or not effects.is_tried:
+    if effects is None or not number:
         return []
     effects.end()
     try:

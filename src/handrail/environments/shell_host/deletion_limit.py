@@ -98,7 +98,7 @@ class DeletionLimit:
             if not _REMADE(below) and not self._is_committed(path, found):
                 self._count += 1
                 self._size += found.st_size
-                self._folder = os.path.commonpath([self._folder or parent_of(path), parent_of(path)])
+                self._folder = os.path.commonpath([self._folder or os.path.dirname(path), os.path.dirname(path)])
         self._waiting, self._waiting_bytes = [], 0
 
     def _is_committed(self, path: str, found: os.stat_result) -> bool:
@@ -124,8 +124,8 @@ def _project_of(pid: int) -> str:
 def repository_of(path: str) -> str:
     """The repository that a path lies in, or nothing."""
     while len(path) > 1:
-        path = parent_of(path)
-        if lstat(f"{path}/.git") is not None:
+        path = os.path.dirname(path)
+        if os.path.lexists(f"{path}/.git"):
             return path
     return ""
 

@@ -113,9 +113,9 @@ def _run(request: Request, context: ToolContext, environments: TaskEnvironments)
             left = _adopted(ended.left_running, environment, context, environments)
         shown = capture.shown(ended.output, ended.exit_code)
         stderr = capture.shown_stderr(ended.stderr)
-    taken_back = stopped(context, environment, more.get("call", 0)) or trial.settle(
-        context, number, lambda: _end_left(left, number, environment, context)
-    )
+    taken_back = stopped(context, environment, more.get("call", 0))
+    if not taken_back and context.effects is not None and context.effects.is_tried:
+        taken_back = trial.settle(context, number, lambda: _end_left(left, number, environment, context))
     result = answer.ended(request.command, ended.exit_code, shown)
     if request.separate:
         result["stderr"] = stderr
