@@ -16,14 +16,14 @@ from .live_environment import LiveEnvironment
 from .protection import JOBS_FOLDER, Protection
 from .remote_files import RemoteFiles
 from .shell_host.operations import JobOperations
-from .shell_pool import ShellPool
-from .transport.link import Link
+from .transport.link import DirectLink, Link
 
 if TYPE_CHECKING:
     from ..protocols import Files
     from .base import Environment
     from .sandbox import SandboxPolicy
     from .shell_host.wire import Packet
+    from .shell_pool import ShellPool
 
 _DEFAULT_PROTECTION = Protection()
 JOURNAL_FOLDER = "journal"
@@ -100,7 +100,15 @@ class LocalEnvironment(LiveEnvironment):
         effects = self.effects
         if effects is not None:
             effects = {**effects, "journal": str(self._state_dir() / JOURNAL_FOLDER)}
-        return (self.pool or ShellPool(0)).take(variables, self._first_cwd, self._jobs_root(), confinement, effects)
+        if self.pool is not None:
+            return self.pool.take(variables, self._first_cwd, self._jobs_root(), confinement, effects)
+        return DirectLink(
+            env=variables,
+            cwd=self._first_cwd,
+            jobs_root=self._jobs_root(),
+            confinement=confinement,
+            effects=effects,
+        )
 
     def call_effects(self, operation: str, **arguments: object) -> dict[str, Any]:
         from .shell_host import call_effects, journal_recovery  # undo and diffs are not needed to run a command

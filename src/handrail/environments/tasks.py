@@ -87,6 +87,7 @@ class TaskEnvironments:
         self._overrides: dict[str, dict[str, Any]] = {}
         self._timer: threading.Timer | None = None
         self._pool: ShellPool | None = None
+        self._has_opened = False
         self._companions: dict[type, Companion] = {}
         self._masker: Masker | None = None
         self._masked_at = 0.0
@@ -285,14 +286,17 @@ class TaskEnvironments:
             if slot.environment is None:
                 settings = resolve(task_id, self.config, self._overrides.get(task_id, {}), self.backends)
                 slot.environment, slot.settings = settings.open(self.backends), settings
-                if hasattr(slot.environment, "pool"):
-                    slot.environment.pool = self._shell_pool()
+                if hasattr(slot.environment, "pool") and self.config.terminal.pool:
+                    slot.environment.pool, self._has_opened = self._shell_pool(), True
                 if not is_host(self.backends.get(settings.backend)):  # there even reading a file starts something
                     self._watch()
             return slot.environment
 
-    def _shell_pool(self) -> ShellPool:
-        from .shell_pool import ShellPool  # not before a shell of this machine is wanted
+    def _shell_pool(self) -> ShellPool | None:
+        """None for the first task: most programs have no other."""
+        if not self._has_opened:
+            return None
+        from .shell_pool import ShellPool  # needed by few
 
         with self._lock:
             self._pool = self._pool or ShellPool(self.config.terminal.pool)
