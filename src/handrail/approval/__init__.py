@@ -4,8 +4,8 @@
 `settings` (what the user configured, `project_policy` tightens it), `action_review` (find what is dangerous, with
 `handrail.judge`, `typed_input`, `self_protection` and `dangerous_patterns`), `policy` with `allowlist` and `grants` (decide
 without asking), `requests` and `inbox` (ask, wait for the first answer), `approvers` (who is asked, and how), `display`,
-`preview`, `secrets` (what is shown; `preview` binds the yes to it), `refusals` (what the model gets),
-`records` (what is kept) and `simulation` (judge the history again under another policy).
+`preview`, `secrets` (what is shown; `preview` binds the yes to it), `questions` (what is asked, and
+what the model gets for a no), `records` (what is kept) and `simulation` (judge the history again under another policy).
 """
 
 from __future__ import annotations

@@ -22,9 +22,8 @@ from .grants import PROCESS_SCOPE, GrantKey, parse_grant_key
 from .modes import Modes, loosened, tightened
 from .policy import DecidedBy, Judged, Pending, Policy, Ruling
 from .preview import Previews
-from .questions import question_of, settings_question
+from .questions import question_of, refused, settings_question, unanswered, unusable
 from .records import ActionHistory, Records
-from .refusals import refused, unanswered, unusable
 from .self_protection import SelfProtection, private_dirs
 from .settings import Settings
 

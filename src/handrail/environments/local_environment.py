@@ -17,15 +17,14 @@ from .profiles import Profile
 from .protection import JOBS_FOLDER, Protection
 from .remote_files import RemoteFiles
 from .shell_host.operations import JobOperations
-from .shell_pool import ShellPool
-from .transport.link import Link
+from .transport.link import DirectLink, Link
 
 if TYPE_CHECKING:
     from ..protocols import Files
     from .base import Environment
     from .sandbox import SandboxPolicy
     from .shell_host.wire import Packet
-    from .transport.link import DirectLink
+    from .shell_pool import ShellPool
 
 _DEFAULT_PROTECTION = Protection()
 JOURNAL_FOLDER = "journal"
@@ -106,7 +105,8 @@ class LocalEnvironment(LiveEnvironment):
         effects = self.effects
         if effects is not None:
             effects = {**effects, "journal": str(self._state_dir() / JOURNAL_FOLDER)}
-        link = (self.pool or ShellPool(0)).take(variables, self._first_cwd, self._jobs_root(), confinement, effects)
+        wanted = (variables, self._first_cwd, self._jobs_root(), confinement, effects)
+        link = self.pool.take(*wanted) if self.pool is not None else DirectLink(*wanted)
         link.ask_when_held(self.held.answer)
         return link
 

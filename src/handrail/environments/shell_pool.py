@@ -41,22 +41,19 @@ class ShellPool:
         """A link to a shell in `cwd`: one that is ready, or a new one. Raises Fatal or Lost."""
 
         def start() -> DirectLink:
-            return DirectLink(env=env, cwd=cwd, jobs_root=jobs_root, confinement=confinement, effects=effects)
+            return DirectLink(env, cwd, jobs_root, confinement, effects)
 
-        if not self._size:
-            return start()
         if self._process != os.getpid():  # after a fork the shells are the parent's
             for inherited in self._ready:
                 inherited.close_inherited()
             self._forget()
         key = repr((sorted(env.items()), jobs_root, confinement.key if confinement is not None else "", effects))
         with self._lock:
-            is_first, others = not self._used_at, []
-            self._used_at = time.monotonic()
+            self._used_at, others = time.monotonic(), []
             if key != self._key:
                 self._key, others, self._ready = key, self._ready, []
             link = self._ready.pop() if self._ready else None
-            if not is_first and (self._filling is None or self._filling.done()):
+            if self._filling is None or self._filling.done():
                 self._filling = workers.submit(self._fill, key, start)
         for other in others:
             other.close()

@@ -88,6 +88,7 @@ class TaskEnvironments:
         self._slots: dict[str, _Slot] = {}
         self._overrides: dict[str, dict[str, Any]] = {}
         self._timer: threading.Timer | None = None
+        self._has_opened = False
         self._companions: dict[type, Companion] = {}
         self._masker: Masker | None = None
         self._masked_at = 0.0
@@ -288,8 +289,8 @@ class TaskEnvironments:
                 network = self._network_variables(task_id, settings)
                 slot.environment = settings._replace(env={**settings.env, **network}).open(self.backends)
                 slot.settings = settings
-                if hasattr(slot.environment, "pool"):
-                    slot.environment.pool = self._shell_pool()
+                if hasattr(slot.environment, "pool") and self.config.terminal.pool:
+                    slot.environment.pool, self._has_opened = self._shell_pool(), True
                 if network and hasattr(slot.environment, "held"):
                     from .held_connections import decide_connections  # only where networks are
 
@@ -298,8 +299,11 @@ class TaskEnvironments:
                     self._watch()
             return slot.environment
 
-    def _shell_pool(self) -> ShellPool:
-        from .shell_pool import ShellPool  # not before a shell of this machine is wanted
+    def _shell_pool(self) -> ShellPool | None:
+        """None for the first task: most programs have no other."""
+        if not self._has_opened:
+            return None
+        from .shell_pool import ShellPool  # needed by few
 
         return self.companion(ShellPool, lambda: ShellPool(self.config.terminal.pool))
 

@@ -15,7 +15,7 @@ import struct
 from typing import Callable, Dict, List, NamedTuple, Tuple  # noqa: UP035  Python 3.8 knows no other place
 
 from .held_calls import HeldCall, Hold
-from .journal_log import lstat, parent_of
+from .journal_log import lstat
 
 _MEGABYTE = 1 << 20
 _MAX_INDEX_BYTES = 256 << 20

@@ -59,7 +59,6 @@ class DirectLink:
 
     def __init__(
         self,
-        *,
         env: dict[str, str],
         cwd: str,
         jobs_root: str,
