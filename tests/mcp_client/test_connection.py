@@ -64,7 +64,7 @@ def test_a_variable_that_is_not_set_is_named(connect: Connect) -> None:
 
 _KILLED = """
 import os, signal, sys
-from handrail.config import McpServerConfig
+from handrail.settings.services import McpServerConfig
 from handrail.mcp_client.server_config import Server
 from handrail.tools.mcp.server_tools import McpTools
 settings = McpServerConfig(command=sys.executable, args=(sys.argv[1], "stubborn"), protocol="handshake")

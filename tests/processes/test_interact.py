@@ -79,7 +79,7 @@ def test_completion_with_tab(start: Start, process: Process, work: Path) -> None
 def test_an_editor(start: Start, process: Process, work: Path) -> None:
     needs("vi", "vim-tiny")
     (work / "poem.txt").write_text("one\ntwo\nthree\n")
-    one = start("vi -u NONE -N poem.txt; echo left", size=SIZE)
+    one = start("vi -u NONE -i NONE -N poem.txt; echo left", size=SIZE)
     screen = until_it_waits(process, one.id)
     assert screen.splitlines()[:4] == ["one", "two", "three", "~"]
     moved = process("write", one.id, keys=["DOWN", "END"])

@@ -60,7 +60,7 @@ class HandrailSandbox(SandboxEnvironment):  # type: ignore[misc]  # not installe
         app.environments.override(self._task, settings)
         if app.environments.has_host_paths(self._task):
             self._made = tempfile.mkdtemp(prefix="inspect-")
-            app.environments.override(self._task, {"sandbox": True, **settings, "cwd": self._made})
+            app.environments.override(self._task, {"sandbox": True, "profile": "open", **settings, "cwd": self._made})
         self._folder, self._user = "", ""
 
     @classmethod

@@ -123,7 +123,7 @@ def test_permission_is_asked_on_the_card_of_its_call(home: Path, cwd: Path, mode
 
     editor = run(home, cwd, model, work)
     assert [asked.tool_call_id for asked in editor.asked] == ["rm0", "rm1"]
-    assert [option.kind for option in editor.options[0]] == ["allow_once", "allow_always", "reject_once"]
+    assert [option.kind for option in editor.options[0]] == ["allow_once", "allow_once", "allow_always", "reject_once"]
     assert "rm -rf" in editor.asked[0].content[0].content.text
     states = [each.status for each in editor.of("tool_call_update") if each.tool_call_id == "rm0"]
     assert states == ["in_progress", "completed"]

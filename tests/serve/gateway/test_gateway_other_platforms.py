@@ -86,7 +86,7 @@ def test_a_tap_lets_the_command_run_and_the_buttons_go(place: Place, platform: D
     folder = _folder(place, f"tapped-{platform.kind}", "That is done.")
     platform.say("701", ADA, "clean up")
     question = platform.hears("701", "/approve once")
-    assert question.buttons == ["once", "task", "session", "always", "deny"]
+    assert question.buttons == ["once", "try", "task", "session", "always", "deny"]
     assert folder.exists()
     platform.tap(question, ADA, "once")
     platform.hears("701", "That is done.")
