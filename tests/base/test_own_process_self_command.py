@@ -97,4 +97,4 @@ def test_nothing_else_starts_handrail_or_a_module() -> None:
             if after and (isinstance(node, ast.List) or after[0].startswith(("'-", "*"))):
                 isolated = ("'-I'", "'-IS'", "*bundle.PYTHON_ARGUMENTS")
                 assert after[0] in isolated, f"{where} starts Python without -I"
-            assert path.name == "self_command.py" or not (after and "_BOOT" in words), where
+            assert path.name == "own_process.py" or not (after and "_BOOT" in words), where

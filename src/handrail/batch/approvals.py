@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
+from ..base.workers import pool
 from ..protocols import Answer, ApprovalRequest
 from ..store.approvals import State, StoredRequest
 from .link import Requests
 
+T = TypeVar("T")
 Leases = Mapping[str, tuple[str, int]]  # the task and attempt of each session
 
 
@@ -39,6 +43,13 @@ class RemoteApprovals:
 
     def version_of_data(self) -> int:
         return int(self._link.call("approvals_version"))
+
+    def write(self, work: Callable[..., T], *arguments: object) -> Future[T]:
+        """Beside the event loop. Each request is committed by the driver, with all that waits there."""
+        return pool.submit(work, *arguments)
+
+    def transaction(self) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext()
 
     def listen(self, listener: Callable[[str], object]) -> Callable[[], object]:  # noqa: ARG002  nothing is answered here
         return lambda: None

@@ -314,8 +314,8 @@ def test_a_killed_runtime_leaves_no_browser_and_no_file(site: Site, own_browser:
     assert runtime.stdout
     with runtime.stdout:
         assert "hello" in json.loads(runtime.stdout.readline())["snapshot"]
-        browsers = _descendants(runtime.pid) & _browser_processes()
-        assert browsers
+        running = _descendants(runtime.pid) & _browser_processes()
+        assert running
         folders = _folders_of(runtime.pid)
         assert [name for folder in folders for name in os.listdir(folder) if "profile" in name]
         if how == "-9":
@@ -323,9 +323,7 @@ def test_a_killed_runtime_leaves_no_browser_and_no_file(site: Site, own_browser:
         else:  # the driver too, which would have closed the browser
             os.killpg(runtime.pid, signal.SIGKILL)
         runtime.wait()
-    wait_until(
-        lambda: not browsers & _browser_processes(), otherwise=lambda: f"left: {browsers & _browser_processes()}"
-    )
+    wait_until(lambda: not running & _browser_processes(), otherwise=lambda: f"left: {running & _browser_processes()}")
 
     def are_taken_away() -> bool:
         browsers.prune(dry_run=False)

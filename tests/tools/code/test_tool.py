@@ -359,7 +359,7 @@ def test_arguments_that_are_too_long_or_no_json_are_refused_in_the_script(script
     assert answer["output"].splitlines() == [
         "write_file: the arguments have 9,437,249 bytes, and 8,388,60",
         "terminal: arguments must be JSON values: Object of type obje",
-        "terminal takes 7 arguments: command, timeout, workdir, backg",
+        "terminal takes 8 arguments: command, timeout, workdir, backg",
         "terminal got command twice",
     ]
 
