@@ -18,6 +18,7 @@ from handrail import model_tools
 from handrail.environments import private_dirs
 from handrail.model_tools import get_tool_definitions
 from handrail.runtime.dispatch import Runtime
+from handrail.tools.browser import browsers
 from handrail.types import CancelToken, Unavailable
 
 from ...support import error_in, in_thread, takes_less_than, wait_until
