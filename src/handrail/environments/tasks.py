@@ -286,7 +286,8 @@ class TaskEnvironments:
                 return self.of(task_id)
             if slot.environment is None:
                 settings = resolve(task_id, self.config, self._overrides.get(task_id, {}), self.backends)
-                network = self._network_variables(task_id, settings)
+                is_here = is_host(self.backends.get(settings.backend))
+                network = self.networks.variables(task_id) if is_here and self.networks is not None else {}
                 slot.environment = settings._replace(env={**settings.env, **network}).open(self.backends)
                 slot.settings = settings
                 if hasattr(slot.environment, "pool") and self.config.terminal.pool:
@@ -295,7 +296,7 @@ class TaskEnvironments:
                     from .held_connections import decide_connections  # only where networks are
 
                     decide_connections(slot.environment.held, self.networks, task_id)
-                if not is_host(self.backends.get(settings.backend)):  # there even reading a file starts something
+                if not is_here:  # there even reading a file starts something
                     self._watch()
             return slot.environment
 
@@ -324,10 +325,6 @@ class TaskEnvironments:
     def network_notes(self, task_id: str | None) -> list[str]:
         """Which connections of the task's call were refused, for the model."""
         return self.networks.notes(task_id or DEFAULT_TASK) if self.networks is not None else []
-
-    def _network_variables(self, task_id: str, settings: EnvironmentSettings) -> dict[str, str]:
-        is_here = is_host(self.backends.get(settings.backend))
-        return self.networks.variables(task_id) if is_here and self.networks is not None else {}
 
     def _watch(self) -> None:
         """Keep a timer while there is something that it could close."""

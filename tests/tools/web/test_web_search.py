@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +13,7 @@ from handrail import model_tools
 from handrail.config import load_config
 from handrail.errors import ConfigError
 from handrail.model_tools import get_tool_definitions, handle_function_call
-from handrail.tools.web import search as search_package
+from handrail.tools.web import search_services
 from handrail.tools.web.search import BACKENDS, choose
 from handrail.types import Unavailable
 
@@ -193,8 +192,6 @@ def test_an_unknown_backend_is_a_config_error(configure: Callable[[str], None]) 
         choose(load_config().web)
 
 
-def test_every_backend_is_a_module_that_searches() -> None:
-    folder = Path(search_package.__file__).parent
-    assert {path.stem for path in folder.glob("*.py")} - {"__init__", "service"} == set(BACKENDS)
+def test_every_backend_is_a_function_that_searches() -> None:
     for name in BACKENDS:
-        assert callable(importlib.import_module(f"handrail.tools.web.search.{name}").search)
+        assert callable(getattr(search_services, name))

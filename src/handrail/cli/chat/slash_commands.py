@@ -58,7 +58,7 @@ COMMANDS = (
     Command("yolo", "[on|off]", "stop asking for approval in this chat, or ask again", tool_commands.yolo, on_or_off),
     Command("undo", "[message|files]", "take back your last message and its changes on disk",
             session_commands.undo, session_commands.undo_choices),
-    Command("rewind", "[N [message|files]]", "list your messages, or go back to before one of them",
+    Command("rewind", "[N [PART]]", "list your messages, or go back to before one of them",
             session_commands.rewind, session_commands.rewind_choices),
     Command("diff", "[PATH]", "show what has changed since the last commit", work_commands.diff),
     Command("review", "[ABOUT]", "have the uncommitted changes reviewed", work_commands.review),

@@ -1,4 +1,6 @@
-"""Run a file of tasks, each an agent session, on this machine or a Ray cluster; a run that was cut off goes on where it was.
+"""Run a file of tasks, each an agent session of its own.
+
+On this machine or a Ray cluster; a run that was cut off goes on where it was.
 
 \b
 Examples:
