@@ -34,6 +34,9 @@ from .conftest import run_here
 _WORDS = {
     "approvals answer": ["0", "once"],
     "approvals revoke": ["1"],
+    "batch resume": ["run1"],
+    "batch run": ["tasks.jsonl", "--out", "run1"],
+    "batch stop": ["run1"],
     "config set": ["approvals.mode", "off"],
     "config unset": ["approvals.deny"],
     "cron add": ["30m", "Do it."],

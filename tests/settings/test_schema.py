@@ -46,17 +46,27 @@ def test_every_setting_is_documented_and_closed(key: str, schema: dict[str, Any]
         assert "maximum" in schema
 
 
-def test_the_default_in_the_schema_is_the_default_of_the_configuration():
-    defaults = {
-        section: {name: part["default"] for name, part in schema["properties"].items()}
-        for section, schema in SCHEMA["properties"].items()
-        if "properties" in schema
+def _defaults(schema):
+    return {
+        name: _defaults(part) if "properties" in part else part["default"]
+        for name, part in schema["properties"].items()
+        if "properties" in part or "default" in part
     }
+
+
+def _plain(value):
+    if dataclasses.is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    return list(value) if isinstance(value, tuple) else value
+
+
+def test_the_default_in_the_schema_is_the_default_of_the_configuration():
+    sections = {name: part for name, part in SCHEMA["properties"].items() if "properties" in part}
+    defaults = _defaults({"properties": sections})
     assert jsonschema_rs.validator_for(SCHEMA).is_valid(defaults)
     for section, values in defaults.items():
         for name, default in values.items():
-            value = getattr(getattr(Config(), section), name)
-            assert (list(value) if isinstance(value, tuple) else value) == default
+            assert _plain(getattr(getattr(Config(), section), name)) == default
 
 
 def test_documentation_can_be_read_from_the_fields():

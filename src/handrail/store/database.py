@@ -156,7 +156,10 @@ class Database:
 
     def close(self) -> None:
         with self._lock, self._reading:
-            for connection in (self._connection, self._reader):
+            for connection in (
+                self._reader,
+                self._connection,
+            ):  # the last to close, which must be able to write, removes the WAL
                 if connection is not None and self._process == os.getpid():
                     connection.close()
             self._connection = self._reader = None
