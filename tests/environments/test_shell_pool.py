@@ -31,7 +31,8 @@ def run(tasks: TaskEnvironments, task: str, command: str) -> str:
 
 
 def ready(tasks: TaskEnvironments) -> list[Any]:
-    return tasks._pool._ready if tasks._pool is not None else []
+    pool: Any = tasks._companions.get(ShellPool)
+    return pool._ready if pool is not None else []
 
 
 def filled(tasks: TaskEnvironments, folder: Path) -> list[int]:
@@ -94,7 +95,7 @@ def test_a_shell_that_was_killed_while_it_was_ready_is_not_given_to_a_task(tasks
 
 
 def test_shells_that_nobody_wants_end(tasks: TaskEnvironments, work: Path) -> None:
-    tasks._pool = ShellPool(2, idle_seconds=0.1)
+    tasks.companion(ShellPool, lambda: ShellPool(2, idle_seconds=0.1))
     before = shells()
     for task in ("a", "b"):
         run(tasks, task, "true")

@@ -138,7 +138,10 @@ class McpEndpoint:
         entry = None
         if request.method != "GET":
             try:  # before it happens: what cannot be audited does not happen
-                entry = await self._audit.began(request, who, _detail(await _first_part(receive, heard)))
+                declared = request.headers.get("content-length", "")
+                is_long = declared.isdecimal() and int(declared) > _MAX_HEARD  # refused, maybe before it is sent
+                detail = "" if is_long else _detail(await _first_part(receive, heard))
+                entry = await self._audit.began(request, who, detail)
             except StoreError as error:
                 await refusal(error)(scope, receive, send)
                 return
