@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -74,8 +73,10 @@ def test_time_for_an_answer_and_for_a_place_does_not_count_against_the_batch(tmp
 
 
 def test_a_handler_that_takes_too_long_still_ends_with_the_batch(app: Handrail) -> None:
-    add(app.registry, "slow", lambda args, **_: time.sleep(PATIENCE_SECONDS) or "late", waits=True)
+    over = threading.Event()
+    add(app.registry, "slow", lambda args, **_: str(over.wait(PATIENCE_SECONDS)), waits=True)
     (answer,) = app.run_tool_calls([call("slow")], timeout=0.2)
+    over.set()
     assert json.loads(answer["content"])["error_type"] == "timeout"
 
 
