@@ -15,6 +15,7 @@ import pytest
 
 from handrail.base.own_process import self_command
 from handrail.batch.driver import status
+from handrail.environments.shell_host import proc
 from handrail.store.ledger import SqliteLedger
 from handrail.testing import ModelReply, ModelServer, call
 
@@ -113,7 +114,7 @@ class Batch:
         """The pids of the driver's workers."""
         assert self.driver is not None
         found = Path(f"/proc/{self.driver.pid}/task/{self.driver.pid}/children").read_text().split()
-        return [int(pid) for pid in found if b"worker" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+        return [int(pid) for pid in found if "worker" in proc.command_line(int(pid))]
 
 
 @pytest.fixture

@@ -124,17 +124,17 @@ def naps() -> list[str]:
 
 def is_running(pid: int) -> bool:
     """Whether a process has this number: here, or in the process namespace of a command of this test."""
-    return any(map(_runs, _known_as(pid)))
+    return any(map(_runs, known_as(pid)))
 
 
 def host_pid(pid: int) -> int:
     """The number here of a process that commands know by `pid`."""
     below = proc.tree(os.getpid())
-    (found,) = (number for number in _known_as(pid) if number in below)
+    (found,) = (number for number in known_as(pid) if number in below)
     return found
 
 
-def _known_as(pid: int) -> list[int]:
+def known_as(pid: int) -> list[int]:
     """The numbers here of the processes of this test that have the number `pid` in their own namespace."""
     found = []
     for number in (int(name) for name in os.listdir("/proc") if name.isdigit()):

@@ -56,7 +56,7 @@ def make(mark: str) -> Iterator[Make]:
     for environment in made:
         environment.close()
     assert not _folders()
-    assert not _connections()
+    wait_until(lambda: not _connections())
     wait_until(lambda: not running_with(mark), otherwise=lambda: f"left there: {running_with(mark)}")
 
 
