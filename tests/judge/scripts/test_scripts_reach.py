@@ -192,11 +192,10 @@ def test_reading_a_script_costs_about_what_judging_its_text_costs(tmp_path: Path
     put(tmp_path, x__sh=text)
 
     def seconds(command: str) -> float:
-        best = float("inf")
-        for _ in range(12):
-            began = time.perf_counter()
-            judged(tmp_path, command)
-            best = min(best, time.perf_counter() - began)
-        return best
+        began = time.perf_counter()
+        judged(tmp_path, command)
+        return time.perf_counter() - began
 
-    assert seconds("sh x.sh") < 3 * seconds(text) + 0.005
+    pairs = [(seconds("sh x.sh"), seconds(text)) for _ in range(12)]  # side by side: others use this machine, too
+    of_script, of_text = map(min, zip(*pairs, strict=True))
+    assert of_script < 3 * of_text + 0.005
