@@ -450,3 +450,16 @@ def test_what_you_run_yourself_needs_no_answer(contained: Contained) -> None:
         assert environment.execute(f"echo a > {contained.outside}/x").exit_code == 0
     assert (contained.outside / "x").read_text() == "a\n"
     assert contained.person.asked == []
+
+
+def test_caches_and_what_programs_note_of_their_own_use_are_written_without_a_question(
+    contained: Contained, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(contained.outside))
+    (contained.outside / ".cache").mkdir()
+    quiet = (".cache/tool/download", ".cargo/registry/index", ".python_history", ".viminfo.tmp")
+    write = "import os, sys; p = os.path.expanduser('~/' + sys.argv[1]); os.makedirs(os.path.dirname(p), exist_ok=True)"
+    for name in (*quiet, "other"):
+        contained.run(f"{PYTHON} -c \"{write}; open(p, 'w').write('x')\" {name}")
+    assert contained.person.asked == [str(contained.outside / "other")]
+    assert [(contained.outside / name).read_text() for name in quiet] == ["x"] * len(quiet)

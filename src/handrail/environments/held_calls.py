@@ -148,7 +148,6 @@ class HeldCalls:
     def __init__(self) -> None:
         self.is_sealed = self._is_persons = False
         self.deciders: dict[str, Callable[[HeldCall, ToolContext], Decision | Redirect]] = {}
-        self.tried: set[int] = set()  # calls whose connections wait as well
         self._calls: dict[int, _Call] = {}
 
     @contextmanager
@@ -162,12 +161,15 @@ class HeldCalls:
 
     def begin(self, call: int, context: ToolContext) -> None:
         """What waits on behalf of this call asks through the context from now on."""
-        if context.effects is not None and context.effects.is_tried:
-            self.tried.add(call)
         if call and call not in self._calls:
             self._calls[call] = _Call(context)
             for old in sorted(self._calls)[:-_MAX_CALLS]:
                 self._calls.pop(old, None)
+
+    def is_tried(self, call: int) -> bool:
+        """Whether the call's connections wait as well, as it may be taken back."""
+        known = self._calls.get(call)
+        return known is not None and known.context.effects is not None and known.context.effects.is_tried
 
     def stop_clock(self, call: int, clock: Clock) -> None:
         """A timeout of the call that is not that of a command in the shell."""
@@ -216,7 +218,9 @@ class HeldCalls:
                 raise Denied(
                     f"Not run: {question(held)}, and in the profile sealed nobody is asked.", decided_by="policy"
                 )
-            return self.deciders.get(held.kind, ask)(held, known.context)
+            # A connection that the network policy allows cannot be taken back either.
+            decide = ask if self.is_tried(held.call) else self.deciders.get(held.kind, ask)
+            return decide(held, known.context)
         except Denied as error:
             no = KINDS[held.kind].no
             failed = "It was stopped:" if no is Decision.STOP else "A part of it failed:"

@@ -162,7 +162,7 @@ class LiveEnvironment(ABC):
                 return CommandResult(0, CANCELLED_EXIT_CODE, sink.output(), self._cwd, 0.0, cancelled=True)
             link = self._connected()
             where = b"" if cwd is None else _encoded(cwd if cwd.startswith("~") else os.path.join(self._cwd, cwd))
-            given = Command(text, where, stdin, timeout, call, separate, call in self.held.tried)
+            given = Command(text, where, stdin, timeout, call, separate, self.held.is_tried(call))
             ended = self._run(link, given, sink, cancel)
         finally:
             self._running.release()

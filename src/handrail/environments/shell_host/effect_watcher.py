@@ -156,7 +156,7 @@ class EffectWatcher:
         assert self._outside is not None
         number, arguments = self._current
         operation = self._called[number]
-        if not self._outside.is_quiet(outside):
+        if not self._outside.is_quiet(operation, outside):
             if self._allowed is None:
                 error = self._outside.refusal(pid, operation, outside)
                 if error:

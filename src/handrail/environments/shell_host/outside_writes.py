@@ -68,8 +68,12 @@ class OutsideWrites:
         except OSError:
             return False  # it fails by itself
 
-    def is_quiet(self, paths: Sequence[str]) -> bool:
-        return all((path + "/").startswith(self._quiet) for path in paths)
+    def is_quiet(self, operation: str, paths: Sequence[str]) -> bool:
+        """Whether nobody is asked, as about making a folder that a quiet one is to lie in."""
+        places = [path + "/" for path in paths]
+        if operation in ("mkdir", "mkdirat") and any(quiet.startswith(places[0]) for quiet in self._quiet):
+            return True
+        return all(place.startswith(self._quiet) for place in places)
 
     def refusal(self, pid: int, operation: str, paths: Sequence[str]) -> int:
         """The error that the caller would get for want of permissions: then there is nothing to ask. 0 for none."""
