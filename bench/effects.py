@@ -7,6 +7,7 @@ import os
 import sys
 import tempfile
 import time
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -55,16 +56,19 @@ class Shells:
         assert done.exit_code == 0, done.output.head
         return time.perf_counter() - begin
 
-    def short(self, what: str, command: str, limit: float | None) -> Figure:
+    def short(self, what: str, command: str, limit: float | None, more: float) -> Iterator[Figure]:
+        """As a ratio, and how many seconds more it takes than `more`."""
+
         def many(shell: LocalEnvironment, count: int) -> None:
             for _ in range(count):
                 self.run(shell, command)
 
         mine, base, ratio = paired(lambda count: many(self.watched, count), lambda count: many(self.plain, count))
-        extra = f"+{(mine - base) * 1e3:.2f} ms"
-        return Figure(f"{what} ({extra})", milliseconds(mine), milliseconds(base), ratio, limit)
+        yield Figure(what, milliseconds(mine), milliseconds(base), ratio, limit)
+        extra = max(0.0, mine - base)
+        yield Figure(f"{what}, what it takes more", milliseconds(extra), milliseconds(more), extra / more, 1.0)
 
-    def long(self, what: str, command: str, limit: float, *, before: str = "true", rounds: int = 3) -> Figure:
+    def long(self, what: str, command: str, limit: float | None, *, before: str = "true", rounds: int = 3) -> Figure:
         def timed(shell: LocalEnvironment) -> float:
             shell.execute(before)
             return self.run(shell, command)
@@ -97,9 +101,9 @@ def figures() -> Iterator[Figure]:
 
 
 def _commands(shells: Shells) -> Iterator[Figure]:
-    yield shells.short("`true`", "true", 1.3)
-    yield shells.short("`echo hi`", "echo hi", 1.3)
-    yield shells.short("one small file", "echo x > small", None)
+    yield from shells.short("`true`", "true", 1.3, 0.0002)
+    yield from shells.short("`echo hi`", "echo hi", 1.3, 0.0002)
+    yield from shells.short("one small file", "echo x > small", None, 0.0005)
 
 
 def _work(shells: Shells) -> Iterator[Figure]:
@@ -114,17 +118,35 @@ def _work(shells: Shells) -> Iterator[Figure]:
         Path(shell.cwd, "test_one.py").write_text(_TESTS)
     pytest = f"{sys.executable} -m pytest -q -p no:cacheprovider --basetemp=here test_one.py >/dev/null"
     yield shells.long("pytest, 100 tests with a folder each", pytest, 1.05)
+    wheel = _wheel(Path(shells.watched.cwd).parent)
+    install = f"{sys.executable} -m pip install -q --no-deps --no-index --no-cache-dir --target into {wheel}"
+    yield shells.long("pip install of 300 files", install, 1.2, before="rm -rf into")
 
 
 def _many_files(shells: Shells) -> Iterator[Figure]:
-    empty, full = (f"git -C tree checkout -q {branch}" for branch in ("empty", "full"))
+    empty, full = (f"git -C tree checkout -q -f {branch}" for branch in ("empty", "full"))
+    part = "git -C tree checkout -q full -- 0 1 2 3 4 5 6 7 8 9"
+    yield shells.long("git checkout of 1,000 files", part, 1.5, before=empty)
     yield shells.long("git checkout of 10,000 files", full, 2.0, before=empty)
     new = _FILES.format(20_000, "new")
     yield shells.long("20,000 new files", new, 1.5, before="rm -rf new")
     yield shells.undo("undo of 20,000 new files", new, 0.1, before="rm -rf new")
-    again = f"rm -rf old; {_FILES.format(10_000, 'old')}"
+    again = f"rm -rf old; {_FILES.format(10_000, 'old')}; sync"  # old files are on the disk
+    yield shells.long("chmod -R of 10,000 files", "chmod -R o-r old", None, before=again)
     yield shells.long("rm -rf of 10,000 files", "rm -rf old", 1.5, before=again)
     yield shells.undo("undo of rm -rf of 10,000 files", "rm -rf old", 1.0, before=again)
+
+
+def _wheel(folder: Path) -> Path:
+    """Of a package with 300 modules."""
+    wheel, about = folder / "demo-1-py3-none-any.whl", "demo-1.dist-info"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for number in range(300):
+            archive.writestr(f"demo/m{number}.py", f"def f():\n    return {number}\n" * 40)
+        archive.writestr(f"{about}/METADATA", "Metadata-Version: 2.1\nName: demo\nVersion: 1\n")
+        archive.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        archive.writestr(f"{about}/RECORD", "")
+    return wheel
 
 
 def memory() -> Iterator[Figure]:

@@ -32,7 +32,7 @@ def figures() -> Iterator[Figure]:
         (ca := Path(folder) / "ca.pem").write_bytes(trusted)
         networks = Networks(Config(network=NetworkConfig(contain="on", allow=(_HOST,), resolve={_HOST: "127.0.0.1"})))
         try:
-            variables = networks.variables("bench")
+            variables = networks.variables("bench", asks=True)
             big, small = f"https://{_HOST}:{port}/big", f"https://{_HOST}:{port}/small?[1-{_REQUESTS}]"
 
             def download(url: str, *, through: bool) -> float:

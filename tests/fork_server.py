@@ -2,7 +2,8 @@
 
 `start("-m", "handrail", "tools", cwd=..., env=...)` is `python -m handrail tools`: a process of its own, with its own
 environment, working directory and streams, which ends as any Python does. Only the import of modules is not repeated. What is
-about the start of Python itself (its options, its variables, what is imported when) takes `subprocess`.
+about the start of Python itself (its options, its variables, what is imported when) takes `subprocess`. `host` says which
+Python is forked, if it is not this one.
 """
 
 from __future__ import annotations
@@ -22,16 +23,22 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 ROOT = Path(__file__).parent.parent
 # Variables by which Python itself is set up, before any of its code runs: a fork cannot take these into account.
 _FOR_PYTHON = ("PYTHON", "LC_", "LANG")
 _LANGUAGE = "C.UTF-8"
 _MAX_REQUEST_BYTES = 1 << 20
-_COMMAND = [sys.executable, "-m", "tests.fork_server"]
 
 Stream = int | IO[Any] | None
+
+
+class Host(NamedTuple):
+    """A Python to fork from, and what it imports beforehand: all of the package if nothing is named."""
+
+    python: str = sys.executable
+    modules: tuple[str, ...] = ()
 
 
 class Process:
@@ -47,8 +54,9 @@ class Process:
         stdout: Stream = None,
         stderr: Stream = None,
         start_new_session: bool = False,
+        host: Host = Host(),  # noqa: B008  it cannot change
     ) -> None:
-        self.args = [sys.executable, *arguments]
+        self.args = [host.python, *arguments]
         self.returncode: int | None = None
         self._waiting = threading.Lock()
         request = {
@@ -66,7 +74,7 @@ class Process:
             given.callback(theirs.close)
             self.stdin, self.stdout = inputs[1], outputs[1]
             self.stderr = None if errors is outputs else errors[1]
-            _server().order(request, [inputs[0], outputs[0], errors[0], theirs.fileno()])
+            _server(host).order(request, [inputs[0], outputs[0], errors[0], theirs.fileno()])
         answer = self._control.recv(16)
         assert answer, "the fork server ended"
         self.pid = int(answer)
@@ -182,11 +190,11 @@ def start_fresh(*arguments: str, **options: Any) -> subprocess.Popen[bytes]:
 
 
 def run(
-    *arguments: str, env: Mapping[str, str], cwd: Path, stdin: str = "", timeout: float | None = None
+    *arguments: str, env: Mapping[str, str], stdin: str = "", timeout: float | None = None, **options: Any
 ) -> subprocess.CompletedProcess[str]:
     """Start it and wait for its end."""
     pipe = subprocess.PIPE
-    with start(*arguments, env=env, cwd=cwd, stdin=pipe, stdout=pipe, stderr=pipe) as process:
+    with start(*arguments, env=env, stdin=pipe, stdout=pipe, stderr=pipe, **options) as process:
         try:
             out, err = process.communicate(stdin.encode(), timeout)
         except BaseException:
@@ -209,13 +217,13 @@ def _umask() -> int:
 class _Server:
     """The process that all are forked from, for as long as this one lives."""
 
-    def __init__(self) -> None:
+    def __init__(self, host: Host) -> None:
         self._orders, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._orders.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _MAX_REQUEST_BYTES)
-        kept = {"PATH": os.environ["PATH"], "LANG": _LANGUAGE}
+        kept = {"PATH": os.environ["PATH"], "LANG": _LANGUAGE, "PYTHONPATH": str(ROOT / "src")}
         with theirs:
             self._process = subprocess.Popen(
-                [*_COMMAND, str(theirs.fileno())],
+                [host.python, "-m", "tests.fork_server", str(theirs.fileno()), *host.modules],
                 cwd=ROOT,
                 env=kept,
                 stdin=subprocess.DEVNULL,
@@ -232,20 +240,29 @@ class _Server:
         self._process.wait()
 
 
-_running: _Server | None = None
+_running: dict[Host, _Server] = {}  # for all tests of this process; they end with it
 _starting = threading.Lock()
 
 
-def _server() -> _Server:
-    global _running  #  one for all tests of this process; it ends with it
+def _server(host: Host) -> _Server:
     with _starting:
-        if _running is None:
-            _running = _Server()
-            atexit.register(_running.close)
-    return _running
+        if host not in _running:
+            _running[host] = _Server(host)
+            atexit.register(_running[host].close)
+    return _running[host]
 
 
-def _preload() -> None:
+def _preload(modules: Sequence[str]) -> None:
+    import importlib
+
+    if not modules:
+        _preload_package()
+    for module in modules:
+        importlib.import_module(module)
+    assert threading.active_count() == 1, "a thread does not survive a fork"
+
+
+def _preload_package() -> None:
     """Everything that a command could import, and the scan for built-in tools."""
     import importlib
     import pkgutil
@@ -266,7 +283,6 @@ def _preload() -> None:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
     tempfile.tempdir = None
-    assert threading.active_count() == 1, "a thread does not survive a fork"
 
 
 def _serve(orders: socket.socket) -> dict[str, Any]:
@@ -345,7 +361,7 @@ def main() -> None:
     import gc
 
     orders = socket.socket(fileno=int(sys.argv[1]))
-    _preload()
+    _preload(sys.argv[2:])
     gc.collect()
     gc.freeze()  # what all share is not copied by a collection in one of them
     request = _serve(orders)

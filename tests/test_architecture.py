@@ -36,7 +36,7 @@ DOCUMENTED = (
 ).split()
 MAX_LATE_IMPORTS_PER_1000_LINES = 6
 # During one call of the terminal that asks. The goal is 90; the figure may only fall.
-MAX_FILES_OF_A_CALL = 136
+MAX_FILES_OF_A_CALL = 132
 MAX_MODULES_OF_A_START = 245
 # Folders of tests that are about the whole, and tests about the repository itself.
 WHOLE = {"contract", "docs", "e2e", "fuzz", "services"}
@@ -206,6 +206,18 @@ def test_a_face_shows_its_names_and_none_of_them_is_a_module_of_it(name: str) ->
     assert face.__doc__
     assert set(face.__all__) <= set(dir(face))
     assert set(face.__all__).isdisjoint(module.name for module in pkgutil.iter_modules(face.__path__))
+
+
+@pytest.mark.parametrize("name", [face for face in FACES if face != "handrail.judge"])
+def test_a_type_checker_finds_every_name_of_a_face(name: str) -> None:
+    """It takes `from .app import Handrail as Handrail` for a name that others may import, and does not run the rest."""
+    face = import_module(name)
+    tree = ast.parse(Path(face.__file__).read_text())
+    [for_checkers] = [node.body for node in tree.body if isinstance(node, ast.If)]
+    imported = {(one.name, one.asname) for node in for_checkers for one in getattr(node, "names", ())}
+    defined = {node.name for node in for_checkers if isinstance(node, ast.FunctionDef)}
+    assert {name for name, alias in imported if alias == name} | defined | {"__version__"} >= set(face.__all__)
+    assert {alias for _, alias in imported} | defined <= set(face.__all__)
 
 
 def _code_of_pages() -> Iterator[tuple[str, str]]:

@@ -71,6 +71,25 @@ def test_every_preset_of_the_original_is_known(preset: str) -> None:
     assert "web_search" in tools
 
 
+@pytest.mark.parametrize(
+    ("preset", "tools"),
+    [
+        ("acp", "terminal patch vision_analyze skill_manage browser_navigate browser_cdp todo memory delegate_task"),
+        ("api-server", "image_generate cronjob ha_call_service execute_code browser_dialog"),
+        ("cli", "text_to_speech clarify session_search ha_get_state cronjob image_generate"),
+        ("cron", "text_to_speech session_search delegate_task"),
+        ("gateway", "text_to_speech clarify cronjob"),
+    ],
+)
+def test_a_preset_has_the_tools_that_it_has_there(preset: str, tools: str) -> None:
+    assert set(tools.split()) <= set(handrail.model_tools.default().toolsets.resolve(f"hermes-{preset}"))
+
+
+def test_the_preset_for_untrusted_input_has_nothing_else() -> None:
+    tools = handrail.model_tools.default().toolsets.resolve("hermes-webhook")
+    assert sorted(tools) == ["clarify", "vision_analyze", "web_extract", "web_search"]
+
+
 def test_a_coroutine_run_inside_a_loop_is_given_up_after_the_originals_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(handrail.model_tools, "ASYNC_SECONDS", 0.05)
 

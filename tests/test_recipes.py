@@ -158,7 +158,7 @@ def test_a_tool_is_listed_and_can_be_called(copy: Copy) -> None:
 
 
 def test_a_backend_is_listed_and_runs_commands(copy: Copy) -> None:
-    assert "✓ it starts" in copy.handrail("env", "check", "nice")
+    assert "✓ It starts" in copy.handrail("env", "check", "nice")
     printed = copy.handrail("call", "terminal", "command=nice", "--json", HANDRAIL_TERMINAL_BACKEND="nice")
     assert json.loads(printed)["output"].strip() == "19"
 

@@ -7,60 +7,61 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .base.lazy_module import by_name, lazy_module
+from .base.lazy_module import lazy_module
 
 __version__ = "0.1.0"
 
-_HOMES = by_name(
-    {
-        "handrail.app": "Handrail",
-        "handrail.settings.schema": "Config",
-        "handrail.config.store": "load_config",
-        "handrail.agent.agent": "Agent",
-        "handrail.agent.agent_factory": "open_agent",
-        "handrail.sessions.session": "session Session",
-        "handrail.core.registry": "registry ToolRegistry ToolEntry tool_error tool_result",
-        "handrail.runtime.dispatch": "Runtime",
-        "handrail.model_tools": "get_tool_definitions handle_function_call ahandle_function_call run_tool_calls arun_tool_calls "
-        "register_task_env_overrides clear_task_env_overrides",
-        "handrail.toolsets": "resolve_toolset",
-        "handrail.plugins.hook_specs": "hookimpl",
-        "handrail.plugins.hook_manager": "invoke_hook",
-        "handrail.base.async_bridge": "run_async",
-        "handrail.types": "ToolContext CancelToken Resources Unavailable",
-        "handrail.errors": "HandrailError ToolError",
-    }
-)
-
-__all__ = ["__version__", *_HOMES]
-
 if TYPE_CHECKING:
-    from .agent.agent import Agent
-    from .agent.agent_factory import open_agent
-    from .app import Handrail
-    from .base.async_bridge import run_async
-    from .config.store import load_config
-    from .core.registry import ToolEntry, ToolRegistry, registry, tool_error, tool_result
-    from .errors import HandrailError, ToolError
-    from .model_tools import (
-        ahandle_function_call,
-        arun_tool_calls,
-        clear_task_env_overrides,
-        get_tool_definitions,
-        handle_function_call,
-        register_task_env_overrides,
-        run_tool_calls,
+    from .agent.agent import Agent as Agent
+    from .agent.agent_factory import open_agent as open_agent
+    from .app import Handrail as Handrail
+    from .base.async_bridge import run_async as run_async
+    from .config.store import load_config as load_config
+    from .core.registry import ToolEntry as ToolEntry
+    from .core.registry import ToolRegistry as ToolRegistry
+    from .core.registry import registry as registry
+    from .core.registry import tool_error as tool_error
+    from .core.registry import tool_result as tool_result
+    from .errors import HandrailError as HandrailError
+    from .errors import ToolError as ToolError
+    from .model_tools import ahandle_function_call as ahandle_function_call
+    from .model_tools import arun_tool_calls as arun_tool_calls
+    from .model_tools import clear_task_env_overrides as clear_task_env_overrides
+    from .model_tools import get_tool_definitions as get_tool_definitions
+    from .model_tools import handle_function_call as handle_function_call
+    from .model_tools import register_task_env_overrides as register_task_env_overrides
+    from .model_tools import run_tool_calls as run_tool_calls
+    from .plugins.hook_manager import invoke_hook as invoke_hook
+    from .plugins.hook_specs import hookimpl as hookimpl
+    from .runtime.dispatch import Runtime as Runtime
+    from .sessions.session import Session as Session
+    from .sessions.session import session as session
+    from .settings.schema import Config as Config
+    from .toolsets import resolve_toolset as resolve_toolset
+    from .types import CancelToken as CancelToken
+    from .types import Resources as Resources
+    from .types import ToolContext as ToolContext
+    from .types import Unavailable as Unavailable
+else:
+    __getattr__, __dir__, __all__ = lazy_module(
+        __name__,
+        {
+            ".agent.agent": "Agent",
+            ".agent.agent_factory": "open_agent",
+            ".app": "Handrail",
+            ".base.async_bridge": "run_async",
+            ".config.store": "load_config",
+            ".core.registry": "ToolEntry ToolRegistry registry tool_error tool_result",
+            ".errors": "HandrailError ToolError",
+            ".model_tools": "ahandle_function_call arun_tool_calls clear_task_env_overrides get_tool_definitions "
+            "handle_function_call register_task_env_overrides run_tool_calls",
+            ".plugins.hook_manager": "invoke_hook",
+            ".plugins.hook_specs": "hookimpl",
+            ".runtime.dispatch": "Runtime",
+            ".sessions.session": "Session session",
+            ".settings.schema": "Config",
+            ".toolsets": "resolve_toolset",
+            ".types": "CancelToken Resources ToolContext Unavailable",
+        },
     )
-    from .plugins.hook_manager import invoke_hook
-    from .plugins.hook_specs import hookimpl
-    from .runtime.dispatch import Runtime
-    from .sessions.session import Session, session
-    from .settings.schema import Config
-    from .toolsets import resolve_toolset
-    from .types import CancelToken, Resources, ToolContext, Unavailable
-
-__getattr__, _ = lazy_module(__name__, _HOMES)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+    __all__.append("__version__")

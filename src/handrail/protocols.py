@@ -96,7 +96,10 @@ class ApprovalRequest(NamedTuple):
     editable: str = ""  # the argument that is the text, where an answer may give another text for it
 
     def as_offered(self, answer: Answer) -> Answer:
-        """Of what was not offered, a longer yes counts once, and what cannot be tried is denied."""
+        """Of what was not offered, a longer yes counts once, and what cannot be tried is denied. What was edited does not run
+        as it was asked about."""
+        if answer.edited:
+            return answer._replace(decision=Decision.DENY)
         if answer.decision in (*self.offers, Decision.DENY):
             return answer
         is_tried = answer.decision is Decision.TRY

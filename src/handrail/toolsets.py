@@ -79,7 +79,7 @@ COMPOSITES: dict[str, Toolset] = {
     "handrail-gateway": Toolset("every chat platform", tuple(f"handrail-{name}" for name in _CHATS)),
     "handrail-webhook": Toolset("untrusted input: nothing that touches the machine", ("web", "vision", "clarify")),
     "handrail-cron": Toolset("scheduled runs, with nobody to ask", _UNATTENDED),
-    "handrail-acp": Toolset("an editor that drives the agent", ("coding",)),
+    "handrail-acp": Toolset("an editor that drives the agent", ("coding", "browser", "vision", "skills")),
     "handrail-mcp": Toolset(
         "MCP clients", ("file", "results", "terminal", "web", "browser", "skills", "code_execution")
     ),

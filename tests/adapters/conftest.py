@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import tomllib
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -16,12 +15,25 @@ from handrail.protocols import ModelReply
 from handrail.testing import call
 from handrail.testing.model_server import ModelServer
 
+from .. import fork_server
 from ..services.components import absent
 from ..support import PATIENCE_SECONDS
 
 FOLDER = Path(os.environ.get("HANDRAIL_TEST_FRAMEWORKS") or Path.home() / ".cache/handrail-tests/frameworks")
 PROGRAMS = Path(__file__).parent / "programs"
 _SRC = Path(__file__).parents[2] / "src"
+# What a program of each imports, and then the session in it: the process that they are forked from has it.
+_SESSION = (
+    "handrail.sessions.session", "handrail.approval.gate", "handrail.judge.assessor", "handrail.effects.calls",
+    "handrail.environments.backends.local", "handrail.tools.terminal.terminal_call", "handrail.tools.files.read_call",
+)  # fmt: skip
+_MODULES = {
+    "openai_agents": ("agents",),
+    "pydantic_ai": ("pydantic_ai", "pydantic_ai.models.openai"),
+    "langchain": ("langchain.agents", "langchain_openai", "langgraph.checkpoint.memory"),
+    "smolagents": ("smolagents",),
+    "inspect": ("inspect_ai.model", "inspect_ai.solver", "inspect_ai.util._sandbox.self_check"),
+}
 
 
 class Ran(dict[str, Any]):
@@ -50,16 +62,11 @@ def started(
             **kept, "HOME": str(home), "HANDRAIL_HOME": str(home), "PYTHONPATH": str(_SRC), "OPENAI_API_KEY": "k",
             "OPENAI_BASE_URL": model.base_url, "LANG": "C.UTF-8", "OPENAI_AGENTS_DISABLE_TRACING": "1", **more.pop("env", {}),
         }  # fmt: skip
-        ran = subprocess.run(
-            [str(venv / "bin/python"), str(program)],
-            cwd=cwd,
-            env=env,
-            capture_output=True,
-            text=True,
-            timeout=more.pop("patience", 4) * PATIENCE_SECONDS,
-            check=False,
-            **more,
+        host = fork_server.Host(
+            str(venv / "bin/python"), (*_MODULES[framework], *_SESSION, f"handrail.adapters.{framework}")
         )
+        patience = more.pop("patience", 4) * PATIENCE_SECONDS
+        ran = fork_server.run(str(program), cwd=cwd, env=env, timeout=patience, host=host, **more)
         assert ran.returncode == 0, f"{ran.stdout}\n{ran.stderr}"
         return ran.stdout, model.requests
 

@@ -39,7 +39,7 @@ def test_a_program_of_the_page_runs_and_a_yes_removes_the_folder(title: str, tmp
         calls.append(call("terminal", command="rm -rf build"))
     done = ModelReply("", [call("final_answer", answer="Done.")]) if framework == "smolagents" else ModelReply("Done.")
     script = [*(ModelReply("", [each]) for each in calls), done]
-    printed, requests = started(framework, program, work, home, script, input="y\n", env=env)
+    printed, requests = started(framework, program, work, home, script, stdin="y\n", env=env)
     assert "Done." in printed
     assert "buy milk" in str(requests)
     assert (work / "build").exists() is (framework == "inspect")

@@ -508,7 +508,7 @@ def test_a_crash_between_call_and_answer_is_mended(agent: Any, store: SessionSto
     later = Agent(default(), [model], store=store, session=store.get(one.session_id), cwd=str(tmp_path))
     assert later.run("go on").answer == "fine"
     tool_messages = [each for each in model.sent[0].messages if each["role"] == "tool"]
-    assert json.loads(tool_messages[0]["content"])["error_type"] == "cancelled"
+    assert json.loads(tool_messages[0]["content"])["error_type"] == "unknown_outcome"
 
 
 def test_undo_takes_back_the_last_turn(agent: Any) -> None:

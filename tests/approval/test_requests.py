@@ -344,7 +344,7 @@ class TestShown:
         assert concern.rule == "fs.rm.recursive"
         assert concern.why
         assert concern.key == "fs.rm.recursive@project:/srv/app"
-        assert concern.covers == "deletes a tree of files below /srv/app"
+        assert concern.covers == "deletes a tree of files in this folder"
         assert request.offers == tuple(each for each in Decision if each is not Decision.TRY)
         assert request.id
 

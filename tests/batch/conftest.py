@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from handrail.base.own_process import self_command
-from handrail.batch.driver import status
+from handrail.batch.folder import status
 from handrail.environments.shell_host import proc
 from handrail.store.ledger import SqliteLedger
 from handrail.testing import ModelReply, ModelServer, call
@@ -135,3 +135,12 @@ def unknown(line: dict[str, Any]) -> int:
 def kill(pid: int, number: int) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, number)
+
+
+def commands(text: str) -> list[str]:
+    """The sleeps that run on this machine and have the text in them."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            found.append(path.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+    return [each for each in found if each.startswith("sleep ") and text in each]

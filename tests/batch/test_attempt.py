@@ -7,7 +7,7 @@ import signal
 import tempfile
 from pathlib import Path
 
-from handrail.batch.driver import read_options
+from handrail.batch.folder import read_options
 from handrail.testing import ModelServer
 from tests.services.components import require
 from tests.support import wait_until

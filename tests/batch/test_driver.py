@@ -20,7 +20,7 @@ from tests.services.postgres import Postgres
 from tests.services.small_disk import small_disk
 from tests.support import wait_until
 
-from .conftest import Batch, kill, scripted, unknown
+from .conftest import Batch, commands, kill, scripted, unknown
 
 
 def test_every_task_is_run_once_and_its_trajectory_kept(batch: Batch) -> None:
@@ -110,7 +110,7 @@ def test_a_stop_ends_all_commands_and_a_resume_goes_on(batch: Batch) -> None:
     began = time.monotonic()
     subprocess.run(self_command("batch", "stop", str(batch.out)), check=True, timeout=60)
     stopped = time.monotonic() - began
-    wait_until(lambda: not _commands("4242"), timeout=max(0.1, 5.0 - stopped))
+    wait_until(lambda: not commands("4242"), timeout=max(0.1, 5.0 - stopped))
     batch.ended(driver, 130)
     for task in tasks:
         task["prompt"] = json.dumps(["true"])
@@ -120,14 +120,6 @@ def test_a_stop_ends_all_commands_and_a_resume_goes_on(batch: Batch) -> None:
     assert [unknown(line) for line in batch.trajectories().values()] == [1, 1, 1]
     assert [each["state"] for each in results] == ["done"] * 3
     assert batch.count_effects() == {f"t{n}": 1 for n in range(3)}
-
-
-def _commands(text: str) -> list[str]:
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        with contextlib.suppress(OSError):
-            found.append(path.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
-    return [each for each in found if each.startswith("sleep ") and text in each]
 
 
 def test_a_task_that_fails_everywhere_fails_alone(batch: Batch) -> None:

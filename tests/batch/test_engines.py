@@ -1,20 +1,22 @@
-"""The engine ray, on a cluster of several nodes: one is killed, and so is the driver."""
+"""The engine ray, on a cluster of several nodes: a node is killed, the driver, and the head; a stop reaches all nodes."""
 
 from __future__ import annotations
 
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from handrail.batch.folder import request_stop
 from handrail.protocols import Answer, Decision
 from handrail.store.approvals import ApprovalStore
 from tests.services.ray_cluster import RayCluster, ray_cluster
 from tests.support import wait_until
 
-from .conftest import Batch, kill, unknown
+from .conftest import Batch, commands, kill, unknown
 
 
 @pytest.fixture(scope="module")
@@ -34,16 +36,33 @@ def test_a_driver_without_the_token_is_told_what_to_do(
     assert "RAY_AUTH_TOKEN" in said
 
 
-def test_a_killed_driver_and_a_killed_node_lose_nothing_and_repeat_nothing(
-    batch: Batch, home: Path, cluster: RayCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def on_cluster(cluster: RayCluster, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
+    """The options of a batch that has a worker on each node."""
     for name, value in cluster.env.items():
         monkeypatch.setenv(name, value)
+    return "--engine", "ray", "--address", cluster.address, "--workers", "2", "--sessions", "3"
+
+
+def test_a_stop_ends_the_commands_on_every_node(batch: Batch, on_cluster: tuple[str, ...]) -> None:
+    tasks = [batch.task(f"t{n}", f"echo t{n} >> effects; exec sleep 4343.{n}") for n in range(6)]
+    driver = batch.start(tasks, *on_cluster)
+    wait_until(lambda: len(batch.count_effects()) == 6, timeout=120)
+    wait_until(lambda: len(commands("4343")) == 6)
+    began = time.monotonic()
+    request_stop(batch.out)
+    wait_until(lambda: not commands("4343"), timeout=max(0.1, 5.0 - (time.monotonic() - began)))
+    batch.ended(driver, 130)
+    assert batch.status()["waiting"] == 6
+
+
+def test_a_killed_driver_and_a_killed_node_lose_nothing_and_repeat_nothing(
+    batch: Batch, home: Path, cluster: RayCluster, on_cluster: tuple[str, ...]
+) -> None:
     steps = [f"echo {{0}}.{n} >> effects; sleep 0.5" for n in range(3)]
     tasks = [batch.task(f"t{n}", *(step.format(f"t{n}") for step in steps)) for n in range(6)]
     tasks.append(batch.task("asks", "mkdir -p d/e && rm -rf d && echo asked >> effects"))
-    options = ("--engine", "ray", "--address", cluster.address, "--workers", "2", "--sessions", "3")
-    first = batch.start(tasks, *options)
+    first = batch.start(tasks, *on_cluster)
     wait_until(lambda: len(batch.count_effects()) >= 2, timeout=120)
     kill(first.pid, signal.SIGKILL)
     first.communicate()
@@ -59,5 +78,21 @@ def test_a_killed_driver_and_a_killed_node_lose_nothing_and_repeat_nothing(
     effects, lines = batch.count_effects(), batch.trajectories()
     assert max(effects.values()) == 1
     assert effects["asked"] == 1 or unknown(lines["asks"])
+    for n in range(6):
+        assert sum(f"t{n}.{k}" not in effects for k in range(3)) <= unknown(lines[f"t{n}"])
+
+
+def test_a_restarted_head_loses_nothing_and_repeats_nothing(
+    batch: Batch, cluster: RayCluster, on_cluster: tuple[str, ...]
+) -> None:
+    steps = [f"echo {{0}}.{n} >> effects; sleep 0.5" for n in range(3)]
+    tasks = [batch.task(f"t{n}", *(step.format(f"t{n}") for step in steps)) for n in range(6)]
+    driver = batch.start(tasks, *on_cluster)
+    wait_until(lambda: len(batch.count_effects()) >= 2, timeout=120)
+    cluster.restart()
+    results = batch.ended(driver)
+    assert {each["state"] for each in results} == {"done"}
+    effects, lines = batch.count_effects(), batch.trajectories()
+    assert max(effects.values()) == 1
     for n in range(6):
         assert sum(f"t{n}.{k}" not in effects for k in range(3)) <= unknown(lines[f"t{n}"])

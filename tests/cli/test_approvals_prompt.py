@@ -35,7 +35,7 @@ def test_what_is_shown(with_tools: Cli) -> None:
     assert r"    echo \x1b[2Khi && rm -rf build" in shown
     assert "                      ^^^^^^^^^^^^" in shown
     assert "(fs.rm.recursive)" in shown
-    assert "Longer answers allow: deletes a tree of files below" in shown
+    assert "task, session, always allow: deletes a tree of files in this folder" in shown
     assert "Auto-deny in 5:00, Esc denies now." in shown
     assert ran(with_tools) == []
 
@@ -80,8 +80,9 @@ def test_arrows_choose_enter_takes_and_escape_denies(with_tools: Cli) -> None:
         terminal.type("\x1b[C")
         terminal.wait_for("[once], task")
         terminal.type("\x1b[C\x1b[C")
+        # What the chosen word means is on a line of its own, so that it fits.
         terminal.wait_for(
-            "[session], always, deny, edit, instead? the same kind until this session ends: deletes a tree"
+            "[session], always, deny, edit, instead? \r\n\x1b[K    the same kind until this session ends: deletes"
         )
         terminal.type("\x1b[D")
         terminal.wait_for("[task], session")

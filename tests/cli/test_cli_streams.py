@@ -197,13 +197,14 @@ def test_what_blocks_everything_is_left_behind_after_a_while(
 
 
 @pytest.mark.parametrize(
-    "command", ["config show", "tools", "call read_file path=/etc/hostname", "--version", "--help"]
+    "command", ["config show", "tools", "call read_file path=/etc/hostname", "--version", "--help", "completion bash"]
 )
+@pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize(("target", "why"), [("> /dev/full", "No space left on device"), (">&-", "closed")])
 def test_a_result_that_cannot_be_written_is_one_line_and_a_failure(
-    tmp_path: Path, command: str, target: str, why: str
+    tmp_path: Path, command: str, unbuffered: str, target: str, why: str
 ) -> None:
-    env = {"HANDRAIL_HOME": str(tmp_path), "PATH": os.environ["PATH"]}
+    env = {"HANDRAIL_HOME": str(tmp_path), "PATH": os.environ["PATH"], "PYTHONUNBUFFERED": unbuffered}
     ran = subprocess.run(
         f"{PYTHON} -m handrail {command} {target}", shell=True, env=env, cwd=tmp_path, capture_output=True, text=True
     )

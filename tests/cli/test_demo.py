@@ -74,7 +74,7 @@ def test_the_reads_really_run_at_the_same_time(cli: Cli) -> None:
 def _watch(terminal: Terminal, scenes: int) -> None:
     """Press a key after each scene but the last."""
     for number in range(1, scenes):
-        terminal.wait_for("[any key] ", times=number)
+        terminal.wait_for("[press any key] ", times=number)
         terminal.type("x")
     assert terminal.end() == 0
 

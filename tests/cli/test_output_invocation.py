@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from handrail.cli import output
 from handrail.cli.output import as_typed, typed
 
 from ..support import PYTHON
@@ -49,3 +50,32 @@ def test_a_module_is_called_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
         as_typed("`handrail serve` or `handrail chat`")
         == f"`{PYTHON} -m handrail serve` or `{PYTHON} -m handrail chat`"
     )
+
+
+class TestExtras:
+    """`pip install 'handrail[serve]'` would reach another pip, or a package that is not there."""
+
+    @pytest.fixture
+    def pip(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        pip = tmp_path / ".venv" / "bin" / "pip"
+        pip.parent.mkdir(parents=True)
+        pip.write_text("#!/bin/sh\n")
+        pip.chmod(0o755)
+        monkeypatch.setattr(sys, "executable", str(pip.with_name("python")))
+        monkeypatch.setattr(output, "__file__", str(tmp_path / "src/handrail/cli/output.py"))
+        monkeypatch.chdir(tmp_path)
+        return pip
+
+    def test_a_clone_is_extended_by_its_own_pip(self, pip: Path) -> None:
+        pip.parents[2].joinpath("pyproject.toml").touch()
+        told = as_typed("it is not installed; pip install 'handrail[serve]', before it can be used")
+        assert told == "it is not installed; .venv/bin/pip install -e '.[serve]', before it can be used"
+
+    def test_an_installed_package_is_extended_by_name(self, pip: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        assert as_typed("pip install 'handrail[a,b]'") == ".venv/bin/pip install 'handrail[a,b]'"
+        monkeypatch.setenv("PATH", str(pip.parent))
+        assert as_typed("pip install 'handrail[a,b]'") == "pip install 'handrail[a,b]'"
+
+    def test_without_a_pip_of_its_own_nothing_is_made_up(self, pip: Path) -> None:
+        pip.unlink()
+        assert as_typed("pip install 'handrail[serve]'") == "pip install 'handrail[serve]'"

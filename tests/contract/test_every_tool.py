@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import jsonschema_rs
@@ -54,12 +55,27 @@ def test_its_schema_is_json_schema_2020_12(tool: ToolEntry) -> None:
     assert parameters["type"] == "object"
 
 
+def undescribed(schema: dict[str, Any], at: str = "") -> Iterator[str]:
+    """The arguments that have no description, also those inside others."""
+    for name, inner in schema.get("properties", {}).items():
+        if not inner.get("description"):
+            yield f"{at}{name}"
+        yield from undescribed(inner, f"{at}{name}.")
+    for inner in (
+        schema.get("items"),
+        schema.get("additionalProperties"),
+        *schema.get("anyOf", ()),
+        *schema.get("oneOf", ()),
+    ):
+        if isinstance(inner, dict):
+            yield from undescribed(inner, at)
+
+
 @every_tool
 def test_its_texts_are_short_and_there(tool: ToolEntry) -> None:
     assert 20 <= len(tool.description) <= 1024
     assert tool.emoji
-    for name, schema in tool.schema["parameters"]["properties"].items():
-        assert schema.get("description"), f"argument {name} is not described"
+    assert not list(undescribed(tool.schema["parameters"]))
     assert len(json.dumps(tool.schema)) <= 4096
 
 

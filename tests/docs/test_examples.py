@@ -1,16 +1,13 @@
-"""What the documentation shows is run: its programs, and the commands in its console blocks."""
+"""What the documentation shows is run in a fresh, non-editable installation: programs, and the commands in console blocks."""
 
 from __future__ import annotations
 
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-
-from tests import fork_server
 
 from .page_blocks import ROOT, programs
 
@@ -49,17 +46,25 @@ def _commands() -> list[tuple[str, str]]:
     return found
 
 
-def _environment(home: Path) -> dict[str, str]:
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    return {**os.environ, "HANDRAIL_HOME": str(home), "PATH": path, "EDITOR": "true", "VISUAL": "true", "NO_COLOR": "1"}
+def _environment(home: Path, installed: Path) -> dict[str, str]:
+    path = f"{installed}{os.pathsep}{os.environ['PATH']}"
+    ours = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    return {**ours, "HANDRAIL_HOME": str(home), "PATH": path, "EDITOR": "true", "VISUAL": "true", "NO_COLOR": "1"}
 
 
 @pytest.mark.parametrize(("name", "code"), [pytest.param(*program, id=program[0]) for program in programs()])
-def test_a_program_of_a_page_runs_and_shows_what_it_promises(name: str, code: str, tmp_path: Path) -> None:
-    ours = {name: value for name, value in _environment(tmp_path / "home").items() if not name.startswith("PYTHON")}
+def test_a_program_of_a_page_runs_and_shows_what_it_promises(
+    name: str, code: str, tmp_path: Path, installed: Path
+) -> None:
     (folder := tmp_path / "work").mkdir()
     (program := tmp_path / name).write_text(code)
-    run = fork_server.run(str(program), cwd=folder, env={**ours, "LANG": "C.UTF-8"})
+    run = subprocess.run(
+        [installed / "python", program],
+        cwd=folder,
+        env={**_environment(tmp_path / "home", installed), "LANG": "C.UTF-8"},
+        capture_output=True,
+        text=True,
+    )
     assert run.returncode == 0, run.stderr
     assert PRINTS[name] in run.stdout
 
@@ -70,12 +75,14 @@ def test_no_page_includes_a_file_that_a_reader_on_the_web_would_not_see() -> Non
 
 
 @pytest.mark.parametrize(("page", "command"), _commands())
-def test_a_command_of_the_documentation_works_as_typed(page: str, command: str, tmp_path: Path) -> None:
+def test_a_command_of_the_documentation_works_as_typed(
+    page: str, command: str, tmp_path: Path, installed: Path
+) -> None:
     command = command.replace(".venv/bin/handrail", "handrail")
     run = subprocess.run(
         ["bash", "-c", command],
         cwd=ROOT,
-        env=_environment(tmp_path),
+        env=_environment(tmp_path, installed),
         capture_output=True,
         text=True,
         stdin=subprocess.DEVNULL,
@@ -84,14 +91,14 @@ def test_a_command_of_the_documentation_works_as_typed(page: str, command: str, 
     assert run.returncode in usual, f"{page}: {command}\n{run.stdout}\n{run.stderr}"
 
 
-def test_the_tutorial_about_undo_works_from_the_first_line_to_the_last(tmp_path: Path) -> None:
+def test_the_tutorial_about_undo_works_from_the_first_line_to_the_last(tmp_path: Path, installed: Path) -> None:
     page = (ROOT / "docs/tutorial/undo.md").read_text()
     blocks = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
     lines = [line[2:] for block in blocks for line in block.splitlines() if line.startswith("$ ")]
     run = subprocess.run(
         ["bash", "-ec", "\n".join(lines)],
         cwd=tmp_path,
-        env=_environment(tmp_path / "home"),
+        env=_environment(tmp_path / "home", installed),
         capture_output=True,
         text=True,
         stdin=subprocess.DEVNULL,

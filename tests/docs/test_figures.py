@@ -8,7 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from handrail.agent.delegation import MAX_AT_ONCE
+from handrail.agent.model_requests import MAX_ANSWER_CHARS, MAX_CALLS
+from handrail.config import Config
+from handrail.judge.walk.script_files import MAX_DEPTH
+from handrail.judge.walk.sources import MAX_FILES
+from handrail.processes.table import Limits
+from handrail.serve.access_control import MAX_BODY_BYTES
 from handrail.testing import environment_checks
+from handrail.tools.agent.delegate_task import MAX_TASKS
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -50,3 +58,49 @@ def test_the_sentence_above_the_table_says_the_same() -> None:
 @pytest.mark.parametrize("page", ["README.md", "docs/how-to/write-a-backend.md"])
 def test_the_number_of_checks_is_that_of_the_kit(page: str) -> None:
     assert f"{len(environment_checks())} checks" in (ROOT / page).read_text()
+
+
+# What other tools took in the same measures, in one run of their own: the bench prints it beside ours.
+PEERS = {
+    "cold start: import, list all tools, call one": ("hermes 18.8", "smallest 3.0"),
+    "call a sync tool from JSON text": ("hermes 11.8", "4.8 (unvalidated)"),
+    "call an async tool inside a loop": ("hermes 211", "best 7.3"),
+    "list 1,000 tools again": ("hermes 0.2", "best other 0.7"),
+    "100 parallel calls of 50 ms, sync / async tools": ("hermes 13", "best 3.5", "best 1.05"),
+}
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_the_peers_of_the_readme_are_those_that_the_bench_prints(row: str) -> None:
+    bench = (ROOT / "bench" / "core.py").read_text()
+    (cells,) = re.findall(rf"^ *\| {re.escape(row)} \|(.*)\|$", README, re.MULTILINE)
+    for told in PEERS[row]:
+        assert told in bench
+        (figure,) = re.findall(r"\d[\d.]*", told.split(",")[0])
+        assert re.search(rf"(?<![\d.]){re.escape(figure)}(?![\d.])", cells), f"the README does not say {told}"
+
+
+_WORDS = {2: "two", 3: "three", 6: "six", 7: "seven", 8: "eight"}
+CONFIG = Config()
+# A page, and what it says of a limit that the code or the default configuration has.
+LIMITS = [
+    ("tutorial/undo.md", f"more than {CONFIG.effects.pause.files} files (or {CONFIG.effects.pause.megabytes} MB)"),
+    ("explanation/what-can-be-undone.md", f"kept for seven days, up to {CONFIG.effects.keep_bytes >> 30} GB"),
+    ("explanation/how-commands-are-judged.md", f"{MAX_FILES} files, 1 MB, {_WORDS[MAX_DEPTH]} scripts deep"),
+    ("explanation/results.md", f"kept for {_WORDS[CONFIG.results.keep_days]} days"),
+    (
+        "explanation/the-agent.md",
+        f"More than {MAX_CALLS} calls or {_WORDS[MAX_ANSWER_CHARS // 1_000_000]} million characters",
+    ),
+    ("how-to/delegate.md", f"Up to {_WORDS[MAX_TASKS]} tasks at once, of which {_WORDS[MAX_AT_ONCE]} run in parallel"),
+    (
+        "how-to/background-and-interactive.md",
+        f"At most {Limits().max_running_per_task} run in a task and {Limits().max_running} in all",
+    ),
+    ("how-to/serve.md", f"bodies over {MAX_BODY_BYTES >> 20} MB"),
+]
+
+
+@pytest.mark.parametrize(("page", "sentence"), LIMITS)
+def test_a_limit_that_a_page_names_is_the_one_that_holds(page: str, sentence: str) -> None:
+    assert sentence in " ".join((ROOT / "docs" / page).read_text().split())

@@ -107,7 +107,7 @@ def picture(desk: Desk, name: str, screen: str, *, since: str) -> None:
     shown = shown.replace(str(desk.folder), "/home/ada/shop")
     shown = re.sub(r"\d{8}-\d{6}-[0-9a-f]{6}", "20261116-091207-3f9c21", shown)
     shown = re.sub(r"\(\d+(\.\d)? m?s\)", "(0.1 s)", shown)
-    shown = re.sub(r"· \d+ s$", "· 2 s", shown, flags=re.MULTILINE)
+    shown = re.sub(r"· \d+ s( · Esc stops it)?$", "· 2 s", shown, flags=re.MULTILINE)
     shown = re.sub(r"approvals answer [0-9a-f]{8}", "approvals answer 3f9c21ab", shown)
     shown = re.sub(r"Auto-deny in [1-5]:\d\d", "Auto-deny in 5:00", shown)
     shown = re.sub(r"^[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]", "⠹", shown, flags=re.MULTILINE)

@@ -18,6 +18,7 @@ from ..serve.conftest import TOKEN, Server
 from . import console_parts
 from .console_parts import (
     BUILT,
+    DESKTOP,
     HOSTILE,
     HOSTILE_NAME,
     OLD_SESSIONS,
@@ -26,6 +27,7 @@ from .console_parts import (
     Visit,
     deny_all,
     eventually,
+    overlaps,
     shoot,
     violations,
 )
@@ -36,7 +38,7 @@ if console_parts.missing() and not os.environ.get("CI"):
 sync_api: Any = import_module("playwright.sync_api")
 expect: Any = sync_api.expect
 
-PAGES = ("live", "approvals", "terminal", "tools", "sessions", "policy", "stats", "calls")
+PAGES = ("live", "approvals", "terminal", "tools", "sessions", "policy", "stats", "calls", "batches")
 
 
 _TRY = """<script>
@@ -199,7 +201,7 @@ class TestApprovals:
         page = visit("approvals")
         asking = Asking(server, "ls *.csv; rm -rf exports && echo gone")
         expect(_card(page).locator("mark")).to_have_text("rm -rf exports")
-        shoot(page, "console-approval", height=580)
+        shoot(page, "console-approval", height=690)
         _card(page).get_by_role("button", name="Once").click()
         assert "gone" in asking.over()["output"]
         assert not folder.exists()
@@ -253,6 +255,45 @@ class TestApprovals:
         page.keyboard.press("Enter")
         assert "move it to trash instead" in str(asking.over())
         assert folder.exists()
+
+    @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+    def test_a_changed_command_is_judged_again_and_runs_instead(
+        self, visit: Visit, server: Server, size: dict[str, int]
+    ) -> None:
+        for name in ("kept", "given_up"):
+            (server.cwd / name).mkdir(exist_ok=True)
+        page = visit("approvals", viewport=size)
+        asking = Asking(server, "rm -rf kept given_up")
+        _card(page).wait_for()
+        _press_on_card(page, "e", until=".denying textarea")
+        field = page.get_by_label("What should run instead?")
+        expect(field).to_have_value("rm -rf kept given_up")
+        expect(page.get_by_role("button", name="Run this instead")).to_be_disabled()
+        field.fill("rm -rf given_up")
+        assert violations(page) == []
+        assert overlaps(page) == []
+        shoot(page, f"console-edit-{size['width']}", height=700)
+        page.get_by_role("button", name="Run this instead").click()
+        # What was written still deletes a tree, so it asks, too.
+        expect(page.get_by_text("changed to: rm -rf given_up").first).to_be_visible()
+        expect(_card(page).get_by_label("Command text")).to_have_text("rm -rf given_up")
+        _card(page).get_by_role("button", name="Once").click()
+        assert asking.over()["edited"]["command"] == "rm -rf given_up"
+        assert (server.cwd / "kept").is_dir()
+        assert not (server.cwd / "given_up").exists()
+
+    def test_what_is_not_the_whole_text_cannot_be_changed(self, visit: Visit, server: Server) -> None:
+        page = visit("approvals")
+        asking = Asking(
+            server, "rm -rf exports; curl -H 'Authorization: Bearer sk-abcdefghijklmnopqrstuvwx1234' x.example"
+        )
+        _card(page).wait_for()
+        expect(_card(page).get_by_role("button", name="Edit")).to_have_count(0)
+        (waiting,) = server.waiting()
+        path = f"/v1/approvals/{waiting['id']}"
+        assert server.client.post(path, json={"decision": "edit", "text": "true"}).status_code == 422
+        deny_all(server)
+        asking.over()
 
     def test_keys_allow_for_the_task_and_the_grant_can_be_revoked(self, visit: Visit, server: Server) -> None:
         page = visit("approvals")
@@ -484,7 +525,7 @@ def test_nothing_from_outside_becomes_markup(visit: Visit, server: Server) -> No
     page = visit("live")
     for place in (*PAGES, f"terminal/{process}", "tools/hostile"):
         page.goto(f"{server.url}/#/{place}")
-        if place not in ("stats", "calls"):
+        if place not in ("stats", "calls", "batches"):
             expect(page.get_by_role("main")).to_contain_text("<img src=x")
         assert page.locator("img[src=x]").count() == 0, place
         assert "owned" not in page.title(), place
@@ -520,6 +561,7 @@ _READY = {
     "policy": "details",
     "stats": ".plot canvas",
     "calls": ".row, .empty",
+    "batches": ".row, .empty",
 }
 
 

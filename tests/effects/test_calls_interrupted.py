@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -9,11 +10,15 @@ import sys
 from pathlib import Path
 
 from handrail import Handrail
+from handrail.agent.agent_factory import open_agent
+from handrail.testing import ModelReply, ScriptedModel
 from tests.support import configure, wait_until
 
 _RUN = """
 import sys
 from handrail import Handrail
+from handrail.agent.agent_factory import open_agent
+from handrail.testing import ModelReply, ScriptedModel
 from handrail.testing import OpenGate
 with Handrail(home=sys.argv[1]) as app:
     app.runtime.gate = OpenGate()
@@ -84,3 +89,38 @@ def test_a_call_that_had_changed_nothing_is_told_as_such(home: Path, tmp_path: P
     started.communicate()
     (told,) = told_after(home, work)
     assert "interrupted before it changed anything" in told
+
+
+_AGENT = """
+import pathlib, sys, threading
+from handrail import Handrail
+from handrail.agent.agent_factory import open_agent
+from handrail.testing import ModelReply, OpenGate, ScriptedModel, call
+with Handrail(home=sys.argv[1]) as app:
+    app.runtime.gate = OpenGate()
+
+    def pay(args, **_):
+        with open(sys.argv[2], "a") as file:
+            file.write("paid\\n")
+        threading.Event().wait()
+
+    app.registry.register("pay", "own", {"description": "pays", "parameters": {"type": "object"}}, pay)
+    model = ScriptedModel([ModelReply("", [call("pay", "c1")])])
+    with open_agent(app, models=[model], id="s1", toolsets=["own"]) as agent:
+        agent.run("pay the bill")
+"""
+
+
+def test_a_call_whose_outcome_nobody_knows_is_told_as_such_and_not_repeated(home: Path, tmp_path: Path) -> None:
+    paid = tmp_path / "paid"
+    started = subprocess.Popen([sys.executable, "-c", _AGENT, str(home), str(paid)])
+    wait_until(lambda: paid.exists() and paid.read_text())
+    started.kill()
+    started.wait()
+    model = ScriptedModel([ModelReply("I look first.")])
+    with Handrail(home=home) as app, open_agent(app, models=[model], id="s1") as agent:
+        assert agent.run("go on").answer == "I look first."
+    (answer,) = (message for message in model.sent[0].messages if message["role"] == "tool")
+    assert json.loads(answer["content"])["error_type"] == "unknown_outcome"
+    assert "look before you do it again" in answer["content"]
+    assert paid.read_text() == "paid\n"

@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 import os
 import socket
+import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from handrail import Config, Handrail
 from handrail.approval import Answer, ApprovalRequest, Decision
+from handrail.effects import isolated_trial
 from handrail.protocols import ActionKind
 from handrail.settings.sections import ApprovalsConfig, EffectsConfig, TerminalConfig
+from tests.environments.shell_host.watched_commands import snapshot
 
 Run = Callable[[str], dict[str, object]]
 
@@ -30,6 +34,7 @@ class Approver:
         self.connections: list[str] = []
         self.seen: list[bool] = []
         self.looks_at: Path | None = None
+        self.meanwhile: Callable[[], object] = lambda: None
 
     def decide(self, request: ApprovalRequest) -> Answer:
         if request.kind is ActionKind.COMMAND:
@@ -41,6 +46,7 @@ class Approver:
         self.effects.append(request)
         if self.looks_at is not None:
             self.seen.append(self.looks_at.exists())
+        self.meanwhile()
         return Answer(self.keep)
 
 
@@ -128,3 +134,96 @@ def test_it_is_not_offered_where_nothing_can_be_taken_back(work: Path, tmp_path:
     assert Decision.TRY not in approver.commands[0].offers
     assert result["error_type"] == "denied"  # and a try that was not offered is no yes
     assert (work / "old" / "a").exists()
+
+
+@pytest.fixture
+def isolated(work: Path, tmp_path: Path, approver: Approver) -> Iterator[Run]:
+    with opened(work, tmp_path / "home", approver, EffectsConfig(tries="isolated")) as app:
+        yield lambda command: dict(json.loads(app.handle_function_call("terminal", {"command": command})))
+    assert not list((tmp_path / "home" / "state" / "tried").iterdir())
+
+
+_MIXED = (
+    "rm -rf old; mkdir -p new/deep; echo one > new/deep/file; ln -s deep new/link; chmod 700 kept; echo more >> kept/b"
+)
+
+
+def test_an_isolated_try_is_seen_by_nobody_and_dropped_without_a_trace(
+    isolated: Run, work: Path, approver: Approver
+) -> None:
+    (work / "kept").mkdir(mode=0o755)
+    (work / "kept" / "b").write_text("b\n")
+    before = snapshot(work)
+    approver.keep, approver.looks_at = Decision.DENY, work / "new"
+    result = isolated(f"{_MIXED}; cat kept/b; exit 3")
+    assert result["output"] == "b\nmore\n"
+    assert result["error_type"] == "denied"
+    assert approver.seen == [False]
+    shown = approver.effects[0].text.splitlines()
+    assert {f"- {work}/old/a", f"+ {work}/new/deep/file", f"~ {work}/kept/b"} <= set(shown)
+    assert snapshot(work) == before
+
+
+def test_what_is_kept_of_an_isolated_try_has_run_once_and_can_be_undone(
+    work: Path, tmp_path: Path, approver: Approver
+) -> None:
+    (work / "kept").mkdir(mode=0o755)
+    (work / "kept" / "b").write_text("b\n")
+    before = snapshot(work)
+    with opened(work, tmp_path / "home", approver, EffectsConfig(tries="isolated")) as app:
+
+        def run(command: str) -> dict[str, Any]:
+            return dict(json.loads(app.handle_function_call("terminal", {"command": command})))
+
+        run("word=hidden; greet() { echo hello; }; sub=1")
+        result = run(f"{_MIXED}; greet; echo $word; cd kept")
+        assert result["output"] == "hello\nhidden\n"
+        assert result["cwd"] == str(work / "kept")
+        assert (work / "new" / "link" / "file").read_text() == "one\n"
+        assert (work / "kept" / "b").read_text() == "b\nmore\n"
+        assert stat.S_IMODE((work / "kept").stat().st_mode) == 0o700
+        assert not (work / "old").exists()
+        effects = app.effects.describe(result["call"])
+        assert str(work / "old" / "a") in {one["path"] for one in effects["lost"]}
+        assert app.undo(result["call"])["status"] == "undone"
+    assert snapshot(work) == before
+
+
+def test_an_isolated_try_works_in_a_folder_of_any_name(tmp_path: Path, approver: Approver) -> None:
+    work = tmp_path / "it's $(touch x) a b"
+    (work / "old").mkdir(parents=True)
+    with opened(work, tmp_path / "home", approver, EffectsConfig(tries="isolated")) as app:
+        result = json.loads(app.handle_function_call("terminal", {"command": "rm -rf old"}))
+    assert "error" not in result
+    assert list(work.iterdir()) == []
+
+
+def test_what_a_killed_try_has_left_is_removed(tmp_path: Path) -> None:
+    (tmp_path / "7" / "0" / "kernel" / "work" / "inner").mkdir(parents=True)
+    (tmp_path / "7" / "0" / "kernel" / "work").chmod(0)
+    isolated_trial.remove(tmp_path / "7")
+    assert not (tmp_path / "7").exists()
+
+
+def test_an_isolated_try_is_not_kept_over_what_somebody_else_has_changed(
+    isolated: Run, work: Path, approver: Approver
+) -> None:
+    approver.meanwhile = lambda: (work / "old" / "late").write_text("mine")
+    result = isolated("rm -rf old; echo x > new")
+    assert f"somebody else has changed {work}/old/late" in str(result["error"])
+    assert (work / "old" / "late").read_text() == "mine"
+    assert not (work / "new").exists()
+
+
+def test_an_isolated_try_changes_nothing_outside_and_reaches_no_host(
+    isolated: Run, work: Path, approver: Approver, tmp_path: Path
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        result = isolated(
+            f"rm -rf old; echo x > {tmp_path}/beside; echo x > /tmp/handrail-beside; (echo x > /dev/tcp/127.0.0.1/{port})"
+        )
+    assert "refused" in str(result["output"])
+    assert not (tmp_path / "beside").exists()
+    assert not Path("/tmp/handrail-beside").exists()
+    assert not (work / "old").exists()

@@ -83,11 +83,13 @@ def make_task(
         network: dict[str, Any] | None = None,
         secrets: dict[str, dict[str, Any]] | None = None,
         decision: Decision = Decision.DENY,
+        **more: Any,
     ) -> Task:
         asked = Asked(decision)
         config = Config(
             network=NetworkConfig(
                 **{
+                    "contain": "off",
                     "resolve": {HOST: "127.0.0.1", OTHER: "127.0.0.1"},
                     "ca_file": str(certificate[1]),
                     **(network or {}),
@@ -97,6 +99,7 @@ def make_task(
                 name: SecretConfig(**{"source": "environment:TESTS_VALUE", "hosts": (HOST,), **each})
                 for name, each in (secrets or {}).items()
             },
+            **more,
         )
         app = Handrail(config, home=tmp_path / f"home{len(apps)}", approver=asked)
         app.register_task_env_overrides("t", cwd=str(tmp_path))

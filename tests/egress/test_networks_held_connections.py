@@ -255,3 +255,88 @@ def test_names_and_addresses_of_the_policy_hold_for_both_ways(make_task: MakeTas
     assert both == [0, 0]
     assert all(answer["exit_code"] and "network.deny" in answer["note"] for answer in denied), denied
     assert task.asked.requests == []
+
+
+def test_by_default_a_command_that_connects_is_asked_about_and_only_that_costs_something(
+    make_task: MakeTask, plain: Recorded
+) -> None:
+    task = make_task({"contain": "auto"})
+    threads = {thread.name for thread in threading.enumerate()}
+    assert task.run("env | grep -ci _proxy; true")["output"] == "0\n"
+    assert "handrail-network" not in {thread.name for thread in threading.enumerate()} - threads
+
+    assert task.run(f"curl -sS -m 20 http://{OTHER}:{plain.port}/")["exit_code"] != 0
+
+    assert task.asked.texts == [f"curl wants {OTHER}"]
+    assert plain.requests == []
+    task.asked.decision = Decision.TASK
+    for _ in range(2):
+        assert task.run(f"curl -sS -m 20 http://{OTHER}:{plain.port}/")["exit_code"] == 0
+    assert task.asked.texts == [f"curl wants {OTHER}"] * 2
+
+
+def test_the_first_question_about_a_listed_host_offers_the_whole_list(make_task: MakeTask) -> None:
+    task = make_task({"contain": "auto", "resolve": dict.fromkeys(("pypi.org", "registry.npmjs.org"), "127.0.0.1")})
+    task.asked.decision = Decision.TASK
+
+    for host in ("pypi.org", "registry.npmjs.org"):
+        task.run(f"curl -sS -m 20 http://{host}:1/")
+
+    assert task.asked.texts == ["curl wants pypi.org"]
+    assert "the whole list package-registries" in task.asked.requests[0].reason
+
+
+def test_with_nobody_to_ask_the_model_is_told_how_a_host_can_be_allowed(make_task: MakeTask, plain: Recorded) -> None:
+    task = make_task({"contain": "auto"})
+    task.app.runtime.approver = None
+
+    answer = task.run(f"{CURL} http://127.0.0.1:{plain.port}/")
+
+    assert "nobody is there to ask" in answer["note"]
+    assert "network.allow in config.yaml" in answer["note"]
+    assert plain.requests == []
+
+
+def test_the_profile_open_asks_about_no_host(make_task: MakeTask, plain: Recorded, tmp_path: Path) -> None:
+    task = make_task({"contain": "auto"})
+    task.app.register_task_env_overrides("t", cwd=str(tmp_path), profile="open")
+
+    assert task.run(f"{CURL} http://127.0.0.1:{plain.port}/")["exit_code"] == 0
+
+    assert task.asked.requests == []
+
+
+def test_the_server_of_another_task_is_asked_about(make_task: MakeTask, tmp_path: Path) -> None:
+    task = make_task({"contain": "auto"})
+    task.app.register_task_env_overrides("other", cwd=str(tmp_path))
+    (tmp_path / "serve.py").write_text(
+        "import pathlib, socket\ns = socket.create_server(('127.0.0.1', 0))\n"
+        "pathlib.Path('port').write_text(str(s.getsockname()[1]))\nwhile True: s.accept()\n"
+    )
+    task.app.handle_function_call("terminal", {"command": f"{sys.executable} serve.py", "background": True}, "other")
+
+    answer = task.run(f"until [ -s port ]; do sleep 0.05; done; {CURL} http://127.0.0.1:$(cat port)/")
+
+    assert answer["exit_code"] == 7, answer
+    assert len(task.asked.texts) == 1
+
+
+def test_no_other_kind_of_socket_goes_past_the_question(make_task: MakeTask, tmp_path: Path) -> None:
+    task = make_task(ON)
+    code = """
+import errno, socket
+for family, kind, protocol in ((17, 3, 0), (40, 1, 0), (30, 5, 0), (2, 5, 132), (10, 1, 132), (21, 5, 0)):
+    try: socket.socket(family, kind, protocol); print("made", family)
+    except OSError as e: print(errno.errorcode[e.errno])
+for family in (1, 2, 10, 16): socket.socket(family, socket.SOCK_DGRAM if family != 16 else socket.SOCK_RAW).close()
+try:
+    raw = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
+    for way in (lambda: raw.sendmsg([b"x" * 8], [], 0, ("127.0.0.1", 0)), lambda: raw.sendto(b"x" * 8, ("127.0.0.1", 0))):
+        try: print("sent", way())
+        except OSError as e: print("refused")
+except PermissionError: print("refused", "refused")
+"""
+
+    answer = python(task, tmp_path / "kinds.py", code)
+
+    assert str(answer["output"]).split() == ["EAFNOSUPPORT"] * 6 + ["refused"] * 2, answer

@@ -15,7 +15,8 @@ ALLOW, DENY, ASK = Verdict.ALLOW, Verdict.DENY, Verdict.ASK
 
 
 def policy(**settings: object) -> HostPolicy:
-    return HostPolicy(NetworkConfig(**{"contain": "on", **settings}))
+    config = NetworkConfig(**{"contain": "on", **settings})
+    return HostPolicy(config, asks=config.contain == "on")
 
 
 @pytest.mark.parametrize(

@@ -208,8 +208,8 @@ def test_what_two_readers_could_read_differently_is_refused(
 def test_without_settings_commands_get_no_proxy(make_task: MakeTask) -> None:
     task = make_task()
 
-    assert task.app.environments.networks is None
     assert "handrail" not in task.run("env | grep -i _proxy")["output"]
+    assert task.app.environments._networks is None
 
 
 def test_nothing_is_left_when_the_task_is_closed(make_task: MakeTask) -> None:

@@ -16,6 +16,7 @@ import pytest
 from handrail.environments.base import CommandResult
 from handrail.environments.live_environment import LiveEnvironment
 from handrail.environments.local_environment import LocalEnvironment
+from handrail.environments.protection import Protection
 from handrail.environments.shell_host import proc
 from handrail.environments.transport.link import Link
 from handrail.environments.transport.session import Session, Transport
@@ -40,15 +41,22 @@ class FramedEnvironment(LiveEnvironment):
         return Session(transport, env={}, cwd=self._first_cwd, jobs_root=self._processes_dir, state=state)
 
 
+@pytest.fixture(scope="session")
+def protection(tmp_path_factory: pytest.TempPathFactory) -> Protection:
+    """The usual one, of folders of Handrail that these tests share."""
+    return Protection(home=str(tmp_path_factory.mktemp("protected")))
+
+
 @pytest.fixture(scope="session", autouse=True)
-def _warm_zygote() -> Iterator[None]:
-    """One fork server for all tests without protection: each starts its own shell in some milliseconds."""
-    with LocalEnvironment("/", protection=None):
+def _warm_fork_servers(protection: Protection, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """One for all tests without protection, one for those with this: each starts its own shell in some milliseconds."""
+    folder = str(tmp_path_factory.mktemp("warm"))
+    with LocalEnvironment("/", protection=None), LocalEnvironment(folder, protection=protection):
         yield
 
 
 @pytest.fixture(autouse=True)
-def _nothing_is_left(_warm_zygote: None) -> Iterator[None]:
+def _nothing_is_left(_warm_fork_servers: None) -> Iterator[None]:
     processes, descriptors = set(proc.tree(os.getpid())), _descriptors()
     yield
     wait_until(
@@ -85,17 +93,20 @@ def anyones() -> Iterator[Path]:
 
 
 @pytest.fixture
-def local(tmp_path: Path, work: Path) -> Iterator[LocalEnvironment]:
-    with LocalEnvironment(str(work), processes_dir=str(tmp_path / "processes")) as environment:
+def local(tmp_path: Path, work: Path, protection: Protection) -> Iterator[LocalEnvironment]:
+    processes = str(tmp_path / "processes")
+    with LocalEnvironment(str(work), processes_dir=processes, protection=protection) as environment:
         yield environment
 
 
 @pytest.fixture(params=["local", "framed"])
-def shell(request: pytest.FixtureRequest, tmp_path: Path, work: Path) -> Iterator[LiveEnvironment]:
+def shell(
+    request: pytest.FixtureRequest, tmp_path: Path, work: Path, protection: Protection
+) -> Iterator[LiveEnvironment]:
     processes = str(tmp_path / "processes")
     made: LiveEnvironment
     if request.param == "local":
-        made = LocalEnvironment(str(work), processes_dir=processes)
+        made = LocalEnvironment(str(work), processes_dir=processes, protection=protection)
     else:
         made = FramedEnvironment(str(work), processes)
     with made:

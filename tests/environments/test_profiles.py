@@ -429,17 +429,26 @@ def test_an_unknown_profile_is_refused(contained: Contained) -> None:
         contained.app.register_task_env_overrides("x", profile="loose")
 
 
-def test_a_masked_socket_says_why(contained: Contained, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_socket_that_acts_for_others_is_asked_about(
+    contained: Contained, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     with socket.socket(socket.AF_UNIX) as served, tempfile.TemporaryDirectory(dir="/tmp") as place:
         path = f"{place}/agent.sock"
         served.bind(path)
         served.listen()
         monkeypatch.setenv("SSH_AUTH_SOCK", path)
         contained.app.register_task_env_overrides("agent", cwd=str(contained.work))
-        code = f"import socket; socket.socket(socket.AF_UNIX).connect('{path}')"
-        made = contained.call("terminal", task="agent", command=f"{sys.executable} -c {json.dumps(code)}")
-    assert made["exit_code"] != 0
-    assert "terminal.allow_sockets" in made.get("note", ""), made
+        code = f"import socket; s = socket.socket(socket.AF_UNIX); s.connect('{path}'); s.send(b'key?')"
+        command = f"{sys.executable} -c {json.dumps(code)}"
+        contained.person.decide_on = lambda _: Decision.DENY
+        refused = contained.call("terminal", task="agent", command=command)
+        assert refused["exit_code"] != 0
+        assert "terminal.allow_sockets" in refused["note"], refused
+        assert contained.person.asked == [path]
+        contained.person.decide_on = lambda _: Decision.ONCE
+        assert contained.call("terminal", task="agent", command=command)["exit_code"] == 0
+        with served.accept()[0] as accepted:
+            assert accepted.recv(9) == b"key?"
 
 
 def test_what_you_run_yourself_needs_no_answer(contained: Contained) -> None:
@@ -463,3 +472,51 @@ def test_caches_and_what_programs_note_of_their_own_use_are_written_without_a_qu
         contained.run(f"{PYTHON} -c \"{write}; open(p, 'w').write('x')\" {name}")
     assert contained.person.asked == [str(contained.outside / "other")]
     assert [(contained.outside / name).read_text() for name in quiet] == ["x"] * len(quiet)
+
+
+def test_shells_share_a_fork_server_and_not_their_work_trees(contained: Contained) -> None:
+    """Each has mounts of its own, and nothing with which to change them or to enter those of the other."""
+    contained.person.decide_on = lambda _: Decision.DENY
+    trees = {task: contained.outside / task for task in ("one", "two")}
+    for task, tree in trees.items():
+        tree.mkdir()
+        contained.app.register_task_env_overrides(task, cwd=str(tree))
+        assert contained.call("terminal", task=task, command="echo mine > file")["exit_code"] == 0
+    links: list[Any] = [contained.app.environments.of(task)._link for task in trees]
+    assert links[0]._fork_server is links[1]._fork_server
+    assert contained.person.asked == []
+    other = trees["two"]
+    pids = "$(ls /proc | grep -x '[0-9]*')"
+    for attempt in (
+        f"echo stolen > {other}/file",
+        f"mount -o remount,bind,rw / ; mount --bind {trees['one']} {other}; umount -l /; echo stolen > {other}/file",
+        f"for p in {pids}; do nsenter -t $p -m sh -c 'echo stolen > {other}/file'; done",
+        f"for p in {pids}; do echo stolen > /proc/$p/root{other}/file; done",
+        f"for p in {pids}; do echo stolen > /proc/$p/cwd/file; done; test $PWD = {trees['one']} && echo mine > file",
+        f"unshare -m sh -c 'mount -o remount,bind,rw /; echo stolen > {other}/file'",
+        f"unshare -Urm sh -c 'mount -o remount,bind,rw /; echo stolen > {other}/file'",
+        "for s in STOP KILL TERM; do kill -$s 1; done",
+    ):
+        contained.call("terminal", task="one", command=f"({attempt}) 2>&1; true")
+        assert (other / "file").read_text() == "mine\n", attempt
+    assert contained.call("terminal", task="two", command="echo still > file")["exit_code"] == 0
+    seen = contained.call("terminal", task="one", command=f"for p in {pids}; do readlink /proc/$p/cwd; done")["output"]
+    assert str(trees["one"]) in seen
+    assert str(other) not in seen, "the mounts of another shell can be reached"
+
+
+def test_a_link_in_the_place_of_a_cache_makes_nothing_writable(
+    contained: Contained, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, secret = contained.outside / "home", contained.outside / "secret"
+    for folder in (home / ".cache", secret):
+        folder.mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(home))
+    contained.person.decide_on = lambda _: Decision.DENY
+    contained.run(f"mkdir ~/.cargo; ln -s {secret} ~/.cargo/registry; ln -s {secret} ~/.ccache; echo x > ~/.cache/x")
+    assert (home / ".ccache").is_symlink()
+    assert contained.person.asked == []
+    contained.app.register_task_env_overrides("next", cwd=str(contained.work))
+    contained.call("terminal", task="next", command=f"echo x > {secret}/a; echo x > ~/.ccache/b; ls {secret}")
+    assert list(secret.iterdir()) == []
+    assert (home / ".cache" / "x").exists()

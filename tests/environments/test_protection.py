@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from handrail.environments.local_environment import LocalEnvironment
-from handrail.environments.protection import Protection, check_allowed, sockets
+from handrail.environments.protection import Protection, _described, check_allowed, sockets
 from handrail.errors import InvalidArguments
 
 from .conftest import PATIENCE_SECONDS, text
@@ -75,32 +75,52 @@ def _users() -> list[str]:
     return ["root", "user"] if os.geteuid() == 0 else ["user"]
 
 
-@pytest.fixture(params=_users())
-def home(request: pytest.FixtureRequest) -> Iterator[Home]:
+@pytest.fixture(scope="module", params=_users())
+def template(request: pytest.FixtureRequest) -> Iterator[Home]:
+    """What every test gets a copy of: a copy of the program is compiled once, and then only copied."""
+    with tempfile.TemporaryDirectory(prefix="handrail-template-") as folder:
+        yield _make_home(Path(folder), is_root=request.param == "root")
+
+
+@pytest.fixture
+def home(template: Home) -> Iterator[Home]:
     with tempfile.TemporaryDirectory(prefix="handrail-home-") as folder:
-        made = _make_home(Path(folder), is_root=request.param == "root")
-        yield made
+        subprocess.run(["cp", "-a", f"{template.path}/.", folder], check=True)
+        yield Home(Path(folder), template.python, _environment(Path(folder)))
 
 
 def _make_home(folder: Path, *, is_root: bool) -> Home:
-    shutil.copytree(_SOURCE, folder / "install/handrail", ignore=shutil.ignore_patterns("__pycache__", "static"))
+    shutil.copytree(
+        _SOURCE, folder / "install/handrail", ignore=shutil.ignore_patterns("__pycache__", "static", "console")
+    )
     shutil.copy(Path(__file__).with_name("protected_commands.py"), folder / "install")
-    env = {"HOME": str(folder), "PATH": "/usr/local/bin:/usr/bin:/bin", "PYTHONPATH": str(folder / "install")}
-    env |= {"PYTHONDONTWRITEBYTECODE": "1", "LANG": "C.UTF-8"}
     python = [sys.executable]
     if os.geteuid() == 0 and not is_root:
         # An interpreter that everybody may run.
         python = ["setpriv", f"--reuid={_USER}", f"--regid={_USER}", "--clear-groups", "/usr/bin/python3"]
-    home = Home(folder, python, env)
+    home = Home(folder, python, _environment(folder))
+    home.work.mkdir()
+    if os.geteuid() == 0 and not is_root:
+        _give_away(folder)
+    home.env.pop("PYTHONDONTWRITEBYTECODE")
+    home.run()
     for place in home.own.values():
         place.mkdir(parents=True, exist_ok=True)
         (place / "known").write_text("known\n")
         (place / "empty").mkdir()
-    home.work.mkdir()
     _fill(home.work)
     if os.geteuid() == 0 and not is_root:
-        subprocess.run(["chown", "-R", f"{_USER}:{_USER}", str(folder)], check=True)
+        _give_away(folder)
     return home
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    env = {"HOME": str(folder), "PATH": "/usr/local/bin:/usr/bin:/bin", "PYTHONPATH": str(folder / "install")}
+    return env | {"PYTHONDONTWRITEBYTECODE": "1", "LANG": "C.UTF-8"}
+
+
+def _give_away(folder: Path) -> None:
+    subprocess.run(["chown", "-R", f"{_USER}:{_USER}", str(folder)], check=True)
 
 
 def _fill(work: Path) -> None:
@@ -180,34 +200,33 @@ def test_handrails_secrets_are_invisible_and_its_configuration_can_be_read(home:
     assert said == f"cat: {state}/known: No such file or directory\nknown\n"
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "cat /proc/@RUNTIME@/environ",
-        "cat /proc/@OUTSIDE@/environ",
-        "tr '\\0' '\\n' < /proc/@OUTSIDE@/environ | grep secret",
-        "grep -al secret-of-another-process /proc/[0-9]*/environ",
-        "readlink /proc/@OUTSIDE@/fd/0",
-        "readlink /proc/@OUTSIDE@/cwd",
-        "ls /proc/@RUNTIME@/root/",
-        "head -c 1 /proc/@OUTSIDE@/mem",
-        "kill -0 @OUTSIDE@",
-        "kill -9 @OUTSIDE@",
-        "kill -HUP @RUNTIME@",
-        "pkill -9 -x sleep",
-        "python3 -c 'import os, signal; signal.pidfd_send_signal(os.pidfd_open(@OUTSIDE@), 9)'",
-        "python3 -c 'import ctypes, sys; sys.exit(ctypes.CDLL(None).ptrace(16, @OUTSIDE@, 0, 0) == -1)'",
-        "gdb -p @OUTSIDE@ -batch",
-        "nsenter -t @OUTSIDE@ -m true",
-    ],
+_REACHES_FOR_OTHERS = (
+    "cat /proc/@RUNTIME@/environ",
+    "cat /proc/@OUTSIDE@/environ",
+    "tr '\\0' '\\n' < /proc/@OUTSIDE@/environ | grep secret",
+    "grep -al secret-of-another-process /proc/[0-9]*/environ",
+    "readlink /proc/@OUTSIDE@/fd/0",
+    "readlink /proc/@OUTSIDE@/cwd",
+    "ls /proc/@RUNTIME@/root/",
+    "head -c 1 /proc/@OUTSIDE@/mem",
+    "kill -0 @OUTSIDE@",
+    "kill -9 @OUTSIDE@",
+    "kill -HUP @RUNTIME@",
+    "pkill -9 -x sleep",
+    "python3 -c 'import os, signal; signal.pidfd_send_signal(os.pidfd_open(@OUTSIDE@), 9)'",
+    "python3 -c 'import ctypes, sys; sys.exit(ctypes.CDLL(None).ptrace(16, @OUTSIDE@, 0, 0) == -1)'",
+    "gdb -p @OUTSIDE@ -batch",
+    "nsenter -t @OUTSIDE@ -m true",
 )
+
+
 @pytest.mark.parametrize("pids", [True, False], ids=["own processes", "all processes"])
-def test_other_processes_are_out_of_reach(home: Home, command: str, pids: bool) -> None:
-    answer = home.run(f"timeout 20 bash -c {shlex.quote(command)}", protection={"pids": pids})
-    ((code, said),) = answer["said"]
-    assert code != 0
-    assert "secret" not in said
-    assert answer["alive"]
+def test_other_processes_are_out_of_reach(home: Home, pids: bool) -> None:
+    orders = [f"timeout 20 bash -c {shlex.quote(command)}" for command in _REACHES_FOR_OTHERS]
+    answer = home.run(*orders, protection={"pids": pids})
+    said = zip(_REACHES_FOR_OTHERS, answer["said"], answer["alive"], strict=True)
+    reached = [command for command, (code, text), alive in said if code == 0 or "secret" in text or not alive]
+    assert reached == []
 
 
 def test_a_command_sees_its_own_processes_only(home: Home) -> None:
@@ -215,32 +234,31 @@ def test_a_command_sees_its_own_processes_only(home: Home) -> None:
     assert "sleep" not in home.output("ps axo comm")
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "umount -l {own}",
-        "umount {own}",
-        "mount -o remount,rw {own}",
-        "mount -o remount,bind,rw {own}",
-        "mount --bind / /mnt",
-        "mount --make-rshared /",
-        "unshare -m true",
-        "unshare -Um true",
-        "unshare -Urm true",
-        "unshare -r sh -c 'umount -l {own}'",
-        "unshare -Ur sh -c 'mount -t tmpfs x {own}'",
-        "python3 -c 'import ctypes, sys; sys.exit(ctypes.CDLL(None).syscall(435, b\"\\0\" * 88, 88) == -1)'",
-        "python3 -c 'import ctypes, sys; sys.exit(ctypes.CDLL(None).syscall(428, -100, b\"/\", 1) == -1)'",
-        "mv {above} {above}2",
-        "mv {own} {own}2",
-        "rmdir {own}",
-    ],
+_TAKES_PROTECTION_AWAY = (
+    "umount -l {own}",
+    "umount {own}",
+    "mount -o remount,rw {own}",
+    "mount -o remount,bind,rw {own}",
+    "mount --bind / /mnt",
+    "mount --make-rshared /",
+    "unshare -m true",
+    "unshare -Um true",
+    "unshare -Urm true",
+    "unshare -r sh -c 'umount -l {own}'",
+    "unshare -Ur sh -c 'mount -t tmpfs x {own}'",
+    "python3 -c 'import ctypes, sys; sys.exit(ctypes.CDLL(None).syscall(435, b\"\\0\" * 88, 88) == -1)'",
+    "python3 -c 'import ctypes, sys; sys.exit(ctypes.CDLL(None).syscall(428, -100, b\"/\", 1) == -1)'",
+    "mv {above} {above}2",
+    "mv {own} {own}2",
+    "rmdir {own}",
 )
-def test_the_protection_cannot_be_taken_away(home: Home, command: str) -> None:
+
+
+def test_the_protection_cannot_be_taken_away(home: Home) -> None:
     own = home.own["configuration"]
-    command = command.format(own=own, above=own.parent)
-    ((code, _),) = home.run(f"timeout 20 bash -c {shlex.quote(command)}")["said"]
-    assert code != 0
+    commands = [command.format(own=own, above=own.parent) for command in _TAKES_PROTECTION_AWAY]
+    said = home.run(*(f"timeout 20 bash -c {shlex.quote(command)}" for command in commands))["said"]
+    assert [command for command, (code, _) in zip(commands, said, strict=True) if code == 0] == []
 
 
 def test_browsers_can_still_make_user_namespaces_for_their_sandbox(home: Home) -> None:
@@ -370,7 +388,49 @@ def test_no_link_swapped_in_time_leads_into_our_files(home: Home) -> None:
 
 def test_a_protected_shell_says_how_it_is_protected(home: Home) -> None:
     report = home.run("true")["report"]
-    assert report == {"by": "namespaces", "pids": True, "missing": []}
+    assert report == {"by": "namespaces", "pids": True, "missing": [], "can_hold": False}  # nothing is watched here
+
+
+def test_without_namespaces_landlock_protects_our_files(home: Home) -> None:
+    before = _contents(home)
+    writes = [_spelled(command, place) for place in home.own.values() for command in _WRITES[::9]]
+    config, state = home.own["configuration"], home.own["state"]
+    price = f"touch {home.path}/new {home.work}/new; ls {home.work}/new; cat {config}/known; cat {state}/known"
+    done = home.run(*writes, price, refused=["unshare"])
+    assert done["report"]["by"] == "landlock"
+    assert {"sockets", "modes and times of files"} <= {*done["report"]["missing"]}
+    said = done["said"][-1][1]
+    assert f"{home.path}/new" in said
+    assert not (home.path / "new").exists()
+    assert f"{home.work}/new\nknown\n" in said
+    assert said.count("known\n") == 1
+    assert _contents(home) == before
+
+
+def _contents(home: Home) -> dict[str, list[tuple[object, object]]]:
+    """What is in our folders: modes and times are not what Landlock knows about."""
+    return {name: [(found[0], found[-1]) for found in _fingerprint(place)] for name, place in home.own.items()}
+
+
+def test_where_the_kernel_refuses_everything_commands_run_and_the_report_says_so(home: Home) -> None:
+    done = home.run("echo hello", refused=["unshare", "landlock_create_ruleset"])
+    assert done["report"]["by"] == "nothing"
+    assert done["report"]["why"] == "unshare: Operation not permitted"
+    assert done["said"] == [[0, "hello\n"]]
+    assert "the kernel protects nothing here" in _described(done["report"], Protection()).line
+
+
+def test_inside_of_a_protected_shell_the_outer_protection_holds(home: Home) -> None:
+    own = home.own["configuration"]
+    order = json.dumps({"cwd": str(home.work), "commands": [f"echo x > {own}/new; cat {own}/known"]})
+    python = sys.executable if home.python == [sys.executable] else "/usr/bin/python3"
+    inner = f"printf %s {shlex.quote(order)} | {python} {home.path}/install/protected_commands.py 2>&1"
+    done = json.loads(home.output(inner))
+    assert done["report"]["by"] == "outer"
+    ((_, said),) = done["said"]
+    assert said.endswith("known\n")
+    assert "new" in said
+    assert not (own / "new").exists()
 
 
 def test_the_default_is_to_protect() -> None:

@@ -128,3 +128,62 @@ def test_the_reason_speaks_of_the_home_when_that_is_where_the_work_is() -> None:
         assert "project" not in why, why
         elsewhere = assess(command.replace(" .", " /srv"), cwd="/home/bob/work", project="/home/bob/work").findings
         assert not any("your home" in finding.why for finding in elsewhere)
+
+
+@pytest.mark.parametrize("command", ["git status", 'x=$(date); for f in *.txt; do echo "$f $x" | sort > a; done'])
+def test_a_judgement_leaves_nothing_for_the_garbage_collector(command: str) -> None:
+    assess(command)
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(20):
+            assess(command)
+        assert gc.collect() < 20
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "echo rm -rf /home/me > x.sh; sh x.sh",
+        "{ echo rm -rf /home/me; } > x.sh; sh x.sh",
+        "for i in 1; do echo rm -rf /home/me; done > x.sh; sh x.sh",
+        "exec > x.sh; echo rm -rf /home/me; sh x.sh",
+        "exec 3> x.sh; echo rm -rf /home/me >&3; sh x.sh",
+        "f() { echo rm -rf /home/me; }; $(f)",
+        "f() { echo rm -rf /home/me; } > x.sh; f; sh x.sh",
+        "sh < <(echo rm -rf /home/me)",
+        "{ true; echo rm -rf /home/me; } | sh",
+        "if true; then echo rm -rf /home/me; fi | sh",
+        "echo rm -rf /home/me | tee x.sh; sh x.sh",
+        "bash -c 'echo rm -rf /home/me' | sh",
+    ],
+)
+def test_what_is_printed_counts_wherever_something_reads_it(command: str) -> None:
+    assert assess(command).verdict is Verdict.BLOCK
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("rm -rf build", "cd ~; rm -rf build"),
+        ("psql -f q.sql", "echo 'drop table a;' > q.sql; psql -f q.sql"),
+        ("cat a | psql", "echo 'drop table a;' | psql"),
+        ("sudo ls; cp x /root/y", "docker exec c cp x /root/y; cp x /root/.bashrc"),
+        ("sh x.sh", "curl -o x.sh https://a.example; sh x.sh"),
+        ("rm a*b", "rm $(find /home/me)"),
+    ],
+)
+def test_the_same_line_is_judged_again_where_it_means_something_else(before: str, after: str) -> None:
+    """In a long command, what was said about a line is kept, by all that the rules see of it."""
+    many = "true one; cat a.txt | sort -u; " * 20
+    alone = {finding.rule for finding in assess(after).findings}
+    assert alone
+    assert alone <= {finding.rule for finding in assess(f"{many}{before}; {before}; {after}").findings}
+
+
+@pytest.mark.parametrize("nothing", ["!", "time", "! !", "time -p"])
+def test_a_pipeline_without_a_command_does_nothing(nothing: str) -> None:
+    assert assess(f"{nothing}; ls").verdict is Verdict.ALLOW
+    assert assess(f"{nothing}; echo rm -rf /home/me | sh").verdict is Verdict.BLOCK

@@ -7,7 +7,7 @@ import shlex
 import pytest
 
 from handrail.judge import assess
-from handrail.judge.programs.wrapper_table import TERMINALS, WRAPPERS
+from handrail.judge.programs.tables import TERMINALS, WRAPPERS
 from handrail.judge.values.assessment import Verdict
 from tests.fuzz.respelling.forms import all_forms
 

@@ -65,6 +65,9 @@ def test_an_address_where_nobody_is(connect: Connect) -> None:
     [
         (404, {}, "there is no MCP server at"),
         (401, {}, "mcp_servers.broken.headers.Authorization"),
+        (403, {}, "answered 403 Forbidden; your login or token has no right there"),
+        (503, {}, "answered 503 Service Unavailable; try later"),
+        (200, {"Content-Type": "text/html"}, "is no MCP server: it sent text/html; check the path"),
         (401, {"WWW-Authenticate": 'Bearer resource_metadata="https://x/y"'}, "`handrail mcp login broken`"),
     ],
 )
@@ -86,7 +89,31 @@ def test_an_address_that_answers_otherwise(
         problem = why(connect, McpServerConfig(url=f"http://127.0.0.1:{server.server_port}/mcp"))
         server.shutdown()
     assert expected in problem
-    assert ("headers.Authorization" in problem) == (status == 401 and not headers)
+    assert ("headers.Authorization" in problem) == (status in (401, 403) and not headers)
+
+
+def test_an_address_that_does_not_speak_tls(connect: Connect) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        problem = why(connect, McpServerConfig(url=f"https://127.0.0.1:{server.server_port}/mcp"))
+        server.shutdown()
+    assert "does not speak TLS; write http:// in place of https://" in problem
+
+
+def test_a_folder_or_a_file_that_is_not_there(connect: Connect, tmp_path: Path) -> None:
+    nowhere = str(tmp_path / "nowhere")
+    problem = why(connect, McpServerConfig(command=sys.executable, cwd=nowhere))
+    assert problem == f"{sys.executable} cannot be started: there is no folder {nowhere}, which its cwd names"
+    trace = "Error: Cannot find module '/nowhere/x.js'" + "\n    at somewhere" * 20
+    program = f"import sys; sys.stderr.write({trace!r}); sys.exit(1)"
+    problem = why(connect, McpServerConfig(command=sys.executable, args=("-c", program)))
+    assert problem == "it ended with code 1: there is no file /nowhere/x.js; correct it in the command"
+
+
+def test_a_program_that_never_stops_printing(connect: Connect) -> None:
+    problem = why(connect, McpServerConfig(command="yes", args=("no message " * 100,), connect_timeout=3))
+    assert "did not answer within 3 s: it printed 'no message no message" in problem
+    assert len(problem) < 400
 
 
 def _certificate(folder: Path, name: str, issuer: tuple[Any, Any] | None) -> tuple[Any, Any]:

@@ -58,3 +58,27 @@ def test_an_entry_that_is_wrong_hurts_only_itself(tmp_path: Path) -> None:
     assert problems["a"]
     assert problems["b"]
     assert problems["c"] == ""
+
+
+@pytest.mark.parametrize(
+    ("server", "program"),
+    [
+        ({"command": "./server.py"}, "server.py"),
+        ({"command": "python3", "args": ["tools/server.py"]}, "tools/server.py"),
+        ({"command": "python3", "args": ["-m", "tools.server"]}, "tools/server.py"),
+        ({"command": "python3", "args": ["-m", "tools"]}, "tools/__main__.py"),
+        ({"command": "node", "args": ["--require=./a.js", "x"]}, "a.js"),
+        ({"command": "sh", "args": ["run.sh"], "cwd": "tools"}, "tools/run.sh"),
+    ],
+)
+def test_trust_covers_the_projects_program_that_a_server_starts(
+    tmp_path: Path, server: dict[str, object], program: str
+) -> None:
+    file, trust = tmp_path / ".mcp.json", Trust(tmp_path / "trust.json")
+    file.write_text(json.dumps({"mcpServers": {"near": server}}))
+    (tmp_path / program).parent.mkdir(exist_ok=True)
+    (tmp_path / program).write_text("fine")
+    trust.trust(TRUST_KIND, file, project_digest(file))
+    assert found(tmp_path, trust)["near"] == ""
+    (tmp_path / program).write_text("evil")
+    assert "has changed since it was trusted" in found(tmp_path, trust)["near"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,8 +14,10 @@ from handrail.agent import Agent, SessionStore
 from handrail.errors import ToolFailed
 from handrail.plugins.loader import State
 from handrail.plugins.sources import Source, find_plugins
-from handrail.testing import ModelReply, ScriptedModel, call
+from handrail.runtime.dispatch import Runtime
+from handrail.testing import ModelReply, OpenGate, ScriptedModel, call
 
+from ..support import error_in
 from .conftest import Bench
 
 MANIFEST = """
@@ -204,3 +207,109 @@ def test_a_required_argument_that_is_not_declared_does_not_make_a_tool_uncallabl
         "open", "t", {"description": "Echoes.", "parameters": open_}, lambda args, **_: json.dumps(args)
     )
     assert bench.registry.get_schema("open")["parameters"]["required"] == ["a", "ghost"]
+
+
+GREETING = """
+import json
+def register(ctx):
+    schema = {"name": "hello_world", "description": "Greets.", "parameters": {
+        "type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}}
+    def handle(params, **kwargs):
+        return json.dumps({"success": True, "greeting": f"Hello, {params['name']}!"})
+    ctx.register_tool(name="hello_world", toolset="hello_world", schema=schema, handler=handle)
+    def on_tool_call(tool_name, params, result):
+        seen.append((tool_name, params, result))
+    ctx.register_hook("post_tool_call", on_tool_call)
+seen = []
+"""
+
+
+def called(bench: Bench, tool: str, args: dict[str, Any]) -> Any:
+    return Runtime(bench.registry, hooks=bench.hooks, gate=OpenGate()).handle(tool, args)
+
+
+def test_the_first_example_of_its_documentation_works_unchanged(bench: Bench) -> None:
+    manifest = 'name: hello-world\nversion: "1.0"\ndescription: A minimal example plugin\n'
+    bench.write("hello-world", GREETING, plugin_yaml=manifest)
+    assert bench.load()["hello-world"].state is State.LOADED
+    assert json.loads(called(bench, "hello_world", {"name": "Zoë"}))["greeting"] == "Hello, Zoë!"
+    import handrail_plugins.hello_world as plugin  # type: ignore[import-not-found]
+
+    assert [(each[0], each[1]) for each in plugin.seen] == [("hello_world", {"name": "Zoë"})]
+    assert "Hello, Zo" in plugin.seen[0][2]
+
+
+def test_keys_of_newer_manifests_and_hooks_that_nobody_calls_keep_no_plugin_from_loading(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    source = """
+def register(ctx):
+    assert not ctx.has_capability("tools.override")
+    assert not ctx.has_capability("llm.model_override")
+    assert ctx.inject_message("hello", role="user") is False
+    ctx.register_hook("on_stream_delta", lambda delta, kind, **kwargs: None)
+    ctx.register_hook("pre_tool_cal", lambda **kwargs: None)
+    ctx.register_cli_command("greet", "Greets", lambda parser: None, lambda args: None)
+    ctx.register_skill("summary", "skills/summary")
+    ctx.register_system_prompt_section("a.b", "Be kind.", position="after_memory", max_chars=400)
+    ctx.register_approval_transport("my-ui", lambda request: None)
+"""
+    manifest = (
+        "name: newer\ncapabilities: [tools.override]\nmin_version: 1\nrequires_env: [{name: HOME, secret: true}]\n"
+    )
+    bench.write("newer", source, plugin_yaml=manifest)
+    assert bench.load()["newer"].state is State.LOADED
+    assert "the hook pre_tool_cal is not known; did you mean 'pre_tool_call'" in caplog.text
+    assert "register_skill does nothing here" in caplog.text
+
+
+def test_its_hook_names_only_the_arguments_that_it_changes(bench: Bench) -> None:
+    source = """
+def rewrite(tool_name, args, task_id, **kwargs):
+    assert task_id == ""
+    return {"action": "modify", "args": {"b": "new"}}
+def also(**kwargs):
+    return {"action": "modify", "args": {"c": "added"}}
+def register(ctx):
+    ctx.register_hook("pre_tool_call", rewrite)
+    ctx.register_hook("pre_tool_call", also)
+"""
+    bench.write("rewriter", source, plugin_yaml="name: rewriter")
+    bench.load()
+    names = {name: {"type": "string"} for name in "abc"}
+    schema = {"description": "Echoes.", "parameters": {"type": "object", "properties": names, "required": ["a"]}}
+    bench.registry.register("echoes", "t", schema, lambda args, **_: json.dumps(args))
+    assert json.loads(called(bench, "echoes", {"a": "1", "b": "2"})) == {"a": "1", "b": "new", "c": "added"}
+
+
+@pytest.mark.parametrize(
+    "body", ["return {'action': 'block', 'message': 'not today'}", "raise ValueError('not today')"]
+)
+def test_its_hook_blocks_also_by_failing(bench: Bench, body: str) -> None:
+    source = f"def judge(**_):\n    {body}\ndef register(ctx):\n    ctx.register_hook('pre_tool_call', judge)\n"
+    bench.write("judge", source, plugin_yaml="name: judge")
+    bench.load()
+    schema = {"description": "Says hi.", "parameters": {"type": "object", "properties": {}}}
+    bench.registry.register("hi", "t", schema, lambda args, **_: ran.append(1) or "hi")
+    ran: list[int] = []
+    assert error_in(called(bench, "hi", {}))["error_type"] == "denied"
+    assert not ran
+
+
+def test_a_plugin_in_a_category_is_found(bench: Bench) -> None:
+    folder = bench.user / "backends"
+    (folder / "inner").mkdir(parents=True)
+    (folder / "inner" / "__init__.py").write_text("def register(ctx): pass\n")
+    (folder / "inner" / "plugin.yaml").write_text("name: inner\nkind: backend\n")
+    assert bench.load()["inner"].state is State.LOADED
+
+
+def test_a_plugin_calls_a_tool_of_an_mcp_server(bench: Bench) -> None:
+    source = "def register(ctx):\n    ctx.register_command('ask', lambda text: ctx.call_mcp('far', 'echo', {'text': text}))\n"
+    bench.write("caller", source, plugin_yaml="name: caller")
+    bench.load()
+    parameters = {"type": "object", "properties": {"text": {"type": "string"}}}
+    schema = {"description": "Echoes.", "parameters": parameters}
+    bench.registry.register("mcp__far__echo", "mcp-far", schema, lambda args, **_: args["text"])
+    assert bench.plugins is not None
+    assert bench.plugins.contributions.chat_commands["ask"].reply("hello") == "hello"

@@ -55,6 +55,7 @@ def test_exit_code_2_blocks_with_what_it_wrote_to_stderr(told: Any) -> None:
         {"decision": "deny", "reason": "no way"},
         {"decision": "block", "reason": "no way"},
         {"hookSpecificOutput": {"permissionDecision": "deny", "permissionDecisionReason": "no way"}},
+        {"action": "block", "message": "no way"},
     ],
 )
 def test_json_on_stdout_can_deny(told: Any, answer: dict[str, Any]) -> None:
@@ -67,15 +68,18 @@ def test_json_on_stdout_can_deny(told: Any, answer: dict[str, Any]) -> None:
         {"decision": "allow", "updatedInput": {"count": 3}},
         {"updatedInput": {"count": "3"}},
         {"hookSpecificOutput": {"permissionDecision": "allow", "updatedInput": {"count": 3}}},
+        {"decision": "modify", "tool_input": {"count": 3}},
+        {"action": "modify", "args": {"count": 3}},
     ],
 )
 def test_json_on_stdout_can_change_the_arguments(told: Any, answer: dict[str, Any]) -> None:
     assert passes(told(f"echo '{json.dumps(answer)}'"), count=3)
 
 
-def test_json_on_stdout_can_ask_a_person(told: Any, runtime: Runtime) -> None:
+@pytest.mark.parametrize("asks", [{"decision": "ask", "reason": "sure?"}, {"action": "approve", "message": "sure?"}])
+def test_json_on_stdout_can_ask_a_person(told: Any, runtime: Runtime, asks: dict[str, str]) -> None:
     runtime.approver = approver = RecordingApprover([Decision.ONCE])
-    answer = {"decision": "ask", "reason": "sure?", "updatedInput": {"count": 4}}
+    answer = {**asks, "updatedInput": {"count": 4}}
     assert passes(told(f"echo '{json.dumps(answer)}'"), count=4)
     (request,) = approver.requests
     assert (request.reason, request.arguments["count"]) == ("sure?", 4)
@@ -144,6 +148,7 @@ def test_a_command_can_replace_a_result(told: Any) -> None:
         ("it rains", ["it rains"]),
         ('{"additionalContext": "it rains"}', ["it rains"]),
         ('{"hookSpecificOutput": {"additionalContext": "it rains"}}', ["it rains"]),
+        ('{"context": "it rains"}', ["it rains"]),
         ("{}", []),
         ("", []),
     ],

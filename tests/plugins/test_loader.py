@@ -139,7 +139,6 @@ def test_half_a_plugin_is_taken_back(bench: Bench) -> None:
 @pytest.mark.parametrize(
     ("manifest", "reason"),
     [
-        ("colour: blue", "unknown keys colour"),
         ("name: another", "must be the same"),
         ("[1, 2]", "must be a mapping"),
         ("requires_env: X", "must be a list"),

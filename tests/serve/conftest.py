@@ -113,11 +113,11 @@ class Server:
 
 
 @contextlib.contextmanager
-def with_model(folder: Path, model: ModelServer) -> Iterator[Server]:
+def with_model(folder: Path, model: ModelServer, *, config: str = "") -> Iterator[Server]:
     """A server whose agents have this model."""
     (folder / "work").mkdir()
     env = {"HANDRAIL_MODEL": "scripted", "OPENAI_BASE_URL": model.base_url, "OPENAI_API_KEY": "k"}
-    made = Server(folder / "served", folder / "work", **env)
+    made = Server(folder / "served", folder / "work", config=config, **env)
     try:
         yield made
     finally:

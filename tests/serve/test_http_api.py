@@ -290,6 +290,34 @@ class TestAgents:
             hits = server.client.get("/v1/sessions", params={"query": "zebra"}).json()["hits"]
             assert hits[0]["session"] == session
 
+    def test_where_commands_are_not_contained_a_conversation_starts_in_ask(self, tmp_path: Path) -> None:
+        script = [
+            ModelReply("", [call("terminal", command="touch made")]),
+            ModelReply("Not done."),
+            ModelReply("Done."),
+        ]
+        config = "terminal: {profile: open}\n"
+        with ModelServer(script) as model, with_model(tmp_path, model, config=config) as server:
+            with server.client.stream("POST", "/v1/sessions", json={"text": "Make it"}) as answer:
+                told = events_of(answer)
+                session = next(told)[1]["id"]
+                wait_until(server.waiting, timeout=60)
+                (asked,) = server.waiting()
+                assert asked["concerns"][0]["rule"] == "mode.command.touch"
+                assert asked["editable"] == "touch made"
+                body = {"decision": "edit", "text": "touch other"}
+                assert server.client.post(f"/v1/approvals/{asked['id']}", json={"decision": "edit"}).status_code == 422
+                assert server.client.post(f"/v1/approvals/{asked['id']}", json=body).json()["holds"] is True
+                wait_until(server.waiting, timeout=60)
+                (again,) = server.waiting()
+                assert again["editable"] == "touch other"
+                server.client.post(f"/v1/approvals/{again['id']}", json={"decision": "once"})
+                assert list(told)[-1][1]["answer"] == "Not done."
+            assert not (tmp_path / "work" / "made").exists()
+            assert (tmp_path / "work" / "other").exists()
+            assert server.client.get(f"/v1/sessions/{session}").json()["mode"] == "ask"
+            assert server.call("terminal", command="touch by-a-call")["exit_code"] == 0
+
     def test_openais_own_client_talks_to_the_agent(self, tmp_path: Path) -> None:
         import openai
 

@@ -58,7 +58,8 @@ print(json.dumps({{"found": found, "asked": asked, "health": status("/health"), 
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """With a token that no other test has: all processes of the machine are looked at, and what the kernel tells of them."""
     folders = tmp_path_factory.mktemp("served"), tmp_path_factory.mktemp("work")
-    made = Server(*folders, token=secrets.token_urlsafe(), is_fresh=True)
+    # The server is to be reached: otherwise the connection itself would wait for an answer.
+    made = Server(*folders, config="network: {contain: 'off'}\n", token=secrets.token_urlsafe(), is_fresh=True)
     yield made
     made.stop()
 

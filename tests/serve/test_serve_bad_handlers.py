@@ -14,6 +14,7 @@ from .conftest import Server
 
 PLUGIN = """
 import asyncio, sys, threading
+from pathlib import Path
 from handrail import hookimpl
 
 async def exits(args, **_): sys.exit(3)
@@ -51,6 +52,17 @@ def pre_tool_call(tool_name, args):
         raise KeyboardInterrupt
     if tool_name == "read_file" and args.get("path") == "/hook/exits":
         sys.exit(5)
+
+async def post_tool_call(tool_name, args):
+    if args.get("path", "").startswith("/hook/"):
+        (Path(__file__).parents[2] / Path(args["path"]).name).touch()
+    if args.get("path") == "/hook/stops":
+        asyncio.get_running_loop().stop()
+    if args.get("path") == "/hook/cancels":
+        for task in asyncio.all_tasks():
+            task.cancel()
+    if args.get("path") == "/hook/leaves":
+        raise GeneratorExit
 """
 TOOLS = [
     "exits", "interrupts", "generator_exit", "stops_the_loop", "cancels_everything", "child_task_exits",
@@ -84,8 +96,9 @@ def test_a_handler_ends_its_own_call_and_nothing_else(server: Server, tool: str,
     assert server.process.poll() is None
 
 
-@pytest.mark.parametrize("path", ["/hook/interrupts", "/hook/exits"])
+@pytest.mark.parametrize("path", ["/hook/interrupts", "/hook/exits", "/hook/stops", "/hook/cancels", "/hook/leaves"])
 def test_a_hook_ends_nothing(server: Server, path: str) -> None:
     assert "error" in json.dumps(server.call("read_file", path=path))
+    wait_until((server.home / Path(path).name).exists)
     assert server.call("terminal", command="echo here")["output"].strip() == "here"
     assert server.process.poll() is None

@@ -14,8 +14,8 @@ from typing import IO
 
 NAME = "handrail-test:1"
 _PACKAGES = (
-    "bash coreutils diffutils findutils grep git gzip mawk ncurses-base ncurses-bin procps sed tar util-linux".split()
-)
+    "bash coreutils diffutils findutils grep git gzip mawk ncurses-base ncurses-bin passwd procps sed tar util-linux"
+).split()
 _PYTHON = Path("/usr/bin/python3")
 _LEFT_OUT_OF_PYTHON = {
     "__pycache__", "dist-packages", "ensurepip", "idlelib", "lib2to3", "site-packages", "test", "tkinter", "turtledemo",
@@ -32,6 +32,10 @@ _TEXTS = {
 }
 
 
+# Debian's is in Perl.
+_ADD_USER = '#!/bin/bash\nexec useradd --create-home "${@: -1}"\n'
+
+
 def write(target: IO[bytes]) -> None:
     """The file system as a tar stream: about 60 MB, half a second."""
     programs = sorted(_programs())
@@ -46,6 +50,7 @@ def write(target: IO[bytes]) -> None:
             _add(tar, link, type=tarfile.SYMTYPE, linkname=target)
         for name, text in _TEXTS.items():
             _add(tar, name, text.encode())
+        _add(tar, "usr/sbin/adduser", _ADD_USER.encode(), mode=0o755)
         for file in sorted(files):
             tar.add(file, arcname=str(file).lstrip("/"), recursive=False)
 

@@ -1,7 +1,8 @@
 """A Ray cluster of the tests' own: several nodes on this machine, which let in only who has the token.
 
-`python -m tests.services.ray_cluster NODES` prints its address, removes a node for each line on stdin as if it had lost its
-power, and ends with its stdin: nothing of it is left when the test is killed.
+`python -m tests.services.ray_cluster NODES` prints its address, and ends with its stdin: nothing of it is left when the test is
+killed. For a line `kill` on stdin it removes a node as if that had lost its power, for `restart` the head and all nodes, which
+come back at the same address.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from .components import absent
 
@@ -30,11 +32,17 @@ class RayCluster:
     process: subprocess.Popen[str]
 
     def kill_node(self) -> None:
+        self._order("kill")
+
+    def restart(self) -> None:
+        self._order("restart")
+
+    def _order(self, what: str) -> None:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        self.process.stdin.write("kill\n")
+        self.process.stdin.write(f"{what}\n")
         self.process.stdin.flush()
-        assert json.loads(self.process.stdout.readline()) == "killed"
+        assert json.loads(self.process.stdout.readline()) == f"{what} is done"
 
 
 @contextmanager
@@ -64,14 +72,26 @@ def main(count: int) -> None:
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # Ray prints
     head = {"num_cpus": 0, "include_dashboard": False, "object_store_memory": _OBJECTS}
-    cluster = Cluster(initialize_head=True, head_node_args=head)
+
+    def start(port: int) -> Any:
+        made = Cluster(initialize_head=True, head_node_args={**head, "gcs_server_port": port})
+        for _ in range(count):
+            made.add_node(wait=False, num_cpus=1, object_store_memory=_OBJECTS)
+        made.wait_for_nodes(timeout=120)
+        return made
+
+    cluster = start(0)
     try:
-        nodes = [cluster.add_node(wait=False, num_cpus=1, object_store_memory=_OBJECTS) for _ in range(count)]
-        cluster.wait_for_nodes(timeout=120)
         print(json.dumps(cluster.address), file=out, flush=True)
-        for _ in sys.stdin:
-            cluster.remove_node(nodes.pop(), allow_graceful=False)
-            print(json.dumps("killed"), file=out, flush=True)
+        for line in sys.stdin:
+            if line == "kill\n":
+                cluster.remove_node(next(iter(cluster.worker_nodes)), allow_graceful=False)
+            else:
+                for node in [cluster.head_node, *cluster.worker_nodes]:
+                    node.kill_all_processes(check_alive=False, allow_graceful=False)
+                port = int(cluster.address.rpartition(":")[2])
+                cluster = start(port)
+            print(json.dumps(f"{line.strip()} is done"), file=out, flush=True)
     finally:
         cluster.shutdown()
 

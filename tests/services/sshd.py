@@ -24,7 +24,8 @@ ListenAddress {address}
 HostKey {folder}/host_key
 AuthorizedKeysFile {folder}/client_key.pub
 PidFile {folder}/sshd.pid
-AllowUsers {user}
+AllowUsers {user} root
+PermitRootLogin prohibit-password
 PasswordAuthentication no
 KbdInteractiveAuthentication no
 UsePAM no

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,7 +24,7 @@ from handrail.settings.sections import ApprovalsConfig
 from handrail.store.approvals import ApprovalStore
 from handrail.testing import RecordingApprover, ScriptedModel
 from handrail.testing import call as model_call
-from tests.support import add, call
+from tests.support import PATIENCE_SECONDS, add, call
 
 
 @pytest.fixture
@@ -239,6 +241,18 @@ async def test_an_approver_may_be_an_async_function(app: Handrail, tmp_path: Pat
     assert [request.tool_call_id for request in asked] == ["c9"]
 
 
+@pytest.mark.parametrize("raised", [StopIteration, KeyboardInterrupt, SystemExit, GeneratorExit, ValueError])
+async def test_an_approver_that_raises_anything_is_a_no(
+    app: Handrail, tmp_path: Path, raised: type[BaseException]
+) -> None:
+    def ask(request: ApprovalRequest) -> Decision:
+        raise raised
+
+    async with handrail.session(app, cwd=tmp_path, approver=ask) as s:
+        result = await asyncio.wait_for(s.call("terminal", {"command": "rm -rf a"}), PATIENCE_SECONDS)
+    assert result.error_type == "denied"
+
+
 async def test_closing_ends_what_runs_and_what_was_left_running(app: Handrail, tmp_path: Path) -> None:
     never: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
 
@@ -258,6 +272,19 @@ async def test_closing_ends_what_runs_and_what_was_left_running(app: Handrail, t
     assert app.environments.peek(s.id) is None
     with pytest.raises(HandrailError, match="over"):
         await s.call("read_file", {"path": "a"})
+
+
+async def test_closing_ends_many_commands_without_a_word_of_the_loop(app: Handrail, tmp_path: Path) -> None:
+    complaints: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, complaint: complaints.append(complaint))
+    async with handrail.session(app, cwd=tmp_path) as s:
+        os.mkfifo(tmp_path / "begun")
+        running = [asyncio.ensure_future(s.call("terminal", {"command": "echo > begun; sleep 4713"})) for _ in range(8)]
+        await asyncio.to_thread((tmp_path / "begun").read_text)
+    assert all(result.is_error for result in await asyncio.gather(*running))
+    running.clear()
+    gc.collect()
+    assert complaints == []
 
 
 async def test_an_error_or_a_cancellation_inside_closes_it_too(app: Handrail, tmp_path: Path) -> None:

@@ -5,10 +5,11 @@ import type { Login, Me } from "./types";
 import { clock, Trouble, useAnswer, visible } from "./ui";
 
 const KEYS = [
-  ["Alt+1 … Alt+8", "go to a page"],
+  ["Alt+1 … Alt+9", "go to a page"],
   ["↑ ↓ Page Home End", "move in a list"],
   ["j k", "next and previous question, on Approvals"],
-  ["o t s a", "allow the question in focus: once, for the task, the session, always"],
+  ["o r t s a", "allow the question in focus: once, as a try, for the task, the session, always"],
+  ["e", "change the command in focus, then Ctrl+Enter: it is judged again"],
   ["v", "show all that the question in focus would write or run"],
   ["d", "deny it: write a reason, then Enter"],
   ["Enter, Shift+Enter", "send, or a new line, in a conversation"],

@@ -4,6 +4,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { get, logIn, logOut, whenSignedOut } from "./api";
 import { Login } from "./login";
 import { Approvals } from "./pages/approvals";
+import { Batches } from "./pages/batches";
 import { Calls } from "./pages/calls";
 import { Live } from "./pages/live";
 import { Policy } from "./pages/policy";
@@ -18,6 +19,7 @@ import { useWatch, watch } from "./watch";
 const PAGES: [string, string, ComponentType<PageProps>][] = [
   ["live", "Live", Live], ["approvals", "Approvals", Approvals], ["terminal", "Terminal", Terminal],
   ["tools", "Tools", Tools], ["sessions", "Sessions", Sessions], ["policy", "Policy", Policy], ["stats", "Stats", Stats], ["calls", "Calls", Calls],
+  ["batches", "Batches", Batches],
 ];
 
 /** A page and what is chosen on it: `#/sessions/ID`. */

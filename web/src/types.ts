@@ -1,7 +1,7 @@
 // What the server tells, as far as the console shows it.
 import type { Fields } from "./api";
 
-export type Decision = "once" | "try" | "task" | "session" | "always" | "deny";
+export type Decision = "once" | "try" | "task" | "session" | "always" | "deny" | "edit";
 export type Piece = { text: string; marked: boolean; ours: boolean };
 
 export type Line = { kind: "plain" | "header" | "place" | "added" | "removed"; pieces: Piece[] };
@@ -9,6 +9,8 @@ export type Line = { kind: "plain" | "header" | "place" | "added" | "removed"; p
 export type Question = {
   id: string; state: string; tool: string; kind: string; asker: string; reason: string; pieces: Piece[];
   preview: { lines: Line[]; is_excerpt: boolean } | null;
+  /** The text, where you may change it before it runs. */
+  editable: string | null;
   cwd: string; environment: string; session: string | null; task: string | null;
   concerns: { rule: string; why: string; covers: string }[];
   offers: { decision: Decision; covers: string }[];
@@ -50,6 +52,12 @@ export type Whole = {
   session: Session; messages: Message[]; calls: Ran[]; children: Session[]; decisions: Decided[]; is_running: boolean; mode: string;
 };
 export type Hit = { session: string; title: string; message_id: number; at: number; role: string; excerpt: string };
+export type Batch = {
+  id: string; folder: string; engine: string; state: string; problem: string; questions: number;
+  waiting: number | null; running: number | null; done: number | null; failed: number | null; tokens: number | null;
+  per_second: number | null; cost: number | null; eta: number | null; mean_reward: number | null;
+};
+export type Failure = { id: string; attempt: number; worker: string; error: string };
 export type Login = {
   id: string; name: string; role: Me["role"]; created: number; used: number; address: string; agent: string; is_this_one: boolean;
 };

@@ -11,70 +11,48 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..base.lazy_module import by_name, lazy_module
+from ..base.lazy_module import lazy_module
 
 if TYPE_CHECKING:
-    from ..protocols import Model, ModelReply
-    from ..store.sessions import SessionStore
-    from .agent import Agent
-    from .agent_factory import LAST, open_agent, open_store
-    from .budgets import Budgets
-    from .cassette import Cassette, Player
-    from .events import (
-        End,
-        Event,
-        MessageEnded,
-        Notice,
-        ReasoningDelta,
-        TextDelta,
-        ToolEnded,
-        ToolProgress,
-        ToolStarted,
-        TurnEnded,
-        Usage,
+    from ..protocols import Model as Model
+    from ..protocols import ModelReply as ModelReply
+    from ..store.sessions import SessionStore as SessionStore
+    from .agent import Agent as Agent
+    from .agent_factory import LAST as LAST
+    from .agent_factory import open_agent as open_agent
+    from .agent_factory import open_store as open_store
+    from .budgets import Budgets as Budgets
+    from .cassette import Cassette as Cassette
+    from .cassette import Player as Player
+    from .events import End as End
+    from .events import Event as Event
+    from .events import MessageEnded as MessageEnded
+    from .events import Notice as Notice
+    from .events import ReasoningDelta as ReasoningDelta
+    from .events import TextDelta as TextDelta
+    from .events import ToolEnded as ToolEnded
+    from .events import ToolProgress as ToolProgress
+    from .events import ToolStarted as ToolStarted
+    from .events import TurnEnded as TurnEnded
+    from .events import Usage as Usage
+    from .models.base import CallPiece as CallPiece
+    from .models.base import Finished as Finished
+    from .models.base import Piece as Piece
+    from .models.base import ReasoningPiece as ReasoningPiece
+    from .models.base import StreamingModel as StreamingModel
+    from .models.base import TextPiece as TextPiece
+else:
+    __getattr__, __dir__, __all__ = lazy_module(
+        __name__,
+        {
+            "handrail.protocols": "Model ModelReply",
+            "handrail.store.sessions": "SessionStore",
+            ".agent": "Agent",
+            ".agent_factory": "LAST open_agent open_store",
+            ".budgets": "Budgets",
+            ".cassette": "Cassette Player",
+            ".events": "End Event MessageEnded Notice ReasoningDelta TextDelta ToolEnded ToolProgress "
+            "ToolStarted TurnEnded Usage",
+            ".models.base": "CallPiece Finished Piece ReasoningPiece StreamingModel TextPiece",
+        },
     )
-    from .models.base import CallPiece, Finished, Piece, ReasoningPiece, StreamingModel, TextPiece
-
-_HOMES = by_name(
-    {
-        "handrail.agent.agent": "Agent",
-        "handrail.agent.agent_factory": "LAST open_agent open_store",
-        "handrail.agent.budgets": "Budgets",
-        "handrail.agent.cassette": "Cassette Player",
-        "handrail.agent.events": "End Event MessageEnded Notice ReasoningDelta TextDelta ToolEnded ToolProgress ToolStarted "
-        "TurnEnded Usage",
-        "handrail.agent.models.base": "CallPiece Finished Piece ReasoningPiece StreamingModel TextPiece",
-        "handrail.protocols": "Model ModelReply",
-        "handrail.store.sessions": "SessionStore",
-    }
-)
-__all__ = [
-    "LAST",
-    "Agent",
-    "Budgets",
-    "CallPiece",
-    "Cassette",
-    "End",
-    "Event",
-    "Finished",
-    "MessageEnded",
-    "Model",
-    "ModelReply",
-    "Notice",
-    "Piece",
-    "Player",
-    "ReasoningDelta",
-    "ReasoningPiece",
-    "SessionStore",
-    "StreamingModel",
-    "TextDelta",
-    "TextPiece",
-    "ToolEnded",
-    "ToolProgress",
-    "ToolStarted",
-    "TurnEnded",
-    "Usage",
-    "open_agent",
-    "open_store",
-]
-__getattr__, __dir__ = lazy_module(__name__, _HOMES)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 
 from ..core.outcome import error_outcome
-from ..errors import CallCancelled, ModelError
+from ..errors import CallCancelled, ModelError, ToolError, UnknownOutcome
 from ..store.sessions import SessionInfo, SessionStore, StoredCall, StoredModelCall
 from ..types import JsonDict
 from .events import Event, Notice, Usage
@@ -28,6 +28,10 @@ _CHARS_OF_NOTE = 100  # a cut result says so, and is not cut again because of th
 _MIN_RESULT_CHARS = 2_000
 _MAX_SUMMARISED_CHARS = 2_000  # of one message
 SUMMARY_MARK = "handrail:summary"
+_LOST = (
+    "the program ended while this call ran, and nobody knows whether it was done; if it changes something, look before you do "
+    "it again"
+)
 _ASK_FOR_SUMMARY = (
     "Summarise the conversation so far for yourself; you will continue with nothing but this: what the user wants, what was "
     "decided, what was done (files, commands, results that matter, exact names), what is open, what must not be repeated. "
@@ -43,7 +47,7 @@ class Conversation:
         stored = store.messages(info.id)
         self._ids = [each.id for each in stored]
         self._take([each.message for each in stored])
-        self.complete("the program exited before this call was done")
+        self.complete(_LOST, UnknownOutcome)
 
     def __len__(self) -> int:
         return len(self.messages)
@@ -60,12 +64,12 @@ class Conversation:
         """Add a message to the model that is not from the user."""
         self.add([{"role": "user", "content": text, ADDED_BY: by}])
 
-    def complete(self, reason: str) -> None:
+    def complete(self, reason: str, error: type[ToolError] = CallCancelled) -> None:
         """Answer the calls that have no result: every provider refuses a conversation with an open call."""
         open_calls = self.open_calls()
         if open_calls:
             self.add(
-                {"role": "tool", "tool_call_id": call_id, "name": name, "content": error_outcome(CallCancelled(reason))}
+                {"role": "tool", "tool_call_id": call_id, "name": name, "content": error_outcome(error(reason))}
                 for call_id, name in open_calls
             )
 

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import Any
 
 from ..base.async_bridge import run_async
-from ..errors import ModelError, StoreError
+from ..errors import ModelError, StoreError, UnknownOutcome
 from ..settings.model_providers import DEFAULT_PROVIDER
 from ..store.sessions import StoredModelCall
 from ..types import CancelToken, JsonDict
@@ -103,7 +103,9 @@ class Loop:
         self._turn = turn = Turn(self.budgets)
         self.tool_calls.start_turn()
         try:
-            self.conversation.complete("its result was not stored")
+            self.conversation.complete(
+                "it was begun, but its result was not stored; look before you do it again", UnknownOutcome
+            )
             self._notify_model(first=True)
             if text is not None:
                 self.conversation.add([{"role": "user", "content": text}])

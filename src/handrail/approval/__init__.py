@@ -15,76 +15,43 @@ from typing import TYPE_CHECKING
 from ..base.lazy_module import lazy_module
 
 if TYPE_CHECKING:
-    from ..errors import Denied
-    from ..judge import assess
-    from ..judge.values.assessment import Assessment, Finding, Reach, Severity, Verdict
-    from ..protocols import Action, ActionKind, Answer, ApprovalRequest, Approver, Concern, Decision
-    from ..store.approvals import ApprovalStore
-    from .approvers import (
-        CallbackApprover,
-        ChainApprover,
-        PolicyApprover,
-        QueueApprover,
-        SmartApprover,
-        TerminalApprover,
+    from ..errors import Denied as Denied
+    from ..judge import assess as assess
+    from ..judge.values.assessment import Assessment as Assessment
+    from ..judge.values.assessment import Finding as Finding
+    from ..judge.values.assessment import Reach as Reach
+    from ..judge.values.assessment import Severity as Severity
+    from ..judge.values.assessment import Verdict as Verdict
+    from ..protocols import Action as Action
+    from ..protocols import ActionKind as ActionKind
+    from ..protocols import Answer as Answer
+    from ..protocols import ApprovalRequest as ApprovalRequest
+    from ..protocols import Approver as Approver
+    from ..protocols import Concern as Concern
+    from ..protocols import Decision as Decision
+    from ..store.approvals import ApprovalStore as ApprovalStore
+    from .approvers import CallbackApprover as CallbackApprover
+    from .approvers import ChainApprover as ChainApprover
+    from .approvers import PolicyApprover as PolicyApprover
+    from .approvers import QueueApprover as QueueApprover
+    from .approvers import SmartApprover as SmartApprover
+    from .approvers import TerminalApprover as TerminalApprover
+    from .dangerous_patterns import DANGEROUS_PATTERNS as DANGEROUS_PATTERNS
+    from .dangerous_patterns import detect_dangerous_command as detect_dangerous_command
+    from .gate import ApprovalGate as ApprovalGate
+    from .settings import Settings as Settings
+else:
+    __getattr__, __dir__, __all__ = lazy_module(
+        __name__,
+        {
+            "handrail.errors": "Denied",
+            "handrail.judge": "assess",
+            "handrail.judge.values.assessment": "Assessment Finding Reach Severity Verdict",
+            "handrail.protocols": "Action ActionKind Answer ApprovalRequest Approver Concern Decision",
+            "handrail.store.approvals": "ApprovalStore",
+            ".approvers": "CallbackApprover ChainApprover PolicyApprover QueueApprover SmartApprover TerminalApprover",
+            ".dangerous_patterns": "DANGEROUS_PATTERNS detect_dangerous_command",
+            ".gate": "ApprovalGate",
+            ".settings": "Settings",
+        },
     )
-    from .dangerous_patterns import DANGEROUS_PATTERNS, detect_dangerous_command
-    from .gate import ApprovalGate
-    from .settings import Settings
-
-_HOMES = {
-    "ApprovalGate": "handrail.approval.gate",
-    "Settings": "handrail.approval.settings",
-    "CallbackApprover": "handrail.approval.approvers",
-    "ChainApprover": "handrail.approval.approvers",
-    "PolicyApprover": "handrail.approval.approvers",
-    "QueueApprover": "handrail.approval.approvers",
-    "SmartApprover": "handrail.approval.approvers",
-    "TerminalApprover": "handrail.approval.approvers",
-    "DANGEROUS_PATTERNS": "handrail.approval.dangerous_patterns",
-    "detect_dangerous_command": "handrail.approval.dangerous_patterns",
-    "assess": "handrail.judge",
-    "Assessment": "handrail.judge.values.assessment",
-    "Finding": "handrail.judge.values.assessment",
-    "Reach": "handrail.judge.values.assessment",
-    "Severity": "handrail.judge.values.assessment",
-    "Verdict": "handrail.judge.values.assessment",
-    "Action": "handrail.protocols",
-    "ActionKind": "handrail.protocols",
-    "Answer": "handrail.protocols",
-    "ApprovalRequest": "handrail.protocols",
-    "Approver": "handrail.protocols",
-    "Concern": "handrail.protocols",
-    "Decision": "handrail.protocols",
-    "ApprovalStore": "handrail.store.approvals",
-    "Denied": "handrail.errors",
-}
-
-__all__ = [
-    "DANGEROUS_PATTERNS",
-    "Action",
-    "ActionKind",
-    "Answer",
-    "ApprovalGate",
-    "ApprovalRequest",
-    "ApprovalStore",
-    "Approver",
-    "Assessment",
-    "CallbackApprover",
-    "ChainApprover",
-    "Concern",
-    "Decision",
-    "Denied",
-    "Finding",
-    "PolicyApprover",
-    "QueueApprover",
-    "Reach",
-    "Settings",
-    "Severity",
-    "SmartApprover",
-    "TerminalApprover",
-    "Verdict",
-    "assess",
-    "detect_dangerous_command",
-]
-__getattr__, __dir__ = lazy_module(__name__, _HOMES)

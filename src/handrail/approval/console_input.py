@@ -12,7 +12,7 @@ import shlex
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ..judge.programs.interpreter_table import LANGUAGES
+from ..judge.programs.tables import LANGUAGES
 
 _CONSOLES = frozenset(
     "psql pgcli mysql mariadb mycli sqlite3 litecli gdb lldb ftp tnftp lftp sftp ncftp telnet smbclient mail mailx mutt "

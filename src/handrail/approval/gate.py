@@ -10,10 +10,10 @@ import asyncio
 import os
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
-from ..base.loops import on_database, on_worker
+from ..base.loops import on_database, on_worker, result_of
 from ..errors import ConfigError, Denied, Edited, StoreError
 from ..protocols import Answer, ApprovalRequest, Approver, Decision
 from .action_review import Judge, builtin_assess
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ..store.approvals import ApprovalStore, StoredGrant
     from ..types import ToolContext
     from .action_review import Assess
-    from .requests import ApprovalRequests
+    from .requests import ApprovalRequests, Keep
 
 STORE_NAME, HISTORY_NAME = "approvals.db", "actions.jsonl"
 # A longer command is judged beside the event loop, which it would hold up.
@@ -48,7 +48,10 @@ _Judged = tuple[list[Judged], Policy]
 
 
 class Notices(Protocol):
-    """Notified of every request and answer. Both methods may take a while, and neither may raise."""
+    """Notified of every request and answer. The last two methods may take a while, and neither may raise."""
+
+    def is_wanted(self) -> bool:
+        """Whether anybody listens now."""
 
     def about_to_ask(self, request: ApprovalRequest) -> None: ...
 
@@ -113,7 +116,7 @@ class ApprovalGate:
     async def _written(self, work: Callable[..., T], *args: object) -> T:
         """What writes to the store, committed with all that waits to be written. Raises Denied when it cannot be used."""
         try:
-            return await asyncio.wrap_future(self.store.database.write(work, *args))
+            return await result_of(self.store.database.write(work, *args), timeout=None, cancel=None)
         except StoreError as error:
             raise unusable(error) from None
 
@@ -208,7 +211,7 @@ class ApprovalGate:
         try:
             request, answer = await self._requests.ask(request, approver)
             await asyncio.to_thread(self.settings.answer_waiting, waiting, allowed=answer.decision.allows)
-            await self._written(self._keep, request, answer, (), context, [], started)
+            await self._written(self._keep, request, answer, (), context, started)
         except (ConfigError, StoreError) as error:
             raise unusable(error) from None
         further = self.review(actions, context)
@@ -276,14 +279,21 @@ class ApprovalGate:
         request = question_of(left, context, expires_at=time.time() + self.settings.timeout, preview=preview)
         try:
             asked = {} if context.caller.asked is None else context.caller.asked
-            request, answer = asked.get(request.fingerprint) or await self._answer(request, context, policy)
-            if answer.edited:  # what was asked about does not run
-                answer = answer._replace(decision=Decision.DENY)
+            kept: list[ApprovalRequest] = []
+
+            def keep(request: ApprovalRequest, answer: Answer, *, is_listed: bool = False) -> None:
+                self._keep(request, answer, left, context, started, is_listed=is_listed)
+                kept.append(request)
+
+            known = asked.get(request.fingerprint)
+            request, answer = known or await self._answer(request, context, policy, keep)
             asked[request.fingerprint] = request, answer
             if context.caller.on_answer is not None:
                 context.caller.on_answer(request, time.monotonic() - started)
-            keeps = await self._keeps(answer, [item.key for item in left]) if answer.decision.allows else []
-            await self._written(self._keep, request, answer, left, context, keeps, started)
+            if not kept:
+                is_always = answer.decision is Decision.ALWAYS
+                is_listed = is_always and await self.settings.allow_always([item.key for item in left])
+                await self._written(partial(keep, is_listed=is_listed), request, answer)
         except (ConfigError, StoreError) as error:
             raise unusable(error) from None
         if answer.decision.allows and context.effects is not None:
@@ -296,7 +306,7 @@ class ApprovalGate:
             await previews.check()
 
     async def _answer(
-        self, request: ApprovalRequest, context: ToolContext, policy: Policy
+        self, request: ApprovalRequest, context: ToolContext, policy: Policy, keep: Keep
     ) -> tuple[ApprovalRequest, Answer]:
         if context.caller.answered:
             return request, self._given_answer(request, context)
@@ -307,11 +317,11 @@ class ApprovalGate:
             return request, PolicyApprover().decide(request)
         if context.caller.on_question is not None:
             context.caller.on_question(request)
-        if self._notices is None:
-            return await self._requests.ask(request, approver)
+        if self._notices is None or not self._notices.is_wanted():
+            return await self._requests.ask(request, approver, keep)
         started = time.monotonic()
         await on_worker(self._notices.about_to_ask, request)
-        request, answer = await self._requests.ask(request, approver)
+        request, answer = await self._requests.ask(request, approver, keep)
         await on_worker(self._notices.answered, request, answer, time.monotonic() - started)
         return request, answer
 
@@ -329,21 +339,19 @@ class ApprovalGate:
             return Answer(Decision.DENY, "policy", "an agent started this process, so nobody here may approve")
         return request.as_offered(answer)._replace(by=answer.by or "the caller")
 
-    async def _keeps(self, answer: Answer, keys: Sequence[GrantKey]) -> list[str]:
-        """The keys of a yes that the store is to remember."""
-        is_listed = answer.decision is Decision.ALWAYS and await self.settings.allow_always(keys)
-        is_short = answer.decision in (Decision.ONCE, Decision.TRY)
-        return [] if is_listed or is_short else list(dict.fromkeys(map(str, keys)))
-
     def _keep(
         self,
         request: ApprovalRequest,
         answer: Answer,
         left: Sequence[Pending],
         context: ToolContext,
-        keys: list[str],
         started: float,
+        *,
+        is_listed: bool = False,
     ) -> None:
+        """`is_listed`: the yes is in the allowlist for good."""
+        is_short = is_listed or answer.decision in (Decision.ONCE, Decision.TRY, Decision.DENY)
+        keys = [] if is_short else list(dict.fromkeys(str(item.key) for item in left))
         with self.store.database.transaction():
             if keys:
                 is_task = answer.decision is Decision.TASK

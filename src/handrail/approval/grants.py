@@ -56,9 +56,10 @@ class GrantKey(NamedTuple):
         """Whether it can be granted for longer than once."""
         return self.reach is not Reach.UNKNOWN and not can_be_anything(self.rule)
 
-    def described(self, what: str) -> str:
+    def described(self, what: str, cwd: str) -> str:
         """What a longer grant covers, in words; `what` is what the rule finds."""
-        far = f"below {self.root}" if self.root else _FAR[self.reach]
+        here = self.root == posixpath.normpath(cwd or ".")
+        far = "in this folder" if here else f"below {self.root}" if self.root else _FAR[self.reach]
         where = "" if self.environment == HERE else f"on {self.environment}"
         return " ".join(filter(None, [what, far, where]))
 

@@ -57,8 +57,9 @@ class Modes:
         self.default = Mode.AUTO
         self._sessions: dict[str, Mode] = {}
 
-    def of(self, session_id: str | None) -> Mode:
-        return self._sessions.get(session_id or "", self.default)
+    def of(self, session_id: str | None, usual: Mode | None = None) -> Mode:
+        """`usual` is for a session without a mode of its own in which somebody can be asked; see `usual_mode`."""
+        return self._sessions.get(session_id or "", usual or self.default)
 
     def set(self, session_id: str, mode: Mode) -> None:
         self._sessions[session_id] = mode
@@ -74,6 +75,11 @@ class Modes:
     def are_strict(self, session_id: str | None) -> bool:
         """Whether tools that name no actions are reviewed too."""
         return self.of(session_id) in (Mode.PLAN, Mode.ASK)
+
+
+def usual_mode(profile: object) -> Mode:
+    """The mode in which a conversation starts: where the kernel contains nothing, edits and commands ask."""
+    return Mode.ASK if profile == "open" else Mode.AUTO
 
 
 def read_mode(name: str) -> Mode:
@@ -107,13 +113,12 @@ def _question(judged: Judged, tool: str, place: tuple[int, int]) -> Finding:
     action = judged.action
     if action.kind is ActionKind.FILE_WRITE:
         inside = _is_inside(action)
-        why = "the mode is ask: edits ask first"
-        return Finding("mode.edit", Severity.ASK, why, place, (), Reach.PROJECT if inside else Reach.OUTSIDE)
+        return Finding("mode.edit", Severity.ASK, "edits files", place, (), Reach.PROJECT if inside else Reach.OUTSIDE)
     if action.kind is ActionKind.COMMAND and judged.command_lines:
         programs = dict.fromkeys(re.sub(r"[^a-z0-9_-]+", "-", argv[0].lower()) for argv in judged.command_lines if argv)
         name = f"mode.command.{'+'.join(programs)}"
-        return Finding(name, Severity.ASK, "the mode is ask: commands ask first", place, (), Reach.PROJECT)
-    return Finding(f"mode.tool.{tool.lower()}", Severity.ASK, f"the mode is ask: {tool} asks first", place)
+        return Finding(name, Severity.ASK, f"runs {' and '.join(programs)}", place, (), Reach.PROJECT)
+    return Finding(f"mode.tool.{tool.lower()}", Severity.ASK, f"calls {tool}", place)
 
 
 def _is_inside(action: Action) -> bool:

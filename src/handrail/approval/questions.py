@@ -51,7 +51,9 @@ def question_of(left: Sequence[Pending], context: ToolContext, *, expires_at: fl
                 offset + start,
                 offset + end,
                 str(item.key),
-                item.key.described(item.finding.why) if item.key.can_last else "",
+                item.key.described(item.finding.why, str(action.details.get("project") or action.cwd))
+                if item.key.can_last
+                else "",
             )
         )
     first = left[0].action

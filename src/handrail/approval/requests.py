@@ -11,13 +11,12 @@ import contextlib
 import inspect
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..base.async_bridge import is_being_cancelled, is_interrupt
-from ..base.loops import on_database
-from ..base.workers import pool
+from ..base.loops import on_database, on_worker, result_of
 from ..errors import StoreError
 from ..protocols import Answer, ApprovalRequest, Approver, Decision, Reply
 from ..store.approvals import ApprovalStore, State, StoredRequest, new_id
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+Keep = Callable[[ApprovalRequest, Answer], object]
 NOBODY = "nobody"
 _MAX_KEPT = 8 * MAX_CHARS
 
@@ -42,14 +42,13 @@ class ApprovalRequests:
         self._store = store
         self._inbox = Inbox(store)
 
-    async def ask(self, request: ApprovalRequest, approver: Approver) -> tuple[ApprovalRequest, Answer]:
-        """The request with its id, and its answer. Raises StoreError."""
-        request = request._replace(fingerprint=request.fingerprint or fingerprint_of(request))
-        request, answer = await self._first_answer(request, approver)
-        return request, request.as_offered(answer)
-
-    async def _first_answer(self, request: ApprovalRequest, approver: Approver) -> tuple[ApprovalRequest, Answer]:
-        request = request._replace(id=new_id())
+    async def ask(
+        self, request: ApprovalRequest, approver: Approver, keep: Keep | None = None
+    ) -> tuple[ApprovalRequest, Answer]:
+        """The request with its id, and its answer. `keep` is called with both, to be committed with the answer; not for a
+        yes that holds always, about which more is to be done. Raises StoreError."""
+        fingerprint = request.fingerprint or fingerprint_of(request)
+        request = request._replace(id=new_id(), fingerprint=fingerprint)
         elsewhere = self._inbox.expect(request.id)  # before it is stored: no answer comes in between
         try:
             stored = await self._stored(request)
@@ -59,11 +58,13 @@ class ApprovalRequests:
                 elsewhere = self._inbox.expect(request.id)
                 if await on_database(self._store.answered_among, [request.id]):
                     elsewhere.set_result(None)
-            return request, await self._decided(request, approver, elsewhere)
+            return request, await self._decided(request, approver, elsewhere, keep)
         finally:
             await self._inbox.forget(request.id)
 
-    async def _decided(self, request: ApprovalRequest, approver: Approver, elsewhere: asyncio.Future[None]) -> Answer:
+    async def _decided(
+        self, request: ApprovalRequest, approver: Approver, elsewhere: asyncio.Future[None], keep: Keep | None
+    ) -> Answer:
         seconds = max(0.0, request.expires_at - time.time())
         local = None if elsewhere.done() else asyncio.ensure_future(consult(approver, request))
         try:
@@ -71,27 +72,28 @@ class ApprovalRequests:
                 answers: set[asyncio.Future[Any]] = {local, elsewhere}
                 await asyncio.wait(answers, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
             own = local.result() if local is not None and local.done() and not elsewhere.done() else None
-            return await self._written(self._settled, request, own, elsewhere.done(), seconds)
+            settled = partial(self._settled, is_answered=elsewhere.done(), seconds=seconds, keep=keep)
+            return await self._written(settled, request, own)
         except BaseException as error:
-            taken_back = self._written(self._store.withdraw, request.id)
+            taken_back = self._store.database.write(self._store.withdraw, request.id)
             if not isinstance(error, GeneratorExit):
                 with contextlib.suppress(StoreError):
-                    await asyncio.shield(taken_back)
+                    await asyncio.shield(asyncio.wrap_future(taken_back))
             raise
         finally:
             if local is not None and not local.done():
                 local.cancel()
                 await asyncio.gather(local, return_exceptions=True)
 
-    def _written(self, work: Callable[..., T], *args: object) -> asyncio.Future[T]:
-        return asyncio.wrap_future(self._store.database.write(work, *args))
+    def _written(self, work: Callable[..., T], *args: object) -> Awaitable[T]:
+        return result_of(self._store.database.write(work, *args), timeout=None, cancel=None)
 
     async def _stored(self, request: ApprovalRequest) -> StoredRequest:
         """A request that is stored while its caller is cancelled is taken back."""
         asking = partial(self._store.ask, kept(request), fingerprint=request.fingerprint)
         storing = self._store.database.write(asking)
         try:
-            return await asyncio.shield(asyncio.wrap_future(storing))
+            return await result_of(storing, timeout=None, cancel=None)
         except asyncio.CancelledError:
             storing.add_done_callback(self._take_back)
             raise
@@ -100,15 +102,19 @@ class ApprovalRequests:
         if not storing.cancelled() and storing.exception() is None:
             self._store.database.write(self._store.withdraw, storing.result().request.id)
 
-    def _settled(self, request: ApprovalRequest, own: Answer | None, is_answered: bool, seconds: float) -> Answer:
-        if own is not None:
-            if self._store.answer(request.id, own, claims=True) is None:
-                return own
-        elif not is_answered:
+    def _settled(
+        self, request: ApprovalRequest, own: Answer | None, *, is_answered: bool, seconds: float, keep: Keep | None
+    ) -> Answer:
+        answer = own if own is not None and self._store.answer(request.id, own, claims=True) is None else None
+        if own is None and not is_answered:
             self._store.withdraw(request.id, state=State.EXPIRED)
         # The first answer in the store decides, even if another came a moment later.
-        answer = self._store.claim(request.id)
-        return answer or Answer(Decision.DENY, NOBODY, f"nobody answered within {seconds:.0f} s")
+        answer = answer or self._store.claim(request.id)
+        answer = answer or Answer(Decision.DENY, NOBODY, f"nobody answered within {seconds:.0f} s")
+        answer = request.as_offered(answer)
+        if keep is not None and answer.decision is not Decision.ALWAYS:
+            keep(request, answer)
+        return answer
 
 
 async def consult(approver: Approver, request: ApprovalRequest) -> Answer:
@@ -206,5 +212,5 @@ async def reply_of(approver: Approver, request: ApprovalRequest) -> Reply:
     if inspect.iscoroutinefunction(approver.decide):
         reply: Reply = await approver.decide(request)
         return reply
-    value = await asyncio.wrap_future(pool.submit(approver.decide, request))
+    value = await on_worker(approver.decide, request)
     return await value if inspect.isawaitable(value) else value

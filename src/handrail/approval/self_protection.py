@@ -18,10 +18,11 @@ _USUAL = "~/.config/handrail"
 _PACKAGE = str(Path(__file__).resolve().parents[2])
 
 
-# `$(pidof handrail)`, and the same in backquotes.
+# `$(pidof handrail)`, `$(python3 -c "import handrail; ...")`, and the same in backquotes.
 _FINDS_US = re.compile(
-    r"\$\([^()]*(?:pidof|pgrep|ps)\b[^()]*handrail[^()]*\)|`[^`]*(?:pidof|pgrep|ps)\b[^`]*handrail[^`]*`"
+    r"\$\([^()]*(?:\([^()]*\)[^()]*)*handrail(?:[^()]*\([^()]*(?:\([^()]*\)[^()]*)*\))*[^()]*\)|`[^`]*handrail[^`]*`"
 )
+_ACTS_ON_PROCESSES = re.compile(r"\b(?:p?kill|killall|gdb|lldb|[sl]trace|py-spy|gcore|reptyr|nsenter|perf|bpftrace)\b")
 
 
 class SelfProtection:
@@ -60,9 +61,9 @@ class SelfProtection:
 
 
 def _with_own_processes(command: str) -> str:
-    """The command with this process's number, and what would print it, replaced by a name that the rules know."""
-    if "kill" not in command:
-        return command
+    """The command with what would print the number of our process, or a path of ours, replaced by a name that the rules know."""
+    if _ACTS_ON_PROCESSES.search(command) is None:
+        return _FINDS_US.sub(_USUAL, command) if "handrail" in command else command
     command = _FINDS_US.sub("handrail.process", command)
     return re.sub(rf"(?<![\w./]){os.getpid()}(?![\w./])", "handrail.process", command)
 

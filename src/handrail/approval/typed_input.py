@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from ..judge.programs.interpreter_table import LANGUAGES, SHELLS
+from ..judge.programs.tables import LANGUAGES, SHELLS
 from ..judge.values.assessment import Finding, Reach, Severity
 from ..protocols import Action
 from .console_input import Judged, console_input

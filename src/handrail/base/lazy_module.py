@@ -7,24 +7,24 @@ from importlib import import_module
 from typing import Any
 
 
-def lazy_module(name: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` for the module `name`; `homes` says which module defines each name."""
+def lazy_module(
+    name: str, modules: Mapping[str, str]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """`__getattr__`, `__dir__` and `__all__` for the module `name`. `modules` says which names each of them defines, with spaces
+    between them; one that begins with a dot is below `name`.
+
+    Use it in the `else` of `if TYPE_CHECKING:`, with an import of each name for type checkers: `from .app import App as App`.
+    """
+    homes = {found: module for module, names in modules.items() for found in names.split()}
+    offered = sorted(homes)
 
     def find(attribute: str) -> Any:
         home = homes.get(attribute)
         if home is None:
             raise AttributeError(f"module {name!r} has no attribute {attribute!r}")
-        return getattr(import_module(home), attribute)
+        return getattr(import_module(home, name), attribute)
 
-    def names() -> list[str]:
-        return sorted(homes)
-
-    return find, names
-
-
-def by_name(modules: Mapping[str, str]) -> dict[str, str]:
-    """The `homes` for `lazy_module`, from the names that each module defines, with spaces between them."""
-    return {name: module for module, names in modules.items() for name in names.split()}
+    return find, lambda: sorted(offered), offered
 
 
 class _LazyImport:

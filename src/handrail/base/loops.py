@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import threading
 import weakref
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Future
 from functools import partial
@@ -24,6 +25,7 @@ T = TypeVar("T")
 
 NESTED_DEADLINE_SECONDS = 300.0
 CLEAN_UP_SECONDS = 0.3
+_MAX_ARRIVALS = 32
 
 
 def run(awaitable: Awaitable[T], *, timeout: float | None = None, cancel: CancelToken | None = None) -> T:
@@ -91,9 +93,10 @@ def _limits(
     loop = asyncio.get_running_loop()
     over: asyncio.Future[None] = loop.create_future()
 
+    arrivals = _arrivals.get(loop) or _arrivals.setdefault(loop, _Arrivals(loop))
+
     def wake(_: object = None) -> None:
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(_finish, over)
+        arrivals.add(over)
 
     forget = cancel.on_cancel(wake) if cancel is not None else None
     timer = loop.call_later(min(timeout, MAX_SECONDS), _finish, over) if timeout is not None else None
@@ -106,6 +109,36 @@ def _limits(
             forget()
 
 
+class _Arrivals:
+    """What other threads have finished for a loop. One wake-up is for all that has come since the last: each costs a write to
+    a pipe, and makes the threads compete for the interpreter."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = weakref.ref(loop)
+        self._done: deque[asyncio.Future[None]] = deque()
+        self._is_due = False
+
+    def add(self, future: asyncio.Future[None]) -> None:
+        self._done.append(future)
+        loop = self._loop()
+        if not self._is_due and loop is not None and not loop.is_closed():
+            self._is_due = True
+            loop.call_soon_threadsafe(self._finish)
+
+    def _finish(self) -> None:
+        """Some per turn of the loop: what waits for them all goes on at once, and would hold up everything else."""
+        self._is_due = False  # first: what is added from now on is seen below, or wakes the loop again
+        for _ in range(min(len(self._done), _MAX_ARRIVALS)):
+            _finish(self._done.popleft())
+        loop = self._loop()
+        if self._done and loop is not None:
+            self._is_due = True
+            loop.call_soon(self._finish)
+
+
+_arrivals: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Arrivals] = weakref.WeakKeyDictionary()
+
+
 def _stopped(timeout: float | None, cancel: CancelToken | None) -> CallCancelled | CallTimeout:
     if cancel is not None and cancel.cancelled:
         return cancel.error()
@@ -114,7 +147,7 @@ def _stopped(timeout: float | None, cancel: CancelToken | None) -> CallCancelled
 
 async def on_worker(function: Callable[..., T], *args: Any, on: WorkerPool | Lane = pool) -> T:
     """Run blocking work without holding up the loop. Work that has begun goes on when the caller is cancelled."""
-    return await asyncio.wrap_future(on.submit(function, *args))
+    return await result_of(on.submit(function, *args), timeout=None, cancel=None)
 
 
 def on_database(function: Callable[..., T], *args: Any) -> Awaitable[T]:

@@ -9,6 +9,10 @@ _UNSEEN = frozenset({"Cc", "Cf", "Co", "Cn", "Cs", "Zl", "Zp"})
 # How texts give a model instructions behind the user's back. They are compiled with the first text.
 _INSTRUCTIONS = (
     r"\b(?:ignore|disregard|forget)\b.{0,30}\b(?:previous|prior|above|earlier|other|all)\b.{0,30}\b(?:instruction|prompt|rule|message)",
+    r"\b(?:ignore|disregard|forget|override)\b.{0,40}\b(?:instruction|prompt|rule|guideline)s?\b.{0,20}\b(?:above|so far)\b",
+    r"\[\s*(?:system|developer|admin)\b[^\]\n]{0,30}\]|\bsystem (?:prompt|message|override)\s*:",
+    r"\bfrom now on\b.{0,20}\b(?:act|behave|pretend|respond) as\b",
+    r"\b(?:do not|don't|never|without)\b.{0,10}\bask(?:ing)?\b.{0,25}\b(?:approval|permission|confirmation|user)\b",
     r"\b(?:do not|don't|never|without)\b.{0,20}\b(?:tell|mention|inform|show|reveal|notify)(?:ing)?\b.{0,20}"
     r"\b(?:user|human|person|anyone)\b",
     r"</?\s*(?:important|system|instructions?|secret|hidden|assistant)\b[^<>]{0,40}>",

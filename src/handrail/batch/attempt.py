@@ -24,6 +24,7 @@ from ..errors import HandrailError, ToolFailed
 from ..store.ledger import work_folder
 from ..store.sessions import SessionStore
 from ..types import Caller, JsonDict
+from .artifacts import Artifacts
 from .journal import Journal, RecordedModel
 from .rollout_environment import number_of
 from .tasks import Task
@@ -77,6 +78,7 @@ class Parts(NamedTuple):
     reward: Reward
     without: Sequence[str] = WITHOUT
     reward_seconds: float = _REWARD_SECONDS
+    artifacts: Artifacts | None = None
 
 
 class Attempt:
@@ -119,11 +121,12 @@ class Attempt:
     async def _tried(self) -> Ended:
         with contextlib.closing(SessionStore()) as store:
             agent = self._agent = await asyncio.to_thread(self._open, store)
-            await asyncio.to_thread(self._put, self.task.files)
+            home = await asyncio.to_thread(self._put, self.task.files)
             if self.is_cancelled:
                 return Ended({"error": "cancelled"}, None, True)
             ended = await agent.arun(self.task.prompt)
-            return await self._scored(ended, [each.message for each in store.messages(self.session)])
+            scored = await self._scored(ended, [each.message for each in store.messages(self.session)])
+            return scored if scored.is_failure else await asyncio.to_thread(self._kept, scored, home)
 
     def _open(self, store: SessionStore) -> Agent:
         parts, task = self._parts, self.task
@@ -160,7 +163,7 @@ class Attempt:
         backend = str(given.get("backend") or app.config.terminal.backend).partition(":")[0]
         if "cwd" in given or not is_host(app.backends.get(backend)):
             return given
-        self._folder = str(work_folder(self._parts.run) / self.task.id.replace(":", "_"))
+        self._folder = str(work_folder(self._parts.run) / self.task.id.replace(":", "%"))
         return {"sandbox": True, **given, "cwd": self._folder}
 
     def _dies(self) -> bool:
@@ -169,9 +172,32 @@ class Attempt:
         is_own = bool(self._folder) or not environment.reaches_host
         return environment.isolated and not environment.persistent and is_own
 
-    def _put(self, files: Mapping[str, str]) -> None:
-        for path, text in files.items():
-            self._parts.app.environments.files(self.session).write(path, text.encode())
+    def _put(self, given: Mapping[str, str]) -> str:
+        """Returns the folder where the task begins."""
+        files = self._parts.app.environments.files(self.session)
+        for path, text in given.items():
+            files.write(path, text.encode())
+        return files.resolve(".") if self.task.keep else ""
+
+    @property
+    def _name(self) -> str:
+        return f"{self._parts.run}/{self.task.id}.{self.journal.lease.attempt}"
+
+    def _kept(self, ended: Ended, home: str) -> Ended:
+        """With the URLs of what is too large for the ledger. Raises ToolFailed."""
+        artifacts, files = self._parts.artifacts, self._parts.app.environments.files(self.session)
+        if artifacts is None or ended.trajectory is None:
+            return ended
+        names = {path: f"{self._name}/{path}" for path in self.task.keep}
+        kept = {path: artifacts.copy(files, os.path.join(home, path), name) for path, name in names.items()}
+        url = artifacts.write_json(f"{self._name}.json", ended.trajectory)
+        return Ended({**ended.result, **({"artifacts": kept} if kept else {})}, {"trajectory": url})
+
+    def drop_artifacts(self) -> None:
+        """Remove what was kept: the attempt's result was refused."""
+        if self._parts.artifacts is not None:
+            self._parts.artifacts.remove(self._name)
+            self._parts.artifacts.remove(f"{self._name}.json")
 
     async def _scored(self, ended: TurnEnded, messages: list[JsonDict]) -> Ended:
         used = ended.usage

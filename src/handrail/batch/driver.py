@@ -1,82 +1,35 @@
-"""Run a batch: make its folder and ledger, keep workers at it until all tasks have ended, and write what came of them."""
+"""Run a batch: keep workers at it until all tasks have ended, and write what came of them."""
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
-import secrets
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from ..app import Handrail
 from ..approval.gate import STORE_NAME
 from ..config.keys import key_of
 from ..config.paths import state_dir
-from ..errors import HandrailError, InvalidArguments, StoreError
+from ..errors import StoreError
 from ..settings.model_providers import PROVIDERS
 from ..store.approvals import ApprovalStore
-from ..store.ledger import DONE, FAILED, RUNNING, WAITING, SqliteLedger, SqlLedger, work_folder
-from ..store.ledger_postgres import PostgresLedger
+from ..store.ledger import DONE, FAILED, RUNNING, WAITING, SqlLedger, work_folder
 from ..types import JsonDict
 from .engines import open_engine
+from .folder import STOP, locked, open_ledger, read_options, remember, replace_file, state_of
 from .host import TRAJECTORIES, Host, Settings
 from .link import Server
-from .tasks import Task
 
-_FILE, _RESULTS, _SUMMARY, _LOCK = "batch.json", "results.jsonl", "summary.json", ".lock"
+_RESULTS, _SUMMARY = "results.jsonl", "summary.json"
 _POLL_SECONDS = 0.25
 # Longer than a cancelled call has to end by itself, and short enough that nothing lives 5 s after a stop.
 _STOP_SECONDS = 3.0
-_STOP = "stop"
-
-
-@dataclass(frozen=True)
-class Options:
-    """How a batch runs; kept in its folder, so that a resume needs only that."""
-
-    engine: str = "local"
-    address: str = "auto"
-    workers: int = 2
-    sessions: int = 8
-    attempts: int = 3
-    lease_seconds: float = 30.0
-    approvals: str = "inbox"
-    ledger: str = ""
-    run: str = ""
-
-
 Progress = Callable[[JsonDict], object]
-
-
-def create(tasks: Iterable[Task], out: Path, options: Options) -> Options:
-    """Make the folder of a batch. Raises InvalidArguments if there is one already, or a task cannot be read."""
-    out.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if (out / _FILE).exists():
-        raise InvalidArguments(f"{out} is a batch already; `handrail batch resume {out}` goes on with it")
-    options = Options(**{**asdict(options), "run": secrets.token_hex(4)})
-    with contextlib.closing(_open_ledger(out, options)) as ledger:
-        try:
-            ledger.add((task.id, task.model_dump_json()) for task in tasks)
-        except BaseException:
-            if not options.ledger:
-                for path in out.glob("ledger.db*"):
-                    path.unlink()
-            raise
-    _replace(out / _FILE, json.dumps(asdict(options), indent=2) + "\n")
-    return options
-
-
-def read_options(out: Path) -> Options:
-    try:
-        return Options(**json.loads((out / _FILE).read_text()))
-    except (OSError, ValueError, TypeError):
-        raise InvalidArguments(f"{out} is not a batch; `handrail batch TASKS --out {out}` makes one") from None
 
 
 class Batch:
@@ -93,10 +46,11 @@ class Batch:
         """Until all tasks have ended, or it is stopped. Returns the summary."""
         options = self._options
         with contextlib.ExitStack() as closing:
-            closing.enter_context(_locked(self._out))
-            ledger = _open_ledger(self._out, options)
+            closing.enter_context(locked(self._out))
+            ledger = open_ledger(self._out, options)
             closing.callback(ledger.close)
-            ledger.set_fact(_STOP, False)
+            remember(self._out, options, self._app.config.home)
+            ledger.set_fact(STOP, False)
             ledger.give_back("", "the driver ended", 0)
             _drop_unknown(self._out / TRAJECTORIES, ledger)
             engine = open_engine(options.engine, address=options.address, out=self._out)
@@ -126,7 +80,7 @@ class Batch:
         try:
             progress = meter.read()
             ledger.set_fact("progress", progress)
-            if ledger.fact(_STOP):
+            if ledger.fact(STOP):
                 self._stopped.set()
         except StoreError as error:
             on_progress({"problem": str(error)})
@@ -145,6 +99,7 @@ class Batch:
         given = (name for name in os.environ if name.endswith("_BASE_URL") or name == "HANDRAIL_MODEL")
         setup = {
             "asks": asks,
+            "artifacts": options.artifacts,
             "config": app.config,
             "variables": variables | {name: os.environ[name] for name in given},
         }
@@ -158,10 +113,10 @@ class Batch:
 
     def _written(self, ledger: SqlLedger, meter: Meter) -> JsonDict:
         text = (json.dumps(line, ensure_ascii=False) + "\n" for line in ledger.results())
-        _replace(self._out / _RESULTS, text)
+        replace_file(self._out / _RESULTS, text)
         summary = meter.read()
-        summary["state"] = _state(summary)
-        _replace(self._out / _SUMMARY, json.dumps(summary, indent=2) + "\n")
+        summary["state"] = state_of(summary)
+        replace_file(self._out / _SUMMARY, json.dumps(summary, indent=2) + "\n")
         if summary["state"] == DONE:
             shutil.rmtree(work_folder(self._options.run), ignore_errors=True)
         return summary
@@ -190,42 +145,6 @@ class Meter:
         return counts[DONE] + counts[FAILED]
 
 
-def status(out: Path) -> JsonDict:
-    """How a batch is doing, from any process."""
-    options = read_options(out)
-    with contextlib.closing(_open_ledger(out, options)) as ledger:
-        counts, progress = ledger.counts(), ledger.fact("progress") or {}
-        is_running = _is_locked(out)
-        state = "stopping" if is_running and ledger.fact(_STOP) else RUNNING if is_running else _state(counts)
-    about = {"state": state, "engine": options.engine, "run": options.run}
-    return {**about, **progress, **counts, "eta": progress.get("eta") if is_running else None}
-
-
-def request_stop(out: Path, *, seconds: float = 30.0) -> bool:
-    """Ask the driver to stop, and wait for that. False when none runs."""
-    if not _is_locked(out):
-        read_options(out)
-        return False
-    with contextlib.closing(_open_ledger(out, read_options(out))) as ledger:
-        ledger.set_fact(_STOP, True)
-    end, tick = time.monotonic() + seconds, threading.Event()
-    while _is_locked(out):
-        if time.monotonic() > end:
-            raise HandrailError(
-                f"the driver of {out} does not stop; its processes are the children of `handrail batch`"
-            )
-        tick.wait(0.1)
-    return True
-
-
-def _state(counts: JsonDict) -> str:
-    return "stopped" if counts[WAITING] + counts[RUNNING] else DONE
-
-
-def _open_ledger(out: Path, options: Options) -> SqlLedger:
-    return PostgresLedger(options.ledger, options.run) if options.ledger else SqliteLedger(out / "ledger.db")
-
-
 def _drop_unknown(path: Path, ledger: SqlLedger) -> None:
     """Lines that were written just before the driver was killed, for results that the ledger does not have."""
     if not path.exists():
@@ -240,31 +159,4 @@ def _drop_unknown(path: Path, ledger: SqlLedger) -> None:
                     if (about["id"], about["attempt"]) in known:
                         yield line
 
-    _replace(path, kept())
-
-
-def _replace(path: Path, text: str | Iterable[str]) -> None:
-    """All of it or nothing."""
-    temporary = path.with_name(f".{path.name}.new")
-    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-        file.writelines([text] if isinstance(text, str) else text)
-    temporary.replace(path)
-
-
-@contextlib.contextmanager
-def _locked(out: Path) -> Iterator[None]:
-    with open(os.open(out / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+b") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise InvalidArguments(f"{out} is being run already; `handrail batch status {out}` shows how far") from None
-        yield
-
-
-def _is_locked(out: Path) -> bool:
-    with contextlib.suppress(FileNotFoundError), open(out / _LOCK, "r+b") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except OSError:
-            return True
-    return False
+    replace_file(path, kept())

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable
 from importlib import import_module
@@ -20,6 +21,7 @@ from .worker import work
 
 ENGINES = ("local", "ray")
 _MAX_BAD_STARTS = 3
+_HEAD_SECONDS = 60.0
 
 
 class Engine(Protocol):
@@ -101,16 +103,34 @@ class RayEngine:
             ray: Any = import_module("ray")  # heavy, and only this engine needs it
         except ImportError:
             raise ToolFailed("the engine ray needs the extra: pip install 'handrail[ray]'") from None
-        self._ray = ray
+        self._ray, self._cluster = ray, address
         self._mine = not ray.is_initialized()
-        if self._mine:
-            try:
-                ray.init(address=address, log_to_driver=False, logging_level="ERROR")
-            except Exception as error:  # noqa: BLE001  Ray raises many kinds
-                raise ToolFailed(_cluster_problem(address, error)) from None
-        self.host = str(ray.util.get_node_ip_address())
         self._workers: dict[Any, tuple[str, Any]] = {}
         self._started = self._bad_starts = 0
+        self._connect()
+        self.host = str(ray.util.get_node_ip_address())
+
+    def _connect(self) -> None:
+        try:
+            if self._mine:
+                self._ray.init(address=self._cluster, log_to_driver=False, logging_level="ERROR")
+        except Exception as error:  # noqa: BLE001  Ray raises many kinds
+            raise ToolFailed(_cluster_problem(self._cluster, error)) from None
+
+    def _start_over(self, count: int) -> None:
+        """Connect again, to a head that may have to come back first, and start the workers there."""
+        self._workers.clear()
+        self._ray.shutdown()
+        end, tick = time.monotonic() + _HEAD_SECONDS, threading.Event()
+        while True:
+            try:
+                self._connect()
+                break
+            except ToolFailed:
+                if time.monotonic() > end:
+                    raise
+                tick.wait(1.0)
+        self.start(self._address, count)
 
     def start(self, address: Address, count: int) -> None:
         self._address = address
@@ -137,6 +157,11 @@ class RayEngine:
                 except Exception as error:  # noqa: BLE001  whatever an actor raised is the reason
                     why = str(error).strip().splitlines()[-1]
                 raise ToolFailed(f"no worker starts on the cluster: {why}; is handrail installed on its nodes?")
+        # The head may be another one, which knows nothing of this driver and never places an actor of it.
+        if ended and self._mine and not any(has_begun(name) for name, _ in self._workers.values()):
+            self._start_over(len(ended) + len(self._workers))
+            return
+        for _ in ended:
             self._start()
 
     def stop(self, seconds: float) -> None:

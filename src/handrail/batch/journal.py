@@ -62,12 +62,11 @@ class Journal:
     def was_asked(self, call_id: str) -> bool:
         return call_id in self._asked
 
-    def record(self, method: str, *values: Any) -> None:
-        """Send something to the ledger; wait while that is full. Raises Fenced."""
+    def record(self, method: str, *values: Any) -> Any:
+        """Send something to the ledger; wait while that is full. Returns its answer. Raises Fenced."""
         while True:
             try:
-                self._link.call(method, self.lease.task, self.lease.attempt, *values)
-                return
+                return self._link.call(method, self.lease.task, self.lease.attempt, *values)
             except StoreError:
                 if self.is_closed.wait(_RETRY_SECONDS):
                     raise

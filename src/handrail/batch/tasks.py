@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import json
+import posixpath
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, Field, PositiveFloat, PositiveInt, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, Field, PositiveFloat, PositiveInt, ValidationError, model_validator
 
 from ..agent.budgets import DEFAULT_BUDGETS
 from ..base.suggest import did_you_mean
 from ..errors import InvalidArguments
 
 _IN_ENVIRONMENT = ("cwd", "backend")
+
+
+def _inside(path: str) -> str:
+    if not path or path != posixpath.normpath(path) or path.startswith(("/", "..")):
+        raise ValueError("a path below the folder where the task works")
+    return path
 
 
 class Limits(BaseModel, frozen=True, extra="forbid"):
@@ -27,16 +34,18 @@ class Limits(BaseModel, frozen=True, extra="forbid"):
 
 class Task(BaseModel, frozen=True, extra="forbid", coerce_numbers_to_str=True):
     """`environment` says where its commands run, as for `register_task_env_overrides`; `cwd` and `backend` are a part of it.
-    `files` are written before the agent starts. `reward` is a command that scores what the agent has done; a mapping is for
-    those who make tasks by program. `data` is for the reader of the results."""
+    `files` are written before the agent starts, `keep` are paths that are kept afterwards.
+    `reward` is a command that scores what the agent has done; a mapping is for those who make tasks by program.
+    `data` is for the reader of the results."""
 
-    id: Annotated[str, Field(pattern=r"^[\w.:-]{1,100}$")]
+    id: Annotated[str, Field(pattern=r"^[\w:-][\w.:-]{0,99}$")]
     prompt: Annotated[str, Field(pattern=r"\S")]
     environment: dict[str, Any] = {}
     toolsets: tuple[str, ...] | None = None
     limits: Limits = Limits()
     model: str = ""
     files: dict[str, str] = {}
+    keep: tuple[Annotated[str, AfterValidator(_inside)], ...] = ()
     reward: str | dict[str, Any] = ""
     data: Any = None
 

@@ -24,6 +24,7 @@ from ..effects.calls import Calls
 from ..errors import Fenced, HandrailError, StoreError
 from ..store.ledger import Lease, work_folder
 from .approvals import RemoteApprovals
+from .artifacts import Artifacts
 from .attempt import Attempt, Parts, command_reward
 from .journal import Journal
 from .link import Address, Link, LinkLost, Requests
@@ -103,9 +104,11 @@ class Worker:
                 return
             attempt.is_leased = False  # it may be gone from the ledger's list before the answer is here
             with contextlib.suppress(Fenced, LinkLost):
-                await asyncio.to_thread(attempt.journal.record, "finish", *ended)
+                is_taken = await asyncio.to_thread(attempt.journal.record, "finish", *ended)
                 if not ended.is_failure:
                     await asyncio.to_thread(attempt.drop_folder)
+                if not is_taken:
+                    await asyncio.to_thread(attempt.drop_artifacts)
         finally:
             del self._running[key]
             self._leases.pop(attempt.session, None)
@@ -133,7 +136,9 @@ def work(address: Address, name: str, *, is_apart: bool) -> None:
         app.runtime.person = None
         if app.config.telemetry.enabled:
             closing.callback(start_exporting())
-        worker = Worker(Parts(app, setup["run"], models_of(app), command_reward), link, setup["sessions"], leases)
+        artifacts = Artifacts(setup["artifacts"]) if setup["artifacts"] else None
+        parts = Parts(app, setup["run"], models_of(app), command_reward, artifacts=artifacts)
+        worker = Worker(parts, link, setup["sessions"], leases)
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, lambda *_: worker.stop())
         asyncio.run(worker.run())

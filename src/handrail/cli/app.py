@@ -6,6 +6,7 @@ In a shell that an agent started, a command that is in neither table of access h
 from __future__ import annotations
 
 import ast
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -179,6 +180,8 @@ def _make_streams_usable() -> None:
         if stream is None:
             # A result that goes nowhere is an error: what reads only cannot be written.
             os.dup2(os.open(os.devnull, os.O_RDONLY if name == "stdout" else os.O_RDWR), number)
+        if stream is None or (name == "stdout" and isinstance(getattr(stream, "buffer", None), io.RawIOBase)):
+            # Also for PYTHONUNBUFFERED: only a buffer still has at the end what could not be written.
             stream = open(number, "w" if number else "r", encoding="utf-8", closefd=False)  # noqa: SIM115  open as long as the process
             setattr(sys, name, stream)
         if number and hasattr(stream, "reconfigure"):

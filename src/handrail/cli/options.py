@@ -95,7 +95,7 @@ Toolsets = Annotated[
         "--toolset",
         "-t",
         metavar="NAME",
-        help="Only the tools of this set; may be given several times.",
+        help="Only the tools of this set; can be repeated.",
         autocompletion=_toolset_names,
     ),
 ]
@@ -104,7 +104,7 @@ Disabled = Annotated[
     typer.Option(
         "--disable",
         metavar="NAME",
-        help="Without the tools of this set; may be given several times.",
+        help="Without the tools of this set; can be repeated.",
         autocompletion=_toolset_names,
     ),
 ]
@@ -129,14 +129,15 @@ Timeout = Annotated[
 ]
 Yolo = Annotated[
     bool,
-    typer.Option("--yolo", help="Do not ask about dangerous actions. Blocked ones, and your deny list, still hold."),
+    typer.Option("--yolo", help="Do not ask about dangerous actions. Blocked ones, and your deny list, still apply."),
 ]
 Mode = Annotated[
     str,
     typer.Option(
         "--mode",
         metavar="MODE",
-        help="plan (change nothing), ask (edits and commands ask), auto (what destroys asks), yolo.",
+        help="plan (change nothing), ask (edits and commands ask), auto (what destroys asks), yolo. Default: auto; in a chat "
+        "with the profile `open`: ask.",
     ),
 ]
 Model = Annotated[

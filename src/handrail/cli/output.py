@@ -6,6 +6,7 @@ import contextlib
 import errno
 import json
 import os
+import re
 import shlex
 import shutil
 import sys
@@ -14,6 +15,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from functools import partial
+from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
 import typer
@@ -38,6 +40,7 @@ _MADE_VISIBLE = {code: f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}" for 
 _notes = threading.Lock()
 _held: list[str] | None = None
 _NAME = "handrail"
+_EXTRA = re.compile(r"pip install 'handrail\[([\w,-]+)\]'")
 
 
 def typed(arguments: str) -> str:
@@ -46,8 +49,25 @@ def typed(arguments: str) -> str:
 
 
 def as_typed(text: str) -> str:
-    """The text with each `handrail ...` in backquotes as it has to be typed here."""
-    return text.replace(f"`{_NAME} ", f"`{_program()} ")
+    """The text with each `handrail ...` in backquotes, and each extra to install, as it has to be typed here."""
+    text = text.replace(f"`{_NAME} ", f"`{_program()} ")
+    return _EXTRA.sub(lambda found: _install(found[1]), text) if "pip install" in text else text
+
+
+def _install(extra: str) -> str:
+    """How to add an extra to this very installation: by its own pip, from the clone that it runs from if there is one."""
+    pip = os.path.join(os.path.dirname(sys.executable), "pip")
+    if not os.path.exists(pip):
+        return f"pip install '{_NAME}[{extra}]'"
+    found = shutil.which("pip")
+    program = "pip" if found and os.path.samefile(found, pip) else shlex.quote(_nearest(pip))
+    clone = Path(__file__).parents[3]
+    what = f"-e '{_nearest(str(clone))}[{extra}]'" if (clone / "pyproject.toml").is_file() else f"'{_NAME}[{extra}]'"
+    return f"{program} install {what}"
+
+
+def _nearest(path: str) -> str:
+    return min(path, os.path.relpath(path), key=len)
 
 
 def _program() -> str:
@@ -95,8 +115,8 @@ def _to_stderr(text: str) -> None:
         sys.stderr.flush()
 
 
-def fitted(text: str, stream: TextIO | None = None) -> str:
-    """Prose: at a terminal, with its lines broken between words."""
+def fitted(text: str, stream: TextIO | None = None, *, indent: int = 0) -> str:
+    """Prose: at a terminal, with its lines broken between words, and what goes on below a line `indent` further in."""
     if not (stream or sys.stdout).isatty():
         return text
     width = shutil.get_terminal_size().columns
@@ -104,7 +124,7 @@ def fitted(text: str, stream: TextIO | None = None) -> str:
     return "\n".join(
         part
         for line in text.split("\n")
-        for part in wrap(line, subsequent_indent=" " * (len(line) - len(line.lstrip()))) or [""]
+        for part in wrap(line, subsequent_indent=" " * (len(line) - len(line.lstrip()) + indent)) or [""]
     )
 
 

@@ -31,4 +31,4 @@ __all__ = [
     "read_config",
     "state_dir",
 ]
-__getattr__, _ = lazy_module(__name__, {"ConfigFile": "handrail.config.config_file"})  # it needs the YAML parser
+__getattr__, *_ = lazy_module(__name__, {".config_file": "ConfigFile"})  # it needs the YAML parser

@@ -128,7 +128,7 @@ _DIRECTIONS: dict[str, Direction] = {
     "effects.witness": _either,
     "effects.pause.files": _limit,
     "effects.pause.megabytes": _limit,
-    "network.contain": _first_of("on", "off"),
+    "network.contain": _first_of("on", "auto", "off"),
     "network.allow": _shorter,
     "network.deny": _longer,
     "network.lists": _shorter,

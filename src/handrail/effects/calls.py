@@ -18,6 +18,7 @@ from ..environments.shell_host.journal_log import Journal
 from ..environments.task_settings import EnvironmentSettings
 from ..errors import HandrailError, ToolFailed
 from ..store.call_records import STORE_NAME, CallRecord, CallRecords
+from . import isolated_trial
 from .begun_calls import BEGUN_FOLDER, left_behind
 from .open_call import FULL, Ended
 from .receipts import Receipts
@@ -44,6 +45,7 @@ class Calls:
     def __init__(self, folder: Path, environments: TaskEnvironments, rules: Callable[[], Config]) -> None:
         settings = environments.config.effects
         self.keep_days, self.keep_bytes, self._on_crash = settings.keep_days, settings.keep_bytes, settings.on_crash
+        self.tries_isolated = settings.tries == "isolated"
         self._environments, self._rules, self._begun_folder = environments, rules, folder / BEGUN_FOLDER
         self._records = CallRecords(folder / STORE_NAME)
         self.receipts = Receipts(self._records.database, folder / _AUDIT_FOLDER, settings.witness)
@@ -133,6 +135,8 @@ class Calls:
         """After a crash: finish the calls that were interrupted, as `effects.on_crash` says, and write what became of them."""
         found = {one["call"]: one for one in journal_recovery.recover(self.recorder.journal_folder, self._on_crash)}
         for path, begun in left_behind(self._begun_folder):
+            for about in begun:
+                isolated_trial.remove(self._begun_folder.parent / isolated_trial.FOLDER / str(about["number"]))
             settled = [self._settle(about, found.get(about["number"])) for about in begun]
             if all(settled):
                 path.unlink(missing_ok=True)
@@ -211,15 +215,17 @@ class Calls:
         return record._replace(counts=told.get("counts", {}), hosts=len(told.get("hosts", ())))
 
     def _told(self, record: CallRecord, environment: Environment | None = None) -> JsonDict:
-        """What the call has changed. All of the journal is read only if the clock was set back meanwhile."""
-        if record.environment == LOCAL and (record.ended or time.time()) >= record.begun:
-            with self._reading:
-                return self._ask(record, "describe", since=record.begun - _MARGIN_SECONDS, journal=self._journal)
-        return self._ask(record, "describe", environment)
+        """What the call has changed."""
+        with self._reading if record.environment == LOCAL else contextlib.nullcontext():
+            journal = {"journal": self._journal} if record.environment == LOCAL else {}
+            return self._ask(record, "describe", environment, **journal)
 
     def _ask(self, record: CallRecord, operation: str, environment: Environment | None = None, **how: Any) -> JsonDict:
-        """Ask the journal that the call is in: of this machine, or beside the shell elsewhere."""
+        """Ask the journal that the call is in: of this machine, or beside the shell elsewhere. What was written before the call
+        has begun is read only if the clock was set back meanwhile."""
         if record.environment == LOCAL:
+            if min(record.ended or time.time(), time.time()) >= record.begun:
+                how["since"] = record.begun - _MARGIN_SECONDS
             answer = getattr(call_effects, operation)(self.recorder.journal_folder, record.number, **how)
         else:
             with self._opened(record, environment) as opened:

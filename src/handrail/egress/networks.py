@@ -7,7 +7,7 @@ import contextlib
 import os
 import shutil
 import threading
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from concurrent.futures import CancelledError
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -38,12 +38,15 @@ _NAME_PORT = 53
 
 
 class _Network(NamedTuple):
+    """Without secrets and a policy that was asked for there is no proxy, no variables and no bundle of certificates."""
+
     questions: Questions
-    proxy: Proxy
     names: NameServer
-    places: tuple[str, str]  # of the proxy and of the name server
-    variables: dict[str, str]
-    bundle: Path
+    name_place: str
+    proxy: Proxy | None = None
+    proxy_place: str = ""
+    variables: Mapping[str, str] = {}
+    bundle: Path | None = None
 
 
 class Networks:
@@ -58,14 +61,26 @@ class Networks:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
 
-    def variables(self, task_id: str) -> dict[str, str]:
-        """What the task's commands get: the way out, the placeholders of keys, and whom to trust there. Raises ConfigError."""
+    def variables(self, task_id: str, *, asks: bool) -> Mapping[str, str]:
+        """What the task's commands get: the way out, the placeholders of keys, and whom to trust there. Raises ConfigError.
+
+        `asks`: whether somebody is asked about hosts that are not listed.
+        """
         with self._lock:
-            if task_id not in self._networks:
-                self._networks[task_id] = made = self._run(self._made())
-                if task_id in self._contexts:
-                    made.questions.begin(self._contexts[task_id])
-            return self._networks[task_id].variables
+            return self._of(task_id, asks, has_proxy=True).variables
+
+    def prepare(self, task_id: str, context: ToolContext, *, asks: bool) -> None:
+        """A connection of the task waits, maybe its first one. Raises ConfigError."""
+        with self._lock:
+            self._contexts.setdefault(task_id, context)
+            self._of(task_id, asks, has_proxy=False)
+
+    def _of(self, task_id: str, asks: bool, *, has_proxy: bool) -> _Network:
+        if task_id not in self._networks:
+            self._networks[task_id] = made = self._run(self._made(asks, has_proxy))
+            if task_id in self._contexts:
+                made.questions.begin(self._contexts[task_id])
+        return self._networks[task_id]
 
     def begin(self, context: ToolContext, task_id: str) -> None:
         """A call of the task begins: its approver is asked from now on."""
@@ -88,10 +103,10 @@ class Networks:
         found, (host, port) = self._networks.get(task_id), where
         if found is None or self._loop is None:
             raise Denied(f"{program} wants {host}, and its task is over")
-        if f"{host}:{port}" in found.places:
+        if f"{host}:{port}" in (found.proxy_place, found.name_place):
             return ""
         if port == _NAME_PORT and is_udp:
-            return found.places[1]
+            return found.name_place
         asked = found.questions.connect(host, port, lambda: program) if port else self._look_up(found, host, program)
         future = asyncio.run_coroutine_threadsafe(asked, self._loop)
         forget = cancel.on_cancel(future.cancel)
@@ -118,8 +133,10 @@ class Networks:
             self._contexts.pop(task_id, None)
         if found is not None:
             self._run(found.names.close())
-            self._run(found.proxy.close())
-            found.bundle.unlink(missing_ok=True)
+            if found.proxy is not None:
+                self._run(found.proxy.close())
+            if found.bundle is not None:
+                found.bundle.unlink(missing_ok=True)
 
     def close(self) -> None:
         for task_id in list(self._networks):
@@ -135,19 +152,23 @@ class Networks:
     def _folder(self) -> Path:
         return cache_dir(self._config.home) / "egress"
 
-    async def _made(self) -> _Network:
+    async def _made(self, asks: bool, has_proxy: bool) -> _Network:
         config, secrets = self._config.network, self._config.secrets
         keys = TaskKeys(secrets, self._values)
-        questions = Questions(HostPolicy(config, keys.hosts), config.resolve)
+        questions = Questions(HostPolicy(config, keys.hosts, asks=asks), config.resolve)
+        names = NameServer(questions)
+        name_place = await names.start()
+        if not has_proxy:
+            return _Network(questions, names, name_place)
         authority = Authority(keys.hosts) if secrets else None
-        proxy, names = Proxy(questions, keys, authority, ca_file=config.ca_file), NameServer(questions)
-        url, name_server = await proxy.start(), await names.start()
+        proxy = Proxy(questions, keys, authority, ca_file=config.ca_file)
+        url = await proxy.start()
         variables = {**dict.fromkeys(_PROXY, url), "NO_PROXY": _HERE, "no_proxy": _HERE, "NODE_USE_ENV_PROXY": "1"}
         bundle = self._folder / runtime_id() / f"{os.urandom(8).hex()}.pem"
         if authority is not None:
             self._write(bundle, authority.bundle())
             variables |= {**dict.fromkeys(_CERTIFICATES, str(bundle)), **keys.variables()}
-        return _Network(questions, proxy, names, (url.rpartition("@")[2], name_server), variables, bundle)
+        return _Network(questions, names, name_place, proxy, url.rpartition("@")[2], variables, bundle)
 
     def _write(self, bundle: Path, content: bytes) -> None:
         """Where commands can read it and not write; what a killed runtime has left there is removed."""

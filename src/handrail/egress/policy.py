@@ -31,10 +31,10 @@ _ALLOWED = HostRuling(Verdict.ALLOW)
 
 
 class HostPolicy:
-    """The configured one; hosts of keys are allowed too. Without `network.contain` hosts that are not listed are allowed."""
+    """The configured one; hosts of keys are allowed too. Unless it `asks`, hosts that are not listed are allowed."""
 
-    def __init__(self, config: NetworkConfig, of_keys: Sequence[HostPattern] = ()) -> None:
-        self._asks = config.contain == "on"
+    def __init__(self, config: NetworkConfig, of_keys: Sequence[HostPattern] = (), *, asks: bool) -> None:
+        self._asks = asks
         self._allow = (*parse_hosts(config.allow, "network.allow"), *of_keys)
         self._deny = parse_hosts(config.deny, "network.deny")
         self._metadata = shipped(METADATA)

@@ -26,6 +26,7 @@ from .hosts import plain_host
 from .http_messages import BadMessage, Head, Prepared, ReadBody, Server, Streams
 from .keys import TaskKeys, check_host
 from .programs import program_of
+from .tunnel import relay
 
 if TYPE_CHECKING:
     from .certificates import Authority
@@ -200,7 +201,7 @@ class _Client:
             with await proxy.connect(host, port, self._program) as server:
                 await asyncio.get_running_loop().sock_sendall(server, rest)
                 await self._send(ready)
-                await _join(self._sock, server)
+                await relay(self._sock, server)
             return
         await proxy.way.addresses(host, port, self._program)
         await self._send(ready)
@@ -273,23 +274,3 @@ def _answer(status: str, field: str, text: str = "") -> bytes:
     body = text.encode()
     kind = "Content-Type: text/plain; charset=utf-8\r\nConnection: close"
     return f"HTTP/1.1 {status}\r\n{field}\r\n{kind}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
-
-
-async def _join(client: socket.socket, server: socket.socket) -> None:
-    """Relay both ways until the server is done, or either is gone."""
-    up, down = asyncio.ensure_future(_relay(client, server)), asyncio.ensure_future(_relay(server, client))
-    try:
-        await asyncio.wait({up, down}, return_when=asyncio.FIRST_EXCEPTION)
-        if not (up.done() and up.exception()):
-            await asyncio.wait({down})
-    finally:
-        for each in (up, down):
-            each.cancel()
-        await asyncio.gather(up, down, return_exceptions=True)
-
-
-async def _relay(source: socket.socket, target: socket.socket) -> None:
-    loop, room = asyncio.get_running_loop(), memoryview(bytearray(http.PIECE_BYTES))
-    while size := await loop.sock_recv_into(source, room):
-        await loop.sock_sendall(target, room[:size])
-    target.shutdown(socket.SHUT_WR)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import socket
 from collections import deque
 from typing import TYPE_CHECKING
 
-from ..errors import Denied, ToolFailed
-from ..net.url_guard import literal_address
+from ..errors import Denied
+from ..net.url_guard import addresses_of, literal_address
 from ..protocols import Action, ActionKind
 from .hosts import plain_host, with_port
 from .policy import HostPolicy, HostRuling, Verdict
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
 
 _MAX_REFUSED = 50
 _MAX_SHOWN = 6
+_HOW = "The user can allow a host: network.allow in config.yaml"
 _NOBODY = "no call runs that it could belong to, so nobody can be asked"
 
 
@@ -51,7 +51,7 @@ class Questions:
         """What was refused during the call, for the model."""
         found = list(dict.fromkeys(self._refused))
         more = [f"and {len(found) - _MAX_SHOWN} more"] if len(found) > _MAX_SHOWN else []
-        return [f"refused by the network policy: {'; '.join([*found[:_MAX_SHOWN], *more])}"] if found else []
+        return [f"refused by the network policy: {'; '.join([*found[:_MAX_SHOWN], *more])}. {_HOW}"] if found else []
 
     async def addresses(self, host: str, port: int, program: Callable[[], str]) -> list[str]:
         """Where a connection to the host may go now. Raises Denied, or ToolFailed for a name that is not known."""
@@ -128,13 +128,7 @@ class Questions:
             await waiting
 
     async def _lookup(self, host: str, port: int) -> list[str]:
-        if host in self._fixed:
-            return [self._fixed[host]]
-        try:
-            found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        except (OSError, UnicodeError) as error:
-            raise ToolFailed(f"{host} is not known: {getattr(error, 'strerror', None) or error}") from None
-        return list(dict.fromkeys(str(address[0]).partition("%")[0] for *_, address in found))
+        return [self._fixed[host]] if host in self._fixed else await addresses_of(host, port)
 
 
 def _is_loopback(address: str) -> bool:

@@ -74,6 +74,7 @@ class Backends:
 
 
 backends = Backends()
+default_backends = backends  # its name in the package, where `backends` are the built-in ones
 
 
 def is_host(backend: Backend) -> bool:

@@ -55,8 +55,7 @@ class Redirect(NamedTuple):
 
 class Kind(NamedTuple):
     """`question` may name the fields of a HeldCall, and what the call does as `verb`. A lasting yes is kept under `rule`, for
-    the folder or file that `covers` makes of the target; without `covers` it is kept under the rule and the target. Without a
-    rule nobody is asked: the call fails, and the model is told."""
+    the folder or file that `covers` makes of the target; without `covers` it is kept under the rule and the target."""
 
     rule: str
     question: str
@@ -82,9 +81,9 @@ KINDS = {
     "connect": Kind("held.connect", "{program} wants to connect to {target}{detail}"),
     "lookup": Kind("held.lookup", "{program} wants to look up {target}"),
     "masked socket": Kind(
-        "",
-        "{program} cannot connect to {target}: commands may not use it, as whoever talks to it acts outside of what protects "
-        "them; the user can allow it with terminal.allow_sockets",
+        "held.socket",
+        "{program} wants to use {target}: whoever talks to it acts outside of what protects commands; terminal.allow_sockets "
+        "allows it for good",
     ),
 }
 _VERBS = {
@@ -110,8 +109,8 @@ def question(held: HeldCall) -> str:
 def ask(held: HeldCall, context: ToolContext) -> Decision:
     """Ask through the call's gate, and wait. Raises Denied with what the model is to be told."""
     kind, why = KINDS[held.kind], question(held)
-    if context.gate is None or not kind.rule:
-        raise Denied(f"Not run: {why}{', and nobody can be asked' if kind.rule else ''}.", decided_by="policy")
+    if context.gate is None:
+        raise Denied(f"Not run: {why}, and nobody can be asked.", decided_by="policy")
     cwd = context.environments.cwd(context.task_id) if context.environments is not None else ""
     actions = []
     for target in filter(None, (held.target, held.second)):

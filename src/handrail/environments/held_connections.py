@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ..errors import Denied
@@ -13,18 +14,16 @@ if TYPE_CHECKING:
     from ..types import ToolContext
 
 
-def decide_connections(held_calls: HeldCalls, networks: Networks | None, task_id: str) -> None:
-    """From now on. Raises nothing: a connection that cannot be decided about is refused."""
-    if networks is None:
-        return
+def decide_connections(held_calls: HeldCalls, networks: Callable[[], Networks], task_id: str, *, asks: bool) -> None:
+    """From now on. The task's network is made when its first connection waits. Without `asks` only what is denied is refused."""
 
     def decide(held: HeldCall, context: ToolContext) -> Decision | Redirect:
-        if held.detail == "own":  # a server that a command has started
-            return Decision.ALLOW
         host, _, port = held.target.rpartition(":") if held.kind == "connect" else (held.target, "", "0")
         where, is_udp = (host.strip("[]"), int(port)), held.detail == "udp" and held.operation == "connect"
         try:
-            to = networks.decide(task_id, held.program, where, context.cancel, is_udp=is_udp)
+            found = networks()
+            found.prepare(task_id, context, asks=asks)
+            to = found.decide(task_id, held.program, where, context.cancel, is_udp=is_udp)
         except Denied:  # the notes of the network say so
             return Decision.DENY
         return Redirect(f"{ALLOW} {to}") if to else Decision.ALLOW

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -13,7 +15,7 @@ from .base import Coverage
 from .clean_env import clean_environment, login_environment
 from .errors import EnvironmentStartError
 from .live_environment import LiveEnvironment
-from .profiles import Profile
+from .profiles import Profile, work_trees
 from .protection import JOBS_FOLDER, Protection
 from .remote_files import RemoteFiles
 from .shell_host.operations import JobOperations
@@ -109,6 +111,32 @@ class LocalEnvironment(LiveEnvironment):
         link = self.pool.take(*wanted) if self.pool is not None else DirectLink(*wanted)
         link.ask_when_held(self.held.answer)
         return link
+
+    @property
+    def work_trees(self) -> list[str]:
+        return work_trees(self.cwd)
+
+    def isolated_in(self, folder: str) -> LocalEnvironment:
+        """A shell like this one whose changes to the work tree go to `folder`, seen by nobody else. It has no network."""
+        assert self._protection is not None
+        overlays = []
+        for number, tree in enumerate(self.work_trees):
+            overlays.append((tree, f"{folder}/{number}/changes", f"{folder}/{number}/kernel"))
+            os.makedirs(overlays[-1][1])
+            os.makedirs(overlays[-1][2])
+            shutil.copystat(tree, overlays[-1][1])
+            found = os.stat(tree)
+            os.chown(overlays[-1][1], found.st_uid, found.st_gid)
+        made = LocalEnvironment(
+            self.cwd,
+            env=self._env,
+            allowed_secrets=self._allowed,
+            login=self._login,
+            protection=replace(self._protection, overlays=tuple(overlays)),
+            processes_dir=self._processes_dir,
+        )
+        made.effects = None
+        return made
 
     def end_call(self, call: int) -> None:
         """What a call had left running was ended, so that it is complete now and not before."""

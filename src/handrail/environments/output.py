@@ -24,6 +24,7 @@ _SHOWN_BYTES = 32
 _STRINGS_CHARS = 2000
 _SHORTEST_LINE = 6
 _STRAY = bytes([*range(7), *range(14, 27), *range(28, 32), 127])
+_SHORT_TEXT = re.compile(rb"[\x20-\x7e]{2,5}")
 _STRINGS = re.compile(rb"[\x20-\x7e]{6,}")
 
 Listener = Callable[[bytes], None]
@@ -160,8 +161,11 @@ def _text_lines(data: bytes) -> list[bytes]:
     """The lines that are text; one that says how much was left out for those between them. Empty when none is text."""
     found: list[bytes] = []
     left_out, is_stray, has_text = 0, False, False
-    for line in data.split(b"\n"):
-        if len(line) >= _SHORTEST_LINE:  # a shorter one is like those before it
+    lines = data.split(b"\n")
+    for number, line in enumerate(lines):
+        if number in (0, len(lines) - 2) and _SHORT_TEXT.fullmatch(line):  # what a command says before and after
+            is_stray, has_text = False, True
+        elif len(line) >= _SHORTEST_LINE:  # a shorter one is like those before it
             is_stray = b"\0" in line or _is_stray(line)
         if is_stray:
             left_out += len(line) + 1

@@ -1,6 +1,7 @@
 """The profiles of local commands: what they may write and reach without a question.
 
-contained   the work tree, folders for temporary files and caches are writable; other writes wait for your answer
+contained   the work tree, folders for temporary files and caches are writable; other writes, and connections to hosts that are
+            not listed, wait for your answer
 open        commands may do what you may, with `sudo`; only the gate protects Handrail's own files
 sealed      no network, nothing outside of the work tree is written, and nobody is asked
 """
@@ -10,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,6 +36,9 @@ MEANINGS = {
 }
 
 
+TEMPORARY = ("/tmp", "/var/tmp", "/dev/shm")
+
+
 def read_profile(name: str) -> Profile:
     """Raises InvalidArguments."""
     try:
@@ -44,17 +49,23 @@ def read_profile(name: str) -> Profile:
 
 def writable_folders(cwd: str, profile: Profile | None) -> list[str]:
     """The folders that exist now, without those that lie in another one."""
-    places = [*_work_trees(cwd), "/tmp", "/var/tmp", "/dev/shm", os.environ.get("TMPDIR") or "/tmp"]
+    temporary = (*TEMPORARY, os.environ.get("TMPDIR") or "/tmp")
+    places = [*_work_trees(cwd), *map(os.path.realpath, temporary)]
     if profile is Profile.CONTAINED:
-        places += _caches()
-    return _outermost([path for place in places if os.path.isdir(path := os.path.realpath(place)) and path != "/"])
+        places += [place for place in _caches() if os.path.isdir(place) and os.path.realpath(place) == place]
+    return _outermost([place for place in places if os.path.isdir(place) and place != "/"])
+
+
+def work_trees(cwd: str) -> list[str]:
+    """The folders in which work is expected that starts in `cwd`, without those that lie in another one."""
+    return _outermost([os.path.realpath(place) for place in _work_trees(cwd)])
 
 
 def contained_policy(cwd: str, profile: Profile | None, sealed: Sequence[str]) -> Packet | None:
     """For shell_host/outside_writes.py; None if everything is writable. `sealed` are the folders that nobody writes to."""
     if profile is None or profile is Profile.OPEN:
         return None
-    quiet = [os.path.realpath(path) for path in _caches()] if profile is Profile.CONTAINED else []
+    quiet = _caches() if profile is Profile.CONTAINED else []
     return {"writable": writable_folders(cwd, profile), "quiet": quiet, "sealed": list(sealed)}
 
 
@@ -73,7 +84,7 @@ def repository_of(folder: str) -> list[str]:
     repository = worktree = ""
     try:
         text = Path(place, ".git").read_text("utf-8", "replace") if os.path.isfile(f"{place}/.git") else ""
-        kept = os.path.normpath(os.path.join(place, text.removeprefix("gitdir:").strip()))
+        kept = os.path.realpath(os.path.join(place, text.removeprefix("gitdir:").strip()))
         repository, _, worktree = kept.partition("/worktrees/")
         with open(os.path.join(kept, "gitdir"), encoding="utf-8", errors="replace") as file:
             is_linked = bool(worktree) and file.read(4096).strip() == os.path.join(place, ".git")
@@ -84,12 +95,19 @@ def repository_of(folder: str) -> list[str]:
 
 def _work_trees(cwd: str) -> list[str]:
     """Where work is expected: the repository that the directory is in, and where git keeps it if that is elsewhere."""
-    return [cwd, *repository_of(cwd)] if os.path.realpath(cwd) != "/" else []
+    here = os.path.realpath(cwd)
+    return [here, *repository_of(here)] if here != "/" else []
 
 
 def _caches() -> list[str]:
-    lines = _CACHES.read_text("utf-8").splitlines()
-    return [os.path.expanduser(line) for line in lines if line and not line.startswith("#")]
+    """Whether they exist or not. A command may have put a link in the place of one, which is no cache then."""
+    home = os.path.realpath(os.path.expanduser("~"))
+    return [home + line[1:] for line in _listed_caches()]
+
+
+@cache
+def _listed_caches() -> list[str]:
+    return [line for line in _CACHES.read_text("utf-8").splitlines() if line.startswith("~/")]
 
 
 def _outermost(places: list[str]) -> list[str]:

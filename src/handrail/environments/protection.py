@@ -12,9 +12,10 @@ import os
 import site
 import sys
 import sysconfig
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
@@ -25,7 +26,7 @@ from ..egress.secret_sources import secret_files
 from ..errors import InvalidArguments
 from ..settings.schema import Config
 from .private_dirs import shared_parents
-from .profiles import MEANINGS, Profile, contained_policy, writable_folders
+from .profiles import MEANINGS, TEMPORARY, Profile, contained_policy
 from .shell_host.protection import CONTAINED, LANDLOCK, NOTHING, OUTER
 from .shell_host.wire import Packet
 from .transport.fork_server_client import Confinement, fork_servers
@@ -50,8 +51,10 @@ def sockets() -> Mapping[str, SocketKind]:
     return {name: SocketKind(tuple(kind["places"]), tuple(kind["variables"])) for name, kind in listed.items()}
 
 
+_FRESH_SECONDS = 10.0
 _TURN_ON = "turn it on: `handrail config set terminal.protect true`"
 _CONTAIN = "contain commands: `handrail config set terminal.profile contained`"
+_HELD = "connections to hosts that you have not allowed wait for your answer"
 _ENGINES = {"docker": "docker", "podman": "podman", "nerdctl": "containerd"}
 # Made in advance, so that one that starts later is covered too.
 _MADE_IN_ADVANCE = ("/tmp/tmux-{uid}",)
@@ -69,7 +72,7 @@ class Protection:
     """What to protect. `home` is Handrail's folder if it is not the usual ones; `package` includes the program itself;
     `allowed` are names of `sockets` that commands may use; without `pids` commands see all processes of the machine. `profile` is
     one of profiles.py; None leaves everything writable that is not Handrail's. `hidden_files` are files that commands find
-    empty."""
+    empty. With `overlays`, which are as for mounts.isolate, nobody sees what commands change, and they have no network."""
 
     home: str = ""
     package: bool = True
@@ -77,50 +80,59 @@ class Protection:
     pids: bool = True
     profile: Profile | None = Profile.CONTAINED
     hidden_files: tuple[str, ...] = ()
+    overlays: tuple[tuple[str, str, str], ...] = ()
 
     def confinement(self, cwd: str) -> Confinement:
         """For shells that start in `cwd`."""
         config, state, cache = own_folders(self.home)
-        differs = (
-            state,
-            cache,
-            *_project_policy(cwd),
-            *_work_tree(cwd, config),
-            *_runtime_folders(),
-            *(writable_folders(cwd, self.profile) if self.profile is not None else ()),
-            os.path.expanduser("~"),
-        )
-        return Confinement(repr((self, config, differs)), lambda: self.policy(cwd))
+        differs = (state, cache, *_work_tree(cwd, config), *_runtime_folders(), os.path.expanduser("~"))
+        project, sealed = _real(_project_policy(cwd)), self._read_only(config, cache)
+        contained = contained_policy(cwd, self.profile, [*sealed, *project, *_real([state])])
+        if self.overlays:
+            contained = {"writable": [*(tree for tree, *_ in self.overlays), *_private()], "quiet": [], "sealed": []}
+        shell = {
+            "read_only": project,
+            "covered": _lately_covered(self, int(time.monotonic() / _FRESH_SECONDS)),
+            "contained": contained,
+        }
+        return Confinement(repr((self, config, differs)), lambda: self.policy(cwd), shell)
 
     def policy(self, cwd: str) -> Packet:
-        """For shells that start in `cwd`. Folders that are missing are made: a missing one could be made by a command."""
+        """Of the fork server of shells that start in `cwd`. Folders that are missing are made: a missing one could be made by a
+        command."""
         config, state, cache = own_folders(self.home)
         for folder in (config, state, cache):
             with contextlib.suppress(OSError):  # where we cannot make it, a command cannot either
                 os.makedirs(folder, mode=0o700, exist_ok=True)
-        program, outside = _program() if self.package else ([], [])
+        outside = _program()[1] if self.package else []
         covered, kept = self._sockets()
-        read_only = _real([config, cache, *_project_policy(cwd), *_leads_to(config_path(self.home)), *program])
         return {
-            "read_only": read_only,
+            "isolated": {"overlays": self.overlays, "private": _private()} if self.overlays else None,
+            "read_only": self._read_only(config, cache),
             "hidden": _real([state, *self.hidden_files]),
             "shown": _real([os.path.join(state, part) for part in _SHOWN]),
             "writable": _real([*outside, *_work_tree(cwd, config)]),
             "covered": covered,
             "kept": kept,
             "pids": self.pids,
-            "contained": contained_policy(cwd, self.profile, [*read_only, *_real([state])]),
-            "network": self.profile is not Profile.SEALED,
+            "contained": self.profile in (Profile.CONTAINED, Profile.SEALED),
+            "network": self.profile is not Profile.SEALED and not self.overlays,
             "jobs_root": os.path.join(state, JOBS_FOLDER),
             "is_nested": started_by_agent(),
         }
+
+    def _read_only(self, config: str, cache: str) -> list[str]:
+        program = _program()[0] if self.package else []
+        return _real([config, cache, *_leads_to(config_path(self.home)), *program])
 
     def launched(self, program: str, *arguments: str, cwd: str | None = None) -> list[str]:
         """The words that run a program outside of a shell, protected. An engine's own program may talk to its engine."""
         engine = _ENGINES.get(os.path.basename(program))
         # Nobody is asked on behalf of such a program.
         protection = replace(self, profile=None, allowed=(*self.allowed, engine) if engine else self.allowed)
-        policy = json.dumps(protection.policy(cwd or os.getcwd()))
+        found = protection.policy(cwd or os.getcwd())
+        found["read_only"] += _real(_project_policy(cwd or os.getcwd()))
+        policy = json.dumps(found)
         return [sys.executable, "-I", "-S", "-c", _LAUNCH, policy, program, *arguments]
 
     def without_variables(self, env: Mapping[str, str]) -> dict[str, str]:
@@ -139,6 +151,17 @@ class Protection:
         allowed = {path for name in self.allowed for path in _places(name)}
         covered = {*refused, *_runtime_folders(), *shared_parents()} - allowed
         return _real(covered), _real(allowed)
+
+
+def _private() -> list[str]:
+    """The folders for temporary files, of which each isolated shell has its own."""
+    return _real(path for path in TEMPORARY if os.path.isdir(path))
+
+
+@lru_cache(maxsize=8)
+def _lately_covered(protection: Protection, _: int) -> list[str]:
+    """Looking for sockets takes longer than all else about a new shell."""
+    return protection._sockets()[0]
 
 
 def check_allowed(names: Collection[str]) -> None:
@@ -177,14 +200,29 @@ def examine(config: Config) -> Enforcement:
             line, fix = f"terminal.protect is off: {line}", _TURN_ON
         return Enforcement(False, line, line, fix)
     try:
-        started = fork_servers.acquire(protection.confinement(os.getcwd()))
+        watched: Packet | None = {} if config.effects.enabled else None
+        started = fork_servers.acquire(protection.confinement(os.getcwd()), watched)
     except OSError as error:
         why = error.strerror or str(error)
         return Enforcement(False, f"commands cannot be protected: {why}", f"no protected process started: {why}")
     try:
-        return _described(started.report, protection)
+        found, network = _described(started.report, protection), _network(started.report, protection, config)
+        line = f"{found.line}; {network}" if network == _HELD else found.line
+        return found._replace(line=line, detail=f"{found.detail}; {network}")
     finally:
         fork_servers.release(started)
+
+
+def _network(report: Packet, protection: Protection, config: Config) -> str:
+    """What becomes of connections that commands make."""
+    contain, can_hold = config.network.contain, report.get("can_hold")
+    if protection.profile is Profile.SEALED:
+        return "commands have no network"
+    if contain == "off" or (contain == "auto" and protection.profile is not Profile.CONTAINED):
+        return "commands connect to any host (network.contain)"
+    if not can_hold:
+        return "commands connect to any host: the kernel lets nobody hold a connection here"
+    return _HELD
 
 
 def _described(report: Packet, protection: Protection) -> Enforcement:
@@ -251,6 +289,7 @@ def _work_tree(cwd: str, config: str) -> list[str]:
     return [] if inside[0] in ours else [os.path.join(config, inside[0])]
 
 
+@cache
 def _program() -> tuple[list[str], list[str]]:
     """What this program is made of, and what lies in it that is not: packages of a Python that we do not import from."""
     site_folders = [sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]

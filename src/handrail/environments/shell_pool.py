@@ -47,7 +47,8 @@ class ShellPool:
             for inherited in self._ready:
                 inherited.close_inherited()
             self._forget()
-        key = repr((sorted(env.items()), jobs_root, confinement.key if confinement is not None else "", effects))
+        confined = (confinement.key, confinement.shell) if confinement is not None else ()
+        key = repr((sorted(env.items()), jobs_root, confined, effects))
         with self._lock:
             self._used_at, others = time.monotonic(), []
             if key != self._key:

@@ -92,8 +92,10 @@ def resolve(task_id: str, config: Config, overrides: Mapping[str, Any], backends
     if options.get("profile") == Profile.OPEN and os.geteuid() != 0:
         has_effects = False  # watching takes the right to gain rights away
     effects = _effects(config) if has_effects else None
-    if effects is not None and is_host(backend) and config.network.contain == "on":
-        effects["holds_network"] = True
+    contain = config.network.contain
+    if effects is not None and is_host(backend) and contain != "off":
+        is_contained = options.get("profile") == Profile.CONTAINED and options.get("protect")
+        effects["holds_network"] = contain if contain == "on" or is_contained else ""
     return EnvironmentSettings(task_id, name, cwd, env, tuple(secrets), options, effects)
 
 

@@ -90,14 +90,14 @@ class TaskEnvironments:
         self._timer: threading.Timer | None = None
         self._has_opened = False
         self._companions: dict[type, Companion] = {}
+        self._networks: Networks | None = None
         self._masker: Masker | None = None
         self._masked_at = 0.0
 
     def of(self, task_id: str | None) -> Environment:
         """The task's environment. To run something in it, hold it with `use`, so that it does not count as idle."""
         slot = self._slot(task_id)
-        environment = slot.environment
-        if environment is None:
+        if (environment := slot.environment) is None:
             environment = self._open(slot, task_id or DEFAULT_TASK)
         slot.used_at = self._clock()
         return environment
@@ -164,8 +164,8 @@ class TaskEnvironments:
             configured = [one.get("env") for one in (*terminal.backends.values(), *self._overrides.values())]
             given = [os.environ, terminal.env, *(env for env in configured if isinstance(env, Mapping))]
             hidden = set().union(*map(secret_values, given))
-            if (networks := self.networks) is not None:
-                hidden.update(networks.known_values())
+            if self._networks is not None:
+                hidden.update(self._networks.known_values())
             self._masker, self._masked_at = Masker(hidden), now
         return self._masker
 
@@ -181,7 +181,7 @@ class TaskEnvironments:
             kept = self._companions.get(kind)
             if kept is None:
                 kept = self._companions[kind] = make()
-        return cast("C", kept)
+            return cast("C", kept)
 
     def settings(self, task_id: str | None) -> EnvironmentSettings:
         """How the task's environment was made, or would be made now."""
@@ -238,7 +238,7 @@ class TaskEnvironments:
         with self._lock:
             slots, self._slots = list(self._slots.values()), {}
             timer, self._timer = self._timer, None
-            companions, self._companions = list(self._companions.values()), {}
+            companions, self._companions, self._networks = list(self._companions.values()), {}, None
         if timer is not None:
             timer.cancel()
             timer.join()
@@ -274,8 +274,7 @@ class TaskEnvironments:
 
     def _slot(self, task_id: str | None) -> _Slot:
         name = task_id or DEFAULT_TASK
-        slot = self._slots.get(name)
-        if slot is None:
+        if (slot := self._slots.get(name)) is None:
             with self._lock:
                 slot = self._slots.setdefault(name, _Slot())
         return slot
@@ -286,16 +285,18 @@ class TaskEnvironments:
                 return self.of(task_id)
             if slot.environment is None:
                 settings = resolve(task_id, self.config, self._overrides.get(task_id, {}), self.backends)
-                is_here = is_host(self.backends.get(settings.backend))
-                network = self.networks.variables(task_id) if is_here and self.networks is not None else {}
+                is_here, contain = is_host(self.backends.get(settings.backend)), self.config.network.contain
+                asks = contain == "on" or bool((settings.effects or {}).get("holds_network"))
+                has_proxy = is_here and (self.config.secrets or contain == "on")
+                network = self.networks().variables(task_id, asks=asks) if has_proxy else {}
                 slot.environment = settings._replace(env={**settings.env, **network}).open(self.backends)
                 slot.settings = settings
                 if hasattr(slot.environment, "pool") and self.config.terminal.pool:
                     slot.environment.pool, self._has_opened = self._shell_pool(), True
-                if network and hasattr(slot.environment, "held"):
-                    from .held_connections import decide_connections  # only where networks are
+                if (network or asks) and hasattr(slot.environment, "held"):
+                    from .held_connections import decide_connections  # only where commands run
 
-                    decide_connections(slot.environment.held, self.networks, task_id)
+                    decide_connections(slot.environment.held, self.networks, task_id, asks=asks)
                 if not is_here:  # there even reading a file starts something
                     self._watch()
             return slot.environment
@@ -308,23 +309,22 @@ class TaskEnvironments:
 
         return self.companion(ShellPool, lambda: ShellPool(self.config.terminal.pool))
 
-    @property
-    def networks(self) -> Networks | None:
-        """The proxies and keys of tasks; None where nothing is configured that needs them."""
-        if not (self.config.secrets or self.config.network.contain == "on"):
-            return None
-        from ..egress.networks import Networks  # imports asyncio and cryptography
+    def networks(self) -> Networks:
+        """The proxies, keys and name servers of tasks, made when one is first needed."""
+        if self._networks is None:
+            from ..egress.networks import Networks  # imports asyncio and cryptography
 
-        return self.companion(Networks, lambda: Networks(self.config))
+            self._networks = self.companion(Networks, lambda: Networks(self.config))
+        return self._networks
 
     def begin_call(self, context: ToolContext) -> None:
-        """A call is about to run commands in its task: what these want to connect to is asked of its approver."""
-        if (networks := self.networks) is not None:
-            networks.begin(context, context.task_id or DEFAULT_TASK)
+        """A call is about to run commands: what these want to connect to is asked of its approver."""
+        if self._networks is not None:
+            self._networks.begin(context, context.task_id or DEFAULT_TASK)
 
     def network_notes(self, task_id: str | None) -> list[str]:
         """Which connections of the task's call were refused, for the model."""
-        return self.networks.notes(task_id or DEFAULT_TASK) if self.networks is not None else []
+        return self._networks.notes(task_id or DEFAULT_TASK) if self._networks is not None else []
 
     def _watch(self) -> None:
         """Keep a timer while there is something that it could close."""

@@ -84,6 +84,8 @@ def _actions(
     if context.environments is None:
         return [Action(kind, files.host_path(path) or path, preview=preview) for path in resolved]
     environment = context.environments.of(context.task_id)
+    cwd = context.environments.cwd(context.task_id)
+    project = files.resolve(cwd) if cwd and kind is ActionKind.FILE_WRITE else ""
     return [
         Action(
             kind,
@@ -91,6 +93,7 @@ def _actions(
             environment=environment.name,
             isolated=environment.isolated,
             reaches_host=environment.reaches_host,
+            details={"project": files.host_path(project) or project} if project else {},
             preview=preview,
         )
         for path in resolved

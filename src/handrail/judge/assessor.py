@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import gc
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from .grammar.parser import parse
 from .grammar.source_map import SourceMap
@@ -50,10 +49,7 @@ def assess(
     that it runs on, by default this one. With a `disk`, the scripts, build files and modules that the command would run are
     read too. `shell` is what earlier commands left in the shell.
     """
-    with (
-        paths.with_homes(homes or local_homes()),
-        _without_collector() if len(command) >= _LONG or disk is not None else contextlib.nullcontext(),
-    ):
+    with paths.with_homes(homes or local_homes()), _Collector(paused=len(command) >= _LONG or disk is not None):
         state = State(cwd or ".", variables)
         scope = _project(project or cwd)
         judgement = _judged(command, state, scope, rulebook, recording=True, disk=disk, shell=shell)
@@ -80,10 +76,7 @@ def _project(place: str | None) -> str:
 
 def detect_dangerous_command(command: str) -> tuple[bool, str | None, str | None]:
     """(dangerous, the rule's id, why)."""
-    with (
-        paths.with_homes(local_homes()),
-        _without_collector() if len(command) >= _LONG else contextlib.nullcontext(),
-    ):
+    with paths.with_homes(local_homes()), _Collector(paused=len(command) >= _LONG):
         judgement = _judged(command, State("."), "", None, recording=False)
     for finding in judgement.sorted_findings()[:1]:
         if finding.severity is not Severity.NOTE:
@@ -121,9 +114,8 @@ def _judged(
 
 def _follow(command: str, judgement: Judgement, state: State, disk: Disk | None, shell: ShellMemory | None) -> None:
     script, text_map = parse(command)
-    walk = Walk(judgement, state, program_handlers)
-    walk.sources = None if disk is None else Sources(disk)
-    walk.source_map = SourceMap(text_map=text_map)
+    sources = None if disk is None else Sources(disk)
+    walk = Walk(judgement, state, program_handlers, SourceMap(text_map=text_map), sources)
     known = _recalled(walk, shell) if shell is not None else {}
     try:
         walk.script(script, None)
@@ -135,8 +127,7 @@ def _follow(command: str, judgement: Judgement, state: State, disk: Disk | None,
         if state.functions or state.aliases:
             walk.definitions()
     finally:
-        # They refer to each other: without this, all of it would wait for the garbage collector.
-        del walk.expander
+        walk.close()
 
 
 def _recalled(walk: Walk, shell: ShellMemory) -> dict[str, Value]:
@@ -166,14 +157,18 @@ def _remember(walk: Walk, shell: ShellMemory) -> None:
             shell.aliases[name] = text.text
 
 
-@contextlib.contextmanager
-def _without_collector() -> Iterator[None]:
+class _Collector:
     """A long command makes many objects and no garbage: the collector would scan all of them again and again."""
-    if not gc.isenabled():
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
+
+    __slots__ = ("_paused",)
+
+    def __init__(self, *, paused: bool) -> None:
+        self._paused = paused and gc.isenabled()
+
+    def __enter__(self) -> None:
+        if self._paused:
+            gc.disable()
+
+    def __exit__(self, *_: object) -> None:
+        if self._paused:
+            gc.enable()

@@ -91,6 +91,7 @@ class Connection:
         self._falls_back = False
         self._no_login = ""
         self._rejected = ""  # why an answer was rejected
+        self._answer = ""  # how a server at an address answered last
         self._client: mcp.Client | None = None
         self._process: Process | None = None
         self._changed = asyncio.Event()  # replaced at every change of state
@@ -171,7 +172,7 @@ class Connection:
             message_handler=self._on_message,
             client_info=mcp_types.Implementation(name="handrail", version=version("handrail")),
             cache=None,
-            extensions=[TaskExtension(callbacks)],
+            extensions=[TaskExtension(callbacks, self._reconnected)],
             **callbacks,
         )
         async with client:
@@ -187,14 +188,17 @@ class Connection:
                 launch=self._launch,
             )
         logins = Logins(self._browse, self._set_no_login)
-        return http_transport(self.server, settings, logins, refused=self._set_rejected)
+        return http_transport(self.server, settings, logins, refused=self._set_rejected, answered=self._set_answer)
 
-    # The SDK reports both as a lost connection, or as an answer that never came.
+    # The SDK reports these as a lost connection, an answer that never came, or an error without a name.
     def _set_no_login(self, why: str) -> None:
         self._no_login = why
 
     def _set_rejected(self, why: str) -> None:
         self._rejected = why
+
+    def _set_answer(self, answer: str) -> None:
+        self._answer = answer
 
     def _started(self, process: Process) -> None:
         self._process = process
@@ -225,7 +229,7 @@ class Connection:
             log.warning(
                 "MCP server %s changed its tool list, but the new one cannot be read: %s",
                 self.server.name,
-                _text(error),
+                self._text(error),
             )
 
     async def _listen(self, client: mcp.Client) -> None:
@@ -308,22 +312,33 @@ class Connection:
             self._wanted.set()
             await self._changed.wait()
 
+    async def _reconnected(self, error: Exception) -> Any:
+        """The session of the next connection, for a call that goes on at the server. Raises `error` if this one is not lost."""
+        if not _is_loss(error):
+            raise error
+        self._lost.set()
+        try:
+            return (await self._ready()).session
+        except ToolUnavailable:
+            raise self._lost_in_call(error) from None
+
     def _failure(self, error: Exception) -> ToolError:
         """The error of a call. An error answer is the tool's own; only a lost connection is a fault."""
         if self._rejected:
             why, self._rejected = self._rejected, ""
             return ToolFailed(f"MCP server {self.server.name}: {why}")
-        if isinstance(error, exceptions.MCPError) and (error.code, error.message) != _CLOSED:
-            kind = CannotAsk if "server-initiated request" in error.message.lower() else ToolFailed
-            return kind(f"MCP server {self.server.name}: {error.message}", code=error.code)
-        if isinstance(error, ValueError | RuntimeError):  # an answer that breaks the protocol, or its own schema
-            return ToolFailed(f"MCP server {self.server.name}: {_text(error)}")
+        if not _is_loss(error):
+            code = {"code": error.code} if isinstance(error, exceptions.MCPError) else {}
+            kind = CannotAsk if "server-initiated request" in str(error).lower() else ToolFailed
+            return kind(f"MCP server {self.server.name}: {self._text(error)}", **code)
         self._lost.set()
-        return ToolUnavailable(self._no_login) if self._no_login else self._lost_in_call(error)
+        if self._no_login:
+            return ToolUnavailable(f"MCP server {self.server.name}: {self._no_login}")
+        return self._lost_in_call(error)
 
     def _lost_in_call(self, error: Exception) -> ToolFailed:
         return ToolFailed(
-            f"MCP server {self.server.name} was lost during the call ({self._why_lost() or _text(error)}); "
+            f"MCP server {self.server.name} was lost during the call ({self._why_lost() or self._text(error)}); "
             "it is unknown whether the call took effect",
             lost=True,
         )
@@ -360,11 +375,12 @@ class Connection:
         process = self._process
         if process is not None and process.is_lost:
             return self._why_lost()
-        if isinstance(error, TimeoutError):
-            why = f"it did not answer within {self.server.settings.connect_timeout:g} s"
-        else:
-            why = connect_problem(first, self.server) or _text(error)
-        return explained(why, process)
+        late = f"it did not answer within {self.server.settings.connect_timeout:g} s"
+        return explained(late if isinstance(error, TimeoutError) else self._text(error), process)
+
+    def _text(self, error: Exception) -> str:
+        first = _first(error)
+        return connect_problem(first, self.server, self._answer) or str(first) or type(first).__name__
 
 
 async def _first_of(*events: asyncio.Event, timeout: float | None = None) -> None:  # noqa: ASYNC109  reaching the limit is not an error
@@ -383,6 +399,8 @@ def _first(error: BaseException) -> BaseException:
     return error
 
 
-def _text(error: BaseException) -> str:
-    error = _first(error)
-    return str(error) or type(error).__name__
+def _is_loss(error: Exception) -> bool:
+    """Whether it tells of a lost connection. Anything else is an answer, even one that breaks the protocol or its own schema."""
+    if isinstance(error, exceptions.MCPError):
+        return (error.code, error.message) == _CLOSED
+    return not isinstance(error, ValueError | RuntimeError | ToolError)

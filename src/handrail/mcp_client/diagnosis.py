@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 else:
     httpx2, client_auth = lazy_import("httpx2"), lazy_import("mcp.client.auth")
 
+_MAX_NOISE = 80
 # What programs print when a package of theirs is missing.
 _MISSING_PACKAGES = (
     r"ModuleNotFoundError: No module named '?(?P<name>[\w.-]+)",
@@ -30,26 +31,40 @@ def explained(why: str, process: Process | None) -> str:
     """A reason, with what the server's program printed and what that means."""
     if process is None:
         return why
-    tail = process.tail()
-    found = (re.search(pattern, tail) for pattern in _MISSING_PACKAGES)
+    tail, printed = process.tail(), process.stderr.decode("utf-8", "replace")
+    found = (re.search(pattern, printed) for pattern in _MISSING_PACKAGES)
     missing = next((match["name"] for match in found if match), "")
+    if missing.startswith("/"):
+        return f"{why}: there is no file {missing}; correct it in the command"
     if missing:
         return f"{why}: the package {missing} is missing; install it, or correct its name in the command\n{tail}"
     if process.noise and not tail:
         return (
-            f"{why}: it printed {process.noise!r} to its standard output, where only MCP messages belong; start it in its "
-            "stdio mode, or have it log to standard error"
+            f"{why}: it printed {process.noise[:_MAX_NOISE]!r} to its standard output, where only MCP messages belong; start it "
+            "in its stdio mode, or have it log to standard error"
         )
     return f"{why}: {tail}" if tail else why
 
 
-def connect_problem(error: BaseException, server: Server) -> str:
-    """Why a server at an address cannot be reached; empty if the error says it itself."""
-    url = mask_secrets(server.settings.url)
+def connect_problem(error: BaseException, server: Server, answer: str) -> str:
+    """Why a server at an address cannot be reached or used; empty if the error says it itself. `answer` is how it answered last,
+    as HTTP has it: a status and its name, or a content type."""
+    url, text = mask_secrets(server.settings.url), str(error)
     if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
+        if "WRONG_VERSION_NUMBER" in text:
+            return f"what answers at {url} does not speak TLS; write http:// in place of https://"
+        if "CERTIFICATE_VERIFY_FAILED" in text:
+            return f"the certificate of {url} is not trusted here ({text}); mcp_servers.{server.name}.ca_file names its authority"
         return f"nobody answers at {url} ({error}); check the address, and whether the server runs"
-    if str(error) in ("Not Found", "Method Not Allowed", "Session terminated"):  # as the SDK has HTTP's 404 and 405
+    if text in ("Not Found", "Method Not Allowed", "Session terminated"):  # as the SDK has HTTP's 404 and 405
         return f"there is no MCP server at {url} ({error}); check the path of the address"
+    if text == "Server returned an error response":
+        hint = (
+            f"your login or token has no right there; {token_hint(server)}" if answer.startswith("403") else "try later"
+        )
+        return f"{url} answered {answer or 'with an error'}; {hint}"
+    if text.startswith("Unexpected content type"):
+        return f"what answers at {url} is no MCP server: it sent {answer}; check the path of the address"
     if server.settings.url and isinstance(error, client_auth.OAuthRegistrationError | client_auth.OAuthFlowError):
         return f"the login there does not work ({error}); {token_hint(server)}"
     return ""

@@ -24,27 +24,28 @@ else:
         lazy_import, ("httpx2", "pydantic_core", "mcp.client.sse", "mcp.client.streamable_http")
     )
 
-Refuse = Callable[[str], None]
+Notify = Callable[[str], None]
 
 
 @contextlib.asynccontextmanager
 async def http_transport(
-    server: Server, settings: McpServerConfig, logins: Logins, *, refused: Refuse
+    server: Server, settings: McpServerConfig, logins: Logins, *, refused: Notify, answered: Notify
 ) -> AsyncIterator[Any]:
-    """The pair of streams that the SDK's client works on. `refused` gets the reason if an answer is rejected."""
+    """The pair of streams that the SDK's client works on. `refused` gets the reason if an answer is rejected, `answered` how
+    each was answered: the status of an error, or the content type."""
     timeout = httpx2.Timeout(settings.connect_timeout, read=settings.timeout + 10)
     headers = dict(settings.headers)
     has_token = any(name.lower() == "authorization" for name in headers)
     async with contextlib.AsyncExitStack() as stack:
         auth = None if has_token else await stack.enter_async_context(authorized(server, settings, logins))
         if server.way == "sse":
-            factory = partial(_client, settings, refused)
+            factory = partial(_client, settings, refused, answered)
             transport = sse.sse_client(
                 settings.url, headers=headers, timeout=settings.connect_timeout, httpx_client_factory=factory, auth=auth
             )
         else:
             client = await stack.enter_async_context(
-                _client(settings, refused, headers=headers, timeout=timeout, auth=auth)
+                _client(settings, refused, answered, headers=headers, timeout=timeout, auth=auth)
             )
             transport = streamable_http.streamable_http_client(
                 settings.url, http_client=client, max_sse_event_size=settings.max_message_bytes
@@ -53,7 +54,12 @@ async def http_transport(
 
 
 def _client(
-    settings: McpServerConfig, refused: Refuse, headers: Any = None, timeout: Any = None, auth: Any = None
+    settings: McpServerConfig,
+    refused: Notify,
+    answered: Notify,
+    headers: Any = None,
+    timeout: Any = None,
+    auth: Any = None,
 ) -> Any:
     """A client that rejects answers above the limit, and compressed ones."""
     limit, tls = settings.max_message_bytes, _tls(settings)
@@ -77,7 +83,10 @@ def _client(
         async def handle_async_request(self, request: Any) -> Any:
             response = await super().handle_async_request(request)
             is_compressed = response.headers.pop("content-encoding", "identity") != "identity"
-            is_stream = "text/event-stream" in response.headers.get("content-type", "")
+            content_type = response.headers.get("content-type", "")
+            is_error = response.status_code >= 400
+            answered(f"{response.status_code} {response.reason_phrase}" if is_error else content_type)
+            is_stream = "text/event-stream" in content_type
             pieces = (_events if is_stream else _whole)(response.stream, limit, is_compressed=is_compressed)
             response.stream = Limited(response.stream, pieces)
             return response

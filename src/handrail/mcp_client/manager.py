@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import logging
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from importlib.util import find_spec
@@ -55,6 +56,8 @@ class McpConnections:
     def start(self, names: Sequence[str] | None = None) -> None:
         """Start to connect to these servers, or to all. Those that were started before are left alone."""
         check_installed()
+        # What the SDK logs is in the state of the server too; without a handler it would be printed over what users read.
+        logging.getLogger("mcp").addHandler(logging.NullHandler())
         wanted = [name for name in (self.servers if names is None else names) if name in self.servers]
         self._submit(self._start(wanted)).result()
 

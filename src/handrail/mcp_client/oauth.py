@@ -91,7 +91,7 @@ async def authorized(server: Server, settings: McpServerConfig, logins: Logins) 
         yield await _own_login(settings, login, known)
         return
     if logins.browse is None:
-        needed = f"MCP server {server.name} wants a login; `handrail mcp login {server.name}`"
+        needed = f"it wants a login; `handrail mcp login {server.name}`"
         if known.get("tokens"):
             yield _provider(settings, login, known, known.get("port", 0), _Nobody(logins, needed))
         else:

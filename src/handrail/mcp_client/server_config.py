@@ -18,8 +18,9 @@ from ..errors import ConfigError
 from ..settings.services import McpServerConfig
 
 TRUST_KIND = "mcp"
-_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+_VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,32}")
+_MODULE_ENDS = (".py", "/__main__.py", "/__init__.py")
 _FILES = ("client_key", "ca_file", "tls_cert", "tls_key")
 # Other names of the transports.
 _TYPES = {"streamable-http": "http", "streamable_http": "http", "streamableHttp": "http"}
@@ -72,7 +73,23 @@ def given_server(name: str, settings: McpServerConfig | Mapping[str, Any]) -> Se
 
 
 def project_digest(path: Path) -> str:
-    return digest({MCP_FILE: path.read_bytes()})
+    """A digest of the file and of the project's own programs that its servers start: trust covers what would run."""
+    return digest({MCP_FILE: path.read_bytes(), **{str(file): file.read_bytes() for file in _programs(path)}})
+
+
+def _programs(path: Path) -> set[Path]:
+    """The files of the project that the command lines of its servers name."""
+    found: set[Path] = set()
+    for raw in _servers_in(path).values():
+        words = [raw.get("command"), *(raw.get("args") or ())] if isinstance(raw, dict) else []
+        for folder in {path.parent, path.parent / str(raw.get("cwd") or ".")} if words else ():
+            values = [part for word in words for part in (str(word), str(word).partition("=")[2]) if part]
+            found |= {file for value in values if (file := folder / value).is_file()}
+            # `python -m server` starts a module
+            modules = [folder / f"{value.replace('.', '/')}{end}" for value in values for end in _MODULE_ENDS]
+            found |= {file for file in modules if file.is_file()}
+    root = path.parent.resolve()
+    return {file.resolve() for file in found if root in file.resolve().parents}
 
 
 def trust_project(path: Path) -> int:

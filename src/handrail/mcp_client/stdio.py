@@ -204,9 +204,14 @@ async def _start(settings: McpServerConfig, launch: Launch | None) -> Process:
             limit=_PIECE_BYTES,
         )
     except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or str(error)
-        raise ToolUnavailable(f"{settings.command} cannot be started: {why}") from None
+        raise ToolUnavailable(f"{settings.command} cannot be started: {_why_not(settings, error)}") from None
     return Process(child)
+
+
+def _why_not(settings: McpServerConfig, error: Exception) -> str:
+    if settings.cwd and not os.path.isdir(settings.cwd):
+        return f"there is no folder {settings.cwd}, which its cwd names"
+    return getattr(error, "strerror", None) or str(error)
 
 
 def _is_there(settings: McpServerConfig, env: dict[str, str]) -> bool:
@@ -243,6 +248,8 @@ async def _read(process: Process, incoming: Any, max_bytes: int, ended: Callable
                 process.why = f"it sent a message of more than {max_bytes:,} bytes"
                 return
         await _wait_for_exit(process)
+    except anyio.BrokenResourceError:  # nobody listens any more: we are about to stop it
+        process.stopping = True
     except Exception as error:  # noqa: BLE001  the stream may close in several ways, and each is the end
         process.why = process.why or f"{type(error).__name__}: {error}"
     finally:

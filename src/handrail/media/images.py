@@ -13,12 +13,12 @@ from urllib.parse import unquote_to_bytes
 
 from ..base.workers import pool
 from ..core.outcome import Outcome, tool_result
+from ..egress.tool_hosts import tool_guard
 from ..errors import InvalidArguments, ToolFailed
 from ..files.content import read_bytes
 from ..files.failures import shown, size_text
 from ..files.task_arguments import files_of
 from ..net.fetch import Fetcher
-from ..net.url_guard import Guard
 from ..settings.schema import Config
 from ..types import ToolContext
 from .providers import chat, place_of
@@ -58,7 +58,7 @@ async def picture_at(source: str, context: ToolContext) -> Picture:
     if scheme == "data":
         data = _inline(source)
     elif scheme in ("http", "https"):
-        data = await _fetched(source, config)
+        data = await _fetched(source, context)
     else:
         path = source.removeprefix("file://")
         data = await asyncio.wrap_future(pool.submit(lambda: read_bytes(files_of(context), path, max_bytes=limit)))
@@ -149,9 +149,10 @@ def _inline(source: str) -> bytes:
         raise InvalidArguments("the data: URL is not valid base64", argument="image_url") from None
 
 
-async def _fetched(url: str, config: Config) -> bytes:
+async def _fetched(url: str, context: ToolContext) -> bytes:
+    config = context.config
     limits = replace(config.web, max_bytes=config.media.max_image_bytes)
-    async with Fetcher(Guard(config.web.allow_private), limits) as fetcher:
+    async with Fetcher(tool_guard(context, context.tool or "a tool"), limits) as fetcher:
         page = await fetcher.get(url)
     if page.status >= 400:
         raise ToolFailed(f"{shown(url)} answers {page.status}", status=page.status)

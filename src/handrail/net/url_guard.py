@@ -10,7 +10,7 @@ import asyncio
 import ipaddress
 import re
 import socket
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
@@ -18,6 +18,7 @@ from ..errors import ConfigError, Denied, InvalidArguments, ToolFailed
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+LookUp = Callable[[str, int], Awaitable[list[str]]]
 
 _PORTS = {"http": 80, "https": 443}
 _MAX_URL = 8_000
@@ -53,10 +54,10 @@ class Allowed(NamedTuple):
 
 
 class Guard:
-    """Judges URLs and addresses. `allow` is what `web.allow_private` lists."""
+    """Judges URLs and addresses. `allow` is what `web.allow_private` lists. `look_up` finds the addresses of a host."""
 
-    def __init__(self, allow: Iterable[str] = ()) -> None:
-        self._allowed = tuple(_allowed(text) for text in allow)
+    def __init__(self, allow: Iterable[str] = (), look_up: LookUp | None = None) -> None:
+        self._allowed, self._look_up = tuple(_allowed(text) for text in allow), look_up or addresses_of
 
     def check_url(self, url: str) -> Target:
         """The target of the URL. Raises for what no web tool opens: other schemes, credentials, invalid URLs."""
@@ -68,13 +69,8 @@ class Guard:
 
     async def addresses(self, host: str, port: int) -> list[str]:
         """The addresses of the host that may be reached now. Raises Denied when there is none."""
-        try:
-            found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        except (OSError, UnicodeError) as error:
-            raise ToolFailed(f"{host} is not known: {getattr(error, 'strerror', None) or error}") from None
-        # A scope (%eth0) names an interface, not an address.
-        texts = dict.fromkeys(str(address[0]).partition("%")[0] for *_, address in found)
-        return [str(one) for one in self._judge(host, port, [ipaddress.ip_address(text) for text in texts])]
+        found = [ipaddress.ip_address(text) for text in await self._look_up(host, port)]
+        return [str(one) for one in self._judge(host, port, found)]
 
     def _judge(self, host: str, port: int, addresses: list[Address]) -> list[Address]:
         good = [one for one in addresses if is_public(one) or self._is_allowed(host, port, one)]
@@ -94,6 +90,16 @@ class Guard:
             and (any(a in one.network for a in meant) if one.network is not None else one.name == _plain(host))
             for one in self._allowed
         )
+
+
+async def addresses_of(host: str, port: int) -> list[str]:
+    """Raises ToolFailed for a name that is not known."""
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise ToolFailed(f"{host} is not known: {getattr(error, 'strerror', None) or error}") from None
+    # A scope (%eth0) names an interface, not an address.
+    return list(dict.fromkeys(str(address[0]).partition("%")[0] for *_, address in found))
 
 
 def target_of(url: str) -> Target:

@@ -9,45 +9,38 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..base.lazy_module import by_name, lazy_module
+from ..base.lazy_module import lazy_module
 
 if TYPE_CHECKING:
-    from .api import PluginApi
-    from .hook_manager import HookManager, hooks, invoke_hook
-    from .hook_specs import HOOK_NAMES, Ask, Block, Change, HookSpecs, hookimpl
-    from .loader import Plugin, Plugins, State
-    from .plugin_files import write_template
-    from .sources import Found, Source, find_plugins
+    from .api import PluginApi as PluginApi
+    from .hook_manager import HookManager as HookManager
+    from .hook_manager import hooks as hooks
+    from .hook_manager import invoke_hook as invoke_hook
+    from .hook_specs import HOOK_NAMES as HOOK_NAMES
+    from .hook_specs import Ask as Ask
+    from .hook_specs import Block as Block
+    from .hook_specs import Change as Change
+    from .hook_specs import HookSpecs as HookSpecs
+    from .hook_specs import hookimpl as hookimpl
+    from .loader import Plugin as Plugin
+    from .loader import Plugins as Plugins
+    from .loader import State as State
+    from .plugin_files import write_template as write_template
+    from .sources import Found as Found
+    from .sources import Source as Source
+    from .sources import find_plugins as find_plugins
 
-_HOMES = by_name(
-    {
-        "handrail.plugins.hook_specs": "hookimpl HookSpecs HOOK_NAMES Block Ask Change",
-        "handrail.plugins.hook_manager": "HookManager hooks invoke_hook",
-        "handrail.plugins.sources": "find_plugins Found Source",
-        "handrail.plugins.loader": "Plugin Plugins State",
-        "handrail.plugins.plugin_files": "write_template",
-        "handrail.plugins.api": "PluginApi",
-        "handrail.model_tools": "discover_plugins",
-    }
-)
-__all__ = [
-    "HOOK_NAMES",
-    "Ask",
-    "Block",
-    "Change",
-    "Found",
-    "HookManager",
-    "HookSpecs",
-    "Plugin",
-    "PluginApi",
-    "Plugins",
-    "Source",
-    "State",
-    "discover_plugins",
-    "find_plugins",
-    "hookimpl",
-    "hooks",
-    "invoke_hook",
-    "write_template",
-]
-__getattr__, __dir__ = lazy_module(__name__, _HOMES)
+    def discover_plugins() -> list[Plugin]: ...
+else:
+    __getattr__, __dir__, __all__ = lazy_module(
+        __name__,
+        {
+            ".api": "PluginApi",
+            ".hook_manager": "HookManager hooks invoke_hook",
+            ".hook_specs": "HOOK_NAMES Ask Block Change HookSpecs hookimpl",
+            ".loader": "Plugin Plugins State",
+            ".plugin_files": "write_template",
+            ".sources": "Found Source find_plugins",
+            "handrail.model_tools": "discover_plugins",
+        },
+    )

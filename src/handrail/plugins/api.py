@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from ..base.async_bridge import run_async
+from ..base.suggest import did_you_mean
 from ..core.registry import ToolRegistry
 from ..errors import RegistrationError, ToolFailed
 from ..settings.model_providers import ProviderSpec
 from ..types import JsonDict
 from .hook_manager import HookManager
+from .hook_specs import HOOK_NAMES
 
 log = logging.getLogger(__name__)
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -62,8 +64,11 @@ def adapted(callback: Callable[..., Any]) -> Callable[..., Any]:
 
     def call(**payload: Any) -> Any:
         result = callback(**(payload if takes_all else {}) | {name: _value(name, payload) for name in named})
-        # How theirs adds to a prompt.
-        return result["context"] if isinstance(result, dict) and set(result) == {"context"} else result
+        if not isinstance(result, dict):
+            return result
+        if result.get("action") == "modify" and isinstance(result.get("args"), dict):
+            return {**result, "args": {**payload.get("args", {}), **result["args"]}}  # theirs names what it changes
+        return result["context"] if "context" in result and "action" not in result else result
 
     call.__qualname__ = getattr(callback, "__qualname__", type(callback).__name__)
     return call
@@ -74,7 +79,8 @@ def _value(name: str, payload: Mapping[str, Any]) -> Any:
         return payload.get("reason") == ("answered" if name == "completed" else name)
     if name == "command" and name not in payload:
         return payload.get("args", {}).get(name)
-    return payload.get(name, payload.get(original_hooks()["names"].get(name)))
+    value = payload.get(name, payload.get(original_hooks()["names"].get(name)))
+    return "" if value is None and name in ("task_id", "session_id") else value
 
 
 class ChatCommand(NamedTuple):
@@ -170,10 +176,12 @@ class PluginApi:
 
     def register_hook(self, name: str, callback: Callable[..., Any]) -> None:
         """`hook` for plugins of Hermes Agent: arguments by their names there, and hooks that are never called here."""
-        if name in original_hooks()["never_called"]:
-            log.info("plugin %s: the hook %s is never called here", self.plugin, name)
+        if name not in HOOK_NAMES:
+            is_known = name in original_hooks()["never_called"]
+            why = "is never called here" if is_known else f"is not known; {did_you_mean(name, HOOK_NAMES)}"
+            log.log(logging.INFO if is_known else logging.WARNING, "plugin %s: the hook %s %s", self.plugin, name, why)
         elif (name, callback) not in self._hooked:
-            self.hook(name, adapted(callback))
+            self.hook(name, adapted(callback), policy=name == "pre_tool_call")  # there, too, a failure blocks the call
             self._hooked.add((name, callback))
 
     def register_command(
@@ -185,6 +193,18 @@ class PluginApi:
     def dispatch_tool(self, name: str, args: Mapping[str, Any], **context: Any) -> Any:
         """Call a tool, with the gate and limits of every call."""
         return self._registry.dispatch(name, dict(args), **context)
+
+    def call_mcp(self, server: str, tool: str, arguments: Mapping[str, Any] | None = None, **_: Any) -> Any:
+        """Call a tool of an MCP server, with the gate and limits of every call."""
+        return self.dispatch_tool(f"mcp__{server}__{tool}", arguments or {})
+
+    def has_capability(self, name: str) -> bool:
+        """Whether the user has granted it: of those of Hermes Agent there is the one to replace built-in tools."""
+        return name == "tools.override" and self._registry.may_override(self.plugin)
+
+    def inject_message(self, *_: Any, **__: Any) -> bool:
+        log.warning("plugin %s: inject_message does nothing here", self.plugin)
+        return False
 
     def __getattr__(self, name: str) -> Any:
         """What a plugin of Hermes Agent can register there and not here is reported, and the rest of it is loaded."""

@@ -7,8 +7,9 @@ Exit code 0 lets the call pass, unless the output decides otherwise; 2 blocks, a
     {"updatedOutput": "..."}                                                         where a text may be replaced
     {"additionalContext": "..."}, or just text                                       before a turn of the model
 
-The format that other agents use (`hookSpecificOutput.permissionDecision`, `decision: block|approve`) is understood too. "allow"
-means no objection: it does not override what something else forbids.
+The formats that other agents use (`hookSpecificOutput.permissionDecision`, `decision: block|approve|modify` with `tool_input`,
+`action: block|approve|modify` with `args`, `context`) are understood too. "allow" means no objection: it does not override what
+something else forbids.
 """
 
 from __future__ import annotations
@@ -51,6 +52,8 @@ EVENTS = {
     "SubagentStart": "subagent_start",
     "SubagentStop": "subagent_stop",
 }
+# Hermes Agent's hooks answer with an action; theirs to approve asks the user.
+_ACTIONS = {"block": "deny", "approve": "ask", "modify": "modify"}
 
 
 class HookCommand(Protocol):
@@ -197,8 +200,11 @@ def verdict(answer: Answer, args: JsonDict) -> Verdict:
         return Block(answer.stderr or "a hook forbids it")
     printed, inner = _parsed(answer)
     decision = inner.get("permissionDecision") or printed.get("decision") or "allow"
-    reason = safe_error(str(inner.get("permissionDecisionReason") or printed.get("reason") or ""))
-    changed = inner.get("updatedInput", printed.get("updatedInput"))
+    decision = _ACTIONS.get(printed.get("action", ""), decision)
+    said = inner.get("permissionDecisionReason") or printed.get("reason") or printed.get("message")
+    reason, changed = safe_error(str(said or "")), inner.get("updatedInput", printed.get("updatedInput"))
+    if decision == "modify":
+        decision, changed = "allow", printed.get("args", printed.get("tool_input"))
     if decision in ("deny", "block"):
         return Block(reason or "a hook forbids it")
     if decision not in ("allow", "approve", "ask"):
@@ -216,7 +222,10 @@ def _text(hook: str, answer: Answer) -> str | None:
     printed, inner = _parsed(answer)
     if hook == "pre_llm_call":
         plain = "" if _is_object(answer) else answer.stdout.decode("utf-8", "replace").strip()
-        return str(inner.get("additionalContext") or printed.get("additionalContext") or plain) or None
+        return (
+            str(inner.get("additionalContext") or printed.get("additionalContext") or printed.get("context") or plain)
+            or None
+        )
     changed = inner.get("updatedOutput", printed.get("updatedOutput"))
     return None if changed is None else str(changed)
 

@@ -232,6 +232,9 @@ class ApprovalHooks:
     def __init__(self, hooks: HookManager) -> None:
         self._hooks = hooks
 
+    def is_wanted(self) -> bool:
+        return any(map(self._hooks.implementations, ("pre_approval_request", "post_approval_response")))
+
     def about_to_ask(self, request: ApprovalRequest) -> None:
         self._hooks.invoke("pre_approval_request", **_about(request))
 

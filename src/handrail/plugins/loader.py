@@ -36,11 +36,6 @@ from .sources import Found, Source
 log = logging.getLogger(__name__)
 
 TRUST_KIND = "plugin"
-# What a manifest of Hermes Agent may say besides; here it is for its readers only.
-_OF_ORIGINAL = frozenset(
-    "author kind hooks provides_tools provides_hooks license homepage repository tags requires dependencies "
-    "pip_dependencies optional_env platforms label".split()
-)
 MANIFEST = "plugin.yaml"
 
 
@@ -281,10 +276,14 @@ def read_manifest(files: PluginFiles) -> Manifest:
     if MANIFEST not in files.content:
         return Manifest(name=files.name, description=_first_line(source))
     found = _parsed(files)
-    unknown = sorted(map(str, found.keys() - set(Manifest._fields) - _OF_ORIGINAL))
-    if unknown:
-        raise RegistrationError(
-            f"plugin {files.name!r}: {MANIFEST} has unknown keys {', '.join(unknown)}; known: {', '.join(Manifest._fields)}"
+    if unknown := sorted(map(str, found.keys() - set(Manifest._fields))):  # one of them may be misspelt
+        known = ", ".join(Manifest._fields)
+        log.info(
+            "plugin %s: %s has keys without a meaning here: %s; known: %s",
+            files.name,
+            MANIFEST,
+            ", ".join(unknown),
+            known,
         )
     if module_of(str(found.get("name", files.name))).lower() != module_of(files.name).lower():
         raise RegistrationError(

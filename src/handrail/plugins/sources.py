@@ -39,7 +39,7 @@ def find_plugins(project: Path | None = None, *, home: str = "") -> Iterator[Fou
         yield from _in_folder(folder / "plugins", Source.PROJECT)
 
 
-def _in_folder(folder: Path, source: Source) -> Iterator[Found]:
+def _in_folder(folder: Path, source: Source, *, is_top: bool = True) -> Iterator[Found]:
     try:
         names = sorted(os.listdir(folder))
     except OSError:
@@ -52,3 +52,5 @@ def _in_folder(folder: Path, source: Source) -> Iterator[Found]:
             yield Found(path.stem, source, str(path))
         elif (path / "__init__.py").exists() or (path / "plugin.yaml").exists():
             yield Found(name, source, str(path))
+        elif is_top and path.is_dir():  # a category, as Hermes Agent has them
+            yield from _in_folder(path, source, is_top=False)

@@ -111,7 +111,7 @@ def _nothing() -> None:
     """What is left to do when a place was given up before."""
 
 
-_YOUNG_AT_ONCE, _YOUNG_SECONDS = 3, 0.003
+_YOUNG_AT_ONCE, _YOUNG_SECONDS = 8, 0.002
 _BEGIN_SECONDS = 0.003
 _paces: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[_Pace, _Young]] = WeakKeyDictionary()
 
@@ -146,8 +146,12 @@ async def _on_worker(step: Step) -> Any:
     except (CallCancelled, CallTimeout):
         if step.cancel is None or not step.cancel.cancelled or not step.grace:
             raise
-        done, _ = await asyncio.wait([asyncio.wrap_future(future)], timeout=step.grace)
-        if not done:
+        ending = asyncio.wrap_future(future)
+        ending.add_done_callback(
+            lambda done: done.cancelled() or done.exception()
+        )  # asyncio reports what nobody retrieves
+        await asyncio.wait([ending], timeout=step.grace)
+        if not future.done() or future.cancelled():
             raise
         return future.result()
     finally:

@@ -94,22 +94,16 @@ class Logins:
         made, now = NewLogin(secrets.token_urlsafe(32), secrets.token_urlsafe(32)), time.time()
         with self._database.transaction() as connection:
             connection.execute("DELETE FROM logins WHERE expires < ?", (now,))
-            connection.execute(
-                "INSERT INTO logins VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (
-                    secrets.token_hex(4),
-                    digest(made.cookie),
-                    digest(made.page_key),
-                    who.credential,
-                    who.name,
-                    int(who.role),
-                    now,
-                    now,
-                    now + LOGIN_SECONDS,
-                    address,
-                    agent[:_MAX_AGENT_CHARS],
-                ),
+            login = (
+                secrets.token_hex(4),
+                digest(made.cookie),
+                digest(made.page_key),
+                who.credential,
+                who.name,
+                int(who.role),
             )
+            more = (now, now, now + LOGIN_SECONDS, address, agent[:_MAX_AGENT_CHARS])
+            connection.execute("INSERT INTO logins VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", login + more)
         return made
 
     def find(self, cookie: str, page_key: str) -> Who | None:
@@ -282,15 +276,6 @@ class Keys:
     def audited(self, limit: int) -> list[Audited]:
         """The newest last."""
         rows = self._database.rows("SELECT * FROM audit ORDER BY id DESC LIMIT ?", (limit,))
-        return [
-            Audited(
-                row["at"],
-                row["who"],
-                Role(row["role"]).word if row["role"] else "",
-                row["address"],
-                row["action"],
-                row["detail"],
-                row["status"],
-            )
-            for row in reversed(rows)
-        ]
+        roles = {0: "", **{int(role): role.word for role in Role}}
+        found = ({**dict(row), "role": roles[row["role"]]} for row in reversed(rows))
+        return [Audited(*(row[field] for field in Audited._fields)) for row in found]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..approval.approvers.prompt import covered_by
-from ..approval.display import pieces
+from ..approval.display import pieces, visible
 from ..approval.preview import has_excerpt, preview_of
 from ..processes.tracked import TrackedProcess
 from ..protocols import ApprovalRequest
@@ -23,6 +23,7 @@ def request_view(stored: StoredRequest) -> JsonDict:
         "reason": request.reason,
         "pieces": shown(request),
         "preview": preview(request),
+        "editable": request.text if request.editable else None,
         "cwd": request.cwd,
         "environment": request.environment,
         "session": request.session_id,
@@ -32,9 +33,9 @@ def request_view(stored: StoredRequest) -> JsonDict:
         "asked_at": stored.created,
         "expires_at": request.expires_at,
         "is_waiting": stored.is_waiting,
-        "decision": answer.decision.value if answer else None,
+        "decision": (answer.decision.value if not answer.edited else "edit") if answer else None,
         "by": answer.by if answer else None,
-        "why": answer.why if answer else None,
+        "why": (f"changed to: {visible(answer.edited)}" if answer.edited else answer.why) if answer else None,
         "answered_at": stored.answered,
     }
 

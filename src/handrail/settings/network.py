@@ -11,8 +11,10 @@ from .options import Section, named, option
 class NetworkConfig(Section):
     """Which hosts commands may reach. A host is a name, `*.domain`, an address or a network, each also with a port."""
 
-    contain: Literal["off", "on"] = option(
-        "off", "on: commands on this machine reach the hosts that are allowed here, and ask about each other one."
+    contain: Literal["auto", "off", "on"] = option(
+        "auto",
+        "on: commands on this machine reach the hosts that are allowed here, and ask about each other one. auto: in the profile "
+        "contained, where the kernel can hold a connection.",
     )
     allow: tuple[str, ...] = option((), "Hosts that need no asking, such as `*.example.org` or `10.0.0.0/8:8000-8999`.")
     deny: tuple[str, ...] = option((), "Hosts that no command reaches. Cloud metadata addresses are among them.")

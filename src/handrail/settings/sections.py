@@ -136,6 +136,11 @@ class EffectsConfig(Section):
         "call",
         "Whether the journal survives a crash of Handrail (call), or a loss of power as well (power), which is slower.",
     )
+    tries: Literal["in place", "isolated"] = option(
+        "in place",
+        "Where a command runs that is tried: in place, where others see what it does until you take it back; or isolated, "
+        "where nobody sees it before you keep it, without network, and with changes to the work tree alone.",
+    )
     pause: PauseConfig = field(default_factory=PauseConfig)
     witness: str = option(
         "",

@@ -33,8 +33,8 @@ _POLL_SECONDS = 0.005
 _MIN_FREE_BYTES = 1 << 16
 # A larger store is not copied for an agent's process, which then has an empty one.
 _MAX_COPY_BYTES = 64 << 20
-# Whoever waits for writes is woken together: more of them would hold up their event loop.
-_MAX_WRITES = 64
+# So many are committed together; other processes wait for the lock meanwhile.
+_MAX_WRITES = 512
 _OPTIONS: dict[str, Any] = {"timeout": _BUSY_SECONDS, "isolation_level": None, "check_same_thread": False}
 # How a transaction begins, is committed and taken back.
 _WHOLE = ("BEGIN IMMEDIATE", "COMMIT", "ROLLBACK")

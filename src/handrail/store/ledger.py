@@ -168,6 +168,15 @@ class SqlLedger(ABC):
                 yield {**about, **({} if data is None else {"data": data}), **json.loads(result or "{}")}
             last = rows[-1][0]
 
+    def failed(self, count: int) -> list[JsonDict]:
+        """The tasks that failed for good, and why; the first ones in the order of the file."""
+        query = "SELECT id, attempt, worker, result FROM tasks WHERE state = 'failed' ORDER BY number LIMIT ?"
+        rows = self._rows(query, count)
+        return [
+            {"id": row[0], "attempt": row[1], "worker": row[2], "error": str(json.loads(row[3]).get("error", ""))}
+            for row in rows
+        ]
+
     def note_question(self, request: str, task: str, attempt: int) -> None:
         self._put("questions", "request", request, task, attempt)
 

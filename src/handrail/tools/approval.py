@@ -2,7 +2,6 @@
 
 from ..base.lazy_module import lazy_module
 
-_NAMES = ("DANGEROUS_PATTERNS", "detect_dangerous_command", "ApprovalGate", "Decision")
-_HOMES = dict.fromkeys(_NAMES, "handrail.approval")
-__all__ = list(_HOMES)
-__getattr__, __dir__ = lazy_module(__name__, _HOMES)
+__getattr__, __dir__, __all__ = lazy_module(
+    __name__, {"handrail.approval": "DANGEROUS_PATTERNS detect_dangerous_command ApprovalGate Decision"}
+)

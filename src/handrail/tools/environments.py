@@ -2,6 +2,6 @@
 
 from ..base.lazy_module import lazy_module
 
-_HOMES = {"TaskEnvironments": "handrail.environments.tasks", "backends": "handrail.environments.backend_table"}
-__all__ = list(_HOMES)
-__getattr__, __dir__ = lazy_module(__name__, _HOMES)
+__getattr__, __dir__, __all__ = lazy_module(
+    __name__, {"handrail.environments.tasks": "TaskEnvironments", "handrail.environments.backend_table": "backends"}
+)

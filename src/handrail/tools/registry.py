@@ -2,8 +2,10 @@
 
 from ..base.lazy_module import lazy_module
 
-_CORE = "handrail.core.registry"
-_HOMES = dict.fromkeys(("registry", "ToolRegistry", "ToolEntry", "tool_error", "tool_result"), _CORE)
-_HOMES["discover_builtin_tools"] = "handrail.core.discovery"
-__all__ = list(_HOMES)
-__getattr__, __dir__ = lazy_module(__name__, _HOMES)
+__getattr__, __dir__, __all__ = lazy_module(
+    __name__,
+    {
+        "handrail.core.registry": "registry ToolRegistry ToolEntry tool_error tool_result",
+        "handrail.core.discovery": "discover_builtin_tools",
+    },
+)

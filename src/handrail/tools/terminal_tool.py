@@ -2,7 +2,6 @@
 
 from ..base.lazy_module import lazy_module
 
-_NAMES = ("register_task_env_overrides", "clear_task_env_overrides")
-_HOMES = dict.fromkeys(_NAMES, "handrail.model_tools")
-__all__ = list(_HOMES)
-__getattr__, __dir__ = lazy_module(__name__, _HOMES)
+__getattr__, __dir__, __all__ = lazy_module(
+    __name__, {"handrail.model_tools": "register_task_env_overrides clear_task_env_overrides"}
+)

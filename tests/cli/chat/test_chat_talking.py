@@ -350,7 +350,9 @@ class TestSlashCommands:
         person = talk(*replies)
         person("Write the first")
         person("Write the second")
-        assert "is undone: 1 created" in person("/undo files")
+        said = person("/undo files")
+        assert "is undone" in said
+        assert "second" in said
         assert [path.exists() for path in made] == [True, False]
         person("/undo message")
         assert "is undone" in person("/undo")

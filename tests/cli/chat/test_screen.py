@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import pty
-import shutil
 import sys
+from types import SimpleNamespace
 
 import pyte
 import pytest
@@ -55,7 +55,8 @@ def emulator(monkeypatch: pytest.MonkeyPatch) -> Emulator:
     def size(*_: object) -> os.terminal_size:
         return os.terminal_size((emulator.pyte.columns, emulator.pyte.lines))
 
-    monkeypatch.setattr(shutil, "get_terminal_size", size)
+    # Of the module alone: pytest looks at the size of its own terminal meanwhile.
+    monkeypatch.setattr(module, "shutil", SimpleNamespace(get_terminal_size=size))
     return emulator
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,17 @@ def test_what_is_only_missing_is_no_fault(cli: Cli) -> None:
     assert found["tool ha_get_state"]["health"] == "missing"
     assert "HASS_TOKEN" in str(found["tool ha_get_state"])
     assert found["ripgrep"]["health"] == "missing"
+
+
+def test_its_lines_fill_the_terminal_and_what_goes_on_is_indented(cli: Cli) -> None:
+    with cli.terminal("doctor", COLUMNS="80") as terminal:
+        assert terminal.end() == 0
+    lines = re.sub(r"\x1b\[[\d;]*m", "", terminal.shown).splitlines()
+    assert max(map(len, lines)) <= 80
+    for line, after in itertools.pairwise(lines):
+        if after.startswith("    ") and "fix:" not in after:
+            assert len(line) + len(after.split()[0]) >= 80, "colours have no width"
+        assert not after or after[0] in "✓–✗ 0123456789N"
 
 
 def test_it_works_when_the_configuration_does_not(cli: Cli) -> None:

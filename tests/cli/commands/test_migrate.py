@@ -10,8 +10,12 @@ from pathlib import Path
 import pytest
 
 from handrail.agent.memory import Memory, Store
+from handrail.cli.commands.migrate import _TABLE as TABLE
 from handrail.config import load_config
 from handrail.config.paths import state_dir
+from handrail.environments.backend_table import backends
+from handrail.errors import HandrailError
+from handrail.mcp_client.server_config import expanded
 from handrail.tools.cron.job_requests import open_jobs
 
 from ... import fork_server
@@ -107,3 +111,61 @@ def test_it_is_done_and_a_second_time_changes_nothing(home: Path, theirs: Path) 
 def test_a_folder_that_is_not_there_is_said(home: Path, tmp_path: Path) -> None:
     code, text = migrate(home, tmp_path / "nowhere")
     assert (code, "is not a folder" in text) == (2, True)
+
+
+MORE = """
+terminal: {backend: ssh, ssh_host: build.example, ssh_user: me, ssh_key: ~/.ssh/id_rsa, timeout: 180}
+hooks:
+  pre_tool_call: [{matcher: terminal, command: /bin/true, timeout: 10}]
+mcp_servers:
+  inner:
+    url: "https://mcp.example/mcp"
+    headers: {Authorization: "Bearer ${env:MY_TOKEN}"}
+    auth: oauth
+    ssl_verify: /etc/ca.pem
+    client_cert: [/etc/a.pem, /etc/a.key]
+    idle_timeout_seconds: 600
+    supports_parallel_tool_calls: true
+  fewer: {command: x, tools: {include: [a], prompts: false}, ssl_verify: false}
+"""
+
+
+def test_nothing_is_dropped_without_a_word(home: Path, theirs: Path) -> None:
+    (theirs / "config.yaml").write_text(MORE)
+    (theirs / ".env").write_text('export TERMINAL_TIMEOUT="240"\n')
+    long = "Uses uv, not pip, in every folder whose project file has a lock,"
+    (theirs / "memories/MEMORY.md").write_text(f"{long} but pip in old/.\n§\n{long} and nothing in vendor/.")
+    jobs = [
+        {"id": "1", "name": "same", "prompt": "a", "schedule": {"kind": "interval", "display": "every 30m"}},
+        {"id": "2", "name": "same", "prompt": "b", "schedule": {"kind": "once", "run_at": "2031-02-03T14:00:00", "display": "x"}},
+        {"id": "3", "name": "told", "prompt": "c", "schedule": "0 9 * * *", "deliver": "telegram"},
+    ]  # fmt: skip
+    (theirs / "cron/jobs.json").write_text(json.dumps({"jobs": jobs}))
+    code, text = migrate(home, theirs, "--yes")
+    assert code == 0, text
+    config = load_config()
+    assert config.terminal.backends["ssh"] == {"host": "me@build.example", "identity_file": "~/.ssh/id_rsa"}
+    assert config.hooks["pre_tool_call"][0].matcher == "terminal"
+    inner = config.mcp_servers["inner"]
+    assert (inner.ca_file, inner.tls_cert, inner.tls_key) == ("/etc/ca.pem", "/etc/a.pem", "/etc/a.key")
+    assert inner.idle_seconds == 600
+    assert expanded(inner, {"MY_TOKEN": "t"}).headers == {"Authorization": "Bearer t"}
+    rows = {line.split("  ")[0]: " ".join(line.split()) for line in text.splitlines()}
+    assert rows["MCP server inner"].endswith("taken over")
+    assert "without ssl_verify: false, tools.prompts" in rows["MCP server fewer"]
+    assert "their config.yaml says 180" in rows[".env TERMINAL_TIMEOUT"]
+    assert "without deliver" in rows["job told"]
+    assert len(Memory(state_dir() / "memory").entries(Store.MEMORY)) == 2
+    with closing(open_jobs(config)) as found:
+        assert sorted(job.name for job in found.all()) == ["same", "same", "told"]
+
+
+@pytest.mark.parametrize(
+    ("backend", "option"),
+    [key.split(".")[2:] for key in dict.fromkeys(TABLE.values()) if key.startswith("terminal.backends.")],
+)
+def test_every_option_of_a_backend_that_is_written_exists(backend: str, option: str) -> None:
+    """An unknown one would make every command fail."""
+    with pytest.raises(HandrailError) as refused:  # the value is wrong for all of them
+        backends.get(backend).from_settings({option: object()}, task_id="t", cwd="/", env={})
+    assert "unknown key" not in str(refused.value)

@@ -344,7 +344,7 @@ def test_a_killed_runtime_leaves_nothing_there_and_what_it_left_here_is_pruned(s
     assert runtime.stdout is not None
     assert runtime.stdout.readline() == b"begun\n"
     runtime.stdout.close()
-    assert len(running_with(mark)) >= 4
+    wait_until(lambda: len(running_with(mark)) >= 4)  # the last of them starts after it has said so
     assert _connections(runtime.pid)
     os.kill(runtime.pid, signal.SIGKILL)
     runtime.wait()

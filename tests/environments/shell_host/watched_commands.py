@@ -79,7 +79,7 @@ def watched(command: str, cwd: Path, call: CallJournal, stash: Stash, *, user: i
     watcher = EffectWatcher(fds[0], lambda _: call, stash.holds)
     poll = select.poll()
     poll.register(fds[0], select.POLLIN)
-    while poll.poll() and watcher.serve():
+    while watcher.serve(poll.poll()[0][1]):
         pass
     watcher.close()
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])

@@ -116,6 +116,19 @@ def test_a_bash_that_ends_at_once_is_an_error_and_no_loop(tmp_path: Path) -> Non
         There("env", f"PATH={tmp_path}:/usr/bin:/bin").start()
 
 
+@pytest.mark.parametrize(("ours", "is_compiled"), [(bundle.COMPILED_FOR, True), (b"00000000", False)])
+def test_a_python_of_another_kind_is_sent_the_text(
+    tmp_path: Path, work: Path, monkeypatch: pytest.MonkeyPatch, ours: bytes, is_compiled: bool
+) -> None:
+    sent: list[bytes] = []
+    original = bundle.bundle
+    monkeypatch.setattr(bundle, "COMPILED_FOR", ours)
+    monkeypatch.setattr(bundle, "bundle", lambda **given: sent.append(original(**given)) or sent[-1])
+    with FramedEnvironment(str(work), str(tmp_path / "processes")) as shell:
+        assert text(shell.execute("echo hi", timeout=PATIENCE_SECONDS)) == "hi\n"
+    assert (b"def run_frame_relay" in sent[0]) is not is_compiled
+
+
 def test_asking_and_running_go_on_at_once(tmp_path: Path, work: Path) -> None:
     with FramedEnvironment(str(work), str(tmp_path / "processes")) as shell:
         os.mkfifo(work / "gate")

@@ -244,6 +244,17 @@ OTHERS = [
     Launcher("cargo run", {"src/main.rs": "fn main() { @@ }\n", "Cargo.toml": "[package]\n"}, "rust"),
     Launcher("ant", {"build.xml": "<project><target><@@/></target></project>"}, "ant"),
     Launcher("gradle build", {"build.gradle": "@@\n"}, "groovy"),
+    Launcher("ninja", {"build.ninja": "rule r\n  command = @@\nbuild x: r\n"}),
+    Launcher("honcho start", {"Procfile": "web: @@\n"}),
+    Launcher("ansible-playbook site.yml", {"site.yml": "- hosts: localhost\n  tasks:\n  - shell: @@\n"}),
+    Launcher("supervisord -c s.conf", {"s.conf": "[program:x]\ncommand=@@\n"}),
+    Launcher("gunicorn app", {"app.py": "@@\n"}, "python"),
+    Launcher("gunicorn app:create", {"gunicorn.conf.py": "@@\n"}, "python"),
+    Launcher("uvicorn shop.main:app --reload", {"shop/main.py": "@@\n"}, "python"),
+    Launcher("celery -A tasks worker", {"tasks.py": "@@\n"}, "python"),
+    Launcher("flask --app shop run", {"shop.py": "@@\n"}, "python"),
+    Launcher("make x && ./x", {"x.c": "#include <stdlib.h>\nint main(void) { @@ }\n"}, "c"),
+    Launcher("just -f $PWD/j a", {"j": "a:\n  @@\n"}),
 ]
 
 PAYLOADS: dict[str, list[tuple[str, str]]] = {

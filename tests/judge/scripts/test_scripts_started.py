@@ -35,6 +35,18 @@ def check(folder: Path, files: dict[str, str], *commands: str, asked: bool, only
 
 
 STARTERS = """
+./[x]
+sh ./[x]
+find . -maxdepth 1 -name x -exec {} \\;
+find . -maxdepth 1 -name x -exec sh {} \\;
+for f in ./x*; do sh $f; done
+cmake -E env A=1 ./x
+cmake -E time ./x
+cmake -E chdir . ./x
+logsave /dev/null ./x
+debugfs -R '!./x' /dev/null
+perl -e 'open F,"-|","./x"; <F>'
+/proc/self/cwd/x
 git -c core.pager=./x log
 git -c core.fsmonitor=./x status
 git -c diff.external=./x diff
@@ -297,3 +309,27 @@ def test_a_file_that_is_only_edited_or_counted_is_not_run(tmp_path: Path) -> Non
     files = {"x": "!rm -rf ~\n:!rm -rf ~\nrm -rf ~\n"}
     for command in ("vim x", "wc -l < x", "while read -r l; do echo $l; done < x", "sort < x > y", "sh z.sh < x"):
         check(tmp_path, files, command, asked=False)
+
+
+LOADERS = {
+    "perl -e 'do \"./a.pl\"'": ("a.pl", 'system "@@";'),
+    "perl -e 'require \"./a.pl\"'": ("a.pl", 'system "@@"; 1;'),
+    "perl -I. -Mload -e 1": ("load.pm", 'system "@@"; 1;'),
+    "node -e 'require(\"./a.js\")'": ("a.js", 'require("child_process").execSync("@@")'),
+    "node -e 'import(\"./a.js\")'": ("a.js", 'require("child_process").execSync("@@")'),
+    "python3 -m cProfile a.py": ("a.py", 'import os\nos.system("@@")'),
+    "python3 -m pdb -c c a.py": ("a.py", 'import os\nos.system("@@")'),
+    "python3 -m trace --count a.py": ("a.py", 'import os\nos.system("@@")'),
+    "python3 -m doctest a.py": ("a.py", '"""\n>>> import os\n>>> os.system("@@")\n"""'),
+    "curl -K a.curl": ("a.curl", 'url = "https://x.example"\noutput = "@@"'),
+    "git --exec-path=$PWD z": ("git-z", "#!/bin/sh\n@@"),
+    "GIT_CONFIG_GLOBAL=g git z": ("g", "[alias]\n  z = !@@"),
+}
+
+
+@pytest.mark.parametrize("command", LOADERS)
+def test_a_file_that_another_program_loads_is_read(command: str, tmp_path: Path) -> None:
+    name, text = LOADERS[command]
+    dangerous, harmless = ("/etc/cron.d/x", "out.html") if "curl" in command else ("rm -rf ~/work", "rm -rf build")
+    check(tmp_path, {name: text.replace("@@", dangerous)}, command, asked=True)
+    check(tmp_path, {name: text.replace("@@", harmless)}, command, asked=False)

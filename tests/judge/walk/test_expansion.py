@@ -8,6 +8,7 @@ import pytest
 
 from handrail.judge import assess
 from handrail.judge.grammar.parser import parse
+from handrail.judge.grammar.source_map import SourceMap
 from handrail.judge.rules import builtin
 from handrail.judge.values.word_values import UNKNOWN
 from handrail.judge.walk import program_handlers
@@ -19,7 +20,9 @@ from handrail.judge.walk.walk import Walk
 def printed(script: str) -> str:
     """What we make of it; the unknown is in there as it is."""
     tree, _ = parse(script)
-    return Walk(Judgement(builtin(), ""), State("."), program_handlers).script(tree, None).text
+    walk = Walk(Judgement(builtin(), ""), State("."), program_handlers, SourceMap(), None)
+    walk.readers = 1
+    return walk.script(tree, None).text
 
 
 KNOWN = (

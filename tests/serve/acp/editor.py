@@ -22,13 +22,14 @@ Step = Callable[["Editor"], Awaitable[None]]
 
 
 class Editor:
-    """What the agent sent, and what its user answers. `buffers` is unsaved text by path; `answer` decides about permissions."""
+    """What the agent sent, and what its user answers. `buffers` is unsaved text by path; `answer` decides about permissions,
+    a list about one each."""
 
     def __init__(self) -> None:
         self.updates: list[tuple[str, Any]] = []
         self.asked: list[schema.ToolCallUpdate] = []
         self.options: list[list[schema.PermissionOption]] = []
-        self.answer: str | asyncio.Event = "once"
+        self.answer: str | list[str] | asyncio.Event = "once"
         self.forms: list[str] = []
         self.filled_in: dict[str, Any] = {}
         self.buffers: dict[str, str] = {}
@@ -48,7 +49,8 @@ class Editor:
         if isinstance(self.answer, asyncio.Event):
             await self.answer.wait()
             return schema.RequestPermissionResponse(outcome=schema.DeniedOutcome(outcome="cancelled"))
-        outcome = schema.AllowedOutcome(outcome="selected", option_id=self.answer)
+        chosen = self.answer.pop(0) if isinstance(self.answer, list) else self.answer
+        outcome = schema.AllowedOutcome(outcome="selected", option_id=chosen)
         return schema.RequestPermissionResponse(outcome=outcome)
 
     async def create_elicitation(self, message: str, mode: Any, **_: Any) -> Any:

@@ -20,6 +20,7 @@ from handrail.store.approvals import ApprovalStore
 from handrail.testing import ModelReply, call
 from handrail.testing.model_server import Fault, ModelServer, Raw
 
+from ... import fork_server
 from ...support import PATIENCE_SECONDS, trust_plugins
 from .editor import Editor, opened, run, until
 
@@ -100,6 +101,10 @@ def test_a_turn_streams_text_thoughts_cards_diffs_and_the_plan(home: Path, cwd: 
     assert editor.of("usage_update")[-1].size == 128_000
 
 
+async def go(editor: Editor) -> None:
+    await editor.prompt("go")
+
+
 def dangerous(folder: Path, *names: str) -> list[ModelReply]:
     """A model that removes these folders, one per turn."""
     made = []
@@ -141,6 +146,110 @@ def test_the_reason_of_a_denial_reaches_the_model(home: Path, cwd: Path, model: 
     assert len(editor.forms) == 1
     assert "the backup is in there" in said_by_tool(model)
     assert editor.ends()["rm0"].status == "failed"
+
+
+def test_a_command_can_be_changed_before_it_runs(home: Path, cwd: Path, model: ModelServer) -> None:
+    model.say(*dangerous(cwd, "keep", "keep_too"))
+    (cwd / "other").mkdir()
+
+    async def work(editor: Editor) -> None:
+        editor.answer, editor.filled_in = ["edit", "once"], {"text": f"rm -rf {cwd / 'other'}"}
+        await editor.prompt("go")
+        assert (cwd / "keep").exists()
+        assert not (cwd / "other").exists()
+        assert str(cwd / "other") in json.loads(said_by_tool(model))["edited"]["command"]
+        assert "keep" in editor.asked[0].title
+        assert "other" in editor.asked[1].title  # it is asked about like any other
+        editor.answer = ["edit", "edit", "deny"]
+        editor.filled_in = {"text": f"rm -rf {cwd / 'keep_too'}"}  # not changed: nothing is decided by that
+        await editor.prompt("go on")
+        assert (cwd / "keep_too").exists()
+        assert len(editor.asked) == 5
+
+    editor = run(home, cwd, model, work, **FORMS)
+    assert [option.option_id for option in editor.options[0]][-2:] == ["deny", "edit"]
+    assert editor.options[0][-1].kind == "reject_once"  # what takes every yes must not take it for one
+
+
+def test_an_editor_without_forms_is_not_offered_to_change_it(home: Path, cwd: Path, model: ModelServer) -> None:
+    model.say(*dangerous(cwd, "keep"))
+
+    async def work(editor: Editor) -> None:
+        editor.answer = "edit"
+        await editor.prompt("go")
+
+    editor = run(home, cwd, model, work)
+    assert (cwd / "keep").exists()
+    assert "edit" not in [option.option_id for option in editor.options[0]]
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_call_that_is_tried_shows_what_it_did_as_diffs(home: Path, cwd: Path, model: ModelServer, kept: bool) -> None:
+    (cwd / "gone").mkdir()
+    (cwd / "gone" / "a.txt").write_text("was here\n")
+    (cwd / "b.txt").write_text("one\ntwo\n")
+    command = "rm -rf gone; echo three >> b.txt; echo new > c.txt"
+    model.say(ModelReply("", [call("terminal", "t", command=command)]), ModelReply("ok"))
+
+    async def work(editor: Editor) -> None:
+        editor.answer = ["try", "once" if kept else "deny"]
+        await editor.prompt("go")
+
+    editor = run(home, cwd, model, work)
+    assert [asked.tool_call_id for asked in editor.asked] == ["t", "t"]
+    assert [option.name for option in editor.options[1]] == ["Keep it", "Undo it"]
+    diffs = {Path(each.path).name: each for each in editor.asked[1].content if each.type == "diff"}
+    assert diffs["a.txt"].old_text == "was here"
+    assert diffs["a.txt"].new_text == ""
+    assert diffs["b.txt"].new_text == "one\ntwo\nthree"
+    assert (diffs["c.txt"].old_text, diffs["c.txt"].new_text) == (None, "new\n")
+    assert (cwd / "c.txt").exists() is kept
+    assert (cwd / "gone" / "a.txt").exists() is not kept
+
+
+def test_nothing_is_tried_or_said_to_be_watched_in_the_terminals_of_the_editor(
+    home: Path, cwd: Path, model: ModelServer
+) -> None:
+    model.say(*dangerous(cwd, "keep"))
+
+    async def work(editor: Editor) -> None:
+        editor.answer = "try"
+        await editor.prompt("go")
+
+    editor = run(home, cwd, model, work, "--editor-terminals", terminal=True)
+    assert "try" not in [option.option_id for option in editor.options[0]]
+    assert (cwd / "keep").exists()
+    model.say(ModelReply("", [call("terminal", "c", command="touch made")]), ModelReply("ok"))
+    run(home, cwd, model, go, "--editor-terminals", terminal=True)
+    env = {"HANDRAIL_HOME": str(home), "PATH": os.environ["PATH"]}
+    listed = fork_server.run("-m", "handrail", "calls", "--json", env=env, cwd=cwd)
+    assert [each["coverage"] for each in json.loads(listed.stdout)] == ["none"]
+
+
+def test_what_a_turn_changed_can_be_taken_back(home: Path, cwd: Path, model: ModelServer) -> None:
+    (cwd / "old.txt").write_text("old\n")
+    model.say(
+        ModelReply("", [call("write_file", "a", path="old.txt", content="new\n")]), ModelReply("ok"),
+        ModelReply("", [call("terminal", "b", command="echo x > made.txt")]), ModelReply("ok"),
+    )  # fmt: skip
+
+    async def work(editor: Editor) -> None:
+        async def said(text: str) -> str:
+            editor.updates.clear()
+            await editor.prompt(text)
+            return editor.text()
+
+        await editor.prompt("write")
+        await editor.prompt("make")
+        assert (await said("/rewind")).splitlines() == ["1. write", "2. make"]
+        assert "is undone: echo x" in await said("/undo files")
+        assert not (cwd / "made.txt").exists()
+        assert "> write" in await said("/rewind 1")
+        assert (cwd / "old.txt").read_text() == "old\n"
+        assert "nothing to take back" in await said("/undo")
+        assert "/rewind N" in await said("/rewind 7")
+
+    run(home, cwd, model, work, **FILES)
 
 
 def test_a_write_that_is_asked_about_is_shown_as_a_diff(home: Path, cwd: Path, model: ModelServer) -> None:
@@ -256,6 +365,17 @@ def test_a_session_is_listed_loaded_forked_and_closed(home: Path, cwd: Path, mod
     asyncio.run(later())
 
 
+def test_where_commands_are_not_contained_a_session_starts_in_ask(home: Path, cwd: Path, model: ModelServer) -> None:
+    (home / "config.yaml").write_text("terminal: {profile: open}\n")
+
+    async def inside() -> str:
+        async with opened(home, cwd, model) as editor:
+            made = await editor.agent.new_session(cwd=str(cwd), mcp_servers=[])
+            return made.modes.current_mode_id
+
+    assert asyncio.run(inside()) == "ask"
+
+
 def test_plan_mode_runs_and_writes_nothing(home: Path, cwd: Path, model: ModelServer) -> None:
     calls = [call("write_file", "w", path="x", content="x"), call("terminal", "t", command="touch y")]
     model.say(ModelReply("", calls), ModelReply("planned"), ModelReply("", calls), ModelReply("done"))
@@ -319,11 +439,42 @@ def test_slash_commands_are_offered_and_work(home: Path, cwd: Path, model: Model
         assert {"compact", "undo", "tools", "cost", "title", "shout"} <= names
         await editor.prompt("hello")
         for text, expected in (("/cost", "10 tokens in"), ("/tools", "`read_file`"), ("/title A name", "A name"),
-                               ("/undo", "Taken back: hello"), ("/compact", "too little"), ("/shout hey", "HEY")):  # fmt: skip
+                               ("/undo", "> hello"), ("/compact", "too little"), ("/shout hey", "HEY")):  # fmt: skip
             editor.updates.clear()
             assert (await editor.prompt(text)).stop_reason == "end_turn"
             assert expected in editor.text()
         assert len(model.requests) == 1
+
+    run(home, cwd, model, work)
+
+
+def test_a_message_is_taken_back_with_its_changes_on_disk(home: Path, cwd: Path, model: ModelServer) -> None:
+    made = (
+        (ModelReply("", [call("terminal", n, command=f"echo x > {n}")]), ModelReply("done")) for n in ("one", "two")
+    )
+    model.say(*(reply for pair in made for reply in pair))
+
+    async def work(editor: Editor) -> None:
+        await editor.prompt("make one")
+        await editor.prompt("make two")
+        assert (cwd / "one").exists()
+        assert (cwd / "two").exists()
+        editor.updates.clear()
+        await editor.prompt("/rewind")
+        assert "1. make one" in editor.text()
+        assert "2. make two" in editor.text()
+        await editor.prompt("/undo nonsense")
+        assert "/undo files" in editor.text()
+        assert (cwd / "two").exists()
+        await editor.prompt("/undo")
+        assert "> make two" in editor.text()
+        assert (cwd / "one").exists()
+        assert not (cwd / "two").exists()
+        (cwd / "one").write_text("by hand")
+        editor.updates.clear()
+        await editor.prompt("/rewind 1")
+        assert f"stays: {cwd / 'one'} was changed since" in editor.text()
+        assert (cwd / "one").exists()
 
     run(home, cwd, model, work)
 

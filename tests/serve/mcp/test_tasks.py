@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
+import contextlib
+import os
+import signal
+import socket
+import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,14 +18,24 @@ from mcp.client.extension import advertise
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS
 
+from handrail.config.paths import state_dir
 from handrail.core.registry import ToolRegistry
+from handrail.mcp_client.server_config import Server
 from handrail.mcp_client.tasks import EXTENSION, TaskExtension, send
 from handrail.model_tools import default
+from handrail.runtime.dispatch import Runtime
+from handrail.serve.mcp import tasks
+from handrail.serve.mcp.http import http_app
 from handrail.serve.mcp.server import HandrailServer
+from handrail.serve.server import Address
+from handrail.settings.services import McpServerConfig
+from handrail.testing import OpenGate
+from handrail.tools.mcp.server_tools import McpTools
 from handrail.types import JsonDict, ToolContext
 from mcp import Client
 
-from ...support import PATIENCE_SECONDS, add
+from ...mcp_servers.serving import listening, serving
+from ...support import PATIENCE_SECONDS, add, error_in, wait_until
 
 
 @pytest.fixture
@@ -110,3 +127,156 @@ def test_a_client_that_does_not_know_tasks_waits_for_the_result(long: threading.
     assert result.content[0].text == "done"
     assert refused.code == -32021
     assert EXTENSION in refused.data["requiredCapabilities"]["extensions"]
+
+
+def test_a_result_survives_the_server(long: threading.Event) -> None:
+    async def work() -> Any:
+        async with connected(server(), TaskExtension({})) as client:
+            task = await started(client)
+            long.set()
+            while (await polled(client, task))["status"] == "working":  # noqa: ASYNC110  it is made to be polled
+                await asyncio.sleep(0.01)
+        async with connected(server(), TaskExtension({})) as client, asyncio.timeout(PATIENCE_SECONDS):
+            found = await polled(client, task)
+            await polled(client, task, "tasks/cancel")  # it is over: nothing to do
+            with pytest.raises(MCPError):
+                await polled(client, task, "tasks/update")
+            return found, await polled(client, task)
+
+    found, again = asyncio.run(work())
+    assert found["result"]["content"][0]["text"] == "done"
+    assert again == found
+    assert "owner" not in found
+
+
+def test_another_server_knows_what_runs_and_cannot_cancel_it(long: threading.Event) -> None:
+    async def work() -> None:
+        async with connected(server(), TaskExtension({})) as client:
+            task = await started(client)
+            async with connected(server(), TaskExtension({})) as other:
+                assert (await polled(other, task))["status"] == "working"
+                with pytest.raises(MCPError, match="runs in another server"):
+                    await polled(other, task, "tasks/cancel")
+                long.set()
+                while (found := await polled(other, task))["status"] == "working":  # noqa: ASYNC110  it is made to be polled
+                    await asyncio.sleep(0.01)
+            assert found["result"]["content"][0]["text"] == "done"
+
+    asyncio.run(work())
+
+
+def test_old_tasks_are_forgotten_and_the_files_tell_nobody_the_ids(
+    long: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = state_dir(default().config.home) / "mcp" / "tasks"
+
+    async def work() -> None:
+        async with connected(server(), TaskExtension({})) as client:
+            task = await started(client)
+            assert [task in each.name for each in folder.iterdir()] == [False]
+            long.set()
+            while (await polled(client, task))["status"] == "working":  # noqa: ASYNC110  it is made to be polled
+                await asyncio.sleep(0.01)
+            long.clear()
+            monkeypatch.setattr(tasks, "_TTL_SECONDS", -1)
+            other = await started(client)
+            with pytest.raises(MCPError, match="no task"):
+                await polled(client, task)
+            await polled(client, other, "tasks/cancel")
+
+    asyncio.run(work())
+    assert folder.stat().st_mode & 0o077 == 0
+
+
+class Relay:
+    """Between a client and a server: passes on what they send, until the connections are cut."""
+
+    def __init__(self) -> None:
+        self.bound = listening()
+        self.port = self.bound.getsockname()[1]
+        self.to, self.is_polled = 0, False
+        self._open: list[socket.socket] = []
+        self._is_cut = threading.Event()
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                near, _ = self.bound.accept()
+            except OSError:
+                return
+            if self._is_cut.is_set():
+                near.close()
+                continue
+            far = socket.create_connection(("127.0.0.1", self.to))
+            self._open += [near, far]
+            for source, target in ((near, far), (far, near)):
+                threading.Thread(target=self._pass_on, args=(source, target), daemon=True).start()
+
+    def _pass_on(self, source: socket.socket, target: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                self.is_polled = self.is_polled or b"tasks/get" in data
+                target.sendall(data)
+        for each in (source, target):
+            each.close()
+
+    def cut(self) -> None:
+        self._is_cut.set()
+        while self._open:
+            with contextlib.suppress(OSError):
+                self._open.pop().shutdown(socket.SHUT_RDWR)
+
+    def mend(self) -> None:
+        self._is_cut.clear()
+
+
+def test_our_client_takes_a_task_up_again_when_the_connection_was_lost(long: threading.Event) -> None:
+    relay = Relay()
+    app = http_app(HandrailServer(default(), toolsets=["art"]).build(), Address("127.0.0.1", relay.port), "t")
+    settings = McpServerConfig(url=f"http://127.0.0.1:{relay.port}/mcp", headers={"Authorization": "Bearer t"})
+    registry = ToolRegistry()
+    tools = McpTools([Server("far", settings, "test")], registry)
+    with serving(app) as url, concurrent.futures.ThreadPoolExecutor() as pool:
+        relay.to = int(url.rpartition(":")[2])
+        try:
+            tools.start(PATIENCE_SECONDS)
+            call = pool.submit(Runtime(registry, gate=OpenGate()).handle, "mcp__far__long", {})
+            wait_until(lambda: relay.is_polled)
+            relay.cut()
+            wait_until(lambda: tools.connections.status()["far"].faults)
+            assert not call.done()
+            relay.mend()
+            long.set()
+            assert "done" in call.result(PATIENCE_SECONDS)
+        finally:
+            long.set()
+            tools.close()
+            relay.bound.close()
+
+
+def test_a_server_that_was_killed_during_the_call_says_so_when_it_is_back(home: Path, tmp_path: Path) -> None:
+    begun = tmp_path / "begun"
+    settings = McpServerConfig(
+        command=sys.executable, args=("-m", "handrail", "mcp", "serve", "--toolset", "terminal"),
+        env={"HANDRAIL_HOME": str(home)}, timeout=PATIENCE_SECONDS,
+    )  # fmt: skip
+    registry = ToolRegistry()
+    tools = McpTools([Server("ours", settings, "test")], registry)
+    try:
+        tools.start(PATIENCE_SECONDS)
+        runtime = Runtime(registry, gate=OpenGate())
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            command = {"command": f"touch {begun}; sleep 1000"}
+            call = pool.submit(runtime.handle, "mcp__ours__terminal", command)
+            folder = home / "state" / "mcp" / "tasks"
+            wait_until(lambda: begun.exists() and folder.exists() and list(folder.glob("*.json")))
+            first = tools.connections.status()["ours"].pid
+            assert first is not None
+            os.kill(first, signal.SIGKILL)
+            error = error_in(call.result(PATIENCE_SECONDS))
+        assert "it is unknown whether the call took effect" in error["error"]
+        assert tools.connections.status()["ours"].pid != first
+        assert "hi" in runtime.handle("mcp__ours__terminal", {"command": "echo hi"})
+    finally:
+        tools.close()

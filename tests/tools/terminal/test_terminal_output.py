@@ -74,6 +74,11 @@ class TestWhatTheModelGets:
             assert "bytes that are not text]" in answer["output"]
             assert len(answer["output"]) < 1000
 
+    def test_a_short_word_before_and_after_binary_data_is_kept(self, terminal: Terminal) -> None:
+        answer = terminal("echo start; head -c 3000 /dev/urandom; echo; echo end")
+        assert "\nText in it:\nstart\n" in answer["output"]
+        assert answer["output"].endswith("end\n")
+
     def test_binary_after_text_is_noticed(self, terminal: Terminal) -> None:
         answer = terminal("seq 5000; head -c 9000 /dev/urandom | tr -d '\\n'; echo; echo the end")
         assert "\n5000\n[" in answer["output"]

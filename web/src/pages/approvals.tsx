@@ -5,8 +5,11 @@ import type { Decision, PageProps, Question } from "../types";
 import { clock, Command, countdown, Empty, Preview, Tag, Trouble, useNow } from "../ui";
 import { useWatch, watch } from "../watch";
 
-const WORDS: Record<Decision, string> = { once: "Once", try: "Try", task: "Task", session: "Session", always: "Always", deny: "Deny" };
-const KEYS: Record<string, Decision> = { o: "once", r: "try", t: "task", s: "session", a: "always", d: "deny" };
+/** What each answer is called, and the key that gives it. */
+const ANSWERS: Record<Decision, [name: string, key: string]> = {
+  once: ["Once", "o"], try: ["Try", "r"], task: ["Task", "t"], session: ["Session", "s"], always: ["Always", "a"], deny: ["Deny", "d"],
+  edit: ["Edit", "e"],
+};
 // A key press meant for something else must not answer a card that just appeared.
 const CALM_MS = 600;
 
@@ -57,23 +60,25 @@ export function Approvals({ me }: PageProps) {
 }
 
 export function Card({ question, mayAnswer, onAnswered }: { question: Question; mayAnswer: boolean; onAnswered: () => void }) {
-  const [isDenying, setDenying] = useState(false);
+  const [form, setForm] = useState<"" | "deny" | "edit">("");
   const [why, setWhy] = useState("");
+  const [text, setText] = useState(question.editable ?? "");
   const [trouble, setTrouble] = useState("");
   const [isBusy, setBusy] = useState(false);
   const [showsAll, setShowsAll] = useState(false);
   const card = useRef<HTMLElement>(null);
-  const reason = useRef<HTMLInputElement>(null);
+  const field = useRef<HTMLInputElement & HTMLTextAreaElement>(null);
   const shown = useRef(performance.now());
   const left = question.expires_at - useNow(1000);
-  const offered = question.offers.map((each) => each.decision);
+  const offers = question.editable === null ? question.offers
+    : [...question.offers, { decision: "edit" as const, covers: "change it first; what you write is judged again" }];
 
   async function answer(decision: Decision) {
     if (isBusy) return;
     setBusy(true);
     const hadFocus = card.current?.contains(document.activeElement);
     try {
-      const body = why && decision === "deny" ? { decision, why } : { decision };
+      const body = decision === "edit" ? { decision, text } : why && decision === "deny" ? { decision, why } : { decision };
       const answered = await ask<{ holds: boolean; request: Question }>("POST", `/v1/approvals/${question.id}`, body);
       if (hadFocus) onAnswered();
       watch.closed(answered.request);
@@ -83,16 +88,23 @@ export function Card({ question, mayAnswer, onAnswered }: { question: Question; 
     }
   }
   function press(event: KeyboardEvent) {
-    if (event.key === "Escape") { setDenying(false); card.current!.focus(); return; }
+    if (event.key === "Escape") { leaveForm(); return; }
     if (event.key === "v" && !isTyping(event)) { setShowsAll(true); return; }
-    const decision = KEYS[event.key];
-    if (isTyping(event) || !mayAnswer || !decision || !offered.includes(decision)) return;
+    const decision = offers.find((each) => ANSWERS[each.decision][1] === event.key)?.decision;
+    if (isTyping(event) || !mayAnswer || !decision) return;
     if (performance.now() - shown.current < CALM_MS) return;
     event.preventDefault();
-    if (decision === "deny") setDenying(true);
+    choose(decision);
+  }
+  function choose(decision: Decision) {
+    if (decision === "deny" || decision === "edit") setForm(decision);
     else void answer(decision);
   }
-  useLayoutEffect(() => { if (isDenying) reason.current?.focus(); }, [isDenying]);
+  function leaveForm() {
+    setForm("");
+    card.current!.focus();
+  }
+  useLayoutEffect(() => { if (form) field.current?.focus(); }, [form]);
 
   return (
     <article class="card" ref={card} tabIndex={0} aria-label={`${question.tool}: ${question.reason}`} onKeyDown={press}>
@@ -109,26 +121,35 @@ export function Card({ question, mayAnswer, onAnswered }: { question: Question; 
         {question.session && <><dt>session</dt><dd><a href={`#/sessions/${question.session}`}>{question.session}</a></dd></>}
         {question.concerns.map((each) => <><dt>rule</dt><dd><a href={`#/policy/${each.rule}`}>{each.rule}</a> {each.why}</dd></>)}
       </dl>
-      {mayAnswer ? !isDenying && (
+      {mayAnswer ? !form && (
         <ul class="answers">
-          {question.offers.map(({ decision, covers }) => (
+          {offers.map(({ decision, covers }) => (
             <li>
-              <button class={decision === "deny" ? "deny" : "allow"} disabled={isBusy}
-                onClick={() => decision === "deny" ? setDenying(true) : void answer(decision)}>
-                {WORDS[decision]} <kbd aria-hidden="true">{decision[0]}</kbd>
+              <button class={decision === "deny" ? "deny" : "allow"} disabled={isBusy} onClick={() => choose(decision)}>
+                {ANSWERS[decision][0]} <kbd aria-hidden="true">{ANSWERS[decision][1]}</kbd>
               </button>
               <small>{covers}</small>
             </li>
           ))}
         </ul>
       ) : <p>Read-only: answering needs the role “approve”.</p>}
-      {isDenying && (
+      {form === "edit" && (
+        <form class="line denying" onSubmit={(event) => { event.preventDefault(); void answer("edit"); }}>
+          <label class="grow">What should run instead? It is judged again, and may ask you again.
+            <textarea ref={field} class="command" value={text} maxLength={10_000} rows={Math.min(12, text.split("\n").length + 1)}
+              spellcheck={false} onInput={(event) => setText(event.currentTarget.value)}
+              onKeyDown={(event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) void answer("edit"); }} /></label>
+          <button class="allow" disabled={isBusy || !text.trim() || text === question.editable}>Run this instead</button>
+          <button type="button" onClick={leaveForm}>Cancel</button>
+        </form>
+      )}
+      {form === "deny" && (
         <form class="line denying" onSubmit={(event) => { event.preventDefault(); void answer("deny"); }}>
           <label class="grow">Why not? The model reads it, and can try something else.
-            <input ref={reason} value={why} maxLength={1000} placeholder="optional: move it to trash/ instead"
+            <input ref={field} value={why} maxLength={1000} placeholder="optional: move it to trash/ instead"
               onInput={(event) => setWhy(event.currentTarget.value)} /></label>
           <button class="deny" disabled={isBusy}>Deny</button>
-          <button type="button" onClick={() => { setDenying(false); card.current!.focus(); }}>Cancel</button>
+          <button type="button" onClick={leaveForm}>Cancel</button>
         </form>
       )}
       <Trouble text={trouble} />
@@ -137,10 +158,10 @@ export function Card({ question, mayAnswer, onAnswered }: { question: Question; 
 }
 
 function Over({ question }: { question: Question }) {
-  const allowed = question.decision && question.decision !== "deny";
+  const kind = question.decision === "edit" ? "" : question.decision && question.decision !== "deny" ? "good" : "bad";
   return (
     <article class="over">
-      <Tag kind={allowed ? "good" : "bad"}>{question.decision ?? question.state}</Tag>
+      <Tag kind={kind}>{question.decision ?? question.state}</Tag>
       <code class="grow">{question.pieces.map((piece) => piece.text).join("")}</code>
       <small>{question.by ? `by ${question.by}` : "nobody answered"}{question.why ? `: ${question.why}` : ""}
         {question.answered_at ? ` · ${clock(question.answered_at)}` : ""}</small>

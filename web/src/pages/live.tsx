@@ -106,6 +106,7 @@ function State({ call }: { call: Call }) {
 function took(call: Call, now: number): string {
   if (call.status && call.seconds === undefined) return "";
   const seconds = call.seconds ?? Math.max(0, now - (call.started ?? now));
+  if (call.waited && call.error_type === "denied") return `waited ${lasting(call.waited)}`;
   return call.waited && call.waited >= 1 ? `ran ${lasting(Math.max(0, seconds - call.waited))}, waited ${lasting(call.waited)}` : lasting(seconds);
 }
 

@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING
 from ...base.lazy_module import lazy_module
 
 if TYPE_CHECKING:
-    from .basic import CallbackApprover, ChainApprover, PolicyApprover, QueueApprover
-    from .smart import SmartApprover
-    from .terminal import TerminalApprover
-
-_HOMES = {
-    "CallbackApprover": "handrail.approval.approvers.basic",
-    "ChainApprover": "handrail.approval.approvers.basic",
-    "PolicyApprover": "handrail.approval.approvers.basic",
-    "QueueApprover": "handrail.approval.approvers.basic",
-    "SmartApprover": "handrail.approval.approvers.smart",
-    "TerminalApprover": "handrail.approval.approvers.terminal",
-}
-
-__all__ = ["CallbackApprover", "ChainApprover", "PolicyApprover", "QueueApprover", "SmartApprover", "TerminalApprover"]
-__getattr__, __dir__ = lazy_module(__name__, _HOMES)
+    from .basic import CallbackApprover as CallbackApprover
+    from .basic import ChainApprover as ChainApprover
+    from .basic import PolicyApprover as PolicyApprover
+    from .basic import QueueApprover as QueueApprover
+    from .smart import SmartApprover as SmartApprover
+    from .terminal import TerminalApprover as TerminalApprover
+else:
+    __getattr__, __dir__, __all__ = lazy_module(
+        __name__,
+        {
+            ".basic": "CallbackApprover ChainApprover PolicyApprover QueueApprover",
+            ".smart": "SmartApprover",
+            ".terminal": "TerminalApprover",
+        },
+    )

@@ -123,13 +123,13 @@ _COVERED = {
     Decision.ALWAYS: "the same kind in every session; written to config.yaml",
     Decision.DENY: "no; the model is informed",
 }
+_LASTING = (Decision.TASK, Decision.SESSION, Decision.ALWAYS)
 
 
 def covered_by(request: ApprovalRequest, decision: Decision) -> str:
     """What an answer means, and what else it would allow."""
     kinds = _kinds(request)
-    lasts = decision not in (Decision.ONCE, Decision.TRY, Decision.DENY)
-    return f"{_COVERED[decision]}: {visible(kinds)}" if lasts and kinds else _COVERED[decision]
+    return f"{_COVERED[decision]}: {visible(kinds)}" if decision in _LASTING and kinds else _COVERED[decision]
 
 
 def _kinds(request: ApprovalRequest) -> str:
@@ -138,8 +138,9 @@ def _kinds(request: ApprovalRequest) -> str:
 
 def _offers(request: ApprovalRequest, *, width: int, painted: bool) -> Iterator[str]:
     covered = _kinds(request)
-    if covered and len(request.offers) > 2:
-        yield from _filled(f"Longer answers allow: {visible(covered)}", width, indent="  ")
+    if covered and any(each in _LASTING for each in request.offers):
+        longer = [each.value for each in request.offers if each in _LASTING]
+        yield from _filled(f"{', '.join(longer)} allow: {visible(covered)}", width, indent="  ")
     left = max(0, round(request.expires_at - time.time()))
     if left:
         no_answer = f"Auto-deny in {_duration(left)}, Esc denies now."

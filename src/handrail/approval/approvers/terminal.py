@@ -219,8 +219,10 @@ class _Conversation:
                 if typed is None:
                     return None
                 if not (self._watch.was_touched() or typed == _NOT_YET):
+                    was_chosen = menu.chosen is not None
                     word = menu.feed(typed) if typed else Decision.DENY.value
                     if word or not self._by_key:
+                        self._write("\r\n\x1b[K\x1b[A" if was_chosen else "")
                         return word or NO_ANSWER
                     self._write(f"\r\x1b[K{self._prompt(menu)}")
                     continue
@@ -244,12 +246,13 @@ class _Conversation:
         return typed
 
     def _prompt(self, menu: Menu) -> str:
+        """What can be answered; below it what the chosen word means, on one line."""
         prompt = f"  {menu.line()}? "
         if menu.chosen is None:
             return prompt
         word = menu.words[menu.chosen]
         means = OTHERS.get(word) or covered_by(self._request, Decision(word))
-        return prompt + means[: max(0, self._width - len(prompt) - 1)]
+        return f"{prompt}\r\n\x1b[K    {means[: self._width - 5]}\x1b[A\r\x1b[{len(prompt)}C"
 
     def _draw_again(self) -> None:
         self._watch.reset()

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ...types import JsonDict
 
 _NEWS_LINES = 3
+_HINT_SECONDS = 2.0
 _OUTPUT_LINES = 6
 _DIFF_LINES = 40
 _NEW_FILE_LINES = 10
@@ -52,7 +53,10 @@ class Call:
     def running(self, now: float) -> Iterator[Text]:
         """The lines that are shown below meanwhile."""
         share = f" · {self._share:.0%}" if self._share is not None else ""
-        yield Text.assemble((f"{spin(now)} ", "cyan"), self._name, (f" · {seconds(now - self.since)}{share}", "dim"))
+        stops = " · Esc stops it" if now - self.since > _HINT_SECONDS else ""
+        times, name = f" · {seconds(now - self.since)}{share}{stops}", self._name.copy()
+        name.truncate(max(20, self._width - len(times) - 4), overflow="ellipsis")
+        yield Text.assemble((f"{spin(now)} ", "cyan"), name, (times, "dim"))
         for line in list(self._output)[-_NEWS_LINES:]:
             yield Text(f"    {line}", "dim")
         if self._tool == _DELEGATES:
@@ -62,7 +66,9 @@ class Call:
         """What stays: one line, and below it what you would look for."""
         mark = ("✗ ", "red") if event.error_type else ("✓ ", "green")
         ran = duration(max(0.0, event.seconds - event.waited) * 1000)
-        times = f"ran {ran}, waited {duration(event.waited * 1000)}" if event.waited else ran
+        waited = f"waited {duration(event.waited * 1000)}" if event.waited else ""
+        did_run = event.error_type != "denied" or not waited
+        times = ", ".join(filter(None, [f"ran {ran}" if waited else ran, waited])) if did_run else waited
         self._name.truncate(max(20, self._width - len(times) - 5), overflow="ellipsis")
         yield Text.assemble(mark, self._name, (f" ({times})", "dim"))
         failure = error_of(event.result) if event.result else None
@@ -71,7 +77,9 @@ class Call:
             details = [Text("Stopped; output so far:", "yellow"), *(Text(line, "dim") for line in self._output)]
         elif failure is not None:
             # What follows the first sentence is advice for the model.
-            reason = " ".join(str(failure["error"]).split()).partition(". ")[0]
+            reason = (
+                " ".join(str(failure["error"]).split()).partition(". ")[0].replace("denied by cli", "denied by you")
+            )
             details.append(Text(visible(shortened(reason, _REASON_CHARS)), "red"))
         result = parsed(event.result) if event.result else None
         if isinstance(result, dict):

@@ -12,14 +12,14 @@ from rich.table import Table
 from rich.text import Text
 
 from ... import __version__
-from ...agent.conversation import ADDED_BY, estimate
+from ...agent import rewind as back
+from ...agent.conversation import estimate
 from ...agent.models.model_selection import as_of, list_prices
 from ...base.async_bridge import run_async
 from ...errors import InvalidArguments, ToolFailed
 from ...store.export import as_jsonl, text_of
 from ...types import CancelToken, JsonDict
 from ..call_text import age, shortened
-from ..commands.effects import counts_text
 from ..output import visible
 
 if TYPE_CHECKING:
@@ -33,49 +33,30 @@ _SHOWN_AGAIN = 4
 
 
 def undo(chat: Chat, rest: str) -> None:
-    if rest not in ("", *undo_choices(chat)):
-        raise InvalidArguments("/undo, /undo message, or /undo files")
-    asked = _asked(chat)
-    if asked:
-        _go_back(chat, asked[-1:], rest)
-    else:
-        chat.say("There is nothing to take back.")
+    _go_back(chat, *back.last(chat.agent, rest))
 
 
 def undo_choices(chat: Chat) -> Iterable[str]:  # noqa: ARG001  as those that depend on it
-    return ("message", "files")
+    return back.PARTS
 
 
 def rewind(chat: Chat, rest: str) -> None:
     """To before a message of yours, by its number; without one they are listed."""
-    asked, (number, _, part) = _asked(chat), rest.partition(" ")
-    if not rest:
-        _list_messages(chat, asked)
-        return
-    if not (number.isascii() and number.isdecimal() and 0 < int(number) <= len(asked)) or part not in (
-        "",
-        *undo_choices(chat),
-    ):
-        raise InvalidArguments("/rewind lists your messages; /rewind N, /rewind N message, or /rewind N files")
-    _go_back(chat, asked[int(number) - 1 :], part)
-
-
-def _go_back(chat: Chat, since: Sequence[StoredMessage], part: str) -> None:
-    if (part != "message" and not _undo_files(chat, since[0].at)) or part == "files":
-        return
-    for _ in since:
-        chat.draft = chat.agent.undo() or chat.draft
-    chat.say("Taken back." if part != "message" else "Taken back. Files and other effects stay as they are.")
+    if rest:
+        _go_back(chat, *back.since(chat.agent, rest))
+    else:
+        _list_messages(chat, back.asked(chat.agent))
 
 
 def rewind_choices(chat: Chat) -> Iterable[str]:
-    return [*(str(number) for number in range(len(_asked(chat)), 0, -1)), *undo_choices(chat)]
+    return [*(str(number) for number in range(len(back.asked(chat.agent)), 0, -1)), *back.PARTS]
 
 
-def _asked(chat: Chat) -> list[StoredMessage]:
-    """Your messages in this session that are still part of the conversation."""
-    found = chat.store.messages(chat.agent.session_id)
-    return [one for one in found if one.message["role"] == "user" and ADDED_BY not in one.message]
+def _go_back(chat: Chat, since: Sequence[StoredMessage], part: str) -> None:
+    lines, taken = back.go_back(chat.agent, chat.app.effects, since, part)
+    for line in lines:
+        chat.say(visible(line))
+    chat.draft = taken or chat.draft
 
 
 def _list_messages(chat: Chat, asked: Sequence[StoredMessage]) -> None:
@@ -89,26 +70,9 @@ def _list_messages(chat: Chat, asked: Sequence[StoredMessage]) -> None:
         table.add_row(str(number), age(max(0.0, time.time() - one.at)), str(since or ""), visible(text))
     chat.screen.print(table)
     chat.say(
-        "/rewind N goes back to before that message, with its files; /rewind N message or files to one of both.", "dim"
+        "/rewind N goes back to before that message, and so do the files; add `message` or `files` for only one of them.",
+        "dim",
     )
-
-
-def _undo_files(chat: Chat, since: float) -> bool:
-    """Take back what the calls since then have changed, the last first. False at the first that cannot be."""
-    calls = chat.app.effects
-    for call in calls.last(1000, session=chat.agent.session_id):
-        if call.begun < since:
-            break
-        done = calls.undo(call.number)
-        if done["status"] != "undone":
-            by = ", ".join(visible(one["path"]) for one in done["conflicts"][:_LISTED])
-            chat.say(f"Call {call.number} stays: {done['reason'] or f'{by} was changed since'}.")
-            chat.say(
-                f"/undo message takes back your message alone; handrail undo {call.number} --force the files.", "dim"
-            )
-            return False
-        chat.say(f"Call {call.number} is undone: {counts_text(call)}.", "dim")
-    return True
 
 
 def save(chat: Chat, rest: str) -> None:

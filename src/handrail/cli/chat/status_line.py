@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING
 
 from ...agent.conversation import estimate
@@ -32,21 +33,22 @@ class StatusLine:
         facts = [f"{used / window:.0%} context"] if used else []
         cost = self._store.get(agent.session_id).cost
         facts += [f"${cost:.2f}"] if cost else []
-        facts += (
-            [profile] if (profile := self._app.environments.settings(agent.session_id).options.get("profile")) else []
-        )
-        facts += [branch] if (branch := git_branch(agent.cwd)) else []
-        running = sum(1 for one in self._app.processes.list() if one.record.ended_at is None)
-        facts += [f"{running} in background"] if running else []
         todos = agent.todos.items()
         done = sum(1 for item in todos if item.status == "completed")
-        self._facts = [*facts, f"todo {done}/{len(todos)}"] if todos else facts
+        facts += [f"todo {done}/{len(todos)}"] if todos else []
+        running = sum(1 for one in self._app.processes.list() if one.record.ended_at is None)
+        facts += [f"{running} in background"] if running else []
+        facts.append(git_branch(agent.cwd))
+        facts.append(agent.cwd.replace(os.path.expanduser("~"), "~", 1))
+        facts.append(str(self._app.environments.settings(agent.session_id).options.get("profile") or ""))
+        self._facts = [*filter(None, facts), "/help"]
 
     def text(self) -> str:
-        agent = self._agent()
-        where = agent.cwd.replace(os.path.expanduser("~"), "~", 1)
-        shown = [agent.models[0].name, f"{self._mode().value} (Shift-Tab)", where, *self._facts, "/help"]
-        return " " + " · ".join(shown)
+        """What changes comes first; a fact that does not fit the terminal is left out whole."""
+        line, room = f" {self._agent().models[0].name} · {self._mode().value} (Shift-Tab)", get_terminal_size().columns
+        for fact in self._facts:
+            line += f" · {fact}" if len(line) + len(fact) + 3 < room else ""
+        return line
 
 
 def git_branch(folder: str) -> str:

@@ -58,14 +58,17 @@ def toolsets(chat: Chat, rest: str) -> None:
         elif (near := chat.agent.loop.tool_calls.at_hand) is not None:
             chat.agent.loop.tool_calls.at_hand = [*near, name]
         enabled, disabled = chat.agent.loop.tool_calls.toolsets = (on, off)
-    offered = set(known.select(enabled, disabled))
+    usable = set(known.select(enabled, disabled)).difference(chat.app.runtime.registry.unavailable_tools())
+    near = chat.agent.loop.tool_calls.at_hand
+    listed = usable if near is None else usable.intersection(known.select(list(near), ()))
     table = _table("", "TOOLSET", "TOOLS", "WHAT FOR")
     for info in map(known.info, known.names()):
         names = set(info["tools"])
-        if names:
-            mark = "●" if names <= offered else "◐" if names & offered else "○"
-            table.add_row(mark, info["name"], f"{len(names & offered)}/{len(names)}", visible(info["description"]))
+        if names and not info["name"].startswith("handrail-"):
+            mark = "○" if not names & usable else "●" if names & usable <= listed else "◐"
+            table.add_row(mark, info["name"], f"{len(names & usable)}/{len(names)}", visible(info["description"]))
     chat.screen.print(table)
+    chat.say("● at hand  ◐ found by tool_search  ○ off, or cannot be used: `handrail tools` says why", "dim")
 
 
 def toolset_choices(chat: Chat) -> Iterable[str]:
@@ -190,6 +193,7 @@ def request_choices(chat: Chat) -> Iterable[str]:
 def _show_approvals(chat: Chat) -> None:
     gate = chat.app.gate
     waiting = gate.store.pending()
+    chat.say(f"Mode {chat.mode.value}: {MEANINGS[chat.mode]}. /mode or Shift-Tab changes it.")
     for stored in waiting:
         show_request(stored)
     if not waiting:

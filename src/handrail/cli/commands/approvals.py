@@ -104,7 +104,7 @@ def answer(
         typer.Argument(metavar="ANSWER", help="once, try, task, session, always or deny; without it you are asked."),
     ] = "",
     why: Annotated[
-        str, typer.Option("--why", metavar="TEXT", help="Why not, or what instead: the model reads it.")
+        str, typer.Option("--why", metavar="TEXT", help="The reason, or what to do instead; the model reads it.")
     ] = "",
     as_json: options.Json = False,
 ) -> None:
@@ -118,7 +118,7 @@ def answer(
       handrail approvals answer 3f9c once
       handrail approvals answer 3f9c deny --why 'move it to trash/ instead'
 
-    Exit codes: 0 it holds, 1 it came too late, 2 no such request or answer, 3 not allowed from here.
+    Exit codes: 0 accepted, 1 it came too late, 2 no such request or answer, 3 not allowed from here.
     """
     if len(request) < _MIN_ID:
         raise InvalidArguments(
@@ -161,7 +161,7 @@ def revoke(
 
 @cli.command()
 def log(
-    last: Annotated[int, typer.Option("--last", metavar="N", min=1, help="How many of the newest.")] = 20,
+    last: Annotated[int, typer.Option("--last", metavar="N", min=1, help="How many decisions to show.")] = 20,
     as_json: options.Json = False,
 ) -> None:
     """Show who decided what, by which rule, and how long it took; the newest last.
@@ -181,7 +181,7 @@ def log(
 @cli.command()
 def simulate(
     policy: Annotated[str, typer.Argument(metavar="POLICY.yaml", help="A configuration to try: its approvals count.")],
-    changed: Annotated[bool, typer.Option("--changed", help="Only what would be decided otherwise.")] = False,
+    changed: Annotated[bool, typer.Option("--changed", help="Only what would be decided differently.")] = False,
     as_json: options.Json = False,
 ) -> None:
     """Try a policy on what really happened: every recorded action is judged again, and nothing runs.

@@ -44,7 +44,9 @@ cli = options.new_cli()
 
 @cli.command()
 def ask(
-    question: Annotated[str, typer.Argument(metavar="[QUESTION]", help="What to do; - or none: stdin says it.")] = "-",
+    question: Annotated[
+        str, typer.Argument(metavar="[QUESTION]", help="What to do; - or none reads it from stdin.")
+    ] = "-",
     model: options.Model = None,
     goes_on: options.Continue = False,
     resume: options.Resume = None,

@@ -64,7 +64,7 @@ def key() -> None:
 def verify(
     file: File = None,
     key_file: Annotated[
-        Path | None, typer.Option("--key", metavar="FILE", help="The public key; else your own.")
+        Path | None, typer.Option("--key", metavar="FILE", help="The public key; default: your own.")
     ] = None,
     witness: Annotated[Path | None, typer.Option(metavar="FILE", help="Seals that a witness has kept.")] = None,
     as_json: options.Json = False,

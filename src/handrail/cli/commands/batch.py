@@ -1,6 +1,6 @@
 """Run a file of tasks, each an agent session of its own.
 
-On this machine or a Ray cluster; a run that was cut off goes on where it was.
+On this machine or a Ray cluster; a run that was cut off can be resumed.
 
 \b
 Examples:
@@ -24,8 +24,9 @@ import typer
 from typer.core import TyperGroup
 
 from ...agent.models.model_selection import build, known_providers
-from ...batch.driver import Batch, Options, create, read_options, request_stop, status
+from ...batch.driver import Batch
 from ...batch.engines import ENGINES
+from ...batch.folder import Options, create, read_options, request_stop, status
 from ...batch.tasks import read_tasks
 from ...batch.worker import main as be_worker
 from ...errors import InvalidArguments
@@ -56,16 +57,17 @@ def run(
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where the ledger and the results go.")],
     engine: Annotated[str, typer.Option(metavar="|".join(ENGINES), help="Where the workers run.")] = "local",
     address: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="Of the Ray cluster; auto finds a local one.")
+        str, typer.Option(metavar="ADDRESS", help="Address of the Ray cluster; auto finds a local one.")
     ] = "auto",
     workers: Annotated[int, typer.Option(metavar="N", min=1, help="Worker processes or actors.")] = 2,
     sessions: Annotated[int, typer.Option(metavar="K", min=1, help="Sessions per worker at a time.")] = 8,
     attempts: Annotated[int, typer.Option(metavar="N", min=1, help="How often a task may fail.")] = 3,
     lease: Annotated[float, typer.Option(metavar="S", min=2, help="Seconds after which a silent worker is lost.")] = 30,
-    approvals: Annotated[
-        str, typer.Option(metavar="inbox|deny", help="What becomes of what has to be asked.")
-    ] = "inbox",
+    approvals: Annotated[str, typer.Option(metavar="inbox|deny", help="Ask you in the inbox, or deny.")] = "inbox",
     ledger: Annotated[str, typer.Option(metavar="URL", help="A PostgreSQL database instead of a file.")] = "",
+    artifacts: Annotated[
+        str, typer.Option(metavar="URL", help="Where trajectories and kept files go; any that fsspec knows.")
+    ] = "",
     as_json: options.Json = False,
 ) -> None:
     """Run the tasks of a file. Ctrl-C or `batch stop` stops it, `batch resume` goes on.
@@ -75,21 +77,23 @@ def run(
     """
     if engine not in ENGINES or approvals not in ("inbox", "deny"):
         raise InvalidArguments(f"--engine is one of {', '.join(ENGINES)}, --approvals is inbox or deny")
-    chosen = Options(engine, address, workers, sessions, attempts, lease, approvals, ledger)
+    if artifacts and "://" not in artifacts:
+        artifacts = str(Path(artifacts).absolute())
+    chosen = Options(engine, address, workers, sessions, attempts, lease, approvals, ledger, artifacts=artifacts)
     create(read_tasks(tasks), out, chosen)
     _run(out, as_json)
 
 
 @cli.command()
 def resume(out: Folder, as_json: options.Json = False) -> None:
-    """Go on with a batch that was stopped or whose driver was killed. No effect happens twice."""
+    """Resume a batch that was stopped or whose driver was killed. No effect happens twice."""
     _run(out, as_json)
 
 
 @cli.command("status")
 def show(
     out: Folder,
-    watch: Annotated[bool, typer.Option("--watch", help="Until it has ended.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Keep showing it until it has ended.")] = False,
     as_json: options.Json = False,
 ) -> None:
     """Show how far a batch is."""

@@ -25,7 +25,7 @@ import typer
 
 from ...agent.agent_factory import LAST, open_store
 from ...agent.models.model_selection import HOW_TO, find
-from ...approval.modes import read_mode
+from ...approval.modes import read_mode, usual_mode
 from ...config import load_config
 from ...errors import ModelError
 from ...tools.skills.library import Library
@@ -50,7 +50,7 @@ def chat(
     resume: options.Resume = None,
     toolset: options.Toolsets = None,
     disable: options.Disabled = None,
-    mode: options.Mode = "auto",
+    mode: options.Mode = "",
     yolo: options.Yolo = False,
     trust_folder: options.TrustFolder = False,
     or_demo: Annotated[bool, typer.Option("--or-demo", help="Without a model or a terminal: show the demo.")] = False,
@@ -100,7 +100,7 @@ def _made(mode: str, with_agent: dict[str, str | list[str] | None]) -> Chat:
     app = open_runtime(hold=screen.held)
     own = own_commands(Library(app.config.skills), [name for each in COMMANDS for name in (each.name, *each.aliases)])
     made = Chat(app, screen, open_store(), [*COMMANDS, *own], **with_agent)
-    made.mode = read_mode(mode)
+    made.mode = read_mode(mode) if mode else usual_mode(app.environments.settings(None).options.get("profile"))
     return made
 
 

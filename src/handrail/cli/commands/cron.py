@@ -44,14 +44,14 @@ from .call import read_arguments
 cli = options.new_cli()
 _NO_SCHEDULER = "no scheduler runs, so no job does; `handrail cron run` is one, and so is `handrail serve`"
 JobName = Annotated[str, typer.Argument(metavar="JOB", help="A job's id or name.", show_default=False)]
-Zone = Annotated[str, typer.Option("--timezone", metavar="ZONE", help="Such as Europe/Berlin; else the machine's own.")]
+Zone = Annotated[
+    str, typer.Option("--timezone", metavar="ZONE", help="Such as Europe/Berlin; default: the machine's own.")
+]
 
 
 @cli.command()
 def run(
-    once: Annotated[
-        bool, typer.Option("--once", help="Run what is due now and end, for a timer of the system.")
-    ] = False,
+    once: Annotated[bool, typer.Option("--once", help="Run what is due now and exit, for a system timer.")] = False,
 ) -> None:
     """Be the scheduler: run each job when it is due, until interrupted.
 
@@ -78,13 +78,13 @@ def run(
 @cli.command()
 def add(
     schedule: Annotated[str, typer.Argument(help="When: '0 9 * * MON-FRI', 30m, 'in 2h', 2026-12-24T18:00.")],
-    prompt: Annotated[str, typer.Argument(help="What an agent is to do.")] = "",
+    prompt: Annotated[str, typer.Argument(help="What the agent should do.")] = "",
     tool: Annotated[str, typer.Option("--tool", help="Instead of a prompt: a tool to call.")] = "",
     arg: Annotated[list[str] | None, typer.Option("--arg", metavar="NAME=VALUE", help="An argument for it.")] = None,
     name: Annotated[str, typer.Option("--name", help="What to call the job.")] = "",
     timezone: Zone = "",
     toolset: options.Toolsets = None,
-    deliver: Annotated[str, typer.Option("--deliver", metavar="TARGET", help="Where to send what it gives.")] = "",
+    deliver: Annotated[str, typer.Option("--deliver", metavar="TARGET", help="Where to send the output.")] = "",
     missed: Annotated[
         str, typer.Option("--missed", help="once or skip: what happens to runs that were missed.")
     ] = "once",

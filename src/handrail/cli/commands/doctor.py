@@ -23,6 +23,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
+from typing import TextIO
 
 import typer
 
@@ -63,7 +64,7 @@ def doctor(as_json: options.Json = False) -> None:
             emit_json({"ok": not broken, "findings": listed}, stdout)
         else:
             for finding in _by_fix(findings):
-                emit(fitted(as_typed(_line(finding, colour=colours(stdout))), stdout), stdout)
+                emit(_shown(finding, stdout), stdout)
             emit(f"\n{broken} broken." if broken else "\nNothing is broken.", stdout)
     raise typer.Exit(ExitCode.FAILED if broken else ExitCode.OK)
 
@@ -79,12 +80,17 @@ def _by_fix(findings: list[Finding]) -> Iterator[Finding]:
         yield replace(first, what=names, detail=reasons)
 
 
-def _line(finding: Finding, *, colour: bool) -> str:
-    mark, style = {Health.OK: ("✓", "green"), Health.MISSING: ("–", "yellow"), Health.BROKEN: ("✗", "red")}[
-        finding.health
-    ]
-    line = f"{paint(mark, style, on=colour)} {paint(finding.what, 'bold', on=colour)}: {visible(finding.detail)}"
-    return f"{line}\n    {paint('fix:', 'dim', on=colour)} {visible(finding.fix)}" if finding.fix else line
+def _shown(finding: Finding, stdout: TextIO) -> str:
+    """Broken into lines before it is painted: colours have no width."""
+    mark, style = _MARKS[finding.health]
+    begin, colour = f"{mark} {finding.what}:", colours(stdout)
+    text = fitted(as_typed(f"{begin} {visible(finding.detail)}"), stdout, indent=4)
+    if text.startswith(begin):
+        text = f"{paint(mark, style, on=colour)} {paint(finding.what, 'bold', on=colour)}:{text.removeprefix(begin)}"
+    if not finding.fix:
+        return text
+    fix = fitted(as_typed(f"    fix: {visible(finding.fix)}"), stdout, indent=5)
+    return f"{text}\n{fix.replace('fix:', paint('fix:', 'dim', on=colour), 1)}"
 
 
 class Health(Enum):
@@ -93,6 +99,9 @@ class Health(Enum):
     OK = "ok"
     MISSING = "missing"
     BROKEN = "broken"
+
+
+_MARKS = {Health.OK: ("✓", "green"), Health.MISSING: ("–", "yellow"), Health.BROKEN: ("✗", "red")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +187,7 @@ def _mcp_servers(config: Config) -> Iterator[Finding]:
             if server.name not in started:  # not enabled, or it waits for your trust or for a package of ours
                 yield Finding(what, Health.MISSING, problem or "not enabled")
             elif problem:
-                fix = f"then `handrail mcp test {server.name}` tries it again"
+                fix = f"correct that; `handrail mcp test {server.name}` tries it again"
                 yield Finding(what, Health.BROKEN, problem, fix)
             else:
                 yield Finding(what, Health.OK, f"{started[server.name].tools} tools")

@@ -39,7 +39,7 @@ _SIGNS = {"lost": ("-", "red"), "changed": ("~", "yellow"), "created": ("+", "gr
 @cli.command()
 def effects(
     number: Annotated[int, typer.Argument(metavar="CALL", help="Its number, as `handrail calls` names it.")],
-    diff: Annotated[bool, typer.Option("--diff", help="With the lines that are different.")] = False,
+    diff: Annotated[bool, typer.Option("--diff", help="Show the lines that differ.")] = False,
     as_json: options.Json = False,
 ) -> None:
     calls = open_runtime().effects
@@ -140,6 +140,13 @@ def leave(answers: Sequence[JsonDict], calls: Calls, *, verb: str, as_json: bool
 
 def _show_done(answer: JsonDict, verb: str) -> None:
     words = {"lost": "put back", "changed": "as before", "created": "taken away", "moved": "moved back"}
+    if verb.endswith("redone"):  # what the undo took back is the other way round
+        words = {
+            "lost": "created again",
+            "changed": "changed again",
+            "created": "deleted again",
+            "moved": "moved again",
+        }
     parts = [f"{len(answer[kind]):,} {word}" for kind, word in words.items() if answer[kind]]
     own = f" (call {answer['number']})" if answer.get("number") else ""
     emit(f"call {answer['call']} {verb}{own}: {', '.join(parts) or 'nothing was different'}")

@@ -50,7 +50,7 @@ def add(
     target: Annotated[list[str], typer.Argument(metavar="URL | -- COMMAND...", help="An address, or a command.")],
     env: Annotated[list[str] | None, typer.Option("--env", "-e", metavar="KEY=VALUE", help="For the command.")] = None,
     header: Annotated[list[str] | None, typer.Option("--header", metavar="'KEY: VALUE'", help="For HTTP.")] = None,
-    sse: Annotated[bool, typer.Option("--sse", help="The address speaks the older SSE way.")] = False,
+    sse: Annotated[bool, typer.Option("--sse", help="The server uses the older SSE transport.")] = False,
 ) -> None:
     """Add a server to config.yaml: an address, or `--` and the command that starts it.
 

@@ -29,6 +29,7 @@ from ...config import ConfigFile
 from ...config.paths import state_dir
 from ...config.validation import check, schema_at
 from ...errors import ConfigError, HandrailError
+from ...plugins.hook_specs import HOOK_NAMES
 from ...tools.cron.job_requests import planned, save
 from ...tools.skills.content import inspect
 from ...tools.skills.library import user_folder
@@ -40,6 +41,11 @@ from ..runtime import open_runtime
 cli = options.new_cli()
 TAKEN, DIFFERS, LEFT_OUT = "taken over", "differs", "left out"
 _SERVER_KEYS = ("command", "args", "env", "url", "headers", "enabled", "timeout", "connect_timeout", "cwd")
+_SERVER_RENAMED = {"idle_timeout_seconds": "idle_seconds"}
+# Taken over by another name, or how it is here anyway: a login is offered where a server wants one, and calls run in parallel.
+_SERVER_DONE = {
+    *_SERVER_KEYS, *_SERVER_RENAMED, "tools", "transport", "ssl_verify", "client_cert", "auth", "supports_parallel_tool_calls",
+}  # fmt: skip
 _TABLE: dict[str, str] = json.loads(Path(__file__).parents[1].joinpath("hermes_settings.json").read_text("utf-8"))
 _RENAMED = {False: "off", "ask": "manual", "singularity": "apptainer"}
 _LISTS = ("toolsets", "folders", "disabled", "deny", "allowlist", "secrets")
@@ -73,13 +79,13 @@ def hermes(path: Folder = None, dry_run: options.DryRun = False, yes: Yes = Fals
     app = open_runtime(asks=False)
     found = [*_settings(folder), *_memory(folder, app), *_skills(folder), *_jobs(folder, app), *_plugins(folder)]
     emit_table(("WHAT", "", "NOTE"), [[visible(each.what), each.state, visible(each.note)] for each in found], wide=2)
-    work = {each.what: each.take for each in found if each.take is not None}
+    work = [(each.what, each.take) for each in found if each.take is not None]
     if dry_run or not work:
         return
     if not yes and not (sys.stdin.isatty() and typer.confirm(f"Take over {len(work)} of them?", err=True)):
         refuse("nothing was changed; --yes does it without asking", ExitCode.FAILED)
     failed = 0
-    for what, take in work.items():
+    for what, take in work:
         try:
             take()
         except (HandrailError, OSError) as error:
@@ -98,14 +104,19 @@ def _settings(folder: Path) -> Iterator[Item]:
     theirs: JsonDict = found if isinstance(found, dict) else {}
     servers, file = theirs.pop("mcp_servers", None), ConfigFile()
     wanted: JsonDict = {}
-    for name, value in {**_flat(theirs), **_variables(folder)}.items():
-        if name not in _TABLE:
+    table = _TABLE | {f"hooks.{each}": f"hooks.{each}" for each in HOOK_NAMES}
+    for name, value in _with_ssh_user({**_flat(theirs), **_variables(folder)}).items():
+        if name not in table:
             is_variable = name.startswith(".env")
             yield Item(
                 name, LEFT_OUT, "set it in the environment if you need it" if is_variable else "there is none here"
             )
-        elif value not in (None, "", []) and wanted.setdefault(_TABLE[name], value) == value:
-            yield _setting(name, _TABLE[name], value, file)
+        elif value in (None, "", []):
+            continue
+        elif str(wanted.setdefault(table[name], value)) == str(value):
+            yield _setting(name, table[name], value, file)
+        else:
+            yield Item(name, DIFFERS, f"their config.yaml says {wanted[table[name]]!r}, which holds")
     for name, given in (servers if isinstance(servers, dict) else {}).items():
         yield _server(str(name), given if isinstance(given, dict) else {}, file)
 
@@ -135,7 +146,17 @@ def _server(name: str, given: JsonDict, file: ConfigFile) -> Item:
     ours = {key: given[key] for key in _SERVER_KEYS if given.get(key) is not None}
     ours |= {key: tools[key] for key in ("include", "exclude") if tools.get(key)}
     ours |= {"type": "sse"} if given.get("transport") == "sse" else {}
-    left, what = sorted(given.keys() - {*_SERVER_KEYS, "tools", "transport"}), f"MCP server {name}"
+    ours |= {key: given[theirs] for theirs, key in _SERVER_RENAMED.items() if given.get(theirs)}
+    if isinstance(given.get("ssl_verify"), str):
+        ours["ca_file"] = given["ssl_verify"]
+    if given.get("client_cert"):
+        cert = given["client_cert"]
+        ours |= dict(zip(("tls_cert", "tls_key"), [cert] if isinstance(cert, str) else cert, strict=False))
+    lost = {key: value for key, value in given.items() if key not in _SERVER_DONE}
+    lost |= {f"tools.{key}": tools[key] for key in ("resources", "prompts") if tools.get(key) is False}
+    if given.get("ssl_verify") is False:
+        lost["ssl_verify: false"] = False
+    left, what = sorted(lost), f"MCP server {name}"
     try:
         check({"mcp_servers": {name: ours}})
         if name in file.load().mcp_servers:
@@ -178,9 +199,11 @@ def _jobs(folder: Path, app: Handrail) -> Iterator[Item]:
         return
     for job in found.get("jobs", []) if isinstance(found, dict) else found:
         what, when = f"job {job.get('name') or job.get('id')}", job.get("schedule")
-        when = when.get("expr") or when.get("display") if isinstance(when, dict) else when
+        if isinstance(when, dict):
+            when = when.get("expr") or when.get("run_at") or when.get("display")
         given = {"schedule": when, "prompt": job.get("prompt"), "name": job.get("name")}
         left = [key for key in ("skills", "model", "script") if job.get(key)]
+        left += ["deliver"] if job.get("deliver") not in (None, "local", "origin") else []
         more: Any = {"config": app.config, "cwd": str(Path.home()), "tools_of": app.toolsets.select}
         try:
             made = planned(given, app.registry, None, **more)
@@ -203,6 +226,18 @@ def _flat(settings: JsonDict, above: str = "") -> JsonDict:
     made: JsonDict = {}
     for key, value in settings.items():
         made |= _flat(value, f"{above}{key}.") if isinstance(value, dict) else {f"{above}{key}": value}
+    return made
+
+
+def _with_ssh_user(settings: JsonDict) -> JsonDict:
+    """The user of ssh goes before the host here."""
+    made = dict(settings)
+    for host, user in (
+        ("terminal.ssh_host", "terminal.ssh_user"),
+        (".env TERMINAL_SSH_HOST", ".env TERMINAL_SSH_USER"),
+    ):
+        if made.get(user) and made.get(host):
+            made[host] = f"{made.pop(user)}@{made[host]}"
     return made
 
 

@@ -43,7 +43,7 @@ cli = options.new_cli()
 @cli.callback(invoke_without_command=True, no_args_is_help=False)
 def ps(
     context: typer.Context,
-    everything: Annotated[bool, typer.Option("--all", help="Those that have ended, too.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Include processes that have ended.")] = False,
     task: options.Task = None,
     as_json: options.Json = False,
 ) -> None:

@@ -27,7 +27,7 @@ cli = options.new_cli()
 def schema(
     toolset: options.Toolsets = None,
     disable: options.Disabled = None,
-    dialect: Annotated[Format, typer.Option("--format", help="Whose dialect to write.")] = "openai",
+    dialect: Annotated[Format, typer.Option("--format", help="The provider format.")] = "openai",
 ) -> None:
     app = open_runtime()
     app.await_toolsets(toolset)

@@ -17,7 +17,7 @@ from ...app import Handrail
 from ...core.registry import ToolEntry
 from ...types import JsonDict
 from .. import options
-from ..output import colours, emit_json, emit_table, note, paint, visible
+from ..output import as_typed, colours, emit_json, emit_table, note, paint, visible
 from ..runtime import open_runtime
 
 cli = options.new_cli()
@@ -89,7 +89,7 @@ def _row(tool: JsonDict) -> tuple[str, str, str]:
     name = f"{tool['emoji']} {tool['name']}" if sys.stdout.isatty() else tool["name"]
     if not tool["available"]:
         fix = f"; {tool['fix']}" if tool["fix"] else ""
-        status = paint(visible(f"✗ {tool['reason']}"), "yellow", on=painted) + visible(fix)
+        status = paint(visible(f"✗ {tool['reason']}"), "yellow", on=painted) + visible(as_typed(fix))
     elif not tool["offered"]:
         status = paint("– switched off by tools.enabled_toolsets or .disabled_toolsets", "dim", on=painted)
     else:

@@ -79,7 +79,7 @@ class Show:
         self._line(Text())
         self._line(Text(f"{calls} calls; nothing of it is left behind.", "dim"))
         # Whole, however narrow the screen: they are there to be copied.
-        self._line(Text("Go on with"))
+        self._line(Text("Try next:"))
         for arguments in (*(["demo --all"] if more else []), "tools", _FIRST_CALL):
             emit(f"  {typed(arguments)}")
 
@@ -88,7 +88,7 @@ class Show:
         before = termios.tcgetattr(0)
         try:
             tty.setcbreak(0, termios.TCSANOW)  # nothing that was typed is lost
-            emit("[any key] ", sys.stderr, end="")
+            emit("[press any key] ", sys.stderr, end="")
             os.read(0, 1024)  # an arrow key is several characters
         finally:
             termios.tcsetattr(0, termios.TCSADRAIN, before)

@@ -78,17 +78,18 @@ def undo(
     force: bool = False,
     dry_run: bool = False,
     digest: str = "",
+    since: float = 0.0,
 ) -> Answer:
     """Take the call back, or only what it did at a path and below it. `number` is that of the undo, which is a call itself.
 
     `status` is "undone", "conflict", "refused" or, for `dry_run`, "possible". What somebody has changed since is a conflict,
     and then nothing is done, unless `force` is given: what is there now is kept beside it. `digest` is that of the call when it
-    had ended: entries that somebody has changed since are not trusted.
+    had ended: entries that somebody has changed since are not trusted. `since` is as for `describe`.
     """
     with locked(journal_folder):
         journal = Journal(journal_folder)
         try:
-            journal.refresh()
+            journal.refresh(since)
         except Damaged as damage:
             return refused(str(damage))
         entries = journal.entries(call)

@@ -8,13 +8,11 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
-import struct
 import weakref
 from typing import Callable  # noqa: UP035  Python 3.8 knows no other place
 
 from . import wire
 
-_NUMBER = struct.Struct("<Q")
 _CURRENT, _CHANGED, _TRIED = 0, 8, 16
 _BYTES = 4096
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -59,18 +57,20 @@ class CallPage:
 
     def __init__(self, fd: int) -> None:
         self._memory = mmap.mmap(fd, _BYTES)
+        self._numbers = memoryview(self._memory).cast("Q")
 
     @property
     def current(self) -> int:
         """The call whose command runs, or ran last."""
-        return int(_NUMBER.unpack_from(self._memory, _CURRENT)[0])
+        return self._numbers[_CURRENT // 8]
 
     def is_tried(self, call: int) -> bool:
-        return bool(call) and int(_NUMBER.unpack_from(self._memory, _TRIED)[0]) == call
+        return bool(call) and self._numbers[_TRIED // 8] == call
 
     def mark_changed(self, call: int) -> None:
         """The current call has entries in the journal."""
-        _NUMBER.pack_into(self._memory, _CHANGED, call)
+        self._numbers[_CHANGED // 8] = call
 
     def close(self) -> None:
+        self._numbers.release()
         self._memory.close()

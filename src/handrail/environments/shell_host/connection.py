@@ -227,7 +227,9 @@ class Connection:
         if state is not None:
             files.append(wire.memory_file("state", state))
         try:
-            self._ask_fork_server({"shell": self._shell}, [theirs, files[0], self.out, page, *files[1:]])
+            confinement = spec.get("confinement") or {}
+            packet = {"shell": self._shell, "contained": confinement.get("contained")}
+            self._ask_fork_server(packet, [theirs, files[0], self.out, page, *files[1:]])
         except OSError:
             raise Lost("the fork server is gone") from None
         finally:

@@ -30,6 +30,7 @@ from .call_page import CallPage
 from .deletion_limit import DeletionLimit
 from .effect_watcher import EffectWatcher
 from .held_calls import Ask, HeldCall, Questions, Release
+from .held_connects import taken
 from .journal import CallJournal
 from .journal_log import JournalFailed, LogWriter, writer_name
 from .stash import Stash
@@ -41,7 +42,8 @@ _MAX_PARENTS = 32
 _CREDENTIALS = struct.Struct("3i")
 _PACKET_BYTES = 4096
 _PROBE = "/handrail-probe"
-_PROBED = errno.EOWNERDEAD  # no open of a file fails with this
+_PROBED, _PROBED_BUT_SOCKETS = errno.EOWNERDEAD, errno.ENOTRECOVERABLE  # no open of a file fails with these
+_CAN_HOLD = b"holds"
 Received = Tuple[Packet, List[int], int]  # noqa: UP006  the same
 
 
@@ -68,6 +70,7 @@ class Watched:
         self._calls: Dict[int, Any] = {0: _NotRecorded()}  # noqa: UP006  the same
         self._left: Dict[int, Tuple[int, int]] = {}  # noqa: UP006  call and start time by process
         self._running, self._of_running = 0, set()  # type: int, set[int]  # the call that runs, and processes known to be its
+        self._is_late = False  # whether a call that has ended was asked for
         self.listeners: List[int] = []  # noqa: UP006  the same
 
     def watch(
@@ -96,9 +99,11 @@ class Watched:
 
     def end_late_changes(self) -> None:
         """Processes that an ended call had left have changed something more."""
-        for call in self._calls.values():
-            if call.is_ended and call.is_incomplete:
-                _end(call)
+        if self._is_late:
+            self._is_late = False
+            for call in self._calls.values():
+                if call.is_ended and call.is_incomplete:
+                    _end(call)
 
     def left(self, call: int, supervisor: int) -> None:
         self._drop_dead()
@@ -140,6 +145,7 @@ class Watched:
             for old in sorted(self._calls)[1:-_MAX_CALLS]:
                 if not self._calls[old].is_incomplete:
                     del self._calls[old]
+        self._is_late = self._is_late or found.is_ended
         return found
 
     def _number_of(self, pid: int) -> int:
@@ -178,9 +184,9 @@ class EffectServer:
     when the fork server has ended; background processes may go on.
 
     `settings` are the folder of the `journal`, and optionally `max_copy` (bytes), `durable` ("power"), `private`, places
-    where commands have mounts of their own, `contained`, what is outside of the work tree, `asks`, whether the client answers
-    questions, `pause`, the files and megabytes that a call may delete before somebody is asked, and `holds_network`, whether
-    connections wait for an answer.
+    where commands have mounts of their own, `asks`, whether the client answers questions, `pause`, the files and megabytes that a
+    call may delete before somebody is asked, and `holds_network`, whether connections wait for an answer. The client says of each
+    shell what is outside of its work tree (outside_writes.py).
     """
 
     def __init__(
@@ -189,8 +195,9 @@ class EffectServer:
         self._socket, self._client, self._fork_server = sockets
         self._settings = settings
         self._watched: Dict[str, Watched] = {}  # noqa: UP006  by shell or job
+        self._contained: Dict[str, Packet | None] = {}  # noqa: UP006  by shell: what is outside of its work tree
         self._poll = select.poll()  # epoll would not wake this process on the CPU of the one that waits
-        self._handlers: Dict[int, Callable[[], Any]] = {}  # noqa: UP006  the same
+        self._handlers: Dict[int, Callable[[int], Any]] = {}  # noqa: UP006  the same
         self._until = until
         self._is_wanted = True
         self._questions = Questions(self._send_to_client if settings.get("asks") else None)
@@ -204,10 +211,10 @@ class EffectServer:
         `at_end` is called when the fork server has, with whether something else goes on.
         """
         while self._is_wanted or self._watched:
-            for fd, _ in self._poll.poll():
+            for fd, event in self._poll.poll():
                 handler = self._handlers.get(fd)
                 if handler is not None:
-                    handler()
+                    handler(event)
             if not self._is_wanted and self._until >= 0:
                 self._until = -1
                 self._receive_all()
@@ -215,7 +222,7 @@ class EffectServer:
                     self._watched.pop(key).close()
                 at_end(bool(self._watched))
 
-    def _on(self, fd: int, handler: Callable[[], Any]) -> None:
+    def _on(self, fd: int, handler: Callable[[int], Any]) -> None:
         self._handlers[fd] = handler
         self._poll.register(fd, select.POLLIN)
 
@@ -226,14 +233,14 @@ class EffectServer:
     def _send_to_client(self, packet: Packet) -> None:
         wire.send(self._client, packet, (), socket.MSG_DONTWAIT)
 
-    def _leave(self) -> None:
+    def _leave(self, _: int) -> None:
         self._is_wanted = False
         self._questions.deny_all()
         self._off(self._until)
         if self._client.fileno() in self._handlers:
             self._off(self._client.fileno())
 
-    def _on_client(self) -> None:
+    def _on_client(self, _: int) -> None:
         try:
             packet, fds = wire.receive(self._client)
         except OSError:
@@ -251,12 +258,13 @@ class EffectServer:
             with socket.socket(fileno=fds.pop(0)) as asker, contextlib.suppress(OSError):  # who asked is gone
                 wire.send(asker, found.end(packet["call"]) if found is not None else {"counts": None})
         else:
+            self._contained[packet["shell"]] = packet.pop("contained", None)
             with contextlib.suppress(OSError):  # it is gone: the client finds its socket closed
                 wire.send(self._fork_server, packet, fds)
         for fd in fds:
             os.close(fd)
 
-    def _receive_all(self) -> None:
+    def _receive_all(self, _: int = 0) -> None:
         while True:
             try:
                 packet, fds, sender = _receive(self._socket)
@@ -276,19 +284,29 @@ class EffectServer:
         found = self._watched.get(packet["shell"])
         if packet["op"] == "left" and found is not None:
             found.left(packet["call"], sender)
-        elif packet["op"] == "forget" and found is not None and not found.listeners:
-            self._watched.pop(packet["shell"]).close()
+        elif packet["op"] == "forget":
+            self._contained.pop(packet["shell"], None)
+            if found is not None and not found.listeners:
+                self._watched.pop(packet["shell"]).close()
 
     def _watch(self, packet: Packet, fds: list[int], sender: int) -> None:
         listener = fds[0]
         if packet["op"] == "probe":
-            probe = EffectWatcher(listener, lambda _: _NotRecorded(), _is_probe, kept_out_error=_PROBED)  # type: ignore[arg-type, return-value]
+            error = _PROBED
+            try:
+                taken(sender, packet["socket"]).close()
+            except OSError:
+                error = _PROBED_BUT_SOCKETS
+                if self._settings.get("holds_network") == "auto":
+                    self._settings["holds_network"] = ""
+            probe = EffectWatcher(listener, lambda _: _NotRecorded(), _is_probe, kept_out_error=error)  # type: ignore[arg-type, return-value]
             self._serve_with(probe, lambda: None, lambda: None)
             return
         key, call = packet.get("shell") or packet["job"], packet.get("call")
         found = self._watched.get(key)
         if found is None:
-            found = self._watched[key] = Watched(call, self._settings)
+            contained = self._contained.get(packet.get("shell") or packet["owner"])
+            found = self._watched[key] = Watched(call, {**self._settings, "contained": contained})
         watched = found
 
         def gone() -> None:
@@ -304,8 +322,8 @@ class EffectServer:
         self._serve_with(watcher, watched.end_late_changes, gone)
 
     def _serve_with(self, watcher: EffectWatcher, after: Callable[[], None], gone: Callable[[], None]) -> None:
-        def serve() -> None:
-            is_alive = watcher.serve()
+        def serve(event: int) -> None:
+            is_alive = watcher.serve(event)
             after()
             if not is_alive:
                 self._off(watcher.listener)
@@ -323,18 +341,21 @@ def pair() -> tuple[socket.socket, socket.socket]:
     return mine, theirs
 
 
-def probe(sock: socket.socket) -> str:
-    """Why what processes change cannot be watched here; empty if it can. `sock` leads to a watcher."""
+def probe(sock: socket.socket) -> tuple[str, bool]:
+    """Why what processes change cannot be watched here; empty if it can. And whether their connections can be held. `sock` leads
+    to a watcher."""
     reason, theirs = os.pipe()
     pid = os.fork()
     if pid == 0:
         try:
-            syscall_filter.install_and_send(Watch(sock, {"op": "probe"}))
+            syscall_filter.install_and_send(Watch(sock, {"op": "probe", "socket": socket.socket().detach()}))
             os.open(_PROBE, os.O_WRONLY)
         except FilterRefused as error:
             os.write(theirs, f"the kernel refuses it: {error}".encode())
         except OSError as error:
-            if error.errno != _PROBED:
+            if error.errno == _PROBED:
+                os.write(theirs, _CAN_HOLD)
+            elif error.errno != _PROBED_BUT_SOCKETS:
                 os.write(theirs, f"the watcher cannot see what a process does: {error.strerror}".encode())
         finally:
             os._exit(0)
@@ -342,7 +363,7 @@ def probe(sock: socket.socket) -> str:
     with open(reason, "rb") as file:
         why = file.read().decode()
     os.waitpid(pid, 0)
-    return why
+    return ("", True) if why == _CAN_HOLD.decode() else (why, False)
 
 
 def _end(call: CallJournal) -> None:

@@ -32,7 +32,6 @@ _RECEIVE, _SET_FLAGS = 0xC0502100, 0x40082104
 _SYNC_WAKE_UP = 1
 _NOTICE = struct.Struct("<QIIiIQ6Q")  # struct seccomp_notif
 _ZEROS = bytes(_NOTICE.size)
-_BATCH = 64
 _CWD = 0xFFFFFF9C
 _O_TMPFILE, _O_NEW = 0x400000, os.O_CREAT | os.O_EXCL
 _RENAME_NOREPLACE, _RENAME_EXCHANGE = 1, 2
@@ -78,20 +77,15 @@ class EffectWatcher:
         self._handlers: dict[int, Callable[..., Answer]] = {
             number: _simple(self, name) or getattr(self, f"_on_{name}") for number, name in self._called.items()
         }
-        self._poll = select.poll()
-        self._poll.register(listener, select.POLLIN)
         with contextlib.suppress(OSError):  # a kernel before 6.6
             fcntl.ioctl(listener, _SET_FLAGS, _SYNC_WAKE_UP)
 
-    def serve(self) -> bool:
-        """Answer what waits. False when no process is left under the filter."""
-        for _ in range(_BATCH):
-            ready = self._poll.poll(0)
-            if not ready:
-                return True
-            if ready[0][1] & (select.POLLHUP | select.POLLERR | select.POLLNVAL):
-                return False
-            self._answer_next()
+    def serve(self, event: int) -> bool:
+        """Answer a notice that waits, after a poll of the listener has found `event`. False when no process is left under the
+        filter."""
+        if event & (select.POLLHUP | select.POLLERR | select.POLLNVAL):
+            return False
+        self._answer_next()
         return True
 
     def close(self) -> None:
@@ -133,22 +127,31 @@ class EffectWatcher:
         except (OSError, KeyError, ValueError):
             return None  # a bad name or descriptor: the system call fails by itself
 
-    def _change(self, pid: int, journal: Callable[[CallJournal], None], *paths: str, fd: int | None = None) -> Answer:
+    def _change(
+        self,
+        pid: int,
+        journal: Callable[[CallJournal], None],
+        *paths: str,
+        fd: int | None = None,
+        deleted: os.stat_result | None = None,
+    ) -> Answer:
         """Write down what the system call changes, and let the kernel perform it. What it sees read-only has to be asked first,
-        and is performed here. `fd` is the caller's descriptor of what it changes."""
-        if any(map(self._is_kept_out, paths)):
-            return self._kept_out_error
-        if self._outside is not None:
-            outside = self._outside.among(pid, self._called[self._current[0]], paths, fd)
-            if outside:
-                return self._change_outside(pid, journal, paths, outside)
-        journal(self._call_of(pid))
+        and is performed here. `fd` is the caller's descriptor of what it changes, `deleted` what goes."""
+        for path in paths:
+            if self._is_kept_out(path):
+                return self._kept_out_error
+        outside = self._outside_of(pid, paths, fd)
+        if outside:
+            return self._change_outside(pid, journal, paths, outside)
+        call = self._call_of(pid)
+        if deleted is not None and call.limit is not None and not call.is_new(paths[0]):
+            call.limit.check(paths[0], deleted, pid, call.remove)
+        journal(call)
         return None
 
-    def _is_outside(self, pid: int, path: str) -> bool:
-        return self._outside is not None and bool(
-            self._outside.among(pid, self._called[self._current[0]], (path,), None)
-        )
+    def _outside_of(self, pid: int, paths: tuple[str, ...], fd: int | None = None) -> list[str]:
+        operation = self._called[self._current[0]]
+        return self._outside.among(pid, operation, paths, fd) if self._outside is not None else []
 
     def _change_outside(
         self, pid: int, journal: Callable[[CallJournal], None], paths: tuple[str, ...], outside: list[str]
@@ -186,7 +189,7 @@ class EffectWatcher:
         if path is None:
             return None
         is_exclusive = flags & os.O_EXCL and flags & os.O_CREAT
-        if is_exclusive and self._call_of(pid).is_new(path) and not self._is_outside(pid, path):
+        if is_exclusive and self._call_of(pid).is_new(path) and not self._outside_of(pid, (path,)):
             return None  # nothing to look at: it is made in a folder that is new itself, or it fails
         found = lstat(path)
         if found is not None and stat.S_ISLNK(found.st_mode) and not flags & os.O_NOFOLLOW:
@@ -231,10 +234,7 @@ class EffectWatcher:
             return None
         if not stat.S_ISREG(found.st_mode):
             self._names.forget()
-        call = self._call_of(pid)
-        if call.limit is not None and not call.is_new(path) and not self._is_outside(pid, path):
-            call.limit.check(path, found, pid, call.remove)
-        return self._change(pid, lambda call: call.remove(path, found), path)
+        return self._change(pid, lambda call: call.remove(path, found), path, deleted=found)
 
     def _renamed(self, pid: int, source: tuple[int, int], target: tuple[int, int], flags: int = 0) -> Answer:
         path, to = self._names.path(pid, *source), self._names.path(pid, *target)
@@ -363,19 +363,17 @@ class EffectWatcher:
 
     # Other hosts, and other processes
 
-    def _contacted(self, pid: int, address: int, size: int) -> None:
-        try:
+    def _contacted(self, pid: int, fd: int, address: int, size: int) -> None:
+        with contextlib.suppress(OSError):  # it fails by itself, or is refused
             raw = self._names.memory.read(pid, address, min(size, _MAX_ADDRESS))
-        except OSError:
-            return  # it fails by itself, or is refused
-        contact(pid, raw, self._call_of, self._private)
+            contact(pid, fd, raw, self._call_of, self._private)
 
     def _on_connect(self, pid: int, fd: int, address: int, size: int, *_: int) -> int | None:
-        self._contacted(pid, address, size)
+        self._contacted(pid, fd, address, size)
         return self._connects.connect(pid, fd, address, size) if self._connects is not None else None
 
     def _on_sendto(self, pid: int, *arguments: int) -> int | None:
-        self._contacted(pid, arguments[4], arguments[5])
+        self._contacted(pid, -1, arguments[4], arguments[5])
         return self._connects.send_to(pid, *arguments) if self._connects is not None else None
 
     def _on_sendmsg(self, pid: int, fd: int, message: int, flags: int, *_: int) -> int | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
+from typing import Iterator  # noqa: UP035  Python 3.8 knows no other place
 
 from .journal import MAX_COPY_BYTES, CallJournal
 from .journal_log import LogWriter, lstat, writer_name
@@ -30,6 +32,12 @@ class FileJournal:
                 journal.replace(path)
             elif found is not None:
                 journal.remove(path, found)
+
+    @contextlib.contextmanager
+    def writing(self, call: int) -> Iterator[CallJournal]:
+        """For several changes of a call."""
+        with self._lock:
+            yield self._of(call)
 
     def end(self, call: int) -> None:
         """Called after the last change."""

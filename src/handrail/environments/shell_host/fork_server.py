@@ -18,7 +18,7 @@ import os
 import signal
 import socket
 import time
-from typing import NamedTuple
+from typing import Callable, NamedTuple  # noqa: UP035  Python 3.8 knows no other place
 
 from . import proc, wire
 from .bash import fork
@@ -27,6 +27,7 @@ from .job_folder import remove_folder
 from .shell_supervisor import ShellSupervisor
 from .state import Snapshot
 from .syscall_filter import Watch
+from .wire import Packet
 
 END_SECONDS = 1.0
 SWEEP_SECONDS = 5.0
@@ -49,14 +50,16 @@ class ForkServer:
         owner: int | None = None,
         alive: int | None = None,
         watcher: socket.socket | None = None,
+        confine: Callable[[Packet], None] = lambda _: None,
     ) -> None:
         """`owner` is a process (its pidfd) to watch as well as the socket, because a fork of it may hold the socket open.
         `alive` is a descriptor that somebody waits for to be closed. `watcher` leads to the effect watcher: without it, what
-        shells change would fail, so everything ends with it."""
+        shells change would fail, so everything ends with it. `confine` is called in each new supervisor, with the
+        `confinement` of its spec."""
         proc.become_subreaper()
         proc.set_title("handrail-fork")
         self._client = client
-        self._owner, self._alive, self._watcher = owner, alive, watcher
+        self._owner, self._alive, self._watcher, self._confine = owner, alive, watcher, confine
         self._job_reports, self._for_supervisors = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._job_reports.setblocking(False)
         self._supervisors: dict[int, str] = {}  # shell by pid
@@ -117,12 +120,17 @@ class ForkServer:
             proc.set_title("handrail-shell")
             spec = json.loads(wire.read_whole(fds[1]))
             os.close(fds[1])
+            client = socket.socket(fileno=fds[0])
+            try:
+                self._confine(spec.pop("confinement", None))
+            except OSError as error:
+                reason = f"the commands of this shell cannot be held back: {error.strerror}"
+                wire.send(client, {"op": "fatal", "reason": reason})
+                return
             watch = None
             if self._watcher is not None:
                 watch = Watch(self._watcher, {"op": "listener", "shell": shell}, (fds[3],))
-            client_left = ShellSupervisor(
-                (socket.socket(fileno=fds[0]), self._for_supervisors), fds[2], Snapshot(state), spec, watch
-            ).run()
+            client_left = ShellSupervisor((client, self._for_supervisors), fds[2], Snapshot(state), spec, watch).run()
         finally:
             os._exit(0 if client_left else 1)
 

@@ -53,13 +53,19 @@ class Reply(NamedTuple):
 class Hold(Exception):
     """Let the system call wait. After a yes `go_on` is called: None lets the kernel perform it, a number is an error, and a Reply
     is what the caller gets. After a no the caller gets `error`. `go_on` gets what follows after a space in the answer, if
-    something does; one that `is_slow` has a thread of its own."""
+    something does; one that `is_slow` has a thread of its own. With an `answer` nobody is asked."""
 
     def __init__(
-        self, held: HeldCall, go_on: Callable[..., int | Reply | None], error: int, *, is_slow: bool = False
+        self,
+        held: HeldCall,
+        go_on: Callable[..., int | Reply | None],
+        error: int,
+        *,
+        is_slow: bool = False,
+        answer: str = "",
     ) -> None:
         super().__init__(held)
-        self.held, self.go_on, self.error, self.is_slow = held, go_on, error, is_slow
+        self.held, self.go_on, self.error, self.is_slow, self.answer = held, go_on, error, is_slow, answer
 
 
 Ask = Callable[[HeldCall, Release], None]
@@ -86,6 +92,9 @@ class HeldNotices:
         self._listener, self._ask = listener, ask
 
     def hold(self, notice: int, pid: int, call: int, hold: Hold) -> None:
+        if hold.answer:
+            self._release(notice, pid, hold, hold.answer)
+            return
         held = hold.held._replace(call=call, program=program_of(pid), pid=pid)
         self._ask(held, lambda answer: self._release(notice, pid, hold, answer))
 

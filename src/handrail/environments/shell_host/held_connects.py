@@ -6,15 +6,16 @@ let the watcher take the socket, nothing is let through but what goes nowhere.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
 import os
 import socket
 import struct
-from typing import Callable, NamedTuple, Set  # noqa: UP035  Python 3.8 knows no other place
+from typing import Callable, Dict, Iterable, NamedTuple, Set, Tuple  # noqa: UP035  Python 3.8 knows no other place
 
 from . import proc
-from .held_calls import HeldCall, Hold, Reply
+from .held_calls import ALLOW, HeldCall, Hold, Reply
 from .journal import CallJournal
 from .journal_log import lstat
 from .syscall_names import Memory, Unreadable, masked_socket
@@ -55,13 +56,14 @@ class HeldConnects:
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
         self._name_servers: Set[int] = set()  # noqa: UP006  ports of the runtime's own, which sockets were led to
+        self._own: Dict[int, Tuple[str, str]] = {}  # noqa: UP006  by port: the descriptor that listens there, and its socket
 
     def connect(self, pid: int, fd: int, address: int, size: int) -> int | None:
         try:
             target = self._target(pid, address, size)
-            with _taken(pid, fd) as sock:
+            with taken(pid, fd) as sock:
                 domain = sock.getsockopt(socket.SOL_SOCKET, _SO_DOMAIN)
-                kind = "udp" if sock.type == socket.SOCK_DGRAM else "tcp"
+                kind, may_block = "udp" if sock.type == socket.SOCK_DGRAM else "tcp", os.get_blocking(sock.fileno())
             if target is None:  # a local socket, or the end of a connection; no address of a host can come in its place
                 return errno.EAFNOSUPPORT if domain in _INET and size > 2 and not self._is_end(pid, address) else None
         except (OSError, Unreadable) as error:
@@ -72,10 +74,10 @@ class HeldConnects:
             raw = checked.moved(to) if to else checked.raw
             if to:
                 self._name_servers.add(int(to.rpartition(":")[2]))
-            with _taken(pid, fd) as sock:
+            with taken(pid, fd) as sock:
                 return _reply(_libc.connect(sock.fileno(), raw, len(raw)))
 
-        raise self._hold("connect", target, kind, go_on)
+        raise self._hold("connect", pid, target, kind, go_on, is_slow=may_block)
 
     def send_to(self, pid: int, *arguments: int) -> int | None:
         fd, data, length, flags, address, size = arguments[:6]
@@ -92,10 +94,10 @@ class HeldConnects:
             return errno.EMSGSIZE
         places = [first + number * _MESSAGE_STEP for number in range(count)]
         try:
-            with _taken(pid, fd) as sock:
+            with taken(pid, fd) as sock:
                 if sock.getsockopt(socket.SOL_SOCKET, _SO_DOMAIN) not in _INET:
                     return None
-                if sock.type != socket.SOCK_DGRAM:
+                if sock.type == socket.SOCK_STREAM:
                     return errno.EOPNOTSUPP if flags & _FAST_OPEN else None
                 heads = [_MESSAGE.unpack(self._memory.read(pid, place, _MESSAGE.size)) for place in places]
                 named = [self._target(pid, head[0], head[1]) for head in heads if head[0]]
@@ -111,11 +113,11 @@ class HeldConnects:
     def _hold_message(self, pid: int, fd: int, target: Target, parts: list[tuple[int, int]], flags: int) -> int | None:
         def go_on(_: str = "") -> int | Reply:
             data = b"".join(self._read(pid, *part) for part in parts)
-            with _taken(pid, fd) as sock:
+            with taken(pid, fd) as sock:
                 raw = target.raw
                 return _reply(_libc.sendto(sock.fileno(), data, len(data), flags, raw, len(raw)))
 
-        raise self._hold("sendto", target, "udp", go_on)
+        raise self._hold("sendto", pid, target, "udp", go_on, is_slow=True)
 
     def _lookups(self, pid: int, sock: socket.socket, parts: list[list[tuple[int, int]]]) -> int | None:
         """A question to the runtime's name server waits here: there its program would lose patience."""
@@ -129,10 +131,17 @@ class HeldConnects:
         held = HeldCall("lookup", "sendmsg", name)
         raise Hold(held, lambda _="": None, errno.ECONNREFUSED)
 
-    def _hold(self, operation: str, target: Target, kind: str, go_on: object) -> Hold:
-        is_own = _is_loopback(target.host) and _is_listened_to_below(target.port)
-        held = HeldCall("connect", operation, str(target), detail="own" if is_own else kind)
-        return Hold(held, go_on, errno.ECONNREFUSED, is_slow=True)  # type: ignore[arg-type]
+    def _hold(self, operation: str, pid: int, target: Target, kind: str, go_on: object, *, is_slow: bool) -> Hold:
+        held = HeldCall("connect", operation, str(target), detail=kind)
+        answer = ALLOW if _is_loopback(target.host) and self._is_own(pid, target.port) else ""
+        return Hold(held, go_on, errno.ECONNREFUSED, is_slow=is_slow, answer=answer)  # type: ignore[arg-type]
+
+    def _is_own(self, pid: int, port: int) -> bool:
+        """Whether a process of the same shell listens on the port."""
+        where, sock = self._own.get(port, ("", ""))
+        if not where or _link(where) != sock:
+            where, sock = self._own[port] = _listener(port, proc.tree(_shell_of(pid)))
+        return bool(where)
 
     def _target(self, pid: int, address: int, size: int) -> Target | None:
         raw = self._memory.read(pid, address, min(size, _MAX_ADDRESS)) if address else b""
@@ -154,7 +163,7 @@ class HeldConnects:
         return b"".join(self._memory.read(pid, place + at, min(_PAGE, size - at)) for at in range(0, size, _PAGE))
 
 
-def _taken(pid: int, fd: int) -> socket.socket:
+def taken(pid: int, fd: int) -> socket.socket:
     """A copy of a process's socket. Raises OSError."""
     with open(f"/proc/{pid}/status") as file:  # a thread has the descriptors of its process
         leader = next(int(line.split()[1]) for line in file if line.startswith("Tgid:"))
@@ -185,8 +194,17 @@ def _is_loopback(host: str) -> bool:
     return host.startswith(("127.", "::ffff:127.")) or host in ("::1", "0.0.0.0", "::")
 
 
-def _is_listened_to_below(port: int) -> bool:
-    """Whether a process that is watched here listens on the port."""
+def _shell_of(pid: int) -> int:
+    """The supervisor of the shell that a process belongs to: a child of the fork server, which is a child of this process."""
+    line, mine = [pid], os.getpid()
+    while line[-1] not in (0, 1, mine):
+        stat = proc.stat_of(line[-1])
+        line.append(stat.parent if stat is not None else 0)
+    return line[-3] if len(line) > 2 and line[-1] == mine else pid
+
+
+def _listener(port: int, pids: Iterable[int]) -> tuple[str, str]:
+    """The descriptor of one of the processes that listens on the port, and its socket; empty for none."""
     wanted = set()
     for table, state in (("tcp", "0A"), ("tcp6", "0A"), ("udp", "07"), ("udp6", "07")):
         try:
@@ -197,14 +215,20 @@ def _is_listened_to_below(port: int) -> bool:
         wanted |= {
             f"socket:[{row[9]}]" for row in rows if row[3] == state and int(row[1].rpartition(":")[2], 16) == port
         }
-    return bool(wanted) and any(_has_one_of(pid, wanted) for pid in proc.tree(os.getpid()))
+    for pid in pids if wanted else ():
+        with contextlib.suppress(OSError):  # it has ended
+            for fd in os.listdir(f"/proc/{pid}/fd"):
+                where = f"/proc/{pid}/fd/{fd}"
+                if (sock := _link(where)) in wanted:
+                    return where, sock
+    return "", ""
 
 
-def _has_one_of(pid: int, wanted: set[str]) -> bool:
+def _link(path: str) -> str:
     try:
-        return any(os.readlink(f"/proc/{pid}/fd/{fd}") in wanted for fd in os.listdir(f"/proc/{pid}/fd"))
+        return os.readlink(path)
     except OSError:
-        return False
+        return ""
 
 
 def _name_in(query: bytes) -> str:
@@ -216,9 +240,10 @@ def _name_in(query: bytes) -> str:
     return ".".join(labels)
 
 
-def contact(pid: int, raw: bytes, call_of: Callable[[int], CallJournal], covered: tuple[str, ...]) -> None:
+def contact(pid: int, fd: int, raw: bytes, call_of: Callable[[int], CallJournal], covered: tuple[str, ...]) -> None:
     """Write down which host a process contacts. While its call is tried that waits, as do services of this machine: what one
-    does is none of the call's own changes. `covered` are places of sockets that commands cannot reach."""
+    does is none of the call's own changes. `covered` are places of sockets that commands cannot reach: after a yes the process's
+    socket `fd` is connected to what really is there."""
     if len(raw) < 2:
         return
     family = struct.unpack_from("H", raw)[0]
@@ -230,7 +255,13 @@ def contact(pid: int, raw: bytes, call_of: Callable[[int], CallJournal], covered
             raise Hold(HeldCall("connect", "connect", name), lambda: call.host(name), errno.EACCES)
         call.host(name)
     elif family == socket.AF_UNIX and (masked := masked_socket(pid, raw, covered)):
-        raise Hold(HeldCall("masked socket", "connect", masked), lambda: None, errno.ECONNREFUSED)
+        real = struct.pack("=H", socket.AF_UNIX) + os.fsencode(masked) + b"\0"
+
+        def go_on() -> int | Reply:
+            with taken(pid, fd) as sock:
+                return _reply(_libc.connect(sock.fileno(), real, len(real)))
+
+        raise Hold(HeldCall("masked socket", "connect", masked), go_on, errno.ECONNREFUSED, is_slow=True)
     elif family == socket.AF_UNIX and call_of(pid).is_tried and raw[2:3] not in (b"", b"\0"):
         path = os.path.join(os.path.realpath(f"/proc/{pid}/cwd"), os.fsdecode(raw[2:].split(b"\0")[0]))
         if "/nscd/" not in path and lstat(path) is not None:

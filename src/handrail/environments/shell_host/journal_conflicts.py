@@ -41,7 +41,7 @@ def conflicts(
     for later in (number for number in journal.calls() if number > call):
         theirs = _Touched(journal.entries(later))
         when = journal.end(later) or 0
-        until.add(theirs, when)
+        until.later.append((theirs, when))
         if journal.is_reverted(later):
             continue
         reverted = journal.undone_paths(later, call)
@@ -87,11 +87,18 @@ class _Until:
 
     def __init__(self, end: int, sizes: dict[str, tuple[int, int]]) -> None:
         self._end, self._sizes = end, sizes
+        self.later: list[tuple[_Touched, int]] = []  # what calls since then have touched, and when they ended
         self._paths: dict[str, int] = {}
         self._trees: dict[str, int] = {}  # what is below them is explained as well
         self._inodes: dict[int, int] = {}
 
-    def add(self, touched: _Touched, when: int) -> None:
+    def _explain(self) -> None:
+        """Look at what later calls have touched, which is needed only if something has changed at all."""
+        for touched, when in self.later:
+            self._add(touched, when)
+        self.later = []
+
+    def _add(self, touched: _Touched, when: int) -> None:
         for path in touched.paths | touched.folders:
             self._paths[path] = max(self._paths.get(path, 0), when)
             found = lstat(path)
@@ -130,6 +137,7 @@ class _Until:
     def _is_changed(self, path: str, found: os.stat_result) -> bool:
         if found.st_ctime_ns <= self._end:
             return False
+        self._explain()
         if found.st_ctime_ns <= max(self._paths.get(path, 0), self._inodes.get(found.st_ino, 0)):
             return False
         while len(path) > 1:

@@ -249,24 +249,30 @@ def rename(path: str, to: str, flags: int) -> None:
 
 def _put_attributes(path: str, meta: Meta, extended: bytes) -> None:
     found = os.lstat(path)
-    if (found.st_uid, found.st_gid) != (meta.owner, meta.group):
+    is_other = (found.st_uid, found.st_gid) != (meta.owner, meta.group)
+    if is_other:
         os.chown(path, meta.owner, meta.group, follow_symlinks=False)
     if not stat.S_ISLNK(found.st_mode):
-        _put_extended(path, extended)
-        if stat.S_IMODE(os.lstat(path).st_mode) != stat.S_IMODE(meta.mode):
+        is_other = _put_extended(path, extended) or is_other
+        mode = os.lstat(path).st_mode if is_other else found.st_mode  # either may change it
+        if stat.S_IMODE(mode) != stat.S_IMODE(meta.mode):
             os.chmod(path, stat.S_IMODE(meta.mode))
     os.utime(path, ns=(meta.atime, meta.mtime), follow_symlinks=False)
 
 
-def _put_extended(path: str, extended: bytes) -> None:
-    wanted = {name: bytes.fromhex(value) for name, value in json.loads(extended or b"{}").items()}
+def _put_extended(path: str, extended: bytes) -> bool:
+    """Whether there was something to do."""
     try:
         present = os.listxattr(path)
     except OSError:  # a file system without them
-        return
+        return False
+    if not present and not extended:
+        return False
+    wanted = {name: bytes.fromhex(value) for name, value in json.loads(extended or b"{}").items()}
     with contextlib.suppress(OSError):  # some belong to the system, and only root may change them
         for name in set(present) - set(wanted):
             os.removexattr(path, name)
         for name, value in wanted.items():
             if name not in present or os.getxattr(path, name) != value:
                 os.setxattr(path, name, value)
+    return True

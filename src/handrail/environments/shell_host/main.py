@@ -60,19 +60,20 @@ def _serve_here(arguments: Packet) -> None:
     owner, policy = open_pidfd(arguments["owner"]), arguments["protection"]
     effects = arguments["effects"]
     if effects is not None and policy is not None:
-        effects = {**effects, "private": [*policy["covered"], *policy["hidden"]], "contained": policy["contained"]}
+        effects = {**effects, "private": [*policy["covered"], *policy["hidden"]]}
     outside = _Outside(effects, served, policy["jobs_root"] if policy is not None else "")
-    report, alive = {}, None  # type: Packet, int | None
+    report, alive, confine = {}, None, lambda _: None  # type: Packet, int | None, Callable[[Packet], None]
     if policy is not None:
         from . import protection  # sent along only when the shell is local
 
         report = protection.enter(policy, outside.stay)
         alive = report.pop("alive", None)
+        confine = protection.ShellMounts(policy, report).confine
     if alive is None and outside.to_watcher is not None:
         alive = _fork_inside(outside.stay)
-    report["uncovered"] = outside.probe()
+    report.update(uncovered=outside.probe(), can_hold=outside.can_hold)
     wire.send(served, report)
-    ForkServer(outside.for_fork_server(), owner, alive, outside.to_watcher).run()
+    ForkServer(outside.for_fork_server(), owner, alive, outside.to_watcher, confine).run()
 
 
 class _Outside:
@@ -83,6 +84,7 @@ class _Outside:
         fork server: to end a call takes one process less that way."""
         self._effects, self._client, self._jobs_root = effects, client, jobs_root
         self._from_shells: socket.socket | None = None
+        self.can_hold = False  # connections, once probed
         self.to_watcher: socket.socket | None = None
         if effects is not None:
             if effects.get("holds_network"):
@@ -120,7 +122,7 @@ class _Outside:
             return "effects are switched off"
         self._from_shells.close()
         self._to_fork_server.close()
-        why = probe(self.to_watcher)
+        why, self.can_hold = probe(self.to_watcher)
         if why:
             self.to_watcher.close()
             self.to_watcher = None

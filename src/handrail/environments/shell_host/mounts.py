@@ -9,6 +9,8 @@ import os
 import struct
 from typing import Callable, Iterator  # noqa: UP035  Python 3.8 knows no other place
 
+from . import proc
+
 NEW_MOUNTS, NEW_USERS, NEW_PIDS, NEW_NETWORK = 0x20000, 0x10000000, 0x20000000, 0x40000000
 READ_ONLY, NO_SUID, NO_DEVICES, NO_EXEC = 1, 2, 4, 8
 _REMOUNT, _BIND, _RECURSIVE, _PRIVATE = 1 << 5, 1 << 12, 1 << 14, 1 << 18
@@ -57,12 +59,20 @@ def make_read_only(place: str) -> None:
     _set_read_only(place, _AT_RECURSIVE)
 
 
-def make_rest_read_only(writable: list[str]) -> None:
-    """Everything is read-only but these folders, /proc and what is mounted in /dev. Raises OSError if / is not read-only then."""
+def places() -> list[str]:
+    """Where something is mounted, without /proc and what is in it and in /dev."""
+    found = dict.fromkeys(row[2] for row in _mount_table())
+    return [place for place in found if not _is_in(place, "/proc") and not place.startswith("/dev/")]
+
+
+def make_rest_read_only(writable: list[str], rest: list[str]) -> None:
+    """The mounts of `rest` are read-only but in these folders, unless a link leads to one. Raises OSError if / is not read-only
+    then."""
     for place in writable:
-        bind(place, place)
-    for place in dict.fromkeys(row[2] for row in _mount_table()):
-        if not any(_is_in(place, folder) for folder in (*writable, "/proc")) and not place.startswith("/dev/"):
+        with contextlib.suppress(FileNotFoundError), proc.opened_without_links(place) as fd:
+            bind(f"/proc/self/fd/{fd}", f"/proc/self/fd/{fd}")
+    for place in rest:
+        if not any(_is_in(place, folder) for folder in writable):
             with contextlib.suppress(OSError):  # this user cannot reach it, or another mount covers it
                 _set_read_only(place, 0)
     if not os.statvfs("/").f_flag & os.ST_RDONLY:
@@ -85,6 +95,22 @@ def cover(place: str, *, writable: bool = False) -> None:
         return
     flags = NO_SUID | NO_DEVICES | (0 if writable else READ_ONLY)
     mount("tmpfs", place, "tmpfs", flags, "mode=0700" if writable else "mode=0500,size=64k")
+
+
+def isolate(overlays: list[tuple[str, str, str]], private: list[str]) -> None:
+    """Let what is changed in folders go elsewhere: each has the folder, where its changes go, and one that the kernel works in.
+    The `private` folders are new and empty. All may lie in each other."""
+    flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+    opened = [[os.open(path, flags) for path in overlay] for overlay in overlays]
+    for place in private:
+        cover(place, writable=True)
+    for (folder, *_), fds in zip(overlays, opened):  # noqa: B905  Python 3.8 knows no strict
+        os.makedirs(folder, exist_ok=True)
+        options = zip(("lowerdir", "upperdir", "workdir"), fds)  # noqa: B905  the same
+        data = ",".join(f"{name}=/proc/self/fd/{fd}" for name, fd in options)
+        mount("overlay", folder, "overlay", NO_SUID | NO_DEVICES, f"{data},userxattr,volatile")
+        for fd in fds:
+            os.close(fd)
 
 
 def pin(folders: list[str], stage: str) -> None:

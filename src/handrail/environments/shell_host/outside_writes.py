@@ -15,16 +15,15 @@ import stat
 import struct
 from typing import Callable, Dict, Iterator, List, Sequence  # noqa: UP035  Python 3.8 knows no other place
 
+from . import proc
 from .held_calls import Reply
 from .journal_log import lstat
 from .syscall_names import Memory
 from .wire import Packet
 
 _libc = ctypes.CDLL(None, use_errno=True)
-_OPENAT2 = 437
 _RENAMEAT2 = {"x86_64": 316, "aarch64": 276}.get(os.uname().machine, -1)
-_NO_LINKS = 0x04 | 0x02  # RESOLVE_NO_SYMLINKS, RESOLVE_NO_MAGICLINKS
-_AT_FDCWD, _AT_SYMLINK_NOFOLLOW = -100, 0x100
+_AT_SYMLINK_NOFOLLOW = 0x100
 _MAX_XATTR = 1 << 12
 _OF_ATTRIBUTES = ("chmod", "chown", "setxattr", "removexattr", "utime", "utimes", "utimens")
 _OF_CONTENT = ("open", "openat2", "creat", "truncate")
@@ -46,9 +45,9 @@ class OutsideWrites:
     def among(self, pid: int, operation: str, paths: Sequence[str], fd: int | None) -> list[str]:
         """Those of the paths that the process could change if they were not read-only for it. A name that moves from one
         writable folder to another is among them, as these are mounts of their own. `fd` is its descriptor of the path."""
+        if len(paths) == 1 and f"{paths[0]}/".startswith(self._writable):
+            return []  # nearly all of them: this is asked at each system call
         places = [path + "/" for path in paths]
-        if len(places) == 1 and places[0].startswith(self._writable):
-            return []
         if not _known(operation) or any(place.startswith(self._sealed) for place in places):
             return []  # the kernel refuses it
         roots = [next((root for root in self._writable if place.startswith(root)), "") for place in places]
@@ -150,14 +149,8 @@ class _Caller:
 def _folder(path: str) -> Iterator[tuple[int, str]]:
     """The folder of a path, opened without following a link anywhere, and the last name."""
     folder, name = os.path.split(path)
-    how = struct.pack("QQQ", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, 0, _NO_LINKS)
-    fd = _libc.syscall(_OPENAT2, _AT_FDCWD, os.fsencode(folder), how, len(how))
-    if fd < 0:
-        raise OSError(ctypes.get_errno(), "the folder is not there, or a link leads to it")
-    try:
+    with proc.opened_without_links(folder) as fd:
         yield fd, name
-    finally:
-        os.close(fd)
 
 
 @contextlib.contextmanager

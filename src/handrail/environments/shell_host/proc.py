@@ -8,14 +8,16 @@ import functools
 import os
 import re
 import signal
+import struct
 import time
-from typing import Callable, Iterable, NamedTuple  # noqa: UP035  Python 3.8 knows no other place
+from typing import Callable, Iterable, Iterator, NamedTuple  # noqa: UP035  Python 3.8 knows no other place
 
 _DELETED = " (deleted)"
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 _PR_SET_NAME = 15
 _PR_SET_CHILD_SUBREAPER = 36
+_OPENAT2, _NO_LINKS = 437, 0x04 | 0x02  # RESOLVE_NO_SYMLINKS, RESOLVE_NO_MAGICLINKS
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -178,21 +180,19 @@ def stop_and_kill(find: Callable[[], Iterable[int]], reap: Callable[[], object],
     """Kill everything that `find` returns until it returns nothing. False if some are still alive after `seconds`."""
     end = time.monotonic() + seconds
     stopped: set[int] = set()
-    while time.monotonic() < end:  # a stopped process cannot fork between the search and the kill
-        new = set(find()) - stopped
-        if not new:
-            break
-        signal_each(new, signal.SIGSTOP)
-        stopped |= new
-    while True:
-        left = list(find())
-        if not left:
-            return True
+    left = set(find())
+    while left - stopped and time.monotonic() < end:  # a stopped process cannot fork between the search and the kill
+        signal_each(left - stopped, signal.SIGSTOP)
+        stopped |= left
+        left = set(find())
+    while left:
         if time.monotonic() >= end:
             return False
         signal_each(left, signal.SIGKILL)
         time.sleep(0.0005)
         reap()
+        left = set(find())
+    return True
 
 
 def children(pid: int) -> list[int]:
@@ -223,3 +223,16 @@ def _children_by_scan(pid: int) -> list[int]:
 def without_mark(path: str) -> str:
     """The path without the kernel's mark for a directory that was removed: its name is still where new files go."""
     return path[: -len(_DELETED)] if path.endswith(_DELETED) and not os.path.isdir(path) else path
+
+
+@contextlib.contextmanager
+def opened_without_links(folder: str) -> Iterator[int]:
+    """A folder whose path has no link anywhere. Raises FileNotFoundError if it has one, or is not there."""
+    how = struct.pack("QQQ", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, 0, _NO_LINKS)
+    fd = _libc.syscall(_OPENAT2, -100, os.fsencode(folder), how, len(how))
+    if fd < 0:
+        raise FileNotFoundError(ctypes.get_errno(), "it is not there, or a link leads to it")
+    try:
+        yield fd
+    finally:
+        os.close(fd)

@@ -1,4 +1,4 @@
-"""Run local commands where the kernel protects what belongs to Handrail: entered once per fork server, before any command.
+"""Run local commands where the kernel protects what belongs to Handrail.
 
 In a mount namespace of its own, Handrail's folders are read-only or covered, and so are sockets through which another program
 would act for a command. Root does this directly, and then gives up what could undo it; everybody else does it in a user namespace
@@ -6,16 +6,23 @@ that knows only their own user, where `sudo` gains nothing. If possible there is
 is the first process. Inside of all this there can be no second one: the outer one holds. Without namespaces Landlock protects the
 folders.
 
+The fork server enters what is the same for all shells. Each shell then gets mounts of its own, in which its work tree is
+writable, and gives up the rights that could undo them. The fork server keeps those: nobody without them can reach into it.
+
 A policy is an object with lists of paths, except for the last ones:
 
     read_only   cannot be changed                      hidden      are empty
     shown       parts of what is hidden, read-only     writable    parts of what is read-only, not so
     covered     sockets and folders of sockets; a folder is replaced by an empty one that commands can use
     kept        parts of what is covered               pids        whether to use a process namespace
-    contained   everything else is read-only but its `writable` folders; see outside_writes.py; or None
+    isolated    folders whose changes go elsewhere, and `private` ones that are empty, as for mounts.isolate; or None
+    contained   whether everything else is read-only but the folders of a shell
     network     whether there is one
     is_nested   whether this process was started by a command of another Handrail
     jobs_root   the folder of background processes, hidden, from which the fork server's jobs are removed at its end
+
+The policy of a shell has `read_only` files of its project, sockets that are `covered` now, and `contained` (see
+outside_writes.py), with its `writable` folders; or None.
 """
 
 from __future__ import annotations
@@ -57,7 +64,8 @@ def enter(policy: Packet, stay_outside: Callable[[int], None]) -> Packet:
     if policy["is_nested"]:
         return {"by": OUTER, "pids": False, "missing": [], "why": why}
     answer = _attempt(lambda: _by_landlock(policy), stay_outside)
-    return {"missing": [], **answer, "why": why} if "by" in answer else {"by": NOTHING, "pids": False, "why": why}
+    nothing = {"by": NOTHING, "pids": False, "missing": [CONTAINED]}
+    return {**(answer if "by" in answer else nothing), "why": why}
 
 
 def enter_alone(policy: Packet) -> str:
@@ -73,8 +81,33 @@ def enter_alone(policy: Packet) -> str:
             return NOTHING
         return LANDLOCK
     _arrange(policy, [])
-    _give_up_rights([])
+    _protect_kernel([])
+    _give_up_rights()
     return NAMESPACES
+
+
+class ShellMounts:
+    """What a fork server does for each shell that it forks. Made where `enter` has been."""
+
+    def __init__(self, policy: Packet, report: Packet) -> None:
+        self._is_needed = report["by"] == NAMESPACES
+        self._covered = {place for place in policy["covered"] if os.path.exists(place)}
+        self._stage = next((place for place in policy["hidden"] if os.path.isdir(place)), None)
+        self._rest = [place for place in (*mounts.places(), *policy["writable"]) if place not in self._covered]
+        self._is_contained = policy["contained"] and CONTAINED not in report["missing"]
+
+    def confine(self, shell: Packet) -> None:
+        """Give this process, a new fork, its own mounts, and nothing that could undo them. Raises OSError."""
+        if not self._is_needed:
+            return
+        mounts.unshare(mounts.NEW_MOUNTS)
+        if self._is_contained:
+            mounts.make_rest_read_only(shell["contained"]["writable"], self._rest)
+        _protect({*_everywhere(shell["read_only"])}, set(), {}, self._stage)
+        for place in shell["covered"]:
+            if place not in self._covered and os.path.exists(place):
+                mounts.cover(place, writable=True)
+        _give_up_rights()
 
 
 def _attempt(protect: Callable[[], Packet], stay_outside: Callable[[int], None]) -> Packet:
@@ -116,7 +149,7 @@ def _by_namespaces(policy: Packet, pids: bool) -> Packet:
         if os.fork():
             os._exit(0)
         mounts.mount("proc", "/proc", "proc", mounts.NO_SUID | mounts.NO_DEVICES | mounts.NO_EXEC)
-    _give_up_rights(missing)
+    _protect_kernel(missing)
     return {"by": NAMESPACES, "pids": pids, "missing": missing}
 
 
@@ -137,9 +170,10 @@ def _is_root() -> bool:
 
 def _arrange(policy: Packet, missing: list[str]) -> None:
     """Mount everything. What cannot be had besides the folders is `missing`."""
-    if policy["contained"] is not None:
-        writable = policy["contained"]["writable"]
-        _or_missing(CONTAINED, lambda: mounts.make_rest_read_only(writable), missing)
+    if policy["isolated"] is not None:
+        mounts.isolate(policy["isolated"]["overlays"], policy["isolated"]["private"])
+    if policy["contained"] and "/" not in mounts.places():  # in a folder that was made the root, which is no mount
+        missing.append(CONTAINED)
     _protect_folders(policy)
     for what, apply in (
         ("sockets", lambda: _cover_sockets(policy)),
@@ -149,13 +183,19 @@ def _arrange(policy: Packet, missing: list[str]) -> None:
         ("disks", _cover_disks if _is_root() else lambda: None),
     ):
         _or_missing(what, apply, missing)
+    if landlock.abi() < landlock.OLDEST_SCOPE_ABI:
+        missing.append("signals")
 
 
-def _give_up_rights(missing: list[str]) -> None:
-    if _is_root():
-        for part in ("sys", "sysrq-trigger", "irq", "bus"):
-            _or_missing(f"/proc/{part}", lambda part=part: mounts.make_read_only(f"/proc/{part}"), missing)  # type: ignore[misc]
-    _or_missing("signals", landlock.keep_signals_inside, missing)
+def _protect_kernel(missing: list[str]) -> None:
+    for part in ("sys", "sysrq-trigger", "irq", "bus") if _is_root() else ():
+        _or_missing(f"/proc/{part}", lambda part=part: mounts.make_read_only(f"/proc/{part}"), missing)  # type: ignore[misc]
+
+
+def _give_up_rights() -> None:
+    """Also to signal, and to reach through /proc into, processes that are not descendants: another shell has other mounts."""
+    with contextlib.suppress(OSError):  # reported as missing
+        landlock.keep_signals_inside()
     privileges.forbid_mount_namespaces()
     privileges.drop_capabilities()
 
@@ -170,12 +210,20 @@ def _or_missing(what: str, apply: Callable[[], object], missing: list[str]) -> N
 
 
 def _protect_folders(policy: Packet) -> None:
-    """Outer ones first, so that an inner one is not uncovered."""
-    hidden, read_only = _everywhere(policy["hidden"]), _everywhere(policy["read_only"])
+    hidden, read_only = {*_everywhere(policy["hidden"])}, {*_everywhere(policy["read_only"])}
     opened = {
         path: os.open(path, os.O_PATH) for path in (*policy["shown"], *policy["writable"]) if os.path.exists(path)
     }
-    stage = next((place for place in hidden if os.path.isdir(place)), None)
+    _protect(read_only, hidden, opened, next((place for place in sorted(hidden) if os.path.isdir(place)), None))
+    for path in policy["writable"]:
+        if path in opened and not any(path.startswith(place + "/") for place in hidden):
+            mounts.bind(f"/proc/self/fd/{opened[path]}", path)
+    for fd in opened.values():
+        os.close(fd)
+
+
+def _protect(read_only: set[str], hidden: set[str], opened: dict[str, int], stage: str | None) -> None:
+    """Outer ones first, so that an inner one is not uncovered. `stage` is a folder that is hidden."""
     if stage is not None:
         mounts.pin(_above({*hidden, *read_only}), stage)
     for place in sorted({*hidden, *read_only}, key=lambda path: path.split("/")):
@@ -185,11 +233,6 @@ def _protect_folders(policy: Packet) -> None:
             _hide(place, [path for path in opened if path.startswith(place + "/")], opened)
         else:
             mounts.cover(place)
-    for path in policy["writable"]:
-        if path in opened and not any(path.startswith(place + "/") for place in hidden):
-            mounts.bind(f"/proc/self/fd/{opened[path]}", path)
-    for fd in opened.values():
-        os.close(fd)
 
 
 def _hide(place: str, parts: list[str], opened: dict[str, int]) -> None:
@@ -275,4 +318,5 @@ def _by_landlock(policy: Packet) -> Packet:
     )
     with contextlib.suppress(OSError):  # it has none to drop
         privileges.drop_capabilities()
-    return {"by": LANDLOCK, "pids": False, "missing": ["sockets", "terminals", "renaming folders above"]}
+    missing = ["sockets", "terminals", "renaming folders above", "modes and times of files"]
+    return {"by": LANDLOCK, "pids": False, "missing": missing}

@@ -20,6 +20,7 @@ class Stash:
         self._own = os.path.join(self._journal, "stash")
         self._folders: dict[int, str] = {}  # by device
         self._count = 0
+        self._mark = f"/{NAME}-"
 
     def keep(self, path: str, device: int) -> str:
         """Link the file or symbolic link, which is on this device, into the stash, and return its path there.
@@ -36,7 +37,7 @@ class Stash:
 
     def holds(self, path: str) -> bool:
         """Whether the path lies in the journal or in a stash, where no command has any business."""
-        return f"/{NAME}-" in path or path.startswith(self._journal)
+        return self._mark in path or path.startswith(self._journal)
 
     def _free_name(self, path: str, device: int) -> str:
         folder = self._folders.get(device)

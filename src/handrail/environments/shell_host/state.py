@@ -11,7 +11,7 @@ from . import wire
 # Options under which nothing would run in the restored shell.
 _UNUSABLE = {b"set -o " + option for option in (b"noexec", b"onecmd", b"privileged", b"restricted")}
 # Variables that bash sets itself; restoring them takes time or is refused.
-_OF_BASH = re.compile(
+OF_BASH = re.compile(
     rb"(?m)^declare -\S+ (?:BASH|BASHOPTS|BASH_ARGC|BASH_ARGV|BASH_ARGV0|BASH_COMMAND|BASH_LINENO|BASH_LOADABLES_PATH"
     rb"|BASH_MONOSECONDS|BASHPID|BASH_SOURCE|BASH_SUBSHELL|BASH_VERSINFO|BASH_VERSION|COMP_WORDBREAKS|EPOCHREALTIME"
     rb"|EPOCHSECONDS|EUID|FUNCNAME|GROUPS|HISTCMD|HOSTTYPE|LINENO|MACHTYPE|OSTYPE|PIPESTATUS|PPID|RANDOM|SECONDS|SHELLOPTS"
@@ -65,7 +65,7 @@ class Snapshot:
         self._usual_options = frozenset(report.options.splitlines())
 
     def take(self, report: Report) -> None:
-        variables = _OF_BASH.sub(b"", report.variables)
+        variables = OF_BASH.sub(b"", report.variables)
         arguments = _ARGUMENTS.findall(variables)
         if arguments:
             self._arguments = arguments[-1]

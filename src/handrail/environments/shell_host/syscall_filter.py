@@ -47,11 +47,15 @@ _UNKNOWN = 467  # system calls from this one on are newer than this table, or of
 
 _LOAD, _EQUAL, _ANY_BIT, _AT_LEAST, _RETURN = 0x20, 0x15, 0x45, 0x35, 0x06
 _NOTIFY, _ALLOW, _FAIL = 0x7FC00000, 0x7FFF0000, 0x00050000 | errno.ENOSYS
+_NO_FAMILY = 0x00050000 | errno.EAFNOSUPPORT
 _NUMBER_OFFSET, _ARCHITECTURE_OFFSET = 0, 4
 
 
 # Reported only where connections wait for an answer: programs send messages to each other all the time.
 _MESSAGES = ("sendmsg", "sendmmsg")
+# The only kinds of sockets that there are then, as each connection of others could not be checked: local ones, IPv4 and IPv6,
+# netlink and cryptography; and not SCTP, which connects without `connect`.
+_SOCKET, _FAMILIES, _SCTP = (41, 198), (1, 2, 10, 16, 38), 132
 _watches_messages = False
 
 
@@ -98,6 +102,11 @@ def program() -> bytes:
     when(known.pop("fcntl"), *is_setfl, (_ANY_BIT, 1, 0, os.O_APPEND), *answer)
     when(known.pop("fallocate"), (_LOAD, 0, 0, _argument(1)), (_EQUAL, 1, 0, 0), *answer)
     when(known.pop("sendto"), (_LOAD, 0, 0, _argument(4)), (_EQUAL, 1, 0, 0), *answer)
+    if _watches_messages:
+        is_known = [(_EQUAL, len(_FAMILIES) - index, 0, family) for index, family in enumerate(_FAMILIES)]
+        is_sctp = ((_LOAD, 0, 0, _argument(2)), (_EQUAL, 0, 1, _SCTP), (_RETURN, 0, 0, _NO_FAMILY))
+        refused = (_RETURN, 0, 0, _NO_FAMILY)
+        when(_SOCKET[column], (_LOAD, 0, 0, _argument(0)), *is_known, refused, *is_sctp, (_RETURN, 0, 0, _ALLOW))
     for number in known.values():
         when(number, (_RETURN, 0, 0, _NOTIFY))
     for number in _REFUSED[column]:

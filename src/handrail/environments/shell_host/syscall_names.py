@@ -8,6 +8,7 @@ import os
 import re
 import stat
 import struct
+import sys
 import time
 
 from . import proc
@@ -16,6 +17,7 @@ from .journal_log import lstat, parent_of
 _libc = ctypes.CDLL(None, use_errno=True)
 _PAGE, _SHORT = 4096, 192
 _MAX_NAME = 4096
+_ENCODING = sys.getfilesystemencoding()
 _CWD = 0xFFFFFF9C  # AT_FDCWD, as it is in a register
 _CACHE_SECONDS = 1.0
 _DELETED = " (deleted)"
@@ -137,8 +139,8 @@ class Names:
             return None
         if b"//" in raw or b"/./" in raw:
             raw = _REPEATED.sub(b"", raw)
-        name = os.fsdecode(raw)
-        if raw.startswith(b"/proc/"):
+        name = raw.decode(_ENCODING, "surrogateescape")
+        if name.startswith("/proc/"):
             return self._of_process(pid, name)
         if not name:
             return self.of_descriptor(pid, folder)

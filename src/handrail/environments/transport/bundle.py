@@ -1,13 +1,18 @@
-"""The shell host as text, to be sent to a Python without a Handrail installation."""
+"""The shell host, to be sent to a Python without a Handrail installation: as text, or compiled for one that is like ours."""
 
 from __future__ import annotations
 
+import base64
 import json
+import marshal
 import shlex
 from collections.abc import Sequence
 from functools import cache
+from importlib.abc import InspectLoader
+from importlib.machinery import PathFinder
 from importlib.resources import files
-from typing import Any
+from importlib.util import MAGIC_NUMBER
+from typing import Any, cast
 
 from .. import shell_host
 
@@ -61,11 +66,13 @@ REMOTE = (
     "main",
 )
 
-# The first bytes of the shell host; the output of start-up files may precede them.
+# The first bytes of the shell host; the output of start-up files may precede them. A word that says which compiled code it can
+# run follows.
 READY = b"\0handrail\0"
+COMPILED_FOR = MAGIC_NUMBER.hex().encode()
 
-# Prints READY, reads a length and a bundle from stdin, and makes modules of it. Old Pythons must be able to parse this much, and
-# it must fit into a line of a terminal, which is then switched to raw mode.
+# Prints READY and that word, reads a length and a bundle from stdin, and makes modules of it. Old Pythons must be able to parse
+# this much, and it must fit into a line of a terminal, which is then switched to raw mode.
 BOOT = """
 import os, sys
 if sys.version_info < (3, 8):
@@ -80,8 +87,8 @@ def take(n):
 if os.isatty(0):
     import tty
     tty.setraw(0)
-os.write(1, b'\\0handrail\\0')
-import json, types
+os.write(1, b'\\0handrail\\0' + sys.modules['_frozen_importlib_external'].MAGIC_NUMBER.hex().encode())
+import binascii, json, marshal, types
 bundle = json.loads(take(int(take(9))))
 package = sys.modules['handrail_shell_host'] = types.ModuleType('handrail_shell_host')
 package.__path__ = []
@@ -90,7 +97,9 @@ for name, text in bundle['modules']:
     module.__package__ = 'handrail_shell_host'
     sys.modules[module.__name__] = module
     setattr(package, name, module)
-    exec(compile(text, '<handrail %s>' % name, 'exec'), module.__dict__)
+    is_text = not bundle['compiled']
+    code = compile(text, '<handrail %s>' % name, 'exec') if is_text else marshal.loads(binascii.a2b_base64(text))
+    exec(code, module.__dict__)
 package.main.main(bundle['arguments'])
 """
 
@@ -105,13 +114,25 @@ def shell_words(words: Sequence[str]) -> str:
     )
 
 
-def bundle(**arguments: Any) -> bytes:
-    """What `BOOT` reads: the modules, and the arguments of `shell_host.main.main`."""
-    modules = LOCAL if arguments["role"] == "fork_server" else REMOTE
-    content = json.dumps({"modules": [[name, _source(name)] for name in modules], "arguments": arguments}).encode()
+def bundle(*, compiled: bool, **arguments: Any) -> bytes:
+    """What `BOOT` reads: the modules, and the arguments of `shell_host.main.main`. `compiled` is for a Python that runs our code
+    without compiling it first, which is most of the work of a start."""
+    names = LOCAL if arguments["role"] == "fork_server" else REMOTE
+    modules = [[name, _compiled(name) if compiled else _source(name)] for name in names]
+    content = json.dumps({"modules": modules, "compiled": compiled, "arguments": arguments}).encode()
     return b"%09d" % len(content) + content
 
 
 @cache
 def _source(name: str) -> str:
     return (files(shell_host) / f"{name}.py").read_text(encoding="utf-8")
+
+
+@cache
+def _compiled(name: str) -> str:
+    """As it was compiled when it was installed, or first imported."""
+    full_name = f"{shell_host.__name__}.{name}"
+    spec = PathFinder.find_spec(full_name, shell_host.__path__)
+    assert spec is not None
+    code = cast("InspectLoader", spec.loader).get_code(full_name)
+    return base64.b64encode(marshal.dumps(code)).decode()

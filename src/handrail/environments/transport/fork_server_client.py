@@ -27,10 +27,12 @@ _STARTING_AT_ONCE = 8
 
 
 class Confinement(NamedTuple):
-    """A policy of shell_host/protection.py, made when a fork server starts. Shells with the same key share one."""
+    """A policy of shell_host/protection.py, made when a fork server starts, and that of a shell. Shells with the same key share
+    a fork server."""
 
     key: str
     policy: Callable[[], Packet]
+    shell: Packet
 
 
 class ForkServerClient:
@@ -64,7 +66,7 @@ class ForkServerClient:
             assert self._process.stdin is not None
             arguments = {"socket": theirs.fileno(), "owner": os.getpid(), "protection": protection, "effects": effects}
             with self._process.stdin as pipe:
-                pipe.write(bundle.bundle(role="fork_server", **arguments))
+                pipe.write(bundle.bundle(role="fork_server", compiled=True, **arguments))
         self._receive_report()
 
     def _receive_report(self) -> None:

@@ -66,6 +66,8 @@ class DirectLink:
         effects: Packet | None = None,
     ) -> None:
         spec: Packet = {"env": env, "cwd": cwd, "is_remote": False}
+        if confinement is not None:
+            spec["confinement"] = confinement.shell
         self._name = os.urandom(8).hex()
         try:
             self._fork_server, self._shell = self._open(self._name, spec, confinement, effects)

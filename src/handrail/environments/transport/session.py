@@ -133,8 +133,8 @@ class Session:
         waiting = self._waiting[0] = _Waiting()
         limits = {"client_timeout": self._channel.client_timeout, "window": self._channel.window}
         try:
-            self._skip_noise()
-            self._write(bundle.bundle(role="remote", **limits, **arguments))
+            compiled = self._read_ready() == bundle.COMPILED_FOR
+            self._write(bundle.bundle(role="remote", compiled=compiled, **limits, **arguments))
             answer, _ = unpack(self._await(0, waiting, START_SECONDS))
         except Lost:
             raise self._channel.failure(bytes(self._buffer)) from None
@@ -142,14 +142,18 @@ class Session:
             raise Fatal(f"in {self._where}: {answer['reason']}")
         return answer
 
-    def _skip_noise(self) -> None:
-        """Skip what start-up files print before the shell host starts."""
+    def _read_ready(self) -> bytes:
+        """What compiled code the shell host can run. What start-up files print before it starts is skipped."""
         end = time.monotonic() + START_SECONDS
-        while (found := self._buffer.find(bundle.READY)) < 0:
+        word = len(bundle.COMPILED_FOR)
+        while (found := self._buffer.find(bundle.READY)) < 0 or len(self._buffer) < found + len(bundle.READY) + word:
             if len(self._buffer) > _MAX_NOISE_BYTES:
                 raise Fatal(f"{self._where} prints too much before a command can run: check the start-up files there")
             self._buffer += self._channel.receive(end)
         del self._buffer[: found + len(bundle.READY)]
+        compiled_for = bytes(self._buffer[:word])
+        del self._buffer[:word]
+        return compiled_for
 
     def _ask(self, kind: bytes, body: bytes, waiting: _Waiting) -> int:
         with self._changed:

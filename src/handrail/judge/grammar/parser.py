@@ -61,16 +61,30 @@ _ENDS_COMMAND = re.compile(r"[;&|<>\n]")
 _ENDS_EXPANSION = re.compile(r"\}")
 _PLAIN_HASH = re.compile(r"#(?:[-}=?+%/:#]|\Z)")
 _LENGTH_OF_SPECIAL = re.compile(r"#[#@*?$!\-]\}")
+_ENDS_SIMPLE = frozenset(("", *"\n;)|"))
 _PREFIX_END = re.compile(r"[*@]\}")
 
 
 def parse(text: str, depth: int = 0) -> tuple[Script, TextMap | None]:
     """The tree of a script; and, where line continuations were removed, the map back to positions in the text."""
+    if lexical.PLAIN_LINE.fullmatch(text) is not None and (script := _plain_line(text)) is not None:
+        return script, None
     if "\0" in text:
         raise ShellSyntaxError("a NUL character", text.index("\0"))
     parser = Parser(text, depth)
     script = parser.whole()
     return script, _joined(parser.cuts)
+
+
+def _plain_line(text: str) -> Script | None:
+    """A single command of plain words, as most commands are; None when its first word is more than a name."""
+    words = [Word(None, *found.span(), found.group()) for found in lexical.BETWEEN_BLANKS.finditer(text)]
+    first = words[0]
+    if first.plain in RESERVED or first.plain in lexical.DECLARATIONS or len(words) > MAX_WORDS:
+        return None
+    return Script(
+        [AndOr([("", Pipeline([Simple([], words, [], first.start, len(text))], negated=False, timed=False))])]
+    )
 
 
 def _joined(cuts: list[int]) -> TextMap | None:
@@ -166,11 +180,11 @@ class Parser:
             items.append((operator, self._pipeline()))
 
     def _pipeline(self) -> Pipeline:
-        negated = timed = False
         first = self.lone_word()
-        while (first is None or first in RESERVED) and (
-            word := self.reserved(("!", "time")) or (self.at("!(") and "!")
-        ):
+        if first is not None and first not in RESERVED:  # as most commands start
+            return self._piped(self.simple(), negated=False, timed=False)
+        negated = timed = False
+        while word := self.reserved(("!", "time")) or (self.at("!(") and "!"):
             self.position += len(word)
             self.blanks()
             if word == "!":
@@ -182,7 +196,11 @@ class Parser:
                     self.blanks()
             if self.blanks() in ("", "\n", ";", "&", ")") and not self.at("&>"):
                 return Pipeline([], negated, timed)
-        commands = [self._command()]
+        return self._piped(self._command(), negated=negated, timed=timed)
+
+    def _piped(self, first: Command, *, negated: bool, timed: bool) -> Pipeline:
+        """The pipeline that this command begins."""
+        commands = [first]
         while True:
             if self.blanks() != "|" or self.at("||"):
                 return Pipeline(commands, negated, timed)
@@ -377,24 +395,19 @@ class Parser:
             raise self.fail("expected a pattern")
         return Word(merged(parts), start, self.position)
 
-    def function(self, name: Word) -> Function:
-        """A function's definition, from the parenthesis after its name."""
-        match = lexical.EMPTY_PARENTHESES.match(self.text, self.position)
-        if match is None:
-            raise self.fail("expected )")
-        self.position = match.end()
-        return self._function_body(name)
-
     def _function(self, _: str) -> Function:
         self.blanks()
         name = self._argument()
         self.blanks()
+        return self.function(name, with_parentheses=False)
+
+    def function(self, name: Word, *, with_parentheses: bool = True) -> Function:
+        """A function's definition, from after its name."""
         match = lexical.EMPTY_PARENTHESES.match(self.text, self.position)
         if match:
             self.position = match.end()
-        return self._function_body(name)
-
-    def _function_body(self, name: Word) -> Function:
+        elif with_parentheses:
+            raise self.fail("expected )")
         self.newlines()
         self.enter()
         if self.position >= self.size:
@@ -438,7 +451,7 @@ class Parser:
                 words.append(Word(None, end - len(found), end, found))
             else:
                 char = self.blanks()
-                if not char or char in "\n;)|" or (char == "&" and not self.at("&>")):
+                if char in _ENDS_SIMPLE or (char == "&" and not self.at("&>")):
                     break
                 if self.continued:
                     self.join_token()
@@ -460,9 +473,7 @@ class Parser:
                 raise TooLarge("more words than are judged", self.position)
         if not (words or assignments or redirects):
             raise self.fail("expected a command")
-        node = Simple(assignments, words, redirects, start, self.position)
-        node.declares = declaring
-        return node
+        return Simple(assignments, words, redirects, start, self.position, declaring)
 
     def _argument(self) -> Word:
         word = self.word()
@@ -1080,16 +1091,18 @@ class Parser:
 
     def blanks(self, *, comments: bool = True) -> str:
         """Skip blanks, line continuations and a comment; returns the next character."""
-        text = self.text
+        text, position = self.text, self.position
         while True:
-            char = text[self.position : self.position + 1]
-            if char == " " or char == "\t" or (char == "\\" and text.startswith("\\\n", self.position)):
-                match = lexical.BLANKS.match(text, self.position)
-                self.position = match.end() if match else self.position
+            char = text[position : position + 1]
+            if char == " " or char == "\t":
+                position += 1
+            elif char == "\\" and text.startswith("\n", position + 1):
+                position += 2
             elif char == "#" and comments:
-                match = lexical.COMMENT.match(text, self.position)
-                self.position = match.end() if match else self.position
+                end = text.find("\n", position)
+                position = end if end >= 0 else self.size
             else:
+                self.position = position
                 return char
 
     def newlines(self) -> None:

@@ -14,7 +14,7 @@ _MAX_CHARS = 200_000
 def is_dangerous(text: str) -> bool:
     """Whether one of the statements destroys or changes whole tables, administers the server, or runs a program."""
     text = text[:_MAX_CHARS]
-    if _RE.meta.search(text) or any(map(is_dangerous, _executed(text))):
+    if _RE.meta.search(text) or _RE.builds.match(text[:4000]) or any(map(is_dangerous, _executed(text))):
         return True
     end = text.rfind("*/") + 2  # after it no comment ends, and looking for that from each start would take long
     text = _RE.comment.sub(" ", text[:end]) + text[end:] if end > 1 else text
@@ -45,6 +45,8 @@ def _is_dangerous_statement(text: str) -> bool:
     statement = " ".join(text.split()).upper()
     while match := _RE.prefix.match(statement):
         statement = statement[match.end() :]
+    if _RE.only_explains.match(statement):
+        return False
     if _RE.starts_dangerous.match(statement) or _RE.holds_dangerous.search(statement):
         return True
     changes = (_RE.delete.search(statement), _RE.update.search(statement))

@@ -7,6 +7,7 @@ parsed, and its positions count in that text: its node has the map back (`origin
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Literal as Choice
@@ -148,7 +149,7 @@ class Simple:
     """Assignments, words and redirections of one command. After `declare` and the like, assignments are among the words."""
 
     assignments: list[Assignment]
-    words: list[Word | Assignment]
+    words: Sequence[Word | Assignment]
     redirects: list[Redirect]
     start: int
     end: int

@@ -25,6 +25,10 @@ def arguments(
     """
     if place >= len(tokens):
         return None, False
+    block = None
+    if language == "perl" and tokens[place].text == "{":  # system {"program"} "name", "argument"
+        end = next((at for at in range(place, len(tokens)) if tokens[at].text == "}"), len(tokens) - 1)
+        block, place = tokens[place + 1 : end], min(end + 1, len(tokens) - 1)
     first = tokens[place]
     parenthesised = first.kind == "sign" and first.text == "("
     bare = language in _WITHOUT_PARENTHESES and (
@@ -49,6 +53,8 @@ def arguments(
             pieces.append("~" if token.text in _HOME_NAMES else None)
     if pieces:
         found.append(_folded(pieces))
+    if block is not None:
+        found[:1] = [_folded([token.text if token.kind == "string" else None for token in block])]
     return found, parenthesised
 
 

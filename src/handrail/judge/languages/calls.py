@@ -8,23 +8,32 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..programs.endless_loops import loops_forever
-from ..programs.interpreter_table import SHELLS
-from ..values.data_files import Patterns, Words
+from ..programs.tables import SHELLS
+from ..values.data_files import Patterns, Words, read_tables
 from ..values.word_values import UNKNOWN
 from .arguments import arguments
-from .call_table import ARGV, KINDS, QUALIFIERS, SHELL
 from .home_names import with_homes
 from .host import MAX_DEPTH, Host
 from .tokens import Token, tokens, too_long
 
 _WORDS = Words(__file__)
 _RE = Patterns(__file__)
+_TABLES = read_tables(__file__, "call_table")
+SHELL = _TABLES["shell"]
+"""Functions, by language, whose first argument a shell runs."""
+ARGV = _TABLES["argv"]
+"""Functions, by language, that run a program with a list of arguments."""
+KINDS = {name: kind for kind, names in reversed(_TABLES["kinds"].items()) for name in names.split()}
+"""What each function does, in any language."""
+QUALIFIERS = frozenset(_TABLES[""]["qualifiers"].split())
+"""Modules before a function's name that leave no doubt which function it is."""
 _MAX_CALLS = 2000
 _TELLING = (
     (_RE.evaluates_decoded, "code.exec_computed"),
     (_RE.deletes_elsewhere, "cloud.api_delete"),
     (_RE.reboot, "power.off"),
     (_RE.inner_spawn, "code.exec_computed"),
+    (_RE.substitutes_code, "code.exec_computed"),
 )
 _ANY_LAST = (
     frozenset(("load",))
@@ -68,6 +77,8 @@ def judge(host: Host, text: str) -> None:
     text = with_homes(text)
     found = tokens(host.language, text)
     _as_a_whole(host, text, found)
+    if host.language == "javascript" and host.depth < MAX_DEPTH:
+        _inner_code(host, text, found)
     for place, token in enumerate(found):
         if token.kind == "command":
             host.shell(_interpolated(token.text))
@@ -76,6 +87,18 @@ def judge(host: Host, text: str) -> None:
         if host.calls > _MAX_CALLS:
             host.find("limit.exceeded")
             return
+
+
+def _inner_code(host: Host, text: str, found: Sequence[Token]) -> None:
+    """JavaScript in strings: what a template computes, and everything where strings are given to the engine."""
+    evaluates = _RE.strings_are_code.search(text) is not None
+    host.depth += 1
+    for token in found:
+        if token.kind == "string" and "(" in token.text:
+            parts = re.findall(r"\$\{([^}]*\([^}]*)\}", token.text) if "${" in token.text else []
+            for part in [token.text] if evaluates else parts:
+                judge(host, part)
+    host.depth -= 1
 
 
 def _as_a_whole(host: Host, text: str, found: Sequence[Token]) -> None:
@@ -188,7 +211,9 @@ def _shell(host: Host, call: Call, *, certain: bool) -> None:
         host.find("code.exec_computed")
     elif len(call.known) > 1 and _mentions(_RE.joins, call.text):
         host.shell(" ".join(word for word in call.known if word.strip()))
-    elif len(call.known) > 1 and host.language in _WORDS.lists_of_words and not call.known[1].startswith(("r", "w")):
+    elif (len(call.known) > 1 and call.last in ("proc_open", "pcntl_exec") and " " not in call.first) or (
+        len(call.known) > 1 and host.language in _WORDS.lists_of_words and not call.known[1].startswith(("r", "w"))
+    ):
         _run(host, call)
     else:
         host.shell(_interpolated(call.first))
@@ -197,6 +222,8 @@ def _shell(host: Host, call: Call, *, certain: bool) -> None:
 def _run(host: Host, call: Call) -> None:
     if call.arguments and call.first is None:
         host.find("code.exec_computed")
+    elif call.first is not None and " " in call.first and _mentions(_RE.runs_words, call.text):
+        host.shell(" ".join(call.known))
     elif call.first in _SHELL_PROGRAMS and not call.known[1:]:
         host.run(call.first)
     elif call.arguments:
@@ -221,12 +248,16 @@ def _open(host: Host, call: Call) -> None:
     known = call.known
     if not known:
         return
-    if host.language != "perl":
+    if host.language == "ruby" and known[0].startswith("|"):
+        host.shell(known[0][1:])
+    elif host.language != "perl":
         mode = known[1] if len(known) > 1 else "r"
         host.write(known[0]) if not set(mode).isdisjoint("wax+") and len(mode) < 6 else host.read(known[0])
-        return
-    joined = "".join(known[:2]).strip()
-    if joined.startswith("|") or joined.endswith("|"):
+    elif known[0] in ("-|", "|-") and len(known) > 2:
+        host.start(*known[1:])
+    elif call.last == "sysopen" and re.search("O_(?:WRONLY|RDWR|TRUNC|CREAT)", call.text):
+        host.write(known[0])
+    elif (joined := "".join(known[:2]).strip()).startswith(("|", "-|")) or joined.endswith("|"):
         host.shell(joined.strip("|- "))
     elif match := re.match(r"(\+?>{1,2}|\+<|<)?\s*(.+)", joined):
         host.write(match[2].strip()) if match[1] not in (None, "<") else host.read(match[2].strip())
@@ -272,11 +303,12 @@ def _store(host: Host, call: Call) -> None:
 def _tcl(host: Host, text: str) -> None:
     """Tcl and expect: `exec rm x`, `spawn ssh h`; the words are the command's own."""
     for match in re.finditer(
-        r"(?:^|[;\n{\[])\s*(?:eval\s+)?(?:exec|spawn|open\s+[\"{]\|)\s*(?:-\w+\s+)*([^;\n\]}]+)", text
+        r"(?:^|[;\n{\[])\s*(?:eval\s+)?(?:\[list\s+)?(?:exec|spawn|system|\$\w+|\[[^\]]+\]|open\s+[\"{]\|)\s*(?:-\w+\s+)*([^;\n\]}]+)",
+        text,
     ):
         host.shell(match[1].strip().strip('"'))
-    for match in re.finditer(r"\bsend\s+(?:--\s+)?\"((?:[^\"\\]|\\.)*)\"", text):
-        host.shell(match[1].replace("\\r", "\n").replace("\\n", "\n").replace('\\"', '"'))
+    for match in re.finditer(r"\b(?:exp_)?send\s+(?:--\s+)?(?:\"((?:[^\"\\]|\\.)*)\"|\{([^}]*)\})", text):
+        host.shell((match[1] or match[2] or "").replace("\\r", "\n").replace("\\n", "\n").replace('\\"', '"'))
     for match in re.finditer(r"(?:^|[;\n{\[])\s*file\s+delete\s+(?:-force\s+)?(?:--\s+)?(\S+)", text):
         host.delete(match[1], tree=True)
     for match in re.finditer(r"\bopen\s+(\S+)\s+[wa]", text):

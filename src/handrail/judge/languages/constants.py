@@ -162,6 +162,8 @@ def _builtin(name: str, args: list[Any]) -> Any:
     if name == "chr" and isinstance(args[0], int):
         return chr(args[0])
     if name in ("str", "Path", "PurePath", "PosixPath") and args:
+        if isinstance(args[0], bytes) and len(args) > 1:
+            return _text(args[0])
         return str(args[0]) if args[0] is not None else None
     if name in ("bytes", "bytearray") and args and isinstance(args[0], list):
         return bytes(args[0])

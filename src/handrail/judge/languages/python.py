@@ -97,7 +97,7 @@ class _Reader:
             isinstance(node, ast.Call)
             and isinstance(node.func, ast.Attribute)
             and node.func.attr in ("communicate", "write", "writelines", "sendline")
-        ):
+        ) or (isinstance(node, ast.Call) and any(keyword.arg == "file" for keyword in node.keywords)):
             self.typed += node.args
 
     def _find_escapes(self) -> None:
@@ -151,19 +151,7 @@ class _Reader:
         if isinstance(node, ast.Attribute):
             return f"{self._dotted(node.value) or '?'}.{node.attr}"
         if isinstance(node, ast.Call):
-            function = self._dotted(node.func)
-            if function in ("__import__", "importlib.import_module") and node.args:
-                module = fold(node.args[0], self.constants)
-                return module if isinstance(module, str) else "?"
-            if function == "getattr" and len(node.args) >= 2:
-                attribute = fold(node.args[1], self.constants)
-                return f"{self._dotted(node.args[0])}.{attribute}" if isinstance(attribute, str) else "getattr.?"
-            if function == "vars" and node.args:
-                return self._dotted(node.args[0])
-            if function in _WORDS.namespaces and not node.args:
-                return function
-            if function == "eval" and node.args and isinstance(text := fold(node.args[0], self.constants), str):
-                return text if re.fullmatch(r"[\w.]+", text) else "?"
+            return self._returned(node)
         if isinstance(node, ast.Subscript) and (base := self._dotted(node.value)):
             key = fold(node.slice, self.constants)
             if not isinstance(key, str):
@@ -172,6 +160,30 @@ class _Reader:
                 return self.names.get(key) or key
             return f"{base.removesuffix('.__dict__')}.{key}"
         return None
+
+    def _returned(self, node: ast.Call) -> str | None:
+        """The module or function that a call returns."""
+        function = _usual_name(self._dotted(node.func) or "")
+        if function.endswith(".__getattribute__") and node.args:
+            return self._attribute(node)
+        if function in ("__import__", "importlib.import_module") and node.args:
+            module = fold(node.args[0], self.constants)
+            return module if isinstance(module, str) else "?"
+        if function == "getattr" and len(node.args) >= 2:
+            attribute = fold(node.args[1], self.constants)
+            return f"{self._dotted(node.args[0])}.{attribute}" if isinstance(attribute, str) else "getattr.?"
+        if function == "vars" and node.args:
+            return self._dotted(node.args[0])
+        if function in _WORDS.namespaces and not node.args:
+            return function
+        if function == "eval" and node.args and isinstance(text := fold(node.args[0], self.constants), str):
+            return text if re.fullmatch(r"[\w.]+", text) else "?"
+        return None
+
+    def _attribute(self, node: ast.Call) -> str:
+        """`os.__getattribute__("system")`, `object.__getattribute__(os, "system")`."""
+        owner = node.args[0] if len(node.args) > 1 else getattr(node.func, "value", node.func)
+        return f"{self._dotted(owner)}.{fold(node.args[-1], self.constants) or '?'}"
 
     def _callees(self, node: ast.Call) -> list[str]:
         """The full names of what a call may call."""
@@ -217,11 +229,15 @@ class _Reader:
             self._deletes(name, args)
         elif name in ("os.kill", "os.killpg", "signal.pidfd_send_signal"):
             self._kills(args)
-        elif name == "getattr.?" or (name in _WORDS.by_name and not _WORDS.harmless_names.issuperset(map(str, args))):
+        elif (
+            name == "getattr.?"
+            or _RE.hidden.search(ast.unparse(node.func))
+            or (name in _WORDS.by_name and not _WORDS.harmless_names.issuperset(map(str, args)))
+        ):
             self.host.find("code.exec_computed")
         elif name in ("os.setuid", "os.setreuid", "os.setresuid") and args[:1] == [0]:
             self.host.find("privilege.root_shell")
-        elif name in ("open", "io.open", "codecs.open", "os.open"):
+        elif name in ("open", "io.open", "io.FileIO", "codecs.open", "os.open"):
             self._opens(node, args)
         elif name in ("os.chmod", "os.chown", "os.lchown") and args:
             self._changes_mode(name, args)
@@ -271,13 +287,18 @@ class _Reader:
         return carries and not name.endswith((".socket", ".Session", ".Client", ".get_event_loop"))
 
     def _method(self, name: str, node: ast.Call, args: list[Any]) -> None:
-        if name.startswith("sh.") and "sh" in self.modules:
-            self.host.run(*name.split(".")[1:2], *(arg if isinstance(arg, str) else UNKNOWN for arg in args))
+        if _RE.named_program.match(name) and not self.modules.isdisjoint(("sh", "plumbum")):
+            self.host.run(
+                _RE.named_program.sub("", name).partition(".")[0],
+                *(arg if isinstance(arg, str) else UNKNOWN for arg in args),
+            )
             return
         keywords = {keyword.arg or "": fold(keyword.value, self.constants) for keyword in node.keywords}
         if python_modules.judge(self.host, name, args, keywords, self.modules):
             return
         last = name.rpartition(".")[2]
+        if last in _WORDS.argv_methods and len(args) > 1 and isinstance(args[0], str):
+            self.host.start(*(arg if isinstance(arg, str) else UNKNOWN for arg in args))
         if last == "close" and isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Call):
             self._empties(node.func.value)
         if last in ("send", "sendall", "sendto") and "socket" in self.modules and _RE.private.search(ast.unparse(node)):
@@ -286,7 +307,7 @@ class _Reader:
             self.host.find("proc.kill_force")
         elif last in _WORDS.sql and args and isinstance(args[0], str):
             self.host.sql(args[0])
-        elif last in _WORDS.store:
+        elif last in _WORDS.store or _RE.deletes_all.search(ast.unparse(node)):
             self.host.find("sql.destructive")
         else:
             self._path_method(last, node, args)
@@ -298,6 +319,9 @@ class _Reader:
                 self.host.delete(base, tree=last == "rmtree")
             elif _RE.listing.search(self.text):
                 self.host.find("code.delete")
+        elif last in ("rename", "replace") and isinstance(base, str) and len(args) == 1 and isinstance(args[0], str):
+            if "Path(" in self.text:
+                self.host.run("mv", base, args[0])
         elif (
             last in ("write_text", "write_bytes", "touch", "symlink_to", "rename", "replace")
             and isinstance(base, str)
@@ -357,7 +381,7 @@ class _Reader:
         reads_input = any(keyword.arg in ("input", "stdin") for keyword in node.keywords)
         if "urlretrieve" in self.text or (reads_input and _RE.downloads.search(self.text)):
             self.host.find("rce.download_to_shell")
-        words = [str(item) if item is not None else UNKNOWN for item in first] if isinstance(first, list) else []
+        words = [_as_text(item) for item in first] if isinstance(first, list) else []
         program = next((keyword.value for keyword in node.keywords if keyword.arg == "executable"), None)
         if program is not None and words:
             found = fold(program, self.constants)
@@ -369,9 +393,11 @@ class _Reader:
         if _RE.exec.fullmatch(name):
             flat = [item for arg in args for item in (arg if isinstance(arg, list) else [arg]) if isinstance(item, str)]
             if flat:
-                self.host.start(flat[0], *flat[2:])
+                self.host.start(flat[0], *flat[2:], stdin=stdin)
             else:
                 self.host.find("code.exec_computed")
+        elif words and through_shell and words[0] != UNKNOWN and name not in _WORDS.shell:
+            self.host.shell(words[0], stdin=stdin)
         elif words and words[0] != UNKNOWN:
             self.host.start(*words, stdin=stdin)
         elif isinstance(first, str) and first.lstrip()[:1] != UNKNOWN:
@@ -397,7 +423,7 @@ class _Reader:
                 given["stdin"], ast.Constant
             )
             return None if nothing else UNKNOWN
-        elif name == "os.popen" and len(node.args) > 1:
+        elif (name == "os.popen" and len(node.args) > 1) or "dup2" in self.text:
             texts = [fold(arg, self.constants) for arg in self.typed]
         else:
             return None
@@ -450,7 +476,12 @@ def _last(function: ast.expr) -> str:
     return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
 
 
+def _as_text(item: Any) -> str:
+    """A word of a command line."""
+    return UNKNOWN if item is None else item.decode("utf-8", "replace") if isinstance(item, bytes) else str(item)
+
+
 def _usual_name(name: str) -> str:
     """The name by which a function is listed here."""
-    name = name.removeprefix("builtins.").removeprefix("__builtins__.").removesuffix(".__call__")
+    name = _RE.builtins.sub("", name).removesuffix(".__call__")
     return f"os.{name[6:]}" if name.startswith("posix.") else name

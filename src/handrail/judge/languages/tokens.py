@@ -89,7 +89,7 @@ def _quoted(text: str, match: re.Match[str], start: int) -> tuple[int, Token]:
             depth += 1
         place += 1
     body = text[match.end() : place - 1]
-    runs = match.group().startswith(("qx", "%x"))
+    runs = match.group().startswith(("qx", "qqx", "%x"))
     return place + len(closing) - 1, Token("command" if runs else "string", body, start)
 
 

@@ -1,2 +1,2 @@
-"""Tables of programs: those that run others (`wrapper_table`, `wrapper_options`, `container_table`), interpreters, programs whose
-operands are only data, printers of environment scripts, shell escapes, secret names and fork bombs."""
+"""What is known about programs: `tables` (those that run others, interpreters, programs whose operands are only data),
+`wrapper_options`, `long_options`, shell escapes, secret names and fork bombs."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..grammar.syntax import ArithmeticCommand, Block, Command, For, If, Literal, Pipeline, Script, Simple, While, Word
+from ..grammar.syntax import AndOr, ArithmeticCommand, Block, Command, For, If, Literal, Script, Simple, While, Word
 from ..values.data_files import Patterns, Words
 
 _WORDS = Words(__file__)
@@ -28,31 +28,23 @@ def loops_forever(code: str) -> bool:
 
 def starts_and_goes_on(body: Script) -> bool:
     """Whether a loop's body puts something into the background, and waits for nothing."""
-    return _starts(body) and _quick(body)
-
-
-def _starts(script: Script) -> bool:
-    return any(
-        item.background or any(_starts(block.body) for _, pipeline in item.items for block in _blocks(pipeline))
-        for item in script.items
+    items = list(_items(body))
+    return any(item.background for item in items) and all(
+        item.background or isinstance(command, Block) or (_words(command) or [""])[0] in _WORDS.quick
+        for item in items
+        for _, pipeline in item.items
+        for command in pipeline.commands
     )
 
 
-def _quick(script: Script) -> bool:
-    return all(
-        item.background or all(_is_quick(command) for _, pipeline in item.items for command in pipeline.commands)
-        for item in script.items
-    )
-
-
-def _is_quick(command: Command) -> bool:
-    if isinstance(command, Block):
-        return _quick(command.body)
-    return (_words(command) or [""])[0] in _WORDS.quick
-
-
-def _blocks(pipeline: Pipeline) -> list[Block]:
-    return [command for command in pipeline.commands if isinstance(command, Block)]
+def _items(script: Script) -> Iterator[AndOr]:
+    """The lists of a script and of the blocks in it; what is in the background is not looked into."""
+    for item in script.items:
+        yield item
+        for _, pipeline in () if item.background else item.items:
+            for command in pipeline.commands:
+                if isinstance(command, Block):
+                    yield from _items(command.body)
 
 
 def _only_command(script: Script) -> Command | None:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ..values.data_files import read_tables
 from ..values.word_values import UNKNOWN, Arg
-from .wrapper_table import WRAPPERS
+from .tables import WRAPPERS
 
 _VALUES_OF_GIT = frozenset(("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env"))
 _MAX_SUB_COMMANDS = 2

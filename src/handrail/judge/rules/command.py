@@ -15,8 +15,8 @@ from ..values.data_files import read_tables
 from ..values.word_values import Arg, Value
 
 _TABLES = read_tables(__file__, "options")
-_HELP_ANYWHERE, _NO_SHORT_HELP, _IGNORES_HELP = (
-    frozenset(_TABLES[""][key].split()) for key in ("help anywhere", "no help", "ignores help")
+_HELP_ANYWHERE, _NO_SHORT_HELP, _IGNORES_HELP, _DRY_RUN = (
+    frozenset(_TABLES[""][key].split()) for key in ("help anywhere", "no help", "ignores help", "dry run")
 )
 _VALUES = _TABLES["values"]
 _CANONICAL = {name: family for family, names in _TABLES["same"].items() for name in names.split()}
@@ -24,10 +24,6 @@ _VERSIONED = re.compile(
     r"(python|pip|pypy|ruby|perl|php|lua|node|psql|pg_ctl|clang|gcc|kubectl|go|java|gem)-?\d+(?:\.\d+)*"
 )
 _NOT_DRY = frozenset(("none", "false", "0", "no", "off"))
-_DRY_RUN = frozenset(
-    "--dry-run --dryrun --dry --simulate --just-print --what-if --whatif --noop --no-act --no-op "
-    "--recon --print-only --preview-only --assumeno --dry_run --dryRun --offline".split()
-)
 _INIT_SCRIPTS = ("/etc/init.d/", "/etc/rc.d/", "/usr/local/etc/rc.d/")
 _HELP_WORDS = frozenset(("help", "--help", "-help", "--usage", "-?", "/?", "-WhatIf"))
 
@@ -53,14 +49,13 @@ class Command:
     """
 
     __slots__ = tuple(
-        "_met args argv0 cwd files has_long letters maybe name operands program project stdin values words".split()
+        "_met args argv0 cwd files has_long letters looked_up maybe name operands program project stdin values words".split()
     )
 
     def __init__(
         self,
         name: str,
         args: Sequence[Arg],
-        *,
         cwd: str = ".",
         project: str = "",
         stdin: Value | None = None,
@@ -80,6 +75,8 @@ class Command:
         self.letters: set[str] = set()
         self.words: set[str] = set()
         self.values: list[tuple[str, Arg]] = []
+        self.looked_up = False
+        """Whether it was asked what a file holds."""
         self.has_long = False
         """Whether there is an option that starts with two dashes."""
         self._met: dict[object, paths.Classes] = {}
@@ -203,6 +200,7 @@ class Command:
 
     def file(self, path: str) -> Value | None:
         """What a file holds, if the judged command made it."""
+        self.looked_up = True
         return self.files(path) if self.files is not None else None
 
     def only_talks(self, *, grave: bool) -> bool:

@@ -50,10 +50,6 @@ def _removes(args: Sequence[Arg]) -> bool:
     return bool(args) and args[0].rsplit("/", 1)[-1] in ("rm", "unlink", "shred", "srm", "rmdir", "trash")
 
 
-def into_nothing(command: Command, _: str) -> bool:
-    return bool(command.operands) and command.operands[-1] == "/dev/null"
-
-
 def moves_protected(command: Command, _: str) -> bool:
     sources = command.operands if command.value("-t", "--target-directory") else command.operands[:-1]
     return command.any_class(_PROTECTED, sources)
@@ -174,11 +170,35 @@ def empties_in_place(command: Command, _: str) -> bool:
     )
 
 
+def unpacks(command: Command, parameter: str) -> bool:
+    """tar, cpio and unzip as they unpack. With `here` into a folder of the system; with a letter, as in `tar xPf`."""
+    bundle = command.args[0] if command.args and command.args[0].isalpha() else ""
+    if command.name == "unzip":
+        found = not command.has(("-l", "-t", "-v", "-Z", "-p"))
+    elif command.name == "cpio":
+        found = command.has(("-i", "--extract")) or "i" in command.letters
+    else:
+        found = command.has(("-x", "--extract", "--get")) or "x" in command.letters or "x" in bundle
+    if parameter == "here":
+        into = command.value("-C", "-d", "-D", "--directory")
+        return found and into is None and command.any_class({"root", "system-root", "config"}, [Arg(command.cwd)])
+    return found and parameter in bundle
+
+
+def spreads(command: Command, _: str) -> bool:
+    """What is in a folder goes into a home itself or into a folder of settings, over whatever has the same name there."""
+    sources, target = targets.read(command), targets.written(command)[:1]
+    ends = ("/.", "/*", "/") if command.name == "rsync" else ("/.", "/*")
+    return command.any_class({"home-root", "settings-root"}, target) and any(
+        source.endswith(ends) or source.glob or source in (".", "*") for source in sources
+    )
+
+
 def mounts_over(command: Command, _: str) -> bool:
     """Something is mounted over a system directory or a home."""
     if len(command.operands) < 2 or command.operands[-1].startswith("/boot"):
         return False
-    return command.any_class({"root", "config", "home-root"}, command.operands[-1:])
+    return command.any_class({"root", "config", "home-root", "settings-root", "own"}, command.operands[-1:])
 
 
 def windows_root(command: Command, _: str) -> bool:

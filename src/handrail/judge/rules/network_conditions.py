@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ..programs.secret_names import secret_taints
 from ..values import paths
 from ..values.data_files import Patterns, Words
-from ..values.word_values import Arg, Taint
+from ..values.word_values import Arg, Taint, taints_of
 from .command import Command
 from .targets import read
 
@@ -106,7 +106,7 @@ def searches_secrets(command: Command, _: str) -> bool:
 
 def reads_found_secret(command: Command, _: str) -> bool:
     """Reads files that were found by a name like that of a key."""
-    return any(arg.taints for arg in command.args) and any(
+    return bool(taints_of(command.args)) and any(
         Taint.WIDE in path.taints and ("credential-name" in command.classes(path) or Taint.CREDENTIAL in path.taints)
         for path in read(command)
     )

@@ -15,6 +15,7 @@ from .targets import READERS, WRITERS
 _WORDS = Words(__file__)
 _RE = Patterns(__file__)
 _SETTINGS = ("/etc/", "/boot/")
+_NOBODYS_SETTINGS = ("/etc/shadow", "/etc/gshadow", "/etc/sudoers")
 _READ_BY_MANY = (".ssh/config", ".gitconfig")
 _MAX_TEXT = 20_000
 
@@ -30,9 +31,21 @@ class _Given(NamedTuple):
 def protected_arguments(command: Command, *, has_rules: bool) -> list[Arg]:
     """The paths of files of the system, of keys, or of what runs by itself that the program may write."""
     name = command.name
-    has_paths = any("/" in arg or "~" in arg for arg in command.args)
-    found = list(_found(command, has_rules=has_rules)) if has_paths and name not in _WORDS.names else []
+    found: list[Arg] = []
+    if name not in _WORDS.names:
+        for arg in command.args:
+            if "/" in arg or "~" in arg:
+                found = list(_found(command, has_rules=has_rules))
+                break
     return found or (list(_in_texts(command)) if name in _WORDS.prompts else [])
+
+
+def own_arguments(command: Command) -> bool:
+    """Whether a program that is not known only to read is given a path of Handrail's own files."""
+    if command.name in _WORDS.own_readers or not any("/" in arg or "~" in arg for arg in command.args):
+        return False
+    pieces = (piece for arg in command.args if " " not in arg for piece in (arg, *re.split(r"[=,:@]", arg), arg[2:]))
+    return any("own" in command.classes(piece) for piece in pieces if "/" in piece or "~" in piece)
 
 
 def _found(command: Command, *, has_rules: bool) -> Iterator[Arg]:
@@ -61,6 +74,8 @@ def _by_option(given: _Given, kinds: Classes, *, known: bool) -> bool:
     option = given.option
     if _RE.output.fullmatch(option):
         return not (known and option in ("-d", "-D", "-P", "-w"))
+    if given.path.startswith(_NOBODYS_SETTINGS):
+        return True
     if known:
         return False
     if not _RE.input.fullmatch(option):

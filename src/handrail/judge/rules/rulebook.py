@@ -13,7 +13,7 @@ from ..values.assessment import Reach, Severity
 from ..values.data_files import read_tables
 from .command import Command, canonical
 from .model import Match, Rule, read_rules
-from .protected_arguments import protected_arguments
+from .protected_arguments import own_arguments, protected_arguments
 from .store_conditions import SQL_CLIENTS
 from .targets import READERS, WRITERS
 from .unknown_programs import destructive
@@ -27,6 +27,7 @@ _BAD_TO_EMPTY = frozenset(("data", "home", "home-root", "outside", "system"))
 _EMPTIED_EVERY_DAY = ("/dev/", "/proc/", "/run/")
 _UNKNOWN_PROGRAM = "tail.destructive"
 _PROTECTED_ARGUMENT = "tail.protected_path"
+_OWN_ARGUMENT = "own.argument"
 _ON_WRITE = read_tables(__file__)["on write"]
 
 
@@ -84,6 +85,8 @@ class Rulebook:
         """What can be said about a use of a program that no rule names."""
         if _UNKNOWN_PROGRAM not in self.rules:
             return None
+        if own_arguments(command):
+            return Match(self.rules[_OWN_ARGUMENT], Reach.HOME)
         has_rules = command.name in self._by_program
         if not excluded and destructive(command, has_rules=has_rules):
             match = Match(self.rules[_UNKNOWN_PROGRAM])

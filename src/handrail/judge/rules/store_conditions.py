@@ -82,12 +82,6 @@ def mongo(command: Command, _: str) -> bool:
     return any(_RE.mongo.search(text) for text in texts)
 
 
-def memcached(command: Command, _: str) -> bool:
-    return command.name in ("memcflush", "memrm", "memcrm") or any(
-        arg in ("flush_all", "flush", "shutdown") for arg in command.args
-    )
-
-
 def mass_delete(command: Command, _: str) -> bool:
     """Code that is given as text deletes every row, table or key through a library."""
     texts = [arg for arg in command.args if "." in arg or ":" in arg]

@@ -116,13 +116,14 @@ def _editor(command: Command) -> Paths:
 
 def _tar(command: Command) -> Paths:
     folders = command.given("-C", "--directory", "--one-top-level")
-    old_style = command.args[:1] and not command.args[0].startswith("-") and "x" in command.args[0]
-    if command.has(("--extract", "--get")) or old_style or "x" in command.letters:
+    bundle = command.args[0] if command.args and re.fullmatch(r"[a-zA-Z]+", command.args[0]) else ""
+    if command.has(("--extract", "--get")) or "x" in bundle or "x" in command.letters:
         if folders:
             return folders
         place = next((index for index, arg in enumerate(command.args[:-1]) if arg == "-C"), -1)
         return [command.args[place + 1]] if place >= 0 else ()
-    return [value for value in command.given("-f", "--file") if value != "-"]
+    bundled = command.args[1:2] if "f" in bundle and not set("cru").isdisjoint(bundle) else ()
+    return [value for value in (*command.given("-f", "--file"), *bundled) if value != "-"]
 
 
 def _tar_sources(command: Command) -> Paths:
@@ -139,7 +140,7 @@ def _socat(command: Command) -> Paths:
 
 
 def _curl_reads(command: Command) -> Paths:
-    uploads = command.given("-T", "--upload-file", "-K", "--config")
+    uploads = command.given("-T", "--upload-file", "-K", "--config", "-b", "--cookie")
     sent = command.given("-d", "--data", "--data-binary", "--data-ascii", "--data-urlencode", "-F", "--form", "--json")
     files = [Arg(piece) for value in sent for piece in re.findall(r"[@<]([^;,\s]+)", value)]
     return [*uploads, *files, *(Arg(arg[7:]) for arg in command.operands if arg.startswith("file://"))]

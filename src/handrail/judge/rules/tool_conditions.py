@@ -1,4 +1,4 @@
-"""Conditions on the words of a command line, and on single tools with a syntax of their own."""
+"""Conditions on the words of a command line, on signals and processes, and on single tools with a syntax of their own."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import functools
 import re
 from fnmatch import fnmatchcase
 
+from ..programs.endless_loops import loops_forever
 from ..values.data_files import Patterns, Words
-from ..values.word_values import Taint
+from ..values.word_values import UNKNOWN, Taint
 from .command import Command
 
 _WORDS = Words(__file__)
@@ -84,16 +85,7 @@ def framework_db(command: Command, _: str) -> bool:
 def ansible_changes(command: Command, _: str) -> bool:
     """An ad-hoc module that changes the machines; the commands of `shell`, `raw` and `command` are judged themselves."""
     modules = command.given("-m", "--module-name")
-    return any(
-        module.rpartition(".")[2]
-        in (
-            "reboot shutdown user group service systemd file script apt yum dnf package copy "
-            "template lineinfile blockinfile cron "
-            "win_reboot win_shell win_command replace mount filesystem parted lvol authorized_key sysctl "
-            "iptables ufw firewalld hostname unarchive get_url expect pip"
-        ).split()
-        for module in modules
-    )
+    return any(module.rpartition(".")[2] in _WORDS.ansible_changes for module in modules)
 
 
 def shell_operand(command: Command, _: str) -> bool:
@@ -138,18 +130,6 @@ def git_config(command: Command, _: str) -> bool:
     return bool(_RE.runs_programs.fullmatch(operands[0])) and (len(operands) > 1 or removes)
 
 
-def pacman_removes(command: Command, _: str) -> bool:
-    return (
-        any(re.match(r"-R", word) for word in command.words)
-        or "--remove" in command.words
-        or any(re.fullmatch(r"-Sc+|-Scc|-Sy{1,2}u?u{2}", word) for word in command.words)
-    )
-
-
-def screen_quits(command: Command, _: str) -> bool:
-    return "X" in command.letters and any(arg in ("quit", "kill") for arg in command.args)
-
-
 def stdin(command: Command, _: str) -> bool:
     """Something is piped or redirected in."""
     return command.stdin is not None
@@ -158,3 +138,67 @@ def stdin(command: Command, _: str) -> bool:
 def wide_operands(command: Command, _: str) -> bool:
     """Operands that come from a listing."""
     return any(Taint.WIDE in operand.taints for operand in command.operands)
+
+
+def _targets(command: Command) -> list[str]:
+    """The process ids: what follows the signal."""
+    args = list(command.args)
+    found: list[str] = []
+    signal_seen = False
+    skip = False
+    for arg in args:
+        if skip:
+            skip, signal_seen = False, True
+        elif arg in ("-s", "-n", "--signal"):
+            skip = True
+        elif arg == "--" or (arg[:1] == "-" and not signal_seen):
+            signal_seen = True
+        elif arg.startswith("--"):
+            continue
+        else:
+            found.append(arg)
+    return found
+
+
+def kills(command: Command, parameter: str) -> bool:
+    """`kill -9 -1`: every process that may be signalled; `kill 1`: the first one."""
+    return _WORDS.probes.isdisjoint(command.args) and any(
+        re.fullmatch(parameter, target) for target in _targets(command)
+    )
+
+
+def kills_hard(command: Command, _: str) -> bool:
+    """With a signal that cannot be caught, or processes that come from a listing or a file."""
+    if not _WORDS.probes.isdisjoint(command.args):
+        return False
+    signal = command.value("-s", "-n", "--signal")
+    if (signal is not None and _RE.hard.fullmatch(signal)) or any(
+        _RE.hard.fullmatch(arg) for arg in command.args[:2] if arg[:1] == "-"
+    ):
+        return True
+    if any(_RE.mild.fullmatch(arg) for arg in (signal or "", *command.args[:1])):
+        return False
+    return any(Taint.WIDE in arg.taints or (UNKNOWN in arg and arg.taints) for arg in command.args)
+
+
+def any_process(command: Command, _: str) -> bool:
+    """A pattern that fits every process."""
+    if command.name == "killall" and not command.has(("-r", "--regexp")):
+        return False
+    if command.has(("-u", "-U", "-P", "-t", "-g", "-G", "--euid", "--uid", "--parent")) or not command.operands:
+        return False
+    return all(_RE.everything.fullmatch(operand) for operand in command.operands) and not command.has(
+        ("-0", "-l", "--list", "-c", "--count")
+    )
+
+
+def source_forks(command: Command, _: str) -> bool:
+    """The program that is to be compiled, as far as this command line holds it, forks forever."""
+    sources = [command.stdin, *(command.file(operand) for operand in command.operands)]
+    return any("fork" in source.text and loops_forever(source.text) for source in sources if source is not None)
+
+
+def endless_input(command: Command, _: str) -> bool:
+    """Any number of processes in parallel, from an endless list."""
+    endless = command.stdin is not None and Taint.ENDLESS in command.stdin.taints
+    return endless and _RE.at_once.search(" ".join(command.args)) is not None

@@ -6,10 +6,8 @@ import functools
 import re
 from itertools import pairwise
 
-from ..programs.data_programs import DATA_PROGRAMS
-from ..programs.interpreter_table import SHELLS
 from ..programs.long_options import options_of
-from ..programs.wrapper_table import WRAPPERS
+from ..programs.tables import DATA_PROGRAMS, SHELLS, WRAPPERS
 from ..values.data_files import Patterns, Words
 from .command import Command
 

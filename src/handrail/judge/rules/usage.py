@@ -20,13 +20,13 @@ import enum
 import operator
 import re
 from collections.abc import Callable, Sequence
-from fnmatch import fnmatchcase
+from fnmatch import fnmatchcase, translate
 from inspect import isfunction
 from typing import NamedTuple
 
 from ..values.assessment import Reach
 from ..values.word_values import Arg
-from . import file_conditions, network_conditions, process_conditions, store_conditions, targets, tool_conditions
+from . import file_conditions, network_conditions, store_conditions, targets, tool_conditions
 from .command import Command
 
 _MAX_SKIPPED = 4
@@ -41,7 +41,7 @@ FINDERS: dict[str, Callable[[Command], Sequence[Arg]]] = {
 _CLASS_TERMS = {"@": "operands", ">@": "writes", "<@": "reads"}
 CONDITIONS: dict[str, Callable[[Command, str], bool]] = {
     name.replace("_", "-").rstrip("-"): function
-    for module in (tool_conditions, file_conditions, process_conditions, network_conditions, store_conditions)
+    for module in (tool_conditions, file_conditions, network_conditions, store_conditions)
     for name, function in vars(module).items()
     if isfunction(function) and function.__module__ == module.__name__ and name[0] != "_"
 }
@@ -64,9 +64,11 @@ class Word(NamedTuple):
 
     exact: frozenset[str]
     globs: tuple[str, ...]
+    pattern: re.Pattern[str] | None
+    """For the globs."""
 
     def matches(self, text: str) -> bool:
-        return text in self.exact or (bool(self.globs) and any(fnmatchcase(text, glob) for glob in self.globs))
+        return text in self.exact or (self.pattern is not None and self.pattern.match(text) is not None)
 
 
 class Option(NamedTuple):
@@ -133,11 +135,12 @@ class Usage:
             if isinstance(term, Places):
                 self.where = term.of
         elif part == "...":
-            self.words.append(Word(frozenset(), ()))
+            self.words.append(Word(frozenset(), (), None))
         else:
             choices = part.split("|")
             globs = tuple(choice for choice in choices if "*" in choice or "?" in choice)
-            self.words.append(Word(frozenset(choices) - set(globs), globs))
+            pattern = re.compile("|".join(map(translate, globs))) if globs else None
+            self.words.append(Word(frozenset(choices) - set(globs), globs, pattern))
 
     @property
     def only_places(self) -> Places | None:

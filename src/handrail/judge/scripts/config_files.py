@@ -11,6 +11,8 @@ CONFIG_FILES = {program: text.split() for program, text in _TABLES["files"].item
 """By program: the language, and the names of the files. Braces stand for one of several endings."""
 TESTS = {program: text.split() for program, text in _TABLES["tests"].items()}
 """Test runners: the language, which names are tests, and the folders that hold them."""
+LISTED = {program: text for programs, text in _TABLES["lists"].items() for program in programs.split()}
+"""Programs that run what a file lists: the names of files, then a pattern that finds the commands in them."""
 
 
 def spellings(names: Iterable[str]) -> list[str]:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 _MAX_TEXT = 200_000
 _IMPORT = re.compile(r"(?m)(?:^|[;:])[ \t]*(?:from\s+([\w.]+)\s+import\s+(\([^)]*\)|[^\n#]*)|import\s+([\w., \t]+))")
 _LOADED = re.compile(
-    r"\b(?:run_path|execfile|import_module|run_module|__import__|spec_from_file_location)\s*\([^)\n]*?['\"]([\w./-]+)['\"]|"
+    r"\b(?:run_path|execfile|import_module|run_module|__import__|spec_from_file_location|SourceFileLoader)\b[^(\n]*\([^)\n]*?['\"]([\w./-]+)['\"]|"
     r"\bexec\s*\([^\n]*?(?:open|Path)\s*\(\s*['\"]([\w./-]+)['\"]"
 )
 _WORD = re.compile(r"[A-Za-z_]\w*")

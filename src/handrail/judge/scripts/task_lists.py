@@ -5,6 +5,7 @@ from __future__ import annotations
 import configparser
 import json
 import re
+import shlex
 import tomllib
 from collections.abc import Iterator
 from typing import Any
@@ -19,13 +20,13 @@ _JUST_VALUE = re.compile(r"\{\{\s*(.*?)\s*\}\}")
 _BACKTICKS = re.compile(r"`([^`]+)`")
 
 
-def package_scripts(text: str) -> dict[str, str]:
-    """The `scripts` of a package.json."""
+def package_scripts(text: str, key: str = "scripts") -> dict[str, str]:
+    """The `scripts` of a package.json, or what a file like it has under another key."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
         return {}
-    scripts = found.get("scripts") if isinstance(found, dict) else None
+    scripts = found.get(key) if isinstance(found, dict) else None
     if not isinstance(scripts, dict):
         return {}
     return {str(name): value for name, value in scripts.items() if isinstance(value, str)}
@@ -48,6 +49,11 @@ def composer_scripts(text: str) -> dict[str, list[str]]:
         return {name: [value] if isinstance(value, str) else list(map(str, value)) for name, value in scripts.items()}
     except (ValueError, AttributeError, TypeError, RecursionError):
         return {}
+
+
+def just_imports(text: str) -> list[str]:
+    """The other files that a justfile takes in."""
+    return re.findall(r"(?m)^import\??\s+['\"]([^'\"]+)['\"]", text)
 
 
 def just_lines(text: str, recipes: list[str]) -> list[str]:
@@ -77,7 +83,10 @@ def just_lines(text: str, recipes: list[str]) -> list[str]:
             lines.append("\n".join(body))
         else:
             lines += [line.lstrip("@-") for line in body if not line.startswith("#")]
-    return [_JUST_VALUE.sub(lambda match: variables.get(match[1], UNKNOWN), line) for line in lines]
+    shell = re.search(r"(?m)^set\s+shell\s*:=\s*\[(.*?)\]", text)
+    words = [one or other for one, other in re.findall(r"\"([^\"]*)\"|'([^']*)'", shell[1])] if shell else []
+    filled = [_JUST_VALUE.sub(lambda match: variables.get(match[1], UNKNOWN), line) for line in lines]
+    return [shlex.join([*words, line]) for line in filled] if words else filled
 
 
 def taskfile_lines(text: str, tasks: list[str]) -> list[str] | None:

@@ -18,4 +18,5 @@ CREDENTIAL_NAMES = _LISTS["credential names"]
 STARTUP = _LISTS["startup"]
 HISTORY = _LISTS["history"]
 OWN = _LISTS["own"]
+SETTINGS_ROOTS = frozenset(_LISTS["settings roots"])
 DATA_NAMES = _LISTS["data names"]

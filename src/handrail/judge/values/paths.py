@@ -7,11 +7,10 @@ homes are on the machine that is meant; `/home/*` and the like are homes everywh
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import posixpath
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextvars import ContextVar
 from fnmatch import fnmatchcase, translate
 
@@ -31,6 +30,8 @@ _HOME_ITSELF = re.compile(r"/home/[^/]+|/Users/[^/]+|/root")
 _DOT_FILES = re.compile(
     r"/\.(?:ssh|aws|gnupg|kube|docker|config|netrc|pgpass|azure|bash|z|profile|git-credentials)[^/]*(?:/|$)"
 )
+# The root and the working directory of a process: the same files by another name.
+_BY_PROCESS = re.compile(r"/proc/[^/]+/(root|cwd)(/.*)?$")
 _homes: ContextVar[Homes] = ContextVar("homes", default=NO_HOMES)
 _TEMP_BELOW = tuple(f"{folder}/" for folder in lists.TEMP)
 _SOMEBODY = "/home/\0"
@@ -43,6 +44,8 @@ def normalise(path: str, cwd: str = ".", project: str = "") -> str:
     """Join to the working directory and fold `.` and `..`. `~` stays as it is; below `project` it becomes relative."""
     if path.startswith("file:/"):
         path = path[5:]
+    if path.startswith("/proc/") and (inner := _BY_PROCESS.match(path)) is not None:
+        path = (cwd if inner[1] == "cwd" else "") + (inner[2] or "/")
     if path[:1] not in ("/", "~"):
         path = f"{cwd.rstrip('/') or '/'}/{path}" if path else cwd
     if path[:1] == "~" and path[1:2] in ("", "/"):
@@ -68,14 +71,24 @@ def classes(path: str, cwd: str = ".", project: str = "") -> Classes:
     return _classes(str(path), cwd, project, _homes.get())
 
 
-@contextlib.contextmanager
-def with_homes(homes: Homes) -> Iterator[None]:
-    """Judge paths of a machine with these homes."""
-    token = _homes.set(homes)
-    try:
-        yield
-    finally:
-        _homes.reset(token)
+class with_homes:  # noqa: N801 - it is used like a function
+    """Judge paths of a machine with these homes: `with with_homes(homes): ...`."""
+
+    __slots__ = ("_homes", "_token")
+
+    def __init__(self, homes: Homes) -> None:
+        self._homes = homes
+
+    def __enter__(self) -> None:
+        self._token = _homes.set(self._homes)
+
+    def __exit__(self, *_: object) -> None:
+        _homes.reset(self._token)
+
+
+def current_homes() -> Homes:
+    """Those that paths are judged with."""
+    return _homes.get()
 
 
 def reach(path: str, cwd: str = ".", project: str = "") -> Reach:
@@ -165,7 +178,7 @@ def _special(path: str, top: str) -> set[str]:
     found = set()
     if top == "dev" and _RE.block_device.match(path) and not _RE.harmless_device.match(path):
         found.add("device")
-    if top == "dev" and _RE.terminal.fullmatch(path):
+    if top in ("dev", "proc") and _RE.terminal.fullmatch(path):
         found.add("terminal")
     if _RE.config.match(path) or _RE.shadowing.fullmatch(path) or path.startswith("/usr/local/share/ca-cert"):
         found.add("config")
@@ -191,6 +204,8 @@ def _protected(as_home: str, path: str) -> set[str]:
         found.add("history")
     if could_be(as_home, lists.OWN):
         found.add("own")
+    if as_home in lists.SETTINGS_ROOTS:
+        found.add("settings-root")
     return found
 
 
@@ -205,7 +220,7 @@ def _by_name(path: str) -> set[str]:
         found.add("credential-name")
     if _compiled(lists.DATA_NAMES).match(name):
         found.add("data")
-    if name == "config.yaml" and path.endswith(".handrail/config.yaml"):
+    if (name == "config.yaml" and path.endswith(".handrail/config.yaml")) or f"{UNKNOWN}/handrail/" in path:
         found.add("own")
     return found
 
@@ -229,8 +244,10 @@ def could_be(path: str, patterns: tuple[str, ...]) -> bool:
     if not _WILD.search(path) or len(re.sub(r"\[[^]]*\]|[*?]", "", posixpath.basename(path))) < 2:
         return False
     parts = path.split("/")
+    anything = "*" if "*" not in parts else ""
     return any(
-        len(others) == len(parts) and all(map(_overlap, parts, others))
+        len(others) == len(parts)
+        and all(other == anything or _overlap(one, other) for one, other in zip(parts, others, strict=True))
         for others in (pattern.split("/") for pattern in patterns)
     )
 

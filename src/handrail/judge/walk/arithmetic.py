@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 
 from ..values.word_values import UNKNOWN
+from .state import Held
 
 _TOKEN = re.compile(
     r"\s*(?:(\ue000|0[xX][0-9a-fA-F]+|\d+#[0-9a-zA-Z@_]+|\d+)|([A-Za-z_]\w*(?:\[[^\]]*\])?)"
@@ -94,12 +95,8 @@ class _Evaluation:
 
     def _guarded(self, runs: bool | None, evaluate: Callable[[], int | None]) -> int | None:
         """Evaluate a part that runs, does not run, or may run (None)."""
-        before = self._perhaps, self._skipped
-        self._perhaps, self._skipped = self._perhaps or runs is None, self._skipped or runs is False
-        try:
+        with Held(self, _perhaps=self._perhaps or runs is None, _skipped=self._skipped or runs is False):
             return evaluate()
-        finally:
-            self._perhaps, self._skipped = before
 
     def at_end(self) -> bool:
         return self._place >= len(self._tokens)

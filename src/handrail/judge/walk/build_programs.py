@@ -12,11 +12,11 @@ from ..scripts import cmake, task_lists
 from ..scripts.config_files import spellings
 from ..scripts.makefile import Makefile
 from ..values.data_files import Words, read_tables
-from ..values.word_values import UNKNOWN, Arg
+from ..values.word_values import UNKNOWN, Arg, Value
 from .code_programs import build_package
 from .operators import shell_quoted
 from .script_files import here, lookup, run_line, run_shell, run_words
-from .script_programs import first_file
+from .script_programs import first_file, follow_compiler, follow_language
 from .sources import Source, absolute
 from .walk import Call, Walk
 
@@ -43,6 +43,12 @@ def _make(walk: Walk, call: Call) -> None:
     cwd = absolute(folder or ".", here(walk))
     if cwd:  # a number follows `-j`
         targets = [str(arg) for arg in operands if "=" not in arg and not arg.isdigit()]
+        sources = [Arg(f"{cwd}/{target}{end}") for target in targets for end in (".c", ".cc", ".cpp", ".go", ".rs")]
+        follow_compiler(walk, Call("cc", sources, None, Arg("cc")))
+        for source in filter(None, (lookup(walk, path) for path in sources)):  # by a rule of make's own
+            for name in ("CC", "CXX"):
+                stored = walk.lookup(name)
+                run_line(walk, source, given.get(name, stored.text if isinstance(stored, Value) else ""), cwd=cwd)
         _run_makefile(walk, cwd, [absolute(name, cwd) for name in files], given, targets)
 
 
@@ -76,6 +82,8 @@ def _run_makefile(walk: Walk, cwd: str, files: list[str], given: dict[str, str],
 
 def _npm(walk: Walk, call: Call) -> None:
     args = list(call.args)
+    if call.name == "bun":
+        follow_language(walk, call)
     start, options = skip_options(args, "Cw", _NPM_VALUES)
     operands = args[start:]
     word = str(operands[0]) if operands else "install" if call.name in ("yarn", "pnpm", "bun") else ""
@@ -165,7 +173,17 @@ def _just(walk: Walk, call: Call) -> None:
     named = [str(value) for option, value in options if option in ("-f", "--justfile") and value]
     source = first_file(walk, named) or first_file(walk, ("justfile", "Justfile", ".justfile"))
     if source is not None:
-        _run_lines(walk, source, task_lists.just_lines(source.text, [str(arg) for arg in call.args[start:]]))
+        more = first_file(walk, task_lists.just_imports(source.text))
+        text = source.text + (f"\n{more.text}" if more is not None else "")
+        _run_lines(walk, source, task_lists.just_lines(text, [str(arg) for arg in call.args[start:]]))
+
+
+def _deno(walk: Walk, call: Call) -> None:
+    follow_language(walk, call)
+    source = first_file(walk, ("deno.json", "deno.jsonc")) if call.args[:1] == ["task"] else None
+    if source is not None:
+        tasks = task_lists.package_scripts(source.text, "tasks")
+        _run_lines(walk, source, [tasks[arg] for arg in call.args[1:] if arg in tasks])
 
 
 def _task(walk: Walk, call: Call) -> None:
@@ -285,7 +303,7 @@ def _xml(walk: Walk, call: Call) -> None:
             match[1] or match[3],
             *re.findall(r"<arg\b[^>]*?\b(?:value|line)=\"([^\"]*)\"|<argument>([^<]*)<", match[2] or match[4] or ""),
         ]
-        line = [word if isinstance(word, str) else word[0] or word[1] for word in words]
+        line = [one for word in words for one in ([word] if isinstance(word, str) else (word[0] or word[1]).split())]
         run_words(walk, source, [re.sub(r"\$\{user\.home\}", "~", word) for word in line])
 
 

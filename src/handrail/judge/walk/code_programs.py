@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import fnmatch
 import posixpath
 import re
 from collections.abc import Callable, Sequence
 
 from ..scripts import task_lists
-from ..scripts.config_files import CONFIG_FILES, TESTS, spellings
-from ..values.word_values import UNKNOWN, Arg
+from ..scripts.config_files import CONFIG_FILES, LISTED, TESTS, spellings
+from ..values.word_values import UNKNOWN, Arg, Value
 from . import python_files
-from .script_files import here, judge_code, lookup, run_words
+from .script_files import here, judge_code, lookup, run_line, run_words
 from .script_programs import first_file, follow, shell_words
 from .sources import Source, absolute
 from .walk import Call, Walk
@@ -20,6 +21,9 @@ _MAX_FOLDERS = 40
 _MAX_OWN_TESTS = 150_000
 _SKIPPED = re.compile(r"(?:^|/)(?:node_modules|\.git|\.tox|\.nox|\.?venv|build|dist|target|vendor|__pycache__)(?:/|$)")
 _PYTEST_FILES = re.compile(r"(?:test_.*|.*_test|conftest)\.py")
+_JOINED = re.compile(r'"\s*,\s*"')
+_PLUGIN = re.compile(r"(?:^|\s)-p\s*([\w.]+)")
+_MODULE = re.compile(r"[A-Za-z_]\w*(?:\.\w+)*")
 _TEST_PATHS = re.compile(r"(?m)^\s*testpaths\s*=\s*((?:.|\n[ \t])+)")
 
 
@@ -40,6 +44,36 @@ def _config(walk: Walk, call: Call) -> None:
                 judge_code(walk, call, source, language)
     if call.name in TESTS:
         _tests(walk, call)
+
+
+def _listed(walk: Walk, call: Call) -> None:
+    """Tools that run the commands which a file lists: one of the project, or one that they are given."""
+    names, _, pattern = LISTED[call.name].partition(" | ")
+    given = [str(arg) for arg in call.args if arg[:1] != "-" and "://" not in arg]
+    listed = sorted(_names(walk)) if "*" in names else ()
+    found = [one for name in names.split() for one in (fnmatch.filter(listed, name) if "*" in name else [name])]
+    for source in filter(None, (first_file(walk, (name,)) for name in (*given, *found)[:_MAX_FOLDERS])):
+        for match in re.finditer(pattern, source.text):
+            run_line(walk, source, _JOINED.sub('" "', next(filter(None, match.groups()), "").replace('\\"', '"')))
+
+
+def _names(walk: Walk) -> list[str]:
+    """The names in the working directory, with those that the command itself has written."""
+    there = absolute(".", here(walk))
+    names = walk.sources.names(there) if there and walk.sources is not None else []
+    return [*names, *(path for path in walk.state.files if "/" not in path)]
+
+
+def _served(walk: Walk, call: Call) -> None:
+    """Programs that import a module of the project: `gunicorn shop.wsgi:app`, `celery -A tasks worker`."""
+    _config(walk, call)
+    cwd = absolute(".", here(walk))
+    named = [str(arg).rpartition("=")[2].partition(":")[0] for arg in call.args]
+    for name in named if cwd else ():
+        name = name.removesuffix(".py").replace("/", ".")
+        source = python_files.module_file(walk, name, [cwd]) if _MODULE.fullmatch(name) else None
+        if source is not None and not source.is_binary:
+            python_files.follow(walk, call, [source], [cwd])
 
 
 def _tests(walk: Walk, call: Call) -> None:
@@ -105,8 +139,10 @@ def _pytest(walk: Walk, call: Call) -> None:
     for path in chosen:
         parts = path.strip("./").split("/")
         around += [f"{'/'.join(parts[: end + 1])}/conftest.py" for end in range(len(parts))]
+    plugins = _PLUGIN.findall(" ".join(call.args)) + _added_plugins(walk)
     named = {absolute(path, cwd)[len(cwd) + 1 :] for path in chosen}
     entries = [
+        *(source for name in plugins if (source := python_files.module_file(walk, name, [cwd])) is not None),
         *(source for name in dict.fromkeys(around) if (source := lookup(walk, f"{cwd}/{name}")) is not None),
         *_collected(
             walk, chosen, lambda path: path in named or _PYTEST_FILES.fullmatch(posixpath.basename(path)) is not None
@@ -114,6 +150,17 @@ def _pytest(walk: Walk, call: Call) -> None:
     ]
     folders = [cwd, f"{cwd}/src", *dict.fromkeys(posixpath.dirname(source.path) for source in entries)]
     python_files.follow(walk, call, list({source.path: source for source in entries}.values()), folders[:8])
+
+
+def _added_plugins(walk: Walk) -> list[str]:
+    """The plugins that a variable or the project's settings add."""
+    stored = walk.lookup("PYTEST_PLUGINS")
+    found = stored.text.split(",") if isinstance(stored, Value) and stored.known else []
+    for name in ("pytest.ini", "pyproject.toml", "setup.cfg", "tox.ini"):
+        source = first_file(walk, (name,))
+        added = re.search(r"(?m)^\s*addopts\s*=(.*)$", source.text) if source is not None else None
+        found += _PLUGIN.findall(added[1].replace('"', " ")) if added else []
+    return found
 
 
 def _test_paths(walk: Walk) -> list[str]:
@@ -152,8 +199,8 @@ def build_package(walk: Walk, call: Call, folder: str) -> None:
     if pyproject is not None and pyproject.is_whole:
         backend, path = task_lists.build_backend(pyproject.text)
         folders = [*(absolute(place, folder) for place in path), folder]
-        if path and walk.sources is not None:
-            own = python_files.module_file(walk.sources, backend.partition(":")[0], folders)
+        if path:
+            own = python_files.module_file(walk, backend.partition(":")[0], folders)
             entries += [own] if own is not None else []
         if "hatch" in backend and (hook := lookup(walk, f"{folder}/hatch_build.py")) is not None:
             entries.append(hook)
@@ -176,11 +223,28 @@ def _inner(walk: Walk, call: Call) -> None:
 
 def _cargo(walk: Walk, call: Call) -> None:
     words = [str(arg) for arg in call.args if arg[:1] != "-"]
-    if not words or words[0] not in ("build", "run", "test", "check", "install", "b", "r", "t", "bench"):
+    if not words or words[0] not in (
+        "build",
+        "run",
+        "test",
+        "check",
+        "install",
+        "b",
+        "r",
+        "t",
+        "bench",
+        "clippy",
+        "doc",
+        "fix",
+        "c",
+    ):
         return
-    for name in ("build.rs", "src/main.rs", "src/lib.rs"):
+    _listed(walk, Call(call.name, [], None, call.program))
+    manifest = first_file(walk, ("Cargo.toml",))
+    builds = re.findall(r"(?m)^build\s*=\s*\"([^\"]+)\"", manifest.text) if manifest is not None else []
+    for name in ("build.rs", *builds, "src/main.rs", "src/lib.rs"):
         source = first_file(walk, (name,))
-        if source is not None and (source.is_new or name == "build.rs"):
+        if source is not None and (source.is_new or name in ("build.rs", *builds)):
             judge_code(walk, call, source, "c")
     if words[0] in ("run", "test", "r", "t"):
         _tests(walk, call)
@@ -192,5 +256,5 @@ def _go(walk: Walk, call: Call) -> None:
         for source in _collected(walk, ["."], lambda path: path.endswith(".go")):
             for text in re.findall(r"(?m)^//go:generate\s+(.+)$", source.text):
                 run_words(walk, source, shell_words(text))
-    elif words[:1] and words[0] in ("run", "test"):
+    elif words[:1] and words[0] in ("run", "test", "build", "install"):
         _tests(walk, Call(call.name, [Arg(word.removesuffix("/...")) for word in words[1:2]], None, call.program))

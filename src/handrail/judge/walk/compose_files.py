@@ -26,7 +26,9 @@ def follow_compose(walk: Walk, call: Call) -> None:
     )
     if start >= len(args) or args[start] not in _STARTS:
         return
-    for source in _files(walk, [str(value) for option, value in options if option in ("-f", "--file") and value]):
+    named = [str(value) for option, value in options if option in ("-f", "--file") and value]
+    piped = [Source("-", call.stdin.text, is_new=True)] if "-" in named and call.stdin is not None else []
+    for source in (*piped, *_files(walk, named)):
         services = compose.options_of(source.text) if source.is_whole else None
         if services is None:
             if source.is_new:
@@ -35,7 +37,7 @@ def follow_compose(walk: Walk, call: Call) -> None:
         for given in services:
             if given:
                 line = [Arg(word) for word in ("docker", "run", *given, "image")]
-                walk.run(line, None, functions=False, builtins=False)
+                walk.start(line, None)
 
 
 def _files(walk: Walk, named: list[str]) -> list[Source]:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple, cast
 
-from ..programs.interpreter_table import TEXT_OPTIONS
+from ..programs.tables import TEXT_OPTIONS
 from ..values.data_files import read_tables
 from ..values.word_values import UNKNOWN, Arg, Value, unknown
 from .builtins import STDIN_PATHS
@@ -61,8 +61,7 @@ def _console(walk: Walk, call: Call) -> None:
     for text in _texts(walk, call, console):
         _commands(walk, call, console, text)
     if call.name in ("gdb", "gdb-multiarch") and "--args" in call.args:
-        with walk.wrapped("gdb"), walk.subshell():
-            walk.run(call.args[call.args.index(Arg("--args")) + 1 :], None, functions=False, builtins=False)
+        walk.start(call.args[call.args.index(Arg("--args")) + 1 :], None, under="gdb")
 
 
 def _texts(walk: Walk, call: Call, console: Console) -> Iterator[Value]:
@@ -94,7 +93,7 @@ def _texts(walk: Walk, call: Call, console: Console) -> Iterator[Value]:
             yield value.value()
         elif option in pipes:
             if value[:1] == "|" or option == "--pager":
-                walk.run_text(Value(value.lstrip("|"), value.taints), None, "-c")
+                walk.run_text(Value(value.lstrip("|"), value.taints), unknown(), "-c")
         elif value not in STDIN_PATHS and (content := walk.known_file(value)) is not None:
             yield content
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ..programs.interpreter_table import COMMAND_VARIABLES, INJECTING_VARIABLES
+from ..programs.tables import COMMAND_VARIABLES, INJECTING_VALUES, INJECTING_VARIABLES
 from ..values.data_files import Patterns, Words, read_tables
 from ..values.word_values import UNKNOWN, Arg, Value
 from .walk import Walk
@@ -21,15 +21,17 @@ def follow_variable(walk: Walk, name: str, value: Value) -> None:
         _run_command(walk, name, value)
     elif name in _OPTION_VARIABLES:
         flags = [Arg(word) for word in _words(text)] if name != "MAKEFILES" else [Arg("-f"), Arg(text)]
-        walk.run([Arg(_OPTION_VARIABLES[name]), *flags], None, functions=False, builtins=False)
+        walk.start([Arg(_OPTION_VARIABLES[name]), *flags], None)
     elif name in _WORDS.folders or name in _WORDS.settings:
         _check_place(walk, name, text)
     elif name.startswith("GIT_CONFIG_VALUE_") or name == "GIT_CONFIG_PARAMETERS":
         _git_settings(walk, name, value)
     elif name == "GOFLAGS" and "-toolexec=" in text:
         walk.run_text(Value(f"{text.partition('-toolexec=')[2]} {UNKNOWN}", value.taints), None, "-c")
-    elif name in INJECTING_VARIABLES and (not value.known or re.search(INJECTING_VARIABLES[name], text)):
-        walk.report("env.inject", [name, text])
+    elif name in INJECTING_VARIABLES or name in INJECTING_VALUES:
+        pattern = INJECTING_VARIABLES.get(name, INJECTING_VALUES.get(name, ""))
+        if re.search(pattern, text) or (name in INJECTING_VARIABLES and not value.known):
+            walk.report("env.inject", [name, text])
 
 
 def _run_command(walk: Walk, name: str, value: Value) -> None:
@@ -67,4 +69,4 @@ def _git_settings(walk: Walk, name: str, value: Value) -> None:
         settings = [f"{key.text if isinstance(key, Value) else UNKNOWN}={value.text}"]
     for setting in settings:
         command = setting[6:].partition("=")[0] if setting.lower().startswith("alias.") else "status"
-        walk.run([Arg("git"), Arg("-c"), Arg(setting), Arg(command)], None, functions=False, builtins=False)
+        walk.start([Arg("git"), Arg("-c"), Arg(setting), Arg(command)], None)

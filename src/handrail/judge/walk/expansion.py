@@ -36,6 +36,7 @@ from ..values.word_values import (
 from . import arithmetic, operators
 from .fields import BREAK, LITERAL, MAX_FIELDS, QUOTED, SPLIT, Piece, Splitter, expand_braces
 from .judgement import Limit
+from .state import Held
 
 _MAX_ARGS = 100_000
 _FIELD_COST = 400
@@ -243,11 +244,8 @@ class Expander:
         text = value.text
         if "$(" in text or "`" in text:
             text = self._shell.prompt(value).text
-        self._chain += 1
-        try:
+        with Held(self, _chain=self._chain + 1):
             return 0 if not text.strip() else arithmetic.evaluate(text, self._number_of, self._assign_number)
-        finally:
-            self._chain -= 1
 
     def _target(self, part: Parameter) -> str | None:
         """The name that is meant, after `${!name}`; None when it is not known."""

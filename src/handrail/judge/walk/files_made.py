@@ -6,10 +6,8 @@ import itertools
 import re
 from collections.abc import Iterator, Sequence
 
-from ..programs.data_programs import DATA_PROGRAMS
-from ..programs.interpreter_table import LANGUAGES, SHELLS
+from ..programs.tables import DATA_PROGRAMS, LANGUAGES, SHELLS, WRAPPERS
 from ..programs.wrapper_options import skip_options
-from ..programs.wrapper_table import WRAPPERS
 from ..values.data_files import Patterns, Words
 from ..values.word_values import UNKNOWN, Arg, OtherName, Taint, unknown
 from .script_files import entry
@@ -41,17 +39,19 @@ def files_made(walk: Walk, call: Call, known: Known) -> None:
 
 def output_files(call: Call) -> Sequence[Arg]:
     """Absolute paths given with `-o`, `--output` and the like."""
-    return () if len(call.args) == 0 or call.name in _WORDS.other_o else list(_absolute_outputs(call))
-
-
-def _absolute_outputs(call: Call) -> Iterator[Arg]:
+    if call.name in _WORDS.other_o:
+        return ()
+    found: list[Arg] = []
     before = ""
     for arg in call.args:
         if before in _WORDS.output_options and arg[:1] in ("/", "~"):
-            yield arg
-        elif arg.startswith(_OUTPUT_PREFIXES) and (path := arg.partition("=")[2])[:1] in ("/", "~"):
-            yield arg.like(path)
+            found.append(arg)
+        elif (
+            arg[:3] == "--o" and arg.startswith(_OUTPUT_PREFIXES) and (path := arg.partition("=")[2])[:1] in ("/", "~")
+        ):
+            found.append(arg.like(path))
         before = arg
+    return found
 
 
 def _fetched(walk: Walk, target: str) -> None:
@@ -289,3 +289,11 @@ def _split(walk: Walk, call: Call) -> Iterator[str]:
     """`split file prefix`."""
     prefix = next(iter(_operands(call, "abClnt")[1:2]), "x")
     yield from (path for path in walk.state.files if path.rpartition("/")[2].startswith(prefix.rpartition("/")[2]))
+
+
+def _expanded(_: Walk, call: Call) -> Iterator[str]:
+    """`gunzip x.gz` makes x."""
+    if call.name not in ("gzip", "bzip2", "xz", "zstd", "lz4") or any(
+        re.match(r"-[a-zA-Z]*d|--(?:de|un)", arg) for arg in call.args
+    ):
+        yield from (arg.rpartition(".")[0] for arg in _operands(call) if "." in arg)

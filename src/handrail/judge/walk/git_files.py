@@ -7,7 +7,7 @@ import re
 
 from ..programs.wrapper_options import skip_options
 from ..values.data_files import read_tables
-from ..values.word_values import Arg
+from ..values.word_values import Arg, Value
 from .operators import shell_quoted
 from .script_files import here, lookup, run_line
 from .script_programs import follow
@@ -30,6 +30,12 @@ def follow_git(walk: Walk, call: Call) -> None:
     source = lookup(walk, f"{git}/config") if git else None
     settings = _settings(source) if source is not None else {}
     command, rest = str(call.args[start]), call.args[start + 1 :]
+    for variable in ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG"):
+        stored = walk.lookup(variable)
+        if isinstance(stored, Value) and stored.text and (more := lookup(walk, stored.text)) is not None:
+            source, settings = source or more, settings | _settings(more)
+    for folder in (str(value) for option, value in options if option == "--exec-path" and value):
+        follow(walk, Call(f"git-{command}", rest, None, Arg(f"{folder}/git-{command}")))
     alias = settings.get(f"alias.{command.lower()}")
     if alias is not None and source is not None:
         words = " ".join(map(shell_quoted, rest))
@@ -46,7 +52,8 @@ def follow_git(walk: Walk, call: Call) -> None:
     if git and "--no-verify" not in rest and not (command == "commit" and "-n" in rest):
         hooks = settings.get("core.hookspath")
         place = absolute(hooks, top) if hooks else f"{git}/hooks"
-        for hook in _TABLES["hooks"].get(command, "").split():
+        run = [str(arg) for arg in rest[1:2]] if command == "hook" and rest[:1] == ["run"] else []
+        for hook in (*_TABLES["hooks"].get(command, "").split(), *run):
             path = Arg(f"{place}/{hook}")
             follow(walk, Call(hook, [], None, path))
 

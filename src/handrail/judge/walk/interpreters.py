@@ -8,13 +8,14 @@ from contextlib import AbstractContextManager, nullcontext
 
 from .. import languages
 from ..languages.host import Host
-from ..programs.interpreter_table import CODE_OPTIONS, LANGUAGES, SHELLS, VALUE_LETTERS
 from ..programs.shell_escapes import only_describes_itself, raised
+from ..programs.tables import CODE_OPTIONS, LANGUAGES, SHELLS, VALUE_LETTERS
 from ..programs.wrapper_options import skip_options
 from ..values.data_files import Patterns, Words
 from ..values.word_values import EMPTY, UNKNOWN, Arg, Either, OtherName, Taint, Value, taints_of, unknown
 from .builtins import STDIN_PATHS
 from .shell_options import ShellOptions, read_options
+from .state import Held
 from .walk import Call, Walk
 
 _WORDS = Words(__file__)
@@ -23,16 +24,11 @@ _PROMPT_OPTIONS = {"python": "i", "perl": "d", "javascript": "i", "php": "a"}
 """Options with which interpreters take more code from their input, after what they were given."""
 _ONLY_CHECK = SHELLS - frozenset("nu xonsh elvish powershell pwsh".split())
 _POWERSHELL_VALUES = ("ex", "ep", "w", "v", "in", "o", "configurationn", "settings")
-_COMPILERS = "gcc cc g++ c++ clang clang++ rustc javac kotlinc swiftc zig".split()
 
 
 def _shell(walk: Walk, call: Call) -> Value | None:
-    outer = walk.last_in_shell
-    walk.last_in_shell = outer or call.name in _WORDS.last_in_shell
-    try:
+    with Held(walk, last_in_shell=walk.last_in_shell or call.name in _WORDS.last_in_shell):
         return _run_shell(walk, call, read_options(call.name, call.args))
-    finally:
-        walk.last_in_shell = outer
 
 
 def _run_shell(walk: Walk, call: Call, given: ShellOptions) -> Value | None:
@@ -213,6 +209,14 @@ def _run_module(walk: Walk, call: Call) -> Value | None:
         lines = [*(value for option, value in options if option in ("-s", "--setup") and value), *argv[1 + start :]]
         judge_code(walk, call, "python", Value("\n".join(lines), taints_of(lines)))
         return None
+    if (
+        call.stdin is not None
+        and argv[:1]
+        and argv[0] in ("code", "IPython", "asyncio", "idlelib", "ptpython", "bpython")
+    ):
+        judge_code(walk, call, "python", call.stdin)
+    if argv[:1] == ["pty"] and len(argv) > 1:
+        return walk.run(argv[1:], call.stdin, functions=False, builtins=False)
     if argv[:1] == ["pdb"]:
         for option, value in skip_options(argv[1:], "cm", "command")[1]:
             if option in ("-c", "--command") and value is not None:
@@ -220,7 +224,7 @@ def _run_module(walk: Walk, call: Call) -> Value | None:
     if not argv or not walk.judgement.rulebook.knows(argv[0]):
         return None
     with walk.wrapped(call.name), walk.nested():
-        return walk.run(argv, call.stdin, functions=False, builtins=False)
+        return walk.start(argv, call.stdin)
 
 
 def _codes(language: str, args: Sequence[Arg]) -> tuple[list[Arg], bool]:
@@ -327,7 +331,7 @@ def make_host(
 
     def argv(args: Sequence[Arg], stdin: Value | None, *, starts: bool) -> None:
         with walk.wrapped(call.name), walk.nested(), as_commands(starts):
-            walk.run(args, stdin, functions=False, builtins=False)
+            walk.start(args, stdin)
 
     return Host(
         language,

@@ -45,6 +45,10 @@ class Judgement:
         """Whether to keep the command lines, and not only the findings."""
         self.lines: list[tuple[Sequence[Arg], SourceMap, Span, int]] = []
         """Every command line that would run, with its source map, its place in that text, and how deep it is nested."""
+        self.shown = 0
+        """How many command lines were shown to the rules."""
+        self.judged: dict[tuple[object, ...], list[Match]] = {}
+        """What the rules said about command lines, by all that they saw of them."""
         self.scripts = 0
         """How many files that the command itself made were run."""
         self.scope: Scope | None = None

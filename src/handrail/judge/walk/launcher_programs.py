@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 from ..grammar.lexical import decode_escapes
-from ..programs.interpreter_table import SHELLS
+from ..programs.tables import SHELLS
 from ..programs.wrapper_options import skip_options
 from ..values.data_files import Words
 from ..values.word_values import EMPTY, UNKNOWN, Arg, Taint, Taints, Value, make_arg, taints_of, unknown
@@ -20,11 +20,6 @@ _MAX_ITEMS = 64
 _MAX_LINES = 16
 _MAX_INPUT = 20_000
 _XARGS_WORDS = "arg-file delimiter replace max-lines max-args max-procs max-chars process-slot-var eof"
-FIND_SELECTS = frozenset(
-    "-name -iname -path -ipath -wholename -regex -iregex -mtime -atime -ctime -mmin -amin -cmin -newer -newermt -size -empty "
-    "-user -group -perm -inum -links -lname -samefile -nouser -nogroup -mindepth -uid -gid -anewer -cnewer -xtype".split()
-)
-"""Tests of find that select only some of the files."""
 _PARALLEL_WORDS = (
     "jobs arg-file sshlogin colsep delay timeout results joblog halt load memfree retries workdir shuf-seed tagstring"
 )
@@ -46,8 +41,7 @@ def _find(walk: Walk, call: Call) -> Value | None:
         while end < len(args) and args[end] != ";" and not (args[end] == "+" and args[end - 1] == "{}"):
             end += 1
         for command in _filled(args[place + 1 : end], found):
-            with walk.wrapped("find"), walk.subshell():
-                walk.run(command, call.stdin, functions=False, builtins=False)
+            walk.start(command, call.stdin, under="find")
         place = end
     for arg, target in itertools.pairwise(args):
         if arg in _WORDS.find_writes:
@@ -77,7 +71,7 @@ def _found(root: str, args: Sequence[Arg]) -> list[str]:
     below = root.rstrip("/")
     if names:
         return [f"{below}/{UNKNOWN}/{names[-1].lstrip('/')}"]
-    return [f"{below}/{UNKNOWN}"] if FIND_SELECTS.intersection(args) else [root, f"{below}/{UNKNOWN}"]
+    return [f"{below}/{UNKNOWN}"] if not _WORDS.find_selects.isdisjoint(args) else [root, f"{below}/{UNKNOWN}"]
 
 
 def _fd(walk: Walk, call: Call) -> None:
@@ -89,8 +83,7 @@ def _fd(walk: Walk, call: Call) -> None:
                 command = [word.like(re.sub(r"\{[/.]*\}", found, word), taints=_WIDE) for word in command]
             else:
                 command.append(found)
-            with walk.wrapped("fd"), walk.subshell():
-                walk.run(command, call.stdin, functions=False, builtins=False)
+            walk.start(command, call.stdin, under="fd")
             return
 
 
@@ -121,6 +114,9 @@ def _parallel(walk: Walk, call: Call) -> Value | None:
             if separator == "::::":
                 value = walk.read_file(listed[0]) if listed else value
             break
+    if command and not given.keys().isdisjoint(("--pipe", "--spreadstdin")):
+        with walk.wrapped("parallel"), walk.subshell():
+            return walk.run_text(Value(" ".join(command), taints_of(command)), call.stdin, "-c")
     items = _items(value, given, by_line=True)
     replace = str(given.get("-I") or "{}")
     if not command:
@@ -173,8 +169,7 @@ def _with_items(walk: Walk, call: Call, command: list[Arg], items: list[Arg], re
         lines = [[*command, *items]]
     out: Value | None = None
     for line in lines:
-        with walk.wrapped("xargs"), walk.subshell():
-            out = walk.run(line, EMPTY if line[0] in _WORDS.copy_input else None, functions=False, builtins=False)
+        out = walk.start(line, EMPTY if line[0] in _WORDS.copy_input else None, under="xargs")
     fetched = call.stdin is not None and Taint.NETWORK in call.stdin.taints
     if fetched and command[0].rsplit("/", 1)[-1] in SHELLS:
         walk.report("rce.download_to_shell", call.argv)
@@ -195,7 +190,7 @@ def _su(walk: Walk, call: Call) -> Value | None:
         if text is not None:
             return walk.run_text(text.value(), call.stdin, "-c")
         if call.name == "runuser" and any(option in ("-u", "--user") for option, _ in options) and start < len(args):
-            return walk.run(args[start:], call.stdin, functions=False, builtins=False)
+            return walk.start(args[start:], call.stdin)
     if call.stdin is not None:
         return walk.run_text(call.stdin, None, "stdin")
     if not args or args[0] not in ("--help", "-h", "--version", "-V"):

@@ -2,103 +2,103 @@
 
 from __future__ import annotations
 
+import functools
 import posixpath
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Container, Sequence
 
 from ..programs.secret_names import secret_taints
 from ..values.data_files import Patterns, Words, read_tables
-from ..values.word_values import UNKNOWN, Arg, Taint, Taints, Value, taints_of, unknown
+from ..values.word_values import NO_TAINTS, UNKNOWN, Arg, Taint, Taints, Value, taints_of
 from .script_files import here
 from .sources import absolute
 from .walk import Call, Walk
 
 _WORDS = Words(__file__)
 _RE = Patterns(__file__)
-_NOTHING: Taints = frozenset()
 _TABLES = read_tables(__file__)
-_DUMPING = {program: words.split() for program, words in _TABLES["dumping"].items()}
+_DUMPING = {program: frozenset(words.split()) for program, words in _TABLES["dumping"].items()}
 _ENV_SCRIPTS = _TABLES["env scripts"] | dict.fromkeys(_WORDS.initialising, r"|init\b.*|--alias.*")
 """Programs whose output is made to be evaluated (`eval "$(ssh-agent -s)"`), with the arguments for that."""
-_WITH_PROVENANCE = frozenset(("openssl", "history", "yes", "seq", *_DUMPING, *_ENV_SCRIPTS)).union(
-    _WORDS.network, _WORDS.storage, _WORDS.readers, _WORDS.secret_stores, _WORDS.listers, _WORDS.archivers,
-    _WORDS.environment, _WORDS.finders, _WORDS.dumpers, _WORDS.surveillance, _WORDS.completing,
-)  # fmt: skip
-"""Programs about whose output something is known."""
-_ALWAYS = {"yes": Taint.ENDLESS, "seq": Taint.ENDLESS, **dict.fromkeys(_WORDS.listers, Taint.WIDE)}
 
 
 def unknown_output(walk: Walk, call: Call) -> Value:
     """What a program prints that is not computed: unknown, but its sources may be known."""
-    name, args = call.name, call.args
-    if name not in _WITH_PROVENANCE:
-        return Value(UNKNOWN, call.stdin.taints - {Taint.ENDLESS}) if call.stdin is not None else Value(UNKNOWN)
-    taints: set[Taint] = set(call.stdin.taints) if call.stdin is not None else set()
-    if name in _WORDS.network or (name == "openssl" and "s_client" in args):
-        taints.add(Taint.NETWORK)
-    if name in _WORDS.storage and not _WORDS.fetching.isdisjoint(args):
-        taints.add(Taint.NETWORK)
-    if name in _WORDS.readers:
-        for arg in args:
-            if arg.taints:
-                taints |= arg.taints
-            if arg[:1] != "-":
-                taints |= _read_taints(walk, arg)
-    if _shows_private(name, args):
-        taints.add(Taint.PRIVATE)
-    if _shows_secrets(walk, name, args):
-        taints.add(Taint.CREDENTIAL)
-    if name in _ALWAYS and (name != "seq" or any(_RE.huge.search(arg) or arg[:3] == "inf" for arg in args)):
-        taints.add(_ALWAYS[name])
-    if _prints_env_script(name, " ".join(args)):
-        taints.add(Taint.ENV_SCRIPT)
-    return unknown(taints - {Taint.ENDLESS} if ends(name, args) else taints)
+    taints = NO_TAINTS if call.stdin is None else call.stdin.taints
+    for check in _checks(call.name):
+        taints |= check(walk, call)
+    if Taint.ENDLESS in taints and ends(call.name, call.args):
+        taints -= _ENDLESS
+    return Value(UNKNOWN, taints)
 
 
 def ends(name: str, args: Sequence[Arg]) -> bool:
     """Whether a program stops reading by itself."""
     if name == "head":
-        return not any(_RE.huge.search(arg) for arg in args)
+        return not any(map(_is_huge, args))
     if name == "dd":
         return any(arg.startswith("count=") for arg in args)
     return name not in _WORDS.endless_too
 
 
-def _read_taints(walk: Walk, arg: Arg) -> Taints:
-    if not arg:
-        return _NOTHING
-    known = walk.known_file(arg)
-    if known is not None:
-        return known.taints
-    return walk.file_taints(arg.removeprefix("if="))
+def _is_huge(arg: str) -> bool:
+    return _RE.huge.search(arg) is not None or arg[:3] == "inf"
 
 
-def _shows_private(name: str, args: Sequence[Arg]) -> bool:
-    if name in _DUMPING:
-        return any(word in args for word in _DUMPING[name])
-    return (
-        name in _WORDS.dumpers or name in _WORDS.surveillance or (name == "printenv" and any(map(secret_taints, args)))
-    )
+def _of_files(walk: Walk, call: Call) -> Taints:
+    """What is in the files that it prints."""
+    taints = taints_of(call.args)
+    for arg in call.args:
+        if arg and arg[:1] != "-":
+            known = walk.known_file(arg)
+            taints |= known.taints if known is not None else walk.file_taints(arg.removeprefix("if="))
+    return taints
 
 
-def _shows_secrets(walk: Walk, name: str, arguments: Sequence[Arg]) -> bool:
+def _shows_secrets(walk: Walk, call: Call) -> Taints:
+    name, args = call.name, call.args
     if name in _WORDS.environment:
-        return all(arg[:1] == "-" and "f" not in arg.lower() for arg in arguments)
-    if name in _WORDS.secret_stores or name == "history":
-        return True
-    if name in _WORDS.archivers:
-        roots = [arg for arg in arguments if arg[:1] in ("~", "/")]
-        return any(not walk.classes(arg).isdisjoint(("home-root", "root", "system-root")) for arg in roots)
-    if name in _WORDS.finders:
-        return any(not walk.classes(arg).isdisjoint(_WORDS.secret_files) for arg in arguments if arg[:1] != "-")
-    return False
+        shows = all(arg[:1] == "-" and "f" not in arg.lower() for arg in args)
+    elif name in _WORDS.archivers:
+        roots = (arg for arg in args if arg[:1] in ("~", "/"))
+        shows = any(not walk.classes(arg).isdisjoint(("home-root", "root", "system-root")) for arg in roots)
+    elif name in _WORDS.finders:
+        shows = any(not walk.classes(arg).isdisjoint(_WORDS.secret_files) for arg in args if arg[:1] != "-")
+    else:
+        shows = True
+    return _CREDENTIAL if shows else NO_TAINTS
 
 
-def _prints_env_script(name: str, args: str) -> bool:
+def _prints_env_script(_: Walk, call: Call) -> Taints:
     """`eval "$(ssh-agent -s)"`, `source <(kubectl completion bash)`."""
-    if name in _ENV_SCRIPTS and re.fullmatch(_ENV_SCRIPTS[name], args):
-        return True
-    return name in _WORDS.completing and re.fullmatch(r"(.* )?completions?\b.*", args) is not None
+    name, args = call.name, " ".join(call.args)
+    prints = (name in _ENV_SCRIPTS and re.fullmatch(_ENV_SCRIPTS[name], args)) or (
+        name in _WORDS.completing and re.fullmatch(r"(.* )?completions?\b.*", args)
+    )
+    return _ENV_SCRIPT if prints else NO_TAINTS
+
+
+_NETWORK, _CREDENTIAL, _PRIVATE, _WIDE, _ENDLESS, _ENV_SCRIPT = (frozenset((taint,)) for taint in Taint)
+_CHECKS: tuple[tuple[Container[str], Callable[[Walk, Call], Taints]], ...] = (
+    (_WORDS.network, lambda *_: _NETWORK),
+    (("openssl",), lambda _, call: _NETWORK if "s_client" in call.args else NO_TAINTS),
+    (_WORDS.storage, lambda _, call: NO_TAINTS if _WORDS.fetching.isdisjoint(call.args) else _NETWORK),
+    (_WORDS.readers, _of_files),
+    (_DUMPING, lambda _, call: NO_TAINTS if _DUMPING[call.name].isdisjoint(call.args) else _PRIVATE),
+    (_WORDS.dumpers | _WORDS.surveillance, lambda *_: _PRIVATE),
+    (("printenv",), lambda _, call: _PRIVATE if any(map(secret_taints, call.args)) else NO_TAINTS),
+    (_WORDS.environment | _WORDS.secret_stores | _WORDS.archivers | _WORDS.finders | {"history"}, _shows_secrets),
+    (_WORDS.listers, lambda *_: _WIDE),
+    (("yes",), lambda *_: _ENDLESS),
+    (("seq",), lambda _, call: _ENDLESS if any(map(_is_huge, call.args)) else NO_TAINTS),
+    (_ENV_SCRIPTS.keys() | _WORDS.completing, _prints_env_script),
+)
+"""What is known about the output of these programs."""
+
+
+@functools.cache
+def _checks(name: str) -> tuple[Callable[[Walk, Call], Taints], ...]:
+    return tuple(check for programs, check in _CHECKS if name in programs)
 
 
 def path_output(walk: Walk, call: Call) -> Value | None:

@@ -8,12 +8,10 @@ from collections.abc import Callable, Container
 from importlib import import_module
 from typing import Any
 
-from ..programs.container_table import CONTAINERS, REMOTE
-from ..programs.interpreter_table import LANGUAGES, SHELLS, TEXT_OPTIONS
 from ..programs.shell_escapes import opens_root_shell
-from ..programs.wrapper_table import WRAPPERS
+from ..programs.tables import CONTAINERS, LANGUAGES, REMOTE, SHELLS, TEXT_OPTIONS, WRAPPERS
 from ..values.data_files import read_tables
-from ..values.word_values import Taint, Value, unknown
+from ..values.word_values import EMPTY, Taint, Value, unknown
 from . import (
     environment_variables,
     output_provenance,
@@ -43,10 +41,12 @@ TABLES = {
     for section, functions in read_tables(__file__).items()
 }
 """By section of `program_handlers.txt` and program: the function that knows about it, as `module.function`."""
+_COPY_INPUT = frozenset(("tee", "sponge"))
 follow_unlisted = unlisted_programs.follow
 follow_variable = environment_variables.follow_variable
 possible_names = program_names.possible_names
 source_file = script_programs.source_file
+follow_files = script_programs.follow
 
 
 @functools.cache
@@ -95,7 +95,9 @@ def note_effects(walk: Walk, call: Call, known: Known) -> None:
 
 
 def output(walk: Walk, call: Call) -> Value:
-    """What it prints: computed where the input is known, else unknown with its provenance."""
+    """What it prints, if anything reads that: computed where the input is known, else unknown with its provenance."""
+    if not walk.readers and call.name not in _COPY_INPUT and walk.state.settings.get("&1") is None:
+        return EMPTY
     if call.stdin is not None:
         walk.spend(len(call.stdin.text))
     out = None
@@ -107,7 +109,7 @@ def output(walk: Walk, call: Call) -> Value:
         out = output_provenance.path_output(walk, call)
     if out is None:
         out = output_provenance.unknown_output(walk, call)
-    if call.name in ("tee", "sponge"):
+    if call.name in _COPY_INPUT:
         appends = any(re.match(r"-[a-z]*a|--a", arg) for arg in call.args)
         for arg in call.args:
             if arg[:1] != "-":

@@ -7,9 +7,7 @@ import re
 from fnmatch import translate
 
 from ..grammar.syntax import DoubleQuoted, Parameter
-from ..programs.container_table import CONTAINERS, REMOTE
-from ..programs.interpreter_table import LANGUAGES, SHELLS
-from ..programs.wrapper_table import WRAPPERS
+from ..programs.tables import CONTAINERS, LANGUAGES, REMOTE, SHELLS, WRAPPERS
 from ..rules import Rulebook
 from ..values.word_values import UNKNOWN, Arg
 

@@ -10,8 +10,8 @@ import re
 from collections.abc import Sequence
 
 from ..grammar.lexical import decode_escapes
-from ..programs.interpreter_table import TEXT_OPTIONS
 from ..programs.shell_escapes import raised
+from ..programs.tables import TEXT_OPTIONS
 from ..programs.wrapper_options import skip_options
 from ..values.data_files import Words, read_tables
 from ..values.word_values import NO_TAINTS, UNKNOWN, Arg, Value, make_arg, unknown
@@ -124,7 +124,7 @@ def follow_ssh_copies(walk: Walk, call: Call) -> None:
         if option in ("-S", "-D"):
             with walk.wrapped(call.name), walk.subshell():
                 words = [value.like(word) for word in value.split()] if option == "-D" else [value]
-                walk.run([*words, make_arg(UNKNOWN)], None, functions=False, builtins=False)
+                walk.start([*words, make_arg(UNKNOWN)], None)
             if " " in value:
                 _run_option(walk, str(value), value)
         else:
@@ -140,16 +140,17 @@ def _run_parts(walk: Walk, call: Call) -> None:
     place = on_disk(walk, folder)
     names = walk.sources.names(place)[:_MAX_PARTS] if place and walk.sources is not None else ()
     for name in names or ([UNKNOWN] if raised(walk.under) and not folder.startswith("/etc/") else ()):
-        with walk.wrapped("run-parts"), walk.subshell():
-            walk.run([folder.like(f"{folder}/{name}")], None, functions=False, builtins=False)
+        walk.start([folder.like(f"{folder}/{name}")], None, under="run-parts")
 
 
 def _tex(walk: Walk, call: Call) -> None:
-    """`\\write18{command}` and `\\input|"command"`, where they are allowed."""
+    """`\\write18{command}`, `\\input|"command"` and Lua's `os.execute`, where they are allowed."""
     if any(re.fullmatch(r"--?(?:shell-escape|enable-write18)", arg) for arg in call.args):
         for arg in call.args:
-            for match in re.finditer(r"\\write18\s*\{(.*?)\}|\\input\s*\|\s*\"([^\"]+)\"", arg):
-                _run_option(walk, match[1] or match[2], arg)
+            for match in re.finditer(
+                r"\\write18\s*\{(.*?)\}|\\input\s*\|\s*\"([^\"]+)\"|os\.execute\W+(.+?)[\"']", arg
+            ):
+                _run_option(walk, match[1] or match[2] or match[3], arg)
 
 
 def _strace(walk: Walk, call: Call) -> Value | None:
@@ -184,6 +185,17 @@ def _capsh(walk: Walk, call: Call) -> None:
     if "--" in call.args:
         with walk.wrapped("capsh"):
             walk.run([Arg("bash"), *call.args[call.args.index(Arg("--")) + 1 :]], call.stdin, functions=False)
+
+
+def _cmake(walk: Walk, call: Call) -> None:
+    """`cmake -E env VAR=x program`, `cmake -E time program`, `cmake -E chdir folder program`."""
+    skipped = (
+        {"env": 2, "time": 2, "chdir": 3}.get(str(call.args[1])) if call.args[:1] == ["-E"] and call.args[1:] else None
+    )
+    if skipped is not None:
+        rest = list(itertools.dropwhile(lambda arg: arg[:1] == "-" or "=" in arg, call.args[skipped:]))
+        with walk.wrapped("cmake"):
+            walk.run(rest, call.stdin, functions=False, builtins=False)
 
 
 def _cmd(walk: Walk, call: Call) -> None:
@@ -246,8 +258,7 @@ def _git_setting(walk: Walk, setting: Arg, rest: Sequence[Arg]) -> None:
 def _run_address(walk: Walk, arg: Arg) -> None:
     """`ext::program argument`: words end at blanks, `% ` is one that belongs to a word."""
     words = re.findall(r"(?:%.|[^ %])+", arg.partition("ext::")[2])
-    with walk.wrapped("git"), walk.subshell():
-        walk.run([arg.like(re.sub("%(.)", r"\1", word)) for word in words], None, functions=False, builtins=False)
+    walk.start([arg.like(re.sub("%(.)", r"\1", word)) for word in words], None, under="git")
     _run_option(walk, arg.partition("ext::")[2], arg)
 
 
@@ -290,8 +301,7 @@ def _screen(walk: Walk, call: Call) -> None:
             _run_option(walk, decode_escapes(" ".join(rest[1:]).replace("^M", "\n")))
         return
     if rest:
-        with walk.wrapped("screen"), walk.subshell():
-            walk.run(rest, None, functions=False, builtins=False)
+        walk.start(rest, None, under="screen")
 
 
 def _ansible(walk: Walk, call: Call) -> None:
@@ -324,6 +334,8 @@ def _make(walk: Walk, call: Call) -> None:
     for arg in call.args:
         if arg.startswith("SHELL="):
             _run_option(walk, arg[6:], arg)
+        elif "=" in arg and (computed := re.search(r"\$\(shell (.*)\)|!=(.*)", arg)):
+            _run_option(walk, computed[1] or computed[2], arg)
     for option, value in options:
         if value is None:
             continue

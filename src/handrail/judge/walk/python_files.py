@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Iterable, Sequence
 
 from ..scripts import python_parts
 from ..values.word_values import UNKNOWN, Arg, Value
 from .script_files import entry, here, judge_code, lookup
-from .sources import Source, Sources, absolute
+from .sources import Source, absolute
 from .walk import Call, Walk
 
+_RUN_FILES = frozenset(
+    "doctest trace cProfile profile pdb pyinstrument viztracer memory_profiler line_profiler".split()
+)
+"""Modules that run the file that they are given."""
 _MAX_MODULES = 48
 _MAX_IMPORTED = 150_000
 
@@ -33,7 +38,9 @@ def follow_python(walk: Walk, call: Call) -> None:
         if found is not None and found.is_dir:
             path = path.like(f"{path}/__main__.py")
         source = lookup(walk, path)
-        if source is not None and not source.is_binary:
+        if source is not None and source.is_binary and source.is_new:
+            walk.report("dynamic.script", call.argv)
+        elif source is not None:
             folder = posixpath.dirname(absolute(path, here(walk)))
             follow(walk, call, [source], [folder, *_python_path(walk)])
 
@@ -88,6 +95,18 @@ def _module(walk: Walk, call: Call, name: str, args: Sequence[Arg], cwd: str) ->
                 entries = [source] if first is None or first.path == source.path else [source, first]
                 follow(walk, call, entries, folders)
                 return
+    if name in ("runpy", "pydoc"):
+        follow_python(
+            walk, Call("python", [Arg("-m"), *(arg for arg in args if arg[:1] != "-")], call.stdin, Arg("python"))
+        )
+    if name == "timeit":
+        follow_python(walk, Call("python", [Arg("-c"), Arg("\n".join(args))], None, Arg("python")))
+    if name in _RUN_FILES:
+        for file in [arg for arg in args if arg.endswith((".py", ".md", ".rst", ".txt"))][:1]:
+            follow_python(walk, Call("python", [file], call.stdin, Arg("python")))
+            if name == "doctest" and (source := lookup(walk, file)) is not None:
+                examples = "\n".join(re.findall(r"(?m)^\s*(?:>>>|\.\.\.) (.*)$", source.text))
+                judge_code(walk, call, source, "python", examples)
     follower = walk.programs.follower_of(name)
     if follower is not None and not walk.judgement.rulebook.knows(name):  # else it is run as the program of that name
         follower(walk, Call(name, args, call.stdin, Arg(name)))
@@ -96,7 +115,7 @@ def _module(walk: Walk, call: Call, name: str, args: Sequence[Arg], cwd: str) ->
 def follow(walk: Walk, call: Call, entries: Sequence[Source], folders: Sequence[str]) -> None:
     """Judge these programs, and what they import from these folders as far as they use it."""
     assert walk.sources is not None
-    modules = _Modules(walk.sources, folders)
+    modules = _Modules(walk, folders)
     for source in entries:
         modules.add(source, whole=True)
     modules.import_all()
@@ -108,20 +127,20 @@ def follow(walk: Walk, call: Call, entries: Sequence[Source], folders: Sequence[
             judge_code(walk, call, source, "python", python_parts.running_text(source.text, module, names))
 
 
-def module_file(sources: Sources, name: str, folders: Iterable[str]) -> Source | None:
+def module_file(walk: Walk, name: str, folders: Iterable[str]) -> Source | None:
     """The file of a module, if it lies in one of these folders."""
     path = name.replace(".", "/")
     for folder in folders:
         for place in (f"{folder}/{path}.py", f"{folder}/{path}/__init__.py"):
-            if (found := sources.read(place)) is not None:
+            if (found := lookup(walk, place)) is not None:
                 return found
     return None
 
 
 class _Modules:
-    def __init__(self, sources: Sources, folders: Sequence[str]) -> None:
+    def __init__(self, walk: Walk, folders: Sequence[str]) -> None:
         self.found: dict[str, tuple[Source, python_parts.Module | None, bool]] = {}
-        self._sources = sources
+        self._walk = walk
         self._folders = folders
         self._left = _MAX_IMPORTED
         self._tops: dict[str, bool] = {}
@@ -144,7 +163,7 @@ class _Modules:
 
     def _add_file(self, name: str) -> None:
         for folder in self._folders[:1]:
-            found = self._sources.read(name if name.startswith("/") else f"{folder}/{name}")
+            found = lookup(self._walk, name if name.startswith("/") else f"{folder}/{name}")
             if found is not None and not found.is_binary:
                 self.add(found, whole=True)
 
@@ -186,14 +205,15 @@ class _Modules:
             return []
         self._asked.add(key)
         parts = name.split(".")
-        files = [module_file(self._sources, ".".join(parts[: end + 1]), folders) for end in range(len(parts))]
+        files = [module_file(self._walk, ".".join(parts[: end + 1]), folders) for end in range(len(parts))]
         return [source for source in files if source is not None and not source.is_binary]
 
     def _is_here(self, top: str) -> bool:
         """Whether a package or module of this name is in the work tree at all."""
         if top not in self._tops:
             self._tops[top] = any(
-                self._sources.entry(f"{folder}/{top}{end}") is not None
+                entry(self._walk, f"{folder}/{top}{end}") is not None
+                or self._walk.known_file(f"{folder}/{top}{end}") is not None
                 for folder in self._folders
                 for end in ("", ".py")
             )

@@ -6,7 +6,7 @@ import functools
 import re
 from collections.abc import Sequence
 
-from ..programs.container_table import CONTAINERS, REMOTE
+from ..programs.tables import CONTAINERS, REMOTE
 from ..programs.wrapper_options import Container, skip_options
 from ..values.word_values import UNKNOWN, Arg, Taint, Value, taints_of, unknown
 from .script_files import lookup
@@ -107,7 +107,7 @@ def _run_all(walk: Walk, call: Call, texts: list[Arg], command: Sequence[Arg]) -
     if command and " " in command[0]:
         walk.run_text(command[0].value(), call.stdin, "-c")
     elif command:
-        walk.run(command, call.stdin, functions=False, builtins=False)
+        walk.start(command, call.stdin)
 
 
 def _package_runner(walk: Walk, call: Call) -> Value | None:
@@ -124,7 +124,7 @@ def _package_runner(walk: Walk, call: Call) -> Value | None:
                 walk.run_text(value.value(), call.stdin, "-c")
         if rest:
             name = rest[0].split("@", 1)[0] or rest[0]
-            return walk.run([rest[0].like(name), *rest[1:]], call.stdin, functions=False, builtins=False)
+            return walk.start([rest[0].like(name), *rest[1:]], call.stdin)
     return None
 
 
@@ -133,6 +133,5 @@ def _nix(walk: Walk, call: Call) -> None:
     if call.args[:1] and call.args[0] in ("shell", "develop", "environment", "time-machine"):
         for place, arg in enumerate(call.args):
             if arg in ("-c", "--command", "--"):
-                with walk.wrapped(call.name), walk.subshell():
-                    walk.run(call.args[place + 1 :], call.stdin, functions=False, builtins=False)
+                walk.start(call.args[place + 1 :], call.stdin, under=call.name)
                 break

@@ -7,11 +7,12 @@ import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from fnmatch import fnmatchcase
 
 from .. import languages
 from ..grammar.source_map import SourceMap
 from ..grammar.syntax import TooLarge
-from ..programs.interpreter_table import SHELLS
+from ..programs.tables import SHELLS
 from ..rules import Rulebook
 from ..values.data_files import Patterns
 from ..values.disk import DiskEntry
@@ -20,7 +21,7 @@ from .interpreters import make_host
 from .judgement import Judgement, Limit
 from .script_scope import Scope
 from .sources import Source, absolute
-from .state import State
+from .state import Held, State
 from .walk import Call, Walk
 
 _RE = Patterns(__file__)
@@ -29,6 +30,8 @@ _MAX_STEPS = {False: 2_000, True: 5_000}
 _MAX_SHELL = {False: 32_000, True: 80_000}
 """By whether the script is new: what the project has had before is read as far as that is cheap."""
 _MAX_CODE = 60_000
+_MAX_MATCHES = 16
+_MAX_FOLDERS = 40
 _MAX_SMALL = 3_000
 """A program of this session that starts others is read whatever it names, if it is as short as most of them."""
 
@@ -55,6 +58,22 @@ def lookup(walk: Walk, path: str) -> Source | None:
         return Source(str(path), known.text, is_new=True) if known.text.strip() != UNKNOWN else None
     place = on_disk(walk, path)
     return walk.sources.read(place) if place else None
+
+
+def matching(walk: Walk, path: str) -> list[str]:
+    """The files on the disk that a path with wildcards, or one that find fills in, may stand for."""
+    folder, _, name = path.rpartition("/")
+    below = folder.endswith(UNKNOWN)
+    start = on_disk(walk, folder.removesuffix(UNKNOWN).rstrip("/") or ("/" if path[:1] == "/" else "."))
+    found: list[str] = []
+    waiting = [start] if start and not _RE.wild.search(start) and name.strip("*?" + UNKNOWN) else []
+    for place in waiting:
+        for one in walk.sources.names(place) if walk.sources is not None else ():
+            if fnmatchcase(one, name.replace(UNKNOWN, "*")):
+                found.append(f"{place}/{one}")
+            elif below and "." not in one and len(waiting) < _MAX_FOLDERS:
+                waiting.append(f"{place}/{one}")
+    return found[:_MAX_MATCHES]
 
 
 def entry(walk: Walk, path: str) -> DiskEntry | None:
@@ -98,7 +117,7 @@ def run_words(walk: Walk, source: Source, words: Sequence[str], *, cwd: str = ""
     if not _may_follow(walk, source, ("words", cwd, tuple(words))):
         return
     with followed(walk, source, cwd=cwd) as inside:
-        inside.run([Arg(word) for word in words], None, functions=False, builtins=False)
+        inside.start([Arg(word) for word in words], None)
 
 
 def run_with_file(walk: Walk, source: Source, call: Call, path: str, stdin: Value | None) -> None:
@@ -107,7 +126,7 @@ def run_with_file(walk: Walk, source: Source, call: Call, path: str, stdin: Valu
         return
     with followed(walk, source) as inside:
         inside.state.write(inside.path(path), Value(source.text))
-        inside.run(call.argv, stdin, functions=False, builtins=False)
+        inside.start(call.argv, stdin)
 
 
 def judge_code(walk: Walk, call: Call, source: Source, language: str, text: str | None = None) -> None:
@@ -154,16 +173,12 @@ def _programs(rulebook: Rulebook) -> re.Pattern[str]:
     return re.compile(rf"(?:['\"`({{]|&& |; |\| |\b(?:sudo|exec|env) )(?:/[\w/]*/)?(?:{names})(?=['\"` ])")
 
 
-@contextmanager
-def _as_commands(judgement: Judgement, starts: bool) -> Iterator[None]:
+def _as_commands(judgement: Judgement, starts: bool) -> Held:
     """What a program of this session starts is judged like a shell script's command: where it is not known, it asks."""
-    outer = judgement.scope
-    if starts and outer is not None and outer.is_new:
-        judgement.scope = outer._replace(is_code=False)
-    try:
-        yield
-    finally:
-        judgement.scope = outer
+    scope = judgement.scope
+    if starts and scope is not None and scope.is_new:
+        scope = scope._replace(is_code=False)
+    return Held(judgement, scope=scope)
 
 
 @contextmanager
@@ -191,9 +206,9 @@ def followed(
     except (Limit, TooLarge, RecursionError):
         gave_up = True
     finally:
-        if hasattr(inside, "expander"):
-            del inside.expander  # they refer to each other
-    _keep(walk, inside, same_shell=same_shell and not gave_up)
+        state = inside.state
+        inside.close()
+    _keep(walk.state, state, same_shell=same_shell and not gave_up)
     if gave_up and is_new and not scope.is_code:
         judgement.report("limit.exceeded", [source.path], walk.span([]))
 
@@ -211,17 +226,14 @@ def _inside(walk: Walk, cwd: str, *, same_shell: bool) -> Walk:
         state.functions.update(outer.functions)
         state.aliases.update(outer.aliases)
         state.arguments = outer.arguments
-    inside = Walk(walk.judgement, state, walk.programs)
-    inside.sources = walk.sources
+    inside = Walk(walk.judgement, state, walk.programs, SourceMap(walk.source_map, whole=walk.place), walk.sources)
     inside.under = walk.under
     inside.variables.exported |= walk.variables.exported
-    inside.source_map = SourceMap(walk.source_map, whole=walk.place)
     return inside
 
 
-def _keep(walk: Walk, inside: Walk, *, same_shell: bool) -> None:
+def _keep(outer: State, state: State, *, same_shell: bool) -> None:
     """What is left behind: the files that were written; in the same shell also what was set."""
-    state, outer = inside.state, walk.state
     for path, content in state.files.items():
         if outer.files.get(path) is not content and not path.startswith("/dev/fd/"):
             outer.write(path, content)

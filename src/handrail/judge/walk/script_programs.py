@@ -7,26 +7,29 @@ import re
 import shlex
 from collections.abc import Iterable, Sequence
 
-from ..programs.interpreter_table import LANGUAGES
+from ..programs.tables import LANGUAGES, SHELLS
 from ..programs.wrapper_options import skip_options
 from ..values.data_files import read_tables
 from ..values.word_values import UNKNOWN, Arg, OtherName, Value
-from .script_files import entry, here, judge_code, lookup, run_shell, run_with_file, run_words
+from .script_files import entry, here, judge_code, lookup, matching, run_shell, run_with_file, run_words
 from .shell_options import read_options
 from .sources import INSTALLED, Source, absolute
 from .walk import Call, Walk
 
 _TABLES = read_tables(__file__)
-_RUN_WORDS = frozenset(("run", "x", "test", "e", "script"))
+_RUN_WORDS = frozenset(("run", "x", "test", "e", "script", "r", "c"))
 _IMPORTS = re.compile(
     r"(?:\brequire|\bimport|\brequire_relative|\binclude|\binclude_once|\brequire_once|\bfrom|\bload|\bdofile|\bdo)\b"
     r"[\s(]{0,3}(?:__dir__\s*\.\s*|__DIR__\s*\.\s*)?['\"](\.{0,2}/?[\w./@-]+)['\"]"
 )
+_CURL_OPTION = re.compile(r"(?m)^\s*(-{0,2})([a-zA-Z][\w-]*)\s*[=:]?\s*(\"[^\"]*\"|\S*)")
+_INCLUDES = re.compile(r"(?:^|;)\s*(?:\.read|source|\\ir?|\\\.)\s+['\"]?([\w./~-]+)")
+_WILD = re.compile(r"[*?\[\ue000]")
 _MAX_OPERANDS = 16
 _MAX_CONSOLE = 60_000
 _MAX_IMPORTS = 24
 _MAX_DIRECTORIES = 8
-_SOURCES = re.compile(r".+\.(?:c|cc|cpp|cxx|m|rs|go|java|kt|swift|zig|hs|d|nim|cr)")
+_SOURCES = re.compile(r".+\.(?:c|cc|cpp|cxx|m|rs|go|java|kts?|cs|fsx?|v|ml|swift|zig|hs|d|nim|cr)")
 
 
 def follow_shell(walk: Walk, call: Call) -> None:
@@ -62,10 +65,20 @@ def follow_language(walk: Walk, call: Call) -> None:
     paths = [
         value for option, value in options if option in _TABLES["loads"].get(language, "").split() and value is not None
     ]
-    if not given & {"-e", "-E", "--eval", "-p", "--print", "-c"}:
+    if given & {"-e", "-E", "--eval", "-p", "--print", "-c", "-r"}:
+        paths += [Arg(name) for arg in call.args for name in _IMPORTS.findall(arg) if name.startswith((".", "/"))]
+    else:
         paths += operands[:1]
+    paths += [Arg(f"{folder}/{path}") for option, folder in options if option == "-I" and folder for path in paths[:4]]
+    paths += map(Arg, _TABLES["startup"].get(language, "").split())
     for path in paths:
         _follow_program(walk, call, language, str(path))
+    for option, value in options:  # node's own test runner, and its `npm run`
+        name, args = {"--test": ("node-test", operands), "--run": ("npm", [Arg("run"), *operands])}.get(
+            option, ("", [])
+        )
+        if call.name == "node" and (other := walk.programs.follower_of(name)) is not None:
+            other(walk, Call(name, args if value is None else [*args, value], None, Arg(name)))
 
 
 def _follow_program(walk: Walk, call: Call, language: str, path: str) -> None:
@@ -99,14 +112,27 @@ def follow_console(walk: Walk, call: Call) -> None:
     paths = [call.stdin.program] if isinstance(call.stdin, OtherName) else []
     for arg in call.args[:_MAX_OPERANDS]:
         paths += [arg.partition("=")[2]] if arg[:2] == "--" else [arg[2:]] if arg[:1] == "-" else [str(arg)]
-    for path in filter(None, paths):
+    included = [path for arg in call.args for path in _INCLUDES.findall(arg)]
+    for path in filter(None, (*paths, *included)):
         found = entry(walk, path)
         if found is None or found.is_dir or found.size > _MAX_CONSOLE or walk.known_file(path) is not None:
             continue
         source = lookup(walk, path)
         if source is not None and not source.is_binary and source.is_whole:
             reads = isinstance(call.stdin, OtherName) and path == call.stdin.program
+            reads = reads or path in included or call.name in ("mongo", "mongosh")
             run_with_file(walk, source, call, path, Value(source.text) if reads else None)
+
+
+def follow_curl(walk: Walk, call: Call) -> None:
+    """`curl -K file`: a file of options."""
+    _, options = skip_options(call.args, "KoXdHFTuAebwxmEcDrtzC", "config")
+    for path in (value for name, value in options if name in ("-K", "--config") and value):
+        source = lookup(walk, path)
+        lines = _CURL_OPTION.findall(source.text) if source is not None else ()
+        words = [word for dash, name, value in lines for word in (f"{dash or '--'}{name}", value.strip('"')) if word]
+        if source is not None:
+            run_words(walk, source, ["curl", *words])
 
 
 def follow_text_program(walk: Walk, call: Call) -> None:
@@ -126,6 +152,17 @@ def follow_compiler(walk: Walk, call: Call) -> None:
     for arg in call.args:
         if _SOURCES.fullmatch(arg) and (source := lookup(walk, arg)) is not None and source.is_new:
             judge_code(walk, call, source, "c")
+            for name in re.findall(r"(?m)^\s*#\s*include\s+\"([\w./-]+)\"", source.text)[:_MAX_IMPORTS]:
+                header = lookup(walk, posixpath.join(posixpath.dirname(arg), name))
+                if header is not None and header.is_new:
+                    judge_code(walk, call, header, "c")
+
+
+def follow_powershell(walk: Walk, call: Call) -> None:
+    """`pwsh x.ps1`, `pwsh -File x.ps1`."""
+    path = next((arg for arg in call.args if arg.lower().endswith(".ps1")), None)
+    if path is not None and " " not in path and (source := _from_disk(walk, path)) is not None:
+        run_shell(walk, source)
 
 
 def follow_path(walk: Walk, call: Call) -> None:
@@ -139,7 +176,7 @@ def follow_path(walk: Walk, call: Call) -> None:
         return
     real = posixpath.basename(found.path)
     if _bare(real) != _bare(call.name) and walk.judgement.rulebook.knows(real) and "/bin/" in found.path:
-        walk.run([Arg(found.path), *call.args], call.stdin, functions=False, builtins=False)
+        walk.start([Arg(found.path), *call.args], call.stdin)
         return
     source = walk.sources.read(found.path)
     if source is None:
@@ -175,7 +212,7 @@ def _follow_copy(walk: Walk, call: Call, path: str, size: int) -> None:
                 continue
             start = start or sources.start(path, 1 << 16)
             if start == sources.start(other.path, 1 << 16):
-                walk.run([Arg(f"{folder}/{name}"), *call.args], call.stdin, functions=False, builtins=False)
+                walk.start([Arg(f"{folder}/{name}"), *call.args], call.stdin)
                 return
             break
 
@@ -194,12 +231,28 @@ def follow(walk: Walk, call: Call) -> None:
     """Follow the files that a program runs."""
     if "PYTHONPATH" in walk.state.variables and (customise := walk.programs.follower_of("sitecustomize")) is not None:
         customise(walk, call)
+    if _several(walk, call):
+        return
     if "/" in call.program:
         follow_path(walk, call)
     elif walk.state.variables.get("PATH") is not walk.state.first_path and (place := _in_search_path(walk, call.name)):
         follow_path(walk, Call(call.name, call.args, call.stdin, Arg(place)))
     if (follower := walk.programs.follower_of(call.name)) is not None:
         follower(walk, call)
+
+
+def _several(walk: Walk, call: Call) -> bool:
+    """A program or a script with wildcards in its path: each file that it may stand for is followed."""
+    words = [call.program, *call.args]
+    runs_file = call.name in SHELLS or _language_of(call.name) != "other"
+    for place, word in enumerate(words[:_MAX_OPERANDS] if runs_file else words[:1]):
+        if _WILD.search(word) and word[:1] != "-" and " " not in word:
+            found = matching(walk, word)
+            for path in found:
+                other = [*words[:place], word.like(path), *words[place + 1 :]]
+                follow(walk, Call(call.name if place else posixpath.basename(path), other[1:], call.stdin, other[0]))
+            return bool(found)
+    return False
 
 
 def _in_search_path(walk: Walk, name: str) -> str:
@@ -219,7 +272,8 @@ def _in_search_path(walk: Walk, name: str) -> str:
 def first_file(walk: Walk, names: Iterable[str], folder: str = "") -> Source | None:
     """The first of these files that is there and can be read."""
     cwd = absolute(folder or ".", here(walk))
-    found = (source for name in names if cwd and (source := lookup(walk, f"{cwd}/{name}")) is not None)
+    places = (name if name[:1] == "/" else f"{cwd}/{name}" for name in names if cwd)
+    found = (source for place in places if (source := lookup(walk, place)) is not None)
     return next((source for source in found if source.is_whole and not source.is_binary), None)
 
 

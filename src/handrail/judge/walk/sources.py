@@ -93,6 +93,8 @@ class Sources:
 
 def absolute(path: str, cwd: str) -> str:
     """The path as the disk takes it; empty when the directory is not known."""
+    if path.startswith(("/proc/self/cwd/", "/proc/thread-self/cwd/")):
+        path = path.partition("/cwd/")[2]
     if path[:1] == "/" or path[:2] in ("~", "~/"):
         return posixpath.normpath(path)
     return posixpath.normpath(f"{cwd}/{path}") if cwd[:1] in ("/", "~") else ""

@@ -14,6 +14,25 @@ from ..grammar.syntax import Command
 from ..values.word_values import UNKNOWN, Array, Either, Stored, Taints, Value, either, taints_of, unknown
 
 
+class Held:
+    """Gives attributes of an object other values for the time of a `with`."""
+
+    __slots__ = ("_before", "_of", "_values")
+
+    def __init__(self, of: object, **values: object) -> None:
+        self._of = of
+        self._values = values
+
+    def __enter__(self) -> None:
+        self._before = {name: getattr(self._of, name) for name in self._values}
+        for name, value in self._values.items():
+            setattr(self._of, name, value)
+
+    def __exit__(self, *_: object) -> None:
+        for name, value in self._before.items():
+            setattr(self._of, name, value)
+
+
 class Defined(NamedTuple):
     """A function: its body, and the source map of its text."""
 

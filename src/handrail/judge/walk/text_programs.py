@@ -89,17 +89,22 @@ def _joined_home(match: re.Match[str], strings: list[str]) -> str:
     return f"\ue001{len(strings) - 1}\ue001"
 
 
+def _written(walk: Walk, target: Arg) -> None:
+    walk.on_write(target, ">", Value(UNKNOWN))
+    walk.state.write(walk.path(target), unknown())
+
+
 def _awk_files(walk: Walk, text: Arg, code: str, strings: list[str], given: dict[str, Arg]) -> None:
     """The files that a program reads and writes."""
     for match in re.finditer(r"\bgetline\b[^;}\n<|]{0,300}<\s{0,99}\ue001(\d+)\ue001", code):
         walk.read_file(text.like(strings[int(match[1])]))
     for match in re.finditer(r"\bprintf?\b[^;}\n>]{0,300}>>?\s{0,99}\ue001(\d+)\ue001", code):
-        walk.on_write(text.like(strings[int(match[1])]), ">", Value(UNKNOWN))
+        _written(walk, text.like(strings[int(match[1])]))
     for name in set(re.findall(r"\bprintf?\b[^;}\n>]{0,300}>>?\s{0,99}([A-Za-z_]\w*)", code)):
         for match in re.finditer(rf"\b{name}\s*=\s*\ue001(\d+)\ue001", code):  # every value that it may have
-            walk.on_write(text.like(strings[int(match[1])]), ">", Value(UNKNOWN))
+            _written(walk, text.like(strings[int(match[1])]))
         if name in given:
-            walk.on_write(given[name], ">", Value(UNKNOWN))
+            _written(walk, given[name])
 
 
 def _awk_run(walk: Walk, text: Arg, expression: str, strings: list[str], stdin: Value | None = None) -> None:
@@ -159,7 +164,7 @@ def _sed_script(walk: Walk, call: Call, text: Arg) -> None:
             if command == "e":
                 _sed_execute(walk, call, text, rest)
             elif command in ("w", "W") and rest:
-                walk.on_write(text.like(rest), ">", Value(UNKNOWN))
+                _written(walk, text.like(rest))
 
 
 def _sed_substitution(walk: Walk, call: Call, text: Arg, place: int) -> int:
@@ -176,7 +181,7 @@ def _sed_substitution(walk: Walk, call: Call, text: Arg, place: int) -> int:
         _sed_execute(walk, call, text, "")
     if text[end : end + 1] == "w":
         line = text[end + 1 :].split("\n", 1)[0]
-        walk.on_write(text.like(line.strip()), ">", Value(UNKNOWN))
+        _written(walk, text.like(line.strip()))
         return end + 1 + len(line)
     return end
 
@@ -185,8 +190,7 @@ def _sed_execute(walk: Walk, call: Call, text: Arg, command: str) -> None:
     if not command:
         walk.report("dynamic.script", call.argv)
         return
-    with walk.wrapped("sed"), walk.subshell():
-        walk.run_text(Value(command, text.taints), None, "-c")
+    walk.start_text(Value(command, text.taints), None, under="sed")
 
 
 def _vim(walk: Walk, call: Call) -> None:
@@ -201,7 +205,8 @@ def _vim(walk: Walk, call: Call) -> None:
             continue
         for rest in _parts(text):
             if match := _RE.vim_runs.match(rest):
-                walk.run_text(Value(match[1], arg.taints, arg.word), None, "-c")
+                filtered = unknown() if rest.lstrip(": ")[:1] in tuple("%.$0123456789") else None
+                walk.run_text(Value(match[1], arg.taints, arg.word), filtered, "-c")
                 break
             if match := _RE.vim_pipes.match(rest):
                 walk.run_text(Value(match[1]), unknown(), "-c")

@@ -44,9 +44,9 @@ from ..grammar.syntax import (
     While,
     Word,
 )
-from ..programs.data_programs import DATA_PROGRAMS
 from ..programs.endless_loops import goes_on_writing, is_endless, makes_files, starts_and_goes_on
 from ..programs.long_options import spelled_out
+from ..programs.tables import DATA_PROGRAMS
 from ..rules import Command as Line
 from ..rules import Rulebook, on_assign, on_read, on_write
 from ..values import paths
@@ -75,7 +75,7 @@ from .judgement import Judgement, Limit, Sink
 from .operators import shell_quoted
 from .path_exploration import PathExploration
 from .sources import Sources
-from .state import Changes, Defined, State
+from .state import Changes, Defined, Held, State
 from .variables import Variables
 
 _WORDS = Words(__file__)
@@ -97,6 +97,9 @@ _PRIVATE: Taints = frozenset((Taint.PRIVATE,))
 _WIDE: Taints = frozenset((Taint.WIDE,))
 _EMPTIES_STORE = r"(?im)^\s*(?:flushall|flushdb|flush_all|shutdown|config set|slaveof|replicaof)\b"
 _MAX_APPENDED = 20_000
+_FEW_LINES = 12
+_MAX_KEPT_LINES = 2_000
+_MAX_KEPT_INPUT = 1_000
 _STANDARD = frozenset(("", "0", "1", "2"))
 _HERE = frozenset(("", ".", ".."))
 _normalised = functools.lru_cache(4096)(paths.normalise)
@@ -149,6 +152,9 @@ class Programs(Protocol):
     def possible_names(self, name: Arg, rulebook: Rulebook) -> list[str] | None:
         """The programs that a partly unknown name may stand for; None when it may be anything."""
 
+    def follow_files(self, walk: Walk, call: Call) -> None:
+        """Follow the files on the disk that a program runs."""
+
     def source_file(self, walk: Walk, path: str, args: Sequence[Arg], stdin: Value | None) -> bool:
         """Run a file on the disk in the same shell; whether it was found."""
 
@@ -165,16 +171,18 @@ class Programs(Protocol):
 class Walk:
     """A walk through one command and everything that it runs."""
 
-    def __init__(self, judgement: Judgement, state: State, programs: Programs) -> None:
+    def __init__(
+        self, judgement: Judgement, state: State, programs: Programs, source_map: SourceMap, sources: Sources | None
+    ) -> None:
         self.judgement = judgement
         self.state = state
         self.programs = programs
-        self.sources: Sources | None = None
+        self.sources = sources
         """The files on the disk that programs would run; None when nothing may be looked up."""
         self.exploration = PathExploration(state)
         self.pick = self.exploration.pick
         self.expander = Expander(self)
-        self.source_map = SourceMap()
+        self.source_map = source_map
         self.place: Span = (0, 0)
         """The simple command at hand, in the text of the source map."""
         self.nest = 0
@@ -197,8 +205,14 @@ class Walk:
         """How many loops surround the command at hand."""
         self._fills = 0
         """How many of them go on for ever without a pause."""
+        self.readers = 0
+        """How many pipes, redirections and substitutions read what the command at hand prints; without any it is not computed."""
         self.last_in_shell = False
         """Whether the last command of a pipeline runs in this shell: in zsh and ksh, and by `shopt -s lastpipe`."""
+
+    def close(self) -> None:
+        """Let go of what refers back to the walk: without this, all of it would wait for the garbage collector."""
+        self.__dict__.clear()
 
     # Scripts
 
@@ -249,16 +263,22 @@ class Walk:
         commands = pipeline.commands
         if len(commands) == 1:
             return self.command(commands[0], stdin)
+        if not commands:
+            return EMPTY if stdin is None else stdin
         self.concurrent += 1
+        self.readers += 1
+        last = commands[-1]
         for command in commands:
+            if command is last:
+                self.readers -= 1
             mark = self.state.mark()
             stdin = self.command(command, stdin)
-            if self.last_in_shell and command is commands[-1]:
+            if self.last_in_shell and command is last:
                 self.state.perhaps(mark)
             else:
                 self.state.undo(mark)
         self.concurrent -= 1
-        return EMPTY if stdin is None else stdin
+        return stdin or EMPTY
 
     def command(self, node: Command, stdin: Value | None) -> Value:
         if type(node) is Simple:
@@ -267,8 +287,13 @@ class Walk:
         assert isinstance(node, Compound)
         self.judgement.step(_DEEP_COST if self.loops > _MANY_LOOPS else 1)
         self.place = (node.start, node.end)
+        if not node.redirects:
+            return self.compound(node, stdin)
         stdin, outputs = self.redirects(node.redirects, stdin)
-        return self.emit(self.compound(node, stdin), outputs)
+        self.readers += 1
+        out = self.compound(node, stdin)
+        self.readers -= 1
+        return self.emit(out, outputs)
 
     # Compound commands: every branch may be taken, every loop may run again
 
@@ -312,17 +337,12 @@ class Walk:
         self._read_to_the_end(node.condition)
         return self._endless(out, node.body, endless)
 
-    @contextlib.contextmanager
-    def _filling(self, body: Script, endless: bool) -> Iterator[None]:
+    def _filling(self, body: Script, endless: bool) -> Held:
         """Inside a loop that may go on for ever: what each of its rounds appends to fills the disk."""
         fills = endless and goes_on_writing(body)
         if fills and makes_files(body):
             self.report("disk.fill", ["while"])
-        self._fills += fills
-        try:
-            yield
-        finally:
-            self._fills -= fills
+        return Held(self, _fills=self._fills + fills)
 
     def _endless(self, out: Value, body: Script, endless: bool) -> Value:
         return Value(out.text, out.taints | _ENDLESS) if endless and out.text and goes_on_writing(body) else out
@@ -338,16 +358,13 @@ class Walk:
                 if name and isinstance(old, Value):
                     self.assign(name, either([old, EMPTY]))
 
-    @contextlib.contextmanager
-    def _loop(self) -> Iterator[int]:
-        """Inside a loop; how many of its rounds are walked. Leaving it early concerns nothing after it."""
-        breaks = self.breaks
-        self.loops += 1
-        try:
-            yield MAX_ROUNDS[min(self.loops, len(MAX_ROUNDS)) - 1]
-        finally:
-            self.loops -= 1
-            self.breaks = breaks
+    def _loop(self) -> Held:
+        """Inside a loop. Leaving it early concerns nothing after it."""
+        return Held(self, loops=self.loops + 1, breaks=self.breaks)
+
+    def _rounds(self) -> int:
+        """How many rounds of the loop at hand are walked."""
+        return MAX_ROUNDS[min(self.loops, len(MAX_ROUNDS)) - 1]
 
     def _repeated(self, once: Callable[[], Value]) -> Value:
         """A body that runs any number of times: it is walked again until a round changes nothing."""
@@ -369,8 +386,8 @@ class Walk:
     def _for(self, node: For, stdin: Value | None) -> Value:
         outs: list[Value] = []
         marks: list[int] = []
-        with self._loop() as rounds:
-            values = self._loop_values(node, rounds)
+        with self._loop():
+            values = self._loop_values(node, self._rounds())
             if any(UNKNOWN in value.text for value in values):  # there may be none
                 marks.append(self.state.mark())
             for value in values:
@@ -413,8 +430,8 @@ class Walk:
             number(Value(step))
             return out
 
-        with self._loop() as rounds, self._filling(node.body, endless):
-            for _ in range(rounds):
+        with self._loop(), self._filling(node.body, endless):
+            for _ in range(self._rounds()):
                 goes_on = number(Value(test.strip() or "1"))
                 if goes_on == 0:
                     break
@@ -499,10 +516,12 @@ class Walk:
             for assignment in node.assignments:
                 self.variables.make(assignment)
             return self.emit(EMPTY, outputs)
+        self.readers += len(outputs)
         if node.assignments:
             out = self._with_assignments(node.assignments, argv, stdin)
         else:
             out = self.run(argv, stdin, declared=declared)
+        self.readers -= len(outputs)
         if (target := self.state.settings.get("&1")) is not None and not outputs:
             self._write_output(self.path(target), out, appends=True)
         return self.emit(out, outputs) if outputs else out
@@ -610,25 +629,38 @@ class Walk:
         self.programs.note_effects(self, call, known)
         return out if out is not None else self.programs.output(self, call)
 
+    def start(self, argv: Sequence[Arg], stdin: Value | None, *, under: str = "") -> Value:
+        """A program that another one (`under`) starts: its name is never a function or a builtin."""
+        if not under:
+            return self.run(argv, stdin, functions=False, builtins=False)
+        with self.wrapped(under), self.subshell():
+            return self.run(argv, stdin, functions=False, builtins=False)
+
+    def start_text(self, text: Value, stdin: Value | None, *, under: str) -> Value:
+        """The same for a text that it passes to a shell."""
+        with self.wrapped(under), self.subshell():
+            return self.run_text(text, stdin, "-c")
+
     def _show_to_rules(self, call: Call) -> None:
-        line = Line(
-            call.name,
-            call.args,
-            cwd=self.cwd,
-            project=self.judgement.project,
-            stdin=call.stdin,
-            files=self.written_file,
-            argv0=str(call.program),
-        )
-        matches = self.judgement.rulebook.findings(line)
+        judgement = self.judgement
+        judgement.shown += 1
+        key = _line_key(call, self.cwd) if judgement.shown > _FEW_LINES else None
+        matches = judgement.judged.get(key) if key is not None else None
+        if matches is None:
+            line = Line(call.name, call.args, self.cwd, judgement.project, call.stdin, self.written_file, call.program)
+            matches = judgement.rulebook.findings(line)
+            if key is not None and not line.looked_up and len(judgement.judged) < _MAX_KEPT_LINES:
+                judgement.judged[key] = matches
         if matches:
-            argv = [call.program, *call.args]
-            self.judgement.add(matches, argv, self.span(argv))
+            argv = call.argv
+            judgement.add(matches, argv, self.span(argv))
 
     def _unknown_name(self, argv: Sequence[Arg], stdin: Value | None, declared: Sequence[Assignment]) -> Value:
         """A name that is not known: every program that it may be is judged; when that is not known either, it is reported."""
         name = argv[0]
         names = self.programs.possible_names(name, self.judgement.rulebook)
+        if self.sources is not None and "/" in name:
+            self.programs.follow_files(self, Call(name.rpartition("/")[2], argv[1:], stdin, name, declared))
         if names is None:
             self.report("dynamic.command", argv)
             self.judgement.lines.append((argv, self.source_map, self.place, self.nest + len(self.under)))
@@ -781,14 +813,19 @@ class Walk:
             self.source_map if part.origin is None else SourceMap(self.source_map, shift=0, text_map=part.origin)
         )
         with self.inside(source_map), self.subshell():
-            return self.script(part.script, None)
+            self.readers += 1
+            out = self.script(part.script, None)
+            self.readers -= 1
+        return out
 
     def process(self, part: ProcessSubstitution) -> str:
         path = f"/dev/fd/{63 + len(self.judgement.sinks)}"
         self.judgement.sinks[path] = Sink(part.script, self.source_map)
         reads = part.direction == ">"  # it runs even if nothing writes to it; what is written comes later
         with self.inside(self.source_map), self.subshell():
+            self.readers += 1
             content = self.script(part.script, EMPTY if reads else None)
+            self.readers -= 1
         self.state.write(path, EMPTY if reads else content)
         return path
 
@@ -903,16 +940,10 @@ class Walk:
 
     # What runs inside what
 
-    @contextlib.contextmanager
-    def nested(self) -> Iterator[None]:
-        self.nest += 1
-        if self.nest > MAX_NEST:
-            self.nest -= 1
+    def nested(self) -> Held:
+        if self.nest >= MAX_NEST:
             raise Limit("commands nested too deeply")
-        try:
-            yield
-        finally:
-            self.nest -= 1
+        return Held(self, nest=self.nest + 1)
 
     @contextlib.contextmanager
     def subshell(self) -> Iterator[None]:
@@ -922,47 +953,25 @@ class Walk:
             yield
         self.state.undo(mark)
 
-    @contextlib.contextmanager
-    def inside(self, source_map: SourceMap) -> Iterator[None]:
+    def inside(self, source_map: SourceMap) -> Held:
         """Walk in another text."""
-        outer, place, self.source_map = self.source_map, self.place, source_map
-        try:
-            yield
-        finally:
-            self.source_map, self.place = outer, place
+        return Held(self, source_map=source_map, place=self.place)
 
-    @contextlib.contextmanager
-    def child_shell(self) -> Iterator[None]:
+    def child_shell(self) -> Held:
         """A shell that was started as a program: it has only what was exported."""
-        self.variables.level += 1
-        try:
-            yield
-        finally:
-            self.variables.level -= 1
+        return Held(self.variables, level=self.variables.level + 1)
 
-    @contextlib.contextmanager
-    def wrapped(self, name: str) -> Iterator[None]:
+    def wrapped(self, name: str) -> Held:
         """Inside a program that runs another."""
-        outer = self.under
-        if len(outer) >= MAX_WRAPPERS:
+        if len(self.under) >= MAX_WRAPPERS:
             raise Limit("too many programs that run one another")
-        self.under = (*outer, name)
-        try:
-            yield
-        finally:
-            self.under = outer
+        return Held(self, under=(*self.under, name))
 
     @contextlib.contextmanager
     def elsewhere(self) -> Iterator[None]:
         """On another machine or in a container: its own directory, its own users."""
-        under, self.under = self.under, ()
-        cwd = self.state.cwd
-        try:
-            with paths.with_homes(NO_HOMES):
-                yield
-        finally:
-            self.under = under
-            self.state.cwd = cwd
+        with Held(self, under=()), Held(self.state, cwd=self.state.cwd), paths.with_homes(NO_HOMES):
+            yield
 
     # Variables
 
@@ -1078,6 +1087,19 @@ class Walk:
 def _options(value: Value) -> list[Value]:
     """What it may be."""
     return [option for option in value.options if option is not None] if isinstance(value, Either) else [value]
+
+
+def _line_key(call: Call, cwd: str) -> tuple[object, ...] | None:
+    """All that rules see of a command line, unless that is much: loops and long scripts have the same one again and again."""
+    for arg in call.args:
+        if arg.taints or arg.glob:
+            return None
+    stdin = call.stdin
+    if stdin is None:
+        return call.name, call.program, tuple(call.args), cwd, paths.current_homes()
+    if len(stdin.text) > _MAX_KEPT_INPUT:
+        return None
+    return call.name, call.program, tuple(call.args), cwd, paths.current_homes(), stdin.text, stdin.taints
 
 
 def _mark_lists(argv: Sequence[Arg]) -> None:

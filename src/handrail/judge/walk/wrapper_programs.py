@@ -6,8 +6,8 @@ import re
 import shlex
 from collections.abc import Sequence
 
+from ..programs.tables import TERMINALS, WRAPPERS
 from ..programs.wrapper_options import Wrapper, skip_options
-from ..programs.wrapper_table import TERMINALS, WRAPPERS
 from ..values.word_values import EMPTY, UNKNOWN, Arg, Value, taints_of
 from . import output_provenance
 from .walk import Call, Walk
@@ -25,7 +25,7 @@ def _env(walk: Walk, call: Call) -> Value | None:
         if function := re.fullmatch(r"(?s)BASH_FUNC_(\w+)%%=(\(\).*)", arg):
             walk.run_text(Value(f"{function[1]} {function[2]}; {function[1]}", arg.taints), None, "-c")
     if (split := _split_up(call.args)) is not None:
-        return walk.run([call.program, *split], call.stdin, functions=False, builtins=False)
+        return walk.start([call.program, *split], call.stdin)
     return wrap(walk, call)
 
 

@@ -18,8 +18,9 @@ from ...agent.agent_factory import open_store
 from ...errors import HandrailError, ModelError, SessionNotFound
 from ...types import JsonDict
 from ..mcp.stdio import stdio_pair
+from .commands import available_commands, command_reply
 from .link import PRESENTATION, EditorLink
-from .session import Prompt, Session, available_commands, command_reply, open_session
+from .session import Prompt, Session, open_session
 from .updates import plan_of, replayed
 
 _PAGE = 50

@@ -21,7 +21,7 @@ import acp
 from acp.schema import EnvVariable
 
 from ...environments.backend_table import Backends, is_host
-from ...environments.base import CANCELLED_EXIT_CODE, TIMEOUT_EXIT_CODE, CommandResult
+from ...environments.base import CANCELLED_EXIT_CODE, TIMEOUT_EXIT_CODE, CommandResult, Coverage
 from ...environments.output import OutputSink
 from ...errors import ToolError
 from ...files.local import LocalFiles
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 _MAX_DIFF_BYTES = 1 << 20
 _MAX_OUTPUT_BYTES = 4 << 20
 _KILL_SECONDS = 2.0
+_UNWATCHED = Coverage("none", "it ran in a terminal of the editor, where nothing is watched")
 _SCRIPT = Path(__file__).with_name("terminal.sh").read_text("utf-8")
 
 
@@ -79,9 +80,27 @@ class EditorEnvironment:
         self._inner, self._link, self._delegates, self._env = inner, link, delegates, dict(env)
         self._folder = self._cwd = ""  # for what is kept between two commands in terminals
         self._count = 0
+        self._is_unwatched = False  # the last command ran in a terminal of the editor
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
+
+    @property
+    def _in_editor(self) -> bool:
+        return self._delegates and self._link.uses_terminals
+
+    @property
+    def effects(self) -> Any:
+        """What watches commands; nothing does in the editor's terminals, so that none can be tried there."""
+        return None if self._in_editor else getattr(self._inner, "effects", None)
+
+    @effects.setter
+    def effects(self, settings: Any) -> None:
+        self._inner.effects = settings
+
+    @property
+    def coverage(self) -> Coverage:
+        return _UNWATCHED if self._is_unwatched else self._inner.coverage
 
     @property
     def cwd(self) -> str:
@@ -94,7 +113,8 @@ class EditorEnvironment:
     def execute(
         self, command: str, *, timeout: float | None = None, cancel: CancelToken | None = None, **more: Any
     ) -> CommandResult:
-        if not (self._delegates and self._link.uses_terminals):
+        self._is_unwatched = self._in_editor
+        if not self._in_editor:
             result: CommandResult = self._inner.execute(command, timeout=timeout, cancel=cancel, **more)
             return result
         began, sink, env, cwd = time.monotonic(), more.get("output") or OutputSink(), more.get("env"), more.get("cwd")
@@ -114,9 +134,11 @@ class EditorEnvironment:
 
     def background(self, command: str, *, cwd: str | None = None, **more: Any) -> Any:
         """Background processes are Handrail's own: an editor keeps none for later."""
+        self._is_unwatched = False
         return self._inner.background(command, cwd=cwd or self._cwd or None, **more)
 
     def open_pty(self, command: str, *, cwd: str | None = None, **more: Any) -> Any:
+        self._is_unwatched = False
         return self._inner.open_pty(command, cwd=cwd or self._cwd or None, **more)
 
     def close(self) -> None:

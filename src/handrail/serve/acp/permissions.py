@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import acp
 from acp import schema
 
-from ...agent.events import ToolStarted
+from ...app import Handrail
 from ...approval.approvers.prompt import question
 from ...approval.display import visible
-from ...errors import ToolError
-from ...protocols import Answer, ApprovalRequest, Decision, Files
+from ...effects.trial import TRIED
+from ...errors import HandrailError, ToolError
+from ...protocols import Answer, ApprovalRequest, Decision
+from ...types import JsonDict
 from .link import Change, EditorLink
 from .updates import card, diff_content, fenced, text_content
 
 _WIDTH, _MAX_LINES = 100, 60
 _MAX_DIFF_BYTES = 1 << 20
+_MAX_CREATED = 20
 _OPTIONS: dict[Decision, tuple[Any, str]] = {
     Decision.ONCE: ("allow_once", "Allow once"),
     Decision.TRY: ("allow_once", "Try: keep or undo it after you have seen its effect"),
     Decision.SESSION: ("allow_always", "Allow in this session"),
     Decision.DENY: ("reject_once", "Deny"),
 }
+_TRIED = {Decision.ONCE: "Keep it", Decision.DENY: "Undo it"}
+# The answer that asks for a form. What was asked about does not run, so that it is a kind of no.
+_EDIT = schema.PermissionOption(option_id="edit", kind="reject_once", name="Change it first; it is judged again")
 
 
 class EditorApprover:
@@ -32,8 +38,8 @@ class EditorApprover:
 
     name = "editor"
 
-    def __init__(self, link: EditorLink, cwd: str, files: Callable[[], Files]) -> None:
-        self._link, self._cwd, self._files = link, cwd, files
+    def __init__(self, link: EditorLink, cwd: str, app: Handrail) -> None:
+        self._link, self._cwd, self._app = link, cwd, app
 
     async def decide(self, request: ApprovalRequest) -> Answer | None:
         return await self._link.ask(self._decide(request))
@@ -47,15 +53,20 @@ class EditorApprover:
         await link.flush()
         title, content = visible(request.text, max_chars=200), await self._content(request)
         shown = schema.ToolCallUpdate(tool_call_id=call_id, status="pending", title=title, content=content)
-        try:
-            asked = link.client.request_permission(
-                session_id=link.session_id, tool_call=shown, options=_options(request)
-            )
-            outcome = (await asked).outcome
-        except (acp.RequestError, ConnectionError):
-            return None  # it cannot ask: the next approver may
-        if outcome.outcome != "selected":
-            return Answer(Decision.DENY, self.name, "the question was closed")
+        options = [*_options(request), *([_EDIT] if request.editable and link.has_forms else ())]
+        while True:
+            try:
+                asked = link.client.request_permission(session_id=link.session_id, tool_call=shown, options=options)
+                outcome = (await asked).outcome
+            except (acp.RequestError, ConnectionError):
+                return None  # it cannot ask: the next approver may
+            if outcome.outcome != "selected":
+                return Answer(Decision.DENY, self.name, "the question was closed")
+            if outcome.option_id != _EDIT.option_id or _EDIT not in options:
+                break
+            if text := await self._edited(request, call_id):
+                link.send(acp.update_tool_call(call_id, status="in_progress", title=visible(text, max_chars=200)))
+                return Answer(Decision.DENY, self.name, edited=text)
         offered = {each.value: each for each in _OPTIONS if each in request.offers}
         decision = offered.get(outcome.option_id, Decision.DENY)
         if decision.allows:
@@ -64,23 +75,51 @@ class EditorApprover:
         return Answer(Decision.DENY, self.name, await self._why(call_id))
 
     async def _content(self, request: ApprovalRequest) -> list[Any]:
-        """The question as it is asked everywhere, and what would be written as a diff."""
+        """The question as it is asked everywhere, and as diffs what would be written, or was written by a call that was tried."""
         content = text_content(fenced(question(request, width=_WIDTH, painted=False, max_lines=_MAX_LINES).strip("\n")))
-        call = self._link.open_calls.get(request.tool_call_id)
-        if call is not None and call.tool == "write_file":
-            content.append(diff_content(await asyncio.to_thread(self._change, call)))
-        return content
+        changes = await asyncio.to_thread(lambda: list(self._changes(request)))
+        return content + [diff_content(change) for change in changes]
 
-    def _change(self, call: ToolStarted) -> Change:
-        files, path, before = self._files(), str(call.arguments.get("path", "")), None
+    def _changes(self, request: ApprovalRequest) -> Iterator[Change]:
+        call = self._link.open_calls.get(request.tool_call_id)
+        if request.rule_key == TRIED:
+            try:
+                yield from self._tried(self._app.effects.describe(int(request.arguments["call"]), diff=True))
+            except HandrailError:
+                return  # what it did is in the text of the question
+        elif call is not None and call.tool == "write_file":
+            path, before = self._read(str(call.arguments.get("path", "")))
+            yield Change(path, before, str(call.arguments.get("content", "")))
+
+    def _tried(self, told: JsonDict) -> Iterator[Change]:
+        """The parts of the files that are different, and the new files."""
+        for one in [*told["changed"], *told["lost"]]:
+            lines = one.get("diff", "").splitlines()[2:]
+            if lines:
+                before, after = ("\n".join(line[1:] for line in lines if line[:1] in (" ", sign)) for sign in "-+")
+                yield Change(one["path"], before, None if one in told["lost"] else after)
+        for one in told["created"][:_MAX_CREATED]:
+            if one["kind"] == "file" and (text := self._read(one["path"])[1]) is not None:
+                yield Change(one["path"], None, text)
+
+    def _read(self, path: str) -> tuple[str, str | None]:
+        """The whole path, and the text that is there now."""
+        files = self._app.environments.files(self._link.session_id)
         try:
             path = files.resolve(path)
             found = files.stat(path)
             if found is not None and not found.is_dir and found.size <= _MAX_DIFF_BYTES:
-                before = files.read(path, max_bytes=_MAX_DIFF_BYTES).decode("utf-8", "replace")
+                return path, files.read(path, max_bytes=_MAX_DIFF_BYTES).decode("utf-8", "replace")
         except ToolError:
-            before = None
-        return Change(path, before, str(call.arguments.get("content", "")))
+            pass  # refused below, by the call itself
+        return path, None
+
+    async def _edited(self, request: ApprovalRequest, call_id: str) -> str:
+        """What is to run instead; empty if the form was closed, or nothing was changed."""
+        field = {"text": {"type": "string", "title": request.editable.capitalize(), "default": request.text}}
+        message = "Change it. What you send is judged again, and runs in place of what the agent wanted."
+        text = str((await _form(self._link, message, field, call_id)).get("text") or "")
+        return "" if text.strip() == request.text.strip() else text
 
     async def _why(self, call_id: str) -> str:
         """The reason of a denial, for the model; empty where the editor has no forms, or the user gives none."""
@@ -105,9 +144,11 @@ class EditorPerson:
 def _options(request: ApprovalRequest) -> list[schema.PermissionOption]:
     covered = "; ".join(dict.fromkeys(concern.covers for concern in request.concerns if concern.covers))
     more = {Decision.SESSION: f": {visible(covered, max_chars=120)}"} if covered else {}
+    names = {each: name + more.get(each, "") for each, (_, name) in _OPTIONS.items()}
+    names |= _TRIED if request.rule_key == TRIED else {}
     return [
-        schema.PermissionOption(option_id=each.value, kind=kind, name=name + more.get(each, ""))
-        for each, (kind, name) in _OPTIONS.items()
+        schema.PermissionOption(option_id=each.value, kind=kind, name=names[each])
+        for each, (kind, _) in _OPTIONS.items()
         if each in request.offers
     ]
 

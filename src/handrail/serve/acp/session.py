@@ -1,7 +1,4 @@
-"""One session of an editor: an agent in a runtime of its own, so that its MCP servers, grants and mode are nobody else's.
-
-The functions at the end are the commands that a user of the editor can type in place of a prompt.
-"""
+"""One session of an editor: an agent in a runtime of its own, so that its MCP servers, grants and mode are nobody else's."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ from ...agent.events import End, Event, ToolEnded, TurnEnded
 from ...agent.models.model_selection import build, known_providers, models_at, provider_of
 from ...app import Handrail
 from ...approval.approvers import ChainApprover
-from ...approval.modes import Mode
+from ...approval.modes import Mode, usual_mode
 from ...config.paths import state_dir
 from ...config.trust import digest
 from ...environments.protection import launcher
@@ -43,7 +40,7 @@ Prompt = str | list[JsonDict]
 _TOOLSET = "handrail-acp"
 # An editor that cancels has its answer in 200 ms, whatever the calls need to end.
 _CANCEL_SECONDS, _INTERRUPT_EVERY = 0.12, 0.02
-_LIST_SECONDS = _SERVERS_SECONDS = 10.0
+_LIST_SECONDS, _SERVERS_SECONDS = 10.0, 30.0
 _STOPS: Mapping[End, Any] = {End.ANSWERED: "end_turn", End.INTERRUPTED: "cancelled", End.TOKENS: "max_tokens"}
 
 
@@ -56,7 +53,10 @@ class Session:
     ) -> None:
         self.app, self.agent, self.link, self._turns, self._mcp = app, agent, link, turns, mcp
         self.closing = contextlib.ExitStack()
-        self.mode, self._title, self._models = Mode.AUTO.value, "", [self.agent.models[0].name]
+        self._title, self._models = "", [self.agent.models[0].name]
+        self.mode = usual_mode(app.environments.settings(agent.session_id).options.get("profile")).value
+        if self.mode != Mode.AUTO:  # otherwise the gate is loaded with the first action
+            app.gate.modes.set(agent.session_id, Mode(self.mode))
         self._lock = asyncio.Lock()
         self._cancels: set[asyncio.Event] = set()
         self._ending: asyncio.Future[Any] | None = None  # a cancelled turn that still cleans up
@@ -227,10 +227,7 @@ def open_session(
         link.session_id = agent.session_id
         if mcp is not None:
             mcp.ask_model_by(sampler_of(agent.models))
-        mine, otherwise = (
-            EditorApprover(link, cwd, lambda: app.environments.files(link.session_id)),
-            app.runtime.approver,
-        )
+        mine, otherwise = EditorApprover(link, cwd, app), app.runtime.approver
         app.runtime.approver = mine if otherwise is None else ChainApprover(mine, otherwise)
         session = Session(app, agent, link, turns, mcp)
         session.closing = closing.pop_all()
@@ -279,59 +276,3 @@ def _select(name: str, title: str, now: str, choices: Mapping[str, str], **more:
     options = [schema.SessionConfigSelectOption(value=value, name=label) for value, label in choices.items()]
     fields: Any = {"type": "select", "id": name, "name": title, "current_value": now, "options": options, **more}
     return schema.SessionConfigOptionSelect(**fields)
-
-
-async def compact(session: Session, _: str) -> str:
-    before = estimate(session.agent.loop.conversation)
-    if not await session.in_turns(session.agent.compact()):
-        return "There is too little to summarise."
-    return f"From about {before:,} to {estimate(session.agent.loop.conversation):,} tokens."
-
-
-async def undo(session: Session, _: str) -> str:
-    message = session.agent.undo()
-    return f"Taken back: {message}" if message else "There is nothing to take back."
-
-
-async def tools(session: Session, _: str) -> str:
-    found = [tool["function"] for tool in session.agent.loop.tool_calls.tools()]
-    return "\n".join(f"- `{each['name']}`: {each['description'].partition(chr(10))[0]}" for each in found)
-
-
-async def cost(session: Session, _: str) -> str:
-    info = session.agent.store.get(session.id)
-    money = "no price is known" if info.cost is None else f"${info.cost:.4f}"
-    return f"{info.input_tokens:,} tokens in, {info.output_tokens:,} out; {money}"
-
-
-async def title(session: Session, text: str) -> str:
-    if text:
-        session.agent.store.rename(session.id, text)
-    return session.agent.store.get(session.id).title or "It has no title yet."
-
-
-_OWN: dict[str, Callable[[Session, str], Awaitable[str]]] = {
-    each.__name__: each for each in (compact, undo, tools, cost, title)
-}
-
-
-def available_commands(session: Session) -> schema.AvailableCommandsUpdate:
-    """What the editor is told of them; those of plugins, too."""
-    own = [(name, *PRESENTATION["commands"][name]) for name in _OWN]
-    listed = [*own, *((name, each.about, each.hint) for name, each in session.plugin_commands.items())]
-    made = [
-        {"name": name, "description": about, "input": {"hint": hint} if hint else None} for name, about, hint in listed
-    ]
-    fields = {"sessionUpdate": "available_commands_update", "availableCommands": made}
-    return schema.AvailableCommandsUpdate.model_validate(fields)
-
-
-async def command_reply(session: Session, prompt: object) -> str | None:
-    """What the user sees if a prompt is a command. None: it is none."""
-    if not isinstance(prompt, str) or not prompt.startswith("/"):
-        return None
-    name, _, rest = prompt[1:].strip().partition(" ")
-    if name in _OWN:
-        return await _OWN[name](session, rest.strip())
-    command = session.plugin_commands.get(name)
-    return None if command is None else await asyncio.to_thread(command.reply, rest.strip())

@@ -10,7 +10,9 @@ from ... import __version__
 from ...types import JsonDict
 from ..endpoint import Endpoint
 
-RESOURCES = "about login tools calls approvals processes effects sessions policy completions paired_people".split()
+RESOURCES = (
+    "about login tools calls approvals processes effects sessions batches policy completions paired_people".split()
+)
 _ERROR: JsonDict = {
     "type": "object",
     "properties": {"error": {"type": "string"}, "error_type": {"type": "string"}},

@@ -35,14 +35,19 @@ async def one(context: RequestContext) -> JsonDict:
 
 
 async def answer(context: RequestContext) -> JsonDict:
-    """Answer a question. The first answer counts: `holds` is false for a late one, and the question shows the outcome."""
+    """Answer a question. The first answer counts: `holds` is false for a late one, and the question shows the outcome. `edit` has
+    `text` run instead of what was asked about; it is judged like any other, and may be asked about again."""
     store, body = context.served.approvals, context.body
     stored = await asyncio.to_thread(store.get, context.path["id"])
-    decision = Decision(body["decision"])
-    if decision not in stored.request.offers:
-        offered = ", ".join(each.value for each in stored.request.offers)
-        raise HttpError(422, "not_offered", f"this question offers {offered}, not {decision.value}")
-    given = Answer(decision, f"web:{context.who.name}", body.get("why", ""))
+    word = body["decision"]
+    offered = [each.value for each in stored.request.offers] + [_EDIT] * bool(stored.request.editable)
+    if word not in offered:
+        raise HttpError(422, "not_offered", f"this question offers {', '.join(offered)}, not {word}")
+    text = body.get("text", "") if word == _EDIT else ""
+    if word == _EDIT and not text.strip():
+        raise HttpError(422, "invalid_body", "edit needs `text`: what is to run instead")
+    decision = Decision.DENY if text else Decision(word)
+    given = Answer(decision, f"web:{context.who.name}", body.get("why", ""), edited=text)
     before = await asyncio.to_thread(store.answer, stored.request.id, given)
     now = before if before is not None else await asyncio.to_thread(store.get, stored.request.id)
     return {"holds": before is None, "request": request_view(now)}
@@ -69,8 +74,12 @@ async def revoke(context: RequestContext) -> JsonDict:
     return {"revoked": taken.key if taken else name}
 
 
+_EDIT = "edit"
 _ANSWER = record(
-    ("decision",), decision={"type": "string", "enum": [each.value for each in Decision]}, why=bounded(1000)
+    ("decision",),
+    decision={"type": "string", "enum": [*(each.value for each in Decision), _EDIT]},
+    why=bounded(1000),
+    text=bounded(10_000),
 )
 _REQUEST = loose(id=TEXT, state=TEXT, tool=TEXT, pieces=many(ANYTHING), offers=many(ANYTHING))
 

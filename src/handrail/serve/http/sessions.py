@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
-from ...approval.modes import Mode
+from ...approval.modes import Mode, usual_mode
 from ...store.search import search
 from ...store.sessions import CHILD, MAIN
 from ...types import JsonDict
@@ -52,7 +52,7 @@ async def session(context: RequestContext) -> JsonDict:
             "children": [session_view(each) for each in store.children(info.id)],
             "decisions": [{**each._asdict(), "keys": list(each.keys)} for each in decided],
             "is_running": context.served.turns.is_running(info.id),
-            "mode": context.served.app.gate.modes.of(info.id).value,
+            "mode": _mode_of(context, info.id).value,
         }
 
     return await asyncio.to_thread(read)
@@ -72,8 +72,7 @@ async def _turn(context: RequestContext, session_id: str | None) -> Any:
     body, turns = context.body, context.served.turns
     mode = _mode(context)
     agent = await turns.agent(session_id, model=body.get("model"), toolsets=body.get("toolsets"))
-    if mode is not None:
-        context.served.app.gate.modes.set(agent.session_id, mode)
+    context.served.app.gate.modes.set(agent.session_id, mode or _mode_of(context, agent.session_id))
     if turns.is_running(agent.session_id):
         raise HttpError(409, "busy", "the session is busy with a turn; stop it, or wait")
     return streamed(_events(context, agent))
@@ -102,6 +101,11 @@ async def set_mode(context: RequestContext) -> JsonDict:
     mode = _mode(context) or Mode.AUTO
     context.served.app.gate.modes.set(info.id, mode)
     return {"mode": mode.value}
+
+
+def _mode_of(context: RequestContext, session_id: str) -> Mode:
+    app = context.served.app
+    return app.gate.modes.of(session_id, usual_mode(app.environments.settings(session_id).options.get("profile")))
 
 
 def _mode(context: RequestContext) -> Mode | None:

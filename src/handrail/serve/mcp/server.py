@@ -25,6 +25,7 @@ from mcp.shared.subscriptions import event_to_notification
 from ... import __version__
 from ...app import Handrail
 from ...approval.approvers import ChainApprover, PolicyApprover
+from ...config.paths import state_dir
 from ...core.outcome import error_of, error_outcome
 from ...errors import HandrailError, TooManyCalls
 from ...types import JsonDict
@@ -71,7 +72,7 @@ class HandrailServer:
         self._app = app
         self._toolsets = list(toolsets)
         self._backend = backend
-        self._parked, self._tasks = ParkedRequests(), Tasks()
+        self._parked, self._tasks = ParkedRequests(), Tasks(state_dir(app.config.home) / "mcp" / "tasks")
         self._placed: set[str] = set()
         self._chosen: tuple[int, frozenset[str]] = (-1, frozenset())
         # The history of the agent is for those who get everything, or asked for it by name.

@@ -49,10 +49,7 @@ registry.register(
                     "maxItems": MAX_TASKS,
                     "items": {
                         "type": "object",
-                        "properties": {
-                            name: {key: value for key, value in schema.items() if key != "description"}
-                            for name, schema in _TASK.items()
-                        },
+                        "properties": {name: {**schema, "description": "As above."} for name, schema in _TASK.items()},
                         "required": ["goal"],
                         "additionalProperties": False,
                     },

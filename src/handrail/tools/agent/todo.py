@@ -50,9 +50,9 @@ def _resources(args: JsonDict) -> Resources:
 _ITEM: dict[str, Any] = {
     "type": "object",
     "properties": {
-        "id": {"type": "string", "minLength": 1, "maxLength": 64},
-        "content": {"type": "string", "maxLength": MAX_CONTENT_CHARS},
-        "status": {"type": "string", "enum": list(STATUSES)},
+        "id": {"type": "string", "minLength": 1, "maxLength": 64, "description": "Yours."},
+        "content": {"type": "string", "maxLength": MAX_CONTENT_CHARS, "description": "What to do."},
+        "status": {"type": "string", "enum": list(STATUSES), "description": "Default pending."},
     },
     "required": ["id"],
     "additionalProperties": False,

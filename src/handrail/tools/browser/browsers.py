@@ -11,13 +11,14 @@ import shutil
 import threading
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, TypeVar
 
 from playwright.async_api import Browser, BrowserContext, Error, Playwright, ProxySettings, Route, async_playwright
 
+from ...egress.tool_hosts import ToolHosts
 from ...environments import private_dirs
 from ...errors import CallCancelled, ToolError, ToolFailed
-from ...net.url_guard import Guard
 from ...settings.schema import Config
 from ...types import JsonDict
 from .downloads import incoming
@@ -122,8 +123,10 @@ class _BrowserThread:
 
     def __init__(self, config: Config) -> None:
         self._config = config
-        self.guard = Guard(config.web.allow_private)
-        self.proxy = GuardProxy(self.guard)
+        self._hosts = ToolHosts(config, "the browser")
+        self.proxy = GuardProxy(
+            self._hosts.guard
+        )  # of the browser itself, and of tasks that have no policy of their own
         self._playwright: Playwright | None = None
         self._browser: Browser | None = None
         self._starting = asyncio.Lock()
@@ -198,40 +201,31 @@ class _BrowserThread:
             session = self._sessions.get(task_id)
             if session is not None and not session.is_closed:
                 return session
-            context = await self._new_context()
-            session = self._sessions[task_id] = Session(context, task_id, self._config, self.guard, self.proxy)
+            hosts, proxy = self._hosts, self.proxy
+            if hosts.applies:  # questions are asked of the task's own person
+                hosts = ToolHosts(self._config, "the browser")
+                proxy = GuardProxy(hosts.guard)
+            context = await self._new_context(proxy)
+            session = self._sessions[task_id] = Session(context, task_id, self._config, hosts, proxy)
             await session.open()
             return session
 
-    async def _new_context(self) -> BrowserContext:
+    async def _new_context(self, own: GuardProxy) -> BrowserContext:
         if self._browser is None or not self._browser.is_connected():
             self._sessions.clear()
             await self._start()
         assert self._browser is not None
         proxy: ProxySettings | None = None
         is_remote = self._config.browser.cdp_url and not _is_local(self._config.browser.cdp_url)
-        if self._config.browser.cdp_url and not is_remote:
-            proxy = {"server": await self.proxy.address(), "bypass": "<-loopback>"}
+        if not is_remote and (self._config.browser.cdp_url or own is not self.proxy):
+            proxy = {"server": await own.address(), "bypass": "<-loopback>"}
         # A browser that we did not start has windows of its own: leave them alone.
         context = await self._browser.new_context(accept_downloads=True, service_workers="block", proxy=proxy)
         if self._config.browser.cdp_url:  # it was started without our switches
             await context.add_init_script(_WITHOUT_WEBRTC)
         if is_remote:
-            await context.route("**/*", self._judge)
+            await context.route("**/*", partial(_judge, own))
         return context
-
-    async def _judge(self, route: Route) -> None:
-        """For a browser on another machine, which cannot be sent through the proxy."""
-        url = route.request.url
-        try:
-            if url.startswith(("http:", "https:")):
-                target = self.guard.check_url(url)
-                await self.guard.addresses(target.host, target.port)
-        except ToolError as error:
-            self.proxy.refusals.append((target_host(url), error))
-            await route.abort("blockedbyclient")
-            return
-        await route.continue_()
 
     async def _start(self) -> None:
         config = self._config.browser
@@ -303,3 +297,17 @@ def _why_not_started(cdp_url: str, error: str) -> str:
         return f"no browser answers at {cdp_url}: {first}; start it, or correct browser.cdp_url"
     hint = "; set browser.sandbox to off if this machine forbids the browser its sandbox" if "sandbox" in error else ""
     return f"the browser does not start: {first}{hint}"
+
+
+async def _judge(proxy: GuardProxy, route: Route) -> None:
+    """For a browser on another machine, which cannot be sent through the proxy."""
+    url = route.request.url
+    try:
+        if url.startswith(("http:", "https:")):
+            target = proxy.guard.check_url(url)
+            await proxy.guard.addresses(target.host, target.port)
+    except ToolError as error:
+        proxy.refusals.append((target_host(url), error))
+        await route.abort("blockedbyclient")
+        return
+    await route.continue_()

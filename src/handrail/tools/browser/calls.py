@@ -38,7 +38,12 @@ async def use(context: ToolContext | None, work: Callable[[Session], Awaitable[T
         raise ToolFailed("this runtime has no task environments, and so no browser")
     environments = context.environments
     browsers: Browsers = environments.companion(Browsers, lambda: Browsers(context.config))
-    return await browsers.use(context.task_id or DEFAULT_TASK, work, start=start)
+
+    async def begin(session: Session) -> T:
+        session.hosts.begin(context)
+        return await work(session)
+
+    return await browsers.use(context.task_id or DEFAULT_TASK, begin, start=start)
 
 
 def resources(args: JsonDict, context: ToolContext | None = None) -> Resources:  # noqa: ARG001  every call uses the same page

@@ -19,7 +19,7 @@ class GuardProxy:
     """Listens on loopback. `refusals` are the last connections that were not made: the host, and why."""
 
     def __init__(self, guard: Guard) -> None:
-        self._guard = guard
+        self.guard = guard
         self._proxy, self._url = Proxy(self, is_open=True), ""
         self.refusals: deque[tuple[str, ToolError]] = deque(maxlen=50)
 
@@ -37,7 +37,7 @@ class GuardProxy:
 
     async def addresses(self, host: str, port: int, _: Program) -> list[str]:
         try:
-            return await self._guard.addresses(host, port)
+            return await self.guard.addresses(host, port)
         except ToolError as error:
             self.refusals.append((host, error))
             raise

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 from playwright.async_api import BrowserContext, ConsoleMessage, Dialog, Error, Page, Request
 
+from ...egress.tool_hosts import ToolHosts
 from ...errors import CallTimeout, Denied, ToolFailed
-from ...net.url_guard import Guard
 from ...settings.schema import Config
 from ...types import JsonDict
 from .downloads import Downloads
@@ -43,8 +43,11 @@ _NEVER_ENDING = ("eventsource", "websocket", "media", "ping")
 class Session:
     """The pages of one task. All of it runs in the browser's loop; `turn` is held while a call acts."""
 
-    def __init__(self, context: BrowserContext, task_id: str, config: Config, guard: Guard, proxy: GuardProxy) -> None:
-        self.context, self.config, self.guard, self.proxy = context, config.browser, guard, proxy
+    def __init__(
+        self, context: BrowserContext, task_id: str, config: Config, hosts: ToolHosts, proxy: GuardProxy
+    ) -> None:
+        self.context, self.config, self.hosts, self.proxy = context, config.browser, hosts, proxy
+        self.guard = hosts.guard
         self.turn = asyncio.Lock()
         self.used_at = time.monotonic()
         self.is_closed = False
@@ -70,6 +73,8 @@ class Session:
     async def close(self) -> None:
         self.is_closed = True
         self.downloads.close()
+        if self.hosts.applies:  # then the proxy is this session's own
+            await self.proxy.close()
         if self._held is not None:
             self._held.cancel()
         with contextlib.suppress(Error):

@@ -7,7 +7,7 @@ import json
 import logging
 import re
 import threading
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -177,8 +177,13 @@ class McpTools:
             if offer.left_out:
                 log.warning("MCP server %s has %d more tools than max_tools", server.name, offer.left_out)
             doubts = self.doubts[server.name] = self._review(server, offer)
-            now = {name for tool in offer.tools if (name := self._register(server, tool, doubts.get(tool.name, "")))}
-            now |= self._register_extras(server, offer, now)
+            now: set[str] = set()
+            for tool in offer.tools:
+                call = RemoteTool(self.connections, server.name, tool).call
+                now |= self._register(server, tool, call, doubts.get(tool.name, ""))
+            for tool, work in _extras(server.name, offer):
+                if tool_name(server.name, tool.name) not in now:  # the server has no tool of that name
+                    now |= self._register(server, tool, self._handler(server.name, work))
             for name in self._names.get(server.name, set()) - now:
                 self._registry.deregister(name)
             self._names[server.name] = now
@@ -191,8 +196,8 @@ class McpTools:
         except (HandrailError, OSError) as error:  # without the comparison nothing is trusted
             return {tool.name: str(error) for tool in offer.tools}
 
-    def _register(self, server: Server, tool: Listed, doubt: str) -> str:
-        """Returns the registered name; empty if the tool cannot be registered."""
+    def _register(self, server: Server, tool: Listed, handler: Callable[..., Any], doubt: str = "") -> set[str]:
+        """Returns the registered name; nothing if the tool cannot be registered."""
         name = tool_name(server.name, tool.name)
         why = tool.problem or doubt
         fix = f"review it with `handrail mcp tools {server.name}`, then `handrail mcp trust {server.name}`"
@@ -203,7 +208,7 @@ class McpTools:
                 name=name,
                 toolset=f"mcp-{server.name}",
                 schema=schema,
-                handler=RemoteTool(self.connections, server.name, tool).call,
+                handler=handler,
                 check_fn=(lambda: problem) if why else None,
                 is_async=True,
                 emoji="🔌",
@@ -212,31 +217,11 @@ class McpTools:
             )
         except RegistrationError as error:
             log.warning("MCP server %s: %s", server.name, error)
-            return ""
-        if taken:
-            self._listed[name] = tool
-        return name if taken else ""
-
-    def _register_extras(self, server: Server, offer: Offer, taken: set[str]) -> set[str]:
-        extras = [*(_RESOURCE_TOOLS if offer.has_resources else ()), *(_PROMPT_TOOLS if offer.has_prompts else ())]
-        names = set()
-        for short, description, properties, required, work in extras:
-            name = tool_name(server.name, short)
-            if name in taken:  # the server has a tool of that name
-                continue
-            parameters = {"type": "object", "properties": properties, "required": required}
-            self._registry.register(
-                name=name,
-                toolset=f"mcp-{server.name}",
-                schema={"description": description.format(server.name), "parameters": parameters},
-                handler=self._handler(server.name, work),
-                is_async=True,
-                emoji="🔌",
-                read_only=True,
-                actions=_actions(server, Listed(short, "", {}, {"readOnlyHint": True})),
-            )
-            names.add(name)
-        return names
+            return set()
+        if not taken:
+            return set()
+        self._listed[name] = tool
+        return {name}
 
     def _handler(self, server: str, work: Work) -> Callable[..., Any]:
         def handle(args: JsonDict, context: ToolContext) -> Any:
@@ -322,12 +307,20 @@ _PROMPT: JsonDict = {
     "name": {"type": "string", "description": "The prompt's name."},
     "arguments": {"type": "object", "additionalProperties": {"type": "string"}, "description": "Its arguments."},
 }
-_Extra = tuple[str, str, JsonDict, list[str], Work]
-_RESOURCE_TOOLS: tuple[_Extra, ...] = (
-    ("list_resources", "List what the MCP server {} has to read.", _CURSOR, [], _list_resources),
-    ("read_resource", "Read one resource of the MCP server {}.", _URI, ["uri"], _read_resource),
+_RESOURCE_TOOLS: tuple[tuple[str, str, JsonDict, Work], ...] = (
+    ("list_resources", "List what the MCP server {} has to read.", _CURSOR, _list_resources),
+    ("read_resource", "Read one resource of the MCP server {}.", _URI, _read_resource),
 )
-_PROMPT_TOOLS: tuple[_Extra, ...] = (
-    ("list_prompts", "List the prompts that the MCP server {} has.", _CURSOR, [], _list_prompts),
-    ("get_prompt", "Get one prompt of the MCP server {}, filled in.", _PROMPT, ["name"], _get_prompt),
+_PROMPT_TOOLS: tuple[tuple[str, str, JsonDict, Work], ...] = (
+    ("list_prompts", "List the prompts that the MCP server {} has.", _CURSOR, _list_prompts),
+    ("get_prompt", "Get one prompt of the MCP server {}, filled in.", _PROMPT, _get_prompt),
 )
+
+
+def _extras(server: str, offer: Offer) -> Iterator[tuple[Listed, Work]]:
+    """Tools of ours for what the server has besides tools."""
+    extras = [*(_RESOURCE_TOOLS if offer.has_resources else ()), *(_PROMPT_TOOLS if offer.has_prompts else ())]
+    for name, description, properties, work in extras:
+        required = [each for each in ("uri", "name") if each in properties]
+        schema = {"type": "object", "properties": properties, "required": required}
+        yield Listed(name, description.format(server), schema, {"readOnlyHint": True}), work

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shlex
 from typing import TYPE_CHECKING, cast
 
 from ...core.outcome import tool_result
@@ -23,6 +24,7 @@ from . import answer, background
 
 if TYPE_CHECKING:
     from ...environments.local_environment import LocalEnvironment
+    from ...environments.output import OutputSink
 
 log = logging.getLogger(__name__)
 
@@ -98,14 +100,7 @@ def _run(request: Request, context: ToolContext, environments: TaskEnvironments)
         more: JsonDict = {"call": number} if number else {}
         if request.separate:
             more["separate"] = True
-        ended = environment.execute(
-            request.command,
-            cwd=request.workdir,
-            timeout=request.timeout,
-            cancel=context.cancel,
-            output=capture.sink,
-            **more,
-        )
+        ended, taken_back = _executed(request, context, environment, capture.sink, more)
         refused = held_calls(environment).refused(number)
         lines = [one.command_line for one in ended.left_running]
         number = has_run(context, environment, changed=ended.changed, left=lines)
@@ -113,8 +108,8 @@ def _run(request: Request, context: ToolContext, environments: TaskEnvironments)
             left = _adopted(ended.left_running, environment, context, environments)
         shown = capture.shown(ended.output, ended.exit_code)
         stderr = capture.shown_stderr(ended.stderr)
-    taken_back = stopped(context, environment, more.get("call", 0))
-    if not taken_back and context.effects is not None and context.effects.is_tried:
+    taken_back = taken_back or stopped(context, environment, more.get("call", 0))
+    if not taken_back:
         taken_back = trial.settle(context, number, lambda: _end_left(left, number, environment, context))
     result = answer.ended(request.command, ended.exit_code, shown)
     if request.separate:
@@ -137,6 +132,28 @@ def _run(request: Request, context: ToolContext, environments: TaskEnvironments)
         notes.append(_OWN_PROGRAM)
     notes += environments.network_notes(context.task_id)
     return tool_result(answer.with_notes(result, *request.notes, *notes, *refused))
+
+
+def _executed(
+    request: Request, context: ToolContext, environment: Environment, sink: OutputSink, more: JsonDict
+) -> tuple[CommandResult, list[str]]:
+    """How the command ended, and what the model has to be told if it was tried in a shell of its own and is not kept."""
+
+    def run(shell: Environment) -> CommandResult:
+        return shell.execute(
+            request.command, cwd=request.workdir, timeout=request.timeout, cancel=context.cancel, output=sink, **more
+        )
+
+    tried = trial.isolated(context, environment)
+    if tried is None:
+        return run(environment), []
+    with tried:
+        ended = run(tried.shell)
+        not_kept = trial.settle_isolated(context, tried)
+    if not not_kept and ended.cwd != environment.cwd:
+        environment.execute(f"cd {shlex.quote(ended.cwd)}")
+    # What it had left running has ended.
+    return ended._replace(cwd=environment.cwd, left_running=(), changed=not not_kept), not_kept
 
 
 def _end_left(left: list[JsonDict], number: int, environment: Environment, context: ToolContext) -> None:

@@ -6,10 +6,11 @@ import asyncio
 
 from ...base.safe_text import safe_error
 from ...core.outcome import tool_result
+from ...egress.tool_hosts import tool_guard
 from ...errors import InvalidArguments, ToolError, ToolUnavailable
 from ...net.fetch import Fetcher
 from ...net.untrusted import NOTE, clean
-from ...net.url_guard import Guard, without_login
+from ...net.url_guard import without_login
 from ...types import JsonDict, ToolContext, Unavailable
 from .extract import Extractor
 from .search import choose, search
@@ -54,7 +55,7 @@ async def web_extract(args: JsonDict, *, context: ToolContext | None = None, **_
         return result
 
     extractor = Extractor()
-    async with Fetcher(Guard(config.allow_private), config) as fetcher:
+    async with Fetcher(tool_guard(context or ToolContext(), "web_extract"), config) as fetcher:
         results = await asyncio.gather(*(one(url) for url in urls))
     return tool_result(note=NOTE, results=results)
 

@@ -1,0 +1,178 @@
+"""The folder of a batch: its options, ledger and lock, and how it is doing, from any process."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from ..config.files import make_private
+from ..config.paths import state_dir
+from ..errors import HandrailError, InvalidArguments
+from ..store.ledger import DONE, RUNNING, WAITING, SqliteLedger, SqlLedger
+from ..store.ledger_postgres import PostgresLedger
+from ..types import JsonDict
+from .artifacts import Artifacts
+
+if TYPE_CHECKING:
+    from .tasks import Task
+
+_FILE, _LEDGER, _LOCK, _KNOWN = "batch.json", "ledger.db", ".lock", "batches"
+STOP = "stop"
+# Who only looks whether a batch runs holds its lock for a moment.
+_LOOK_SECONDS = 0.5
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a batch runs; kept in its folder, so that a resume needs only that."""
+
+    engine: str = "local"
+    address: str = "auto"
+    workers: int = 2
+    sessions: int = 8
+    attempts: int = 3
+    lease_seconds: float = 30.0
+    approvals: str = "inbox"
+    ledger: str = ""
+    run: str = ""
+    artifacts: str = ""
+
+
+def create(tasks: Iterable[Task], out: Path, options: Options) -> Options:
+    """Make the folder of a batch. Raises InvalidArguments if there is one already, or a task cannot be read."""
+    out.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if (out / _FILE).exists():
+        raise InvalidArguments(f"{out} is a batch already; `handrail batch resume {out}` goes on with it")
+    options = replace(options, run=secrets.token_hex(4))
+    if options.artifacts:
+        Artifacts(options.artifacts).check()
+    with contextlib.closing(open_ledger(out, options)) as ledger:
+        try:
+            ledger.add((task.id, task.model_dump_json()) for task in _checked(tasks, options))
+        except BaseException:
+            if not options.ledger:
+                for path in out.glob(f"{_LEDGER}*"):
+                    path.unlink()
+            raise
+    replace_file(out / _FILE, json.dumps(asdict(options), indent=2) + "\n")
+    return options
+
+
+def _checked(tasks: Iterable[Task], options: Options) -> Iterator[Task]:
+    for task in tasks:
+        if task.keep and not options.artifacts:
+            raise InvalidArguments(f"the task {task.id} keeps files; say where with --artifacts URL")
+        yield task
+
+
+def read_options(out: Path) -> Options:
+    try:
+        return Options(**json.loads((out / _FILE).read_text()))
+    except (OSError, ValueError, TypeError):
+        raise InvalidArguments(f"{out} is not a batch; `handrail batch TASKS --out {out}` makes one") from None
+
+
+def status(out: Path, options: Options | None = None) -> JsonDict:
+    """How a batch is doing, from any process. `options` are read from its folder if they are not given."""
+    options = options or read_options(out)
+    with contextlib.closing(open_ledger(out, options)) as ledger:
+        counts, progress = ledger.counts(), ledger.fact("progress") or {}
+        is_running = is_locked(out)
+        state = "stopping" if is_running and ledger.fact(STOP) else RUNNING if is_running else state_of(counts)
+    about = {"state": state, "engine": options.engine, "run": options.run}
+    return {**about, **progress, **counts, "eta": progress.get("eta") if is_running else None}
+
+
+def failures(out: Path, options: Options, count: int) -> list[JsonDict]:
+    """The tasks of a batch that failed for good, and why."""
+    with contextlib.closing(open_ledger(out, options)) as ledger:
+        return ledger.failed(count)
+
+
+def request_stop(out: Path, options: Options | None = None, *, seconds: float = 30.0) -> bool:
+    """Ask the driver to stop, and wait for that. False when none runs."""
+    options = options or read_options(out)
+    if not is_locked(out):
+        return False
+    with contextlib.closing(open_ledger(out, options)) as ledger:
+        ledger.set_fact(STOP, True)
+    if not _waited(lambda: not is_locked(out), seconds):
+        raise HandrailError(f"the driver of {out} does not stop; its processes are the children of `handrail batch`")
+    return True
+
+
+def remember(out: Path, options: Options, home: str) -> None:
+    """Let `known` find the batch. Its options are kept too: its folder may be one where agents write."""
+    folder = state_dir(home) / _KNOWN
+    make_private(folder)
+    replace_file(folder / options.run, json.dumps({"folder": str(out), "options": asdict(options)}))
+
+
+def known(home: str) -> Iterator[tuple[Path, Options]]:
+    """The batches that this home has run and whose folders are still there, the newest first."""
+    entries = [(each.stat().st_mtime, each) for each in (state_dir(home) / _KNOWN).glob("[!.]*")]
+    for _, entry in sorted(entries, reverse=True):
+        with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
+            said = json.loads(entry.read_text())
+            out, options = Path(said["folder"]), Options(**said["options"])
+            if (out / _FILE).exists() and read_options(out).run == options.run:
+                yield out, options
+            else:
+                entry.unlink()
+
+
+def state_of(counts: JsonDict) -> str:
+    return "stopped" if counts[WAITING] + counts[RUNNING] else DONE
+
+
+def open_ledger(out: Path, options: Options) -> SqlLedger:
+    return PostgresLedger(options.ledger, options.run) if options.ledger else SqliteLedger(out / _LEDGER)
+
+
+def replace_file(path: Path, text: str | Iterable[str]) -> None:
+    """All of it or nothing."""
+    temporary = path.with_name(f".{path.name}.new")
+    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+        file.writelines([text] if isinstance(text, str) else text)
+    temporary.replace(path)
+
+
+@contextlib.contextmanager
+def locked(out: Path) -> Iterator[None]:
+    """Raises InvalidArguments when another driver runs it."""
+    with open(os.open(out / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+b") as file:
+        if not _waited(lambda: _flock(file, fcntl.LOCK_EX), _LOOK_SECONDS):
+            raise InvalidArguments(f"{out} is being run already; `handrail batch status {out}` shows how far")
+        yield
+
+
+def is_locked(out: Path) -> bool:
+    with contextlib.suppress(FileNotFoundError), open(out / _LOCK, "r+b") as file:
+        return not _flock(file, fcntl.LOCK_SH)
+    return False
+
+
+def _flock(file: BinaryIO, how: int) -> bool:
+    try:
+        fcntl.flock(file, how | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _waited(is_so: Callable[[], bool], seconds: float) -> bool:
+    end, tick = time.monotonic() + seconds, threading.Event()
+    while not is_so():
+        if time.monotonic() > end:
+            return False
+        tick.wait(0.1)
+    return True

@@ -1,0 +1,242 @@
+"""The keys and lines of `handrail chat` that people know from other agents, each tried in a real terminal of 80 columns."""
+
+from __future__ import annotations
+
+import base64
+import json
+import subprocess
+
+from handrail.protocols import ModelReply
+from handrail.testing import call
+
+from ..support import wait_until
+from ..tmux import PATIENCE_SECONDS
+from .test_chat_in_tmux import CHAT, READY, Desk, desk
+
+__all__ = ["desk"]
+# One grey pixel.
+PNG = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGOoBwAAgQCAS0ea3QAAAABJRU5ErkJggg==")
+ASKED = "once, try, task, session, always, deny, edit, instead?"
+MENU_LINES = 8
+
+
+def _asks(desk: Desk, command: str) -> str:
+    """The screen with the question whether this may run."""
+    desk.server.say(ModelReply("", [call("terminal", command=command)]), ModelReply("As you wish."))
+    desk.say("Do it")
+    return desk.tmux.wait_for(ASKED)
+
+
+def test_the_approval_menu_is_short_marks_what_is_dangerous_and_says_how_far_a_yes_goes(desk: Desk) -> None:
+    desk.chat()
+    screen = _asks(desk, "ls; rm -rf build")
+    menu = screen[screen.index("── approval needed") :].rstrip().splitlines()
+    assert len(menu) <= MENU_LINES
+    assert menu[2:4] == ["    ls; rm -rf build", "        ^^^^^^^^^^^^"]
+    assert "  task, session, always allow: deletes a tree of files in this folder" in menu
+    desk.tmux.type("Right", "Right")
+    desk.tmux.wait_for("once, [try], task", "    it runs with every connection held; you see what it did, then keep it")
+    desk.tmux.type("Right")
+    desk.tmux.wait_for("once, try, [task], session", "    the same kind in this task")
+    desk.tmux.type("Escape")
+    screen = desk.answered("As you wish.")
+    assert "the same kind in this task" not in screen
+    assert "(waited " in screen, "it never ran"
+    assert "denied by you" in screen
+    assert (desk.folder / "build").is_dir()
+
+
+def test_a_command_is_changed_before_it_is_allowed_and_judged_again(desk: Desk) -> None:
+    (desk.folder / "build2").mkdir()
+    desk.chat()
+    _asks(desk, "rm -rf build2 build")
+    desk.tmux.type("e")
+    desk.tmux.wait_for("> rm -rf build2 build")
+    desk.tmux.type(*["BSpace"] * 6)
+    desk.tmux.type("Enter")
+    wait_until(
+        lambda: desk.tmux.screen().count(ASKED) == 2, timeout=PATIENCE_SECONDS
+    )  # it asks again, and may be answered
+    desk.tmux.type("o")
+    screen = desk.answered("As you wish.")
+    assert "Changed to: rm -rf build2" in screen
+    assert (desk.folder / "build").is_dir()
+    assert not (desk.folder / "build2").exists()
+
+
+def test_a_no_says_what_to_do_instead(desk: Desk) -> None:
+    desk.chat()
+    _asks(desk, "rm -rf build")
+    desk.tmux.type("i")
+    desk.tmux.wait_for("What should it do instead?")
+    desk.tmux.type("-l", "use git clean")
+    desk.tmux.type("Enter")
+    desk.answered("As you wish.")
+    assert "use git clean" in desk.told()
+
+
+def test_shift_tab_goes_through_the_modes_and_they_hold(desk: Desk) -> None:
+    desk.chat()
+    for mode in ("yolo", "plan"):
+        desk.tmux.type("BTab")
+        desk.tmux.wait_for(f"{mode} (Shift-Tab)")
+    desk.server.say(ModelReply("", [call("write_file", path="new.txt", content="x")]), ModelReply("Only planned."))
+    desk.say("Write it")
+    desk.tmux.wait_for("Only planned.", "plan (Shift-Tab)")
+    assert not (desk.folder / "new.txt").exists()
+    desk.tmux.type("BTab")
+    desk.tmux.wait_for("ask (Shift-Tab)")
+    desk.server.say(ModelReply("", [call("write_file", path="new.txt", content="x")]), ModelReply("Written."))
+    desk.say("Now write it")
+    desk.tmux.wait_for("• edits files (mode.edit)", "task, session, always allow: edits files in this folder")
+    desk.tmux.type("o")
+    desk.tmux.wait_for("Written.", "ask (Shift-Tab)")
+    assert (desk.folder / "new.txt").read_text() == "x"
+
+
+def test_where_commands_are_not_contained_the_chat_starts_in_ask(desk: Desk) -> None:
+    desk.tmux.type("export HANDRAIL_TERMINAL_PROFILE=open", "Enter")
+    desk.tmux.type(f"clear; {CHAT}", "Enter")
+    desk.tmux.wait_for("ask (Shift-Tab)")
+    desk.server.say(ModelReply("", [call("terminal", command="touch made")]), ModelReply("Made."))
+    desk.say("Make it")
+    desk.tmux.wait_for("• runs touch (mode.command.touch)")
+    desk.tmux.type("Escape")
+    desk.tmux.wait_for("Made.", "ask (Shift-Tab)")
+    assert not (desk.folder / "made").exists()
+
+
+def test_files_and_images_go_along_by_at_and_a_long_paste_is_folded(desk: Desk) -> None:
+    (desk.folder / "picture.png").write_bytes(PNG)
+    (desk.folder / "lib").mkdir()
+    (desk.folder / "lib" / "orders.py").write_text("TOTAL = 41\n")
+    desk.chat()
+    desk.tmux.type("-l", "look at @ordr")
+    desk.tmux.wait_for("@lib/orders.py")
+    desk.tmux.type("Tab")
+    desk.tmux.wait_for("› look at @lib/orders.py")
+    desk.server.say(ModelReply("Read."))
+    desk.tmux.type("Escape")
+    desk.tmux.type("-l", " and @picture.png ")
+    desk.tmux.paste("\n".join(f"row {number}" for number in range(400)))
+    desk.tmux.wait_for("[Pasted text #1 +400 lines]")
+    desk.tmux.type("Enter")
+    desk.answered("Read.")
+    told = desk.told()
+    assert "TOTAL = 41" in told
+    assert "row 399" in told
+    assert "data:image/png;base64," in told
+
+
+def test_the_status_line_shows_what_changes_and_the_todo_list_stays_in_view(desk: Desk) -> None:
+    subprocess.run(["git", "init", "-q", "-b", "trunk", "."], cwd=desk.folder, check=True)
+    todos = [
+        {"id": "1", "content": "Read it", "status": "completed"},
+        {"id": "2", "content": "Fix it", "status": "in_progress"},
+    ]
+    desk.server.say(
+        ModelReply("", [call("todo", todos=todos)]),
+        ModelReply("", [call("terminal", command="sleep 300", background=True)]),
+        ModelReply(
+            "", [call("terminal", command="for i in $(seq 500); do echo tick $i; sleep 0.5; done", timeout=400)]
+        ),
+        ModelReply("Never said."),
+    )
+    desk.chat()
+    desk.say("Work")
+    desk.tmux.wait_for("▶ Fix it (1/2 done)", "tick 3", "Esc stops it")
+    desk.tmux.type("Escape")
+    desk.answered("Interrupted by you.")
+    line = desk.tmux.screen().rstrip().splitlines()[-1]
+    for fact in ("scripted", "auto (Shift-Tab)", "% context", "todo 1/2", "1 in background", "trunk"):
+        assert fact in line
+    assert not line.rstrip().endswith("·"), "what does not fit is left out whole"
+
+
+def test_a_diff_has_line_numbers_colours_and_marked_words(desk: Desk) -> None:
+    desk.tmux.type("unset NO_COLOR", "Enter")
+    (desk.folder / "greet.py").write_text('# first\nprint("Hello there")\n')
+    patch = call("patch", path="greet.py", old_string="Hello there", new_string="Hello you")
+    desk.server.say(ModelReply("", [patch]), ModelReply("Changed."))
+    desk.chat()
+    desk.say("Change it")
+    desk.answered("Changed.")
+    lines = desk.tmux._tmux("capture-pane", "-p", "-e").splitlines()
+    (removed,) = [line for line in lines if "there" in line]
+    (added,) = [line for line in lines if "Hello " in line and "you" in line]
+    assert "2 " in removed
+    assert "48;5;52" in removed, "a red ground"
+    assert "48;5;22" in added, "a green ground"
+    assert added.count("\x1b[48;5;") >= 2, "the changed word stands out of its line"
+
+
+def test_a_call_shows_how_long_it_ran_and_how_long_it_waited(desk: Desk) -> None:
+    desk.chat()
+    _asks(desk, "rm -rf build")
+    desk.tmux.type("o")
+    assert "(ran " in desk.answered("As you wish.")
+    assert ", waited " in desk.tmux.screen()
+
+
+def test_a_model_that_there_is_not_is_refused_and_coding_tools_are_at_hand(desk: Desk) -> None:
+    desk.chat()
+    desk.say("/model nope")
+    desk.tmux.wait_for("the provider has no model 'nope'; known: scripted", READY)
+    desk.tmux.type("-l", "/model sc")
+    desk.tmux.type("Tab")
+    desk.tmux.wait_for("› /model scripted")
+    desk.tmux.type("C-u")
+    desk.server.say(ModelReply("Hello."))
+    desk.say("Hello")
+    desk.answered("Hello.")
+    offered = {tool["function"]["name"] for tool in desk.server.requests[-1]["tools"]}
+    assert {"terminal", "patch", "tool_search"} <= offered
+    assert not {"cronjob", "text_to_speech", "rl_start"} & offered
+    desk.tmux.type("C-l")
+    desk.say("/toolsets")
+    screen = desk.tmux.wait_for("○ off, or cannot be used")
+    assert "●  terminal" in screen
+    assert "◐  cronjob" in screen
+    assert "○  homeassistant" in screen
+    assert "handrail-" not in screen
+
+
+def test_undo_and_rewind_take_back_files_and_conversation_together_or_apart(desk: Desk) -> None:
+    desk.chat()
+    for number in (1, 2):
+        write = call("write_file", path=f"{number}.txt", content="x")
+        desk.server.say(ModelReply("", [write]), ModelReply(f"Wrote {number}."))
+        desk.say(f"Write {number}")
+        desk.answered(f"Wrote {number}.")
+    desk.say("/undo files")
+    desk.tmux.wait_for("is undone: ", "2.txt", READY)
+    assert not (desk.folder / "2.txt").exists()
+    desk.tmux.type("C-l")
+    desk.say("/rewind")
+    desk.tmux.wait_for("Write 1", "add `message`")
+    desk.say("/rewind 1")
+    desk.tmux.wait_for("› Write 1", READY)
+    assert not (desk.folder / "1.txt").exists()
+    desk.server.say(ModelReply("Again."))
+    desk.tmux.type("Enter")
+    desk.answered("Again.")
+    assert "Wrote 1" not in json.dumps(desk.server.requests[-1]["messages"])
+
+
+def test_every_command_that_people_try_says_something(desk: Desk) -> None:
+    desk.chat()
+    for command, shown in {
+        "/mcp": "handrail mcp add",
+        "/skills": "handrail skills list",
+        "/status": "folder  ",
+        "/permissions": "what destroys asks you",
+        "/theme": "Others: ",
+        "/cost": "tokens",
+        "/copy": "",
+        "/diff": "",
+    }.items():
+        desk.tmux.type("C-l")
+        desk.say(command)
+        screen = desk.tmux.wait_for(f"› {command}", shown, READY)
+        assert "no command" not in screen.lower(), screen
+        desk.tmux.wait_for(READY)

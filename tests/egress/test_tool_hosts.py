@@ -1,0 +1,74 @@
+"""The network policy holds for web and browser tools and for MCP servers too."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from handrail.egress.tool_hosts import why_denied
+from handrail.protocols import Decision
+from handrail.settings.network import NetworkConfig
+from handrail.settings.schema import Config
+from handrail.settings.services import WebConfig
+
+from .conftest import MakeTask, Task
+from .servers import HOST, OTHER, Recorded
+
+WEB = WebConfig(allow_private=("127.0.0.1", HOST, OTHER))
+
+
+def call(task: Task, tool: str, **arguments: Any) -> str:
+    answer = task.app.handle_function_call(tool, arguments, task_id="t", session_id="s")
+    return json.dumps(answer) if isinstance(answer, dict) else str(answer)
+
+
+@pytest.mark.parametrize(
+    ("tool", "argument", "program"),
+    [("web_extract", "urls", "web_extract"), ("browser_navigate", "url", "the browser")],
+)
+def test_a_host_that_is_not_listed_is_asked_about(
+    make_task: MakeTask, plain: Recorded, tool: str, argument: str, program: str
+) -> None:
+    task = make_task({"contain": "on"}, web=WEB)
+    url = f"http://{OTHER}:{plain.port}/"
+    arguments = {argument: [url] if argument == "urls" else url}
+
+    refused = call(task, tool, **arguments)
+
+    assert "not among your allowed hosts" in refused, refused
+    assert task.asked.texts == [f"{program} wants {OTHER}:{plain.port}"]
+    assert plain.requests == []
+    task.asked.decision = Decision.ONCE
+    call(task, tool, **arguments)
+    assert len(plain.requests) >= 1
+
+
+@pytest.mark.parametrize("contain", ["auto", "off", "on"])
+def test_a_denied_host_is_denied_without_a_question(make_task: MakeTask, plain: Recorded, contain: str) -> None:
+    task = make_task({"contain": contain, "deny": (OTHER,), "allow": (HOST,)}, web=WEB)
+
+    refused = call(task, "web_extract", urls=[f"http://{OTHER}:{plain.port}/"])
+    allowed = call(task, "web_extract", urls=[f"http://{HOST}:{plain.port}/"])
+
+    assert "network.deny" in refused
+    assert "error" not in allowed, allowed
+    assert task.asked.requests == []
+    assert len(plain.requests) == 1
+
+
+def test_without_a_policy_web_tools_ask_nothing(make_task: MakeTask, plain: Recorded) -> None:
+    task = make_task({"contain": "auto"}, web=WEB)
+
+    call(task, "web_extract", urls=[f"http://127.0.0.1:{plain.port}/"])
+
+    assert (task.asked.requests, len(plain.requests)) == ([], 1)
+
+
+def test_an_mcp_server_at_a_denied_host_is_not_used() -> None:
+    config = Config(network=NetworkConfig(deny=("*.evil.example",)))
+    assert "network.deny" in why_denied("https://mcp.evil.example/mcp", config)
+    assert why_denied("https://good.example/mcp", config) == ""
+    assert "cloud metadata" in why_denied("http://169.254.169.254/mcp", config)
+    assert why_denied("", config) == ""
