@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import subprocess
+import sys
 
 from handrail.protocols import ModelReply
 from handrail.testing import call
@@ -151,6 +152,8 @@ def test_the_status_line_shows_what_changes_and_the_todo_list_stays_in_view(desk
     for fact in ("scripted", "auto (Shift-Tab)", "% context", "todo 1/2", "1 in background", "trunk"):
         assert fact in line
     assert not line.rstrip().endswith("·"), "what does not fit is left out whole"
+    (left,) = json.loads(subprocess.check_output([sys.executable, "-m", "handrail", "ps", "--json"]))
+    subprocess.run([sys.executable, "-m", "handrail", "ps", "kill", left["id"]], check=True)
 
 
 def test_a_diff_has_line_numbers_colours_and_marked_words(desk: Desk) -> None:

@@ -25,6 +25,9 @@ from ..support import PATIENCE_SECONDS, wait_until
 
 Run = Callable[..., CommandResult]
 
+# The processes that keep the fork servers warm. Their shells have the same small numbers in their namespaces as those of a test.
+_warm: set[int] = set()
+
 
 class FramedEnvironment(LiveEnvironment):
     """A shell of this machine, reached as one on another machine is."""
@@ -52,6 +55,7 @@ def _warm_fork_servers(protection: Protection, tmp_path_factory: pytest.TempPath
     """One for all tests without protection, one for those with this: each starts its own shell in some milliseconds."""
     folder = str(tmp_path_factory.mktemp("warm"))
     with LocalEnvironment("/", protection=None), LocalEnvironment(folder, protection=protection):
+        _warm.update(proc.tree(os.getpid()))
         yield
 
 
@@ -148,7 +152,7 @@ def host_pid(pid: int) -> int:
 def known_as(pid: int) -> list[int]:
     """The numbers here of the processes of this test that have the number `pid` in their own namespace."""
     found = []
-    for number in (int(name) for name in os.listdir("/proc") if name.isdigit()):
+    for number in {int(name) for name in os.listdir("/proc") if name.isdigit()} - _warm:
         with contextlib.suppress(OSError), open(f"/proc/{number}/status") as file:
             inner = re.search(r"^NSpid:.*\s(\d+)$", file.read(), re.MULTILINE)
             if inner is not None and int(inner[1]) == pid and _is_of_this_test(number):
@@ -157,19 +161,12 @@ def known_as(pid: int) -> list[int]:
 
 
 def _is_of_this_test(pid: int) -> bool:
-    """Whether it is below this process, or has outlived a runtime that began after it. Numbers in namespaces are small: a process
-    of another test, or of a container, often has the same."""
-    mine, stat, names = proc.stat_of(os.getpid()), proc.stat_of(pid), []
-    assert mine is not None
-    is_newer = stat is not None and stat.start >= mine.start
-    while pid > 1 and stat is not None:
-        if pid == os.getpid():
-            return True
-        names.append(proc.command_line(pid))
-        pid = stat.parent
-        stat = proc.stat_of(pid)
-    is_ours = any(name.startswith("handrail-") for name in names)
-    return is_newer and is_ours and not any("pytest" in name for name in names)
+    """Whether it is below this process, or has outlived a runtime of this worker's tests. Numbers in namespaces are small: a
+    process of another test, or of a container, often has the same."""
+    if pid in proc.tree(os.getpid()):
+        return True
+    folder = os.path.dirname(os.environ["HANDRAIL_HOME"])  # all folders of this worker's tests lie in it
+    return os.readlink(f"/proc/{pid}/cwd").startswith(folder + "/")
 
 
 def _runs(pid: int) -> bool:
