@@ -322,6 +322,7 @@ class TestAfter:
         (event,) = seen
         duration = event.pop("duration_ms")
         assert 0 <= duration < 10_000
+        assert event.pop("call_number") > 0
         assert event == {
             "tool_name": "tool",
             "args": {"count": 1},

@@ -25,9 +25,15 @@ def test_it_sees_what_the_call_is(runtime: Runtime, hook: Any) -> None:
     seen: list[Any] = []
     hook("pre_tool_call", lambda **known: seen.append(known))
     runtime.handle("probe", {"count": "3"}, "task", None, "session")
-    assert seen == [
-        {"tool_name": "probe", "args": {"count": 3}, "task_id": "task", "session_id": "session", "tool_call_id": ""}
-    ]
+    (known,) = seen
+    assert known.pop("call_number") > 0
+    assert known == {
+        "tool_name": "probe",
+        "args": {"count": 3},
+        "task_id": "task",
+        "session_id": "session",
+        "tool_call_id": "",
+    }
 
 
 def test_it_can_block_and_those_after_are_told(runtime: Runtime, hook: Any) -> None:

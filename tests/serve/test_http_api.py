@@ -52,6 +52,33 @@ def test_a_client_that_goes_away_ends_its_call(server: Server) -> None:
     wait_until(lambda: not server.client.get("/v1/calls").json()["running"], timeout=60)
 
 
+def test_a_call_that_ends_before_an_older_one_keeps_its_own_result(server: Server, pool: ThreadPoolExecutor) -> None:
+    older = pool.submit(server.call, "terminal", command=DANGEROUS)
+    wait_until(server.waiting)
+    server.call("terminal", command="echo newer")
+    (question,) = server.waiting()
+    server.client.post(f"/v1/approvals/{question['id']}", json={"decision": "deny"})
+    assert older.result(60)["error_type"] == "denied"
+    ended = [(each["arguments"]["command"], each["error_type"]) for each in _calls(server)["ended"][-2:]]
+    assert ended == [("echo newer", None), (DANGEROUS, "denied")]
+
+
+def test_a_call_that_a_person_changed_is_one_call_and_ends(server: Server, pool: ThreadPoolExecutor) -> None:
+    asked = pool.submit(server.call, "terminal", command=DANGEROUS)
+    wait_until(server.waiting)
+    (question,) = server.waiting()
+    edit = {"decision": "edit", "text": "echo harmless"}
+    assert server.client.post(f"/v1/approvals/{question['id']}", json=edit).status_code == 200
+    assert asked.result(60)["output"] == "harmless\n"
+    calls = _calls(server)
+    assert calls["running"] == []
+    assert calls["ended"][-1]["arguments"] == {"command": "echo harmless"}
+
+
+def _calls(server: Server) -> Any:
+    return server.client.get("/v1/calls").json()
+
+
 def test_a_client_that_hangs_up_ends_its_call(server: Server) -> None:
     with pytest.raises(httpx.ReadTimeout):
         server.client.post("/v1/calls", json={"tool": "terminal", "arguments": {"command": "sleep 1236"}}, timeout=1)

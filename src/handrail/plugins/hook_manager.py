@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 DEFAULT_TIMEOUT_SECONDS = 5.0
-# What a `pre_tool_call` hook that takes anything gets.
-_OFFERED = ("tool_name", "args", "task_id", "session_id", "tool_call_id")
 AROUND_CALLS = ("pre_tool_call", "post_tool_call", "transform_tool_result")
 
 
@@ -41,11 +39,6 @@ class Implementation(NamedTuple):
         """The call, with the arguments that the function asked for."""
         wanted = payload if self.wants is None else {name: payload[name] for name in self.wants}
         return partial(self.function, **wanted)
-
-    def call(self, known: Callable[[str], Any]) -> Any:
-        """Call it now, with what it asked for; `known` returns each value by name."""
-        wanted = _OFFERED if self.wants is None else self.wants
-        return self.function(**{name: known(name) for name in wanted})
 
     @property
     def is_builtin(self) -> bool:

@@ -63,9 +63,17 @@ class HookSpecs:
 
     @hookspec
     def pre_tool_call(
-        self, tool_name: str, args: JsonDict, task_id: str | None, session_id: str | None, tool_call_id: str
+        self,
+        tool_name: str,
+        args: JsonDict,
+        task_id: str | None,
+        session_id: str | None,
+        tool_call_id: str,
+        call_number: int,
     ) -> Verdict:
         """Before a call, with valid arguments. Return None to let it pass, or Block, Ask or Change.
+
+        It is called again, with the same `call_number`, when a user changes the call instead of allowing it.
 
         The dictionaries `{"action": "block", "message": ...}`, `{"action": "approve", "message": ..., "rule_key": ...}`
         and `{"action": "modify", "args": {...}}` mean the same.
@@ -83,8 +91,9 @@ class HookSpecs:
         task_id: str | None,
         session_id: str | None,
         tool_call_id: str,
+        call_number: int,
     ) -> None:
-        """After a call, whatever came of it. `status` is "ok", "error" or "blocked".
+        """After a call, whatever came of it. `status` is "ok", "error" or "blocked". `call_number` is that of `pre_tool_call`.
 
         Return Block to tell the model what is wrong with it: the result stays, and the message is added to it.
         """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Awaitable, Callable, Generator
 from enum import Enum
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from ..core.entry import ToolEntry
 
 T = TypeVar("T")
+_numbers = itertools.count(1)
 # It yields steps, and what an async handler returned, to be awaited.
 Flow = Generator["Step | Awaitable[Any]", Any, T]
 
@@ -37,9 +39,8 @@ class Call:
 
     __slots__ = (
         "agent", "arguments", "batched", "blocked", "caller", "cancel", "changes", "client", "contained", "context",
-        "edits", "effects", "enabled_tools", "entry", "extra", "journal_entry", "judged_paths", "name", "on_progress", "raw",
-        "session_id",
-        "started", "task_id", "tool_call_id", "user_task",
+        "edits", "effects", "enabled_tools", "entry", "extra", "journal_entry", "judged_paths", "name", "number",
+        "on_progress", "raw", "session_id", "started", "task_id", "tool_call_id", "user_task",
     )  # fmt: skip
 
     def __init__(  # noqa: PLR0913  one per fact about the caller
@@ -58,6 +59,7 @@ class Call:
         caller: Caller = NO_CALLER,
         client: CallingClient | None = None,
     ) -> None:
+        self.number = next(_numbers)
         self.name, self.raw = name, raw  # `raw`: the arguments as the model sent them
         self.task_id, self.user_task, self.session_id = task_id, user_task, session_id
         self.tool_call_id, self.cancel, self.on_progress, self.agent = tool_call_id, cancel, on_progress, agent

@@ -112,6 +112,7 @@ def _payload(call: Call, arguments: JsonDict) -> JsonDict:
         "task_id": call.task_id,
         "session_id": call.session_id,
         "tool_call_id": call.tool_call_id,
+        "call_number": call.number,
     }
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
 import json
 import logging
 import os
@@ -45,8 +44,7 @@ class LiveCalls:
         self._bus = bus
         self.since = time.time()  # of the first call that is counted, or of the start
         self._lock = threading.Lock()
-        self._numbers = itertools.count(1)
-        self._running: dict[tuple[str, str], deque[JsonDict]] = {}
+        self._running: dict[int, JsonDict] = {}
         self.ended: deque[JsonDict] = deque(maxlen=KEPT_CALLS)
         self._minutes: dict[int, dict[str, int]] = {}
         self._tools: dict[str, _Tool] = {}
@@ -59,10 +57,16 @@ class LiveCalls:
         hooks.unregister_plugin(PLUGIN)
 
     def _started(
-        self, tool_name: str, args: JsonDict, task_id: str | None, session_id: str | None, tool_call_id: str
+        self,
+        tool_name: str,
+        args: JsonDict,
+        task_id: str | None,
+        session_id: str | None,
+        tool_call_id: str,
+        call_number: int,
     ) -> None:
         call: JsonDict = {
-            "call": next(self._numbers),
+            "call": call_number,
             "tool": tool_name,
             "arguments": shown(args),
             "task": task_id,
@@ -71,7 +75,9 @@ class LiveCalls:
             "started": time.time(),
         }
         with self._lock:
-            self._running.setdefault((tool_name, f"{task_id} {tool_call_id}"), deque()).append(call)
+            if (changed := self._running.get(call_number)) is not None:  # by a user, instead of allowing it
+                call = {**changed, "arguments": call["arguments"]}
+            self._running[call_number] = call
         self._bus.publish("call.started", **call)
 
     def _ended(
@@ -82,14 +88,10 @@ class LiveCalls:
         error_type: str | None,
         duration_ms: float,
         task_id: str | None,
-        tool_call_id: str,
+        call_number: int,
     ) -> None:
-        key = (tool_name, f"{task_id} {tool_call_id}")
         with self._lock:
-            waiting = self._running.get(key)
-            call = waiting.popleft() if waiting else {"call": next(self._numbers), "tool": tool_name, "task": task_id}
-            if not waiting:
-                self._running.pop(key, None)
+            call = self._running.pop(call_number, {"call": call_number, "tool": tool_name, "task": task_id})
             text = result if isinstance(result, str) else "[not text]"
             done = {
                 **call,
@@ -111,7 +113,7 @@ class LiveCalls:
     def waited(self, tool: str, task: str | None, session: str | None, seconds: float) -> None:
         """A call has waited so long for an answer."""
         with self._lock:
-            for call in (each for calls in self._running.values() for each in calls):
+            for call in self._running.values():
                 if (call["tool"], call["task"], call["session"]) == (tool, task, session):
                     call["waited"] = call.get("waited", 0.0) + seconds
                     return
@@ -135,7 +137,7 @@ class LiveCalls:
 
     def running(self) -> list[JsonDict]:
         with self._lock:
-            return [dict(call) for calls in self._running.values() for call in calls]
+            return [dict(call) for call in self._running.values()]
 
     def recent(self) -> list[JsonDict]:
         with self._lock:
