@@ -314,11 +314,13 @@ def test_the_server_of_another_task_is_asked_about(make_task: MakeTask, tmp_path
         "pathlib.Path('port').write_text(str(s.getsockname()[1]))\nwhile True: s.accept()\n"
     )
     task.app.handle_function_call("terminal", {"command": f"{sys.executable} serve.py", "background": True}, "other")
+    (server,) = task.app.processes.list("other")
 
     answer = task.run(f"until [ -s port ]; do sleep 0.05; done; {CURL} http://127.0.0.1:$(cat port)/")
 
     assert answer["exit_code"] == 7, answer
     assert len(task.asked.texts) == 1
+    server.kill()  # it would outlive the test
 
 
 def test_no_other_kind_of_socket_goes_past_the_question(make_task: MakeTask, tmp_path: Path) -> None:
