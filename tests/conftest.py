@@ -70,6 +70,18 @@ def pytest_sessionstart(session: pytest.Session) -> None:
                 importlib.import_module(".".join(file.relative_to(folder.parent).with_suffix("").parts))
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """The tests stay until the end: to look through all of them for garbage, now or whenever one collects it, is in vain."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
+
+
 def _new_folder(factory: pytest.TempPathFactory, name: str) -> Path:
     """`factory.mktemp` reads the names of all folders to number a new one: after thousands of tests it takes longer than they."""
     folder = factory.getbasetemp() / f"{name}-{next(_numbers)}"
