@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -134,15 +135,17 @@ def test_whatever_it_is_given_the_answer_is_json(tool: ToolEntry) -> None:
 
 
 @pytest.fixture(scope="module")
-def definitions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Format, dict[str, dict[str, Any]]]]:
+def definitions(tmp_path_factory: pytest.TempPathFactory) -> dict[Format, dict[str, dict[str, Any]]]:
     """What each provider is given, by the name of the tool."""
     with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith("HANDRAIL_")]:
+            patch.delenv(name)
         patch.setenv("HANDRAIL_HOME", str(tmp_path_factory.mktemp("defined")))
         model_tools.reset()
         patch.setattr(model_tools.default().registry.availability, "unavailable", lambda tools: {})
         defined = {provider: _definitions(provider) for provider in FORMATS}
         model_tools.reset()
-        yield defined
+    return defined
 
 
 def _definitions(provider: Format) -> dict[str, dict[str, Any]]:
