@@ -6,7 +6,9 @@ import asyncio
 import contextlib
 import gc
 import importlib.util
+import itertools
 import os
+import re
 import signal
 import sys
 import threading
@@ -43,6 +45,7 @@ hypothesis.settings.register_profile("explore", max_examples=2000, **_COMMON)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 
 _FAILED = pytest.StashKey[bool]()
+_numbers = itertools.count()  # of the folders of tests
 _loops: list[tuple[weakref.ref[asyncio.AbstractEventLoop], threading.Thread]] = []
 
 
@@ -67,12 +70,37 @@ def pytest_sessionstart(session: pytest.Session) -> None:
                 importlib.import_module(".".join(file.relative_to(folder.parent).with_suffix("").parts))
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """The tests stay until the end: to look through all of them for garbage, now or whenever one collects it, is in vain."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
+
+
+def _new_folder(factory: pytest.TempPathFactory, name: str) -> Path:
+    """`factory.mktemp` reads the names of all folders to number a new one: after thousands of tests it takes longer than they."""
+    folder = factory.getbasetemp() / f"{name}-{next(_numbers)}"
+    folder.mkdir(mode=0o700)
+    return folder
+
+
+@pytest.fixture
+def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """As pytest's, but for its number. Short, because the path of a socket has to be."""
+    return _new_folder(tmp_path_factory, re.sub(r"\W", "_", request.node.name)[:25])
+
+
 @pytest.fixture(autouse=True)
 def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A HANDRAIL_HOME of the test's own, and no setting from the user's environment."""
     for name in [name for name in os.environ if name.startswith("HANDRAIL_")]:
         monkeypatch.delenv(name)
-    folder = tmp_path_factory.mktemp("home")
+    folder = _new_folder(tmp_path_factory, "home")
     monkeypatch.setenv("HANDRAIL_HOME", str(folder))
     model_tools.reset()
     builtin_registry.runner = None  # the runtime that a test before this one has made is not this one's

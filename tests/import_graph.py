@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -28,18 +29,23 @@ def modules() -> dict[str, Path]:
     return found
 
 
-def imports(name: str, path: Path) -> Iterator[Import]:
+@functools.cache
+def imports(name: str, path: Path) -> tuple[Import, ...]:
     """What a module imports, type-only imports included. `from x import y` is of `x.y` if that may be a module."""
     package = name if path.name == "__init__.py" else name.rpartition(".")[0]
-    tree = ast.parse(path.read_text())
-    late = {id(inner) for node in ast.walk(tree) if isinstance(node, _FUNCTIONS) for inner in ast.walk(node)}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (Import(alias.name, node.lineno, id(node) in late) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
-            base = ".".join([*above, *([node.module] if node.module else [])])
-            yield from (Import(f"{base}.{alias.name}", node.lineno, id(node) in late) for alias in node.names)
+    return tuple(_imports_in(ast.parse(path.read_text()), package.split("."), in_function=False))
+
+
+def _imports_in(node: ast.AST, package: list[str], *, in_function: bool) -> Iterator[Import]:
+    for inner in ast.iter_child_nodes(node):
+        if isinstance(inner, ast.Import):
+            yield from (Import(alias.name, inner.lineno, in_function) for alias in inner.names)
+        elif isinstance(inner, ast.ImportFrom):
+            above = package[: len(package) - inner.level + 1] if inner.level else []
+            base = ".".join([*above, *([inner.module] if inner.module else [])])
+            yield from (Import(f"{base}.{alias.name}", inner.lineno, in_function) for alias in inner.names)
+        elif not isinstance(inner, ast.expr):  # an expression has no statements in it
+            yield from _imports_in(inner, package, in_function=in_function or isinstance(inner, _FUNCTIONS))
 
 
 def graph() -> dict[str, set[str]]:

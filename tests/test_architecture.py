@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import functools
 import os
 import pkgutil
 import pty
@@ -14,6 +15,7 @@ import tomllib
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from typing import NamedTuple
 
 import pathspec
 import pytest
@@ -83,16 +85,57 @@ def _in_new_python(code: str, home: Path) -> str:
     return subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True).stdout
 
 
-@pytest.mark.parametrize("path", MODULES, ids=_name)
-def test_a_module_fits_on_a_few_screens_and_says_what_it_answers(path: Path) -> None:
+class _Module(NamedTuple):
+    """What the tests ask about a module."""
+
+    name: str
+    text: str
+    docstring: str
+    function_lines: dict[str, int]
+    handler_calls: int
+    reads_configuration: bool
+
+
+@functools.cache
+def _modules() -> tuple[_Module, ...]:
+    return tuple(_read(path) for path in MODULES)
+
+
+def _read(path: Path) -> _Module:
     text = path.read_text()
     tree = ast.parse(text)
-    assert text.count("\n") <= MAX_LINES or LONG_REASON in (ast.get_docstring(tree) or "")
-    assert ast.get_docstring(tree), "a module answers one question, and its docstring is the answer"
+    lengths, handler_calls, reads = {}, 0, False
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            length = (node.end_lineno or node.lineno) - node.body[0].lineno + 1
-            assert length <= MAX_FUNCTION_LINES, f"{node.name} has {length} lines"
+            lengths[f"{node.name}, line {node.lineno}"] = (node.end_lineno or node.lineno) - node.body[0].lineno + 1
+        elif isinstance(node, ast.Call):
+            handler_calls += sum(_is_handler(part, node) for part in (node.func, *node.args[:1]))
+            reads |= "load_config" in (getattr(node.func, "id", ""), getattr(node.func, "attr", ""))
+    return _Module(_name(path), text, ast.get_docstring(tree) or "", lengths, handler_calls, reads)
+
+
+def _is_handler(node: ast.expr, call: ast.Call) -> bool:
+    """`entry.handler(...)` or `partial(entry.handler, ...)`, but for the HTTP server's endpoints."""
+    if not (isinstance(node, ast.Attribute) and node.attr == "handler"):
+        return False
+    runs_it = node is call.func or (isinstance(call.func, ast.Name) and call.func.id == "partial")
+    return runs_it and getattr(node.value, "id", "") != "endpoint"
+
+
+def test_a_module_fits_on_a_few_screens() -> None:
+    modules = _modules()
+    long = {module.name: module.text.count("\n") for module in modules if LONG_REASON not in module.docstring}
+    assert {name: lines for name, lines in long.items() if lines > MAX_LINES} == {}
+    assert [
+        f"{module.name}: {function} has {lines} lines"
+        for module in modules
+        for function, lines in module.function_lines.items()
+        if lines > MAX_FUNCTION_LINES
+    ] == []
+
+
+def test_a_module_answers_one_question_and_its_docstring_is_the_answer() -> None:
+    assert [module.name for module in _modules() if not module.docstring] == []
 
 
 def test_a_cold_start_imports_few_modules_and_nothing_heavy(tmp_path: Path) -> None:
@@ -156,7 +199,7 @@ def test_imports_are_at_the_top_of_the_file() -> None:
         for each in import_graph.imports(name, path)
         if each.in_function
     }
-    lines = sum(path.read_text().count("\n") for path in MODULES)
+    lines = sum(module.text.count("\n") for module in _modules())
     assert 1000 * len(late) / lines <= MAX_LATE_IMPORTS_PER_1000_LINES
 
 
@@ -170,29 +213,13 @@ def test_tool_families_know_nothing_of_each_other() -> None:
 
 
 def test_one_place_calls_the_handler_of_a_tool() -> None:
-    places = []
-    for path in MODULES:
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Call):
-                places += [_name(path) for part in (node.func, *node.args[:1]) if _is_handler(part, node)]
-    assert places == ["runtime/call_path.py"]
-
-
-def _is_handler(node: ast.expr, call: ast.Call) -> bool:
-    """`entry.handler(...)` or `partial(entry.handler, ...)`, but for the HTTP server's endpoints."""
-    if not (isinstance(node, ast.Attribute) and node.attr == "handler"):
-        return False
-    runs_it = node is call.func or (isinstance(call.func, ast.Name) and call.func.id == "partial")
-    return runs_it and getattr(node.value, "id", "") != "endpoint"
+    assert {module.name: module.handler_calls for module in _modules() if module.handler_calls} == {
+        "runtime/call_path.py": 1
+    }
 
 
 def test_the_configuration_is_read_by_the_application_object_and_the_command_line_only() -> None:
-    callers = set()
-    for path in MODULES:
-        for node in ast.walk(ast.parse(path.read_text())):
-            called = getattr(node, "func", None)
-            if "load_config" in (getattr(called, "id", ""), getattr(called, "attr", "")):
-                callers.add(_name(path))
+    callers = {module.name for module in _modules() if module.reads_configuration}
     # Where it is defined, and where what became weaker is held back, which the application object reads it through.
     allowed = {"config/store.py", "config/confirmed.py"}
     assert "config/confirmed.py" in callers
@@ -290,10 +317,13 @@ def test_the_tests_of_a_module_are_found_by_its_name() -> None:
     assert [str(path) for path in about_modules if not _is_named_after_a_module(path)] == []
 
 
-@pytest.mark.parametrize("path", MODULES, ids=_name)
-def test_names_are_the_words_that_developers_know(path: Path) -> None:
-    assert not re.fullmatch(r"[a-z]+ing", path.stem), "a module is named after an object"
-    assert OLD_WORDS.findall(path.read_text()) == []
+def test_modules_are_named_after_objects() -> None:
+    assert [str(path) for path in MODULES if re.fullmatch(r"[a-z]+ing", path.stem)] == []
+
+
+def test_names_are_the_words_that_developers_know() -> None:
+    found = {module.name: OLD_WORDS.findall(module.text) for module in _modules()}
+    assert {name: words for name, words in found.items() if words} == {}
 
 
 def test_a_call_that_asks_runs_through_few_files(tmp_path: Path) -> None:

@@ -104,13 +104,14 @@ def test_a_killed_driver_takes_its_workers_along_and_a_resume_goes_on(batch: Bat
 
 
 def test_a_stop_ends_all_commands_and_a_resume_goes_on(batch: Batch) -> None:
-    tasks = [batch.task(f"t{n}", f"echo t{n} >> effects; exec sleep 4242.{n}", "true") for n in range(3)]
+    nap = f"4242.{os.getpid()}"  # of no other run of the tests on this machine
+    tasks = [batch.task(f"t{n}", f"echo t{n} >> effects; exec sleep {nap}{n}", "true") for n in range(3)]
     driver = batch.start(tasks, "--sessions", "3")
     wait_until(lambda: len(batch.count_effects()) == 3, timeout=60)
     began = time.monotonic()
     subprocess.run(self_command("batch", "stop", str(batch.out)), check=True, timeout=60)
     stopped = time.monotonic() - began
-    wait_until(lambda: not commands("4242"), timeout=max(0.1, 5.0 - stopped))
+    wait_until(lambda: not commands(nap), timeout=max(0.1, 5.0 - stopped))
     batch.ended(driver, 130)
     for task in tasks:
         task["prompt"] = json.dumps(["true"])
@@ -162,7 +163,8 @@ def test_a_full_disk_stops_nothing_for_good(batch: Batch, tmp_path: Path) -> Non
 def _written(driver: subprocess.Popen[str]) -> str:
     assert driver.stderr is not None
     ready, _, _ = select.select([driver.stderr], [], [], 0.1)
-    return driver.stderr.readline() if ready else ""
+    # Not its `readline`, which takes more from the pipe than it gives: `select` knows nothing of the rest.
+    return os.read(driver.stderr.fileno(), 65536).decode() if ready else ""
 
 
 def test_a_ledger_in_postgres_is_resumed(batch: Batch, postgres_service: Postgres) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import time
 from collections.abc import Iterator
@@ -45,13 +46,14 @@ def on_cluster(cluster: RayCluster, monkeypatch: pytest.MonkeyPatch) -> tuple[st
 
 
 def test_a_stop_ends_the_commands_on_every_node(batch: Batch, on_cluster: tuple[str, ...]) -> None:
-    tasks = [batch.task(f"t{n}", f"echo t{n} >> effects; exec sleep 4343.{n}") for n in range(6)]
+    nap = f"4343.{os.getpid()}"  # of no other run of the tests on this machine
+    tasks = [batch.task(f"t{n}", f"echo t{n} >> effects; exec sleep {nap}{n}") for n in range(6)]
     driver = batch.start(tasks, *on_cluster)
     wait_until(lambda: len(batch.count_effects()) == 6, timeout=120)
-    wait_until(lambda: len(commands("4343")) == 6)
+    wait_until(lambda: len(commands(nap)) == 6)
     began = time.monotonic()
     request_stop(batch.out)
-    wait_until(lambda: not commands("4343"), timeout=max(0.1, 5.0 - (time.monotonic() - began)))
+    wait_until(lambda: not commands(nap), timeout=max(0.1, 5.0 - (time.monotonic() - began)))
     batch.ended(driver, 130)
     assert batch.status()["waiting"] == 6
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,11 +17,13 @@ from handrail.core.entry import Reference
 from handrail.core.registry import ToolEntry
 from handrail.model_tools import get_tool_definitions, handle_function_call
 from handrail.runtime.definitions import names_in
+from handrail.runtime.provider_formats import Format
 from handrail.toolsets import COMPOSITES, Toolsets
 
 FAILED = scan_builtin().failed
 TOOLS = [registry.get_entry(name) for name in registry.get_all_tool_names()]
-FORMATS = ("openai", "responses", "anthropic", "gemini", "mcp")
+FORMATS: tuple[Format, ...] = ("openai", "responses", "anthropic", "gemini", "mcp")
+NONSENSE = ("", "nonsense", "[]", "{", '{"a": NaN}', "null", 7, [], "\ud800", "{" * 3000)
 
 
 def _id(entry: ToolEntry) -> str:
@@ -30,10 +33,13 @@ def _id(entry: ToolEntry) -> str:
 every_tool = pytest.mark.parametrize("tool", TOOLS, ids=_id)
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def _everything_can_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
     """The contract holds whatever is configured and installed here."""
     monkeypatch.setattr(model_tools.default().registry.availability, "unavailable", lambda tools: {})
+
+
+with_everything = pytest.mark.usefixtures("_everything_can_be_used")
 
 
 def _call(tool: ToolEntry, arguments: Any) -> dict[str, Any]:
@@ -102,6 +108,7 @@ def test_its_example_takes_only_what_its_schema_has(tool: ToolEntry) -> None:
 
 
 @every_tool
+@with_everything
 def test_a_missing_argument_is_named(tool: ToolEntry) -> None:
     required = tool.schema["parameters"].get("required", [])
     if not required:
@@ -113,6 +120,7 @@ def test_a_missing_argument_is_named(tool: ToolEntry) -> None:
 
 
 @every_tool
+@with_everything
 def test_an_unknown_argument_is_named(tool: ToolEntry) -> None:
     answer = _call(tool, {"no_such_argument": 1})
     assert answer["error_type"] == "invalid_arguments"
@@ -120,33 +128,53 @@ def test_an_unknown_argument_is_named(tool: ToolEntry) -> None:
 
 
 @every_tool
-@pytest.mark.parametrize("arguments", ["", "nonsense", "[]", "{", '{"a": NaN}', "null", 7, [], "\ud800", "{" * 3000])
-def test_whatever_it_is_given_the_answer_is_json(tool: ToolEntry, arguments: object) -> None:
-    _call(tool, arguments)
+@with_everything
+def test_whatever_it_is_given_the_answer_is_json(tool: ToolEntry) -> None:
+    for arguments in NONSENSE:
+        _call(tool, arguments)
+
+
+@pytest.fixture(scope="module")
+def definitions(tmp_path_factory: pytest.TempPathFactory) -> dict[Format, dict[str, dict[str, Any]]]:
+    """What each provider is given, by the name of the tool."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith("HANDRAIL_")]:
+            patch.delenv(name)
+        patch.setenv("HANDRAIL_HOME", str(tmp_path_factory.mktemp("defined")))
+        model_tools.reset()
+        patch.setattr(model_tools.default().registry.availability, "unavailable", lambda tools: {})
+        defined = {provider: _definitions(provider) for provider in FORMATS}
+        model_tools.reset()
+    return defined
+
+
+def _definitions(provider: Format) -> dict[str, dict[str, Any]]:
+    definitions = (
+        *get_tool_definitions(format=provider),
+        *get_tool_definitions(format=provider, context_tokens=1),  # with what is there only when there is no room
+    )
+    functions = [definition.get("function") or definition for definition in definitions]
+    return {function["name"]: function for function in functions}
 
 
 @every_tool
-@pytest.mark.parametrize("provider", FORMATS)
-def test_every_provider_gets_a_definition_that_it_takes(tool: ToolEntry, provider: Any) -> None:
-    definitions = {
-        (definition.get("function") or definition)["name"]: definition.get("function") or definition
-        for definition in (
-            *get_tool_definitions(format=provider),
-            *get_tool_definitions(format=provider, context_tokens=1),  # with what is there only when there is no room
+def test_every_provider_gets_a_definition_that_it_takes(
+    tool: ToolEntry, definitions: dict[Format, dict[str, dict[str, Any]]]
+) -> None:
+    for provider in FORMATS:
+        definition = definitions[provider][tool.name]
+        parameters = next(
+            (definition[key] for key in ("parameters", "input_schema", "inputSchema") if key in definition), {}
         )
-    }
-    definition = definitions[tool.name]
-    parameters = next(
-        (definition[key] for key in ("parameters", "input_schema", "inputSchema") if key in definition), {}
-    )
-    if parameters:
-        jsonschema_rs.meta.validate(parameters)
-        assert parameters["type"] == "object"
-        assert not {"anyOf", "oneOf", "allOf", "$ref"} & parameters.keys()
-    assert definition["description"]
+        if parameters:
+            jsonschema_rs.meta.validate(parameters)
+            assert parameters["type"] == "object", provider
+            assert not {"anyOf", "oneOf", "allOf", "$ref"} & parameters.keys(), provider
+        assert definition["description"], provider
 
 
 @pytest.mark.parametrize("toolset", [*COMPOSITES, *registry.get_toolsets()])
+@with_everything
 def test_no_text_names_a_tool_that_the_set_does_not_have(toolset: str) -> None:
     definitions = get_tool_definitions(enabled_toolsets=[toolset], quiet_mode=True)
     given = {definition["function"]["name"] for definition in definitions}

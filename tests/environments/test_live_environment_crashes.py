@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -136,9 +137,14 @@ def test_a_runtime_killed_at_any_moment_leaves_no_call_half_done(work: Path, hom
             assert runtime.stdout is not None
             assert runtime.stdout.readline() == b"begun\n"
             below = list(proc.tree(runtime.pid))
-            killer = threading.Timer(choice.uniform(0, 0.3), runtime.kill)
+            # In the middle of a call that is chosen, however long calls take here: a busy machine would not come to the first.
+            start, told = time.monotonic(), 0
+            for _ in range(choice.randrange(4)):
+                told += bool(runtime.stdout.readline())
+            seconds_per_call = (time.monotonic() - start) / told if told else 0.1
+            killer = threading.Timer(choice.uniform(0, seconds_per_call), runtime.kill)
             killer.start()
-            told = len(runtime.stdout.readlines())
+            told += len(runtime.stdout.readlines())
             killer.cancel()
         below = [pid for pid in below if is_running(pid)]
         wait_until(lambda below=below: not any(map(is_running, below)))
