@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from ..judge.values.assessment import Assessment, Finding, Reach, Severity
 from ..judge.values.disk import ShellMemory
+from ..judge.values.homes import NO_HOMES, local_homes, make_homes
 from ..protocols import Action, ActionKind
 from .dangerous_patterns import findings_of_added
 from .grants import can_be_anything
@@ -218,8 +219,6 @@ def _is_by_text(action: Action) -> bool:
 
 def _homes(action: Action) -> Homes:
     """The homes of the machine that it acts on: this one, else what the action says about the other."""
-    from ..judge.values.homes import NO_HOMES, local_homes, make_homes
-
     if home := action.details.get("home"):
         return make_homes((str(home),))
     return NO_HOMES if action.isolated and not action.reaches_host else local_homes()
