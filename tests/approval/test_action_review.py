@@ -208,6 +208,28 @@ def test_a_judge_that_fails_makes_it_a_question() -> None:
     assert here.store.grants.all() == []
 
 
+class TestACommandThatWasJudgedBefore:
+    def test_is_judged_again_when_the_script_that_it_runs_is_another(self, tmp_path: Path) -> None:
+        here, script = gate(), tmp_path / "build.sh"
+        action = command("bash build.sh", cwd=str(tmp_path), details={"files": "host"})
+        script.write_text("echo hi\n")
+        assert review(here, action) == "allowed"
+        script.write_text("rm -rf ~/pictures\n")
+        assert review(here, action).startswith("Not run:")
+
+    def test_is_judged_again_in_another_folder(self) -> None:
+        here = gate(mode="off")
+        assert review(here, command("rm -rf ./*")) == "allowed"
+        assert "no setting allows it" in review(here, command("rm -rf ./*", cwd="/"))
+
+    def test_is_judged_again_after_an_alias_of_its_task_changed_what_it_means(self) -> None:
+        here = gate()
+        assert review(here, "tidy", task_id="a") == "allowed"
+        assert review(here, "alias tidy='rm -rf ~/pictures'", task_id="a").startswith("Not run:")
+        assert review(here, "tidy", task_id="a").startswith("Not run:")
+        assert review(here, "tidy", task_id="b") == "allowed"
+
+
 class TestKinds:
     @pytest.mark.parametrize(
         "kind",

@@ -11,6 +11,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..judge.values.assessment import Assessment, Finding, Reach, Severity
+from ..judge.values.disk import ShellMemory
+from ..judge.values.homes import NO_HOMES, local_homes, make_homes
 from ..protocols import Action, ActionKind
 from .dangerous_patterns import findings_of_added
 from .grants import can_be_anything
@@ -28,6 +30,8 @@ log = logging.getLogger(__name__)
 # A command, the action that it is part of, and the rules that hold (None: those that come with Handrail).
 Assess = Callable[[str, Action, "Rulebook | None"], Assessment]
 
+_FRESH = ShellMemory()
+_MAX_KNOWN, _MAX_KNOWN_CHARS = 1000, 1000
 _RULE_CHARACTERS = re.compile(r"[^a-z0-9_.-]+")
 _INTERPRETERS = {
     **dict.fromkeys(("javascript", "js", "node"), "node -e"),
@@ -46,6 +50,7 @@ class Judge:
     def __init__(self, assess: Assess, self_protection: SelfProtection) -> None:
         self._assess, self._self_protection = assess, self_protection
         self._disks = TaskDisks(self_protection.renamed)
+        self._known: dict[tuple[object, ...], Assessment] = {}  # of commands that are judged by their text alone
 
     def judge(self, action: Action, tool: str, policy: Policy, task: str | None = None) -> Judged:
         if action.kind is ActionKind.COMMAND and not action.details.get("background"):
@@ -70,7 +75,17 @@ class Judge:
         if (disk := self._disks.of(action)) is not None:
             action = action._replace(details={**action.details, "disk": disk})
         try:
-            return self._assess(text, action, rulebook)
+            if self._assess is not builtin_assess or len(text) > _MAX_KNOWN_CHARS or not _is_by_text(action):
+                return self._assess(text, action, rulebook)
+            key = (text, action.cwd, action.details.get("project"), _homes(action), rulebook, disk is None)
+            found = self._known.get(key)
+            if found is None:
+                found = self._assess(text, action, rulebook)
+                if _is_by_text(action):
+                    if len(self._known) >= _MAX_KNOWN:
+                        self._known.clear()
+                    self._known[key] = found
+            return found
         except Exception as error:  # noqa: BLE001  what could not be judged is asked about, whatever went wrong
             log.warning("a command could not be judged: %s: %s", type(error).__name__, error)
             why = "it could not be judged"
@@ -190,10 +205,20 @@ def builtin_assess(command: str, action: Action, rulebook: Rulebook | None) -> A
     return _assess()(command, cwd=action.cwd or None, rulebook=rulebook, homes=_homes(action), **known)
 
 
+def _is_by_text(action: Action) -> bool:
+    """Whether the judgement of a command depends on its text alone: so far no file was looked up, and the shell is as it
+    started."""
+    details, disk = action.details, action.details.get("disk")
+    return (
+        "home" not in details
+        and "variables" not in details
+        and details.get("shell", _FRESH) == _FRESH
+        and not (disk is not None and disk.is_used)
+    )
+
+
 def _homes(action: Action) -> Homes:
     """The homes of the machine that it acts on: this one, else what the action says about the other."""
-    from ..judge.values.homes import NO_HOMES, local_homes, make_homes
-
     if home := action.details.get("home"):
         return make_homes((str(home),))
     return NO_HOMES if action.isolated and not action.reaches_host else local_homes()

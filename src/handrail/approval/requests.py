@@ -71,8 +71,10 @@ class ApprovalRequests:
             if local is not None:
                 answers: set[asyncio.Future[Any]] = {local, elsewhere}
                 await asyncio.wait(answers, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-            own = local.result() if local is not None and local.done() and not elsewhere.done() else None
-            settled = partial(self._settled, is_answered=elsewhere.done(), seconds=seconds, keep=keep)
+            is_answered = elsewhere.done()
+            elsewhere.cancel()  # what is answered from here on is found in the store
+            own = local.result() if local is not None and local.done() and not is_answered else None
+            settled = partial(self._settled, is_answered=is_answered, seconds=seconds, keep=keep)
             return await self._written(settled, request, own)
         except BaseException as error:
             taken_back = self._store.database.write(self._store.withdraw, request.id)
@@ -197,7 +199,7 @@ class Inbox:
 
     def _arrived(self, request_id: str) -> None:
         for loop, waiting in tuple(self._waiting.items()):
-            if (future := waiting.get(request_id)) is not None:
+            if (future := waiting.get(request_id)) is not None and not future.done():
                 with contextlib.suppress(RuntimeError):  # its loop was closed meanwhile
                     loop.call_soon_threadsafe(_finish, future)
 

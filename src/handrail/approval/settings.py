@@ -68,6 +68,10 @@ class Settings:
         self._project = None if project is None else WatchedFile(project, confirmed, lambda: project_settings(project))
         self._more_rules = tuple(more_rules)
         self._lock = threading.Lock()
+        watched = [each.path for each in self._files]
+        if watched and confirmed is not None:
+            watched.append(confirmed.path)
+        self._watched = tuple(map(os.fspath, watched))
         self._read = self._reload(self._look(), config or Config())
 
     def policy(self) -> Policy:
@@ -149,10 +153,7 @@ class Settings:
         return [each for each in (self._own, self._project) if each is not None]
 
     def _look(self) -> tuple[int, ...]:
-        paths = [each.path for each in self._files]
-        if paths and self._confirmed is not None:
-            paths.append(self._confirmed.path)
-        return tuple(number for path in paths for number in _stamp(path))
+        return tuple([number for path in self._watched for number in _stamp(path)])
 
     def _reload(self, stamp: tuple[int, ...], config: Config) -> _Read:
         try:
@@ -169,7 +170,7 @@ class Settings:
         return _Read(stamp, config, strictest(policy) if self.started_by_agent else policy)
 
 
-def _stamp(path: Path) -> tuple[int, ...]:
+def _stamp(path: str) -> tuple[int, ...]:
     try:
         found = os.stat(path)
     except OSError:

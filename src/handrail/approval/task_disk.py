@@ -14,7 +14,6 @@ from ..errors import HandrailError
 from ..judge.values.disk import DiskEntry, ShellMemory
 
 if TYPE_CHECKING:
-    from ..judge.values.disk import Disk
     from ..protocols import Action, Files
 
 T = TypeVar("T")
@@ -74,7 +73,7 @@ class TaskDisks:
             self._shells.popitem(last=False)
         return found
 
-    def of(self, action: Action) -> Disk | None:
+    def of(self, action: Action) -> HostDisk | RemoteDisk | None:
         files = action.details.get("files")
         if files is None:
             return None
@@ -109,8 +108,10 @@ class HostDisk:
         self._cache = cache or ReadCache()
         self._written = written
         self._renamed = renamed
+        self.is_used = False  # something was looked up
 
     def find(self, path: str) -> DiskEntry | None:
+        self.is_used = True
         place = os.path.expanduser(path)
         try:
             found = os.stat(place)
@@ -125,6 +126,7 @@ class HostDisk:
         return DiskEntry(real, is_dir, found.st_size, changed and self._is_new(real, found))
 
     def read(self, path: str, max_bytes: int) -> bytes | None:
+        self.is_used = True
         place = os.path.expanduser(path)
         try:
             # Without O_NONBLOCK, opening a FIFO would wait for a writer.
@@ -143,6 +145,7 @@ class HostDisk:
             os.close(fd)
 
     def names(self, path: str) -> Sequence[str]:
+        self.is_used = True
         try:
             with os.scandir(os.path.expanduser(path)) as found:
                 return [entry.name for entry, _ in zip(found, range(_MAX_NAMES), strict=False)]
@@ -199,6 +202,7 @@ class RemoteDisk:
         self._clock = clock
         self._ends = clock() + _MAX_SECONDS
         self._found: dict[str, DiskEntry | None] = {}
+        self.is_used = False
 
     def find(self, path: str) -> DiskEntry | None:
         if path not in self._found:
@@ -221,6 +225,7 @@ class RemoteDisk:
         return self._asked(lambda: [entry.name for entry in self._files.entries(path)][:_MAX_NAMES], [])
 
     def _asked(self, ask: Callable[[], T], otherwise: T) -> T:
+        self.is_used = True
         if self._clock() >= self._ends:
             return otherwise
         try:

@@ -5,10 +5,11 @@ asyncio is a third of what a start imports, so it is loaded when there is someth
 
 from __future__ import annotations
 
+import functools
 import sys
 import threading
 from collections.abc import Awaitable
-from types import CodeType
+from types import CodeType, ModuleType
 from typing import TypeVar
 
 from ..types import CancelToken
@@ -19,9 +20,15 @@ T = TypeVar("T")
 def run_async(awaitable: Awaitable[T], *, timeout: float | None = None, cancel: CancelToken | None = None) -> T:
     """Run to the end and return the result. After `timeout` seconds, or when cancelled, the coroutine is cancelled and
     CallTimeout or CallCancelled is raised."""
-    from .loops import run
+    result: T = _loops().run(awaitable, timeout=timeout, cancel=cancel)
+    return result
 
-    return run(awaitable, timeout=timeout, cancel=cancel)
+
+@functools.cache
+def _loops() -> ModuleType:
+    from . import loops  # loads asyncio
+
+    return loops
 
 
 def is_cancellation(error: BaseException) -> bool:

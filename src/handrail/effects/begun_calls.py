@@ -22,7 +22,7 @@ class BegunCalls:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._lock = threading.Lock()
-        self._fd, self._owner = -1, ""
+        self._fd, self._owner, self._bytes = -1, "", 0
         self._open: set[int] = set()
 
     def begin(self, number: int, about: dict[str, Any]) -> None:
@@ -32,22 +32,24 @@ class BegunCalls:
                 self._owner = runtime_id()
                 flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
                 self._fd = os.open(self._folder / self._owner, flags, 0o600)
+                self._bytes = os.fstat(self._fd).st_size
             self._open.add(number)
-            os.write(self._fd, json.dumps({"number": number, **about}).encode() + b"\n")
+            self._bytes += os.write(self._fd, json.dumps({"number": number, **about}).encode() + b"\n")
 
     def returned(self, number: int, about: dict[str, Any]) -> None:
         """It has ended well, and its record is still to be written."""
         with self._lock:
-            os.write(self._fd, json.dumps({"returned": number, **about}).encode() + b"\n")
+            self._bytes += os.write(self._fd, json.dumps({"returned": number, **about}).encode() + b"\n")
 
     def end(self, number: int) -> None:
         """Its record is kept by now, or it needs none."""
         with self._lock:
             self._open.discard(number)
             if self._fd >= 0:
-                os.write(self._fd, b'{"gone": %d}\n' % number)
-                if not self._open and os.fstat(self._fd).st_size > _MAX_BYTES:
+                self._bytes += os.write(self._fd, b'{"gone": %d}\n' % number)
+                if not self._open and self._bytes > _MAX_BYTES:
                     os.ftruncate(self._fd, 0)
+                    self._bytes = 0
 
     def close(self) -> None:
         """Remove the file, unless something is still open."""

@@ -96,6 +96,7 @@ def _entry_points() -> dict[str, str]:
     return {point.name: point.value for point in entry_points(group=ENTRY_POINTS)}
 
 
+@cache
 def _loaded(name: str, reference: str) -> Backend:
     module, _, attribute = reference.partition(":")
     try:

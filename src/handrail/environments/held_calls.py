@@ -162,8 +162,8 @@ class HeldCalls:
         """What waits on behalf of this call asks through the context from now on."""
         if call and call not in self._calls:
             self._calls[call] = _Call(context)
-            for old in sorted(self._calls)[:-_MAX_CALLS]:
-                self._calls.pop(old, None)
+            if len(self._calls) > _MAX_CALLS:
+                self._calls.pop(min(self._calls), None)
 
     def is_tried(self, call: int) -> bool:
         """Whether the call's connections wait as well, as it may be taken back."""

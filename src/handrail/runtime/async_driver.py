@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections import deque
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, TypeVar, cast
-from weakref import WeakKeyDictionary
 
 from ..base.async_bridge import is_being_cancelled, run_async
 from ..base.loops import bounded, result_of
@@ -49,13 +49,15 @@ class _Pace:
         self._loop = asyncio.get_running_loop()
         self._until, self._waiting = 0.0, deque[asyncio.Future[None]]()
 
-    async def turn(self) -> None:
+    def turn(self) -> asyncio.Future[None] | None:
+        """What to await before a call begins; None if it may begin at once."""
         if not self._until:
             self._until = self._loop.time() + _BEGIN_SECONDS
             self._loop.call_soon(self._next)
         elif self._waiting or self._loop.time() > self._until:
             self._waiting.append(self._loop.create_future())
-            await self._waiting[-1]
+            return self._waiting[-1]
+        return None
 
     def _next(self) -> None:
         """One of those that wait goes on per turn of the loop."""
@@ -113,16 +115,29 @@ def _nothing() -> None:
 
 _YOUNG_AT_ONCE, _YOUNG_SECONDS = 8, 0.002
 _BEGIN_SECONDS = 0.003
-_paces: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[_Pace, _Young]] = WeakKeyDictionary()
 
 
-def _pace() -> tuple[_Pace, _Young]:
+class _OfLoop(threading.local):
+    """Those of the loop that ran last in a thread."""
+
+    loop: asyncio.AbstractEventLoop | None = None
+    pace: _Pace
+    young: _Young
+
+
+_of_loop = _OfLoop()
+
+
+def _paced() -> _OfLoop:
     loop = asyncio.get_running_loop()
-    return _paces.get(loop) or _paces.setdefault(loop, (_Pace(), _Young()))
+    if _of_loop.loop is not loop:
+        _of_loop.loop, _of_loop.pace, _of_loop.young = loop, _Pace(), _Young()
+    return _of_loop
 
 
 async def _adrive(flow: Flow[T], perform: Perform, *, stop_at: Step | None) -> T | None:
-    await _pace()[0].turn()
+    if (turn := _paced().pace.turn()) is not None:
+        await turn
     try:
         step = flow.send(None)
         while step is not stop_at:
@@ -138,7 +153,7 @@ async def _adrive(flow: Flow[T], perform: Perform, *, stop_at: Step | None) -> T
 
 
 async def _on_worker(step: Step) -> Any:
-    leave = await _pace()[1].enter()
+    leave = await _paced().young.enter()
     function = partial(_complete, step) if step.apart else step.function
     future = pool.submit(partial(guarded, function, contained=True))
     try:

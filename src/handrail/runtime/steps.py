@@ -6,7 +6,7 @@ import itertools
 import time
 from collections.abc import Awaitable, Callable, Generator
 from enum import Enum
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ..base.async_bridge import is_interrupt, run_async
@@ -130,6 +130,7 @@ def _nothing() -> None:
 
 
 TURN = Step(_nothing, kind=StepKind.TURN)
+_AWAITED = Step(_nothing)
 
 
 def drive(flow: Flow[T]) -> T:
@@ -150,17 +151,22 @@ def drive(flow: Flow[T]) -> T:
 def _perform(step: Step | Awaitable[Any]) -> Any:
     if not isinstance(step, Step):
         value: Any = step
-        step = Step(_nothing)
+        step = _AWAITED
     elif step.in_caller:
         value = guarded(step.function, contained=step.contained)
     else:
         work = partial(guarded, step.function, contained=True)
         value = run_bounded(work, timeout=step.timeout, cancel=step.cancel, grace=step.grace)
     if hasattr(value, "__await__"):
-        from .async_driver import aguarded  # imports asyncio, which most programs never need
-
-        return run_async(aguarded(value, contained=step.contained), timeout=step.timeout, cancel=step.cancel)
+        return run_async(_aguarded()(value, contained=step.contained), timeout=step.timeout, cancel=step.cancel)
     return value
+
+
+@cache
+def _aguarded() -> Callable[..., Awaitable[Any]]:
+    from .async_driver import aguarded  # imports asyncio, which most programs never need
+
+    return aguarded
 
 
 def guarded(function: Callable[[], Any], *, contained: bool = False) -> Any:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handrail.environments.shell_host.command_run import Command
-from handrail.environments.shell_host.live_shell import Ended
+from handrail.environments.shell_host.command_run import Command, Ended
 from handrail.environments.shell_host.messages import (
     pack,
     pack_command,

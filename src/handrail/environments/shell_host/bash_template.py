@@ -12,8 +12,8 @@ The channels:
     OUT       what the command prints
     DONE      `; number code $! pipe-status ;`, the last only if requested
     STATE     reports, `kind head\n\0 variables\0 options\0 functions\0`: R ready (the version, and the options that it has
-              by itself), S and D the state on request (the number of the last command, a blank, the working directory),
-              E the same when bash exits
+              by itself, as commands), S and D the state on request (the number of the last command, a blank, the working
+              directory; of the options the names of those that are on), E the same when bash exits
     RESTORE   the state to start with
     FAREWELL  what to do on exit
     MEMO      where bash reads its own output back without forking
@@ -40,7 +40,8 @@ _STATE = (
     f"command unset -v {_VARIABLES}; "
     "command trap - EXIT RTMAX; command declare -p; command trap -p; command umask -p; "
     "[[ ${FUNCNAME-} ]] || { command printf 'set --'; (( $# )) && command printf ' %q' \"$@\"; command printf '\\n'; }; "
-    f"command printf '\\0'; {_OPTIONS} command printf '\\0'; "
+    # One line instead of a system call for each of eighty options.
+    'command printf \'\\0%s:%s\\0\' "$BASHOPTS" "$SHELLOPTS"; '
     "command declare -f; command declare -Fx; command alias -p; command printf '\\0'; "
 )
 

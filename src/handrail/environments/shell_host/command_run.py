@@ -7,6 +7,7 @@ import time
 from typing import Callable, NamedTuple  # noqa: UP035  Python 3.8 knows no other place
 
 from . import bash_template
+from .wire import Packet
 
 CODE_TIMEOUT, CODE_CANCELLED, CODE_KILLED, CODE_TERMINATED = 124, 130, 137, 143
 _CODE_OF_REASON = {"timeout": CODE_TIMEOUT, "cancelled": CODE_CANCELLED}
@@ -30,6 +31,20 @@ class Command(NamedTuple):
     call: int = 0  # the call that what it changes is written down for; 0 for none
     separate: bool = False  # its stderr is kept apart from its output
     is_tried: bool = False  # its connections wait for an answer
+
+
+class Ended(NamedTuple):
+    """How a command ended."""
+
+    number: int
+    code: int | None  # None: it did not run, as its working directory could not be entered
+    why: str  # timeout, cancelled, or nothing
+    cwd: str
+    restarted: str  # why the shell is another one than before: ended, timeout, cancelled, supervisor; or nothing
+    state: str  # and what the new one started with: kept, snapshot, older, clean
+    left: list[Packet]  # processes that the command left running
+    counts: Packet | None = None  # what its call has changed so far, if anything was
+    stderr: bytes = b""  # for a command whose stderr is kept apart: of a long one the end
 
 
 class CommandRun:

@@ -76,6 +76,7 @@ class Connection:
         self._stderr_here = ""
         self.started: Packet = {}  # what the supervisor reported about the current bash
         self._last_children: tuple[bytes, bytes] | None = None
+        self._children_at_end = b""  # of the command that has just ended, if they were looked at
         self._is_ready = self._has_large_text = False
         self.poll = select.poll()  # everything that can happen while a command runs
         self.control_poll = select.poll()  # the same without its output
@@ -173,13 +174,17 @@ class Connection:
 
     def has_new_children(self, last_background: bytes) -> bool:
         """Whether since the last call bash has started another background process, or the supervisor has got other children."""
-        children = (last_background, self._children())
+        children = (last_background, self._children_at_end or self._children())
+        self._children_at_end = b""
         is_new, self._last_children = children != self._last_children, children
         return is_new or _UNKNOWN in children
 
     def is_bash_alone(self) -> bool:
         """Whether the supervisor has no other child. What bash has started without waiting for it is not considered."""
-        return self._children() == b"%d " % self.bash
+        children = self._children()
+        is_alone = children == b"%d " % self.bash
+        self._children_at_end = children if is_alone else b""
+        return is_alone
 
     def send_words(self, words: bytes) -> None:
         """Tell bash what to do. Raises BrokenPipeError if it is gone."""

@@ -12,17 +12,18 @@ import select
 import threading
 import time
 from fcntl import fcntl
-from typing import Callable, NamedTuple, Optional  # noqa: UP035  Python 3.8 knows no other place
+from typing import Callable, Optional  # noqa: UP035  Python 3.8 knows no other place
 
 from . import proc, wire
-from .bash_template import CLOSE_OUT
+from .bash_template import CLOSE_OUT, SNAPSHOT
 from .call_page import ClientPage
-from .command_run import CODE_KILLED, CODE_TERMINATED, Command, CommandRun, Reader
+from .command_run import CODE_KILLED, CODE_TERMINATED, Command, CommandRun, Ended, Reader
 from .connection import Connection, Fatal, Lost
 from .wire import Packet
 
 NOTE_AFTER_SECONDS = 0.02
 DIRTY_EVERY_SECONDS = 0.1
+BUSY_SECONDS = 0.25  # longer than a supervisor waits before it saves the state
 HELD_SECONDS = 0.02
 _HELD_POLLS = 20
 SHORT_MILLISECONDS = 1
@@ -34,20 +35,6 @@ _BETWEEN_TRIES_SECONDS = 0.02
 _SHOWN_BYTES = 300
 
 Connect = Callable[[Optional[bytes], int], Connection]  # noqa: UP045  the same
-
-
-class Ended(NamedTuple):
-    """How a command ended."""
-
-    number: int
-    code: int | None  # None: it did not run, as its working directory could not be entered
-    why: str  # timeout, cancelled, or nothing
-    cwd: str
-    restarted: str  # why the shell is another one than before: ended, timeout, cancelled, supervisor; or nothing
-    state: str  # and what the new one started with: kept, snapshot, older, clean
-    left: list[Packet]  # processes that the command left running
-    counts: Packet | None = None  # what its call has changed so far, if anything was
-    stderr: bytes = b""  # for a command whose stderr is kept apart: of a long one the end
 
 
 class LiveShell:
@@ -65,6 +52,7 @@ class LiveShell:
         self._number = self._running = 0
         self._run: CommandRun | None = None
         self._began = self._dirty_at = 0.0
+        self._busy_until = time.monotonic() + BUSY_SECONDS
         self._killed_at: float | None = None
         self._killed_why = ""
         self._last_codes: tuple[int, ...] = (0,)
@@ -189,12 +177,15 @@ class LiveShell:
             connection.notify({"op": "separate"})
         try:
             connection.write_text(run.text_fields(connection.stdin_path, connection.stderr_path))
-            connection.send_words(run.words)
+            # After a pause bash saves its state right after a call's command; otherwise the supervisor finds the time for it.
+            has_time = run.command.call != 0 and run.began > self._busy_until
+            connection.send_words(run.words + SNAPSHOT if has_time else run.words)
         except (FileNotFoundError, BrokenPipeError):
             self.receive_while_idle()
             return False
         run.is_given = True
-        if run.began - self._dirty_at > DIRTY_EVERY_SECONDS:
+        self._busy_until = run.began + BUSY_SECONDS
+        if not has_time and run.began - self._dirty_at > DIRTY_EVERY_SECONDS:
             self._dirty_at = run.began
             connection.notify({"op": "dirty"})
         return True

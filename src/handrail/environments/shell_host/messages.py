@@ -10,8 +10,7 @@ import json
 import struct
 import zlib
 
-from .command_run import Command
-from .live_shell import Ended
+from .command_run import Command, Ended
 from .wire import Packet
 
 # Timeout, call, bytes of the working directory and the text, whether stdin is given, stderr is kept apart, and it is tried.

@@ -163,7 +163,7 @@ class ShellSupervisor:
             if report.kind == b"E":
                 self._has_exit_state = True
             if report.kind == bash_template.SNAPSHOT:
-                shell.asked -= 1
+                shell.asked = max(0, shell.asked - 1)  # the client asks too
                 if self._spec["is_remote"]:
                     self._notify({"op": "saved"}, [self._snapshot.fd])
 

@@ -10,6 +10,8 @@ from . import wire
 
 # Options under which nothing would run in the restored shell.
 _UNUSABLE = {b"set -o " + option for option in (b"noexec", b"onecmd", b"privileged", b"restricted")}
+_OPPOSITES = {b"shopt -s": b"shopt -u", b"shopt -u": b"shopt -s", b"set -o": b"set +o", b"set +o": b"set -o"}
+_ON = (b"shopt -s", b"set -o")
 # Variables that bash sets itself; restoring them takes time or is refused.
 OF_BASH = re.compile(
     rb"(?m)^declare -\S+ (?:BASH|BASHOPTS|BASH_ARGC|BASH_ARGV|BASH_ARGV0|BASH_COMMAND|BASH_LINENO|BASH_LOADABLES_PATH"
@@ -58,11 +60,11 @@ class Snapshot:
         self.cwd = bytes.fromhex(found.group(2).decode()).decode("utf-8", "surrogateescape") if found else ""
         self._arguments = b""
         self.command = int(found.group(1)) if found else -1  # the last one that it includes
-        self._usual_options: frozenset[bytes] = frozenset()
+        self._other_ways: dict[bytes, tuple[bool, bytes]] = {}
 
     def begin(self, report: Report) -> None:
         """Remember which options a fresh bash has by itself: those need not be restored."""
-        self._usual_options = frozenset(report.options.splitlines())
+        self._other_ways = dict(map(_other_way, report.options.splitlines()))
 
     def take(self, report: Report) -> None:
         variables = OF_BASH.sub(b"", report.variables)
@@ -71,7 +73,8 @@ class Snapshot:
             self._arguments = arguments[-1]
         else:  # written inside a function, whose arguments are not the shell's
             variables += self._arguments
-        options = [line for line in report.options.splitlines() if line not in self._usual_options | _UNUSABLE]
+        names = set(report.options.split(b":"))
+        options = [line for name, (is_on, line) in self._other_ways.items() if (name in names) is not is_on]
         body = variables + b"\n".join(options) + b"\n" + report.functions
         number, _, cwd = report.head.partition(b" ")
         self.command = int(number) if number.isdigit() else 0
@@ -84,6 +87,13 @@ class Snapshot:
     def forget(self) -> None:
         os.ftruncate(self.fd, 0)
         self.known = False
+
+
+def _other_way(line: bytes) -> tuple[bytes, tuple[bool, bytes]]:
+    """The name of an option that a fresh bash has set by this command, whether that is on, and the opposite command."""
+    command, _, name = line.rpartition(b" ")
+    opposite = _OPPOSITES.get(command, command) + b" " + name
+    return name, (command in _ON, line if opposite in _UNUSABLE else opposite)
 
 
 def of_another(state: bytes) -> bytes:

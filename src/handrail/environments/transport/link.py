@@ -7,10 +7,10 @@ import shlex
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
-from ..shell_host.command_run import Command
+from ..shell_host.command_run import Command, Ended
 from ..shell_host.connection import Fatal, Lost, connect
 from ..shell_host.held_calls import STOP, HeldCall
-from ..shell_host.live_shell import Ended, LiveShell
+from ..shell_host.live_shell import LiveShell
 from ..shell_host.operations import Operations
 from .fork_server_client import Confinement, ForkServerClient, fork_servers
 

@@ -11,9 +11,8 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from ..shell_host.command_run import Command
+from ..shell_host.command_run import Command, Ended
 from ..shell_host.connection import Fatal, Lost
-from ..shell_host.live_shell import Ended
 from ..shell_host.messages import pack, pack_command, unpack, unpack_ended
 from ..shell_host.wire import FRAME, Packet
 from . import bundle
