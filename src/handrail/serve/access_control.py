@@ -117,14 +117,10 @@ class _RateLimit:
         """Count one; False if it is too often."""
         if len(self._times) > _MAX_ADDRESSES:
             self._times.clear()
-        times = self._times.setdefault(address, deque(maxlen=self._maximum))
-        over = self.is_over(address)
-        times.append(time.monotonic())
-        return not over
-
-    def is_over(self, address: str) -> bool:
-        times = self._times.get(address)
-        return bool(times) and len(times) == self._maximum and time.monotonic() - times[0] < self._seconds  # type: ignore[arg-type, index]
+        times, now = self._times.setdefault(address, deque(maxlen=self._maximum)), time.monotonic()
+        is_over = len(times) == self._maximum and now - times[0] < self._seconds
+        times.append(now)
+        return not is_over
 
 
 async def read_body(request: Request) -> bytes:

@@ -39,9 +39,7 @@ def build(served: Served, guard: Guard) -> Starlette:
     methods: dict[str, dict[str, Any]] = {}
     for endpoint in endpoints():
         methods.setdefault(endpoint.path, {})[endpoint.method] = _handler(served, guard, endpoint)
-    routes: list[Any] = [
-        Route(path, _by_method(handlers), methods=list(handlers)) for path, handlers in methods.items()
-    ]
+    routes = [Route(path, _by_method(handlers), methods=list(handlers)) for path, handlers in methods.items()]
     routes += console()
     mcp = _mcp(served, guard)
     if mcp is not None:
@@ -66,13 +64,10 @@ def build(served: Served, guard: Guard) -> Starlette:
 
 def _mcp(served: Served, guard: Guard) -> McpEndpoint | None:
     """None if the SDK is not installed."""
-    return (
-        None
-        if find_spec("mcp") is None
-        else McpEndpoint(
-            served.app, guard, Audit(partial(_audit, served), partial(_begin, served), partial(_settle, served))
-        )
-    )
+    if find_spec("mcp") is None:
+        return None
+    audit = Audit(partial(_audit, served), partial(_begin, served), partial(_settle, served))
+    return McpEndpoint(served.app, guard, audit)
 
 
 def _handler(served: Served, guard: Guard, endpoint: Endpoint) -> Any:
@@ -83,11 +78,14 @@ def _handler(served: Served, guard: Guard, endpoint: Endpoint) -> Any:
             query = endpoint.read_query(request.query_params)
             body = endpoint.read_body(await read_body(request)) if endpoint.body is not None else None
             context = RequestContext(served, who, request.path_params, query, body, request)
-            detail = endpoint.detail(context) if endpoint.detail is not None else ""
+            detail = endpoint.detail(context)
             if request.method != "GET" and endpoint.role is not None:
                 # Before it happens: what cannot be audited does not happen.
                 entry = await _begin(served, request, who, detail)
-            response = as_response(await endpoint.handler(context), endpoint.status)
+            if asyncio.iscoroutinefunction(endpoint.handler):
+                response = as_response(await endpoint.handler(context))
+            else:
+                response = as_response(await asyncio.to_thread(endpoint.handler, context))
             if isinstance(response, StreamingResponse) and endpoint.role is not None:
                 response.body_iterator = _while_valid(response.body_iterator, partial(served.keys.is_valid, who))
         except Exception as error:
@@ -154,9 +152,8 @@ def _by_method(handlers: dict[str, Any]) -> Any:
 
 
 async def _unknown(request: Request, error: Any) -> Response:
-    response = refusal(
-        HttpError(error.status_code, "not_found", f"there is no {request.method} {request.url.path[:200]}")
-    )
+    what = f"{request.method} {request.url.path[:200]}"
+    response = refusal(HttpError(error.status_code, "not_found", f"there is no {what}"))
     response.headers.update(error.headers or {})  # the allowed methods
     return response
 

@@ -90,15 +90,14 @@ class LiveCalls:
             call = waiting.popleft() if waiting else {"call": next(self._numbers), "tool": tool_name, "task": task_id}
             if not waiting:
                 self._running.pop(key, None)
-            text = result if isinstance(result, str) else "[not text]"
-            done = {
-                **call,
-                "status": status,
-                "error_type": error_type,
-                "seconds": duration_ms / 1000,
-                "result": text[-_MAX_SHOWN:],
-            }
-        self.add(done)
+        text = result if isinstance(result, str) else "[not text]"
+        ended = {
+            "status": status,
+            "error_type": error_type,
+            "seconds": duration_ms / 1000,
+            "result": text[-_MAX_SHOWN:],
+        }
+        self.add({**call, **ended})
 
     def add(self, done: JsonDict) -> None:
         """A call has ended, here or in another process. `seconds` is not known of all."""

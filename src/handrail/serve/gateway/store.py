@@ -66,9 +66,8 @@ class GatewayStore:
         """Whether the code was valid."""
         now = time.time()
         with self._database.transaction() as connection:
-            used = connection.execute(
-                "DELETE FROM codes WHERE digest = ? AND expires > ?", (_digest(code), now)
-            ).rowcount
+            query = "DELETE FROM codes WHERE digest = ? AND expires > ?"
+            used = connection.execute(query, (_digest(code), now)).rowcount
             if used:
                 connection.execute("INSERT OR REPLACE INTO people VALUES (?, ?, ?)", (adapter, person, now))
         return bool(used)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hmac
+import itertools
 import json
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from ..server import Address
 
 TOKEN_VARIABLE = "HANDRAIL_MCP_TOKEN"
+# The oldest of more are forgotten; a client that is away for longer starts again.
+_MAX_EVENTS, _MAX_EVENT_CHARS = 5000, 32 << 20
 
 
 class BearerOnly:
@@ -64,9 +67,36 @@ def http_app(server: Server[Any], address: Address, token: str, *, names: tuple[
 
 def _resumable() -> dict[str, Any]:
     """A client whose stream was cut asks for the rest, after so many milliseconds."""
-    from .event_log import EventLog  # imports the SDK
-
     return {"event_store": EventLog(), "retry_interval": 500}
+
+
+class EventLog:
+    """The events of HTTP streams, in memory, so that a client whose stream was cut can take it up again: an `EventStore` of the
+    SDK."""
+
+    def __init__(self) -> None:
+        self._numbers = itertools.count(1)
+        self._events: deque[tuple[int, str, Any, int]] = deque()
+        self._chars = 0
+
+    async def store_event(self, stream_id: str, message: Any) -> str:
+        number = next(self._numbers)
+        size = len(message.model_dump_json()) if message is not None else 0
+        self._events.append((number, stream_id, message, size))
+        self._chars += size
+        while len(self._events) > _MAX_EVENTS or self._chars > _MAX_EVENT_CHARS:
+            self._chars -= self._events.popleft()[3]
+        return str(number)
+
+    async def replay_events_after(self, last_event_id: str, send_callback: Any) -> str | None:
+        from mcp.server.streamable_http import EventMessage
+
+        last = int(last_event_id) if last_event_id.isdigit() else 0
+        stream = next((each[1] for each in self._events if each[0] == last), None)
+        for number, owner, message, _ in list(self._events):
+            if owner == stream and number > last and message is not None:
+                await send_callback(EventMessage(message, str(number)))
+        return stream
 
 
 async def serve_http(app: Any, listener: socket.socket) -> None:
