@@ -32,7 +32,7 @@ from ...mcp_client.server_config import Server, find_servers, problem_of, trust_
 from ...serve.server import listening, parse_address
 from ...settings.services import McpServerConfig
 from .. import options
-from ..output import ExitCode, as_typed, emit, emit_json, emit_listing, refuse, say
+from ..output import ExitCode, as_typed, emit, emit_either, emit_json, emit_listing, refuse, say
 from ..runtime import log_as_notes, open_runtime
 
 if TYPE_CHECKING:
@@ -63,15 +63,14 @@ def add(
         refuse("--env is for a command; an address takes --header")
     if (header or sse) and not is_address:
         refuse(f"{'--header' if header else '--sse'} is for an address; a command takes --env")
-    values: dict[str, Any]
-    if is_address:
-        values = {"url": target[0], **({"type": "sse"} if sse else {})}
-    else:
-        values = {"command": target[0], **({"args": target[1:]} if target[1:] else {})}
-    if env:
-        values["env"] = dict(_pair(each, "=") for each in env)
-    if header:
-        values["headers"] = dict(_pair(each, ":") for each in header)
+    given: dict[str, Any] = {
+        "url" if is_address else "command": target[0],
+        "type": "sse" if sse else "",
+        "args": target[1:],
+    }
+    given |= {"env": dict(_pair(each, "=") for each in env or ())}
+    given |= {"headers": dict(_pair(each, ":") for each in header or ())}
+    values = {name: value for name, value in given.items() if value}
     problem = problem_of(Server(name, McpServerConfig(**values), ""))
     if problem:
         refuse(f"{name}: {problem}")
@@ -115,7 +114,10 @@ def list_servers(
         mcp.start(LIST_SECONDS)
     states = {each.name: _state(each, mcp) for each in servers}
     views = [{**_as_json(server), "state": states[server.name]} for server in servers]
-    rows = [(each.name, each.way, _target(each), states[each.name]) for each in servers]
+    rows = []
+    for each in servers:
+        target = each.settings.url or " ".join((each.settings.command, *each.settings.args))
+        rows.append((each.name, each.way, mask_secrets(target), states[each.name]))
     emit_listing(views, ("SERVER", "WAY", "WHERE", "STATE"), rows, as_json=as_json, wide=3, empty=empty)
 
 
@@ -129,10 +131,8 @@ def get(name: Name) -> None:
 def try_server(name: Name, as_json: options.Json = False) -> None:
     """Connect to a server, and show what it offers or why it cannot be used."""
     status = _ready(name).connections.status()[name]
-    if as_json:
-        emit_json({"name": name, "state": "ready", "protocol": status.protocol, "tools": status.tools})
-    else:
-        emit(f"{name} is ready: {status.tools} tools, protocol {status.protocol}")
+    value = {"name": name, "state": "ready", "protocol": status.protocol, "tools": status.tools}
+    emit_either(value, f"{name} is ready: {status.tools} tools, protocol {status.protocol}", as_json=as_json)
 
 
 @cli.command()
@@ -301,10 +301,6 @@ def _state(server: Server, mcp: McpTools | None) -> str:
     return f"ready: {len(mcp.connections.offer(server.name).tools)} tools{held_back}"
 
 
-def _target(server: Server) -> str:
-    return mask_secrets(server.settings.url or " ".join((server.settings.command, *server.settings.args)))
-
-
 def _as_json(server: Server) -> dict[str, Any]:
     settings = plain(dataclasses.asdict(server.settings))
     for part in ("env", "headers"):
@@ -328,8 +324,4 @@ def _pair(text: str, sign: str) -> tuple[str, str]:
 
 
 def _unknown(name: str, known: list[str]) -> NoReturn:
-    refuse(
-        f"no MCP server {name!r}; {did_you_mean(name, known)}"
-        if known
-        else f"no MCP server {name!r}; none is configured"
-    )
+    refuse(f"no MCP server {name!r}; {did_you_mean(name, known) if known else 'none is configured'}")

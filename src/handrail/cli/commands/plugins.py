@@ -47,10 +47,10 @@ def list_plugins(as_json: options.Json = False) -> None:
 def info(name: Name, as_json: options.Json = False) -> None:
     """Show one plugin: where it is, what it provides, how often its hooks failed."""
     plugin = _get(name)
-    if as_json:
-        emit_json(_as_json(plugin))
-        return
     about = _as_json(plugin)
+    if as_json:
+        emit_json(about)
+        return
     for key, value in about.items():
         if value and key != "provides":
             emit(f"{key.replace('_', ' ')}: {', '.join(value) if isinstance(value, list) else value}")

@@ -50,17 +50,17 @@ def replay(
 ) -> None:
     recorded = Cassette.load(cassette)
     with result_stream() as stdout:
-        found = _with_tools(recorded) if tools else _with_model(recorded, model)
+        if tools:
+            found = run_async(run_again(recorded, open_runtime(), task_id="replay"))
+        else:
+            found = _with_model(recorded, model)
         if as_json:
             emit_json({"calls": len(recorded.calls), "differences": [each._asdict() for each in found]}, stdout)
         else:
             for each in found:
                 emit(_described(each), stdout)
-            emit(
-                f"{counted(len(recorded.calls), 'call')} recorded; "
-                + (f"{len(found)} differ." if found else "nothing differs."),
-                stdout,
-            )
+            how_many = f"{len(found)} differ" if found else "nothing differs"
+            emit(f"{counted(len(recorded.calls), 'call')} recorded; {how_many}.", stdout)
     raise typer.Exit(ExitCode.FAILED if found else ExitCode.OK)
 
 
@@ -76,10 +76,6 @@ def _with_model(recorded: Cassette, model: str | None) -> list[Difference]:
             note(f"agent: {ended.answer}")
     store.close()
     return player.differences()
-
-
-def _with_tools(recorded: Cassette) -> list[Difference]:
-    return run_async(run_again(recorded, open_runtime(), task_id="replay"))
 
 
 def _described(each: Difference) -> str:

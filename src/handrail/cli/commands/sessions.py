@@ -26,8 +26,7 @@ from ...store.sessions import SessionInfo, SessionStore, StoredMessage
 from ...types import JsonDict
 from .. import options
 from ..call_text import shortened
-from ..options import session_ids
-from ..output import ExitCode, emit, emit_json, emit_listing, say, visible
+from ..output import ExitCode, emit, emit_either, emit_listing, say, visible
 
 cli = options.new_cli()
 LAST = "last"
@@ -36,7 +35,7 @@ SessionId = Annotated[
     typer.Argument(
         metavar="[SESSION]",
         help="Its id, the start of it, or `last`: the one used last.",
-        autocompletion=session_ids,
+        autocompletion=options.session_ids,
     ),
 ]
 _TITLE_CHARS, _RESULT_LINES = 60, 6
@@ -78,14 +77,9 @@ def show(
     store = open_store()
     info = chosen(store, session)
     messages = store.messages(info.id, hidden=everything)
-    if as_json:
-        emit_json(
-            {**session_view(info), "messages": [{"id": each.id, "at": each.at, **each.message} for each in messages]}
-        )
-        return
-    emit(f"{info.id} · {info.model} · {info.cwd}")
-    for stored in messages:
-        emit(f"\n{message_text(stored)}")
+    views = [{"id": each.id, "at": each.at, **each.message} for each in messages]
+    text = "\n\n".join([f"{info.id} · {info.model} · {info.cwd}", *map(message_text, messages)])
+    emit_either({**session_view(info), "messages": views}, text, as_json=as_json)
 
 
 @cli.command()
@@ -106,12 +100,12 @@ def search(
     Exit codes: 0 something was found, 1 nothing.
     """
     hits = find(open_store(), " ".join(words), limit=limit)
-    if as_json:
-        emit_json([hit._asdict() for hit in hits])
-    else:
-        for hit in hits:
-            emit(f"{hit.session} · {when(hit.at)} · {hit.role} · {visible(hit.title)}")
-            emit(f"    {visible(' '.join(hit.excerpt.split()))}")
+    lines = []
+    for hit in hits:
+        lines.append(f"{hit.session} · {when(hit.at)} · {hit.role} · {visible(hit.title)}")
+        lines.append(f"    {visible(' '.join(hit.excerpt.split()))}")
+    if hits or as_json:
+        emit_either([hit._asdict() for hit in hits], "\n".join(lines), as_json=as_json)
     if not hits:
         say("nothing was found")
     raise typer.Exit(ExitCode.OK if hits else ExitCode.FAILED)
@@ -165,14 +159,10 @@ def branch(
     store = open_store()
     info = chosen(store, session)
     if after is not None and after not in {each.id for each in store.messages(info.id, hidden=True)}:
-        raise typer.BadParameter(
-            f"{info.id} has no message {after}; `handrail sessions show {info.id}` shows the numbers"
-        )
+        how = f"`handrail sessions show {info.id}` shows the numbers"
+        raise typer.BadParameter(f"{info.id} has no message {after}; {how}")
     made = store.branch(info.id, after=after)
-    if as_json:
-        emit_json(session_view(made))
-    else:
-        emit(made.id)
+    emit_either(session_view(made), made.id, as_json=as_json)
 
 
 @cli.command()
