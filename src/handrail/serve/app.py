@@ -18,19 +18,15 @@ from starlette.responses import FileResponse, HTMLResponse, Response, StreamingR
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from ..base.loops import on_database
-from ..errors import StoreError
-from .access_control import Guard, WrongCredentials, address_of, read_body
+from .access_control import Guard, WrongCredentials, read_body
 from .endpoint import SECURITY_HEADERS, Endpoint, HttpError, RequestContext, as_response, refusal
 from .gateway.gateway import Gateway
 from .http import endpoints
-from .mcp.http import Audit, McpEndpoint
+from .mcp.http import McpEndpoint
 from .shared_state import Served
-from .tokens import Audited, Who
 
 log = logging.getLogger(__name__)
 
-_MAX_AUDITED_CHARS = 300
 # How soon a stream ends after its client's token was revoked, if anything is sent on it.
 _CHECK_SECONDS = 2.0
 
@@ -41,7 +37,7 @@ def build(served: Served, guard: Guard) -> Starlette:
         methods.setdefault(endpoint.path, {})[endpoint.method] = _handler(served, guard, endpoint)
     routes = [Route(path, _by_method(handlers), methods=list(handlers)) for path, handlers in methods.items()]
     routes += console()
-    mcp = _mcp(served, guard)
+    mcp = McpEndpoint(served.app, guard) if find_spec("mcp") is not None else None  # the SDK is optional
     if mcp is not None:
         routes.append(Route("/mcp", mcp))
 
@@ -62,14 +58,6 @@ def build(served: Served, guard: Guard) -> Starlette:
     return app
 
 
-def _mcp(served: Served, guard: Guard) -> McpEndpoint | None:
-    """None if the SDK is not installed."""
-    if find_spec("mcp") is None:
-        return None
-    audit = Audit(partial(_audit, served), partial(_begin, served), partial(_settle, served))
-    return McpEndpoint(served.app, guard, audit)
-
-
 def _handler(served: Served, guard: Guard, endpoint: Endpoint) -> Any:
     async def handle(request: Request) -> Response:
         who, detail, entry = None, "", None
@@ -81,7 +69,7 @@ def _handler(served: Served, guard: Guard, endpoint: Endpoint) -> Any:
             detail = endpoint.detail(context)
             if request.method != "GET" and endpoint.role is not None:
                 # Before it happens: what cannot be audited does not happen.
-                entry = await _begin(served, request, who, detail)
+                entry = await guard.audit_begin(request, who, detail)
             if asyncio.iscoroutinefunction(endpoint.handler):
                 response = as_response(await endpoint.handler(context))
             else:
@@ -93,13 +81,13 @@ def _handler(served: Served, guard: Guard, endpoint: Endpoint) -> Any:
             if response.status_code >= 500 and not isinstance(error, HttpError):
                 log.exception("%s %s", request.method, endpoint.path)
             if isinstance(error, WrongCredentials):
-                _audit(served, request, None, response.status_code, f"{detail} refused: {error}".strip())
+                guard.audit(request, None, response.status_code, f"{detail} refused: {error}".strip())
                 return response
         logged_in = getattr(request.state, "logged_in", None)
         if entry is not None:
-            await _settle(served, entry, response.status_code)
+            await guard.audit_end(entry, response.status_code)
         elif logged_in is not None or (who is not None and request.method != "GET" and endpoint.role is not None):
-            _audit(served, request, logged_in or who, response.status_code, detail)
+            guard.audit(request, logged_in or who, response.status_code, detail)
         return response
 
     return handle
@@ -115,32 +103,6 @@ async def _while_valid(pieces: Any, is_valid: Callable[[], bool]) -> AsyncIterat
                     return
                 checked = time.monotonic()
             yield piece
-
-
-def _audited(request: Request, who: Who | None, status: int, detail: str) -> Audited:
-    action = f"{request.method} {request.url.path}"[:_MAX_AUDITED_CHARS]
-    name, role = (who.name, who.role.word) if who is not None else ("", "")
-    return Audited(time.time(), name, role, address_of(request), action, detail[:_MAX_AUDITED_CHARS], status)
-
-
-def _audit(served: Served, request: Request, who: Who | None, status: int, detail: str = "") -> None:
-    record = _audited(request, who, status, detail)
-    try:
-        served.keys.note(record)
-    except StoreError as error:  # it was refused, or a login, which can do nothing that is not audited
-        log.error("%s by %s (%d) could not be audited: %s", record.action, record.who, status, error)  # noqa: TRY400  the traceback says no more
-
-
-async def _begin(served: Served, request: Request, who: Who | None, detail: str) -> int:
-    """The number of the entry of a request that has begun. Raises StoreError."""
-    return await on_database(served.keys.note, _audited(request, who, 0, detail))
-
-
-async def _settle(served: Served, entry: int, status: int) -> None:
-    try:
-        await on_database(served.keys.settle, entry, status)
-    except StoreError as error:  # the action is done and was audited; its caller gets the result
-        log.error("how the audited request %d ended (%d) could not be stored: %s", entry, status, error)  # noqa: TRY400  the traceback says no more
 
 
 def _by_method(handlers: dict[str, Any]) -> Any:

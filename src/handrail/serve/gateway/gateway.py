@@ -65,9 +65,9 @@ class Gateway:
                     wait = _MIN_WAIT_SECONDS
                     # Before the events: a message that crashes us must not come again at every start.
                     self._store.set_cursor(account.name, cursor)
-                    for chat, text in self._store.unfinished(account.name) if is_first else ():
+                    unfinished, is_first = self._store.unfinished(account.name) if is_first else [], False
+                    for chat, text in unfinished:
                         self._chat(account, chat).resume(text)
-                    is_first = False
                     for event in events:
                         await self._take(account, event)
             except ConfigError as error:

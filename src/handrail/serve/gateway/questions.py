@@ -117,7 +117,7 @@ class Questions:
                 adapter = self._accounts[post.where.adapter].adapter
                 if adapter.can_edit:
                     await adapter.edit(post.where.chat, post.message, text)
-                else:
+                else:  # below the question, which stays as it is
                     await adapter.send(post.where.chat, text, key=f"over-{post.request}")
             except Unreachable as error:
                 log.info("%s: %s", post.where.adapter, error)

@@ -8,20 +8,19 @@ import hmac
 import itertools
 import json
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Any
 
 from ...approval.display import visible
 from ...errors import StoreError
 from ..access_control import Guard, WrongCredentials, allowed_hosts
 from ..endpoint import SECURITY_HEADERS, HttpError, refusal
-from ..tokens import Role, Who
+from ..tokens import Role
 
 if TYPE_CHECKING:
     import socket
 
     from mcp.server import Server
-    from starlette.requests import Request
 
     from ...app import Handrail
     from ..server import Address
@@ -116,8 +115,8 @@ class McpEndpoint:
     The SDK takes longer to import than the rest of the server, so it is imported at the first request.
     """
 
-    def __init__(self, app: Handrail, guard: Guard, audit: Audit) -> None:
-        self._app, self._guard, self._audit = app, guard, audit
+    def __init__(self, app: Handrail, guard: Guard) -> None:
+        self._app, self._guard = app, guard
         self._wanted = asyncio.Event()
         self._ready: asyncio.Future[Any]
 
@@ -159,7 +158,7 @@ class McpEndpoint:
             who = self._guard.admit(request, Role.OPERATE)
         except HttpError as error:
             if isinstance(error, WrongCredentials):
-                self._audit.refused(request, None, error.status, f"refused: {error}")
+                self._guard.audit(request, None, error.status, f"refused: {error}")
             await refusal(error)(scope, receive, send)
             return
         self._wanted.set()
@@ -171,7 +170,7 @@ class McpEndpoint:
                 declared = request.headers.get("content-length", "")
                 is_long = declared.isdecimal() and int(declared) > _MAX_HEARD  # refused, maybe before it is sent
                 detail = "" if is_long else _detail(await _first_part(receive, heard))
-                entry = await self._audit.began(request, who, detail)
+                entry = await self._guard.audit_begin(request, who, detail)
             except StoreError as error:
                 await refusal(error)(scope, receive, send)
                 return
@@ -181,19 +180,11 @@ class McpEndpoint:
 
         async def audited(message: Any) -> None:
             if message["type"] == "http.response.start" and entry is not None:
-                await self._audit.ended(entry, message["status"])
+                await self._guard.audit_end(entry, message["status"])
             await send(message)
 
         with contextlib.suppress(ClientDisconnect):
             await app(scope, listening, audited)
-
-
-class Audit(NamedTuple):
-    """How to audit a request. `began` raises StoreError if it cannot be done."""
-
-    refused: Callable[[Request, Who | None, int, str], None]
-    began: Callable[[Request, Who | None, str], Awaitable[int]]
-    ended: Callable[[int, int], Awaitable[None]]
 
 
 async def _first_part(receive: Any, heard: deque[Any]) -> bytes:
