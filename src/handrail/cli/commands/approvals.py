@@ -38,6 +38,22 @@ _ALL = 1_000_000
 _SHORT_TEXT = 200
 # How much of a request's id has to be given to answer it.
 _MIN_ID = 4
+Request = Annotated[str, typer.Argument(metavar="ID", help="The request's id, or the start of it.")]
+AnswerDecision = Annotated[
+    str,
+    typer.Argument(metavar="ANSWER", help="once, try, task, session, always or deny; without it you are asked."),
+]
+Why = Annotated[
+    str, typer.Option("--why", metavar="TEXT", help="The reason, or what to do instead; the model reads it.")
+]
+Last = Annotated[int, typer.Option("--last", metavar="N", min=1, help="How many decisions to show.")]
+Policy = Annotated[str, typer.Argument(metavar="POLICY.yaml", help="A configuration to try: its approvals count.")]
+SimulateChanged = Annotated[bool, typer.Option("--changed", help="Only what would be decided differently.")]
+SuggestLast = Annotated[int, typer.Option("--last", metavar="N", min=1, help="How many of your newest answers.")]
+Accept = Annotated[
+    list[str] | None,
+    typer.Option("--accept", metavar="ID", help="Write this rule to config.yaml; can be repeated."),
+]
 
 
 @cli.command("list")
@@ -67,10 +83,7 @@ def list_waiting(as_json: options.Json = False) -> None:
 
 
 @cli.command()
-def show(
-    request: Annotated[str, typer.Argument(metavar="ID", help="The request's id, or the start of it.")],
-    as_json: options.Json = False,
-) -> None:
+def show(request: Request, as_json: options.Json = False) -> None:
     """Show one request with all that it would run or write.
 
     \b
@@ -85,17 +98,7 @@ def show(
 
 
 @cli.command()
-def answer(
-    request: Annotated[str, typer.Argument(metavar="ID", help="The request's id, or the start of it.")],
-    decision: Annotated[
-        str,
-        typer.Argument(metavar="ANSWER", help="once, try, task, session, always or deny; without it you are asked."),
-    ] = "",
-    why: Annotated[
-        str, typer.Option("--why", metavar="TEXT", help="The reason, or what to do instead; the model reads it.")
-    ] = "",
-    as_json: options.Json = False,
-) -> None:
+def answer(request: Request, decision: AnswerDecision = "", why: Why = "", as_json: options.Json = False) -> None:
     """Answer a pending request. The first answer counts; a later one is refused.
 
     Approving needs a terminal, and a shell that no agent started.
@@ -148,10 +151,7 @@ def revoke(
 
 
 @cli.command()
-def log(
-    last: Annotated[int, typer.Option("--last", metavar="N", min=1, help="How many decisions to show.")] = 20,
-    as_json: options.Json = False,
-) -> None:
+def log(last: Last = 20, as_json: options.Json = False) -> None:
     """Show who decided what, by which rule, and how long it took; the newest last.
 
     \b
@@ -167,11 +167,7 @@ def log(
 
 
 @cli.command()
-def simulate(
-    policy: Annotated[str, typer.Argument(metavar="POLICY.yaml", help="A configuration to try: its approvals count.")],
-    changed: Annotated[bool, typer.Option("--changed", help="Only what would be decided differently.")] = False,
-    as_json: options.Json = False,
-) -> None:
+def simulate(policy: Policy, changed: SimulateChanged = False, as_json: options.Json = False) -> None:
     """Try a policy on what really happened: every recorded action is judged again, and nothing runs.
 
     The history is what passed the gate; `approvals.history_max_bytes` says how much of it is kept.
@@ -185,14 +181,7 @@ def simulate(
 
 
 @cli.command()
-def suggest(
-    last: Annotated[int, typer.Option("--last", metavar="N", min=1, help="How many of your newest answers.")] = 1000,
-    accept: Annotated[
-        list[str] | None,
-        typer.Option("--accept", metavar="ID", help="Write this rule to config.yaml; can be repeated."),
-    ] = None,
-    as_json: options.Json = False,
-) -> None:
+def suggest(last: SuggestLast = 1000, accept: Accept = None, as_json: options.Json = False) -> None:
     """Suggest the fewest narrow rules that would have answered your questions as you did.
 
     None allows what you ever denied. Each is shown with the riskiest commands that it would also allow.

@@ -49,6 +49,7 @@ class _RunByDefault(TyperGroup):
 
 
 cli = options.new_cli(cls=_RunByDefault)
+Watch = Annotated[bool, typer.Option("--watch", help="Keep showing it until it has ended.")]
 
 
 @cli.command()
@@ -91,11 +92,7 @@ def resume(out: Folder, as_json: options.Json = False) -> None:
 
 
 @cli.command("status")
-def show(
-    out: Folder,
-    watch: Annotated[bool, typer.Option("--watch", help="Keep showing it until it has ended.")] = False,
-    as_json: options.Json = False,
-) -> None:
+def show(out: Folder, watch: Watch = False, as_json: options.Json = False) -> None:
     """Show how far a batch is."""
     while True:
         found = status(out)

@@ -34,16 +34,12 @@ from .. import options
 from ..output import ExitCode, colours, emit, emit_json, paint, visible
 
 cli = options.new_cli()
+Command = Annotated[str, typer.Argument(metavar="COMMAND", help="A shell command; or - to read it from stdin.")]
+Cwd = Annotated[str | None, typer.Option("--cwd", metavar="FOLDER", help="Where it would start; by default, here.")]
 
 
 @cli.command()
-def check(
-    command: Annotated[str, typer.Argument(metavar="COMMAND", help="A shell command; or - to read it from stdin.")],
-    cwd: Annotated[
-        str | None, typer.Option("--cwd", metavar="FOLDER", help="Where it would start; by default, here.")
-    ] = None,
-    as_json: options.Json = False,
-) -> None:
+def check(command: Command, cwd: Cwd = None, as_json: options.Json = False) -> None:
     text = sys.stdin.buffer.read().decode("utf-8", "surrogateescape") if command == "-" else command
     try:
         project = policy_file()

@@ -39,6 +39,8 @@ JobName = Annotated[str, typer.Argument(metavar="JOB", help="A job's id or name.
 Zone = Annotated[
     str, typer.Option("--timezone", metavar="ZONE", help="Such as Europe/Berlin; default: the machine's own.")
 ]
+Schedule = Annotated[str, typer.Argument(help="A schedule, such as '0 9 * * MON-FRI'.")]
+Count = Annotated[int, typer.Option("--count", min=1, max=100, help="How many times to show.")]
 
 
 @cli.command()
@@ -133,11 +135,7 @@ def show(job: JobName) -> None:
 
 
 @cli.command("next")
-def upcoming(
-    schedule: Annotated[str, typer.Argument(help="A schedule, such as '0 9 * * MON-FRI'.")],
-    timezone: Zone = "",
-    count: Annotated[int, typer.Option("--count", min=1, max=100, help="How many times to show.")] = 5,
-) -> None:
+def upcoming(schedule: Schedule, timezone: Zone = "", count: Count = 5) -> None:
     """Show when a schedule would run, without making a job."""
     now = time.time()
     read = read_schedule(schedule, timezone or usual_zone(load_config()), now=now)

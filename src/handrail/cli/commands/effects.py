@@ -34,14 +34,12 @@ _WORDS = {"lost": "deleted", "changed": "changed", "created": "created", "moved"
 _MAX_HEAD = 60
 _MAX_LISTED = 200
 _SIGNS = {"lost": ("-", "red"), "changed": ("~", "yellow"), "created": ("+", "green"), "moved": (">", "cyan")}
+Number = Annotated[int, typer.Argument(metavar="CALL", help="Its number, as `handrail calls` names it.")]
+Diff = Annotated[bool, typer.Option("--diff", help="Show the lines that differ.")]
 
 
 @cli.command()
-def effects(
-    number: Annotated[int, typer.Argument(metavar="CALL", help="Its number, as `handrail calls` names it.")],
-    diff: Annotated[bool, typer.Option("--diff", help="Show the lines that differ.")] = False,
-    as_json: options.Json = False,
-) -> None:
+def effects(number: Number, diff: Diff = False, as_json: options.Json = False) -> None:
     calls = open_runtime().effects
     told = calls.describe(number, diff=diff)
     if as_json:

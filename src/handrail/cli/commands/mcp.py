@@ -42,16 +42,16 @@ if TYPE_CHECKING:
 cli = options.new_cli()
 LIST_SECONDS = 10.0
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The server's name.", show_default=False)]
+Target = Annotated[list[str], typer.Argument(metavar="URL | -- COMMAND...", help="An address, or a command.")]
+Env = Annotated[list[str] | None, typer.Option("--env", "-e", metavar="KEY=VALUE", help="For the command.")]
+Header = Annotated[list[str] | None, typer.Option("--header", metavar="'KEY: VALUE'", help="For HTTP.")]
+Sse = Annotated[bool, typer.Option("--sse", help="The server uses the older SSE transport.")]
+Offline = Annotated[bool, typer.Option("--offline", help="Do not connect to them.")]
+TrustName = Annotated[str | None, typer.Argument(metavar="[NAME]", help="A server; without one, the project's file.")]
 
 
 @cli.command()
-def add(
-    name: Name,
-    target: Annotated[list[str], typer.Argument(metavar="URL | -- COMMAND...", help="An address, or a command.")],
-    env: Annotated[list[str] | None, typer.Option("--env", "-e", metavar="KEY=VALUE", help="For the command.")] = None,
-    header: Annotated[list[str] | None, typer.Option("--header", metavar="'KEY: VALUE'", help="For HTTP.")] = None,
-    sse: Annotated[bool, typer.Option("--sse", help="The server uses the older SSE transport.")] = False,
-) -> None:
+def add(name: Name, target: Target, env: Env = None, header: Header = None, sse: Sse = False) -> None:
     """Add a server to config.yaml: an address, or `--` and the command that starts it.
 
     Write secrets as ${NAME}: they are then taken from the environment.
@@ -103,10 +103,7 @@ def remove(name: Name) -> None:
 
 
 @cli.command("list")
-def list_servers(
-    as_json: options.Json = False,
-    offline: Annotated[bool, typer.Option("--offline", help="Do not connect to them.")] = False,
-) -> None:
+def list_servers(as_json: options.Json = False, offline: Offline = False) -> None:
     """List the servers with their health: connect to each, for at most 10 seconds, and show what is wrong with it."""
     servers, empty = _servers(), "No MCP servers. `handrail mcp add NAME -- COMMAND` adds one."
     mcp = None if offline or not servers else open_runtime().mcp
@@ -162,11 +159,7 @@ def tools(name: Name, as_json: options.Json = False) -> None:
 
 
 @cli.command()
-def trust(
-    name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="A server; without one, the project's file.")
-    ] = None,
-) -> None:
+def trust(name: TrustName = None) -> None:
     """Trust a server's tools as they are now, or the .mcp.json of this project.
 
     Look first: `handrail mcp tools NAME` shows what the tools say, and the file what would be started.

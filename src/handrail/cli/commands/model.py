@@ -28,6 +28,7 @@ from ..output import ExitCode, emit_either, emit_listing, say, visible
 from ..runtime import open_runtime
 
 cli = options.new_cli()
+Name = Annotated[str | None, typer.Argument(metavar="[MODEL]", help="By default the one an agent would ask.")]
 
 
 @cli.command("list")
@@ -69,12 +70,7 @@ def list_models(as_json: options.Json = False) -> None:
 
 
 @cli.command("test")
-def try_model(
-    name: Annotated[
-        str | None, typer.Argument(metavar="[MODEL]", help="By default the one an agent would ask.")
-    ] = None,
-    as_json: options.Json = False,
-) -> None:
+def try_model(name: Name = None, as_json: options.Json = False) -> None:
     """Ask a model for a word and for a tool call, and report how it did.
 
     \b

@@ -37,14 +37,13 @@ from ..runtime import open_runtime
 Ids = Annotated[list[str] | None, typer.Argument(metavar="ID...", help="Processes, as `handrail ps` names them.")]
 Id = Annotated[str, typer.Argument(metavar="ID", help="A process, as `handrail ps` names it.")]
 cli = options.new_cli()
+Everything = Annotated[bool, typer.Option("--all", help="Include processes that have ended.")]
+KillEverything = Annotated[bool, typer.Option("--all", help="All that run, of every task.")]
 
 
 @cli.callback(invoke_without_command=True, no_args_is_help=False)
 def ps(
-    context: typer.Context,
-    everything: Annotated[bool, typer.Option("--all", help="Include processes that have ended.")] = False,
-    task: options.Task = None,
-    as_json: options.Json = False,
+    context: typer.Context, everything: Everything = False, task: options.Task = None, as_json: options.Json = False
 ) -> None:
     if context.invoked_subcommand is not None:
         return
@@ -58,10 +57,7 @@ def ps(
 
 
 @cli.command()
-def kill(
-    ids: Ids = None,
-    everything: Annotated[bool, typer.Option("--all", help="All that run, of every task.")] = False,
-) -> None:
+def kill(ids: Ids = None, everything: KillEverything = False) -> None:
     """Kill processes, with all that they have started: SIGTERM, and after two seconds SIGKILL.
 
     \b

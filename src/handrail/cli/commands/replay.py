@@ -37,17 +37,15 @@ _RESULT_CHARS = 300
 
 
 cli = options.new_cli()
+ReplayCassette = Annotated[Path, typer.Argument(metavar="FILE", help="What `handrail record` has written.")]
+Model = Annotated[str | None, typer.Option("--model", "-m", help="Ask this model.")]
+Tools = Annotated[
+    bool, typer.Option("--tools", help="Ask no model: make the recorded calls with today's tools, and compare.")
+]
 
 
 @cli.command()
-def replay(
-    cassette: Annotated[Path, typer.Argument(metavar="FILE", help="What `handrail record` has written.")],
-    model: Annotated[str | None, typer.Option("--model", "-m", help="Ask this model.")] = None,
-    tools: Annotated[
-        bool, typer.Option("--tools", help="Ask no model: make the recorded calls with today's tools, and compare.")
-    ] = False,
-    as_json: options.Json = False,
-) -> None:
+def replay(cassette: ReplayCassette, model: Model = None, tools: Tools = False, as_json: options.Json = False) -> None:
     recorded = Cassette.load(cassette)
     with result_stream() as stdout:
         if tools:

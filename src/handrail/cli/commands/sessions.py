@@ -39,14 +39,25 @@ SessionId = Annotated[
     ),
 ]
 _TITLE_CHARS, _RESULT_LINES = 60, 6
+Limit = Annotated[int, typer.Option("--limit", "-n", min=1, help="How many.")]
+InThisFolder = Annotated[bool, typer.Option("--here", help="Only those of this folder.")]
+Everything = Annotated[bool, typer.Option("--all", help="Also what was undone or summarised.")]
+SearchWords = Annotated[
+    list[str], typer.Argument(metavar="TEXT...", help="Words in any order; '\"in quotes\"' as it is.")
+]
+Form = Annotated[
+    Literal["jsonl", "sharegpt"], typer.Option("--format", "-f", help="One line per message, or a trajectory.")
+]
+Output = Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it there.")]
+After = Annotated[int | None, typer.Option("--after", metavar="MESSAGE", help="Up to this message.")]
+Sessions = Annotated[
+    list[str],
+    typer.Argument(metavar="SESSION...", help="Their ids, or the starts of them.", autocompletion=options.session_ids),
+]
 
 
 @cli.command("list")
-def list_sessions(
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many.")] = 20,
-    in_this_folder: Annotated[bool, typer.Option("--here", help="Only those of this folder.")] = False,
-    as_json: options.Json = False,
-) -> None:
+def list_sessions(limit: Limit = 20, in_this_folder: InThisFolder = False, as_json: options.Json = False) -> None:
     """List the sessions, those used last first.
 
     \b
@@ -62,11 +73,7 @@ def list_sessions(
 
 
 @cli.command()
-def show(
-    session: SessionId = LAST,
-    everything: Annotated[bool, typer.Option("--all", help="Also what was undone or summarised.")] = False,
-    as_json: options.Json = False,
-) -> None:
+def show(session: SessionId = LAST, everything: Everything = False, as_json: options.Json = False) -> None:
     """Print a conversation.
 
     \b
@@ -83,13 +90,7 @@ def show(
 
 
 @cli.command()
-def search(
-    words: Annotated[
-        list[str], typer.Argument(metavar="TEXT...", help="Words in any order; '\"in quotes\"' as it is.")
-    ],
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many.")] = 10,
-    as_json: options.Json = False,
-) -> None:
+def search(words: SearchWords, limit: Limit = 10, as_json: options.Json = False) -> None:
     """Find messages of all sessions by words, or by a piece of text.
 
     \b
@@ -112,13 +113,7 @@ def search(
 
 
 @cli.command()
-def export(
-    session: SessionId = LAST,
-    form: Annotated[
-        Literal["jsonl", "sharegpt"], typer.Option("--format", "-f", help="One line per message, or a trajectory.")
-    ] = "jsonl",
-    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it there.")] = None,
-) -> None:
+def export(session: SessionId = LAST, form: Form = "jsonl", output: Output = None) -> None:
     """Print a session for other programs: JSON lines, or a ShareGPT-style trajectory.
 
     \b
@@ -143,11 +138,7 @@ def export(
 
 
 @cli.command()
-def branch(
-    session: SessionId = LAST,
-    after: Annotated[int | None, typer.Option("--after", metavar="MESSAGE", help="Up to this message.")] = None,
-    as_json: options.Json = False,
-) -> None:
+def branch(session: SessionId = LAST, after: After = None, as_json: options.Json = False) -> None:
     """Start a new session from a copy of another one. Both stay.
 
     \b
@@ -166,14 +157,7 @@ def branch(
 
 
 @cli.command()
-def delete(
-    sessions: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="SESSION...", help="Their ids, or the starts of them.", autocompletion=options.session_ids
-        ),
-    ],
-) -> None:
+def delete(sessions: Sessions) -> None:
     """Delete sessions, with those of their child agents.
 
     \b
