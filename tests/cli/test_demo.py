@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from handrail.cli.demo.scenes import read_scenes
+from handrail.cli.demo.stage import read_scenes
 
 from ..support import wait_until
 from .conftest import Cli

@@ -166,7 +166,9 @@ def _is_of_this_test(pid: int) -> bool:
     if pid in proc.tree(os.getpid()):
         return True
     folder = os.path.dirname(os.environ["HANDRAIL_HOME"])  # all folders of this worker's tests lie in it
-    return os.readlink(f"/proc/{pid}/cwd").startswith(folder + "/")
+    mark = f"HANDRAIL_HOME={folder}/".encode()
+    is_marked = any(each.startswith(mark) for each in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"))
+    return is_marked or os.readlink(f"/proc/{pid}/cwd").startswith(folder + "/")
 
 
 def _runs(pid: int) -> bool:

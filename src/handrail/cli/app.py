@@ -1,12 +1,13 @@
 """Put the commands together, run one, and end with the right exit code.
 
-In a shell that an agent started, a command that is in neither table of access here, such as one of a plugin, is refused.
+In a shell that an agent started, a command that is in neither table of `agent_access.json`, such as one of a plugin, is refused.
 """
 
 from __future__ import annotations
 
 import ast
 import io
+import json
 import os
 import sys
 from collections.abc import Sequence
@@ -188,63 +189,11 @@ def _make_streams_usable() -> None:
             stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="replace")
 
 
-# They show something, or run tools and agents, whose gate is the strictest there and whose stores are copies in memory.
-READERS = frozenset(
-    (
-        "approvals list, approvals log, approvals show, approvals simulate, audit export, audit key, "
-        "audit verify, batch status, calls, config get, config path, "
-        "config show, cron list, cron next, cron show, env check, env list, mcp get, mcp list, mcp serve, "
-        "mcp test, mcp tools, model list, model test, pair list, plugins info, plugins list, ps, ps log, "
-        "serve login list, serve token list, sessions export, sessions list, sessions search, sessions show, "
-        "skills list, skills show, acp, ask, call, chat, check, completion, demo, doctor, effects, record, replay, run, "
-        "schema, shell, tools, toolsets, trace"
-    ).split(", ")
-)
-WRITERS = {
-    "approvals answer": "answer requests",
-    "approvals revoke": "revoke grants",
-    "approvals suggest": "find or accept rules that allow",
-    "batch resume": "run batches from its shell",
-    "batch run": "run batches from its shell",
-    "batch stop": "stop batches",
-    "batch worker": "be a worker of a batch",
-    "calls prune": "forget calls",
-    "config confirm": "change the configuration",
-    "config edit": "change the configuration",
-    "config set": "change the configuration",
-    "config unset": "change the configuration",
-    "cron add": "change jobs from its shell; it has a tool for that",
-    "cron now": "change jobs from its shell; it has a tool for that",
-    "cron pause": "change jobs from its shell; it has a tool for that",
-    "cron remove": "change jobs from its shell; it has a tool for that",
-    "cron resume": "change jobs from its shell; it has a tool for that",
-    "cron run": "be the scheduler",
-    "env prune": "remove what other runtimes left",
-    "mcp add": "add MCP servers",
-    "mcp login": "log in to MCP servers",
-    "mcp logout": "forget logins",
-    "mcp remove": "remove MCP servers",
-    "mcp trust": "trust MCP servers",
-    "migrate hermes": "change the configuration",
-    "pair": "pair people",
-    "pair remove": "remove people",
-    "plugins disable": "disable plugins",
-    "plugins enable": "enable plugins",
-    "plugins new": "write plugins",
-    "plugins trust": "trust plugins",
-    "ps kill": "kill the processes of other tasks; it has a tool for its own",
-    "redo": "redo calls from its shell; it has the tool undo",
-    "rl run": "run rollouts from its shell; it has a tool for that",
-    "serve": "serve",
-    "serve login end": "end logins",
-    "serve token new": "make tokens",
-    "serve token revoke": "revoke tokens",
-    "setup": "change the configuration",
-    "sessions branch": "change sessions",
-    "sessions delete": "delete sessions",
-    "skills trust": "trust skills",
-    "undo": "undo calls from its shell; it has a tool for that",
-}
+# What an agent's shell may do: commands that show something, or run tools and agents, whose gate is the strictest there and
+# whose stores are copies in memory. The others are refused, each with what an agent must not do.
+_ACCESS = json.loads(Path(__file__).with_name("agent_access.json").read_text("utf-8"))
+READERS: frozenset[str] = frozenset(_ACCESS["allowed"])
+WRITERS: dict[str, str] = _ACCESS["refused"]
 
 
 def guarded(command: Any, name: str) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from typing import Any
 
 from ..core.outcome import Outcome, error_of
@@ -151,6 +152,11 @@ def age(seconds: float) -> str:
             rest = whole % length * {"h": 24, "m": 60, "s": 60}[smaller] // length
             return f"{whole // length}{unit} {rest}{smaller}"
     return f"{whole}s"
+
+
+def since(at: float) -> str:
+    """The age of what has been there since a time."""
+    return age(max(0.0, time.time() - at))
 
 
 def counted(number: int, what: str) -> str:

@@ -24,18 +24,10 @@ from ..core.outcome import Outcome, error_of
 from ..errors import HandrailError, ToolError, UnknownToolset
 
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
-# Controls but tab and newline, and marks that change the direction of text: a terminal obeys them, so they are shown as text.
-_UNSEEN = [
-    *range(9),
-    *range(11, 32),
-    *range(127, 160),
-    0x061C,
-    0x200E,
-    0x200F,
-    *range(0x2028, 0x202F),
-    *range(0x2066, 0x206A),
-]
 _DIRECTION_MARKS = [0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
+# Controls but tab and newline, other line ends, and marks that change the direction of text: a terminal obeys them, so they are
+# shown as text.
+_UNSEEN = [*range(9), *range(11, 32), *range(127, 160), 0x2028, 0x2029, *_DIRECTION_MARKS]
 _MADE_VISIBLE = {code: f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}" for code in _UNSEEN}
 _notes = threading.Lock()
 _held: list[str] | None = None
@@ -182,7 +174,7 @@ def emit_table(
 
 
 def emit_listing(
-    values: Sequence[Any],
+    values: Any,
     headers: Sequence[str],
     rows: Sequence[Sequence[str]],
     *,
@@ -195,6 +187,14 @@ def emit_listing(
         emit_json(values)
     else:
         emit_table(headers, rows, wide=wide, empty=empty)
+
+
+def emit_either(value: Any, text: str, *, as_json: bool) -> None:
+    """The `value` as JSON for programs, or the `text` that says it."""
+    if as_json:
+        emit_json(value)
+    else:
+        emit(text)
 
 
 def colours(stream: TextIO) -> bool:
@@ -303,15 +303,11 @@ _BY_ERROR_TYPE = {
 def exit_code_of(outcome: Outcome) -> ExitCode:
     """The code for the outcome of a call."""
     failure = error_of(outcome)
-    if failure is None:
-        return ExitCode.OK
-    return _BY_ERROR_TYPE.get(str(failure.get("error_type")), ExitCode.FAILED)
+    return ExitCode.OK if failure is None else _BY_ERROR_TYPE.get(str(failure.get("error_type")), ExitCode.FAILED)
 
 
 def exit_code_of_error(error: HandrailError) -> ExitCode:
     """The code for an error that ended a command."""
     if isinstance(error, UnknownToolset):
         return ExitCode.USAGE
-    if isinstance(error, ToolError):
-        return _BY_ERROR_TYPE.get(error.error_type, ExitCode.FAILED)
-    return ExitCode.FAILED
+    return _BY_ERROR_TYPE.get(error.error_type, ExitCode.FAILED) if isinstance(error, ToolError) else ExitCode.FAILED

@@ -123,7 +123,8 @@ def supervise(work: Callable[[CancelToken], T], *, timeout: float | None = None)
     except KeyboardInterrupt:
         ending, reason = Ending.INTERRUPTED, "interrupted by Ctrl-C"
     cancel.cancel(reason)
-    return Supervised(_value_of(outcome), ending)
+    done, _ = wait([outcome], GRACE_SECONDS)
+    return Supervised(outcome.result() if done else None, ending)
 
 
 def _wait_for(future: Future[T], timeout: float | None) -> bool:
@@ -135,11 +136,6 @@ def _wait_for(future: Future[T], timeout: float | None) -> bool:
         done, _ = wait([future], max(0.0, left))
         if done or (end is not None and time.monotonic() >= end):
             return bool(done)
-
-
-def _value_of(future: Future[T]) -> T | None:
-    done, _ = wait([future], GRACE_SECONDS)
-    return future.result() if done else None
 
 
 class TerminalPerson:
@@ -239,19 +235,15 @@ def _ask(found: Found, trust: Trust) -> None:
         return
     changed = trust.has_changed(TRUST_KIND, found.place, digest)
     what = "has changed since you trusted it" if changed else "is new"
-    say(
-        f"the plugin {found.name} ({visible(found.place)}) {what}. It would run with your rights, outside of every gate."
-    )
+    danger = "It would run with your rights, outside of every gate."
+    say(f"the plugin {found.name} ({visible(found.place)}) {what}. {danger}")
     yes = confirmed_by_hand("Load it from now on, as it is?")
     trust.trust(TRUST_KIND if yes else _DECLINED, found.place, digest)
 
 
 def ask_about_folder(*, trust: bool) -> None:
     """Ask once whether this folder's instructions to agents may be used. `trust` is a yes without a question."""
-    from ..agent.system_prompt import (
-        FolderTrust,  # few commands have an agent
-        project_files,
-    )
+    from ..agent.system_prompt import FolderTrust, project_files  # few commands have an agent
 
     here = Path.cwd()
     known = FolderTrust(here)

@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, wait
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..agent import End, open_agent
 from ..app import Handrail
@@ -102,21 +102,14 @@ class Runner:
         finally:
             self._app.environments.close(task)
             self._app.environments.clear_overrides(task)
-        failure = error_of(outcome)
-        if failure is not None:
+        if (failure := error_of(outcome)) is not None:
             raise ToolFailed(str(failure["error"]))
         return outcome if isinstance(outcome, str) else "[not text]"
 
     def _by_agent(self, job: Job, toolsets: tuple[str, ...], without: tuple[str, ...], cancel: CancelToken) -> str:
         work = job.work
-        with open_agent(
-            self._app,
-            model=work.model or None,
-            toolsets=toolsets,
-            without=without,
-            platform="cron",
-            cwd=work.cwd or None,
-        ) as agent:
+        tools: Any = {"toolsets": toolsets, "without": without}
+        with open_agent(self._app, model=work.model or None, platform="cron", cwd=work.cwd or None, **tools) as agent:
             forget = cancel.on_cancel(lambda: agent.interrupt(cancel.reason))
             try:
                 ended = agent.run(f"{work.prompt}\n\n{_ALONE.format(name=job.name)}")
@@ -167,8 +160,7 @@ class Scheduler:
         self._find_lost()
         count = 0
         while True:
-            started = self._start_due()
-            count += started
+            count += self._start_due()
             if not self._running:
                 return count
             self._wait_for_one(stop)
@@ -208,9 +200,8 @@ class Scheduler:
                 after = schedule.next_after(now, since=now)
                 if not schedule.once and after is not None and (job.next_run or now) > after + GRACE_SECONDS:
                     self._jobs.update(job._replace(next_run=after))
-                    self._notify(
-                        f"{job.name} was due too late, as if the clock had been wrong; its next run is set anew"
-                    )
+                    why = "was due too late, as if the clock had been wrong"
+                    self._notify(f"{job.name} {why}; its next run is set anew")
 
     def _start(self, job: Job) -> bool:
         """Whether it was started."""
@@ -232,13 +223,10 @@ class Scheduler:
         cancel = CancelToken()
         timer = self._timer(job, cancel)
         future = pool.submit(self._run, job, cancel)
-        future.add_done_callback(lambda _: self._over(timer))
+        future.add_done_callback(lambda _: timer.cancel())
+        future.add_done_callback(lambda _: self._woken.set())
         self._running[job.id] = _Running(run, cancel, future)
         return True
-
-    def _over(self, timer: threading.Timer) -> None:
-        timer.cancel()
-        self._woken.set()
 
     def _timer(self, job: Job, cancel: CancelToken) -> threading.Timer:
         seconds = job.work.timeout or self._settings.timeout

@@ -1,21 +1,23 @@
-"""Which requests are accepted: checks of host, origin, credentials, role, rate and body size."""
+"""Which requests are accepted: checks of host, origin, credentials, role, rate and body size. Who sent what is audited."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections import deque
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from ..base.loops import on_database
+from ..errors import StoreError
 from .endpoint import HttpError
-from .tokens import Role, Who
+from .tokens import Audited, Keys, Role, Who
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-    from .tokens import Keys
-
+log = logging.getLogger(__name__)
 COOKIE = "handrail"
 # Our page sends its key with every request. No other page has it, not even one of another port, which gets the cookie.
 PAGE_KEY_HEADER = "x-handrail"
@@ -27,6 +29,7 @@ _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _MAX_FAILURES, _FAILURE_SECONDS = 20, 60.0
 _MAX_REQUESTS, _REQUEST_SECONDS = 4_000, 10.0
 _MAX_ADDRESSES = 10_000
+_MAX_AUDITED_CHARS = 300
 
 
 class WrongCredentials(HttpError):
@@ -76,6 +79,24 @@ class Guard:
             return self._or_refuse(self.keys.use_link(code), address_of(request), otherwise)
         return self._or_refuse(self.keys.by_token(token.strip()), address_of(request), "unknown token")
 
+    def audit(self, request: Request, who: Who | None, status: int, detail: str = "") -> None:
+        """Store a request that was refused, or a login, which can do nothing that is not audited."""
+        record = _audited(request, who, status, detail)
+        try:
+            self.keys.note(record)
+        except StoreError as error:
+            log.error("%s by %s (%d) could not be audited: %s", record.action, record.who, status, error)  # noqa: TRY400  the traceback says no more
+
+    async def audit_begin(self, request: Request, who: Who | None, detail: str) -> int:
+        """The number of the entry of a request that has begun. Raises StoreError."""
+        return await on_database(self.keys.note, _audited(request, who, 0, detail))
+
+    async def audit_end(self, entry: int, status: int) -> None:
+        try:
+            await on_database(self.keys.settle, entry, status)
+        except StoreError as error:  # the action is done and was audited; its caller gets the result
+            log.error("how the audited request %d ended (%d) could not be stored: %s", entry, status, error)  # noqa: TRY400  the traceback says no more
+
     def _known(self, request: Request, address: str) -> Who:
         kind, _, token = request.headers.get("authorization", "").partition(" ")
         cookie, page_key = request.cookies.get(COOKIE, ""), request.headers.get(PAGE_KEY_HEADER, "")
@@ -106,6 +127,12 @@ def address_of(request: Request) -> str:
     return request.client.host if request.client else ""
 
 
+def _audited(request: Request, who: Who | None, status: int, detail: str) -> Audited:
+    action = f"{request.method} {request.url.path}"[:_MAX_AUDITED_CHARS]
+    name, role = (who.name, who.role.word) if who is not None else ("", "")
+    return Audited(time.time(), name, role, address_of(request), action, detail[:_MAX_AUDITED_CHARS], status)
+
+
 class _RateLimit:
     """Whether something happens too often per key: an address, or an address with a name."""
 
@@ -117,14 +144,10 @@ class _RateLimit:
         """Count one; False if it is too often."""
         if len(self._times) > _MAX_ADDRESSES:
             self._times.clear()
-        times = self._times.setdefault(address, deque(maxlen=self._maximum))
-        over = self.is_over(address)
-        times.append(time.monotonic())
-        return not over
-
-    def is_over(self, address: str) -> bool:
-        times = self._times.get(address)
-        return bool(times) and len(times) == self._maximum and time.monotonic() - times[0] < self._seconds  # type: ignore[arg-type, index]
+        times, now = self._times.setdefault(address, deque(maxlen=self._maximum)), time.monotonic()
+        is_over = len(times) == self._maximum and now - times[0] < self._seconds
+        times.append(now)
+        return not is_over
 
 
 async def read_body(request: Request) -> bytes:

@@ -45,15 +45,8 @@ class Turns:
         known = self._agents.get(session or "")
         if known is not None:
             return known
-        agent = await asyncio.to_thread(
-            open_agent,
-            self._app,
-            model=model,
-            resume=session,
-            store=self._sessions,
-            toolsets=toolsets,
-            platform=platform,
-        )
+        options: Any = {"model": model, "toolsets": toolsets, "platform": platform}
+        agent = await asyncio.to_thread(open_agent, self._app, resume=session, store=self._sessions, **options)
         await self._make_room()
         return self._agents.setdefault(agent.session_id, agent)
 
@@ -111,9 +104,8 @@ class Turns:
         return session in self._running
 
     async def _make_room(self) -> None:
-        for session in [each for each in self._agents if each not in self._running][
-            : max(0, len(self._agents) - MAX_AGENTS + 1)
-        ]:
+        idle = [each for each in self._agents if each not in self._running]
+        for session in idle[: max(0, len(self._agents) - MAX_AGENTS + 1)]:
             await asyncio.to_thread(self._agents.pop(session).close)
 
     async def close(self) -> None:

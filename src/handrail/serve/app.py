@@ -18,19 +18,15 @@ from starlette.responses import FileResponse, HTMLResponse, Response, StreamingR
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from ..base.loops import on_database
-from ..errors import StoreError
-from .access_control import Guard, WrongCredentials, address_of, read_body
+from .access_control import Guard, WrongCredentials, read_body
 from .endpoint import SECURITY_HEADERS, Endpoint, HttpError, RequestContext, as_response, refusal
 from .gateway.gateway import Gateway
 from .http import endpoints
-from .mcp.http import Audit, McpEndpoint
+from .mcp.http import McpEndpoint
 from .shared_state import Served
-from .tokens import Audited, Who
 
 log = logging.getLogger(__name__)
 
-_MAX_AUDITED_CHARS = 300
 # How soon a stream ends after its client's token was revoked, if anything is sent on it.
 _CHECK_SECONDS = 2.0
 
@@ -39,11 +35,9 @@ def build(served: Served, guard: Guard) -> Starlette:
     methods: dict[str, dict[str, Any]] = {}
     for endpoint in endpoints():
         methods.setdefault(endpoint.path, {})[endpoint.method] = _handler(served, guard, endpoint)
-    routes: list[Any] = [
-        Route(path, _by_method(handlers), methods=list(handlers)) for path, handlers in methods.items()
-    ]
+    routes = [Route(path, _by_method(handlers), methods=list(handlers)) for path, handlers in methods.items()]
     routes += console()
-    mcp = _mcp(served, guard)
+    mcp = McpEndpoint(served.app, guard) if find_spec("mcp") is not None else None  # the SDK is optional
     if mcp is not None:
         routes.append(Route("/mcp", mcp))
 
@@ -64,17 +58,6 @@ def build(served: Served, guard: Guard) -> Starlette:
     return app
 
 
-def _mcp(served: Served, guard: Guard) -> McpEndpoint | None:
-    """None if the SDK is not installed."""
-    return (
-        None
-        if find_spec("mcp") is None
-        else McpEndpoint(
-            served.app, guard, Audit(partial(_audit, served), partial(_begin, served), partial(_settle, served))
-        )
-    )
-
-
 def _handler(served: Served, guard: Guard, endpoint: Endpoint) -> Any:
     async def handle(request: Request) -> Response:
         who, detail, entry = None, "", None
@@ -83,11 +66,14 @@ def _handler(served: Served, guard: Guard, endpoint: Endpoint) -> Any:
             query = endpoint.read_query(request.query_params)
             body = endpoint.read_body(await read_body(request)) if endpoint.body is not None else None
             context = RequestContext(served, who, request.path_params, query, body, request)
-            detail = endpoint.detail(context) if endpoint.detail is not None else ""
+            detail = endpoint.detail(context)
             if request.method != "GET" and endpoint.role is not None:
                 # Before it happens: what cannot be audited does not happen.
-                entry = await _begin(served, request, who, detail)
-            response = as_response(await endpoint.handler(context), endpoint.status)
+                entry = await guard.audit_begin(request, who, detail)
+            if asyncio.iscoroutinefunction(endpoint.handler):
+                response = as_response(await endpoint.handler(context))
+            else:
+                response = as_response(await asyncio.to_thread(endpoint.handler, context))
             if isinstance(response, StreamingResponse) and endpoint.role is not None:
                 response.body_iterator = _while_valid(response.body_iterator, partial(served.keys.is_valid, who))
         except Exception as error:
@@ -95,13 +81,13 @@ def _handler(served: Served, guard: Guard, endpoint: Endpoint) -> Any:
             if response.status_code >= 500 and not isinstance(error, HttpError):
                 log.exception("%s %s", request.method, endpoint.path)
             if isinstance(error, WrongCredentials):
-                _audit(served, request, None, response.status_code, f"{detail} refused: {error}".strip())
+                guard.audit(request, None, response.status_code, f"{detail} refused: {error}".strip())
                 return response
         logged_in = getattr(request.state, "logged_in", None)
         if entry is not None:
-            await _settle(served, entry, response.status_code)
+            await guard.audit_end(entry, response.status_code)
         elif logged_in is not None or (who is not None and request.method != "GET" and endpoint.role is not None):
-            _audit(served, request, logged_in or who, response.status_code, detail)
+            guard.audit(request, logged_in or who, response.status_code, detail)
         return response
 
     return handle
@@ -119,32 +105,6 @@ async def _while_valid(pieces: Any, is_valid: Callable[[], bool]) -> AsyncIterat
             yield piece
 
 
-def _audited(request: Request, who: Who | None, status: int, detail: str) -> Audited:
-    action = f"{request.method} {request.url.path}"[:_MAX_AUDITED_CHARS]
-    name, role = (who.name, who.role.word) if who is not None else ("", "")
-    return Audited(time.time(), name, role, address_of(request), action, detail[:_MAX_AUDITED_CHARS], status)
-
-
-def _audit(served: Served, request: Request, who: Who | None, status: int, detail: str = "") -> None:
-    record = _audited(request, who, status, detail)
-    try:
-        served.keys.note(record)
-    except StoreError as error:  # it was refused, or a login, which can do nothing that is not audited
-        log.error("%s by %s (%d) could not be audited: %s", record.action, record.who, status, error)  # noqa: TRY400  the traceback says no more
-
-
-async def _begin(served: Served, request: Request, who: Who | None, detail: str) -> int:
-    """The number of the entry of a request that has begun. Raises StoreError."""
-    return await on_database(served.keys.note, _audited(request, who, 0, detail))
-
-
-async def _settle(served: Served, entry: int, status: int) -> None:
-    try:
-        await on_database(served.keys.settle, entry, status)
-    except StoreError as error:  # the action is done and was audited; its caller gets the result
-        log.error("how the audited request %d ended (%d) could not be stored: %s", entry, status, error)  # noqa: TRY400  the traceback says no more
-
-
 def _by_method(handlers: dict[str, Any]) -> Any:
     async def handle(request: Request) -> Response:
         response: Response = await handlers["GET" if request.method == "HEAD" else request.method](request)
@@ -154,9 +114,8 @@ def _by_method(handlers: dict[str, Any]) -> Any:
 
 
 async def _unknown(request: Request, error: Any) -> Response:
-    response = refusal(
-        HttpError(error.status_code, "not_found", f"there is no {request.method} {request.url.path[:200]}")
-    )
+    what = f"{request.method} {request.url.path[:200]}"
+    response = refusal(HttpError(error.status_code, "not_found", f"there is no {what}"))
     response.headers.update(error.headers or {})  # the allowed methods
     return response
 

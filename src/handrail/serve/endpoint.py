@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -34,6 +34,8 @@ SECURITY_HEADERS: dict[str, str] = {
     "cache-control": "no-store",
 }
 
+ANYTHING: JsonDict = {"type": "object"}
+
 
 class HttpError(Exception):
     """An error answer. `kind` is for programs and stays stable."""
@@ -55,35 +57,37 @@ class RequestContext(NamedTuple):
 
 
 Answer = Any  # a value for JSON, or a Response
-Handler = Callable[[RequestContext], Awaitable[Answer]]
+Handler = Callable[[RequestContext], Answer]  # a coroutine function, or a function that may block and runs on a thread
 
 
 class Endpoint:
-    """`query` and `body` are JSON Schemas; query values are parsed from text by their schema.
+    """Decorates its handler. `answer`, `body` and each of `query` are JSON Schemas; query values are parsed from text by theirs.
 
     `streams`: on request it answers with events instead of `media`. `detail` says in a few words what a request is about, for
     the audit.
     """
 
-    def __init__(  # noqa: PLR0913  one keyword per property
+    handler: Handler
+
+    def __init__(
         self,
         method: str,
         path: str,
-        handler: Handler,
+        answer: JsonDict = ANYTHING,
         *,
         role: Role | None = Role.WATCH,
-        answer: JsonDict | None = None,
-        query: Mapping[str, JsonDict] | None = None,
         body: JsonDict | None = None,
         media: str = "application/json",
         streams: bool = False,
-        status: int = 200,
-        detail: Callable[[RequestContext], str] | None = None,
+        detail: Callable[[RequestContext], str] = lambda _: "",
+        **query: JsonDict,
     ) -> None:
-        self.method, self.path, self.handler, self.role = method, path, handler, role
-        self.query, self.body, self.media, self.status = dict(query or {}), body, media, status
-        self.answer, self.streams = answer or {"type": "object"}, streams
-        self.detail = detail
+        self.method, self.path, self.answer, self.role = method, path, answer, role
+        self.body, self.media, self.streams, self.detail, self.query = body, media, streams, detail, query
+
+    def __call__(self, handler: Handler) -> Endpoint:
+        self.handler = handler
+        return self
 
     @property
     def name(self) -> str:
@@ -99,8 +103,6 @@ class Endpoint:
 
     def read_body(self, data: bytes) -> Any:
         """Raises HttpError."""
-        if self.body is None:
-            return None
         try:
             value = json.loads(data, parse_constant=_refuse)
             if b"\\ud" in data.lower():  # surrogates must come in pairs
@@ -117,9 +119,8 @@ class Endpoint:
         """Raises HttpError."""
         unknown = sorted(set(given) - set(self.query))
         if unknown:
-            raise HttpError(
-                422, "invalid_query", f"unknown: {', '.join(unknown)}; known: {', '.join(self.query) or 'none'}"
-            )
+            known = ", ".join(self.query) or "none"
+            raise HttpError(422, "invalid_query", f"unknown: {', '.join(unknown)}; known: {known}")
         read = {name: schema["default"] for name, schema in self.query.items() if "default" in schema}
         for name, text in given.items():
             schema = self.query[name]
@@ -133,9 +134,6 @@ class Endpoint:
             if not jsonschema_rs.is_valid(schema, value):
                 raise HttpError(422, "invalid_query", f"{name}: {text[:50]!r} does not fit its schema")
             read[name] = value
-        missing = [name for name, schema in self.query.items() if schema.get("x-required") and name not in read]
-        if missing:
-            raise HttpError(422, "invalid_query", f"missing: {', '.join(missing)}")
         return read
 
 

@@ -92,15 +92,14 @@ class LiveCalls:
     ) -> None:
         with self._lock:
             call = self._running.pop(call_number, {"call": call_number, "tool": tool_name, "task": task_id})
-            text = result if isinstance(result, str) else "[not text]"
-            done = {
-                **call,
-                "status": status,
-                "error_type": error_type,
-                "seconds": duration_ms / 1000,
-                "result": text[-_MAX_SHOWN:],
-            }
-        self.add(done)
+        text = result if isinstance(result, str) else "[not text]"
+        ended = {
+            "status": status,
+            "error_type": error_type,
+            "seconds": duration_ms / 1000,
+            "result": text[-_MAX_SHOWN:],
+        }
+        self.add({**call, **ended})
 
     def add(self, done: JsonDict) -> None:
         """A call has ended, here or in another process. `seconds` is not known of all."""

@@ -11,17 +11,20 @@ from functools import cached_property
 
 from ..agent.agent_factory import open_store
 from ..app import Handrail
+from ..approval.approvers.prompt import covered_by
+from ..approval.display import pieces, visible
 from ..approval.gate import HISTORY_NAME
+from ..approval.preview import has_excerpt, preview_of
 from ..config.paths import state_dir
 from ..errors import StoreError
 from ..protocols import ApprovalRequest, Reply
 from ..store.approvals import ApprovalStore, State, StoredRequest
 from ..store.sessions import SessionStore
+from ..types import JsonDict
 from .agent_turns import Turns
 from .event_bus import Bus
 from .live_calls import LiveCalls, SharedCalls
 from .tokens import STORE_NAME, Keys
-from .views import request_view
 
 log = logging.getLogger(__name__)
 _POLL_SECONDS = 0.25
@@ -160,3 +163,43 @@ class Served:
             if "sessions" in self.__dict__:
                 self.sessions.close()
             self.keys.close()
+
+
+def request_view(stored: StoredRequest) -> JsonDict:
+    """For clients. The command is in escape-safe pieces, with the dangerous ones marked."""
+    request, answer = stored.request, stored.answer
+    spans = [(each.start, each.end) for each in request.concerns]
+    return {
+        "id": request.id,
+        "state": stored.state.value,
+        "tool": request.tool,
+        "kind": request.kind.value,
+        "asker": request.asker,
+        "reason": request.reason,
+        "pieces": [piece._asdict() for piece in pieces(request.text, spans)],
+        "preview": _preview(request),
+        "editable": request.text if request.editable else None,
+        "cwd": request.cwd,
+        "environment": request.environment,
+        "session": request.session_id,
+        "task": request.task_id,
+        "concerns": [{"rule": each.rule, "why": each.why, "covers": each.covers} for each in request.concerns],
+        "offers": [{"decision": each.value, "covers": covered_by(request, each)} for each in request.offers],
+        "asked_at": stored.created,
+        "expires_at": request.expires_at,
+        "is_waiting": stored.is_waiting,
+        "decision": (answer.decision.value if not answer.edited else "edit") if answer else None,
+        "by": answer.by if answer else None,
+        "why": (f"changed to: {visible(answer.edited)}" if answer.edited else answer.why) if answer else None,
+        "answered_at": stored.answered,
+    }
+
+
+def _preview(request: ApprovalRequest) -> JsonDict | None:
+    """What would be written, line by line; `is_excerpt`: `pieces` shows parts of the same text. None where there is nothing more
+    to see than `pieces`."""
+    lines = preview_of(request)
+    if not lines:
+        return None
+    shown = [{"kind": line.kind.value, "pieces": [piece._asdict() for piece in line.pieces]} for line in lines]
+    return {"lines": shown, "is_excerpt": has_excerpt(request)}

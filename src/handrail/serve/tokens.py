@@ -94,16 +94,10 @@ class Logins:
         made, now = NewLogin(secrets.token_urlsafe(32), secrets.token_urlsafe(32)), time.time()
         with self._database.transaction() as connection:
             connection.execute("DELETE FROM logins WHERE expires < ?", (now,))
-            login = (
-                secrets.token_hex(4),
-                digest(made.cookie),
-                digest(made.page_key),
-                who.credential,
-                who.name,
-                int(who.role),
-            )
-            more = (now, now, now + LOGIN_SECONDS, address, agent[:_MAX_AGENT_CHARS])
-            connection.execute("INSERT INTO logins VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", login + more)
+            login = (secrets.token_hex(4), digest(made.cookie), digest(made.page_key))
+            owner = (who.credential, who.name, int(who.role))
+            use = (now, now, now + LOGIN_SECONDS, address, agent[:_MAX_AGENT_CHARS])
+            connection.execute("INSERT INTO logins VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", login + owner + use)
         return made
 
     def find(self, cookie: str, page_key: str) -> Who | None:
@@ -193,10 +187,8 @@ class Keys:
         token = secrets.token_urlsafe(32)
         with self._database.transaction() as connection:
             connection.execute("DELETE FROM tokens WHERE name = ?", (name,))
-            connection.execute(
-                "INSERT INTO tokens (digest, name, role, created) VALUES (?, ?, ?, ?)",
-                (digest(token), name, int(role), time.time()),
-            )
+            row = (digest(token), name, int(role), time.time())
+            connection.execute("INSERT INTO tokens (digest, name, role, created) VALUES (?, ?, ?, ?)", row)
         return token
 
     def tokens(self) -> list[StoredToken]:

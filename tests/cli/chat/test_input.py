@@ -13,8 +13,7 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
-from handrail.cli.chat.input import Input, _Words
-from handrail.cli.chat.pastes import Pastes
+from handrail.cli.chat.input import Input, Pastes, _Words
 
 CHOICES: dict[str, tuple[str, Callable[[], list[str]]]] = {
     "help": ("what there is", list),

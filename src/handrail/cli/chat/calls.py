@@ -5,22 +5,19 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
+from ...agent.events import ToolEnded, ToolProgress, ToolStarted
 from ...core.outcome import error_of
+from ...core.registry import ToolRegistry
+from ...types import JsonDict
 from ..call_text import duration, main_argument, parsed, shortened
 from ..output import visible
 from .diffs import diff_lines
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-    from ...agent.events import ToolEnded, ToolProgress, ToolStarted
-    from ...core.registry import ToolRegistry
-    from ...types import JsonDict
 
 _NEWS_LINES = 3
 _HINT_SECONDS = 2.0
@@ -77,10 +74,9 @@ class Call:
             details = [Text("Stopped; output so far:", "yellow"), *(Text(line, "dim") for line in self._output)]
         elif failure is not None:
             # What follows the first sentence is advice for the model.
-            reason = (
-                " ".join(str(failure["error"]).split()).partition(". ")[0].replace("denied by cli", "denied by you")
-            )
-            details.append(Text(visible(shortened(reason, _REASON_CHARS)), "red"))
+            reason = " ".join(str(failure["error"]).split()).partition(". ")[0]
+            reason = shortened(reason.replace("denied by cli", "denied by you"), _REASON_CHARS)
+            details.append(Text(visible(reason), "red"))
         result = parsed(event.result) if event.result else None
         if isinstance(result, dict):
             if isinstance(edit := result.get("edited"), dict) and "edited_by" in edit:

@@ -11,36 +11,34 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from rich.text import Text
 
+from ...agent.agent import Agent
 from ...agent.agent_factory import open_agent
 from ...agent.events import End
+from ...app import Handrail
 from ...approval.modes import Mode
 from ...base.suggest import nearest
 from ...base.terminal_text import TextCleaner, clean
 from ...config.paths import state_dir
 from ...environments import protection
+from ...environments.base import CommandResult
 from ...environments.held_calls import held_calls
 from ...errors import HandrailError, InvalidArguments
+from ...plugins.api import ChatCommand
+from ...store.sessions import SessionStore
 from ...types import CancelToken, JsonDict
 from ..output import visible
 from ..runtime import TerminalPerson
 from . import turn
-from .children import OpenChild
 from .mentions import mentioned
-from .plain_input import PlainInput
+from .screen import Screen
 from .server_offers import Prompt, ServerOffers
 from .status_line import StatusLine
 from .turn import Leave
 from .type_ahead import TypedAhead
-from .view import View
+from .view import OpenChild, View
 
 if TYPE_CHECKING:
-    from ...agent.agent import Agent
-    from ...app import Handrail
-    from ...environments.base import CommandResult
-    from ...plugins.api import ChatCommand
-    from ...store.sessions import SessionStore
-    from .input import Input
-    from .screen import Screen
+    from .input import Input, PlainInput
 
 
 T = TypeVar("T")
@@ -283,10 +281,10 @@ class Chat:
 
     @cached_property
     def _input(self) -> Input | PlainInput:
+        from .input import Input, PlainInput
+
         if not self.screen.moves:
             return PlainInput(self.screen)
-        from .input import Input
-
         return Input(
             history=state_dir() / "chat_history",
             choices=self._choices,

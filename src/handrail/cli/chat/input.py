@@ -1,4 +1,4 @@
-"""Input of one line or several, with history and completion.
+"""Input of one line or several, with history and completion, or plain lines from a terminal that cannot move its cursor.
 
 Enter sends; Alt-Enter, Ctrl-J or a backslash at the end of the line start another one; what is pasted stays together, and is
 folded when it is long. Shift-Tab changes the mode.
@@ -7,6 +7,8 @@ folded when it is long. Shift-Tab changes the mode.
 from __future__ import annotations
 
 import os
+import re
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
@@ -21,10 +23,12 @@ from prompt_toolkit.keys import Keys
 from prompt_toolkit.output import ColorDepth
 
 from .mentions import FolderIndex
-from .pastes import Pastes
+from .screen import Screen
 
 # What can come after a command's name.
 Choices = Callable[[], Iterable[str]]
+_MAX_PASTED_LINES, _MAX_PASTED_CHARS = 8, 2_000
+_PASTE_MARK = re.compile(r"\[Pasted text #(\d+) \+\d+ lines?\]")
 
 
 class Input:
@@ -69,6 +73,57 @@ class Input:
     def is_empty(self) -> bool:
         """Whether nothing had been typed when reading ended."""
         return not self._session.default_buffer.text
+
+
+class PlainInput:
+    """Reads as `Input` does. A backslash at the end of a line begins another one."""
+
+    is_empty = True
+
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+
+    def read(self, prompt: str, *, text: str = "") -> str:
+        if text:
+            self._screen.write(f"(was: {text})\n")
+        self._screen.write(prompt)
+        lines = [_line()]
+        while lines[-1].endswith("\\"):
+            lines[-1] = lines[-1][:-1]
+            lines.append(_line())
+        return "\n".join(lines)
+
+    def remember(self, line: str) -> None:
+        """There is no history."""
+
+
+def _line() -> str:
+    line = sys.stdin.readline()
+    if not line:
+        raise EOFError
+    return line.rstrip("\n")
+
+
+class Pastes:
+    """Folds long pastes: the prompt shows `[Pasted text #1 +400 lines]`, and the message has all of it."""
+
+    def __init__(self) -> None:
+        self._texts: list[str] = []
+
+    def folded(self, text: str) -> str:
+        """What the prompt shows of a paste: itself while it is short."""
+        lines = text.count("\n") + 1
+        if lines <= _MAX_PASTED_LINES and len(text) <= _MAX_PASTED_CHARS:
+            return text
+        self._texts.append(text)
+        return f"[Pasted text #{len(self._texts)} +{lines} line{'s' * (lines != 1)}]"
+
+    def unfolded(self, message: str) -> str:
+        def whole(match: re.Match[str]) -> str:
+            number = int(match[1])
+            return self._texts[number - 1] if 0 < number <= len(self._texts) else match[0]
+
+        return _PASTE_MARK.sub(whole, message)
 
 
 class _Words(Completer):

@@ -14,17 +14,16 @@ import shutil
 import sys
 import termios
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, TextIO
+from typing import Any, TextIO
 
 from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
 from rich.theme import Theme
 
 from ..output import colours, point_at_nothing, visible
-
-if TYPE_CHECKING:
-    from rich.text import Text
 
 _WIDEST = 120
 _KEYS_BYTES = 4096
@@ -70,6 +69,15 @@ class Screen:
         from .markdown import Markdown
 
         self.print(Markdown(text, code_theme=self.code_theme, hyperlinks=False))
+
+    def table(self, headers: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+        """The same for a table; its last column gives way where there is no room."""
+        table = Table(box=None, pad_edge=False, header_style="bold", expand=True)
+        for header in headers:
+            table.add_column(header, no_wrap=True, overflow="ellipsis", ratio=1 if header == headers[-1] else None)
+        for row in rows:
+            table.add_row(*row)
+        self.print(table)
 
     def write(self, text: str) -> None:
         """The same for text that is ready, with its line ends."""
@@ -174,34 +182,28 @@ class Screen:
             self._stream.flush()
         except OSError:  # the terminal was closed
             self._gone = True
-            point_at_nothing(
-                self._stream
-            )  # else what is buffered fails again wherever rich flushes, before the signal comes
+            # Else what is buffered fails again wherever rich flushes, before the signal comes.
+            point_at_nothing(self._stream)
 
 
 @contextlib.contextmanager
 def keyboard(*, shown: bool, by_key: bool = False) -> Iterator[None]:
     """Whether the terminal shows what is typed, and gives it key by key. What nobody reads is there for whoever does next."""
     try:
-        before = termios.tcgetattr(0)
+        before: list[Any] = termios.tcgetattr(0)
     except (termios.error, OSError):
         yield
         return
-    _set(before, shown=shown, by_key=by_key)
-    try:
-        yield
-    finally:
-        with contextlib.suppress(termios.error, OSError):
-            termios.tcsetattr(0, termios.TCSANOW, before)
-
-
-def _set(before: list[object], *, shown: bool, by_key: bool) -> None:
     changed = list(before)
-    assert isinstance(changed[3], int)
     changed[3] = changed[3] | termios.ECHO if shown else changed[3] & ~termios.ECHO
     if by_key:
         changed[3] &= ~termios.ICANON
     elif shown:
         changed[3] |= termios.ICANON
     with contextlib.suppress(termios.error, OSError):
-        termios.tcsetattr(0, termios.TCSANOW, changed)  # type: ignore[arg-type]
+        termios.tcsetattr(0, termios.TCSANOW, changed)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(termios.error, OSError):
+            termios.tcsetattr(0, termios.TCSANOW, before)

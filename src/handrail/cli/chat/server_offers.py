@@ -6,17 +6,15 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from ...app import Handrail
 from ...core.outcome import error_of
 from ...errors import InvalidArguments, ToolFailed
 from ...store.export import text_of
 from ...types import JsonDict
 from ..call_text import parsed
 from ..output import visible
-
-if TYPE_CHECKING:
-    from ...app import Handrail
 
 _LISTS = re.compile(r"mcp__(.+)__list_(prompts|resources)")
 _MENTION = re.compile(r"(?<!\S)@([\w.-]+):(\S+)")

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from rich.table import Table
 from rich.text import Text
 
 from ... import __version__
@@ -18,26 +15,19 @@ from ...agent.models.model_selection import as_of, list_prices
 from ...base.async_bridge import run_async
 from ...errors import InvalidArguments, ToolFailed
 from ...store.export import as_jsonl, text_of
+from ...store.sessions import SessionInfo, StoredMessage
 from ...types import CancelToken, JsonDict
-from ..call_text import age, shortened
+from ..call_text import shortened, since
 from ..output import visible
+from .chat import Chat
+from .screen import Screen
 
-if TYPE_CHECKING:
-    from ...store.sessions import SessionInfo, StoredMessage
-    from .chat import Chat
-    from .screen import Screen
-
-
-_LISTED = 15
+LISTED = 15
 _SHOWN_AGAIN = 4
 
 
 def undo(chat: Chat, rest: str) -> None:
     _go_back(chat, *back.last(chat.agent, rest))
-
-
-def undo_choices(chat: Chat) -> Iterable[str]:  # noqa: ARG001  as those that depend on it
-    return back.PARTS
 
 
 def rewind(chat: Chat, rest: str) -> None:
@@ -52,8 +42,8 @@ def rewind_choices(chat: Chat) -> Iterable[str]:
     return [*(str(number) for number in range(len(back.asked(chat.agent)), 0, -1)), *back.PARTS]
 
 
-def _go_back(chat: Chat, since: Sequence[StoredMessage], part: str) -> None:
-    lines, taken = back.go_back(chat.agent, chat.app.effects, since, part)
+def _go_back(chat: Chat, messages: Sequence[StoredMessage], part: str) -> None:
+    lines, taken = back.go_back(chat.agent, chat.app.effects, messages, part)
     for line in lines:
         chat.say(visible(line))
     chat.draft = taken or chat.draft
@@ -61,14 +51,12 @@ def _go_back(chat: Chat, since: Sequence[StoredMessage], part: str) -> None:
 
 def _list_messages(chat: Chat, asked: Sequence[StoredMessage]) -> None:
     changing = [one.begun for one in chat.app.effects.last(1000, session=chat.agent.session_id)]
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for header in ("N", "AGE", "CALLS TO UNDO", "MESSAGE"):
-        table.add_column(header, no_wrap=True, overflow="ellipsis")
+    rows = []
     for number, one in enumerate(asked, 1):
-        since = sum(begun >= one.at for begun in changing)
+        later = sum(begun >= one.at for begun in changing)
         text = " ".join(text_of(one.message).split())
-        table.add_row(str(number), age(max(0.0, time.time() - one.at)), str(since or ""), visible(text))
-    chat.screen.print(table)
+        rows.append((str(number), since(one.at), str(later or ""), visible(text)))
+    chat.screen.table(("N", "AGE", "CALLS TO UNDO", "MESSAGE"), rows)
     chat.say(
         "/rewind N goes back to before that message, and so do the files; add `message` or `files` for only one of them.",
         "dim",
@@ -100,18 +88,12 @@ def resume(chat: Chat, rest: str) -> None:
         chat.open(rest)
         greet(chat)
         return
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for header in ("ID", "AGE", "TITLE"):
-        table.add_column(header, no_wrap=True, overflow="ellipsis")
-    for info in chat.store.recent(limit=_LISTED):
+    rows = []
+    for info in chat.store.recent(limit=LISTED):
         mark = " (this one)" if info.id == chat.agent.session_id else ""
-        table.add_row(info.id, age(max(0.0, time.time() - info.updated)), visible(info.title or "-") + mark)
-    chat.screen.print(table)
+        rows.append((info.id, since(info.updated), visible(info.title or "-") + mark))
+    chat.screen.table(("ID", "AGE", "TITLE"), rows)
     chat.say("/resume ID continues one.", "dim")
-
-
-def choices(chat: Chat) -> Iterable[str]:
-    return [info.id for info in chat.store.recent(limit=_LISTED)]
 
 
 def new(chat: Chat, rest: str) -> None:  # noqa: ARG001  a command's signature
@@ -174,10 +156,6 @@ def children(chat: Chat, rest: str) -> None:
     for info in found:
         chat.say(f"{info.id}  {info.title}")
     chat.say("/children ID shows one." if found else "This session has no child agents.", "dim")
-
-
-def child_choices(chat: Chat) -> Iterable[str]:
-    return [info.id for info in chat.store.children(chat.agent.session_id)]
 
 
 def greet(chat: Chat) -> None:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from rich.table import Table
 
+from ...agent.rewind import PARTS
+from ...approval.modes import Mode
 from . import session_commands, tool_commands, work_commands
 from .chat import Chat, Command
 from .turn import Leave
-
-
-def on_or_off(chat: Chat) -> Iterable[str]:  # noqa: ARG001  as those that depend on it
-    return ("on", "off")
 
 
 def help_(chat: Chat, rest: str) -> None:  # noqa: ARG001  a command's signature
@@ -43,21 +39,23 @@ COMMANDS = (
     Command("help", "", "list the commands", help_, aliases=("?",)),
     Command("tools", "", "list the agent's tools", tool_commands.tools),
     Command("toolsets", "[+NAME|-NAME]", "list the agent's toolsets; add or remove one", tool_commands.toolsets,
-            tool_commands.toolset_choices),
+            lambda chat: [f"{sign}{name}" for name in chat.app.toolsets.names() for sign in "+-"]),
     Command("model", "[NAME]", "show the model, or switch to another one", tool_commands.model,
             tool_commands.model_choices),
-    Command("reasoning", "[on|off]", "show or hide the model's reasoning", tool_commands.reasoning, on_or_off, ("thinking",)),
+    Command("reasoning", "[on|off]", "show or hide the model's reasoning", tool_commands.reasoning, lambda _: ("on", "off"),
+            ("thinking",)),
     Command("processes", "[log|kill ID]", "list the background processes", tool_commands.processes,
-            tool_commands.process_choices, ("ps",)),
+            lambda chat: ["log", "kill", *(one.id for one in chat.app.processes.list())], ("ps",)),
     Command("children", "[ID]", "list the session's child agents, or show what one did", session_commands.children,
-            session_commands.child_choices, ("agents",)),
+            lambda chat: [info.id for info in chat.store.children(chat.agent.session_id)], ("agents",)),
     Command("approve", "[ID [ANSWER]]", "show pending requests and grants, or answer a request", tool_commands.approve,
-            tool_commands.request_choices, ("approvals", "permissions")),
+            lambda chat: [stored.request.id for stored in chat.app.gate.store.pending()], ("approvals", "permissions")),
     Command("mode", "[MODE]", "show or change how much the agent may do by itself", tool_commands.mode,
-            tool_commands.mode_choices),
-    Command("yolo", "[on|off]", "stop asking for approval in this chat, or ask again", tool_commands.yolo, on_or_off),
+            lambda _: [each.value for each in Mode]),
+    Command("yolo", "[on|off]", "stop asking for approval in this chat, or ask again", tool_commands.yolo,
+            lambda _: ("on", "off")),
     Command("undo", "[message|files]", "take back your last message and its changes on disk",
-            session_commands.undo, session_commands.undo_choices),
+            session_commands.undo, lambda _: PARTS),
     Command("rewind", "[N [PART]]", "list your messages, or go back to before one of them",
             session_commands.rewind, session_commands.rewind_choices),
     Command("diff", "[PATH]", "show what has changed since the last commit", work_commands.diff),
@@ -67,10 +65,10 @@ COMMANDS = (
     Command("mcp", "", "list the MCP servers, and how they are", work_commands.mcp),
     Command("skills", "", "list the skills; /NAME uses one", work_commands.skills),
     Command("copy", "", "copy the last answer to the clipboard", work_commands.copy),
-    Command("theme", "[NAME]", "colours of code", work_commands.theme, work_commands.theme_choices),
+    Command("theme", "[NAME]", "colours of code", work_commands.theme, lambda _: work_commands.THEMES),
     Command("save", "[FILE]", "write the conversation to a file: .md or .jsonl", session_commands.save),
-    Command("resume", "[ID]", "list earlier sessions, or continue one", session_commands.resume, session_commands.choices,
-            ("sessions",)),
+    Command("resume", "[ID]", "list earlier sessions, or continue one", session_commands.resume,
+            lambda chat: [info.id for info in chat.store.recent(limit=session_commands.LISTED)], ("sessions",)),
     Command("new", "", "start a new session", session_commands.new, aliases=("clear",)),
     Command("branch", "", "continue in a copy of this session", session_commands.branch),
     Command("title", "[TEXT]", "show or change the title of this session", session_commands.title),

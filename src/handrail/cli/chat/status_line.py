@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from shutil import get_terminal_size
-from typing import TYPE_CHECKING
 
+from ...agent.agent import Agent
 from ...agent.conversation import estimate
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ...agent.agent import Agent
-    from ...app import Handrail
-    from ...approval.modes import Mode
-    from ...store.sessions import SessionStore
+from ...app import Handrail
+from ...approval.modes import Mode
+from ...store.sessions import SessionStore
 
 
 class StatusLine:

@@ -5,12 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-import time
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
-from rich.table import Table
-
+from ...agent.models.base import StreamingModel
 from ...agent.models.model_selection import build, known_providers, list_prices
 from ...approval.modes import MEANINGS, Mode, read_mode
 from ...base.async_bridge import run_async
@@ -20,12 +17,9 @@ from ...errors import HandrailError, InvalidArguments
 from ...protocols import Decision
 from ...types import CancelToken
 from ..approvals import chosen, come_too_late, show_request
-from ..call_text import age
+from ..call_text import since
 from ..output import visible
-
-if TYPE_CHECKING:
-    from ...agent.models.base import StreamingModel
-    from .chat import Chat
+from .chat import Chat
 
 _LOG_BYTES = 8_000
 _LIST_SECONDS = 15.0
@@ -33,12 +27,12 @@ _LIST_SECONDS = 15.0
 
 def tools(chat: Chat, rest: str) -> None:  # noqa: ARG001  a command's signature
     registry, agent = chat.app.runtime.registry, chat.agent
-    table = _table("TOOL", "WHAT IT DOES")
+    rows = []
     for tool in agent.loop.tool_calls.tools(agent.models[0].context_tokens):
         function = tool["function"]
         about = str(function["description"]).partition(". ")[0].partition("\n")[0]
-        table.add_row(f"{registry.get_emoji(function['name'])} {function['name']}", visible(about))
-    chat.screen.print(table)
+        rows.append((f"{registry.get_emoji(function['name'])} {function['name']}", visible(about)))
+    chat.screen.table(("TOOL", "WHAT IT DOES"), rows)
     if agent.loop.tool_calls.at_hand is not None:
         chat.say("It finds others by tool_search. /toolsets +NAME puts the tools of a set at hand.", "dim")
 
@@ -61,18 +55,14 @@ def toolsets(chat: Chat, rest: str) -> None:
     usable = set(known.select(enabled, disabled)).difference(chat.app.runtime.registry.unavailable_tools())
     near = chat.agent.loop.tool_calls.at_hand
     listed = usable if near is None else usable.intersection(known.select(list(near), ()))
-    table = _table("", "TOOLSET", "TOOLS", "WHAT FOR")
+    rows = []
     for info in map(known.info, known.names()):
         names = set(info["tools"])
         if names and not info["name"].startswith("handrail-"):
             mark = "○" if not names & usable else "●" if names & usable <= listed else "◐"
-            table.add_row(mark, info["name"], f"{len(names & usable)}/{len(names)}", visible(info["description"]))
-    chat.screen.print(table)
+            rows.append((mark, info["name"], f"{len(names & usable)}/{len(names)}", visible(info["description"])))
+    chat.screen.table(("", "TOOLSET", "TOOLS", "WHAT FOR"), rows)
     chat.say("● at hand  ◐ found by tool_search  ○ off, or cannot be used: `handrail tools` says why", "dim")
-
-
-def toolset_choices(chat: Chat) -> Iterable[str]:
-    return [f"{sign}{name}" for name in chat.app.toolsets.names() for sign in "+-"]
 
 
 def model(chat: Chat, rest: str) -> None:
@@ -147,27 +137,13 @@ def processes(chat: Chat, rest: str) -> None:
         _show_processes(chat)
 
 
-def process_choices(chat: Chat) -> Iterable[str]:
-    return ["log", "kill", *(one.id for one in chat.app.processes.list())]
-
-
 def _show_processes(chat: Chat) -> None:
     running = [one for one in chat.app.processes.list() if one.record.ended_at is None]
     if not running:
         chat.say("Nothing runs in the background.")
         return
-    table = _table("ID", "STATUS", "AGE", "COMMAND")
-    for one in running:
-        status, began = one.status(), one.record.started_at
-        table.add_row(one.id, status.state.value, age(max(0.0, time.time() - began)), visible(one.record.command))
-    chat.screen.print(table)
-
-
-def _table(*headers: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold", expand=True)
-    for header in headers:  # the last gives way where there is no room
-        table.add_column(header, no_wrap=True, overflow="ellipsis", ratio=1 if header == headers[-1] else None)
-    return table
+    rows = [(one.id, one.status().state.value, since(one.record.started_at), one.record.command) for one in running]
+    chat.screen.table(("ID", "STATUS", "AGE", "COMMAND"), [(*row[:3], visible(row[3])) for row in rows])
 
 
 def approve(chat: Chat, rest: str) -> None:
@@ -184,10 +160,6 @@ def approve(chat: Chat, rest: str) -> None:
     before = store.answer(stored.request.id, answer)
     result = "denied" if answer.decision is Decision.DENY else f"allowed, {answer.decision.value}"
     chat.say(come_too_late(before) if before else f"{stored.request.id}: {result}")
-
-
-def request_choices(chat: Chat) -> Iterable[str]:
-    return [stored.request.id for stored in chat.app.gate.store.pending()]
 
 
 def _show_approvals(chat: Chat) -> None:
@@ -210,10 +182,6 @@ def mode(chat: Chat, rest: str) -> None:
         chat.set_mode(read_mode(rest))
     for each, meaning in MEANINGS.items():
         chat.say(f"{'●' if each is chat.mode else '○'} {each.value:5} {meaning}", "" if each is chat.mode else "dim")
-
-
-def mode_choices(chat: Chat) -> Iterable[str]:  # noqa: ARG001  as those that depend on it
-    return [each.value for each in Mode]
 
 
 def yolo(chat: Chat, rest: str) -> None:

@@ -72,17 +72,14 @@ def run(
 
 
 class _Received:
-    def __init__(self) -> None:
-        self.interrupts = 0
-        self.end = 0
-        self.listener: Callable[[], object] = lambda: None
+    interrupts = end = 0
+    listener: Callable[[], object] = staticmethod(lambda: None)
 
-    def interrupt(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002  a signal handler's signature
-        self.interrupts += 1
-        self.listener()
-
-    def ended(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002  a signal handler's signature
-        self.end = number
+    def note(self, number: int, _: FrameType | None) -> None:
+        if number == signal.SIGINT:
+            self.interrupts += 1
+        else:
+            self.end = number
         self.listener()
 
 
@@ -90,8 +87,8 @@ class _Received:
 def _signals() -> Iterator[_Received]:
     """Count signals instead of letting them raise wherever this thread happens to be."""
     received = _Received()
-    handlers = {signal.SIGINT: received.interrupt, signal.SIGHUP: received.ended, signal.SIGTERM: received.ended}
-    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    numbers = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)
+    before = {number: signal.signal(number, received.note) for number in numbers}
     try:
         yield received
     finally:

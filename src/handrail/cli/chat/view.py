@@ -1,38 +1,24 @@
-"""An agent's events on the screen: answers as they are written, calls as they run, notices."""
+"""An agent's events on the screen: answers as they are written, calls as they run, notices, what a child agent does."""
 
 from __future__ import annotations
 
 import textwrap
 import threading
 import time
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from rich.text import Text
 
-from ...agent.events import (
-    End,
-    Event,
-    MessageEnded,
-    Notice,
-    ReasoningDelta,
-    TextDelta,
-    ToolEnded,
-    ToolProgress,
-    ToolStarted,
-    TurnEnded,
-)
-from ..call_text import counted, shortened
+from ...agent import events
+from ...core.registry import ToolRegistry
+from ...protocols import TodoItem
+from ...store.sessions import SessionInfo, SessionStore
+from ...types import JsonDict
+from ..call_text import counted, main_text, shortened
 from ..output import visible
 from .calls import Call, seconds, spin
-
-if TYPE_CHECKING:
-    from ...core.registry import ToolRegistry
-    from ...protocols import TodoItem
-    from .children import OpenChild
-    from .screen import Screen
-    from .type_ahead import TypedAhead
-
+from .screen import Screen
+from .type_ahead import TypedAhead
 
 _ROWS_FOR_THE_REST = 8
 
@@ -60,7 +46,7 @@ class View:
             self._is_stopping = False
             self._calls.clear()
 
-    def listen(self, event: Event) -> None:
+    def listen(self, event: events.Event) -> None:
         with self._lock:
             self._show(event)
 
@@ -109,29 +95,29 @@ class View:
             self._status = ""  # it may still be drawn
             self.screen.below(())
 
-    def _show(self, event: Event) -> None:
+    def _show(self, event: events.Event) -> None:
         match event:
-            case TextDelta(text):
+            case events.TextDelta(text):
                 self._keep_thought()
                 self._answer.add(text)
-            case ReasoningDelta(text):
+            case events.ReasoningDelta(text):
                 if self.shows_thoughts:
                     self._thought.add(text)
-            case ToolStarted():
+            case events.ToolStarted():
                 self._finish()
                 self._calls[event.call_id] = Call(event, self._registry, width=self.screen.width)
-            case ToolProgress():
+            case events.ToolProgress():
                 call = self._calls.get(event.call_id)
                 if call is not None:
                     call.update(event)
-            case ToolEnded():
+            case events.ToolEnded():
                 self._ended(event)
-            case Notice(text):
+            case events.Notice(text):
                 self._finish()
                 self._say(text, "yellow")
-            case MessageEnded():
+            case events.MessageEnded():
                 self._finish()
-            case TurnEnded():
+            case events.TurnEnded():
                 self.end()
                 self._turn_ended(event)
 
@@ -144,7 +130,7 @@ class View:
         if kept := self._thought.finish():
             self._say(kept, "dim italic")
 
-    def _ended(self, event: ToolEnded) -> None:
+    def _ended(self, event: events.ToolEnded) -> None:
         call = self._calls.pop(event.call_id, None)
         if call is not None:
             self._count += 1
@@ -156,13 +142,13 @@ class View:
         self.screen.markdown(part)
         self.screen.write("\n")
 
-    def _turn_ended(self, event: TurnEnded) -> None:
+    def _turn_ended(self, event: events.TurnEnded) -> None:
         match event.end:
-            case End.ANSWERED:
+            case events.End.ANSWERED:
                 pass
-            case End.INTERRUPTED:
+            case events.End.INTERRUPTED:
                 self._say("Interrupted by you. Changes made so far were kept.", "yellow")
-            case End.FAILED:
+            case events.End.FAILED:
                 self._say(event.reason, "red")
             case _:
                 self._say(f"Stopped: {event.reason}. Say so to continue.", "yellow")
@@ -176,15 +162,11 @@ class View:
         self._say(" · ".join(parts), "dim")
 
     def _say(self, text: str, style: str) -> None:
-        self.screen.print(_styled(text, style))
+        self.screen.print(Text(visible(text), style))
 
 
 def _in_one_line(text: str) -> str:
     return visible(text.replace("\n", " ⏎ "))
-
-
-def _styled(text: str, style: str) -> Text:
-    return Text(visible(text), style)
 
 
 # A part that never ends (one list, one file, one line) is set in pieces of so many lines, or characters.
@@ -278,3 +260,52 @@ class Thought:
         text, began = " ".join(self._beginning.split()), self._since
         self._beginning, self._end, self._since = "", "", 0.0
         return f"Thought for {seconds(time.monotonic() - began)}: {shortened(text, _KEPT_CHARS)}" if text else ""
+
+
+_CHILD_POLL_SECONDS = 0.5
+_CHILD_MESSAGES, _CHILD_OUTPUT_LINES = 8, 3
+
+
+class OpenChild:
+    """What one child agent does, opened below while it works: from the store, where each of its messages is kept as it comes."""
+
+    def __init__(self, store: SessionStore) -> None:
+        self._store = store
+        self._session, self._since, self._number = "", 0.0, 0
+        self._read_at, self._found = 0.0, list[str]()
+
+    def begin(self, session: str) -> None:
+        """A turn of this session begins."""
+        self._session, self._since, self._number = session, time.time(), 0
+
+    def next(self) -> None:
+        """Open the next one; after the last none."""
+        self._number = (self._number + 1) % (len(self._children()) + 1)
+        self._read_at = 0.0
+
+    def lines(self, width: int, most: int) -> list[Text]:
+        if not self._number:
+            return []
+        if time.monotonic() - self._read_at > _CHILD_POLL_SECONDS:
+            children = self._children()
+            info = children[min(self._number, len(children)) - 1]
+            head = f"▸ {visible(info.title) or info.id} · {self._number} of {len(children)}, Ctrl-O: next"
+            messages = [stored.message for stored in self._store.messages(info.id)][-_CHILD_MESSAGES:]
+            self._found = [head, *list(_told(messages))[-most:]]
+            self._read_at = time.monotonic()
+        return [Text(f"  {shortened(line, width - 3)}", "dim") for line in self._found]
+
+    def _children(self) -> list[SessionInfo]:
+        return [info for info in self._store.children(self._session) if info.created >= self._since]
+
+
+def _told(messages: Iterable[JsonDict]) -> Iterator[str]:
+    for message in messages:
+        content = message.get("content")
+        if message["role"] == "tool" and isinstance(content, str):
+            lines = [line for line in visible(main_text(content) or content).splitlines() if line.strip()]
+            yield from (f"    {line}" for line in lines[-_CHILD_OUTPUT_LINES:])
+        elif message["role"] == "assistant":
+            yield from visible(content or "").splitlines() if isinstance(content, str) else ()
+            for call in message.get("tool_calls") or ():
+                yield f"  {visible(call['function']['name'])} {visible(call['function']['arguments'])}"

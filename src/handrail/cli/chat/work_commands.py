@@ -6,7 +6,6 @@ import base64
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ... import __version__
 from ...approval.modes import MEANINGS
@@ -16,9 +15,6 @@ from ...tools.skills.library import Library
 from ..output import visible
 from .chat import Chat, Command, run_quietly
 from .diffs import diff_lines
-
-if TYPE_CHECKING:
-    from ...types import JsonDict
 
 _DIFF_LINES = 200
 _INIT = (
@@ -36,9 +32,8 @@ THEMES = ("ansi_dark", "ansi_light", "monokai", "github-dark", "default", "bw")
 
 def diff(chat: Chat, rest: str) -> None:
     """The uncommitted changes; by git in the agent's shell, which is where the agent works."""
-    ran = run_quietly(
-        chat.app, f"git --no-pager diff --no-ext-diff --no-color HEAD {rest}", task_id=chat.agent.session_id
-    )
+    command = f"git --no-pager diff --no-ext-diff --no-color HEAD {rest}"
+    ran = run_quietly(chat.app, command, task_id=chat.agent.session_id)
     if ran.exit_code:
         raise ToolFailed(f"git: {ran.output.strip()[:300]}")
     if not ran.output.strip():
@@ -86,16 +81,13 @@ def review(chat: Chat, rest: str) -> None:
 
 def copy(chat: Chat, rest: str) -> None:  # noqa: ARG001  a command's signature
     """The last answer to the clipboard, by the terminal: over ssh and in tmux too, where the terminal allows it."""
-    answer = next((text for text in map(_answer, reversed(chat.agent.loop.conversation.messages)) if text), "")
+    said = [each for each in chat.agent.loop.conversation.messages if each["role"] == "assistant"]
+    texts = [each["content"] for each in said if isinstance(each.get("content"), str) and each["content"]]
+    answer = texts[-1] if texts else ""
     if not answer:
         raise InvalidArguments("there is no answer to copy yet")
     chat.screen.write(f"\x1b]52;c;{base64.b64encode(answer.encode()).decode('ascii')}\x07")
     chat.say(f"Copied {len(answer):,} characters.")
-
-
-def _answer(message: JsonDict) -> str:
-    content = message.get("content")
-    return content if message["role"] == "assistant" and isinstance(content, str) else ""
 
 
 def theme(chat: Chat, rest: str) -> None:
@@ -106,23 +98,14 @@ def theme(chat: Chat, rest: str) -> None:
     chat.say(f"Code is shown in the colours of {chat.screen.code_theme}. Others: {', '.join(THEMES)}")
 
 
-def theme_choices(chat: Chat) -> Iterable[str]:  # noqa: ARG001  as those that depend on it
-    return THEMES
-
-
 def own_commands(app_skills: Library, taken: Iterable[str]) -> list[Command]:
     """The user's own commands: Markdown files in `commands` beside config.yaml, and skills by their names."""
     known = set(taken)
-    found = [_of_file(path) for path in sorted(_folder().glob("*.md")) if path.stem not in known]
+    files = sorted((config_path().parent / "commands").glob("*.md"))
+    found = [_of_file(path) for path in files if path.stem not in known]
     known |= {command.name for command in found}
-    return [
-        *found,
-        *(_of_skill(each.name, each.header.description) for each in app_skills.ready() if each.name not in known),
-    ]
-
-
-def _folder() -> Path:
-    return config_path().parent / "commands"
+    skills = [each for each in app_skills.ready() if each.name not in known]
+    return [*found, *(_of_skill(each.name, each.header.description) for each in skills)]
 
 
 def _of_file(path: Path) -> Command:

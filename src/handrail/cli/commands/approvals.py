@@ -11,6 +11,8 @@ Examples:
 
 from __future__ import annotations
 
+import time
+from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
@@ -19,32 +21,39 @@ from ...approval.approvers.prompt import allowed
 from ...approval.display import visible
 from ...approval.policy import read_policy
 from ...approval.settings import add_to_allowlist, remove_from_allowlist
-from ...approval.simulation import simulate_policy
-from ...approval.suggestions import Suggester
+from ...approval.simulation import Simulation, simulate_policy
+from ...approval.suggestions import Suggester, Suggestions
 from ...config import config_path, load_config, state_dir
 from ...config.confirmed import Confirmed
 from ...errors import InvalidArguments
 from ...protocols import Decision
+from ...store.approvals import DecisionRecord, StoredGrant, StoredRequest
+from ...types import JsonDict
 from .. import options
-from ..approvals import (
-    chosen,
-    come_too_late,
-    decision_row,
-    decision_view,
-    grant_row,
-    grant_view,
-    open_approvals,
-    request_view,
-    show_request,
-    show_simulation,
-    show_suggestions,
-)
+from ..approvals import chosen, come_too_late, open_approvals, show_request
 from ..output import ExitCode, as_typed, emit, emit_json, emit_listing, emit_table, refuse, say
 
 cli = options.new_cli()
 _ALL = 1_000_000
+_SHORT_TEXT = 200
 # How much of a request's id has to be given to answer it.
 _MIN_ID = 4
+Request = Annotated[str, typer.Argument(metavar="ID", help="The request's id, or the start of it.")]
+AnswerDecision = Annotated[
+    str,
+    typer.Argument(metavar="ANSWER", help="once, try, task, session, always or deny; without it you are asked."),
+]
+Why = Annotated[
+    str, typer.Option("--why", metavar="TEXT", help="The reason, or what to do instead; the model reads it.")
+]
+Last = Annotated[int, typer.Option("--last", metavar="N", min=1, help="How many decisions to show.")]
+Policy = Annotated[str, typer.Argument(metavar="POLICY.yaml", help="A configuration to try: its approvals count.")]
+SimulateChanged = Annotated[bool, typer.Option("--changed", help="Only what would be decided differently.")]
+SuggestLast = Annotated[int, typer.Option("--last", metavar="N", min=1, help="How many of your newest answers.")]
+Accept = Annotated[
+    list[str] | None,
+    typer.Option("--accept", metavar="ID", help="Write this rule to config.yaml; can be repeated."),
+]
 
 
 @cli.command("list")
@@ -59,13 +68,8 @@ def list_waiting(as_json: options.Json = False) -> None:
     store = open_approvals()
     waiting, grants, always = store.pending(), store.grants.all(), load_config().command_allowlist
     if as_json:
-        emit_json(
-            {
-                "waiting": [request_view(stored) for stored in waiting],
-                "grants": [grant_view(grant) for grant in grants],
-                "always": list(always),
-            }
-        )
+        views = [*map(_request_view, waiting)], [*map(_grant_view, grants)]
+        emit_json({"waiting": views[0], "grants": views[1], "always": list(always)})
         return
     for stored in waiting:
         show_request(stored)
@@ -73,16 +77,13 @@ def list_waiting(as_json: options.Json = False) -> None:
         emit(as_typed("No requests are pending. `handrail approvals log` shows what was decided."))
     if grants or always:
         emit("")
-        rows = [grant_row(grant) for grant in grants]
+        rows = [_grant_row(grant) for grant in grants]
         rows += [(key, "every session", "until it is revoked", key) for key in always]
         emit_table(("REVOKE WITH", "ALLOWED IN", "HOLDS", "KIND"), rows, wide=3)
 
 
 @cli.command()
-def show(
-    request: Annotated[str, typer.Argument(metavar="ID", help="The request's id, or the start of it.")],
-    as_json: options.Json = False,
-) -> None:
+def show(request: Request, as_json: options.Json = False) -> None:
     """Show one request with all that it would run or write.
 
     \b
@@ -91,23 +92,13 @@ def show(
     """
     stored = open_approvals().get(request)
     if as_json:
-        emit_json(request_view(stored))
+        emit_json(_request_view(stored))
     else:
         show_request(stored, in_full=True)
 
 
 @cli.command()
-def answer(
-    request: Annotated[str, typer.Argument(metavar="ID", help="The request's id, or the start of it.")],
-    decision: Annotated[
-        str,
-        typer.Argument(metavar="ANSWER", help="once, try, task, session, always or deny; without it you are asked."),
-    ] = "",
-    why: Annotated[
-        str, typer.Option("--why", metavar="TEXT", help="The reason, or what to do instead; the model reads it.")
-    ] = "",
-    as_json: options.Json = False,
-) -> None:
+def answer(request: Request, decision: AnswerDecision = "", why: Why = "", as_json: options.Json = False) -> None:
     """Answer a pending request. The first answer counts; a later one is refused.
 
     Approving needs a terminal, and a shell that no agent started.
@@ -160,10 +151,7 @@ def revoke(
 
 
 @cli.command()
-def log(
-    last: Annotated[int, typer.Option("--last", metavar="N", min=1, help="How many decisions to show.")] = 20,
-    as_json: options.Json = False,
-) -> None:
+def log(last: Last = 20, as_json: options.Json = False) -> None:
     """Show who decided what, by which rule, and how long it took; the newest last.
 
     \b
@@ -174,16 +162,12 @@ def log(
     decisions = open_approvals().decisions.latest(last)
     empty = "No decisions yet. `handrail check 'rm -rf build'` shows what would be asked."
     headers = ("WHEN", "DECISION", "BY", "TOOK", "KIND", "WHAT")
-    views, rows = map(decision_view, decisions), map(decision_row, decisions)
+    views, rows = map(_decision_view, decisions), map(_decision_row, decisions)
     emit_listing([*views], headers, [*rows], as_json=as_json, wide=5, empty=empty)
 
 
 @cli.command()
-def simulate(
-    policy: Annotated[str, typer.Argument(metavar="POLICY.yaml", help="A configuration to try: its approvals count.")],
-    changed: Annotated[bool, typer.Option("--changed", help="Only what would be decided differently.")] = False,
-    as_json: options.Json = False,
-) -> None:
+def simulate(policy: Policy, changed: SimulateChanged = False, as_json: options.Json = False) -> None:
     """Try a policy on what really happened: every recorded action is judged again, and nothing runs.
 
     The history is what passed the gate; `approvals.history_max_bytes` says how much of it is kept.
@@ -193,18 +177,11 @@ def simulate(
       handrail approvals simulate stricter.yaml
       handrail approvals simulate stricter.yaml --changed --json
     """
-    show_simulation(simulate_policy(policy, state_dir=state_dir()), only_changed=changed, as_json=as_json)
+    _show_simulation(simulate_policy(policy, state_dir=state_dir()), only_changed=changed, as_json=as_json)
 
 
 @cli.command()
-def suggest(
-    last: Annotated[int, typer.Option("--last", metavar="N", min=1, help="How many of your newest answers.")] = 1000,
-    accept: Annotated[
-        list[str] | None,
-        typer.Option("--accept", metavar="ID", help="Write this rule to config.yaml; can be repeated."),
-    ] = None,
-    as_json: options.Json = False,
-) -> None:
+def suggest(last: SuggestLast = 1000, accept: Accept = None, as_json: options.Json = False) -> None:
     """Suggest the fewest narrow rules that would have answered your questions as you did.
 
     None allows what you ever denied. Each is shown with the riskiest commands that it would also allow.
@@ -218,7 +195,7 @@ def suggest(
     decisions = open_approvals().decisions.latest(_ALL)
     found = Suggester(read_policy(load_config()), state_dir=state_dir(), decisions=decisions).suggest(last)
     if not accept:
-        show_suggestions(found, as_json=as_json)
+        _show_suggestions(found, as_json=as_json)
         return
     rules = {rule.id: rule for rule in found.rules if rule.id in accept}
     if unknown := sorted(set(accept) - set(rules)):
@@ -227,8 +204,102 @@ def suggest(
     commands = [rule.rule for rule in rules.values() if rule.rule not in keys]
     add_to_allowlist(config_path(), keys, Confirmed(state_dir()), commands=commands)
     if as_json:
-        emit_json(
-            {"accepted": [{"id": rule.id, "setting": rule.setting, "rule": rule.rule} for rule in rules.values()]}
-        )
+        accepted = [{"id": rule.id, "setting": rule.setting, "rule": rule.rule} for rule in rules.values()]
+        emit_json({"accepted": accepted})
     for rule in rules.values():
         say(f"{rule.setting} has {visible(rule.rule)} now")
+
+
+def _request_view(stored: StoredRequest) -> JsonDict:
+    request = stored.request
+    return {
+        "id": request.id,
+        "tool": request.tool,
+        "kind": request.kind.value,
+        "text": request.text,
+        "preview": request.preview,
+        "cwd": request.cwd,
+        "environment": request.environment,
+        "session": request.session_id,
+        "task": request.task_id,
+        "concerns": [concern._asdict() for concern in request.concerns],
+        "offers": [decision.value for decision in request.offers],
+        "asked_at": _when(stored.created),
+        "expires_at": _when(request.expires_at),
+        "is_waiting": stored.is_waiting,
+    }
+
+
+def _grant_view(grant: StoredGrant) -> JsonDict:
+    return {
+        "id": grant.id,
+        "scope": grant.scope,
+        "key": grant.key,
+        "by": grant.by,
+        "granted_at": _when(grant.created),
+        "expires_at": None if grant.expires is None else _when(grant.expires),
+        "uses_left": grant.uses_left,
+    }
+
+
+def _grant_row(grant: StoredGrant) -> tuple[str, str, str, str]:
+    kind, _, name = grant.scope.partition(":")
+    where = "one process" if kind == "process" else f"{kind} {name}"
+    bounds = []
+    if grant.expires is not None:
+        bounds.append(f"{max(0, round((grant.expires - time.time()) / 60))} more minutes")
+    if grant.uses_left is not None:
+        bounds.append(f"{grant.uses_left} more times")
+    return str(grant.id), visible(where), ", ".join(bounds) or "until it ends", visible(grant.key)
+
+
+def _decision_view(record: DecisionRecord) -> JsonDict:
+    return {**record._asdict(), "keys": list(record.keys), "at": _when(record.at)}
+
+
+def _decision_row(record: DecisionRecord) -> tuple[str, str, str, str, str, str]:
+    took = f"{record.seconds:.1f} s" if record.seconds else ""
+    when = datetime.fromtimestamp(record.at).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    keys = " ".join(record.keys)
+    return when, record.decision, record.by, took, visible(keys), visible(record.text, max_chars=_SHORT_TEXT)
+
+
+def _show_simulation(simulation: Simulation, *, only_changed: bool, as_json: bool) -> None:
+    shown = [trial for trial in simulation.trials if trial.is_changed or not only_changed]
+    if as_json:
+        emit_json({"counts": simulation.counts(), "trials": [trial._asdict() for trial in shown]})
+        return
+    rows = [
+        (f"{trial.was} → {trial.would}", visible(" ".join(trial.rules)), visible(trial.text, max_chars=_SHORT_TEXT))
+        for trial in shown
+        if trial.is_changed
+    ]
+    if rows:
+        emit_table(("WAS → WOULD BE", "RULES", "WHAT"), rows, wide=2)
+        emit("")
+    counts = simulation.counts()
+    emit(f"{counts['actions']} actions: {counts['changed']} would be decided otherwise.")
+    emit(f"allowed {counts['allow']}, asked {counts['ask']}, denied {counts['deny']}.")
+
+
+def _show_suggestions(found: Suggestions, *, as_json: bool) -> None:
+    if as_json:
+        rules = [{**rule._asdict(), "also_allows": [each.command for each in rule.also_allows]} for rule in found.rules]
+        emit_json({**found._asdict(), "rules": rules})
+        return
+    for rule in found.rules:
+        newest, of = rule.held_back
+        riskiest = "".join(f"\n      {visible(each.command)}" for each in rule.also_allows)
+        emit(f"{rule.id}  {visible(rule.rule)}")
+        emit(f"    in {rule.setting}; answers {rule.answered} of {found.questions} questions as you did")
+        emit(
+            f"    of the newest {of}, which were not looked at to find it, it answers {newest}, and none that you denied"
+        )
+        if rule.provoked:
+            emit(f"    CAREFUL: an agent could have brought this about by asking: {rule.provoked}")
+        emit(f"    the riskiest that it also allows:{riskiest}")
+    emit(f"{len(found.rules)} rules would have answered {found.answered} of your last {found.questions} questions.")
+
+
+def _when(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")

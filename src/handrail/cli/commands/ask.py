@@ -114,23 +114,19 @@ def _code(ended: TurnEnded, ending: Ending, reporter: Reporter) -> ExitCode:
 
 def _text(question: str) -> str:
     """The question, and what came on stdin."""
-    material = "" if sys.stdin.isatty() else _material()
+    material = ""
+    if not sys.stdin.isatty():
+        if not stdin_has_input():
+            say("waiting for material on stdin; `< /dev/null` gives none")
+        material = sys.stdin.read(_MAX_CONTEXT_CHARS + 1)
+        if len(material) > _MAX_CONTEXT_CHARS:
+            more = "put it into a file and name that in the question"
+            raise typer.BadParameter(f"stdin has more than {_MAX_CONTEXT_CHARS:,} characters; {more}")
     if question == "-":
         question, material = material, ""
     if not question.strip():
         raise typer.BadParameter("give the question as an argument or on stdin")
     return f"{question}\n\n<material>\n{material}\n</material>" if material.strip() else question
-
-
-def _material() -> str:
-    if not stdin_has_input():
-        say("waiting for material on stdin; `< /dev/null` gives none")
-    material = sys.stdin.read(_MAX_CONTEXT_CHARS + 1)
-    if len(material) > _MAX_CONTEXT_CHARS:
-        raise typer.BadParameter(
-            f"stdin has more than {_MAX_CONTEXT_CHARS:,} characters; put it into a file and name that in the question"
-        )
-    return material
 
 
 _WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])")
@@ -156,10 +152,8 @@ class Reporter:
                 self.lost = left.exit_code
                 self.agent.interrupt("nobody reads its events any more")
         if isinstance(event, ToolStarted):
-            registry = self.agent.app.runtime.registry
-            self._abouts[event.call_id] = f"{event.emoji} {event.tool} " + main_argument(
-                registry, event.tool, event.arguments
-            )
+            about = main_argument(self.agent.app.runtime.registry, event.tool, event.arguments)
+            self._abouts[event.call_id] = f"{event.emoji} {event.tool} {about}"
         elif isinstance(event, ToolEnded):
             self.calls += 1
             self.denied += event.error_type == "denied"

@@ -29,6 +29,8 @@ cli = options.new_cli()
 File = Annotated[
     Path | None, typer.Argument(metavar="[FILE]", help="An export; without it stdout, or what is kept here.")
 ]
+KeyFile = Annotated[Path | None, typer.Option("--key", metavar="FILE", help="The public key; default: your own.")]
+Witness = Annotated[Path | None, typer.Option(metavar="FILE", help="Seals that a witness has kept.")]
 
 
 @cli.command()
@@ -61,14 +63,7 @@ def key() -> None:
 
 
 @cli.command()
-def verify(
-    file: File = None,
-    key_file: Annotated[
-        Path | None, typer.Option("--key", metavar="FILE", help="The public key; default: your own.")
-    ] = None,
-    witness: Annotated[Path | None, typer.Option(metavar="FILE", help="Seals that a witness has kept.")] = None,
-    as_json: options.Json = False,
-) -> None:
+def verify(file: File = None, key_file: KeyFile = None, witness: Witness = None, as_json: options.Json = False) -> None:
     """Check that no receipt was changed, removed, moved or cut off.
 
     \b

@@ -32,7 +32,7 @@ from ...batch.worker import main as be_worker
 from ...errors import InvalidArguments
 from ...types import JsonDict
 from .. import options
-from ..output import ExitCode, emit, emit_json, note, say
+from ..output import ExitCode, emit, emit_either, note, say
 from ..runtime import open_runtime
 
 _LINE_SECONDS = 10.0
@@ -49,6 +49,7 @@ class _RunByDefault(TyperGroup):
 
 
 cli = options.new_cli(cls=_RunByDefault)
+Watch = Annotated[bool, typer.Option("--watch", help="Keep showing it until it has ended.")]
 
 
 @cli.command()
@@ -91,20 +92,14 @@ def resume(out: Folder, as_json: options.Json = False) -> None:
 
 
 @cli.command("status")
-def show(
-    out: Folder,
-    watch: Annotated[bool, typer.Option("--watch", help="Keep showing it until it has ended.")] = False,
-    as_json: options.Json = False,
-) -> None:
+def show(out: Folder, watch: Watch = False, as_json: options.Json = False) -> None:
     """Show how far a batch is."""
     while True:
         found = status(out)
-        if as_json:
-            emit_json(found)
-        elif watch and sys.stdout.isatty():
+        if watch and sys.stdout.isatty() and not as_json:
             emit(f"\r\x1b[K{_line(found)}", end="")
         else:
-            emit(_line(found))
+            emit_either(found, _line(found), as_json=as_json)
         if not watch or found["state"] not in ("running", "stopping"):
             break
         time.sleep(1.0)
@@ -133,10 +128,7 @@ def _run(out: Path, as_json: bool) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: batch.stop())
     summary = batch.run(_Terminal().show)
-    if as_json:
-        emit_json(summary)
-    else:
-        emit(f"{_line(summary)}  {out / 'results.jsonl'}")
+    emit_either(summary, f"{_line(summary)}  {out / 'results.jsonl'}", as_json=as_json)
     if summary["state"] != "done":
         say(f"stopped; `handrail batch resume {out}` goes on")
         raise typer.Exit(ExitCode.INTERRUPTED)

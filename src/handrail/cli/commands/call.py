@@ -26,7 +26,7 @@ import json
 import re
 import shutil
 import sys
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, TextIO
 
@@ -39,19 +39,6 @@ from .. import options
 from ..call_text import main_text, parsed, pretty
 from ..output import colours, direction_escaped, emit, exit_code_of, result_stream, say, visible
 from ..runtime import Ending, open_runtime, show_progress, stdin_has_input, supervise
-
-
-@dataclass(frozen=True, slots=True)
-class _Request:
-    """One call as the command line asks for it."""
-
-    tool: str
-    arguments: Any
-    task: str | None
-    session: str | None
-    timeout: float | None
-    yolo: bool
-
 
 cli = options.new_cli()
 
@@ -74,33 +61,30 @@ def call(
     raw: Annotated[bool, typer.Option("--raw", help="Print only the result's text (content or output).")] = False,
     as_json: options.Json = False,
 ) -> None:
-    request = _Request(tool, read_arguments(arguments or []), task, session, timeout, yolo)
+    given = read_arguments(arguments or [])
     with result_stream() as stdout:
-        outcome = _outcome(request)
+        runtime = open_runtime(yolo=yolo).runtime
+
+        def work(cancel: CancelToken) -> Outcome:
+            return runtime.handle(tool, given, task, None, session, cancel=cancel, on_progress=show_progress)
+
+        outcome = _outcome(tool, work, timeout)
         _show(outcome, stdout, raw=raw, as_json=as_json)
     raise typer.Exit(exit_code_of(outcome))
 
 
-def _outcome(request: _Request) -> Outcome:
+def _outcome(tool: str, work: Callable[[CancelToken], Outcome], timeout: float | None) -> Outcome:
     """The outcome of the call, however it ends."""
-    runtime = open_runtime(yolo=request.yolo).runtime
-
-    def work(cancel: CancelToken) -> Outcome:
-        who = (request.task, None, request.session)
-        return runtime.handle(request.tool, request.arguments, *who, cancel=cancel, on_progress=show_progress)
-
     try:
-        value, ending = supervise(work, timeout=request.timeout)
+        value, ending = supervise(work, timeout=timeout)
     except SystemExit as error:
-        return error_outcome(
-            ToolFailed(f"{request.tool} called sys.exit({error.code!r}) instead of returning a result")
-        )
+        return error_outcome(ToolFailed(f"{tool} called sys.exit({error.code!r}) instead of returning a result"))
     if value is not None and ending is Ending.DONE:
         return value
     partial = _so_far(value)
     if ending is Ending.TIMED_OUT:
-        return error_outcome(CallTimeout(f"{request.tool} timed out after {request.timeout:g} s", **partial))
-    return error_outcome(CallCancelled(f"{request.tool} was interrupted by Ctrl-C", **partial))
+        return error_outcome(CallTimeout(f"{tool} timed out after {timeout:g} s", **partial))
+    return error_outcome(CallCancelled(f"{tool} was interrupted by Ctrl-C", **partial))
 
 
 def _so_far(value: Outcome | None) -> JsonDict:

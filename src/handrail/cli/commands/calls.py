@@ -20,7 +20,7 @@ from ...effects.calls import as_json as call_view
 from ...effects.calls import folder_here
 from .. import options
 from ..call_text import counted
-from ..output import as_typed, emit, emit_json, emit_listing, fitted
+from ..output import as_typed, emit_either, emit_listing, fitted
 from ..runtime import open_runtime
 from .effects import call_row
 
@@ -66,12 +66,8 @@ def prune(
     """
     keep_bytes = None if megabytes is None else megabytes << 20
     told = open_runtime().effects.prune(keep_days=days, keep_bytes=keep_bytes, dry_run=dry_run)
-    if as_json:
-        emit_json(told)
-        return
-    verb = "would be forgotten" if dry_run else "forgotten"
-    emit(
-        f"{counted(len(told['calls']), 'call')} {verb}, {told['freed_bytes']:,} bytes freed, {told['kept_bytes']:,} kept."
-    )
+    what = f"{counted(len(told['calls']), 'call')} {'would be forgotten' if dry_run else 'forgotten'}"
+    text = f"{what}, {told['freed_bytes']:,} bytes freed, {told['kept_bytes']:,} kept."
     if not told["clock_is_trusted"]:
-        emit("The clock has jumped: nothing is forgotten for its age before it has run for a day.")
+        text += "\nThe clock has jumped: nothing is forgotten for its age before it has run for a day."
+    emit_either(told, text, as_json=as_json)

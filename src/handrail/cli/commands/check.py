@@ -25,7 +25,7 @@ import typer
 
 from ...approval.policy import policy_file, project_settings, tightened
 from ...approval.task_disk import BEFORE_SECONDS, HostDisk
-from ...config import Config, load_config, located
+from ...config import load_config, located
 from ...errors import ConfigError
 from ...judge import assess
 from ...judge.rules.custom import configured
@@ -34,19 +34,17 @@ from .. import options
 from ..output import ExitCode, colours, emit, emit_json, paint, visible
 
 cli = options.new_cli()
+Command = Annotated[str, typer.Argument(metavar="COMMAND", help="A shell command; or - to read it from stdin.")]
+Cwd = Annotated[str | None, typer.Option("--cwd", metavar="FOLDER", help="Where it would start; by default, here.")]
 
 
 @cli.command()
-def check(
-    command: Annotated[str, typer.Argument(metavar="COMMAND", help="A shell command; or - to read it from stdin.")],
-    cwd: Annotated[
-        str | None, typer.Option("--cwd", metavar="FOLDER", help="Where it would start; by default, here.")
-    ] = None,
-    as_json: options.Json = False,
-) -> None:
+def check(command: Command, cwd: Cwd = None, as_json: options.Json = False) -> None:
     text = sys.stdin.buffer.read().decode("utf-8", "surrogateescape") if command == "-" else command
     try:
-        rulebook = configured(_settings().approval_rules, assess=assess)
+        project = policy_file()
+        settings = tightened(load_config(), None if project is None else project_settings(project))
+        rulebook = configured(settings.approval_rules, assess=assess)
     except ConfigError as error:
         raise located(error) from None
     disk = HostDisk(time.time() - BEFORE_SECONDS)
@@ -65,17 +63,14 @@ _MAX_LINES_SHOWN = 20
 
 def _show(assessment: Assessment) -> None:
     painted = colours(sys.stdout)
-    emit(
-        "".join(
-            paint(visible(text), _STYLES.get(severity, ""), on=painted and bool(severity))
-            for text, severity in _marked(assessment)
-        )
-    )
-    emit("")
+    for text, severity in stretches(assessment):
+        emit(paint(visible(text), _STYLES[severity.value], on=painted) if severity else visible(text), end="")
+    emit("\n")
     for finding in assessment.findings:
         _show_finding(assessment, finding, painted)
     for segment in assessment.segments[:_MAX_LINES_SHOWN]:
-        emit(f"{paint('runs', 'dim', on=painted)}   {visible(_line(segment.argv))}")
+        line = " ".join(arg if arg == "?" else quote(arg) for arg in segment.argv)
+        emit(f"{paint('runs', 'dim', on=painted)}   {visible(line)}")
     if len(assessment.segments) > _MAX_LINES_SHOWN:
         emit(f"       and {len(assessment.segments) - _MAX_LINES_SHOWN} more")
     if assessment.unknown:
@@ -101,20 +96,6 @@ def _show_finding(assessment: Assessment, finding: Finding, painted: bool) -> No
         emit(f"       at {start}-{end}: {visible(_short(excerpt))}")
 
 
-def _marked(assessment: Assessment) -> list[tuple[str, str]]:
-    """The command cut into stretches, each with the gravest severity that is found there."""
-    return [(text, severity.value if severity is not None else "") for text, severity in stretches(assessment)]
-
-
-def _line(argv: tuple[str, ...]) -> str:
-    return " ".join(arg if arg == "?" else quote(arg) for arg in argv)
-
-
 def _short(text: str, most: int = 120) -> str:
     text = " ".join(text.split())
     return text if len(text) <= most else f"{text[: most - 3]}..."
-
-
-def _settings() -> Config:
-    project = policy_file()
-    return tightened(load_config(), None if project is None else project_settings(project))

@@ -37,7 +37,7 @@ from ...config.yaml_document import parse
 from ...errors import ConfigError
 from ...types import JsonDict
 from .. import options
-from ..output import ExitCode, emit, emit_json, emit_table, say, visible
+from ..output import ExitCode, emit, emit_either, emit_listing, say, visible
 from ..runtime import confirmed_by_hand
 
 Key = Annotated[
@@ -60,10 +60,8 @@ def get(key: Key, as_json: options.Json = False) -> None:
       handrail config get files --json
     """
     value = effective(key)
-    if as_json or isinstance(value, dict):
-        emit_json(value)
-    else:
-        emit(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    emit_either(value, text, as_json=as_json or isinstance(value, dict))
 
 
 @cli.command("set")
@@ -172,22 +170,17 @@ def show(as_json: options.Json = False) -> None:
       handrail config show
       handrail config show --json | jq .files
     """
-    if as_json:
-        emit_json(effective_config())
-        return
-    rows = [(setting.key, json.dumps(setting.value, ensure_ascii=False), setting.source) for setting in listed()]
-    emit_table(("SETTING", "VALUE", "FROM"), rows, wide=1)
+    path, settings, rows = ConfigFile().path, effective_config(), []
+    in_file = dict(_flat(checked(parse(read_text(path) or "", path=str(path)))))
+    for key, value in _flat(settings):
+        source = overriding_variable(key, os.environ) or ("file" if key in in_file else "default")
+        rows.append((key, json.dumps(value, ensure_ascii=False), source))
+    emit_listing(settings, ("SETTING", "VALUE", "FROM"), rows, as_json=as_json, wide=1)
 
 
 def _say_what_holds(key: str, done: str) -> None:
     variable = overriding_variable(key, os.environ)
     say(f"{key} {done}" + (f"; but {variable} is set in this environment, and overrides it" if variable else ""))
-
-
-class Setting(NamedTuple):
-    key: str
-    value: Any
-    source: str
 
 
 def effective_config() -> JsonDict:
@@ -207,14 +200,6 @@ def effective(key: str) -> Any:
     return value
 
 
-def listed() -> Iterator[Setting]:
-    """Every setting and its source, in the order of the documentation."""
-    in_file = dict(_flat(_settings_of_file()))
-    for key, value in _flat(effective_config()):
-        source = overriding_variable(key, os.environ) or ("file" if key in in_file else "default")
-        yield Setting(key, value, source)
-
-
 def overriding_variable(key: str, environ: Mapping[str, str]) -> str:
     """The environment variable that sets a key now, if one does."""
     variable = f"HANDRAIL_{key.replace('.', '_')}".upper()
@@ -222,11 +207,6 @@ def overriding_variable(key: str, environ: Mapping[str, str]) -> str:
     if variable not in override_names(environ):
         return ""
     return variable if name in overrides({variable: environ[variable]}).get(section, {}) else ""
-
-
-def _settings_of_file() -> JsonDict:
-    path = ConfigFile().path
-    return checked(parse(read_text(path) or "", path=str(path)))
 
 
 def _flat(settings: JsonDict, prefix: str = "") -> Iterator[tuple[str, Any]]:

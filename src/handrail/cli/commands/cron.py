@@ -25,19 +25,11 @@ from ...errors import InvalidArguments, SchedulerRuns
 from ...runtime.arguments import prepare
 from ...scheduler.loop import Runner, Scheduler
 from ...store.jobs import Job
-from ...tools.cron.job_requests import (
-    change,
-    described,
-    open_jobs,
-    planned,
-    save,
-    times,
-    usual_zone,
-)
+from ...tools.cron.job_requests import change, described, open_jobs, planned, save, times, usual_zone
 from ...tools.cron.schedule import as_scheduler, first_run, read_schedule, scheduler_pid, shown
 from ...types import CancelToken, JsonDict
 from .. import options
-from ..output import ExitCode, as_typed, emit, emit_json, emit_listing, note, say, visible
+from ..output import ExitCode, as_typed, emit, emit_either, emit_json, emit_listing, note, say, visible
 from ..runtime import open_runtime
 from .call import read_arguments
 
@@ -47,6 +39,8 @@ JobName = Annotated[str, typer.Argument(metavar="JOB", help="A job's id or name.
 Zone = Annotated[
     str, typer.Option("--timezone", metavar="ZONE", help="Such as Europe/Berlin; default: the machine's own.")
 ]
+Schedule = Annotated[str, typer.Argument(help="A schedule, such as '0 9 * * MON-FRI'.")]
+Count = Annotated[int, typer.Option("--count", min=1, max=100, help="How many times to show.")]
 
 
 @cli.command()
@@ -103,19 +97,9 @@ def add(
         raise InvalidArguments(f"--missed is once or skip, not {missed!r}")
     app = open_runtime()
     registry = app.runtime.registry
-    given: JsonDict = {
-        "schedule": schedule,
-        "prompt": prompt or None,
-        "tool": tool or None,
-        "arguments": _arguments(registry, tool, arg or []) if tool else None,
-        "name": name,
-        "timezone": timezone,
-        "toolsets": toolset,
-        "deliver": deliver,
-        "missed": missed,
-        "repeat": repeat,
-        "timeout": timeout,
-    }
+    given: JsonDict = {"schedule": schedule, "prompt": prompt or None, "name": name, "timezone": timezone}
+    given |= {"tool": tool or None, "arguments": _arguments(registry, tool, arg or []) if tool else None}
+    given |= {"toolsets": toolset, "deliver": deliver, "missed": missed, "repeat": repeat, "timeout": timeout}
     job = planned(given, registry, None, config=app.config, cwd=os.getcwd(), tools_of=app.toolsets.select)
     _print(save(job, app.config), as_json=as_json)
     pid = scheduler_pid()
@@ -151,11 +135,7 @@ def show(job: JobName) -> None:
 
 
 @cli.command("next")
-def upcoming(
-    schedule: Annotated[str, typer.Argument(help="A schedule, such as '0 9 * * MON-FRI'.")],
-    timezone: Zone = "",
-    count: Annotated[int, typer.Option("--count", min=1, max=100, help="How many times to show.")] = 5,
-) -> None:
+def upcoming(schedule: Schedule, timezone: Zone = "", count: Count = 5) -> None:
     """Show when a schedule would run, without making a job."""
     now = time.time()
     read = read_schedule(schedule, timezone or usual_zone(load_config()), now=now)
@@ -210,10 +190,8 @@ def _change(name: str, action: str) -> None:
 
 def _print(job: Job, *, as_json: bool) -> None:
     about = described(job)
-    if as_json:
-        emit_json(about)
-        return
-    emit(f"{job.id} {about['state']}" + (f", next {about['next_run']}" if "next_run" in about else ""))
+    following = f", next {about['next_run']}" if "next_run" in about else ""
+    emit_either(about, f"{job.id} {about['state']}{following}", as_json=as_json)
 
 
 def _noted(line: str) -> None:

@@ -19,12 +19,9 @@ from .. import options
 from ..demo.show import play
 
 cli = options.new_cli()
+Everything = Annotated[bool, typer.Option("--all", help="All scenes; without a terminal that is the default.")]
 
 
 @cli.command()
-def demo(
-    everything: Annotated[
-        bool, typer.Option("--all", help="All scenes; without a terminal that is the default.")
-    ] = False,
-) -> None:
+def demo(everything: Everything = False) -> None:
     play(everything=everything)

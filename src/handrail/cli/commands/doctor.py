@@ -20,10 +20,9 @@ import platform
 import shutil
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from enum import Enum
+from enum import StrEnum
 from pathlib import Path
-from typing import TextIO
+from typing import NamedTuple, TextIO
 
 import typer
 
@@ -57,11 +56,7 @@ def doctor(as_json: options.Json = False) -> None:
         findings = list(examine())
         broken = sum(finding.health is Health.BROKEN for finding in findings)
         if as_json:
-            listed = [
-                {"what": each.what, "health": each.health.value, "detail": each.detail, "fix": each.fix}
-                for each in findings
-            ]
-            emit_json({"ok": not broken, "findings": listed}, stdout)
+            emit_json({"ok": not broken, "findings": [each._asdict() for each in findings]}, stdout)
         else:
             for finding in _by_fix(findings):
                 emit(_shown(finding, stdout), stdout)
@@ -77,7 +72,7 @@ def _by_fix(findings: list[Finding]) -> Iterator[Finding]:
     for first, *others in groups.values():
         reasons = "; ".join(dict.fromkeys(each.detail for each in (first, *others)))
         names = f"{first.what} and {len(others)} more" if others else first.what
-        yield replace(first, what=names, detail=reasons)
+        yield first._replace(what=names, detail=reasons)
 
 
 def _shown(finding: Finding, stdout: TextIO) -> str:
@@ -93,7 +88,7 @@ def _shown(finding: Finding, stdout: TextIO) -> str:
     return f"{text}\n{fix.replace('fix:', paint('fix:', 'dim', on=colour), 1)}"
 
 
-class Health(Enum):
+class Health(StrEnum):
     """`MISSING` is something optional that is not there; only `BROKEN` is a fault."""
 
     OK = "ok"
@@ -104,8 +99,7 @@ class Health(Enum):
 _MARKS = {Health.OK: ("✓", "green"), Health.MISSING: ("–", "yellow"), Health.BROKEN: ("✗", "red")}
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(NamedTuple):
     """One thing that was looked at."""
 
     what: str
@@ -130,7 +124,9 @@ def examine() -> Iterator[Finding]:
         yield from _plugins(plugins)
     yield from _toolsets(config, registry)
     yield _gate(config)
-    yield _protection(config)
+    protected = protection.examine(config)
+    health = Health.OK if protected.is_whole else Health.MISSING
+    yield Finding("protection", health, protected.detail, protected.fix)
     yield _effects(config)
     yield _model(config, plugins)
     yield from _mcp_servers(config)
@@ -207,12 +203,13 @@ def _load_plugins(config: Config, registry: ToolRegistry) -> Plugins | None:
 
 def _plugins(plugins: Plugins) -> Iterator[Finding]:
     for plugin in plugins.found:
+        what = f"plugin {plugin.name}"
         if plugin.state is State.LOADED:
-            yield Finding(f"plugin {plugin.name}", Health.OK, f"{plugin.source.value}, {plugin.place}")
+            yield Finding(what, Health.OK, f"{plugin.source.value}, {plugin.place}")
         elif plugin.state is State.FAILED:
-            yield Finding(f"plugin {plugin.name}", Health.BROKEN, plugin.reason, "correct it, or disable the plugin")
+            yield Finding(what, Health.BROKEN, plugin.reason, "correct it, or disable the plugin")
         else:
-            yield Finding(f"plugin {plugin.name}", Health.MISSING, plugin.state.value, plugin.reason)
+            yield Finding(what, Health.MISSING, plugin.state.value, plugin.reason)
 
 
 def _toolsets(config: Config, registry: ToolRegistry) -> Iterator[Finding]:
@@ -258,19 +255,12 @@ def _gate(config: Config) -> Finding:
     counts = f"{waiting} pending, {len(config.command_allowlist)} kinds always allowed"
     if settings.mode == "off":
         fix = "set it with `handrail config set approvals.mode manual`"
-        return Finding(
-            "approvals", Health.MISSING, f"mode off: nobody is asked before something dangerous; {counts}", fix
-        )
+        detail = f"mode off: nobody is asked before something dangerous; {counts}"
+        return Finding("approvals", Health.MISSING, detail, fix)
     if settings.mode == "smart" and not (settings.smart_url and settings.smart_model):
         fix = "set approvals.smart_url and approvals.smart_model; until then you are asked"
         return Finding("approvals", Health.MISSING, f"mode smart has no model to ask; {counts}", fix)
     return Finding("approvals", Health.OK, f"mode {settings.mode}; {counts}")
-
-
-def _protection(config: Config) -> Finding:
-    """What the kernel protects from commands, and what it does not."""
-    found = protection.examine(config)
-    return Finding("protection", Health.OK if found.is_whole else Health.MISSING, found.detail, found.fix)
 
 
 def _effects(config: Config) -> Finding:
@@ -291,11 +281,8 @@ def _effects(config: Config) -> Finding:
 def _waiting(store: Path) -> int:
     if not store.exists():
         return 0
-    opened = ApprovalStore(store)
-    try:
+    with contextlib.closing(ApprovalStore(store)) as opened:
         return len(opened.pending())
-    finally:
-        opened.close()
 
 
 @contextlib.contextmanager

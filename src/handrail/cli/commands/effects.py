@@ -34,20 +34,18 @@ _WORDS = {"lost": "deleted", "changed": "changed", "created": "created", "moved"
 _MAX_HEAD = 60
 _MAX_LISTED = 200
 _SIGNS = {"lost": ("-", "red"), "changed": ("~", "yellow"), "created": ("+", "green"), "moved": (">", "cyan")}
+Number = Annotated[int, typer.Argument(metavar="CALL", help="Its number, as `handrail calls` names it.")]
+Diff = Annotated[bool, typer.Option("--diff", help="Show the lines that differ.")]
 
 
 @cli.command()
-def effects(
-    number: Annotated[int, typer.Argument(metavar="CALL", help="Its number, as `handrail calls` names it.")],
-    diff: Annotated[bool, typer.Option("--diff", help="Show the lines that differ.")] = False,
-    as_json: options.Json = False,
-) -> None:
+def effects(number: Number, diff: Diff = False, as_json: options.Json = False) -> None:
     calls = open_runtime().effects
     told = calls.describe(number, diff=diff)
     if as_json:
         emit_json(told)
     else:
-        show_effects(told, calls.records.get(number), keep_days=calls.keep_days)
+        _show_effects(told, calls.records.get(number), keep_days=calls.keep_days)
 
 
 def counts_text(record: CallRecord) -> str:
@@ -77,7 +75,7 @@ def call_row(record: CallRecord, keep_days: float) -> list[str]:
     return [str(record.number), record.tool, visible(head), counts_text(record), state_text(record, keep_days)]
 
 
-def show_effects(told: JsonDict, record: CallRecord, *, keep_days: float) -> None:
+def _show_effects(told: JsonDict, record: CallRecord, *, keep_days: float) -> None:
     """What a call has changed, one path per line."""
     painted = colours(sys.stdout)
     emit(f"call {record.number}  {record.tool}  {visible(record.head)}")
@@ -139,14 +137,10 @@ def leave(answers: Sequence[JsonDict], calls: Calls, *, verb: str, as_json: bool
 
 
 def _show_done(answer: JsonDict, verb: str) -> None:
-    words = {"lost": "put back", "changed": "as before", "created": "taken away", "moved": "moved back"}
+    done = ("put back", "as before", "taken away", "moved back")
     if verb.endswith("redone"):  # what the undo took back is the other way round
-        words = {
-            "lost": "created again",
-            "changed": "changed again",
-            "created": "deleted again",
-            "moved": "moved again",
-        }
+        done = ("created again", "changed again", "deleted again", "moved again")
+    words = dict(zip(_WORDS, done, strict=True))
     parts = [f"{len(answer[kind]):,} {word}" for kind, word in words.items() if answer[kind]]
     own = f" (call {answer['number']})" if answer.get("number") else ""
     emit(f"call {answer['call']} {verb}{own}: {', '.join(parts) or 'nothing was different'}")

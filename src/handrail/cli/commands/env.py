@@ -52,7 +52,10 @@ def list_environments(as_json: options.Json = False) -> None:
     """
     app = open_runtime()
     listed = [_described(app, name) for name in app.environments.backends.names()]
-    rows = [(f"{row['name']}{' *' if row['configured'] else ''}", visible(_status(row))) for row in listed]
+    rows = []
+    for row in listed:
+        status = "available" if row["available"] else "; ".join(filter(None, (row["reason"], row["fix"])))
+        rows.append((f"{row['name']}{' *' if row['configured'] else ''}", visible(status)))
     emit_listing(listed, ("ENVIRONMENT", "STATUS"), rows, as_json=as_json, wide=1)
 
 
@@ -118,12 +121,6 @@ def _described(app: Handrail, name: str) -> JsonDict:
     except HandrailError as error:
         reason, fix = str(error), ""
     return {"name": name, "configured": configured, "available": not reason, "reason": reason, "fix": fix}
-
-
-def _status(row: JsonDict) -> str:
-    if row["available"]:
-        return "available"
-    return f"{row['reason']}; {row['fix']}" if row["fix"] else str(row["reason"])
 
 
 def remove_leftovers(app: Handrail, *, dry_run: bool) -> tuple[list[str], list[str]]:

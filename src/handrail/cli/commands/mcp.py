@@ -32,7 +32,7 @@ from ...mcp_client.server_config import Server, find_servers, problem_of, trust_
 from ...serve.server import listening, parse_address
 from ...settings.services import McpServerConfig
 from .. import options
-from ..output import ExitCode, as_typed, emit, emit_json, emit_listing, refuse, say
+from ..output import ExitCode, as_typed, emit, emit_either, emit_json, emit_listing, refuse, say
 from ..runtime import log_as_notes, open_runtime
 
 if TYPE_CHECKING:
@@ -42,16 +42,16 @@ if TYPE_CHECKING:
 cli = options.new_cli()
 LIST_SECONDS = 10.0
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The server's name.", show_default=False)]
+Target = Annotated[list[str], typer.Argument(metavar="URL | -- COMMAND...", help="An address, or a command.")]
+Env = Annotated[list[str] | None, typer.Option("--env", "-e", metavar="KEY=VALUE", help="For the command.")]
+Header = Annotated[list[str] | None, typer.Option("--header", metavar="'KEY: VALUE'", help="For HTTP.")]
+Sse = Annotated[bool, typer.Option("--sse", help="The server uses the older SSE transport.")]
+Offline = Annotated[bool, typer.Option("--offline", help="Do not connect to them.")]
+TrustName = Annotated[str | None, typer.Argument(metavar="[NAME]", help="A server; without one, the project's file.")]
 
 
 @cli.command()
-def add(
-    name: Name,
-    target: Annotated[list[str], typer.Argument(metavar="URL | -- COMMAND...", help="An address, or a command.")],
-    env: Annotated[list[str] | None, typer.Option("--env", "-e", metavar="KEY=VALUE", help="For the command.")] = None,
-    header: Annotated[list[str] | None, typer.Option("--header", metavar="'KEY: VALUE'", help="For HTTP.")] = None,
-    sse: Annotated[bool, typer.Option("--sse", help="The server uses the older SSE transport.")] = False,
-) -> None:
+def add(name: Name, target: Target, env: Env = None, header: Header = None, sse: Sse = False) -> None:
     """Add a server to config.yaml: an address, or `--` and the command that starts it.
 
     Write secrets as ${NAME}: they are then taken from the environment.
@@ -63,15 +63,14 @@ def add(
         refuse("--env is for a command; an address takes --header")
     if (header or sse) and not is_address:
         refuse(f"{'--header' if header else '--sse'} is for an address; a command takes --env")
-    values: dict[str, Any]
-    if is_address:
-        values = {"url": target[0], **({"type": "sse"} if sse else {})}
-    else:
-        values = {"command": target[0], **({"args": target[1:]} if target[1:] else {})}
-    if env:
-        values["env"] = dict(_pair(each, "=") for each in env)
-    if header:
-        values["headers"] = dict(_pair(each, ":") for each in header)
+    given: dict[str, Any] = {
+        "url" if is_address else "command": target[0],
+        "type": "sse" if sse else "",
+        "args": target[1:],
+    }
+    given |= {"env": dict(_pair(each, "=") for each in env or ())}
+    given |= {"headers": dict(_pair(each, ":") for each in header or ())}
+    values = {name: value for name, value in given.items() if value}
     problem = problem_of(Server(name, McpServerConfig(**values), ""))
     if problem:
         refuse(f"{name}: {problem}")
@@ -104,10 +103,7 @@ def remove(name: Name) -> None:
 
 
 @cli.command("list")
-def list_servers(
-    as_json: options.Json = False,
-    offline: Annotated[bool, typer.Option("--offline", help="Do not connect to them.")] = False,
-) -> None:
+def list_servers(as_json: options.Json = False, offline: Offline = False) -> None:
     """List the servers with their health: connect to each, for at most 10 seconds, and show what is wrong with it."""
     servers, empty = _servers(), "No MCP servers. `handrail mcp add NAME -- COMMAND` adds one."
     mcp = None if offline or not servers else open_runtime().mcp
@@ -115,7 +111,10 @@ def list_servers(
         mcp.start(LIST_SECONDS)
     states = {each.name: _state(each, mcp) for each in servers}
     views = [{**_as_json(server), "state": states[server.name]} for server in servers]
-    rows = [(each.name, each.way, _target(each), states[each.name]) for each in servers]
+    rows = []
+    for each in servers:
+        target = each.settings.url or " ".join((each.settings.command, *each.settings.args))
+        rows.append((each.name, each.way, mask_secrets(target), states[each.name]))
     emit_listing(views, ("SERVER", "WAY", "WHERE", "STATE"), rows, as_json=as_json, wide=3, empty=empty)
 
 
@@ -129,10 +128,8 @@ def get(name: Name) -> None:
 def try_server(name: Name, as_json: options.Json = False) -> None:
     """Connect to a server, and show what it offers or why it cannot be used."""
     status = _ready(name).connections.status()[name]
-    if as_json:
-        emit_json({"name": name, "state": "ready", "protocol": status.protocol, "tools": status.tools})
-    else:
-        emit(f"{name} is ready: {status.tools} tools, protocol {status.protocol}")
+    value = {"name": name, "state": "ready", "protocol": status.protocol, "tools": status.tools}
+    emit_either(value, f"{name} is ready: {status.tools} tools, protocol {status.protocol}", as_json=as_json)
 
 
 @cli.command()
@@ -162,11 +159,7 @@ def tools(name: Name, as_json: options.Json = False) -> None:
 
 
 @cli.command()
-def trust(
-    name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="A server; without one, the project's file.")
-    ] = None,
-) -> None:
+def trust(name: TrustName = None) -> None:
     """Trust a server's tools as they are now, or the .mcp.json of this project.
 
     Look first: `handrail mcp tools NAME` shows what the tools say, and the file what would be started.
@@ -301,10 +294,6 @@ def _state(server: Server, mcp: McpTools | None) -> str:
     return f"ready: {len(mcp.connections.offer(server.name).tools)} tools{held_back}"
 
 
-def _target(server: Server) -> str:
-    return mask_secrets(server.settings.url or " ".join((server.settings.command, *server.settings.args)))
-
-
 def _as_json(server: Server) -> dict[str, Any]:
     settings = plain(dataclasses.asdict(server.settings))
     for part in ("env", "headers"):
@@ -328,8 +317,4 @@ def _pair(text: str, sign: str) -> tuple[str, str]:
 
 
 def _unknown(name: str, known: list[str]) -> NoReturn:
-    refuse(
-        f"no MCP server {name!r}; {did_you_mean(name, known)}"
-        if known
-        else f"no MCP server {name!r}; none is configured"
-    )
+    refuse(f"no MCP server {name!r}; {did_you_mean(name, known) if known else 'none is configured'}")

@@ -17,27 +17,18 @@ from typing import Annotated, NamedTuple
 
 import typer
 
+from ...agent.models import model_selection as selection
 from ...agent.models.base import CallPiece, StreamingModel, TextPiece
-from ...agent.models.model_selection import (
-    HOW_TO,
-    Providers,
-    connect,
-    find,
-    known_providers,
-    local_servers,
-    location_of,
-    models_at,
-    provider_of,
-)
 from ...base.async_bridge import run_async
 from ...config import Config
 from ...config.keys import key_of
 from ...errors import ModelError
 from .. import options
-from ..output import ExitCode, emit, emit_json, emit_table, say, visible
+from ..output import ExitCode, emit_either, emit_listing, say, visible
 from ..runtime import open_runtime
 
 cli = options.new_cli()
+Name = Annotated[str | None, typer.Argument(metavar="[MODEL]", help="By default the one an agent would ask.")]
 
 
 @cli.command("list")
@@ -52,11 +43,11 @@ def list_models(as_json: options.Json = False) -> None:
     Exit codes: 0 there are some, 1 there are none, or the provider does not answer.
     """
     app = open_runtime(asks=False)
-    providers = known_providers(app.plugins)
-    chosen = find(app.config.model, providers=providers)
+    providers = selection.known_providers(app.plugins)
+    chosen = selection.find(app.config.model, providers=providers)
     rows: list[dict[str, object]] = [
         {"name": name, "where": server.base_url, "what": server.what}
-        for server in local_servers()
+        for server in selection.local_servers()
         for name in server.models
     ]
     problem = ""
@@ -65,32 +56,21 @@ def list_models(as_json: options.Json = False) -> None:
     except ModelError as error:
         problem = str(error)
     for row in rows:
-        row["chosen"] = chosen is not None and (row["name"], row["where"]) == (
-            chosen.name,
-            location_of(chosen, providers),
-        )
-    if as_json:
-        emit_json(rows)
-    elif rows:
-        table = [
-            ["*" if row["chosen"] else "", *(visible(str(row[key])) for key in ("name", "where", "what"))]
-            for row in rows
-        ]
-        emit_table(("", "MODEL", "WHERE", "SERVER"), table)
+        here = (row["name"], row["where"])
+        row["chosen"] = chosen is not None and here == (chosen.name, selection.location_of(chosen, providers))
+    facts = ("name", "where", "what")
+    table = [["*" if row["chosen"] else "", *(visible(str(row[key])) for key in facts)] for row in rows]
+    if rows or as_json:
+        emit_listing(rows, ("", "MODEL", "WHERE", "SERVER"), table, as_json=as_json)
     if problem:
         say(problem)
     elif not rows:
-        say(f"no model was found; {HOW_TO}")
+        say(f"no model was found; {selection.HOW_TO}")
     raise typer.Exit(ExitCode.OK if rows and not (problem and chosen) else ExitCode.FAILED)
 
 
 @cli.command("test")
-def try_model(
-    name: Annotated[
-        str | None, typer.Argument(metavar="[MODEL]", help="By default the one an agent would ask.")
-    ] = None,
-    as_json: options.Json = False,
-) -> None:
+def try_model(name: Name = None, as_json: options.Json = False) -> None:
     """Ask a model for a word and for a tool call, and report how it did.
 
     \b
@@ -101,31 +81,28 @@ def try_model(
     Exit codes: 0 it answers, 1 it does not.
     """
     app = open_runtime(asks=False)
-    providers = known_providers(app.plugins)
-    choice = find(app.config.model, name=name, providers=providers)
+    providers = selection.known_providers(app.plugins)
+    choice = selection.find(app.config.model, name=name, providers=providers)
     if choice is None:
-        raise ModelError(f"no model is configured; {HOW_TO}")
-    trial = run_async(tried(connect(choice, app.config.model, providers)))
-    where = location_of(choice, providers)
-    if as_json:
-        emit_json({"model": choice.name, "where": where, "source": choice.source, **trial._asdict()})
-        return
-    emit(f"{visible(choice.name)} at {visible(where)} ({choice.source})")
-    emit(f"✓ answers: first word after {trial.first_seconds:.2f} s, all of it after {trial.seconds:.2f} s")
-    emit(
-        "✓ calls tools"
-        if trial.calls_tools
-        else "– did not call the tool it was asked to call: an agent will be of little use"
-    )
+        raise ModelError(f"no model is configured; {selection.HOW_TO}")
+    trial = run_async(tried(selection.connect(choice, app.config.model, providers)))
+    where = selection.location_of(choice, providers)
+    value = {"model": choice.name, "where": where, "source": choice.source, **trial._asdict()}
+    text = f"{visible(choice.name)} at {visible(where)} ({choice.source})\n"
+    text += f"✓ answers: first word after {trial.first_seconds:.2f} s, all of it after {trial.seconds:.2f} s\n"
+    useless = "– did not call the tool it was asked to call: an agent will be of little use"
+    emit_either(value, text + ("✓ calls tools" if trial.calls_tools else useless), as_json=as_json)
 
 
-def _of_provider(config: Config, providers: Providers) -> list[dict[str, object]]:
+def _of_provider(config: Config, providers: selection.Providers) -> list[dict[str, object]]:
     """Nothing when no provider is configured: that is not a fault."""
-    choice = provider_of(config.model, providers=providers)
+    choice = selection.provider_of(config.model, providers=providers)
     if not (choice.name or choice.base_url or key_of(choice.key_variable, os.environ)):
         return []
-    names = run_async(models_at(choice, config.model, providers))
-    return [{"name": name, "where": location_of(choice, providers), "what": choice.provider} for name in names]
+    names = run_async(selection.models_at(choice, config.model, providers))
+    return [
+        {"name": name, "where": selection.location_of(choice, providers), "what": choice.provider} for name in names
+    ]
 
 
 _TOOL = {

@@ -29,6 +29,8 @@ from ..runtime import open_runtime
 
 cli = options.new_cli()
 Name = Annotated[str, typer.Argument(help="The plugin's name.", show_default=False)]
+Revoke = Annotated[bool, typer.Option("--revoke", help="Take the trust back.")]
+Folder = Annotated[Path | None, typer.Option("--in", help="Where to put it; the user's plugin folder if not given.")]
 
 
 @cli.command("list")
@@ -47,10 +49,10 @@ def list_plugins(as_json: options.Json = False) -> None:
 def info(name: Name, as_json: options.Json = False) -> None:
     """Show one plugin: where it is, what it provides, how often its hooks failed."""
     plugin = _get(name)
-    if as_json:
-        emit_json(_as_json(plugin))
-        return
     about = _as_json(plugin)
+    if as_json:
+        emit_json(about)
+        return
     for key, value in about.items():
         if value and key != "provides":
             emit(f"{key.replace('_', ' ')}: {', '.join(value) if isinstance(value, list) else value}")
@@ -71,10 +73,7 @@ def disable(name: Name) -> None:
 
 
 @cli.command()
-def trust(
-    name: Name,
-    revoke: Annotated[bool, typer.Option("--revoke", help="Take the trust back.")] = False,
-) -> None:
+def trust(name: Name, revoke: Revoke = False) -> None:
     """Let a plugin be loaded, as it is now.
 
     A plugin is Python that runs with your rights: read it first. Any change of its files has to be trusted again.
@@ -89,12 +88,7 @@ def trust(
 
 
 @cli.command()
-def new(
-    name: Name,
-    folder: Annotated[
-        Path | None, typer.Option("--in", help="Where to put it; the user's plugin folder if not given.")
-    ] = None,
-) -> None:
+def new(name: Name, folder: Folder = None) -> None:
     """Write a working plugin with a test, to start from."""
     user_folder = config_path().parent / "plugins"
     for path in write_template(name, folder or user_folder):

@@ -20,7 +20,6 @@ from typing import Annotated
 
 import typer
 
-from ...app import Handrail
 from ...base.terminal_text import TextCleaner
 from ...config.paths import state_dir
 from ...environments.base import ProcessState
@@ -38,33 +37,27 @@ from ..runtime import open_runtime
 Ids = Annotated[list[str] | None, typer.Argument(metavar="ID...", help="Processes, as `handrail ps` names them.")]
 Id = Annotated[str, typer.Argument(metavar="ID", help="A process, as `handrail ps` names it.")]
 cli = options.new_cli()
+Everything = Annotated[bool, typer.Option("--all", help="Include processes that have ended.")]
+KillEverything = Annotated[bool, typer.Option("--all", help="All that run, of every task.")]
 
 
 @cli.callback(invoke_without_command=True, no_args_is_help=False)
 def ps(
-    context: typer.Context,
-    everything: Annotated[bool, typer.Option("--all", help="Include processes that have ended.")] = False,
-    task: options.Task = None,
-    as_json: options.Json = False,
+    context: typer.Context, everything: Everything = False, task: options.Task = None, as_json: options.Json = False
 ) -> None:
     if context.invoked_subcommand is not None:
         return
     found = [(one, one.status()) for one in open_runtime().processes.list(task)]
     rows = [_described(one, status) for one, status in found if everything or one.record.ended_at is None]
     columns = ("session_id", "task", "environment", "status", "pid", "age", "command")
-    names = ("ID", "TASK", "ENVIRONMENT", "STATUS", "PID", "AGE", "COMMAND")
-    empty = "No background processes" + (
-        "." if everything else " run. `handrail ps --all` shows those that have ended."
-    )
+    names = ("ID", *(column.upper() for column in columns[1:]))
+    more = "." if everything else " run. `handrail ps --all` shows those that have ended."
     shown = [[visible(str(row[column])) for column in columns] for row in rows]
-    emit_listing(rows, names, shown, as_json=as_json, wide=6, empty=empty)
+    emit_listing(rows, names, shown, as_json=as_json, wide=6, empty=f"No background processes{more}")
 
 
 @cli.command()
-def kill(
-    ids: Ids = None,
-    everything: Annotated[bool, typer.Option("--all", help="All that run, of every task.")] = False,
-) -> None:
+def kill(ids: Ids = None, everything: KillEverything = False) -> None:
     """Kill processes, with all that they have started: SIGTERM, and after two seconds SIGKILL.
 
     \b
@@ -76,7 +69,10 @@ def kill(
     """
     if bool(ids) == everything:
         raise typer.BadParameter("name the processes to kill, or give --all")
-    failed = [problem for one in _chosen(open_runtime(), ids) if (problem := _end(one))]
+    table = open_runtime().processes
+    chosen = [table.get(one) for one in ids or ()]
+    chosen += [one for one in table.list() if one.status().state is State.RUNNING] if everything else []
+    failed = [problem for one in chosen if (problem := _end(one))]
     for problem in failed:
         say(problem)
     raise typer.Exit(ExitCode.FAILED if failed else ExitCode.OK)
@@ -95,12 +91,6 @@ def log(
       handrail ps log proc_1a2b3c4d --follow
     """
     print_log(open_runtime().processes.get(id), follow=follow)
-
-
-def _chosen(app: Handrail, ids: list[str] | None) -> list[TrackedProcess]:
-    if ids:
-        return [app.processes.get(one) for one in ids]
-    return [one for one in app.processes.list() if one.status().state is State.RUNNING]
 
 
 def _end(one: TrackedProcess) -> str | None:

@@ -21,15 +21,13 @@ from ..output import emit, say
 from .sessions import LAST, SessionId, chosen
 
 cli = options.new_cli()
+Output = Annotated[
+    Path | None, typer.Option("--output", "-o", metavar="FILE", help="By default SESSION.cassette.jsonl, here.")
+]
 
 
 @cli.command()
-def record(
-    session: SessionId = LAST,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="By default SESSION.cassette.jsonl, here.")
-    ] = None,
-) -> None:
+def record(session: SessionId = LAST, output: Output = None) -> None:
     store = open_store()
     info = chosen(store, session)
     cassette = Cassette.of_session(store, info.id)

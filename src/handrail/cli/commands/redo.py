@@ -18,14 +18,10 @@ from ..runtime import open_runtime
 from .effects import Force, leave
 
 cli = options.new_cli()
+Number = Annotated[int, typer.Argument(metavar="CALL", min=1, help="The call that was undone.")]
 
 
 @cli.command()
-def redo(
-    number: Annotated[int, typer.Argument(metavar="CALL", min=1, help="The call that was undone.")],
-    dry_run: options.DryRun = False,
-    force: Force = False,
-    as_json: options.Json = False,
-) -> None:
+def redo(number: Number, dry_run: options.DryRun = False, force: Force = False, as_json: options.Json = False) -> None:
     calls = open_runtime().effects
     leave([calls.redo(number, dry_run=dry_run, force=force)], calls, verb="redone", as_json=as_json)

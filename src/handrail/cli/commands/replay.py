@@ -37,30 +37,28 @@ _RESULT_CHARS = 300
 
 
 cli = options.new_cli()
+ReplayCassette = Annotated[Path, typer.Argument(metavar="FILE", help="What `handrail record` has written.")]
+Model = Annotated[str | None, typer.Option("--model", "-m", help="Ask this model.")]
+Tools = Annotated[
+    bool, typer.Option("--tools", help="Ask no model: make the recorded calls with today's tools, and compare.")
+]
 
 
 @cli.command()
-def replay(
-    cassette: Annotated[Path, typer.Argument(metavar="FILE", help="What `handrail record` has written.")],
-    model: Annotated[str | None, typer.Option("--model", "-m", help="Ask this model.")] = None,
-    tools: Annotated[
-        bool, typer.Option("--tools", help="Ask no model: make the recorded calls with today's tools, and compare.")
-    ] = False,
-    as_json: options.Json = False,
-) -> None:
+def replay(cassette: ReplayCassette, model: Model = None, tools: Tools = False, as_json: options.Json = False) -> None:
     recorded = Cassette.load(cassette)
     with result_stream() as stdout:
-        found = _with_tools(recorded) if tools else _with_model(recorded, model)
+        if tools:
+            found = run_async(run_again(recorded, open_runtime(), task_id="replay"))
+        else:
+            found = _with_model(recorded, model)
         if as_json:
             emit_json({"calls": len(recorded.calls), "differences": [each._asdict() for each in found]}, stdout)
         else:
             for each in found:
                 emit(_described(each), stdout)
-            emit(
-                f"{counted(len(recorded.calls), 'call')} recorded; "
-                + (f"{len(found)} differ." if found else "nothing differs."),
-                stdout,
-            )
+            how_many = f"{len(found)} differ" if found else "nothing differs"
+            emit(f"{counted(len(recorded.calls), 'call')} recorded; {how_many}.", stdout)
     raise typer.Exit(ExitCode.FAILED if found else ExitCode.OK)
 
 
@@ -76,10 +74,6 @@ def _with_model(recorded: Cassette, model: str | None) -> list[Difference]:
             note(f"agent: {ended.answer}")
     store.close()
     return player.differences()
-
-
-def _with_tools(recorded: Cassette) -> list[Difference]:
-    return run_async(run_again(recorded, open_runtime(), task_id="replay"))
 
 
 def _described(each: Difference) -> str:

@@ -26,6 +26,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Annotated, Any, TextIO
 
 import typer
@@ -37,7 +38,7 @@ from ...model_tools import run_tool_calls
 from ...plugins.hook_specs import hookimpl
 from ...runtime.dispatch import Runtime
 from ...runtime.tool_calls import read_call, read_calls, tool_message
-from ...types import CancelToken, JsonDict, Progress
+from ...types import CancelToken, JsonDict
 from .. import options
 from ..call_text import duration, main_argument, report_call
 from ..output import ExitCode, emit, emit_json, exit_code_of, result_stream
@@ -56,13 +57,6 @@ class _Run:
     answers: list[list[JsonDict]] = field(default_factory=list)
 
 
-class _Agent:
-    """The state that agent-level tools find in a run: nobody's but its own."""
-
-    def __init__(self) -> None:
-        self.todos = Todos()
-
-
 cli = options.new_cli()
 
 
@@ -78,9 +72,11 @@ def run(
     work = _Run(read_batches(file, by_line=jsonl), task, session, timeout, yolo)
     with result_stream() as stdout:
         _run(work, stdout)
+        messages = [message for answers in work.answers for message in answers]
         if not work.given.by_line:
-            _emit([message for answers in work.answers for message in answers], stdout, by_line=False)
-    raise typer.Exit(max(_code(message) for answers in work.answers for message in answers))
+            emit_json(messages, stdout)
+    texts = [message["content"] for message in messages if isinstance(message["content"], str)]
+    raise typer.Exit(max(map(exit_code_of, texts), default=ExitCode.OK))
 
 
 def _run(work: _Run, stdout: TextIO) -> None:
@@ -96,33 +92,18 @@ def _run(work: _Run, stdout: TextIO) -> None:
 
 def _run_batches(work: _Run, cancel: CancelToken, stdout: TextIO, watch: Watch) -> None:
     deadline = None if work.timeout is None else time.monotonic() + work.timeout
-    agent = _Agent()
+    agent = SimpleNamespace(todos=Todos())  # what agent-level tools find: nobody's but this run's own
     for batch in work.given.batches:
         left = None if deadline is None else max(0.001, deadline - time.monotonic())
-        messages = run_tool_calls(
-            batch,
-            work.task,
-            session_id=work.session,
-            timeout=left,
-            cancel=cancel,
-            agent=agent,
-            on_progress=watch.progress,
-        )
+        how = {"timeout": left, "cancel": cancel, "agent": agent, "on_progress": show_progress}
+        messages = run_tool_calls(batch, work.task, session_id=work.session, **how)
         watch.rest(messages)
         _answer(work, messages, stdout)
 
 
 def _answer(work: _Run, messages: list[JsonDict], stdout: TextIO) -> None:
     work.answers.append(messages)
-    if work.given.by_line:
-        _emit(messages, stdout, by_line=True)
-
-
-def _emit(messages: list[JsonDict], stdout: TextIO, *, by_line: bool) -> None:
-    if not by_line:
-        emit_json(messages, stdout)
-        return
-    for message in messages:
+    for message in messages if work.given.by_line else ():
         emit(json.dumps(message, ensure_ascii=False), stdout)
 
 
@@ -134,19 +115,12 @@ def _unanswered(raw: Any, error: ToolError) -> JsonDict:
     return tool_message(call.id, call.name, error_outcome(error))
 
 
-def _code(message: JsonDict) -> ExitCode:
-    return exit_code_of(message["content"]) if isinstance(message["content"], str) else ExitCode.OK
-
-
 class Watch:
     """A line for each call that ends."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._registry = runtime.registry
         self._reported: Counter[tuple[str, str]] = Counter()
-
-    def progress(self, progress: Progress) -> None:
-        show_progress(progress)
 
     @hookimpl(inline=True)
     def post_tool_call(

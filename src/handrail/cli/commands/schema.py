@@ -21,14 +21,11 @@ from ..output import emit_json
 from ..runtime import open_runtime
 
 cli = options.new_cli()
+Dialect = Annotated[Format, typer.Option("--format", help="The provider format.")]
 
 
 @cli.command()
-def schema(
-    toolset: options.Toolsets = None,
-    disable: options.Disabled = None,
-    dialect: Annotated[Format, typer.Option("--format", help="The provider format.")] = "openai",
-) -> None:
+def schema(toolset: options.Toolsets = None, disable: options.Disabled = None, dialect: Dialect = "openai") -> None:
     app = open_runtime()
     app.await_toolsets(toolset)
     emit_json(app.get_tool_definitions(toolset, disable, quiet_mode=True, format=dialect))

@@ -58,7 +58,8 @@ def run(
         return
     from ...serve import server as running
 
-    _check_installed()
+    if find_spec("starlette") is None or find_spec("uvicorn") is None:
+        raise ConfigError("the server needs more packages: pip install 'handrail[serve]'")
     log_as_notes()
     ask_about_plugins()
     ask_about_folder(trust=trust_folder)
@@ -165,8 +166,3 @@ def _day(at: float) -> str:
 
 def _keys() -> Keys:
     return Keys(state_dir() / STORE_NAME, token=None)
-
-
-def _check_installed() -> None:
-    if find_spec("starlette") is None or find_spec("uvicorn") is None:
-        raise ConfigError("the server needs more packages: pip install 'handrail[serve]'")

@@ -26,8 +26,7 @@ from ...store.sessions import SessionInfo, SessionStore, StoredMessage
 from ...types import JsonDict
 from .. import options
 from ..call_text import shortened
-from ..options import session_ids
-from ..output import ExitCode, emit, emit_json, emit_listing, say, visible
+from ..output import ExitCode, emit, emit_either, emit_listing, say, visible
 
 cli = options.new_cli()
 LAST = "last"
@@ -36,18 +35,29 @@ SessionId = Annotated[
     typer.Argument(
         metavar="[SESSION]",
         help="Its id, the start of it, or `last`: the one used last.",
-        autocompletion=session_ids,
+        autocompletion=options.session_ids,
     ),
 ]
 _TITLE_CHARS, _RESULT_LINES = 60, 6
+Limit = Annotated[int, typer.Option("--limit", "-n", min=1, help="How many.")]
+InThisFolder = Annotated[bool, typer.Option("--here", help="Only those of this folder.")]
+Everything = Annotated[bool, typer.Option("--all", help="Also what was undone or summarised.")]
+SearchWords = Annotated[
+    list[str], typer.Argument(metavar="TEXT...", help="Words in any order; '\"in quotes\"' as it is.")
+]
+Form = Annotated[
+    Literal["jsonl", "sharegpt"], typer.Option("--format", "-f", help="One line per message, or a trajectory.")
+]
+Output = Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it there.")]
+After = Annotated[int | None, typer.Option("--after", metavar="MESSAGE", help="Up to this message.")]
+Sessions = Annotated[
+    list[str],
+    typer.Argument(metavar="SESSION...", help="Their ids, or the starts of them.", autocompletion=options.session_ids),
+]
 
 
 @cli.command("list")
-def list_sessions(
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many.")] = 20,
-    in_this_folder: Annotated[bool, typer.Option("--here", help="Only those of this folder.")] = False,
-    as_json: options.Json = False,
-) -> None:
+def list_sessions(limit: Limit = 20, in_this_folder: InThisFolder = False, as_json: options.Json = False) -> None:
     """List the sessions, those used last first.
 
     \b
@@ -63,11 +73,7 @@ def list_sessions(
 
 
 @cli.command()
-def show(
-    session: SessionId = LAST,
-    everything: Annotated[bool, typer.Option("--all", help="Also what was undone or summarised.")] = False,
-    as_json: options.Json = False,
-) -> None:
+def show(session: SessionId = LAST, everything: Everything = False, as_json: options.Json = False) -> None:
     """Print a conversation.
 
     \b
@@ -78,24 +84,13 @@ def show(
     store = open_store()
     info = chosen(store, session)
     messages = store.messages(info.id, hidden=everything)
-    if as_json:
-        emit_json(
-            {**session_view(info), "messages": [{"id": each.id, "at": each.at, **each.message} for each in messages]}
-        )
-        return
-    emit(f"{info.id} · {info.model} · {info.cwd}")
-    for stored in messages:
-        emit(f"\n{message_text(stored)}")
+    views = [{"id": each.id, "at": each.at, **each.message} for each in messages]
+    text = "\n\n".join([f"{info.id} · {info.model} · {info.cwd}", *map(message_text, messages)])
+    emit_either({**session_view(info), "messages": views}, text, as_json=as_json)
 
 
 @cli.command()
-def search(
-    words: Annotated[
-        list[str], typer.Argument(metavar="TEXT...", help="Words in any order; '\"in quotes\"' as it is.")
-    ],
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many.")] = 10,
-    as_json: options.Json = False,
-) -> None:
+def search(words: SearchWords, limit: Limit = 10, as_json: options.Json = False) -> None:
     """Find messages of all sessions by words, or by a piece of text.
 
     \b
@@ -106,25 +101,19 @@ def search(
     Exit codes: 0 something was found, 1 nothing.
     """
     hits = find(open_store(), " ".join(words), limit=limit)
-    if as_json:
-        emit_json([hit._asdict() for hit in hits])
-    else:
-        for hit in hits:
-            emit(f"{hit.session} · {when(hit.at)} · {hit.role} · {visible(hit.title)}")
-            emit(f"    {visible(' '.join(hit.excerpt.split()))}")
+    lines = []
+    for hit in hits:
+        lines.append(f"{hit.session} · {when(hit.at)} · {hit.role} · {visible(hit.title)}")
+        lines.append(f"    {visible(' '.join(hit.excerpt.split()))}")
+    if hits or as_json:
+        emit_either([hit._asdict() for hit in hits], "\n".join(lines), as_json=as_json)
     if not hits:
         say("nothing was found")
     raise typer.Exit(ExitCode.OK if hits else ExitCode.FAILED)
 
 
 @cli.command()
-def export(
-    session: SessionId = LAST,
-    form: Annotated[
-        Literal["jsonl", "sharegpt"], typer.Option("--format", "-f", help="One line per message, or a trajectory.")
-    ] = "jsonl",
-    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it there.")] = None,
-) -> None:
+def export(session: SessionId = LAST, form: Form = "jsonl", output: Output = None) -> None:
     """Print a session for other programs: JSON lines, or a ShareGPT-style trajectory.
 
     \b
@@ -149,11 +138,7 @@ def export(
 
 
 @cli.command()
-def branch(
-    session: SessionId = LAST,
-    after: Annotated[int | None, typer.Option("--after", metavar="MESSAGE", help="Up to this message.")] = None,
-    as_json: options.Json = False,
-) -> None:
+def branch(session: SessionId = LAST, after: After = None, as_json: options.Json = False) -> None:
     """Start a new session from a copy of another one. Both stay.
 
     \b
@@ -165,25 +150,14 @@ def branch(
     store = open_store()
     info = chosen(store, session)
     if after is not None and after not in {each.id for each in store.messages(info.id, hidden=True)}:
-        raise typer.BadParameter(
-            f"{info.id} has no message {after}; `handrail sessions show {info.id}` shows the numbers"
-        )
+        how = f"`handrail sessions show {info.id}` shows the numbers"
+        raise typer.BadParameter(f"{info.id} has no message {after}; {how}")
     made = store.branch(info.id, after=after)
-    if as_json:
-        emit_json(session_view(made))
-    else:
-        emit(made.id)
+    emit_either(session_view(made), made.id, as_json=as_json)
 
 
 @cli.command()
-def delete(
-    sessions: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="SESSION...", help="Their ids, or the starts of them.", autocompletion=options.session_ids
-        ),
-    ],
-) -> None:
+def delete(sessions: Sessions) -> None:
     """Delete sessions, with those of their child agents.
 
     \b

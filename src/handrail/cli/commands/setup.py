@@ -21,16 +21,7 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from ...agent.models.model_selection import (
-    Choice,
-    Providers,
-    choose,
-    connect,
-    known_providers,
-    local_servers,
-    location_of,
-    models_at,
-)
+from ...agent.models import model_selection as selection
 from ...base.async_bridge import run_async
 from ...base.suggest import did_you_mean
 from ...config.config_file import ConfigFile
@@ -66,22 +57,20 @@ def setup(
     test: Annotated[bool, typer.Option("--test/--no-test", help="Try the model before it is written.")] = True,
 ) -> None:
     app = open_runtime(asks=False)
-    providers = known_providers(app.plugins)
+    providers = selection.known_providers(app.plugins)
     if provider and provider not in providers:
         raise InvalidArguments(f"unknown provider {provider!r}; {did_you_mean(provider, providers)}")
     if not model and not sys.stdin.isatty():
-        raise InvalidArguments(
-            "give --model, and --provider where its name does not say it; at a terminal you are asked"
-        )
+        how = "give --model, and --provider where its name does not say it"
+        raise InvalidArguments(f"{how}; at a terminal you are asked")
     if provider or base_url or model:
         named = provider or (not base_url and _provider_of(model, providers)) or DEFAULT_PROVIDER
         place = Place(named, base_url, lacks="" if base_url else _lacking(named, providers))
     else:
         place = _asked_place(_places(providers))
     if place.lacks:
-        raise ModelError(
-            f"{place.provider} needs a key: export {place.lacks}=..., or `keyring set handrail {place.lacks}`"
-        )
+        how = f"export {place.lacks}=..., or `keyring set handrail {place.lacks}`"
+        raise ModelError(f"{place.provider} needs a key: {how}")
     config = replace(app.config.model, provider=place.provider, base_url=place.base_url)
     if place.provider != app.config.model.provider:
         config = replace(config, key_variable="")
@@ -94,37 +83,35 @@ def setup(
         say(f"HANDRAIL_MODEL is set to {os.environ['HANDRAIL_MODEL']}, and overrides this")
 
 
-def _chosen(name: str, config: ModelConfig, providers: Providers) -> Choice:
-    chosen = choose(config, name=f"{config.provider}:{name}", providers=providers)
+def _chosen(name: str, config: ModelConfig, providers: selection.Providers) -> selection.Choice:
+    chosen = selection.choose(config, name=f"{config.provider}:{name}", providers=providers)
     assert chosen is not None  # a name was given
     return chosen
 
 
-def _provider_of(model: str, providers: Providers) -> str:
+def _provider_of(model: str, providers: selection.Providers) -> str:
     """By the name of the model, and the keys that are there."""
-    chosen = choose(ModelConfig(), name=model, providers=providers) if model else None
+    chosen = selection.choose(ModelConfig(), name=model, providers=providers) if model else None
     return chosen.provider if chosen else ""
 
 
-def _lacking(provider: str, providers: Providers) -> str:
+def _lacking(provider: str, providers: selection.Providers) -> str:
     spec = providers[provider]
     if not spec.needs_key or os.environ.get(f"{provider.upper()}_BASE_URL") or key_of(spec.key_variable):
         return ""
     return spec.key_variable
 
 
-def _places(providers: Providers) -> list[Place]:
+def _places(providers: selection.Providers) -> list[Place]:
     """What can be used now first: servers on this machine, and providers whose key is there."""
-    servers = [
-        Place(DEFAULT_PROVIDER, each.base_url, each.models, about=f"{each.what} at {each.base_url}")
-        for each in local_servers()
-    ]
-    known = [Place(name, lacks=_lacking(name, providers)) for name in providers]
-    named = [
-        each._replace(about=f"{each.provider} ({f'needs {each.lacks}' if each.lacks else 'its key is there'})")
-        for each in known
-    ]
-    return [*servers, *sorted(named, key=lambda each: bool(each.lacks))]
+    servers, named = [], []
+    for each in selection.local_servers():
+        servers.append(Place(DEFAULT_PROVIDER, each.base_url, each.models, about=f"{each.what} at {each.base_url}"))
+    for name in providers:
+        lacks = _lacking(name, providers)
+        about = f"{name} ({f'needs {lacks}' if lacks else 'its key is there'})"
+        named.append(Place(name, lacks=lacks, about=about))
+    return [*servers, *sorted(named, key=lambda place: bool(place.lacks))]
 
 
 def _asked_place(places: list[Place]) -> Place:
@@ -136,11 +123,11 @@ def _asked_place(places: list[Place]) -> Place:
     return found[0]
 
 
-def _asked_model(place: Place, config: ModelConfig, providers: Providers) -> str:
+def _asked_model(place: Place, config: ModelConfig, providers: selection.Providers) -> str:
     names = list(place.models)
     if not names:
         try:
-            names = run_async(models_at(_chosen("?", config, providers), config, providers))
+            names = run_async(selection.models_at(_chosen("?", config, providers), config, providers))
         except ModelError as error:
             say(str(error))
     return _asked("Which model?", names[:_MAX_LISTED])
@@ -153,11 +140,11 @@ def _asked(question: str, choices: list[str]) -> str:
     return answer.strip()
 
 
-def _try(choice: Choice, config: ModelConfig, providers: Providers) -> None:
+def _try(choice: selection.Choice, config: ModelConfig, providers: selection.Providers) -> None:
     """Raises ModelError when it does not answer."""
-    note(f"trying {visible(choice.name)} at {visible(location_of(choice, providers))} ...")
+    note(f"trying {visible(choice.name)} at {visible(selection.location_of(choice, providers))} ...")
     try:
-        trial = run_async(tried(connect(choice, config, providers)))
+        trial = run_async(tried(selection.connect(choice, config, providers)))
     except ModelError as error:
         raise ModelError(f"{error}; nothing was changed (--no-test writes it untried)") from None
     emit(f"✓ answers after {trial.seconds:.1f} s")

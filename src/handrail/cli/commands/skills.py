@@ -24,6 +24,7 @@ from ..output import ExitCode, emit, emit_listing, refuse, visible
 
 cli = options.new_cli()
 Name = Annotated[str, typer.Argument(help="The skill's name.", show_default=False)]
+Revoke = Annotated[bool, typer.Option("--revoke", help="Take the trust back.")]
 
 
 @cli.command("list")
@@ -52,10 +53,7 @@ def show(name: Name) -> None:
 
 
 @cli.command()
-def trust(
-    name: Name,
-    revoke: Annotated[bool, typer.Option("--revoke", help="Take the trust back.")] = False,
-) -> None:
+def trust(name: Name, revoke: Revoke = False) -> None:
     """Let models see a skill of this project, or one that seemed suspicious, as it is now.
 
     A skill is text that a model follows: read it first. Any change of its files has to be trusted again.

@@ -14,13 +14,13 @@ from __future__ import annotations
 import sys
 
 from ...app import Handrail
-from ...core.registry import ToolEntry
-from ...types import JsonDict
+from ...types import JsonDict, Unavailable
 from .. import options
-from ..output import as_typed, colours, emit_json, emit_table, note, paint, visible
+from ..output import as_typed, colours, emit_listing, note, paint, visible
 from ..runtime import open_runtime
 
 cli = options.new_cli()
+_NOTHING = Unavailable("")
 
 
 @cli.command()
@@ -31,13 +31,9 @@ def tools(toolset: options.Toolsets = None, as_json: options.Json = False) -> No
     if not toolset and app.mcp is not None:
         for server, why in app.mcp.absent().items():
             note(f"handrail: MCP server {server}: {why}")
-    if as_json:
-        emit_json(listed)
-        return
-    if sys.stdout.isatty() and not toolset:
-        listed = _by_fix(listed)
+    rows = [*map(_row, _by_fix(listed) if sys.stdout.isatty() and not toolset else listed)]
     empty = "No tools. `handrail toolsets` lists the sets there are."
-    emit_table(("TOOLSET", "TOOL", "STATUS"), [_row(tool) for tool in listed], wide=2, empty=empty)
+    emit_listing(listed, ("TOOLSET", "TOOL", "STATUS"), rows, as_json=as_json, wide=2, empty=empty)
 
 
 def _listed(app: Handrail, toolsets: list[str] | None) -> list[JsonDict]:
@@ -53,24 +49,18 @@ def _listed(app: Handrail, toolsets: list[str] | None) -> list[JsonDict]:
             "emoji": registry.get_emoji(entry.name),
             "description": entry.description,
             "available": entry.name not in missing,
-            "reason": missing[entry.name].reason if entry.name in missing else "",
-            "fix": missing[entry.name].fix if entry.name in missing else "",
+            "reason": missing.get(entry.name, _NOTHING).reason,
+            "fix": missing.get(entry.name, _NOTHING).fix,
             "offered": entry.name in offered,
-            **_properties(entry),
+            "read_only": entry.read_only,
+            "needs_agent": entry.needs_agent,
+            "timeout": entry.timeout,
+            "requires_env": list(entry.requires_env),
         }
         for entry in entries
         if entry is not None
     ]
     return sorted(described, key=lambda tool: (tool["toolset"], tool["name"]))
-
-
-def _properties(entry: ToolEntry) -> JsonDict:
-    return {
-        "read_only": entry.read_only,
-        "needs_agent": entry.needs_agent,
-        "timeout": entry.timeout,
-        "requires_env": list(entry.requires_env),
-    }
 
 
 def _by_fix(listed: list[JsonDict]) -> list[JsonDict]:

@@ -22,7 +22,7 @@ from ...store.sessions import SessionStore
 from .. import options
 from ..approvals import open_approvals
 from ..call_text import duration, shortened
-from ..output import emit, emit_json, visible
+from ..output import emit_either, visible
 from .sessions import LAST, SessionId, chosen, cost, session_view
 
 cli = options.new_cli()
@@ -33,13 +33,8 @@ def trace(session: SessionId = LAST, as_json: options.Json = False) -> None:
     store = open_store()
     info = chosen(store, session)
     found = moments(store, open_approvals(), info.id)
-    if as_json:
-        emit_json({**session_view(info), "moments": [moment._asdict() for moment in found]})
-        return
-    emit(f"{info.id} · {info.title}")
-    for line in lines(found):
-        emit(line)
-    emit(summary(found))
+    text = "\n".join([f"{info.id} · {info.title}", *lines(found), summary(found)])
+    emit_either({**session_view(info), "moments": [each._asdict() for each in found]}, text, as_json=as_json)
 
 
 _ABOUT_CHARS = 60
@@ -60,14 +55,19 @@ class Moment(NamedTuple):
 
 def moments(store: SessionStore, approvals: ApprovalStore, session_id: str, depth: int = 0) -> list[Moment]:
     """In the order in which they began, with those of child agents."""
-    found = [*_asked(store, session_id, depth), *_called(store, session_id, depth)]
+    found = []
+    for asked in store.model_calls(session_id):
+        about = f"{asked.input_tokens:,} → {asked.output_tokens:,} tokens {cost(asked.cost)}"
+        found.append(Moment(asked.at, asked.seconds, "model", asked.model, about, asked.error, depth, session_id))
+    for call in store.calls(session_id):
+        about = " ".join(json.dumps(call.arguments, ensure_ascii=False).split())
+        found.append(Moment(call.at, call.seconds, "tool", call.tool, about, call.error_type, depth, session_id))
     for each in approvals.decisions.of_session(session_id):
         about = f"{each.decision} by {each.by}"
         found.append(Moment(each.at - each.seconds, each.seconds, "approval", each.tool, about, "", depth, session_id))
     for child in store.children(session_id):
-        found.append(
-            Moment(child.created, child.updated - child.created, "child", child.title, "", "", depth, child.id)
-        )
+        took = child.updated - child.created
+        found.append(Moment(child.created, took, "child", child.title, "", "", depth, child.id))
         found += moments(store, approvals, child.id, depth + 1)
     return sorted(found, key=lambda moment: moment.at)
 
@@ -89,15 +89,3 @@ def summary(found: list[Moment]) -> str:
     whole = max(moment.at + moment.seconds for moment in found) - found[0].at
     model, tools = (sum(each.seconds for each in mine if each.kind == kind) * 1000 for kind in ("model", "tool"))
     return f"{duration(whole * 1000)} in all, {duration(model)} of it the model's, {duration(tools)} tools"
-
-
-def _asked(store: SessionStore, session_id: str, depth: int) -> Iterator[Moment]:
-    for each in store.model_calls(session_id):
-        about = f"{each.input_tokens:,} → {each.output_tokens:,} tokens {cost(each.cost)}"
-        yield Moment(each.at, each.seconds, "model", each.model, about, each.error, depth, session_id)
-
-
-def _called(store: SessionStore, session_id: str, depth: int) -> Iterator[Moment]:
-    for each in store.calls(session_id):
-        about = " ".join(json.dumps(each.arguments, ensure_ascii=False).split())
-        yield Moment(each.at, each.seconds, "tool", each.tool, about, each.error_type, depth, session_id)

@@ -20,7 +20,7 @@ from typing import Annotated
 
 import typer
 
-from ...effects.calls import Calls, folder_here
+from ...effects.calls import folder_here
 from ...types import JsonDict
 from .. import options
 from ..output import ExitCode, refuse
@@ -47,7 +47,13 @@ def undo(
     if sum((last, session is not None, number is not None and not last)) != 1:
         raise typer.BadParameter("name a call, or give --last or --session; `handrail calls` lists the calls")
     calls = open_runtime().effects
-    numbers = [number] if number is not None and not last else _chosen(calls, number or 1, session)
+    if number is not None and not last:
+        numbers = [number]
+    else:
+        found = (
+            calls.last(number or 1, folder=folder_here()) if session is None else calls.last(10_000, session=session)
+        )
+        numbers = [one.number for one in found]
     if not numbers:
         where = f"of session {session}" if session else "made in this folder"
         refuse(f"no call {where} can be undone; `handrail calls --all` lists the calls", ExitCode.FAILED)
@@ -58,8 +64,3 @@ def undo(
         if answers[-1]["status"] not in DONE:
             break
     leave(answers, calls, verb="undone", as_json=as_json)
-
-
-def _chosen(calls: Calls, count: int, session: str | None) -> list[int]:
-    found = calls.last(count, folder=folder_here()) if session is None else calls.last(10_000, session=session)
-    return [one.number for one in found]

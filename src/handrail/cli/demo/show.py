@@ -10,21 +10,17 @@ import textwrap
 import tty
 from collections.abc import Iterator
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from rich.console import Console
 from rich.text import Text
 
+from ...core.registry import ToolRegistry
 from ...testing import ScriptedModel
 from ...types import JsonDict
 from ..call_text import duration, main_argument, other_arguments, parsed
 from ..output import emit, typed, visible
-from .scenes import Scene, read_scenes
-from .stage import Stage, set_stage
-
-if TYPE_CHECKING:
-    from ...core.registry import ToolRegistry
-    from .stage import Turn
+from .stage import Scene, Stage, Turn, read_scenes, set_stage
 
 _MAX_WIDTH = 100
 _LABEL = "{:7}"
@@ -199,17 +195,12 @@ def play(*, everything: bool = False) -> None:
                 show.wait()
             show.scene(number, scene)
             for reply in range(len(scene.replies)):
-                if reply == scene.notice_before:
-                    _take_notices(stage, messages, show)
+                for notice in stage.notices() if reply == scene.notice_before else ():
+                    messages.append({"role": "user", "content": notice})
+                    show.notice(notice)
                 _turn(stage, scene, model, messages, show)
     calls = sum(message["role"] == "tool" for message in messages)
     show.closing(calls, more=len(playable) - len(scenes))
-
-
-def _take_notices(stage: Stage, messages: list[JsonDict], show: Show) -> None:
-    for notice in stage.notices():
-        messages.append({"role": "user", "content": notice})
-        show.notice(notice)
 
 
 def _turn(stage: Stage, scene: Scene, model: ScriptedModel, messages: list[JsonDict], show: Show) -> None:

@@ -1,19 +1,24 @@
-"""Everything that the demonstration needs, made for it and gone with it: files, tools, a runtime with its state."""
+"""Everything that the demonstration needs, made for it and gone with it: files, tools, a runtime with its state; and what the
+scripted model does there, scene by scene: `scenes.yaml`."""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.resources import files
 from pathlib import Path
 from subprocess import DEVNULL, PIPE, STDOUT, run
 from typing import Any
+
+from ruamel.yaml import YAML
 
 from ...app import Handrail
 from ...approval.approvers.prompt import question
@@ -25,11 +30,12 @@ from ...plugins.hook_specs import hookimpl
 from ...protocols import Action, ActionKind, ApprovalRequest, Decision
 from ...settings.sections import TerminalConfig
 from ...settings.services import McpServerConfig
-from ...testing import FakeAgent
+from ...testing import FakeAgent, ModelReply, Reply, call
 from ...types import JsonDict, ToolContext, Unavailable
 from ..output import colours, emit
 from . import FOLDER_PREFIX
-from .scenes import read_data
+
+Messages = Sequence[Mapping[str, Any]]
 
 SLOW_READ_SECONDS = 0.15
 # The one command that is approved. The tool runs no other: a demonstration must not depend on the gate alone.
@@ -193,3 +199,56 @@ def _run(folder: Path, *command: str) -> JsonDict:
 
 # Isolated from the user's environment, Python does not look into the working directory either.
 _ISOLATED = "import runpy, sys; sys.path.insert(0, '.'); sys.argv = sys.argv[1:]; runpy.run_path('check.py')"
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """Replies that belong together. `scenes.yaml` says what each field is for."""
+
+    title: str
+    look: str
+    replies: list[Reply]
+    on_slow_disk: bool = False
+    notice_before: int | None = None
+    needs: str = ""
+    is_highlight: bool = False
+
+
+def read_data(name: str) -> Any:
+    """A YAML file of the demonstration."""
+    return YAML(typ="safe", pure=True).load(files(__package__).joinpath(name).read_text("utf-8"))
+
+
+def read_scenes() -> tuple[str, list[Scene]]:
+    """The user's task, and the scenes in their order."""
+    data = read_data("scenes.yaml")
+    return data["task"], [
+        Scene(**{**scene, "replies": [_reply(**reply) for reply in scene["replies"]]}) for scene in data["scenes"]
+    ]
+
+
+def _reply(says: str, calls: Sequence[Mapping[str, Any]] = ()) -> Reply:
+    def reply(messages: Messages, _: Messages) -> ModelReply:
+        made = [call(tool, **_filled(arguments, messages)) for each in calls for tool, arguments in each.items()]
+        return ModelReply(says, made)
+
+    return reply
+
+
+def _filled(arguments: Mapping[str, Any], messages: Messages) -> dict[str, Any]:
+    """The arguments with what only the results before them can say."""
+    last = str(messages[-1]["content"])
+    results = [each["content"] for each in reversed(messages) if each["role"] == "tool"]
+    find: dict[str, Callable[[], str]] = {
+        "$stored": lambda: json.loads(last)["stored"]["output"]["id"],
+        "$session": lambda: next(each["session_id"] for each in map(json.loads, results) if "session_id" in each),
+        "$port": lambda: last.partition(" port ")[2].split()[0],
+    }
+
+    def fill(value: Any) -> Any:
+        for placeholder, found in find.items():
+            if isinstance(value, str) and placeholder in value:
+                value = value.replace(placeholder, found())
+        return value
+
+    return {name: fill(value) for name, value in arguments.items()}

@@ -15,7 +15,7 @@ import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import acp
 from acp.schema import EnvVariable
@@ -26,11 +26,9 @@ from ...environments.output import OutputSink
 from ...errors import ToolError
 from ...files.local import LocalFiles
 from ...files.roots import ResolvedPath
+from ...protocols import Files, FileStat
 from ...types import CancelToken
 from .link import Change, EditorLink
-
-if TYPE_CHECKING:
-    from ...protocols import Files, FileStat
 
 _MAX_DIFF_BYTES = 1 << 20
 _MAX_OUTPUT_BYTES = 4 << 20
@@ -179,11 +177,8 @@ class EditorEnvironment:
                 await client.release_terminal(**names)
         if exited in done:
             return text, 1 if code is None else code, {}
-        return (
-            text,
-            CANCELLED_EXIT_CODE if done else TIMEOUT_EXIT_CODE,
-            {"timed_out": not done, "cancelled": bool(done)},
-        )
+        how = {"timed_out": not done, "cancelled": bool(done)}
+        return text, CANCELLED_EXIT_CODE if done else TIMEOUT_EXIT_CODE, how
 
 
 class EditorFiles:

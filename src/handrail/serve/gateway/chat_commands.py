@@ -64,10 +64,7 @@ def _answer(
     waiting = questions.at(chat.where)
     if not waiting:
         return "There is no open question here."
-    if chat.needs_reply:
-        bound = questions.meant(chat.where, message)
-        chosen = [bound] if bound is not None else []
-    elif named or is_all:
+    if (named or is_all) and not chat.needs_reply:
         chosen = named or questions.seen(chat.where, message)
     else:
         bound = questions.meant(chat.where, message)

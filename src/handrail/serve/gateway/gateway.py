@@ -65,9 +65,9 @@ class Gateway:
                     wait = _MIN_WAIT_SECONDS
                     # Before the events: a message that crashes us must not come again at every start.
                     self._store.set_cursor(account.name, cursor)
-                    if is_first:
-                        is_first = False
-                        self._resume(account)
+                    unfinished, is_first = self._store.unfinished(account.name) if is_first else [], False
+                    for chat, text in unfinished:
+                        self._chat(account, chat).resume(text)
                     for event in events:
                         await self._take(account, event)
             except ConfigError as error:
@@ -82,10 +82,6 @@ class Gateway:
                     await account.adapter.disconnect()
             await asyncio.sleep(wait)
             wait = min(wait * 2, _MAX_WAIT_SECONDS)
-
-    def _resume(self, account: Account) -> None:
-        for chat, text in self._store.unfinished(account.name):
-            self._chat(account, chat).resume(text)
 
     async def _take(self, account: Account, event: Message | ButtonPress) -> None:
         where = Where(account.name, event.chat)

@@ -114,7 +114,11 @@ class Questions:
         if post.message:
             try:
                 text = texts.over(self._served.approvals.get(post.request))
-                await _close(self._accounts[post.where.adapter], post, text)
+                adapter = self._accounts[post.where.adapter].adapter
+                if adapter.can_edit:
+                    await adapter.edit(post.where.chat, post.message, text)
+                else:  # below the question, which stays as it is
+                    await adapter.send(post.where.chat, text, key=f"over-{post.request}")
             except Unreachable as error:
                 log.info("%s: %s", post.where.adapter, error)
                 return False
@@ -178,11 +182,3 @@ class Questions:
     def answer(self, request_id: str, answer: Answer) -> StoredRequest | None:
         """None if this answer counts, else the request as it was closed before."""
         return self._served.approvals.answer(request_id, answer)
-
-
-async def _close(account: Account, post: Post, text: str) -> None:
-    """Replace the question, or write below it if the platform cannot edit."""
-    if account.adapter.can_edit:
-        await account.adapter.edit(post.where.chat, post.message, text)
-    else:
-        await account.adapter.send(post.where.chat, text, key=f"over-{post.request}")

@@ -66,9 +66,8 @@ class GatewayStore:
         """Whether the code was valid."""
         now = time.time()
         with self._database.transaction() as connection:
-            used = connection.execute(
-                "DELETE FROM codes WHERE digest = ? AND expires > ?", (_digest(code), now)
-            ).rowcount
+            query = "DELETE FROM codes WHERE digest = ? AND expires > ?"
+            used = connection.execute(query, (_digest(code), now)).rowcount
             if used:
                 connection.execute("INSERT OR REPLACE INTO people VALUES (?, ?, ?)", (adapter, person, now))
         return bool(used)
@@ -91,10 +90,8 @@ class GatewayStore:
         return rows[0]["session"] if rows else None
 
     def set_session(self, where: Where, session: str | None) -> None:
-        self._database.change(
-            "INSERT INTO chats VALUES (?, ?, ?, '') ON CONFLICT DO UPDATE SET session = excluded.session",
-            (*where, session),
-        )
+        query = "INSERT INTO chats VALUES (?, ?, ?, '') ON CONFLICT DO UPDATE SET session = excluded.session"
+        self._database.change(query, (*where, session))
 
     def chat_of(self, session: str) -> Where | None:
         rows = self._database.rows("SELECT adapter, chat FROM chats WHERE session = ?", (session,))
@@ -102,10 +99,8 @@ class GatewayStore:
 
     def set_unfinished(self, where: Where, text: str) -> None:
         """The text of the agent's current turn; empty when it is done."""
-        self._database.change(
-            "INSERT INTO chats VALUES (?, ?, NULL, ?) ON CONFLICT DO UPDATE SET unfinished = excluded.unfinished",
-            (*where, text),
-        )
+        query = "INSERT INTO chats VALUES (?, ?, NULL, ?) ON CONFLICT DO UPDATE SET unfinished = excluded.unfinished"
+        self._database.change(query, (*where, text))
 
     def unfinished(self, adapter: str) -> list[tuple[str, str]]:
         """Chats whose agent was interrupted, with the text of its turn."""
@@ -115,10 +110,8 @@ class GatewayStore:
     # Questions
 
     def add_post(self, post: Post) -> None:
-        self._database.change(
-            "INSERT OR REPLACE INTO posts VALUES (?, ?, ?, ?, 0, ?, 0)",
-            (post.request, *post.where, post.message, time.time()),
-        )
+        row = (post.request, *post.where, post.message, time.time())
+        self._database.change("INSERT OR REPLACE INTO posts VALUES (?, ?, ?, ?, 0, ?, 0)", row)
 
     def open_posts(self, adapter: str) -> list[Post]:
         rows = self._database.rows("SELECT * FROM posts WHERE is_over = 0 AND adapter = ?", (adapter,))
@@ -137,10 +130,8 @@ class GatewayStore:
         return {row["request"]: row["posted"] for row in rows}
 
     def end_post(self, post: Post) -> None:
-        self._database.change(
-            "UPDATE posts SET is_over = 1, ended = ? WHERE request = ? AND adapter = ? AND chat = ?",
-            (time.time(), post.request, *post.where),
-        )
+        query = "UPDATE posts SET is_over = 1, ended = ? WHERE request = ? AND adapter = ? AND chat = ?"
+        self._database.change(query, (time.time(), post.request, *post.where))
 
     # Cursors
 

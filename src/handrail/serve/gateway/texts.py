@@ -73,9 +73,8 @@ def which_one(waiting: Sequence[StoredRequest], decision: Decision | None, *, ne
     if needs_reply:
         return "Reply to the email of the question itself: only that shows that it is you."
     command = "/show" if decision is None else _command(decision)
-    return "\n".join(
-        ["Which one? Reply to its message, or name it:", *(f"{command} {brief(each)}" for each in waiting)]
-    )
+    choices = [f"{command} {brief(each)}" for each in waiting]
+    return "\n".join(["Which one? Reply to its message, or name it:", *choices])
 
 
 def done(request: ApprovalRequest, decision: Decision) -> str:

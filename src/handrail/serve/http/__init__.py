@@ -1,4 +1,4 @@
-"""The HTTP API: one module per resource, each with its `ENDPOINTS`, and the OpenAPI document that is generated from them."""
+"""The HTTP API: one module per resource, each with its endpoints, and the OpenAPI document that is generated from them."""
 
 from __future__ import annotations
 
@@ -9,20 +9,17 @@ from importlib import import_module
 from ... import __version__
 from ...types import JsonDict
 from ..endpoint import Endpoint
+from .shapes import TEXT, loose
 
 RESOURCES = (
     "about login tools calls approvals processes effects sessions batches policy completions paired_people".split()
 )
-_ERROR: JsonDict = {
-    "type": "object",
-    "properties": {"error": {"type": "string"}, "error_type": {"type": "string"}},
-    "required": ["error", "error_type"],
-}
+_ERROR = loose(error=TEXT, error_type=TEXT)
 _EVENTS = "text/event-stream"
 _EVENT = {
     "description": "One event of the stream. Its data is JSON.",
     "type": "object",
-    "properties": {"event": {"type": "string"}, "id": {"type": "string"}, "data": {"type": "string"}},
+    "properties": {"event": TEXT, "id": TEXT, "data": TEXT},
 }
 _PROBLEM = {
     "description": "The error.",
@@ -33,7 +30,8 @@ _REFUSALS = (400, 401, 403, 404, 408, 409, 413, 421, 422, 429, 502, 503)
 
 @cache
 def endpoints() -> tuple[Endpoint, ...]:
-    return tuple(endpoint for name in RESOURCES for endpoint in import_module(f"{__name__}.{name}").ENDPOINTS)
+    found = [each for name in RESOURCES for each in vars(import_module(f"{__name__}.{name}")).values()]
+    return tuple(each for each in found if isinstance(each, Endpoint))
 
 
 @cache
@@ -55,25 +53,17 @@ def document() -> JsonDict:
 
 def _operation(endpoint: Endpoint) -> JsonDict:
     names = re.findall(r"\{(\w+)", endpoint.path)
-    parameters = [
-        {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}} for name in names
-    ]
-    parameters += [
-        {
-            "name": name,
-            "in": "query",
-            "required": bool(schema.get("x-required")),
-            "schema": {key: value for key, value in schema.items() if key != "x-required"},
-        }
-        for name, schema in endpoint.query.items()
-    ]
+    named: JsonDict = {"in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+    parameters = [{"name": name, **named} for name in names]
+    for name, schema in endpoint.query.items():
+        parameters.append({"name": name, "in": "query", "required": False, "schema": schema})
     good = {"description": endpoint.summary or "Done.", "content": _good(endpoint)}
     operation: JsonDict = {
         "operationId": endpoint.name,
         "summary": endpoint.summary,
         "description": "" if endpoint.role is None else f"Needs the role `{endpoint.role.word}`.",
         "parameters": parameters,
-        "responses": {str(endpoint.status): good, **{str(status): _PROBLEM for status in _REFUSALS}},
+        "responses": {"200": good, **{str(status): _PROBLEM for status in _REFUSALS}},
     }
     if endpoint.role is None:
         operation["security"] = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import AsyncIterator
 from typing import Any
@@ -16,17 +15,27 @@ from ..event_bus import Bus, frame, streamed
 from ..tokens import Role
 from .shapes import ANYTHING, NUMBER, TEXT, count, loose, many, record
 
+_STATS = loose(since=NUMBER, minutes=many(ANYTHING), tools=many(ANYTHING), days=many(ANYTHING), waiting=NUMBER)
+_SPENT = """
+SELECT CAST(at / 86400 AS INTEGER) * 86400 AS day, model, sum(input_tokens) AS input_tokens,
+  sum(output_tokens) AS output_tokens, sum(cost) AS cost
+FROM model_calls WHERE at > ? GROUP BY day, model ORDER BY day, model
+"""
 
+
+@Endpoint("GET", "/health", record(status=TEXT, version=TEXT), role=None)
 async def health(_: RequestContext) -> JsonDict:
     """Whether the server is up."""
     return {"status": "ok", "version": __version__}
 
 
+@Endpoint("GET", "/v1/me", record(name=TEXT, role=TEXT))
 async def me(context: RequestContext) -> JsonDict:
     """Your name and role."""
     return {"name": context.who.name, "role": context.who.role.word}
 
 
+@Endpoint("GET", "/openapi.json", role=None)
 async def openapi(_: RequestContext) -> JsonDict:
     """The OpenAPI description of this API."""
     from . import document
@@ -34,43 +43,34 @@ async def openapi(_: RequestContext) -> JsonDict:
     return document()
 
 
-async def stats(context: RequestContext) -> JsonDict:
+@Endpoint("GET", "/v1/stats", _STATS)
+def stats(context: RequestContext) -> JsonDict:
     """Calls per minute and durations per tool, both of the last day, and tokens and cost per day and model."""
     served = context.served
-    spent = await asyncio.to_thread(
-        served.sessions.rows,
-        "SELECT CAST(at / 86400 AS INTEGER) * 86400 AS day, model, sum(input_tokens) AS input_tokens, "
-        "sum(output_tokens) AS output_tokens, sum(cost) AS cost FROM model_calls WHERE at > ? GROUP BY day, model "
-        "ORDER BY day, model",
-        (time.time() - 60 * 86400,),
-    )
     return {
         "since": served.live.since,
         "minutes": served.live.minutes(),
         "tools": served.live.tools(),
-        "days": [dict(row) for row in spent],
+        "days": [dict(row) for row in served.sessions.rows(_SPENT, (time.time() - 60 * 86400,))],
         "waiting": len(served.approvals.pending()),
     }
 
 
-async def metrics(context: RequestContext) -> object:
+@Endpoint("GET", "/metrics", media="text/plain")
+def metrics(context: RequestContext) -> object:
     """The same in the text format of Prometheus."""
-    served = context.served
-    lines = [
-        "# TYPE handrail_uptime_seconds gauge",
-        f"handrail_uptime_seconds {time.time() - served.started:.0f}",
-        "# TYPE handrail_approvals_waiting gauge",
-        f"handrail_approvals_waiting {len(served.approvals.pending())}",
-        "# TYPE handrail_calls_running gauge",
-        f"handrail_calls_running {len(served.live.running())}",
-        "# TYPE handrail_calls_total counter",
-    ]
-    tools = served.live.tools()
-    lines += [f'handrail_calls_total{{tool="{_label(each["tool"])}"}} {each["calls"]}' for each in tools]
-    lines.append("# TYPE handrail_call_errors_total counter")
-    lines += [f'handrail_call_errors_total{{tool="{_label(each["tool"])}"}} {each["errors"]}' for each in tools]
-    lines.append("# TYPE handrail_call_seconds_total counter")
-    lines += [f'handrail_call_seconds_total{{tool="{_label(each["tool"])}"}} {each["total"]:.6f}' for each in tools]
+    served, tools = context.served, context.served.live.tools()
+    gauges = {
+        "uptime_seconds": f"{time.time() - served.started:.0f}",
+        "approvals_waiting": len(served.approvals.pending()),
+        "calls_running": len(served.live.running()),
+    }
+    lines = []
+    for name, value in gauges.items():
+        lines += [f"# TYPE handrail_{name} gauge", f"handrail_{name} {value}"]
+    for name, key, form in (("calls", "calls", "d"), ("call_errors", "errors", "d"), ("call_seconds", "total", ".6f")):
+        lines.append(f"# TYPE handrail_{name}_total counter")
+        lines += [f'handrail_{name}_total{{tool="{_label(each["tool"])}"}} {each[key]:{form}}' for each in tools]
     return PlainTextResponse("\n".join([*lines, ""]), media_type="text/plain; version=0.0.4")
 
 
@@ -78,12 +78,7 @@ def _label(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
-async def audit(context: RequestContext) -> JsonDict:
-    """The audit log of HTTP requests, the newest last."""
-    found = await asyncio.to_thread(context.served.keys.audited, context.query["limit"])
-    return {"audit": [each._asdict() for each in found]}
-
-
+@Endpoint("GET", "/v1/events", media="text/event-stream", after={"type": "integer", "minimum": 0, "maximum": 2**60})
 async def events(context: RequestContext) -> Any:
     """Events of calls, questions, agents and processes, from now or after the event `after` (or the header Last-Event-ID).
 
@@ -101,22 +96,7 @@ async def _frames(bus: Bus, after: int | None) -> AsyncIterator[bytes]:
         yield b"".join(each.frame for each in found)
 
 
-_AFTER: JsonDict = {"after": {"type": "integer", "minimum": 0, "maximum": 2**60}}
-_STATS = loose(since=NUMBER, minutes=many(ANYTHING), tools=many(ANYTHING), days=many(ANYTHING), waiting=NUMBER)
-
-ENDPOINTS = (
-    Endpoint("GET", "/health", health, role=None, answer=record(status=TEXT, version=TEXT)),
-    Endpoint("GET", "/v1/me", me, answer=record(name=TEXT, role=TEXT)),
-    Endpoint("GET", "/openapi.json", openapi, role=None),
-    Endpoint("GET", "/v1/stats", stats, answer=_STATS),
-    Endpoint("GET", "/metrics", metrics, media="text/plain"),
-    Endpoint("GET", "/v1/events", events, query=_AFTER, media="text/event-stream"),
-    Endpoint(
-        "GET",
-        "/v1/audit",
-        audit,
-        role=Role.OPERATE,
-        query={"limit": count(100, 10_000)},
-        answer=record(audit=many(ANYTHING)),
-    ),
-)
+@Endpoint("GET", "/v1/audit", record(audit=many(ANYTHING)), role=Role.OPERATE, limit=count(100, 10_000))
+def audit(context: RequestContext) -> JsonDict:
+    """The audit log of HTTP requests, the newest last."""
+    return {"audit": [each._asdict() for each in context.served.keys.audited(context.query["limit"])]}

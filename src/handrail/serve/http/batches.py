@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from pathlib import Path
 
@@ -14,35 +13,31 @@ from ..tokens import Role
 from .shapes import FLAG, NUMBER, TEXT, WHOLE, count, loose, many, maybe, record
 
 _FIGURES = ("waiting", "running", "done", "failed", "tokens", "seconds", "per_second", "cost", "eta", "mean_reward")
+_TEXTS = dict.fromkeys(("id", "folder", "engine", "state", "problem"), TEXT)
+_BATCH = loose(**_TEXTS, questions=WHOLE, **dict.fromkeys(_FIGURES, maybe(NUMBER)))
+_FAILURE = record(id=TEXT, attempt=WHOLE, worker=TEXT, error=TEXT)
+_WHOLE = record(batch=_BATCH, failures=many(_FAILURE))
 
 
-async def batches(context: RequestContext) -> JsonDict:
+@Endpoint("GET", "/v1/batches", record(batches=many(_BATCH)), limit=count(100, 1000))
+def batches(context: RequestContext) -> JsonDict:
     """The batches that were run, the newest first. A `problem` says why one cannot be read."""
-
-    def read() -> JsonDict:
-        asked = _asked(context)
-        found = known(context.served.app.config.home)
-        return {"batches": [_view(out, options, asked) for out, options in found][: context.query["limit"]]}
-
-    return await asyncio.to_thread(read)
+    asked, found = _asked(context), known(context.served.app.config.home)
+    return {"batches": [_view(out, options, asked) for out, options in found][: context.query["limit"]]}
 
 
-async def batch(context: RequestContext) -> JsonDict:
+@Endpoint("GET", "/v1/batches/{id}", _WHOLE, limit=count(200, 10_000))
+def batch(context: RequestContext) -> JsonDict:
     """One batch, with the tasks that failed for good."""
-
-    def read() -> JsonDict:
-        out, options = _of(context)
-        return {
-            "batch": _view(out, options, _asked(context)),
-            "failures": failures(out, options, context.query["limit"]),
-        }
-
-    return await asyncio.to_thread(read)
+    out, options = _of(context)
+    failed = failures(out, options, context.query["limit"])
+    return {"batch": _view(out, options, _asked(context)), "failures": failed}
 
 
-async def stop(context: RequestContext) -> JsonDict:
+@Endpoint("POST", "/v1/batches/{id}/stop", record(stopped=FLAG), role=Role.OPERATE)
+def stop(context: RequestContext) -> JsonDict:
     """Stop a batch: within seconds no command of it runs any more. `handrail batch resume` goes on with it."""
-    return {"stopped": await asyncio.to_thread(lambda: request_stop(*_of(context)))}
+    return {"stopped": request_stop(*_of(context))}
 
 
 def _view(out: Path, options: Options, asked: Counter[str]) -> JsonDict:
@@ -70,27 +65,3 @@ def _of(context: RequestContext) -> tuple[Path, Options]:
         if options.run == context.path["id"]:
             return out, options
     raise HttpError(404, "not_found", "there is no such batch; a batch whose folder is gone is not known any more")
-
-
-_BATCH = loose(
-    id=TEXT,
-    folder=TEXT,
-    engine=TEXT,
-    state=TEXT,
-    problem=TEXT,
-    questions=WHOLE,
-    **{name: maybe(NUMBER) for name in _FIGURES},
-)
-_FAILURE = record(id=TEXT, attempt=WHOLE, worker=TEXT, error=TEXT)
-
-ENDPOINTS = (
-    Endpoint("GET", "/v1/batches", batches, query={"limit": count(100, 1000)}, answer=record(batches=many(_BATCH))),
-    Endpoint(
-        "GET",
-        "/v1/batches/{id}",
-        batch,
-        query={"limit": count(200, 10_000)},
-        answer=record(batch=_BATCH, failures=many(_FAILURE)),
-    ),
-    Endpoint("POST", "/v1/batches/{id}/stop", stop, role=Role.OPERATE, answer=record(stopped=FLAG)),
-)

@@ -12,13 +12,30 @@ from ...types import CancelToken, JsonDict, Progress
 from ..endpoint import Endpoint, RequestContext
 from ..event_bus import frame, streamed
 from ..tokens import Role
-from .shapes import ANYTHING, FLAG, TEXT, WHOLE, bounded, count, loose, many, record
+from .shapes import ANYTHING, FLAG, OFFSET, TEXT, WHOLE, bounded, count, loose, many, maybe, record
 
 _PAGE_CHARS = 50_000
 _HTTP_TASK = "http"
 _GONE = "the client went away"
 
 
+_WHO = {"task": bounded(200, minLength=1), "session": bounded(200, minLength=1)}
+_CALL = record(("tool",), tool=bounded(200), arguments=ANYTHING, stream=FLAG, **_WHO)
+_CALLS = record(running=many(ANYTHING), ended=many(ANYTHING))
+_BATCH = record(("tool_calls",), tool_calls={"type": "array", "maxItems": 1000, "items": ANYTHING}, **_WHO)
+_PAGE = record(text=TEXT, offset=WHOLE, total=WHOLE, next=maybe(WHOLE))
+
+
+def _tool(context: RequestContext) -> str:
+    return visible(context.body["tool"])
+
+
+def _batch_tools(context: RequestContext) -> str:
+    functions = [each.get("function") for each in context.body["tool_calls"]]
+    return visible(" ".join(str(each.get("name")) for each in functions if isinstance(each, dict)))
+
+
+@Endpoint("POST", "/v1/calls", loose(result={}), role=Role.OPERATE, body=_CALL, streams=True, detail=_tool)
 async def call(context: RequestContext) -> Any:
     """Run one tool. Returns its result or error as the model would get it; with `stream` also its progress."""
     if context.body.get("stream"):
@@ -35,16 +52,9 @@ async def call(context: RequestContext) -> Any:
 
 
 async def _run(context: RequestContext, cancel: CancelToken, on_progress: Any) -> Any:
-    body = context.body
-    return await context.served.app.runtime.ahandle(
-        body["tool"],
-        body.get("arguments", {}),
-        body.get("task", _HTTP_TASK),
-        None,
-        body.get("session"),
-        cancel=cancel,
-        on_progress=on_progress,
-    )
+    body, how = context.body, {"cancel": cancel, "on_progress": on_progress}
+    who = (body.get("task", _HTTP_TASK), None, body.get("session"))
+    return await context.served.app.runtime.ahandle(body["tool"], body.get("arguments", {}), *who, **how)
 
 
 async def _progress(context: RequestContext) -> AsyncIterator[bytes]:
@@ -84,30 +94,7 @@ def _value(outcome: Any) -> Any:
         return outcome
 
 
-async def batch(context: RequestContext) -> JsonDict:
-    """Run the calls of a model's message, concurrently where that is safe. Returns the tool messages in order."""
-    body = context.body
-    messages = await context.served.app.batches.run(
-        body["tool_calls"], task_id=body.get("task", _HTTP_TASK), session_id=body.get("session")
-    )
-    return {"messages": messages}
-
-
-async def result(context: RequestContext) -> JsonDict:
-    """A stored result, page by page."""
-    results = context.served.app.runtime.results
-    assert results is not None
-    text = await asyncio.to_thread(results.get, context.path["id"])
-    offset, limit = context.query["offset"], context.query["limit"]
-    following = offset + limit
-    return {
-        "text": text[offset:following],
-        "offset": offset,
-        "total": len(text),
-        "next": following if following < len(text) else None,
-    }
-
-
+@Endpoint("GET", "/v1/calls", _CALLS, limit=count(200, 2000))
 async def recent(context: RequestContext) -> JsonDict:
     """Running calls, and the latest finished ones, of all processes that use this state folder."""
     live = context.served.live
@@ -115,48 +102,20 @@ async def recent(context: RequestContext) -> JsonDict:
     return {"running": running, "ended": live.recent()[-context.query["limit"] :]}
 
 
-def _batch_tools(context: RequestContext) -> str:
-    functions = [each.get("function") for each in context.body["tool_calls"]]
-    return visible(" ".join(str(each.get("name")) for each in functions if isinstance(each, dict)))
+@Endpoint("POST", "/v1/batches", record(messages=many(ANYTHING)), role=Role.OPERATE, body=_BATCH, detail=_batch_tools)
+async def batch(context: RequestContext) -> JsonDict:
+    """Run the calls of a model's message, concurrently where that is safe. Returns the tool messages in order."""
+    body = context.body
+    who = {"task_id": body.get("task", _HTTP_TASK), "session_id": body.get("session")}
+    return {"messages": await context.served.app.batches.run(body["tool_calls"], **who)}
 
 
-_WHO = {"task": bounded(200, minLength=1), "session": bounded(200, minLength=1)}
-_CALL = record(("tool",), tool=bounded(200), arguments=ANYTHING, stream=FLAG, **_WHO)
-_BATCH = record(("tool_calls",), tool_calls={"type": "array", "maxItems": 1000, "items": ANYTHING}, **_WHO)
-_PAGE = {
-    "offset": {"type": "integer", "minimum": 0, "maximum": 2**40, "default": 0},
-    "limit": count(_PAGE_CHARS, 1_000_000),
-}
-_NEXT = {"anyOf": [WHOLE, {"type": "null"}]}
-
-ENDPOINTS = (
-    Endpoint(
-        "POST",
-        "/v1/calls",
-        call,
-        role=Role.OPERATE,
-        body=_CALL,
-        answer=loose(result={}),
-        streams=True,
-        detail=lambda context: visible(context.body["tool"]),
-    ),
-    Endpoint(
-        "GET",
-        "/v1/calls",
-        recent,
-        query={"limit": count(200, 2000)},
-        answer=record(running=many(ANYTHING), ended=many(ANYTHING)),
-    ),
-    Endpoint(
-        "POST",
-        "/v1/batches",
-        batch,
-        role=Role.OPERATE,
-        body=_BATCH,
-        answer=record(messages=many(ANYTHING)),
-        detail=_batch_tools,
-    ),
-    Endpoint(
-        "GET", "/v1/results/{id}", result, query=_PAGE, answer=record(text=TEXT, offset=WHOLE, total=WHOLE, next=_NEXT)
-    ),
-)
+@Endpoint("GET", "/v1/results/{id}", _PAGE, offset=OFFSET, limit=count(_PAGE_CHARS, 1_000_000))
+def result(context: RequestContext) -> JsonDict:
+    """A stored result, page by page."""
+    results = context.served.app.runtime.results
+    assert results is not None
+    text, offset = results.get(context.path["id"]), context.query["offset"]
+    following = offset + context.query["limit"]
+    after = following if following < len(text) else None
+    return {"text": text[offset:following], "offset": offset, "total": len(text), "next": after}

@@ -22,14 +22,22 @@ SESSION_HEADER = "x-handrail-session"
 _REASONS = {End.ANSWERED: "stop", End.TOKENS: "length", End.TURNS: "length", End.TIME: "length", End.COST: "length"}
 
 
+_CONTENT = {"anyOf": [bounded(1_000_000), many(ANYTHING), {"type": "null"}]}
+_MESSAGE = {"type": "object", "properties": {"role": TEXT, "content": _CONTENT}, "required": ["role"]}
+_MESSAGES = {"type": "array", "items": _MESSAGE, "minItems": 1, "maxItems": 10_000}
+_FIELDS = {"messages": _MESSAGES, "model": maybe(TEXT), "stream": maybe(FLAG)}
+_BODY = {"type": "object", "properties": _FIELDS, "required": ["messages"]}
+_ANSWER = loose(id=TEXT, choices=many(ANYTHING))
+
+
+@Endpoint("GET", "/v1/models", loose(object=TEXT, data=many(ANYTHING)))
 async def models(context: RequestContext) -> JsonDict:
     """The one model of this server: its agent."""
-    return {
-        "object": "list",
-        "data": [{"id": MODEL, "object": "model", "created": int(context.served.started), "owned_by": MODEL}],
-    }
+    model = {"id": MODEL, "object": "model", "created": int(context.served.started), "owned_by": MODEL}
+    return {"object": "list", "data": [model]}
 
 
+@Endpoint("POST", "/v1/chat/completions", _ANSWER, role=Role.OPERATE, body=_BODY, streams=True)
 async def complete(context: RequestContext) -> Any:
     """A chat completion by the agent. The last message is its prompt; `x-handrail-session` continues a session.
 
@@ -51,11 +59,7 @@ async def complete(context: RequestContext) -> Any:
     if ended.end is End.FAILED:
         raise HttpError(502, "model_failed", ended.reason)
     choice = {"index": 0, "message": {"role": "assistant", "content": ended.answer}, "finish_reason": _reason(ended)}
-    return _answered(agent, {**_head(name, "chat.completion"), "choices": [choice], "usage": _usage(ended)})
-
-
-def _answered(agent: Agent, answer: JsonDict) -> Any:
-    response = as_response(answer)
+    response = as_response({**_head(name, "chat.completion"), "choices": [choice], "usage": _usage(ended)})
     response.headers[SESSION_HEADER] = agent.session_id
     return response
 
@@ -110,29 +114,3 @@ def _usage(ended: TurnEnded) -> JsonDict:
 
 def _reason(ended: TurnEnded) -> str:
     return _REASONS.get(ended.end, "stop")
-
-
-_CONTENT = {"anyOf": [bounded(1_000_000), many(ANYTHING), {"type": "null"}]}
-_MESSAGE = {"type": "object", "properties": {"role": TEXT, "content": _CONTENT}, "required": ["role"]}
-_BODY = {
-    "type": "object",
-    "properties": {
-        "messages": {"type": "array", "items": _MESSAGE, "minItems": 1, "maxItems": 10_000},
-        "model": maybe(TEXT),
-        "stream": maybe(FLAG),
-    },
-    "required": ["messages"],
-}
-
-ENDPOINTS = (
-    Endpoint("GET", "/v1/models", models, answer=loose(object=TEXT, data=many(ANYTHING))),
-    Endpoint(
-        "POST",
-        "/v1/chat/completions",
-        complete,
-        role=Role.OPERATE,
-        body=_BODY,
-        answer=loose(id=TEXT, choices=many(ANYTHING)),
-        streams=True,
-    ),
-)

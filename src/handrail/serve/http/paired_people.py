@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-from collections.abc import Callable
-from typing import TypeVar
+from contextlib import closing
 
 from ...config.paths import state_dir
 from ...types import JsonDict
@@ -14,40 +11,32 @@ from ..gateway.store import CODE_SECONDS, STORE_NAME, GatewayStore
 from ..tokens import Role
 from .shapes import NUMBER, TEXT, many, record
 
-T = TypeVar("T")
+_PEOPLE = record(people=many(record(account=TEXT, person=TEXT, paired_at=NUMBER)))
 
 
-async def _in_store(work: Callable[[GatewayStore], T]) -> T:
-    def run() -> T:
-        with contextlib.closing(GatewayStore(state_dir() / STORE_NAME)) as store:
-            return work(store)
-
-    return await asyncio.to_thread(run)
+def _opened() -> closing[GatewayStore]:
+    return closing(GatewayStore(state_dir() / STORE_NAME))
 
 
-async def new_code(_: RequestContext) -> JsonDict:
-    """A pairing code, which a user sends to the agent's account in a chat. It works once, within a few minutes."""
-    return {"code": await _in_store(GatewayStore.new_code), "seconds": CODE_SECONDS}
-
-
-async def people(_: RequestContext) -> JsonDict:
+@Endpoint("GET", "/v1/people", _PEOPLE)
+def people(_: RequestContext) -> JsonDict:
     """The paired users."""
-    found = await _in_store(GatewayStore.people)
+    with _opened() as store:
+        found = store.people()
     return {"people": [{"account": each.adapter, "person": each.person, "paired_at": each.paired} for each in found]}
 
 
-async def remove(context: RequestContext) -> JsonDict:
+@Endpoint("POST", "/v1/people/codes", record(code=TEXT, seconds=NUMBER), role=Role.OPERATE)
+def new_code(_: RequestContext) -> JsonDict:
+    """A pairing code, which a user sends to the agent's account in a chat. It works once, within a few minutes."""
+    with _opened() as store:
+        return {"code": store.new_code(), "seconds": CODE_SECONDS}
+
+
+@Endpoint("DELETE", "/v1/people/{account}/{person:path}", record(removed=TEXT), role=Role.OPERATE)
+def remove(context: RequestContext) -> JsonDict:
     """Unpair a user."""
-    account, person = context.path["account"], context.path["person"]
-    if not await _in_store(lambda store: store.unpair(account, person)):
-        raise HttpError(404, "not_found", "no such user is paired")
-    return {"removed": person}
-
-
-_PERSON = record(account=TEXT, person=TEXT, paired_at=NUMBER)
-
-ENDPOINTS = (
-    Endpoint("GET", "/v1/people", people, answer=record(people=many(_PERSON))),
-    Endpoint("POST", "/v1/people/codes", new_code, role=Role.OPERATE, answer=record(code=TEXT, seconds=NUMBER)),
-    Endpoint("DELETE", "/v1/people/{account}/{person:path}", remove, role=Role.OPERATE, answer=record(removed=TEXT)),
-)
+    with _opened() as store:
+        if not store.unpair(context.path["account"], context.path["person"]):
+            raise HttpError(404, "not_found", "no such user is paired")
+    return {"removed": context.path["person"]}

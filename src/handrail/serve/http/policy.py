@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import tempfile
 
@@ -17,31 +16,25 @@ from ...types import JsonDict
 from ..endpoint import Endpoint, HttpError, RequestContext
 from .shapes import ANYTHING, TEXT, bounded, loose, many, record
 
+_RULES = record(rules=many(loose(id=TEXT, severity=TEXT, why=TEXT)))
+_CHECKED = loose(verdict=TEXT, findings=many(ANYTHING), pieces=many(ANYTHING))
+_COMMAND = record(("command",), command=bounded(1_000_000), cwd=bounded(4096))
+_SIMULATED = record(counts=ANYTHING, changed=many(ANYTHING))
 
-async def rules(context: RequestContext) -> JsonDict:
+
+@Endpoint("GET", "/v1/policy/rules", _RULES)
+def rules(context: RequestContext) -> JsonDict:
     """Every rule about commands, with examples that match and that do not."""
-    return {"rules": await asyncio.to_thread(_rules, context)}
+    found = []
+    for rule in _rulebook(context).rules.values():
+        examples = {"match": list(rule.match), "spare": list(rule.not_match)}
+        found.append({"id": rule.id, "severity": rule.severity.value, "why": rule.why, **examples})
+    return {"rules": found}
 
 
-def _rules(context: RequestContext) -> list[JsonDict]:
-    return [
-        {
-            "id": rule.id,
-            "severity": rule.severity.value,
-            "why": rule.why,
-            "match": list(rule.match),
-            "spare": list(rule.not_match),
-        }
-        for rule in _rulebook(context).rules.values()
-    ]
-
-
-async def check(context: RequestContext) -> JsonDict:
+@Endpoint("POST", "/v1/policy/check", _CHECKED, body=_COMMAND)
+def check(context: RequestContext) -> JsonDict:
     """What a command would do, and the verdict. Nothing is run."""
-    return await asyncio.to_thread(_check, context)
-
-
-def _check(context: RequestContext) -> JsonDict:
     command, cwd = context.body["command"], context.body.get("cwd") or os.getcwd()
     assessment = assess(command, cwd=cwd, rulebook=_rulebook(context))
     spans = [each.span for each in assessment.findings if each.severity.value != "note"]
@@ -54,37 +47,15 @@ def _rulebook(context: RequestContext) -> Rulebook:
     return settings.policy().rulebook or configured(settings.config.approval_rules, assess=assess)
 
 
-async def simulate(context: RequestContext) -> JsonDict:
+@Endpoint("POST", "/v1/policy/simulate", _SIMULATED, body=record(policy=bounded(1_000_000)))
+def simulate(context: RequestContext) -> JsonDict:
     """Simulate a policy, given as the text of a config.yaml, on past actions."""
-    return await asyncio.to_thread(_simulate, context.body["policy"], context.served.app.config.home)
-
-
-def _simulate(policy: str, home: str) -> JsonDict:
     with tempfile.NamedTemporaryFile("w", suffix=".yaml", encoding="utf-8") as file:
-        file.write(policy)
+        file.write(context.body["policy"])
         file.flush()
         try:
-            found = simulate_policy(file.name, state_dir=state_dir(home))
+            found = simulate_policy(file.name, state_dir=state_dir(context.served.app.config.home))
         except ConfigError as error:
             raise HttpError(422, "invalid_policy", str(error).replace(file.name, "the policy")) from None
     changed = [trial._asdict() for trial in found.trials if trial.is_changed]
     return {"counts": found.counts(), "changed": changed[-1000:]}
-
-
-ENDPOINTS = (
-    Endpoint("GET", "/v1/policy/rules", rules, answer=record(rules=many(loose(id=TEXT, severity=TEXT, why=TEXT)))),
-    Endpoint(
-        "POST",
-        "/v1/policy/check",
-        check,
-        body=record(("command",), command=bounded(1_000_000), cwd=bounded(4096)),
-        answer=loose(verdict=TEXT, findings=many(ANYTHING), pieces=many(ANYTHING)),
-    ),
-    Endpoint(
-        "POST",
-        "/v1/policy/simulate",
-        simulate,
-        body=record(policy=bounded(1_000_000)),
-        answer=record(counts=ANYTHING, changed=many(ANYTHING)),
-    ),
-)

@@ -14,55 +14,54 @@ from ..agent_turns import SessionBusy, event_view
 from ..endpoint import Endpoint, HttpError, RequestContext
 from ..event_bus import frame, streamed
 from ..tokens import Role
-from ..views import session_view
 from .shapes import ANYTHING, FLAG, TEXT, bounded, count, loose, many, record
 
+_DETACHED = {"type": "boolean", "description": "The turn continues when you stop listening."}
+_MODE = {"type": "string", "enum": [each.value for each in Mode]}
+_OF_MODE = record(mode=_MODE)
+_TURN = {"model": bounded(200), "toolsets": many(bounded(100)), "detached": _DETACHED}
+_MESSAGE = record(("text",), mode=_MODE, text=bounded(1_000_000, minLength=1), **_TURN)
+_SESSION = loose(id=TEXT, title=TEXT)
+_FOUND = record(sessions=many(_SESSION), hits=many(ANYTHING))
+_WHOLE = loose(session=_SESSION, messages=many(ANYTHING), calls=many(ANYTHING))
+_KIND = {"type": "string", "enum": [MAIN, CHILD], "default": MAIN}
 
-async def sessions(context: RequestContext) -> JsonDict:
+
+@Endpoint("GET", "/v1/sessions", _FOUND, query=bounded(1000, default=""), limit=count(50, 10_000), kind=_KIND)
+def sessions(context: RequestContext) -> JsonDict:
     """The latest conversations, or those of delegated agents; with `query` the best matching messages of all."""
     store, query, limit = context.served.sessions, context.query["query"], context.query["limit"]
-
-    def find() -> JsonDict:
-        if query.strip():
-            return {"sessions": [], "hits": [each._asdict() for each in search(store, query, limit=limit)]}
-        turns = context.served.turns
-        found = store.recent(limit=limit, kind=context.query["kind"])
-        return {
-            "sessions": [{**session_view(each), "is_running": turns.is_running(each.id)} for each in found],
-            "hits": [],
-        }
-
-    return await asyncio.to_thread(find)
+    if query.strip():
+        return {"sessions": [], "hits": [each._asdict() for each in search(store, query, limit=limit)]}
+    turns, found = context.served.turns, store.recent(limit=limit, kind=context.query["kind"])
+    return {"sessions": [{**each._asdict(), "is_running": turns.is_running(each.id)} for each in found], "hits": []}
 
 
-async def session(context: RequestContext) -> JsonDict:
+@Endpoint("GET", "/v1/sessions/{id}", _WHOLE)
+def session(context: RequestContext) -> JsonDict:
     """One conversation: messages, calls, model usage and decisions."""
     store = context.served.sessions
-
-    def read() -> JsonDict:
-        info = store.get(context.path["id"])
-        decided = context.served.approvals.decisions.of_session(info.id)
-        return {
-            "session": session_view(info),
-            "messages": [
-                {"id": each.id, "at": each.at, **each.message} for each in store.messages(info.id, hidden=True)
-            ],
-            "calls": [each._asdict() for each in store.calls(info.id)],
-            "model_calls": [each._asdict() for each in store.model_calls(info.id)],
-            "children": [session_view(each) for each in store.children(info.id)],
-            "decisions": [{**each._asdict(), "keys": list(each.keys)} for each in decided],
-            "is_running": context.served.turns.is_running(info.id),
-            "mode": _mode_of(context, info.id).value,
-        }
-
-    return await asyncio.to_thread(read)
+    info = store.get(context.path["id"])
+    decided, messages = context.served.approvals.decisions.of_session(info.id), store.messages(info.id, hidden=True)
+    return {
+        "session": info._asdict(),
+        "messages": [{"id": each.id, "at": each.at, **each.message} for each in messages],
+        "calls": [each._asdict() for each in store.calls(info.id)],
+        "model_calls": [each._asdict() for each in store.model_calls(info.id)],
+        "children": [each._asdict() for each in store.children(info.id)],
+        "decisions": [{**each._asdict(), "keys": list(each.keys)} for each in decided],
+        "is_running": context.served.turns.is_running(info.id),
+        "mode": _mode_of(context, info.id).value,
+    }
 
 
+@Endpoint("POST", "/v1/sessions", role=Role.OPERATE, body=_MESSAGE, media="text/event-stream")
 async def begin(context: RequestContext) -> Any:
     """Start a conversation with an agent. Its answer is a stream of events that ends with `TurnEnded`."""
     return await _turn(context, None)
 
 
+@Endpoint("POST", "/v1/sessions/{id}/turns", role=Role.OPERATE, body=_MESSAGE, media="text/event-stream")
 async def go_on(context: RequestContext) -> Any:
     """Send a message in a conversation."""
     return await _turn(context, context.path["id"])
@@ -89,12 +88,14 @@ async def _events(context: RequestContext, agent: Any) -> AsyncIterator[bytes]:
         yield frame("error", {"error": str(error), "error_type": "busy"})
 
 
+@Endpoint("POST", "/v1/sessions/{id}/stop", record(stopped=FLAG), role=Role.OPERATE)
 async def stop(context: RequestContext) -> JsonDict:
     """Interrupt the current turn."""
     info = await asyncio.to_thread(context.served.sessions.get, context.path["id"])
     return {"stopped": context.served.turns.stop(info.id)}
 
 
+@Endpoint("PUT", "/v1/sessions/{id}/mode", _OF_MODE, role=Role.OPERATE, body=_OF_MODE)
 async def set_mode(context: RequestContext) -> JsonDict:
     """Choose how much the agent of a conversation may do by itself, while this server runs."""
     info = await asyncio.to_thread(context.served.sessions.get, context.path["id"])
@@ -114,37 +115,3 @@ def _mode(context: RequestContext) -> Mode | None:
     if mode is Mode.YOLO and not context.served.app.gate.settings.takes_modes:
         raise HttpError(409, "not_allowed", "approvals cannot be switched off here: nobody watches this server")
     return mode
-
-
-_DETACHED = {"type": "boolean", "description": "The turn continues when you stop listening."}
-_MODE = {"type": "string", "enum": [each.value for each in Mode]}
-_OF_MODE = record(mode=_MODE)
-_MESSAGE = record(
-    ("text",),
-    mode=_MODE,
-    text=bounded(1_000_000, minLength=1),
-    model=bounded(200),
-    toolsets=many(bounded(100)),
-    detached=_DETACHED,
-)
-_SESSION = loose(id=TEXT, title=TEXT)
-_WHOLE = loose(session=_SESSION, messages=many(ANYTHING), calls=many(ANYTHING))
-
-ENDPOINTS = (
-    Endpoint(
-        "GET",
-        "/v1/sessions",
-        sessions,
-        query={
-            "query": bounded(1000, default=""),
-            "limit": count(50, 10_000),
-            "kind": {"type": "string", "enum": [MAIN, CHILD], "default": MAIN},
-        },
-        answer=record(sessions=many(_SESSION), hits=many(ANYTHING)),
-    ),
-    Endpoint("POST", "/v1/sessions", begin, role=Role.OPERATE, body=_MESSAGE, media="text/event-stream"),
-    Endpoint("GET", "/v1/sessions/{id}", session, answer=_WHOLE),
-    Endpoint("POST", "/v1/sessions/{id}/turns", go_on, role=Role.OPERATE, body=_MESSAGE, media="text/event-stream"),
-    Endpoint("PUT", "/v1/sessions/{id}/mode", set_mode, role=Role.OPERATE, body=_OF_MODE, answer=_OF_MODE),
-    Endpoint("POST", "/v1/sessions/{id}/stop", stop, role=Role.OPERATE, answer=record(stopped=FLAG)),
-)

@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from ...types import JsonDict
+from ..endpoint import ANYTHING as ANYTHING
+from ..tokens import Role
 
 TEXT: JsonDict = {"type": "string"}
 NUMBER: JsonDict = {"type": "number"}
 WHOLE: JsonDict = {"type": "integer"}
 FLAG: JsonDict = {"type": "boolean"}
-ANYTHING: JsonDict = {"type": "object"}
+ROLE: JsonDict = {"type": "string", "enum": [role.word for role in Role]}
+OFFSET: JsonDict = {"type": "integer", "minimum": 0, "maximum": 2**40, "default": 0}
 
 
 def maybe(schema: JsonDict) -> JsonDict:
@@ -34,6 +37,9 @@ def record(_required: tuple[str, ...] | None = None, /, **fields: JsonDict) -> J
 def loose(**fields: JsonDict) -> JsonDict:
     """An answer that has at least these fields."""
     return {"type": "object", "properties": fields, "required": list(fields)}
+
+
+OK = record(ok=FLAG)
 
 
 def count(default: int, maximum: int, doc: str = "How many at most.") -> JsonDict:

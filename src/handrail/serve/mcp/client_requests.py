@@ -235,12 +235,8 @@ def form(asked: Question) -> Any:
     offers = [each.value for each in asked.request.offers]
     choice: dict[str, Any] = {"type": "string", "title": "Decision", "description": "Without an answer it is denied."}
     choice["enum"] = [*offers, VIEW] if asked.has_more else offers
-    why = {
-        "type": "string",
-        "title": "Why not, or what instead",
-        "description": "The model reads it.",
-        "maxLength": 1000,
-    }
+    why: JsonDict = {"type": "string", "title": "Why not, or what instead", "description": "The model reads it."}
+    why["maxLength"] = 1000
     return {"type": "object", "properties": {_FIELD: choice, _WHY: why}, "required": [_FIELD]}
 
 

@@ -5,27 +5,29 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hmac
+import itertools
 import json
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Any
 
 from ...approval.display import visible
 from ...errors import StoreError
 from ..access_control import Guard, WrongCredentials, allowed_hosts
 from ..endpoint import SECURITY_HEADERS, HttpError, refusal
-from ..tokens import Role, Who
+from ..tokens import Role
 
 if TYPE_CHECKING:
     import socket
 
     from mcp.server import Server
-    from starlette.requests import Request
 
     from ...app import Handrail
     from ..server import Address
 
 TOKEN_VARIABLE = "HANDRAIL_MCP_TOKEN"
+# The oldest of more are forgotten; a client that is away for longer starts again.
+_MAX_EVENTS, _MAX_EVENT_CHARS = 5000, 32 << 20
 
 
 class BearerOnly:
@@ -64,9 +66,36 @@ def http_app(server: Server[Any], address: Address, token: str, *, names: tuple[
 
 def _resumable() -> dict[str, Any]:
     """A client whose stream was cut asks for the rest, after so many milliseconds."""
-    from .event_log import EventLog  # imports the SDK
-
     return {"event_store": EventLog(), "retry_interval": 500}
+
+
+class EventLog:
+    """The events of HTTP streams, in memory, so that a client whose stream was cut can take it up again: an `EventStore` of the
+    SDK."""
+
+    def __init__(self) -> None:
+        self._numbers = itertools.count(1)
+        self._events: deque[tuple[int, str, Any, int]] = deque()
+        self._chars = 0
+
+    async def store_event(self, stream_id: str, message: Any) -> str:
+        number = next(self._numbers)
+        size = len(message.model_dump_json()) if message is not None else 0
+        self._events.append((number, stream_id, message, size))
+        self._chars += size
+        while len(self._events) > _MAX_EVENTS or self._chars > _MAX_EVENT_CHARS:
+            self._chars -= self._events.popleft()[3]
+        return str(number)
+
+    async def replay_events_after(self, last_event_id: str, send_callback: Any) -> str | None:
+        from mcp.server.streamable_http import EventMessage
+
+        last = int(last_event_id) if last_event_id.isdigit() else 0
+        stream = next((each[1] for each in self._events if each[0] == last), None)
+        for number, owner, message, _ in list(self._events):
+            if owner == stream and number > last and message is not None:
+                await send_callback(EventMessage(message, str(number)))
+        return stream
 
 
 async def serve_http(app: Any, listener: socket.socket) -> None:
@@ -86,8 +115,8 @@ class McpEndpoint:
     The SDK takes longer to import than the rest of the server, so it is imported at the first request.
     """
 
-    def __init__(self, app: Handrail, guard: Guard, audit: Audit) -> None:
-        self._app, self._guard, self._audit = app, guard, audit
+    def __init__(self, app: Handrail, guard: Guard) -> None:
+        self._app, self._guard = app, guard
         self._wanted = asyncio.Event()
         self._ready: asyncio.Future[Any]
 
@@ -129,7 +158,7 @@ class McpEndpoint:
             who = self._guard.admit(request, Role.OPERATE)
         except HttpError as error:
             if isinstance(error, WrongCredentials):
-                self._audit.refused(request, None, error.status, f"refused: {error}")
+                self._guard.audit(request, None, error.status, f"refused: {error}")
             await refusal(error)(scope, receive, send)
             return
         self._wanted.set()
@@ -141,7 +170,7 @@ class McpEndpoint:
                 declared = request.headers.get("content-length", "")
                 is_long = declared.isdecimal() and int(declared) > _MAX_HEARD  # refused, maybe before it is sent
                 detail = "" if is_long else _detail(await _first_part(receive, heard))
-                entry = await self._audit.began(request, who, detail)
+                entry = await self._guard.audit_begin(request, who, detail)
             except StoreError as error:
                 await refusal(error)(scope, receive, send)
                 return
@@ -151,19 +180,11 @@ class McpEndpoint:
 
         async def audited(message: Any) -> None:
             if message["type"] == "http.response.start" and entry is not None:
-                await self._audit.ended(entry, message["status"])
+                await self._guard.audit_end(entry, message["status"])
             await send(message)
 
         with contextlib.suppress(ClientDisconnect):
             await app(scope, listening, audited)
-
-
-class Audit(NamedTuple):
-    """How to audit a request. `began` raises StoreError if it cannot be done."""
-
-    refused: Callable[[Request, Who | None, int, str], None]
-    began: Callable[[Request, Who | None, str], Awaitable[int]]
-    ended: Callable[[int, int], Awaitable[None]]
 
 
 async def _first_part(receive: Any, heard: deque[Any]) -> bytes:

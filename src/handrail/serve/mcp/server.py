@@ -145,11 +145,9 @@ class HandrailServer:
 
     async def _definitions(self) -> list[dict[str, Any]]:
         # Availability checks may take a moment, and must not block calls.
-        return await asyncio.to_thread(
-            lambda: self._app.definitions.list(
-                self._toolsets, list(self._app.config.tools.disabled_toolsets), quiet=True, format="mcp"
-            )
-        )
+        disabled = list(self._app.config.tools.disabled_toolsets)
+        find = partial(self._app.definitions.list, self._toolsets, disabled, quiet=True, format="mcp")
+        return await asyncio.to_thread(find)
 
     def _described(self, tool: JsonDict) -> JsonDict:
         """With its title, hints and output schema: ours, or those of the MCP server that it comes from."""
@@ -194,9 +192,8 @@ class HandrailServer:
             raise MCPError(mcp_types.INVALID_PARAMS, f"Unknown tool: {params.name}")
         owner = _owner(context)
         if self._open.get(owner, 0) >= MAX_OPEN_CALLS:  # it sends calls without end, and reads no answers
-            return answer_of(
-                error_outcome(TooManyCalls(f"{MAX_OPEN_CALLS} calls are open already; wait for an answer"))
-            )
+            too_many = TooManyCalls(f"{MAX_OPEN_CALLS} calls are open already; wait for an answer")
+            return answer_of(error_outcome(too_many))
         self._open[owner] = self._open.get(owner, 0) + 1
         try:
             return await self._run(context, params, lambda request: self._tool_result(context, params, request))
@@ -311,18 +308,13 @@ class HandrailServer:
                     await self._notify(subscriptions.ResourceUpdated(uri=uri), self._subscribers.get(uri, ()))
 
     async def _notify_of_lists(self) -> None:
-        for kind, listed in (await self._now()).items():
+        resources = await asyncio.to_thread(self._offers.resources)
+        prompts = await asyncio.to_thread(self._offers.prompts)
+        now = {"tools": _names_of(await self._definitions()), "prompts": sorted(prompts)}
+        for kind, listed in {**now, "resources": [each.uri for each in resources]}.items():
             if self._known.setdefault(kind, listed) != listed:
                 self._known[kind] = listed
                 await self._notify(_CHANGED[kind](), self._clients)
-
-    async def _now(self) -> dict[str, list[str]]:
-        resources = await asyncio.to_thread(self._offers.resources)
-        return {
-            "tools": _names_of(await self._definitions()),
-            "prompts": sorted(await asyncio.to_thread(self._offers.prompts)),
-            "resources": [each.uri for each in resources],
-        }
 
     async def _hash(self, uri: str) -> str:
         text = ""
