@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from handrail.approval.grants import GrantKey, parse_grant_key
+from handrail.approval.allowlist import GrantKey, parse_grant_key
 from handrail.egress.hosts import host_lists, parse_hosts, plain_host
 from handrail.egress.policy import HostPolicy, Verdict
 from handrail.errors import ConfigError

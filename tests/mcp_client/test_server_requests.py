@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from handrail.agent.agent_factory import sampler_of
-from handrail.approval.approvers import QueueApprover
+from handrail.approval.approvers.basic import QueueApprover
 from handrail.approval.gate import ApprovalGate
 from handrail.errors import ModelError
 from handrail.protocols import Answer, ApprovalRequest, Decision, ModelReply

@@ -16,15 +16,13 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 from ..base.loops import on_database, on_worker, result_of
 from ..errors import ConfigError, Denied, Edited, StoreError
 from ..protocols import Answer, ApprovalRequest, Approver, Decision
-from .action_review import Judge, builtin_assess
-from .approvers import ChainApprover, PolicyApprover
-from .grants import PROCESS_SCOPE, GrantKey, parse_grant_key
+from .action_review import Judge, SelfProtection, builtin_assess, private_dirs
+from .allowlist import PROCESS_SCOPE, GrantKey, parse_grant_key
+from .approvers.basic import ChainApprover, PolicyApprover
 from .modes import Modes, loosened, tightened
 from .policy import DecidedBy, Judged, Pending, Policy, Ruling
-from .preview import Previews
-from .questions import question_of, refused, settings_question, unanswered, unusable
-from .records import ActionHistory, Records
-from .self_protection import SelfProtection, private_dirs
+from .questions import Previews, question_of, refused, settings_question, unanswered, unusable
+from .records import HISTORY_NAME, ActionHistory, Records
 from .settings import Settings
 
 if TYPE_CHECKING:
@@ -36,7 +34,7 @@ if TYPE_CHECKING:
     from .action_review import Assess
     from .requests import ApprovalRequests, Keep
 
-STORE_NAME, HISTORY_NAME = "approvals.db", "actions.jsonl"
+STORE_NAME = "approvals.db"
 # A longer command is judged beside the event loop, which it would hold up.
 _MAX_JUDGED_IN_LOOP = 4000
 T = TypeVar("T")
@@ -221,7 +219,7 @@ class ApprovalGate:
     @cached_property
     def store(self) -> ApprovalStore:
         """Opened by the first action that is not harmless."""
-        from ..store.approvals import ApprovalStore  # loads sqlite3
+        from ..store.approvals import ApprovalStore
 
         return ApprovalStore(None if self._folder is None else self._folder / STORE_NAME)
 

@@ -18,8 +18,17 @@ from ..config.files import read_text
 from ..config.paths import POLICY_FILE, project_folder
 from ..errors import ConfigError
 from ..judge.values.assessment import Finding, Reach, Severity
-from .allowlist import BadEntry, Entry, allow_entries, deny_entries, original_entry
-from .grants import GrantKey, can_be_anything, grant_key, parse_grant_key
+from .allowlist import (
+    BadEntry,
+    Entry,
+    GrantKey,
+    allow_entries,
+    can_be_anything,
+    deny_entries,
+    grant_key,
+    original_entry,
+    parse_grant_key,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

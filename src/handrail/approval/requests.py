@@ -20,9 +20,8 @@ from ..base.loops import on_database, on_worker, result_of
 from ..errors import StoreError
 from ..protocols import Answer, ApprovalRequest, Approver, Decision, Reply
 from ..store.approvals import ApprovalStore, State, StoredRequest, new_id
-from .display import MAX_CHARS, pieces
-from .preview import bounded, fingerprint_of
-from .secrets import without_secrets
+from .display import MAX_CHARS, pieces, without_secrets
+from .questions import bounded, fingerprint_of
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ..config.strength import Change
     from ..judge.rules import Rule
     from ..protocols import Answer
-    from .grants import GrantKey
+    from .allowlist import GrantKey
 
 log = logging.getLogger(__name__)
 

@@ -20,7 +20,7 @@ from ..store.approvals import ApprovalStore, State, StoredRequest
 from .output import as_typed, colours, emit, emit_json, emit_table
 
 if TYPE_CHECKING:
-    from ..approval.simulation import Simulation
+    from ..approval.records import Simulation
     from ..approval.suggestions import Suggestions
     from ..store.approvals import DecisionRecord, StoredGrant
     from ..types import JsonDict

@@ -52,8 +52,8 @@ def open_runtime(*, yolo: bool = False, asks: bool = True, hold: Hold = notes_he
 
 
 def _ask_at_terminal(app: Handrail, hold: Hold) -> None:
-    from ..approval.approvers import ChainApprover, TerminalApprover
-    from ..approval.approvers.terminal import is_there
+    from ..approval.approvers.basic import ChainApprover
+    from ..approval.approvers.terminal import TerminalApprover, is_there
 
     if not is_there():
         return

@@ -132,7 +132,7 @@ def configured_approver(config: Config, plugins: Plugins | None) -> Approver | N
     settings = config.approvals
     if not settings.approver and settings.headless == "deny":
         return None
-    from ..approval.approvers import ChainApprover, QueueApprover
+    from ..approval.approvers.basic import ChainApprover, QueueApprover
 
     queue = None if settings.headless == "deny" else QueueApprover()
     if not settings.approver:
@@ -156,9 +156,9 @@ def remote_person(config: Config) -> Person | None:
 
 def open_gate(source: Source, rules: Sequence[Rule], notices: Notices, *, confirms: bool) -> ApprovalGate:
     """One that was configured by a file reads it again when it changes."""
+    from ..approval.action_review import private_dirs
     from ..approval.gate import ApprovalGate  # most starts see no action
     from ..approval.policy import policy_file, project_settings
-    from ..approval.self_protection import private_dirs
     from ..approval.settings import Settings
 
     home = source.config.home

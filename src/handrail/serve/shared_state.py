@@ -11,7 +11,7 @@ from functools import cached_property
 
 from ..agent.agent_factory import open_store
 from ..app import Handrail
-from ..approval.gate import HISTORY_NAME
+from ..approval.records import HISTORY_NAME
 from ..config.paths import state_dir
 from ..errors import StoreError
 from ..protocols import ApprovalRequest, Reply

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..approval.approvers.prompt import covered_by
 from ..approval.display import pieces, visible
-from ..approval.preview import has_excerpt, preview_of
+from ..approval.questions import has_excerpt, preview_of
 from ..processes.tracked import TrackedProcess
 from ..protocols import ApprovalRequest
 from ..store.approvals import StoredGrant, StoredRequest

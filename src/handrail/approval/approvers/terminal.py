@@ -2,7 +2,8 @@
 
 They see what runs, with the dangerous parts marked, what would be written, and what each answer would cover. A key answers, or
 arrows and Enter; Enter alone is not an answer, nor is what was typed before the prompt appeared. When something else writes to
-the terminal, the prompt is drawn again on a cleared screen, and only an answer to that counts. One prompt is shown at a time;
+the terminal (which the kernel reports: whatever runs as the same user may paint over the question), the prompt is drawn again on
+a cleared screen, and only an answer to that counts. One prompt is shown at a time;
 the others wait without a thread.
 """
 
@@ -10,9 +11,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ctypes
 import os
 import select
 import shutil
+import struct
 import sys
 import termios
 import time
@@ -22,10 +25,22 @@ from typing import NamedTuple, TextIO
 
 from ...base.workers import Turns, pool
 from ...protocols import Answer, ApprovalRequest, Decision
-from .line_editor import Line
-from .menu import EDIT, INSTEAD, NO_ANSWER, OTHERS, Menu, by_key, words_for
-from .prompt import PREVIEW_LINES, VIEW, allowed, covered_by, has_more, question
-from .tty_watch import TtyWatch, device
+from .prompt import (
+    EDIT,
+    INSTEAD,
+    NO_ANSWER,
+    OTHERS,
+    PREVIEW_LINES,
+    VIEW,
+    Line,
+    Menu,
+    allowed,
+    by_key,
+    covered_by,
+    has_more,
+    question,
+    words_for,
+)
 
 # Every prompt at the terminal takes a turn here, also that of a tool which asks for something else.
 turns = Turns()
@@ -305,3 +320,88 @@ def _read(number: int, gone: int, expires_at: float, interrupts: Sequence[int], 
         if not by_line:
             break
     return typed.decode("utf-8", "replace")
+
+
+_IN_MODIFY, _IN_OPEN = 0x2, 0x20
+_HEAD = struct.Struct("iIII")  # of a report: watch, what happened, cookie, length of the name that follows
+
+
+class TtyWatch:
+    """A context manager. `number` is the terminal's file; where it cannot be watched, nothing is ever reported.
+
+    `apart`: one's own writing goes by `/dev/tty`, which is not watched, so that every report is about somebody else.
+    """
+
+    def __init__(self, number: int, *, apart: bool) -> None:
+        self._terminal, self._apart = number, apart
+        self._events = -1
+        self._is_touched = False
+
+    def __enter__(self) -> TtyWatch:
+        try:
+            path = device(self._terminal)
+            libc = ctypes.CDLL(None, use_errno=True)
+            self._events = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+            if self._events >= 0 and libc.inotify_add_watch(self._events, os.fsencode(path), _IN_MODIFY | _IN_OPEN) < 0:
+                self.close()
+        except (OSError, AttributeError):  # no terminal, or not Linux
+            self.close()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self._events >= 0:
+            os.close(self._events)
+        self._events = -1
+
+    @property
+    def files(self) -> list[int]:
+        """What becomes readable when something is reported; for `select`."""
+        return [self._events] if self._events >= 0 else []
+
+    @contextlib.contextmanager
+    def own_write(self) -> Iterator[None]:
+        """Around each writing of one's own, which does not count."""
+        self._note(self._reports())
+        yield
+        reports = self._reports()
+        # Ours are one report: the kernel joins equal ones that follow each other, and so also somebody else's with ours.
+        self._note(reports[1:] if reports[:1] == [_IN_MODIFY] and not self._apart else reports)
+
+    def was_touched(self) -> bool:
+        """Whether something else opened the terminal or wrote to it since `reset`."""
+        self._note(self._reports())
+        return self._is_touched
+
+    def reset(self) -> None:
+        self._reports()
+        self._is_touched = False
+
+    def _note(self, reports: list[int]) -> None:
+        self._is_touched |= bool(reports)
+
+    def _reports(self) -> list[int]:
+        found: list[int] = []
+        data = b""
+        with contextlib.suppress(BlockingIOError):
+            data = os.read(self._events, 65_536) if self._events >= 0 else b""
+        while data:
+            _, mask, _, length = _HEAD.unpack_from(data)
+            found.append(mask)
+            data = data[_HEAD.size + length :]
+        return found
+
+
+def device(number: int) -> str:
+    """The terminal's own device: `/dev/tty` is another name, and what others do under the first is not reported for it."""
+    path = os.ttyname(number)
+    if path != "/dev/tty":
+        return path
+    with open("/proc/self/stat", encoding="utf-8", errors="replace") as file:
+        code = int(file.read().rpartition(")")[2].split()[4])
+    major, minor = code >> 8 & 0xFFF, code & 0xFF | code >> 12 & 0xFFF00
+    if not 136 <= major <= 143:  # not a pseudo terminal
+        raise OSError(f"device {major}:{minor} is not known")
+    return f"/dev/pts/{minor + (major - 136) * 256}"

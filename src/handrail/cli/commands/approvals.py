@@ -18,8 +18,8 @@ import typer
 from ...approval.approvers.prompt import allowed
 from ...approval.display import visible
 from ...approval.policy import read_policy
+from ...approval.records import simulate_policy
 from ...approval.settings import add_to_allowlist, remove_from_allowlist
-from ...approval.simulation import simulate_policy
 from ...approval.suggestions import Suggester
 from ...config import config_path, load_config, state_dir
 from ...config.confirmed import Confirmed
