@@ -9,7 +9,7 @@ from handrail.egress.hosts import host_lists, parse_hosts, plain_host
 from handrail.egress.policy import HostPolicy, Verdict
 from handrail.errors import ConfigError
 from handrail.judge.values.assessment import Reach
-from handrail.settings.network import NetworkConfig
+from handrail.settings.services import NetworkConfig
 
 ALLOW, DENY, ASK = Verdict.ALLOW, Verdict.DENY, Verdict.ASK
 

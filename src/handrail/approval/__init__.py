@@ -2,7 +2,7 @@
 
 `gate` is the way in: `ApprovalGate.review` takes actions and raises `Denied`. Behind it, in the order of a review:
 `settings` (what the user configured), `action_review` (find what is dangerous, with `handrail.judge` and `typed_input`),
-`policy` with `modes` and `allowlist` (decide without asking), `requests` (ask, wait for the first answer), `approvers` (who is
+`policy` with `allowlist` (decide without asking), `requests` (ask, wait for the first answer), `approvers` (who is
 asked, and how), `display` (what is shown, without secrets), `questions` (what is asked, the preview that binds the yes, and what
 the model gets for a no), `records` (what is kept, and judging it again under another policy) and `suggestions`.
 """
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from ..store.approvals import ApprovalStore as ApprovalStore
     from .action_review import DANGEROUS_PATTERNS as DANGEROUS_PATTERNS
     from .action_review import detect_dangerous_command as detect_dangerous_command
-    from .approvers.basic import CallbackApprover as CallbackApprover
-    from .approvers.basic import ChainApprover as ChainApprover
-    from .approvers.basic import PolicyApprover as PolicyApprover
-    from .approvers.basic import QueueApprover as QueueApprover
     from .approvers.smart import SmartApprover as SmartApprover
     from .approvers.terminal import TerminalApprover as TerminalApprover
     from .gate import ApprovalGate as ApprovalGate
+    from .requests import CallbackApprover as CallbackApprover
+    from .requests import ChainApprover as ChainApprover
+    from .requests import PolicyApprover as PolicyApprover
+    from .requests import QueueApprover as QueueApprover
     from .settings import Settings as Settings
 else:
     __getattr__, __dir__, __all__ = lazy_module(
@@ -49,10 +49,10 @@ else:
             "handrail.protocols": "Action ActionKind Answer ApprovalRequest Approver Concern Decision",
             "handrail.store.approvals": "ApprovalStore",
             ".action_review": "DANGEROUS_PATTERNS detect_dangerous_command",
-            ".approvers.basic": "CallbackApprover ChainApprover PolicyApprover QueueApprover",
             ".approvers.smart": "SmartApprover",
             ".approvers.terminal": "TerminalApprover",
             ".gate": "ApprovalGate",
+            ".requests": "CallbackApprover ChainApprover PolicyApprover QueueApprover",
             ".settings": "Settings",
         },
     )

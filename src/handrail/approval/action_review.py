@@ -16,7 +16,8 @@ from ..config.paths import cache_dir, config_path, state_dir
 from ..judge.values.assessment import Assessment, Finding, Reach, Severity
 from ..protocols import Action, ActionKind
 from .allowlist import can_be_anything
-from .policy import Judged, Policy, policy_file
+from .policy import Judged, Policy
+from .settings import policy_file
 from .task_disk import TaskDisks
 from .typed_input import read_typed
 
@@ -299,7 +300,8 @@ _ACTS_ON_PROCESSES = re.compile(r"\b(?:p?kill|killall|gdb|lldb|[sl]trace|py-spy|
 
 
 class SelfProtection:
-    """Nothing in `folders` may ever be written; symbolic links are resolved once."""
+    """Handrail's own files (configuration, state, program): an agent that could write them could lift its own gate. Nothing in
+    `folders` may ever be written; symbolic links are resolved once."""
 
     def __init__(self, folders: Iterable[str | os.PathLike[str]]) -> None:
         named = {os.path.abspath(folder) for folder in folders}

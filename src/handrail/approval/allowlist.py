@@ -226,7 +226,11 @@ _FAR = {
 
 
 class GrantKey(NamedTuple):
-    """`root` is the folder that the reach PROJECT means; empty in an entry that was written for every folder."""
+    """What a yes for longer than once covers, and nothing wider: a rule and how far its effect reaches. What stays in a project
+    belongs to that project: a yes to deleting below `/srv/app` covers neither another folder nor another machine.
+
+    `root` is the folder that the reach PROJECT means; empty in an entry that was written for every folder.
+    """
 
     rule: str
     reach: Reach

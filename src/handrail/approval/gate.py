@@ -18,11 +18,10 @@ from ..errors import ConfigError, Denied, Edited, StoreError
 from ..protocols import Answer, ApprovalRequest, Approver, Decision
 from .action_review import Judge, SelfProtection, builtin_assess, private_dirs
 from .allowlist import PROCESS_SCOPE, GrantKey, parse_grant_key
-from .approvers.basic import ChainApprover, PolicyApprover
-from .modes import Modes, loosened, tightened
-from .policy import DecidedBy, Judged, Pending, Policy, Ruling
+from .policy import DecidedBy, Judged, Modes, Pending, Policy, Ruling, loosened, with_mode
 from .questions import Previews, question_of, refused, settings_question, unanswered, unusable
 from .records import HISTORY_NAME, ActionHistory, Records
+from .requests import ApprovalRequests, ChainApprover, PolicyApprover
 from .settings import Settings
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from ..store.approvals import ApprovalStore, StoredGrant
     from ..types import ToolContext
     from .action_review import Assess
-    from .requests import ApprovalRequests, Keep
+    from .requests import Keep
 
 STORE_NAME = "approvals.db"
 # A longer command is judged beside the event loop, which it would hold up.
@@ -134,7 +133,7 @@ class ApprovalGate:
         try:
             policy, mode = self._policy(context), self.modes.of(context.session_id)
             judged = (self._judge.judge(action, context.tool, policy, context.task_id) for action in actions)
-            return [tightened(each, context.tool, mode) for each in judged], policy
+            return [with_mode(each, context.tool, mode) for each in judged], policy
         except (ConfigError, StoreError) as error:
             raise unusable(error) from None
 
@@ -225,8 +224,6 @@ class ApprovalGate:
 
     @cached_property
     def _requests(self) -> ApprovalRequests:
-        from .requests import ApprovalRequests  # loads the store
-
         return ApprovalRequests(self.store)
 
     @cached_property

@@ -237,7 +237,8 @@ _TAIL_CHARS = 10_000
 
 
 class Previews:
-    """The previews of the actions that one question is about."""
+    """The previews of the actions that one question is about: read when somebody is asked, and compared after their yes, which is
+    bound to them."""
 
     def __init__(self, actions: Iterable[Action]) -> None:
         makers = (action.preview for action in actions if action.preview is not None)

@@ -12,7 +12,7 @@ from ..approval.approvers.prompt import ANSWERS, PREVIEW_LINES, question
 from ..approval.approvers.terminal import TerminalApprover
 from ..approval.display import visible
 from ..approval.gate import STORE_NAME
-from ..base.async_bridge import run_async
+from ..base.workers import run_async
 from ..config import state_dir
 from ..errors import Denied, InvalidArguments
 from ..protocols import Answer, Decision

@@ -1,6 +1,4 @@
-"""Who may approve.
+"""Who may approve: `terminal.TerminalApprover`, with its text in `prompt`, and `smart.SmartApprover`, which asks a model.
 
-`basic`: `PolicyApprover` (denies), `QueueApprover` (waits for the store), `CallbackApprover` (sends the request somewhere) and
-`ChainApprover` (tries several). `terminal`: `TerminalApprover`, with its text in `prompt`. `smart`: `SmartApprover`, which asks
-a model.
+Those that need no dialog (which deny, wait for the store, send the request somewhere, or try several) are in `requests`.
 """

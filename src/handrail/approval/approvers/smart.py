@@ -7,15 +7,18 @@ lies can do no more damage than that. Its yes counts once. Any reply but the thr
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import http.client
 import json
 import logging
 import os
 import re
-import ssl
+import socket
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
+from ...base.loops import on_worker
 from ...judge.grammar.parser import Parser
 from ...judge.grammar.syntax import ShellSyntaxError
 from ...judge.values.assessment import Reach
@@ -147,6 +150,7 @@ class _CommentFinder(Parser):
 
 
 _MAX_BYTES = 256 * 1024
+_MAX_SECONDS = 600.0  # between two pieces of an answer; the caller waits for less
 
 
 class ChatError(Exception):
@@ -154,7 +158,7 @@ class ChatError(Exception):
 
 
 class ChatModel(NamedTuple):
-    """`url` is the address of the API, such as `https://api.openai.com/v1`."""
+    """An OpenAI-compatible API, asked with the standard library only. `url` is its address, such as `https://api.openai.com/v1`."""
 
     url: str
     model: str
@@ -164,8 +168,14 @@ class ChatModel(NamedTuple):
         """The text of the reply. Raises ChatError. The caller bounds the time."""
         body = {"model": self.model, "messages": messages, "max_tokens": max_tokens, "temperature": 0}
         try:
-            status, data = await self._post("/chat/completions", json.dumps(body).encode())
-        except (OSError, EOFError, ValueError, asyncio.LimitOverrunError) as error:
+            connection, path = self._connection()
+            try:
+                status, data = await on_worker(self._post, connection, f"{path}/chat/completions", json.dumps(body))
+            finally:
+                if connection.sock is not None:  # nobody waits for it any more: the worker is let go
+                    with contextlib.suppress(OSError):
+                        connection.sock.shutdown(socket.SHUT_RDWR)
+        except (OSError, http.client.HTTPException, ValueError) as error:
             raise ChatError(f"{type(error).__name__}: {error}") from None
         if status != 200:
             raise ChatError(f"the server answered with status {status}")
@@ -177,73 +187,21 @@ class ChatModel(NamedTuple):
             raise ChatError("the server's answer has no text")
         return content
 
-    async def _post(self, path: str, body: bytes) -> tuple[int, bytes]:
+    def _connection(self) -> tuple[http.client.HTTPConnection, str]:
         url = urlsplit(self.url)
         if url.scheme not in ("http", "https") or not url.hostname:
             raise ValueError(f"{self.url!r} is not an http address")
-        secure = ssl.create_default_context() if url.scheme == "https" else None
-        port = url.port or (443 if secure else 80)
-        reader, writer = await asyncio.open_connection(url.hostname, port, ssl=secure, limit=_MAX_BYTES)
-        try:
-            writer.write(self._head(url.path.rstrip("/") + path, f"{url.hostname}:{port}", len(body)) + body)
-            await writer.drain()
-            return await _answer(reader)
-        finally:
-            writer.transport.abort()
+        kind = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
+        return kind(url.hostname, url.port, timeout=_MAX_SECONDS), url.path.rstrip("/")
 
-    def _head(self, path: str, host: str, length: int) -> bytes:
-        lines = [
-            f"POST {path} HTTP/1.1",
-            f"Host: {host}",
-            "Content-Type: application/json",
-            "Accept: application/json",
-            "Accept-Encoding: identity",
-            f"Content-Length: {length}",
-            "Connection: close",
-        ]
+    def _post(self, connection: http.client.HTTPConnection, path: str, body: str) -> tuple[int, bytes]:
+        headers = {"Content-Type": "application/json", "Accept": "application/json", "Connection": "close"}
         if self.key:
-            lines.append(f"Authorization: Bearer {self.key}")
-        if any(character in line for line in lines for character in "\r\n"):
-            raise ValueError("the address or the key holds an end of line")
-        return "\r\n".join([*lines, "", ""]).encode("latin-1")
-
-
-async def _answer(reader: asyncio.StreamReader) -> tuple[int, bytes]:
-    head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
-    if not head[0].startswith("HTTP/1."):
-        raise ValueError("this is not an HTTP server")
-    status = int(head[0].split(" ")[1])
-    headers: dict[str, str] = {}
-    for line in head[1:]:
-        name, _, value = line.partition(":")
-        headers[name.strip().lower()] = value.strip()
-    if headers.get("transfer-encoding", "").lower() == "chunked":
-        return status, await _chunks(reader)
-    if "content-length" in headers:
-        return status, await reader.readexactly(_bounded(int(headers["content-length"])))
-    return status, await _rest(reader)
-
-
-async def _chunks(reader: asyncio.StreamReader) -> bytes:
-    data = b""
-    while True:
-        size = int((await reader.readuntil(b"\r\n")).split(b";")[0], 16)
-        if size == 0:
-            return data
-        _bounded(len(data) + size)
-        data += await reader.readexactly(size)
-        await reader.readexactly(2)
-
-
-async def _rest(reader: asyncio.StreamReader) -> bytes:
-    data = b""
-    while piece := await reader.read(65_536):
-        data += piece
-        _bounded(len(data))
-    return data
-
-
-def _bounded(size: int) -> int:
-    if not 0 <= size <= _MAX_BYTES:
-        raise ValueError(f"an answer of {size} bytes is too large")
-    return size
+            headers["Authorization"] = f"Bearer {self.key}"
+        with contextlib.closing(connection):
+            connection.request("POST", path, body, headers)
+            with connection.getresponse() as answer:
+                data = answer.read(_MAX_BYTES + 1)
+                if answer.length or len(data) > _MAX_BYTES:
+                    raise ValueError("the answer was cut off, or is too large")
+                return answer.status, data

@@ -25,22 +25,7 @@ from typing import NamedTuple, TextIO
 
 from ...base.workers import Turns, pool
 from ...protocols import Answer, ApprovalRequest, Decision
-from .prompt import (
-    EDIT,
-    INSTEAD,
-    NO_ANSWER,
-    OTHERS,
-    PREVIEW_LINES,
-    VIEW,
-    Line,
-    Menu,
-    allowed,
-    by_key,
-    covered_by,
-    has_more,
-    question,
-    words_for,
-)
+from . import prompt
 
 # Every prompt at the terminal takes a turn here, also that of a tool which asks for something else.
 turns = Turns()
@@ -167,15 +152,15 @@ class _Conversation:
         self._request, self._tty, self._gone, self._watch = request, tty, gone, watch
         size = shutil.get_terminal_size()
         self._width = min(size.columns, 120)
-        self._max_lines = max(6, min(PREVIEW_LINES, size.lines - _OTHER_LINES))
-        self._has_more = has_more(request, self._max_lines)
+        self._max_lines = max(6, min(prompt.PREVIEW_LINES, size.lines - _OTHER_LINES))
+        self._has_more = prompt.has_more(request, self._max_lines)
         self._by_key = os.environ.get("TERM", "dumb") != "dumb"
         self._calm_at = 0.0
         # What is done for a word that is no decision. None asks on.
         self._others: dict[str, Callable[[], Answer | None]] = {
-            EDIT: self._edited,
-            INSTEAD: self._denied_with_reason,
-            VIEW: self._view,
+            prompt.EDIT: self._edited,
+            prompt.INSTEAD: self._denied_with_reason,
+            prompt.VIEW: self._view,
         }
 
     def run(self) -> Answer | None:
@@ -188,14 +173,14 @@ class _Conversation:
                 )
                 self._write(f"\n  {over}\n")
                 return None
-            if word == NO_ANSWER:
+            if word == prompt.NO_ANSWER:
                 self._write("\n  Arrows and Enter, a word or its first letter; Enter alone is not an answer.\n")
-            elif word in OTHERS:
+            elif word in prompt.OTHERS:
                 if (answer := self._others[word]()) is not None:
                     return answer
             else:
                 decision = Decision(word)
-                said = "Denied." if decision is Decision.DENY else allowed(self._request, decision)
+                said = "Denied." if decision is Decision.DENY else prompt.allowed(self._request, decision)
                 self._write(f"\n  {said}\n")
                 self._forget_typed()
                 return Answer(decision, TerminalApprover.name)
@@ -205,9 +190,9 @@ class _Conversation:
 
     def _edited(self) -> Answer | None:
         """What is to run instead; None when nothing was changed, or something else wrote to the terminal meanwhile."""
-        line = Line(self._request.text if self._by_key else "")
+        line = prompt.Line(self._request.text if self._by_key else "")
         self._write("\n  Change it; Enter takes it, Esc leaves it as it was:\n")
-        with by_key(self._tty.read) if self._by_key else contextlib.nullcontext(False):
+        with prompt.by_key(self._tty.read) if self._by_key else contextlib.nullcontext(False):
             while not line.is_done:
                 self._write(line.drawn(self._width - 5) if self._by_key else "  > ")
                 typed = _read(self._tty.read, self._gone, self._request.expires_at, [], by_line=not self._by_key)
@@ -225,10 +210,10 @@ class _Conversation:
 
     def _answer(self) -> str | None:
         """A word that was answered below a question which nobody has painted over; None when it is not needed any more."""
-        menu = Menu(words_for(self._request, has_more=self._has_more))
+        menu = prompt.Menu(prompt.words_for(self._request, has_more=self._has_more))
         self._write(self._prompt(menu))
         refused = 0
-        with by_key(self._tty.read) if self._by_key else contextlib.nullcontext(False):
+        with prompt.by_key(self._tty.read) if self._by_key else contextlib.nullcontext(False):
             while True:
                 typed = self._typed()
                 if typed is None:
@@ -238,7 +223,7 @@ class _Conversation:
                     word = menu.feed(typed) if typed else Decision.DENY.value
                     if word or not self._by_key:
                         self._write("\r\n\x1b[K\x1b[A" if was_chosen else "")
-                        return word or NO_ANSWER
+                        return word or prompt.NO_ANSWER
                     self._write(f"\r\x1b[K{self._prompt(menu)}")
                     continue
                 refused += typed != _NOT_YET
@@ -260,14 +245,14 @@ class _Conversation:
             return _NOT_YET
         return typed
 
-    def _prompt(self, menu: Menu) -> str:
+    def _prompt(self, menu: prompt.Menu) -> str:
         """What can be answered; below it what the chosen word means, on one line."""
-        prompt = f"  {menu.line()}? "
+        line = f"  {menu.line()}? "
         if menu.chosen is None:
-            return prompt
+            return line
         word = menu.words[menu.chosen]
-        means = OTHERS.get(word) or covered_by(self._request, Decision(word))
-        return f"{prompt}\r\n\x1b[K    {means[: self._width - 5]}\x1b[A\r\x1b[{len(prompt)}C"
+        means = prompt.OTHERS.get(word) or prompt.covered_by(self._request, Decision(word))
+        return f"{line}\r\n\x1b[K    {means[: self._width - 5]}\x1b[A\r\x1b[{len(line)}C"
 
     def _draw_again(self) -> None:
         self._watch.reset()
@@ -281,7 +266,9 @@ class _Conversation:
     def _draw(self, *, whole: bool = False) -> None:
         painted = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
         lines = None if whole else self._max_lines
-        self._write(question(self._request, width=self._width, painted=painted, max_lines=lines, how="v shows all"))
+        self._write(
+            prompt.question(self._request, width=self._width, painted=painted, max_lines=lines, how="v shows all")
+        )
         self._forget_typed()
 
     def _forget_typed(self) -> None:

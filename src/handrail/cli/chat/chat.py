@@ -13,9 +13,9 @@ from rich.text import Text
 
 from ...agent.agent_factory import open_agent
 from ...agent.events import End
-from ...approval.modes import Mode
+from ...approval.policy import Mode
+from ...base.safe_text import TextCleaner, clean
 from ...base.suggest import nearest
-from ...base.terminal_text import TextCleaner, clean
 from ...config.paths import state_dir
 from ...environments import protection
 from ...environments.held_calls import held_calls

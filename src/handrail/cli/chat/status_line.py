@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from ...agent.agent import Agent
     from ...app import Handrail
-    from ...approval.modes import Mode
+    from ...approval.policy import Mode
     from ...store.sessions import SessionStore
 
 

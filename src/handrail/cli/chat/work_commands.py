@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ... import __version__
-from ...approval.modes import MEANINGS
+from ...approval.policy import MEANINGS
 from ...config.paths import config_path
 from ...errors import InvalidArguments, ToolFailed
 from ...tools.skills.library import Library

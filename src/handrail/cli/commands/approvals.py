@@ -22,7 +22,7 @@ from ...approval.records import simulate_policy
 from ...approval.settings import add_to_allowlist, remove_from_allowlist
 from ...approval.suggestions import Suggester
 from ...config import config_path, load_config, state_dir
-from ...config.confirmed import Confirmed
+from ...config.store import Confirmed
 from ...errors import InvalidArguments
 from ...protocols import Decision
 from .. import options

@@ -29,7 +29,7 @@ from ...agent.models.model_selection import (
     models_at,
     provider_of,
 )
-from ...base.async_bridge import run_async
+from ...base.workers import run_async
 from ...config import Config
 from ...config.keys import key_of
 from ...errors import ModelError

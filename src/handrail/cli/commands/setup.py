@@ -31,13 +31,12 @@ from ...agent.models.model_selection import (
     location_of,
     models_at,
 )
-from ...base.async_bridge import run_async
 from ...base.suggest import did_you_mean
+from ...base.workers import run_async
 from ...config.config_file import ConfigFile
 from ...config.keys import key_of
 from ...errors import InvalidArguments, ModelError
-from ...settings.model_providers import DEFAULT_PROVIDER
-from ...settings.services import ModelConfig
+from ...settings.services import DEFAULT_PROVIDER, ModelConfig
 from ...types import JsonDict
 from .. import options
 from ..output import ExitCode, as_typed, emit, note, refuse, say, visible
