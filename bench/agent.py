@@ -16,11 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from handrail.agent.agent import Agent
-from handrail.agent.budgets import Budgets
-from handrail.agent.events import End
+from handrail.agent.events import Budgets, End
 from handrail.agent.models.base import CallPiece, Finished, Piece, TextPiece
 from handrail.agent.models.providers.openai import OpenAIChat
-from handrail.base.async_bridge import run_async
+from handrail.base.workers import run_async
 from handrail.core.registry import registry
 from handrail.model_tools import default
 from handrail.store.search import search

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 
 from handrail.config import Config
-from handrail.core.discovery import builtin_tools
+from handrail.core.builtin import builtin_tools
 from handrail.core.registry import registry
 from handrail.environments.tasks import TaskEnvironments
 from handrail.runtime.dispatch import Runtime

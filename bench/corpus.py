@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from handrail.app import Handrail
-from handrail.approval.modes import Mode
+from handrail.approval.policy import Mode
 from handrail.config import Config
 from handrail.protocols import ApprovalRequest, Decision
 

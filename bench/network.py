@@ -19,7 +19,7 @@ from handrail.config import Config
 from handrail.egress.certificates import Authority
 from handrail.egress.hosts import parse_hosts
 from handrail.egress.networks import Networks
-from handrail.settings.network import NetworkConfig
+from handrail.settings.services import NetworkConfig
 
 from .harness import Figure, alternating, milliseconds
 

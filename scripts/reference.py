@@ -15,8 +15,7 @@ from typing import Any
 
 from handrail import errors
 from handrail.config import json_schema
-from handrail.core.builtin import registry
-from handrail.core.discovery import builtin_tools
+from handrail.core.builtin import builtin_tools, registry
 from handrail.core.registry import ToolEntry
 from handrail.plugins.hook_specs import HookSpecs, hookimpl
 from handrail.toolsets import COMPOSITES

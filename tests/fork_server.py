@@ -269,7 +269,7 @@ def _preload_package() -> None:
     import tempfile
 
     import handrail
-    from handrail.core.discovery import builtin_tools
+    from handrail.core.builtin import builtin_tools
 
     with tempfile.TemporaryDirectory() as folder:
         os.environ["HANDRAIL_HOME"] = folder

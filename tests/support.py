@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from handrail.config import read_config
-from handrail.config.confirmed import Confirmed
+from handrail.config.paths import Source, find_plugins
+from handrail.config.store import Confirmed
 from handrail.config.trust import TRUST_FILE, Trust
 from handrail.core.registry import ToolRegistry
 from handrail.plugins.loader import trust_plugin
-from handrail.plugins.sources import Source, find_plugins
 
 # How long a test waits for what should come at once: long enough for a slow machine that is busy with other things. What hangs
 # in a test hangs for as long.

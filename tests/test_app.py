@@ -128,7 +128,7 @@ def test_a_tool_with_a_built_in_name_has_the_same_outcome_whatever_comes_first(
     first: str, options: dict[str, Any], wins: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     from handrail import ToolRegistry
-    from handrail.core.discovery import builtin_tools
+    from handrail.core.builtin import builtin_tools
 
     table = ToolRegistry()
     if first == "built-in":

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .agent.agent import Agent as Agent
     from .agent.agent_factory import open_agent as open_agent
     from .app import Handrail as Handrail
-    from .base.async_bridge import run_async as run_async
+    from .base.workers import run_async as run_async
     from .config.store import load_config as load_config
     from .core.registry import ToolEntry as ToolEntry
     from .core.registry import ToolRegistry as ToolRegistry
@@ -49,7 +49,7 @@ else:
             ".agent.agent": "Agent",
             ".agent.agent_factory": "open_agent",
             ".app": "Handrail",
-            ".base.async_bridge": "run_async",
+            ".base.workers": "run_async",
             ".config.store": "load_config",
             ".core.registry": "ToolEntry ToolRegistry registry tool_error tool_result",
             ".errors": "HandrailError ToolError",

@@ -7,30 +7,18 @@ from collections.abc import Awaitable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from .base.agent_ancestry import started_by_agent
-from .base.async_bridge import run_async
-from .base.workers import MAX_SECONDS
+from .base.own_process import started_by_agent
+from .base.workers import MAX_SECONDS, run_async
 from .config.paths import state_dir
-from .core.discovery import builtin_tools
+from .core.builtin import builtin_tools
 from .core.registry import ToolRegistry
 from .effects.open_call import OpenCall
 from .environments.backend_table import Backends
 from .environments.tasks import TaskEnvironments
 from .plugins.hook_manager import ApprovalHooks, HookManager, OutputHooks
 from .processes import process_table
-from .runtime.app_parts import (
-    CONFIG_HOOKS,
-    add_command_hooks,
-    configured_approver,
-    find_mcp_servers,
-    load_plugins,
-    locate,
-    open_gate,
-    remote_person,
-    results_of,
-)
+from .runtime import dispatch
 from .runtime.definitions import Definitions, previous_uses, remember_uses, room
-from .runtime.dispatch import Runtime
 from .toolsets import Toolsets
 
 if TYPE_CHECKING:
@@ -77,35 +65,35 @@ class Handrail:
         person: Person | None = None,
         confirms: bool = False,
     ) -> None:
-        self._source = source = locate(config, home, confirms=confirms)
+        self._source = source = dispatch.locate(config, home, confirms=confirms)
         self._confirms = confirms
         self.config = config = source.config
         self.registry = _own_registry(registry, config)
         self.hooks = HookManager() if hooks is None else hooks
         self.hooks.timeout = config.calls.hook_timeout
         self.backends = Backends() if backends is None else backends
-        self.plugins = load_plugins(config, self.registry, self.hooks, self.backends)
-        add_command_hooks(self.hooks, source)
+        self.plugins = dispatch.load_plugins(config, self.registry, self.hooks, self.backends)
+        dispatch.add_command_hooks(self.hooks, source)
         self.environments = TaskEnvironments(config, backends=self.backends)
         self.environments.change_output = OutputHooks(self.hooks)
         self.processes = process_table(config, self.environments)
-        self.runtime = Runtime(
+        self.runtime = dispatch.Runtime(
             self.registry,
             hooks=self.hooks,
             config=config,
-            results=results_of(config),
+            results=dispatch.results_of(config),
             environments=self.environments,
             processes=self.processes,
             effects=partial(OpenCall, lambda: self.effects),
             gate=_LateGate(self),
-            approver=configured_approver(config, self.plugins) if approver is None else approver,
-            person=remote_person(config) if person is None else person,
+            approver=dispatch.configured_approver(config, self.plugins) if approver is None else approver,
+            person=dispatch.remote_person(config) if person is None else person,
         )
         self.registry.runner = self.runtime
         self.runtime.own_toolsets = lambda: self._toolsets
         self.runtime.given_by_default = lambda: self.definitions.names(*self.chosen_toolsets())
         self._mcp_started = False
-        self.mcp = find_mcp_servers(config, self.registry)
+        self.mcp = dispatch.find_mcp_servers(config, self.registry)
         begun = state_dir(config.home) / "begun-calls"  # of a runtime that was killed, or that still runs
         if begun.is_dir() and any(begun.iterdir()) and not started_by_agent():
             self.effects.recover()
@@ -274,7 +262,7 @@ class Handrail:
             for name in self.plugins.contributions.environments:
                 self.backends.remove(name)
             self.plugins.unload()
-        self.hooks.unregister_plugin(CONFIG_HOOKS)
+        self.hooks.unregister_plugin(dispatch.CONFIG_HOOKS)
         if self.registry.runner is self.runtime:
             self.registry.runner = None
         if self._source.temporary_home is not None:
@@ -286,7 +274,7 @@ class Handrail:
     def gate(self) -> ApprovalGate:
         """What every dangerous action passes. One that was configured by a file reads it again when it changes."""
         rules = self.plugins.contributions.approval_rules.values() if self.plugins else ()
-        return open_gate(self._source, tuple(rules), ApprovalHooks(self.hooks), confirms=self._confirms)
+        return dispatch.open_gate(self._source, tuple(rules), ApprovalHooks(self.hooks), confirms=self._confirms)
 
     def inherit_mode(self, child: str, parent: str) -> None:
         """A child agent's session has the mode of its parent's. A gate that is not loaded has no modes."""

@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .app import Handrail
-from .base.async_bridge import run_async
-from .config.confirmed import is_person
+from .base.workers import run_async
+from .config.store import is_person
 from .core.registry import registry
 from .environments.backend_table import backends
 from .errors import UnknownToolset
@@ -146,14 +146,6 @@ def clear_task_env_overrides(task_id: str) -> None:
 
 def _run_async(awaitable: Awaitable[Any]) -> Any:
     """The original's name for `run_async`; it gives up after 300 s inside a running loop."""
-    return run_async(awaitable, timeout=ASYNC_SECONDS if _in_running_loop() else None)
-
-
-def _in_running_loop() -> bool:
     import asyncio  # only programs that run coroutines come here
 
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
+    return run_async(awaitable, timeout=None if asyncio._get_running_loop() is None else ASYNC_SECONDS)

@@ -8,26 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping
 from importlib import import_module
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from .base.suggest import did_you_mean
 from .core.registry import ToolEntry, ToolRegistry
 from .errors import UnknownToolset
+from .settings.sections import ToolsetConfig
 from .types import JsonDict
 
 # Where the default runtime is. By name, as it is built on the toolsets.
 _DEFAULT = "handrail.model_tools"
-
-
-class SetOfTools(Protocol):
-    """What a bundle consists of."""
-
-    @property
-    def description(self) -> str: ...
-    @property
-    def tools(self) -> tuple[str, ...]: ...
-    @property
-    def includes(self) -> tuple[str, ...]: ...
 
 
 class Toolset(NamedTuple):
@@ -39,6 +29,7 @@ class Toolset(NamedTuple):
     only: Callable[[ToolEntry], bool] | None = None
 
 
+SetOfTools = Toolset | ToolsetConfig
 _CORE = (
     "file results terminal web browser vision image_gen tts skills todo memory session_search clarify code_execution "
     "delegation cronjob messaging moa homeassistant tool_search"

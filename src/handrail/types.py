@@ -11,21 +11,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
+from . import protocols
 from .errors import CallCancelled, CallTimeout
-from .protocols import (
-    Action,
-    Answer,
-    ApprovalRequest,
-    Approver,
-    CallEffects,
-    CallingClient,
-    Environments,
-    Files,
-    Person,
-    Processes,
-    ResultStore,
-    TodoList,
-)
 from .settings.schema import Config
 
 log = logging.getLogger(__name__)
@@ -78,13 +65,13 @@ class Caller(NamedTuple):
     seconds that it waited. `asked` are the questions of its message so far, by fingerprint: the same is not asked twice.
     `journal` records calls so that none acts twice."""
 
-    approver: Approver | None = None
-    person: Person | None = None
+    approver: protocols.Approver | None = None
+    person: protocols.Person | None = None
     mode: str = ""
-    answered: tuple[Answer, ...] = ()
-    on_question: Callable[[ApprovalRequest], object] | None = None
-    asked: dict[str, tuple[ApprovalRequest, Answer]] | None = None
-    on_answer: Callable[[ApprovalRequest, float], object] | None = None
+    answered: tuple[protocols.Answer, ...] = ()
+    on_question: Callable[[protocols.ApprovalRequest], object] | None = None
+    asked: dict[str, tuple[protocols.ApprovalRequest, protocols.Answer]] | None = None
+    on_answer: Callable[[protocols.ApprovalRequest, float], object] | None = None
     journal: CallJournal | None = None
 
 
@@ -157,7 +144,7 @@ class AgentState(Protocol):
         """What a person is told of who asks: the task of a child agent; empty for the agent that they talk to."""
 
     @property
-    def todos(self) -> TodoList: ...
+    def todos(self) -> protocols.TodoList: ...
 
     def remember(self, store: str, action: str, *texts: str) -> tuple[Sequence[str], int, int]:
         """Add to, replace in or remove from the store "memory" or "user". What it then holds, how full it is, what fits."""
@@ -203,7 +190,7 @@ class Toolbox(Protocol):
 class Gate(Protocol):
     """What every dangerous thing passes before it happens."""
 
-    def review(self, actions: Sequence[Action], context: ToolContext) -> Awaitable[None] | None:
+    def review(self, actions: Sequence[protocols.Action], context: ToolContext) -> Awaitable[None] | None:
         """Raise Denied, now or when awaited, unless all of it may happen. None: it may, and nobody had to be asked."""
 
 
@@ -221,21 +208,21 @@ class ToolContext:
     tool_call_id: str = ""
     cancel: CancelToken = field(default_factory=CancelToken)
     on_progress: ProgressListener | None = None
-    results: ResultStore | None = None
-    approver: Approver | None = None
+    results: protocols.ResultStore | None = None
+    approver: protocols.Approver | None = None
     gate: Gate | None = None
     agent: AgentState | None = None
-    files: Files | None = None
-    person: Person | None = None
-    environments: Environments | None = None
-    processes: Processes | None = None
+    files: protocols.Files | None = None
+    person: protocols.Person | None = None
+    environments: protocols.Environments | None = None
+    processes: protocols.Processes | None = None
     tools: Toolbox | None = None
-    client: CallingClient | None = None  # None unless an MCP client made the call
+    client: protocols.CallingClient | None = None  # None unless an MCP client made the call
     config: Config = field(default_factory=Config)
     judged_paths: tuple[str, ...] = ()  # of the files that the gate let this call write
     caller: Caller = NO_CALLER
     changes: list[FileChange] = field(default_factory=list)  # what the call did to files, for whoever made it
-    effects: CallEffects | None = None  # what the call changes, if that is kept
+    effects: protocols.CallEffects | None = None  # what the call changes, if that is kept
 
     def progress(self, message: str, fraction: float | None = None) -> None:
         """Tell whoever listens how far the call is. Never fails, costs nothing when nobody listens."""

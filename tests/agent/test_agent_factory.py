@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from handrail.agent.agent_factory import LAST, open_agent, open_store
-from handrail.agent.budgets import Budgets
+from handrail.agent.events import Budgets
 from handrail.errors import ModelError, SessionNotFound
 from handrail.model_tools import default, reset
 from handrail.store.sessions import SessionStore

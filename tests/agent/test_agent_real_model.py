@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from handrail.agent.agent import Agent
-from handrail.agent.budgets import Budgets
-from handrail.agent.events import End, TextDelta, ToolEnded
+from handrail.agent.events import Budgets, End, TextDelta, ToolEnded
 from handrail.agent.models.providers.openai import OpenAIChat
 from handrail.core.registry import registry
 from handrail.model_tools import default

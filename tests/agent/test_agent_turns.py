@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from handrail import Agent, Config, Handrail
-from handrail.agent.budgets import Budgets, Turn
-from handrail.agent.events import End, TextDelta, ToolEnded, ToolStarted, ToolWaiting, TurnEnded, Usage
-from handrail.approval.modes import Mode
+from handrail.agent.events import Budgets, End, TextDelta, ToolEnded, ToolStarted, ToolWaiting, Turn, TurnEnded, Usage
+from handrail.approval.policy import Mode
 from handrail.errors import InvalidArguments
 from handrail.protocols import Decision
 from handrail.store.export import as_jsonl, from_jsonl

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from handrail.agent.conversation import Compaction, Conversation
-from handrail.agent.model_requests import ModelRequests
-from handrail.agent.models.base import ReplyAdapter
+from handrail.agent.models.base import ModelRequests, ReplyAdapter
 from handrail.errors import ModelError
 from handrail.protocols import ModelReply
 from handrail.store.sessions import SessionStore

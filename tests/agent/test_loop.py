@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from handrail.agent.agent import Agent
-from handrail.agent.budgets import Budgets
 from handrail.agent.delegation import MAX_AT_ONCE
 from handrail.agent.events import (
+    Budgets,
     End,
     Event,
     MessageEnded,

@@ -8,7 +8,7 @@ import pytest
 
 from handrail.agent.agent_factory import open_agent
 from handrail.agent.system_prompt import FolderTrust
-from handrail.base.agent_ancestry import MARKER
+from handrail.base.own_process import MARKER
 from handrail.errors import Denied
 from handrail.model_tools import reset
 from handrail.protocols import ModelReply

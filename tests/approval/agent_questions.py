@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from handrail.approval.gate import HISTORY_NAME
+from handrail.approval.records import HISTORY_NAME
 
 CWD = "/srv/work/shop"
 _NAMES = "cart login search invoice export import sync retry cache audit upload badge menu theme".split()

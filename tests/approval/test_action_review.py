@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from handrail.approval.allowlist import GrantKey, grant_key, parse_grant_key
 from handrail.approval.gate import ApprovalGate
-from handrail.approval.grants import GrantKey, grant_key, parse_grant_key
 from handrail.approval.settings import Settings
 from handrail.judge.values.assessment import Assessment, Reach
 from handrail.protocols import Action, ActionKind, Decision

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from handrail.approval.action_review import Judge, builtin_assess
+from handrail.approval.action_review import Judge, SelfProtection, builtin_assess
 from handrail.approval.allowlist import BadEntry, allow_entries, deny_entries
-from handrail.approval.policy import DecidedBy, Policy, project_settings
-from handrail.approval.self_protection import SelfProtection
-from handrail.approval.settings import Settings
+from handrail.approval.policy import DecidedBy, Policy
+from handrail.approval.settings import Settings, project_settings
 from handrail.config import read_config
 from handrail.errors import ConfigError
 from handrail.protocols import Action, ActionKind

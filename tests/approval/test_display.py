@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handrail.approval.display import lines, pieces, visible
-from handrail.approval.secrets import secret_spans, without_secrets
+from handrail.approval.display import lines, pieces, secret_spans, visible, without_secrets
 
 
 def marked(text: str, *spans: tuple[int, int], **options: int) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from handrail.approval import requests
-from handrail.approval.approvers import CallbackApprover, ChainApprover, PolicyApprover, QueueApprover
+from handrail.approval.requests import CallbackApprover, ChainApprover, PolicyApprover, QueueApprover
 from handrail.protocols import Answer, ApprovalRequest, Decision
 from handrail.store.approvals import ApprovalStore, State
 from handrail.testing import RecordingApprover

@@ -10,7 +10,7 @@ import pytest
 from handrail import Handrail
 from handrail.approval.gate import ApprovalGate
 from handrail.approval.settings import Settings
-from handrail.config.confirmed import Confirmed
+from handrail.config.store import Confirmed
 from handrail.protocols import Decision
 from handrail.testing import RecordingApprover
 

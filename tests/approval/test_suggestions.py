@@ -8,11 +8,9 @@ from typing import Any
 
 import pytest
 
-from handrail.approval.action_review import Judge, builtin_assess
-from handrail.approval.allowlist import allow_entries
-from handrail.approval.grants import parse_grant_key
+from handrail.approval.action_review import Judge, SelfProtection, builtin_assess
+from handrail.approval.allowlist import allow_entries, parse_grant_key
 from handrail.approval.policy import Policy
-from handrail.approval.self_protection import SelfProtection
 from handrail.approval.suggestions import Suggester, Suggestions
 from handrail.protocols import Action, ActionKind
 from handrail.store.approvals import DecisionRecord

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from handrail.base.own_process import import_folders, self_command
-from handrail.config.entry_points import entry_points
-from handrail.plugins.sources import GROUP
+from handrail.config.paths import GROUP, entry_points
 
 SOURCE = Path(__file__).parents[2] / "src" / "handrail"
 _PLANTED = "open({marker!r}, 'a').write(__name__ + ' ')\n"

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from handrail.base.runtime_id import has_exited, pid_of
+from handrail.base.own_process import has_exited, pid_of
 from handrail.model_tools import default, handle_function_call
 from handrail.protocols import Decision
 from handrail.store.ledger import work_folder

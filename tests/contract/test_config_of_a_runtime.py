@@ -6,8 +6,8 @@ import pytest
 
 from handrail.config import Config
 from handrail.core.availability import Availability
+from handrail.core.builtin import builtin_tools
 from handrail.core.builtin import registry as builtin
-from handrail.core.discovery import builtin_tools
 from handrail.core.registry import ToolRegistry
 from handrail.runtime.dispatch import Runtime
 from handrail.settings.services import MediaConfig, MessagesConfig, ProviderConfig, WebConfig

@@ -8,8 +8,7 @@ import pytest
 
 from handrail.agent.models.base import StreamingModel
 from handrail.agent.models.model_selection import Choice, connect, known_providers
-from handrail.settings.model_providers import PROVIDERS
-from handrail.settings.services import ModelConfig
+from handrail.settings.services import PROVIDERS, ModelConfig
 
 NAMES = sorted(known_providers(None))
 NOWHERE = "http://127.0.0.1:9/v1"

@@ -11,8 +11,7 @@ import jsonschema_rs
 import pytest
 
 from handrail import model_tools
-from handrail.core.builtin import registry
-from handrail.core.discovery import scan_builtin
+from handrail.core.builtin import registry, scan_builtin
 from handrail.core.entry import Reference
 from handrail.core.registry import ToolEntry
 from handrail.model_tools import get_tool_definitions, handle_function_call

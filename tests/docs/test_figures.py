@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from handrail.agent.delegation import MAX_AT_ONCE
-from handrail.agent.model_requests import MAX_ANSWER_CHARS, MAX_CALLS
+from handrail.agent.models.base import MAX_ANSWER_CHARS, MAX_CALLS
 from handrail.config import Config
 from handrail.judge.walk.script_files import MAX_DEPTH
 from handrail.judge.walk.sources import MAX_FILES

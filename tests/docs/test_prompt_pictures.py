@@ -14,8 +14,7 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
-from handrail.approval.approvers.menu import words_for
-from handrail.approval.approvers.prompt import has_more, question
+from handrail.approval.approvers.prompt import has_more, question, words_for
 from handrail.approval.gate import ApprovalGate
 from handrail.errors import Denied
 from handrail.files.text import diff_to_approve

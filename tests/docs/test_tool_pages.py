@@ -16,10 +16,9 @@ import pytest
 from PIL import Image
 
 from handrail.agent.agent_factory import open_agent, open_store
-from handrail.base.runtime_id import has_exited
+from handrail.base.own_process import has_exited
 from handrail.config import ConfigFile
-from handrail.core.builtin import registry
-from handrail.core.discovery import builtin_tools
+from handrail.core.builtin import builtin_tools, registry
 from handrail.core.outcome import error_of
 from handrail.model_tools import default, reset
 from handrail.protocols import Decision, ModelReply

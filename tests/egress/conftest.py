@@ -12,8 +12,8 @@ import pytest
 
 from handrail import Handrail
 from handrail.protocols import ActionKind, Answer, ApprovalRequest, Decision
-from handrail.settings.network import NetworkConfig, SecretConfig
 from handrail.settings.schema import Config
+from handrail.settings.services import NetworkConfig, SecretConfig
 
 from .servers import HOST, OTHER, Recorded, certified, serving
 

@@ -21,7 +21,7 @@ from handrail.egress.keys import TaskKeys
 from handrail.egress.secret_values import SecretValues
 from handrail.errors import ConfigError
 from handrail.protocols import Decision
-from handrail.settings.network import SecretConfig
+from handrail.settings.services import SecretConfig
 
 from .conftest import VALUE, MakeTask
 from .servers import HOST, OTHER, Recorded, serving

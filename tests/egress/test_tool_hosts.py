@@ -9,9 +9,8 @@ import pytest
 
 from handrail.egress.tool_hosts import why_denied
 from handrail.protocols import Decision
-from handrail.settings.network import NetworkConfig
 from handrail.settings.schema import Config
-from handrail.settings.services import WebConfig
+from handrail.settings.services import NetworkConfig, WebConfig
 
 from .conftest import MakeTask, Task
 from .servers import HOST, OTHER, Recorded

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from handrail.base import runtime_id
+from handrail.base.own_process import runtime_id
 from handrail.environments.backends.apptainer import ApptainerEnvironment
 from handrail.environments.backends.docker import DockerEnvironment
 from handrail.environments.backends.podman import PodmanEnvironment
@@ -98,7 +98,7 @@ class Kind:
 
     def left(self) -> list[str]:
         """What this process made to throw away, and is still there."""
-        owner = runtime_id.runtime_id()
+        owner = runtime_id()
         if self.name == "apptainer":
             logs = Path(self.env["APPTAINER_CONFIGDIR"]).glob(f"instances/logs/*/*/*{owner}*")
             return [*(name for name in self._names(all_of_them=True) if owner in name), *map(str, logs)]

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from handrail import Handrail
-from handrail.base.async_bridge import run_async
+from handrail.base.workers import run_async
 from handrail.config import Config
 from handrail.environments.held_calls import held_calls
 from handrail.environments.profiles import repository_of, writable_folders

@@ -15,8 +15,7 @@ from handrail.core.entry import Contract
 from handrail.core.registry import ToolRegistry
 from handrail.errors import InvalidArguments
 from handrail.model_tools import get_tool_definitions, handle_function_call
-from handrail.runtime.arguments import decode_object, prepare
-from handrail.runtime.coercion import Coercion
+from handrail.runtime.arguments import Coercion, decode_object, prepare
 from handrail.runtime.provider_formats import for_gemini, repair
 from handrail.settings.sections import ToolsetConfig
 from handrail.toolsets import Toolsets

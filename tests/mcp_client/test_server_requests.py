@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from handrail.agent.agent_factory import sampler_of
-from handrail.approval.approvers import QueueApprover
 from handrail.approval.gate import ApprovalGate
+from handrail.approval.requests import QueueApprover
 from handrail.errors import ModelError
 from handrail.protocols import Answer, ApprovalRequest, Decision, ModelReply
 from handrail.runtime.dispatch import Runtime

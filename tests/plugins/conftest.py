@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from handrail.config.paths import find_plugins
 from handrail.core.registry import ToolRegistry
 from handrail.plugins.hook_manager import HookManager
 from handrail.plugins.loader import Plugin, Plugins
-from handrail.plugins.sources import find_plugins
 from handrail.settings.sections import PluginConfig
 
 

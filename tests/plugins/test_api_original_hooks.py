@@ -11,9 +11,9 @@ import pytest
 
 from handrail import Config, Handrail
 from handrail.agent import Agent, SessionStore
+from handrail.config.paths import Source, find_plugins
 from handrail.errors import ToolFailed
 from handrail.plugins.loader import State
-from handrail.plugins.sources import Source, find_plugins
 from handrail.runtime.dispatch import Runtime
 from handrail.testing import ModelReply, OpenGate, ScriptedModel, call
 

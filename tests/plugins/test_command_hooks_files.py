@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from handrail import Handrail
-from handrail.config.confirmed import resolved
+from handrail.config.store import resolved
 from handrail.errors import ConfigError
 
 _DENY = "#!/bin/sh\ncat >/dev/null\necho no >&2\nexit 2\n"

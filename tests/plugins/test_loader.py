@@ -13,11 +13,9 @@ from typing import Any
 
 import pytest
 
-from handrail.config.entry_points import entry_points
-from handrail.config.paths import project_folder
+from handrail.config.paths import Found, Source, entry_points, find_plugins, project_folder
 from handrail.config.trust import Trust
 from handrail.plugins.loader import State, trust_plugin
-from handrail.plugins.sources import Found, Source, find_plugins
 from handrail.settings.sections import PluginConfig
 
 from .conftest import Bench
@@ -324,7 +322,7 @@ def test_what_is_installed_is_remembered_until_the_folder_changes(
 
 def test_looking_for_plugins_where_there_are_none_imports_no_metadata(home: Path) -> None:
     code = (
-        "import sys\nfrom handrail.plugins.sources import find_plugins\nlist(find_plugins())\n"
+        "import sys\nfrom handrail.config.paths import find_plugins\nlist(find_plugins())\n"
         "assert 'importlib.metadata' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=home)

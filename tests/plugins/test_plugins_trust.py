@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from handrail import Handrail
+from handrail.config.paths import Found, Source
 from handrail.plugins.loader import State, trust_plugin
-from handrail.plugins.sources import Found, Source
 
 from ..cli.terminal import Terminal
 from ..support import trust_plugins

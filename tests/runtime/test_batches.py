@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from handrail.base.async_bridge import run_async
+from handrail.base.workers import run_async
 from handrail.config import Config
 from handrail.core.registry import ToolRegistry
 from handrail.errors import InvalidArguments, ToolFailed

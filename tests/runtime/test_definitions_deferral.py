@@ -10,8 +10,8 @@ import pytest
 
 from handrail import model_tools
 from handrail.config.paths import remembered
+from handrail.core.builtin import builtin_tools
 from handrail.core.builtin import registry as builtin
-from handrail.core.discovery import builtin_tools
 from handrail.core.registry import ToolRegistry
 from handrail.runtime.definitions import USES_FILE, Definitions, room
 from handrail.toolsets import Toolsets

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from handrail.agent.todos import Todos
+from handrail.agent.memory import Todos
 from handrail.config import Config
 from handrail.core.registry import ToolRegistry
 from handrail.errors import Denied, ToolFailed

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from handrail.errors import Fenced, StoreError
-from handrail.store.ledger import JournalRow, SqliteLedger, SqlLedger
-from handrail.store.ledger_postgres import PostgresLedger
+from handrail.store.ledger import JournalRow, PostgresLedger, SqliteLedger, SqlLedger
 
 
 @pytest.fixture(params=["file", "memory", "postgres"])

@@ -13,8 +13,7 @@ from langchain_core.tools import BaseTool, ToolException
 from langgraph.errors import GraphBubbleUp
 from langgraph.types import interrupt
 
-from ..base.async_bridge import run_async
-from ..base.workers import MAX_SECONDS
+from ..base.workers import MAX_SECONDS, run_async
 from ..protocols import Answer, ApprovalRequest, Decision
 from ..sessions.session import Result, Session, SyncSession
 from .tools import SessionTool, message_of, session_tools, shown

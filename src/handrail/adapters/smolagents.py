@@ -11,8 +11,7 @@ from typing import Any
 from smolagents import Tool
 from smolagents.tools import AUTHORIZED_TYPES
 
-from ..base.async_bridge import run_async
-from ..base.workers import MAX_SECONDS
+from ..base.workers import MAX_SECONDS, run_async
 from ..sessions.session import Session, SyncSession
 from ..types import JsonDict
 from .tools import SessionTool, message_of, session_tools

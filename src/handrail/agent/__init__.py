@@ -1,10 +1,9 @@
 """The agent: ask a model, run what it calls, give it the results, until it has answered.
 
 `agent.Agent` is one session; `agent_factory.open_agent` makes one from the configuration. Inside a turn: `loop` (the turn),
-`model_requests` (ask, retry, fall back) with `models` (one file per provider), `tool_calls` and
-`loop_detection`, `conversation` and its compaction, `budgets`, `events` (what a listener gets), `telemetry`. What an agent keeps:
-`memory`, `todos`, `system_prompt`; `delegation` runs child agents, `cassette` records and replays, `agent_factory` also answers
-MCP servers that ask for a model.
+`models` (ask, retry, fall back; one file per provider), `tool_calls`, `conversation` and its compaction, `events` (what a
+listener gets, and the budgets of a turn), `telemetry`. What an agent keeps: `memory`, `system_prompt`; `delegation` runs child
+agents, `cassette` records and replays, `agent_factory` also answers MCP servers that ask for a model.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ if TYPE_CHECKING:
     from .agent_factory import LAST as LAST
     from .agent_factory import open_agent as open_agent
     from .agent_factory import open_store as open_store
-    from .budgets import Budgets as Budgets
     from .cassette import Cassette as Cassette
     from .cassette import Player as Player
+    from .events import Budgets as Budgets
     from .events import End as End
     from .events import Event as Event
     from .events import MessageEnded as MessageEnded
@@ -49,9 +48,8 @@ else:
             "handrail.store.sessions": "SessionStore",
             ".agent": "Agent",
             ".agent_factory": "LAST open_agent open_store",
-            ".budgets": "Budgets",
             ".cassette": "Cassette Player",
-            ".events": "End Event MessageEnded Notice ReasoningDelta TextDelta ToolEnded ToolProgress "
+            ".events": "Budgets End Event MessageEnded Notice ReasoningDelta TextDelta ToolEnded ToolProgress "
             "ToolStarted TurnEnded Usage",
             ".models.base": "CallPiece Finished Piece ReasoningPiece StreamingModel TextPiece",
         },

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from ..app import Handrail
-from ..base.async_bridge import run_async
 from ..base.loops import on_worker
+from ..base.workers import run_async
 from ..config.paths import state_dir
 from ..errors import InvalidArguments
 from ..protocols import Model
@@ -27,17 +27,14 @@ from ..store.search import search, window
 from ..store.sessions import CHILD, MAIN, SessionInfo, SessionStore, StoredMessage
 from ..tools.skills.library import Library, skills_prompt
 from ..types import NO_CALLER, Caller, CancelToken, JsonDict
-from .budgets import DEFAULT_BUDGETS, Budgets
 from .conversation import Compaction, Conversation
 from .delegation import MAX_DEPTH, BackgroundChildren, Lineage, delegate
-from .events import End, Event, TurnEnded, Usage
+from .events import DEFAULT_BUDGETS, Budgets, End, Event, TurnEnded, Usage
 from .loop import Loop
-from .memory import Memory, Store
-from .model_requests import ModelRequests
-from .models.base import StreamingModel, streaming
+from .memory import Memory, Store, Todos, restore
+from .models.base import ModelRequests, StreamingModel, streaming
 from .system_prompt import IDENTITY, FolderTrust, Where, assemble, project_files, standard_parts
 from .telemetry import Telemetry
-from .todos import Todos, restore
 from .tool_calls import Listener, Run, ToolCalls, ignore
 
 _NAME = "handrail"

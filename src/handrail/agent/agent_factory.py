@@ -19,7 +19,7 @@ from ..settings.services import ModelConfig
 from ..store.sessions import SessionInfo, SessionStore
 from ..types import NO_CALLER, Caller, JsonDict
 from .agent import Agent
-from .budgets import Budgets
+from .events import Budgets
 from .models.base import StreamingModel, TextPiece, streaming
 from .models.model_selection import build, build_helper, known_providers
 from .telemetry import Telemetry, start_exporting

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from ..app import Handrail
 from ..core.outcome import error_outcome
 from ..errors import StoreError, ToolFailed
-from ..runtime.tool_calls import tool_message
+from ..runtime.provider_formats import tool_message
 from ..store.sessions import SessionStore
 from ..types import JsonDict
 from .conversation import ADDED_BY

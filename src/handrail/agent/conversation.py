@@ -11,7 +11,7 @@ from ..errors import CallCancelled, ModelError, ToolError, UnknownOutcome
 from ..store.sessions import SessionInfo, SessionStore, StoredCall, StoredModelCall
 from ..types import JsonDict
 from .events import Event, Notice, Usage
-from .model_requests import Answer, ModelRequests
+from .models.base import Answer, ModelRequests
 
 # Marks a user message that the user did not write: only we read this.
 ADDED_BY = "added_by"

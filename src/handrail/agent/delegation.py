@@ -8,9 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, wait
 from typing import Any, NamedTuple, Protocol
 
-from ..base.async_bridge import run_async
 from ..base.suggest import did_you_mean
-from ..base.workers import pool
+from ..base.workers import pool, run_async
 from ..errors import HandrailError, InvalidArguments, ToolFailed
 from ..types import CancelToken, JsonDict
 from .events import End, Event, Notice, ToolStarted, TurnEnded, Usage

@@ -11,15 +11,14 @@ import uuid
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import Any
 
-from ..base.async_bridge import run_async
+from ..base.workers import run_async
 from ..errors import ModelError, StoreError, UnknownOutcome
-from ..settings.model_providers import DEFAULT_PROVIDER
+from ..settings.services import DEFAULT_PROVIDER
 from ..store.sessions import StoredModelCall
 from ..types import CancelToken, JsonDict
-from .budgets import DEFAULT_BUDGETS, Budgets, Turn
 from .conversation import Compaction, Conversation, estimate
-from .events import End, MessageEnded, Notice, TextDelta, TurnEnded, Usage
-from .model_requests import Answer, ModelRequests
+from .events import DEFAULT_BUDGETS, Budgets, End, MessageEnded, Notice, TextDelta, Turn, TurnEnded, Usage
+from .models.base import Answer, ModelRequests
 from .telemetry import CACHED_TOKENS, INPUT_MESSAGES, INPUT_TOKENS, OUTPUT_MESSAGES, OUTPUT_TOKENS, RESPONSE_MODEL
 from .tool_calls import Listener, ToolCalls, ignore
 

@@ -13,7 +13,7 @@ from ..base.suggest import did_you_mean
 from ..core.outcome import error_of, error_outcome
 from ..errors import UnknownTool
 from ..protocols import ApprovalRequest
-from ..runtime.tool_calls import tool_message
+from ..runtime.provider_formats import tool_message
 from ..store.sessions import StoredCall
 from ..types import NO_CALLER, AgentState, Caller, CancelToken, FileChange, JsonDict, Progress
 from .events import Event, Notice, ToolEnded, ToolProgress, ToolStarted, ToolWaiting

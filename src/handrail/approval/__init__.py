@@ -1,11 +1,10 @@
 """Approval: decide whether an action may happen, and ask the user well where that is not clear.
 
 `gate` is the way in: `ApprovalGate.review` takes actions and raises `Denied`. Behind it, in the order of a review:
-`settings` (what the user configured, `project_policy` tightens it), `action_review` (find what is dangerous, with
-`handrail.judge`, `typed_input`, `self_protection` and `dangerous_patterns`), `policy` with `allowlist` and `grants` (decide
-without asking), `requests` and `inbox` (ask, wait for the first answer), `approvers` (who is asked, and how), `display`,
-`preview`, `secrets` (what is shown; `preview` binds the yes to it), `questions` (what is asked, and
-what the model gets for a no), `records` (what is kept) and `simulation` (judge the history again under another policy).
+`settings` (what the user configured), `action_review` (find what is dangerous, with `handrail.judge` and `typed_input`),
+`policy` with `allowlist` (decide without asking), `requests` (ask, wait for the first answer), `approvers` (who is
+asked, and how), `display` (what is shown, without secrets), `questions` (what is asked, the preview that binds the yes, and what
+the model gets for a no), `records` (what is kept, and judging it again under another policy) and `suggestions`.
 """
 
 from __future__ import annotations
@@ -30,15 +29,15 @@ if TYPE_CHECKING:
     from ..protocols import Concern as Concern
     from ..protocols import Decision as Decision
     from ..store.approvals import ApprovalStore as ApprovalStore
-    from .approvers import CallbackApprover as CallbackApprover
-    from .approvers import ChainApprover as ChainApprover
-    from .approvers import PolicyApprover as PolicyApprover
-    from .approvers import QueueApprover as QueueApprover
-    from .approvers import SmartApprover as SmartApprover
-    from .approvers import TerminalApprover as TerminalApprover
-    from .dangerous_patterns import DANGEROUS_PATTERNS as DANGEROUS_PATTERNS
-    from .dangerous_patterns import detect_dangerous_command as detect_dangerous_command
+    from .action_review import DANGEROUS_PATTERNS as DANGEROUS_PATTERNS
+    from .action_review import detect_dangerous_command as detect_dangerous_command
+    from .approvers.smart import SmartApprover as SmartApprover
+    from .approvers.terminal import TerminalApprover as TerminalApprover
     from .gate import ApprovalGate as ApprovalGate
+    from .requests import CallbackApprover as CallbackApprover
+    from .requests import ChainApprover as ChainApprover
+    from .requests import PolicyApprover as PolicyApprover
+    from .requests import QueueApprover as QueueApprover
     from .settings import Settings as Settings
 else:
     __getattr__, __dir__, __all__ = lazy_module(
@@ -49,9 +48,11 @@ else:
             "handrail.judge.values.assessment": "Assessment Finding Reach Severity Verdict",
             "handrail.protocols": "Action ActionKind Answer ApprovalRequest Approver Concern Decision",
             "handrail.store.approvals": "ApprovalStore",
-            ".approvers": "CallbackApprover ChainApprover PolicyApprover QueueApprover SmartApprover TerminalApprover",
-            ".dangerous_patterns": "DANGEROUS_PATTERNS detect_dangerous_command",
+            ".action_review": "DANGEROUS_PATTERNS detect_dangerous_command",
+            ".approvers.smart": "SmartApprover",
+            ".approvers.terminal": "TerminalApprover",
             ".gate": "ApprovalGate",
+            ".requests": "CallbackApprover ChainApprover PolicyApprover QueueApprover",
             ".settings": "Settings",
         },
     )

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import functools
 import logging
+import os
 import re
 import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..config.paths import cache_dir, config_path, state_dir
 from ..judge.values.assessment import Assessment, Finding, Reach, Severity
 from ..judge.values.disk import ShellMemory
 from ..judge.values.homes import NO_HOMES, local_homes, make_homes
 from ..protocols import Action, ActionKind
-from .dangerous_patterns import findings_of_added
-from .grants import can_be_anything
+from .allowlist import can_be_anything
 from .policy import Judged, Policy
-from .self_protection import SelfProtection
+from .settings import policy_file
 from .task_disk import TaskDisks
 from .typed_input import read_typed
 
@@ -244,3 +246,144 @@ def _within(finding: Finding, shift: int, length: int, *, exact: bool) -> Findin
     if span[0] >= span[1]:
         span = (0, length)
     return replace(finding, span=span)
+
+
+_START = r"(?:^|[\s;&|(`/])"  # where a command's name can start
+_REST = r"[^;&|\n]*"  # within the same command
+
+DANGEROUS_PATTERNS: list[tuple[str, str]] = [
+    (rf"{_START}rm\b{_REST}\s(?:-\w*[rR]|--recursive\b)", "deletes a tree of files"),
+    (rf"{_START}find\s+{_REST}(?:-delete\b|-exec\s+rm\b)", "deletes the files that find finds"),
+    (rf"{_START}(?:shred|wipe|srm)\s+\S", "overwrites files beyond recovery"),
+    (rf"{_START}mkfs(?:\.\w+)?(?=\s|$)", "formats a disk"),
+    (rf"{_START}(?:wipefs|fdisk|parted|sgdisk|sfdisk)\s+{_REST}/dev/", "changes the layout of a disk"),
+    (rf"{_START}dd\s+{_REST}(?:if|of)=", "copies raw data over a file or disk"),
+    (r">\s*/dev/(?:sd|nvme|vd|hd|mmcblk|disk)", "writes to a raw disk"),
+    (r"(?i)\bDROP\s+(?:TABLE|DATABASE|SCHEMA)\b", "drops a table or database"),
+    (r"(?i)\bDELETE\s+FROM\b(?!.*\bWHERE\b)", "deletes every row of a table"),
+    (r"(?i)\bTRUNCATE\s+(?:TABLE\s+)?\w", "empties a table"),
+    (r">>?\s*/etc/", "overwrites system configuration"),
+    (rf"{_START}tee\s+{_REST}/etc/", "overwrites system configuration"),
+    (rf"{_START}systemctl\s+{_REST}\b(?:stop|restart|disable|mask|kill)\b", "stops or disables a service"),
+    (rf"{_START}(?:service|rc-service)\s+\S+\s+(?:stop|restart)\b", "stops or restarts a service"),
+    (
+        rf"{_START}(?:curl|wget)\s[^;&\n]*\|\s*(?:sudo\s+)?(?:\w*sh|python\d?|perl|ruby|node)\b",
+        "runs code from the network",
+    ),
+    (r"(?:\w*sh|source|eval)\s+(?:-c\s+)?[\"']?(?:<\(|\$\()\s*(?:curl|wget)\b", "runs code from the network"),
+    (r":\s*\(\s*\)\s*\{\s*:\s*\|\s*:\s*&\s*\}\s*;\s*:", "a fork bomb"),
+    (rf"{_START}kill\s+(?:-\w+\s+)*-?\d", "kills processes"),
+    (rf"{_START}(?:pkill|killall)\s+\S", "kills processes by name"),
+    (rf"{_START}chmod\b{_REST}\s(?:-\w*R|--recursive\b|[0-7]?777\b)", "opens files to everybody"),
+    (rf"{_START}chown\b{_REST}\s(?:-\w*R|--recursive\b)", "changes the owner of a tree of files"),
+    (rf"{_START}(?:shutdown|reboot|halt|poweroff)(?=\s|$)", "shuts the machine down"),
+    (rf"{_START}git\s+{_REST}(?:push\s{_REST}(?:--force|-f)\b|reset\s+--hard|clean\s+-\w*f)", "discards work in git"),
+]
+# The documented list, which a program may add to: what it adds is asked about. The judge needs none of these, which describe
+# what it finds.
+_BUILTIN = list(DANGEROUS_PATTERNS)
+_NOT_IN_AN_ID = re.compile(r"[^a-z0-9]+")
+
+
+def findings_of_added(command: str) -> tuple[Finding, ...]:
+    """What the entries that a program has added find in a command; costs next to nothing when there are none."""
+    if DANGEROUS_PATTERNS == _BUILTIN:
+        return ()
+    found = []
+    for pattern, description in DANGEROUS_PATTERNS:
+        if (pattern, description) in _BUILTIN:
+            continue
+        match = re.search(pattern, command, re.IGNORECASE | re.DOTALL)
+        if match is not None:
+            rule = f"pattern.{_NOT_IN_AN_ID.sub('-', description.lower()).strip('-') or 'added'}"
+            found.append(Finding(rule, Severity.ASK, description, match.span()))
+    return tuple(found)
+
+
+def detect_dangerous_command(command: str) -> tuple[bool, str | None, str | None]:
+    """`(dangerous, the rule's id, why)`: what the judge finds, else what an added pattern finds."""
+    from ..judge.assessor import detect_dangerous_command as judged  # the judge loads with the first command
+
+    verdict = judged(command)
+    if not verdict[0]:
+        for finding in findings_of_added(command)[:1]:
+            return True, finding.rule, finding.why
+    return verdict
+
+
+_WHY_OWN = "these are Handrail's own files: an agent cannot change the rules that it is held to"
+_WHY_CODE = "this is Handrail's own program: a change of it changes the gate"
+_USUAL = "~/.config/handrail"
+_PACKAGE = str(Path(__file__).resolve().parents[2])
+
+
+# `$(pidof handrail)`, `$(python3 -c "import handrail; ...")`, and the same in backquotes.
+_FINDS_US = re.compile(
+    r"\$\([^()]*(?:\([^()]*\)[^()]*)*handrail(?:[^()]*\([^()]*(?:\([^()]*\)[^()]*)*\))*[^()]*\)|`[^`]*handrail[^`]*`"
+)
+_ACTS_ON_PROCESSES = re.compile(r"\b(?:p?kill|killall|gdb|lldb|[sl]trace|py-spy|gcore|reptyr|nsenter|perf|bpftrace)\b")
+
+
+class SelfProtection:
+    """Handrail's own files (configuration, state, program): an agent that could write them could lift its own gate. Nothing in
+    `folders` may ever be written; symbolic links are resolved once."""
+
+    def __init__(self, folders: Iterable[str | os.PathLike[str]]) -> None:
+        named = {os.path.abspath(folder) for folder in folders}
+        self._folders = sorted({*named, *map(os.path.realpath, named)}, key=len, reverse=True)
+        self._named = [*self._folders, "${HANDRAIL_HOME}", "$HANDRAIL_HOME"]
+
+    def of_file(self, action: Action) -> Finding | None:
+        """The finding for writing this path, wherever a link leads."""
+        path = os.path.join(action.cwd or os.getcwd(), os.path.expanduser(action.text))
+        places = {os.path.normpath(path), os.path.realpath(path)}
+        span = (0, len(action.text))
+        if any(_is_in(place, folder) for place in places for folder in self._folders):
+            return Finding("own.files", Severity.BLOCK, _WHY_OWN, span, (), Reach.HOME)
+        if any(_is_in(place, _PACKAGE) or _is_our_name(place) for place in places):
+            return Finding("own.program", Severity.ASK, _WHY_CODE, span, (), Reach.SYSTEM)
+        return None
+
+    def renamed(self, text: str) -> str:
+        """A text, such as a script's, with each of the folders under its usual name; the same object when it names none."""
+        for name in self._named:
+            if name in text:
+                text = text.replace(name, _USUAL)
+        return text
+
+    def in_usual_place(self, action: Action) -> str | None:
+        """The command with each of the folders replaced by their usual location, which the rules know in every spelling.
+        None when it names none of them."""
+        command = self.renamed(_with_own_processes(action.text))
+        if any(_is_in(action.cwd, folder) for folder in self._folders):
+            command = f"cd {_USUAL}; {command}"
+        return None if command is action.text or command == action.text else command
+
+
+def _with_own_processes(command: str) -> str:
+    """The command with what would print the number of our process, or a path of ours, replaced by a name that the rules know."""
+    if _ACTS_ON_PROCESSES.search(command) is None:
+        return _FINDS_US.sub(_USUAL, command) if "handrail" in command else command
+    command = _FINDS_US.sub("handrail.process", command)
+    return re.sub(rf"(?<![\w./]){os.getpid()}(?![\w./])", "handrail.process", command)
+
+
+def private_dirs(home: str = "") -> list[Path]:
+    """The configuration, state and cache in `home` (by default this user's), what their links point to, and the project's
+    policy file."""
+    config = config_path(home)
+    places = [config.parent, state_dir(home), cache_dir(home)]
+    if config.is_symlink():
+        places.append(Path(os.path.realpath(config)))
+    project = policy_file()
+    return [*places, project] if project is not None else places
+
+
+def _is_our_name(path: str) -> bool:
+    """Whether a file would be found instead of our program, once it lies in a folder of programs."""
+    folder, name = os.path.split(path)
+    return name == "handrail" and (os.path.basename(folder) in ("bin", "sbin") or folder in os.get_exec_path())
+
+
+def _is_in(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")

@@ -16,15 +16,12 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 from ..base.loops import on_database, on_worker, result_of
 from ..errors import ConfigError, Denied, Edited, StoreError
 from ..protocols import Answer, ApprovalRequest, Approver, Decision
-from .action_review import Judge, builtin_assess
-from .approvers import ChainApprover, PolicyApprover
-from .grants import PROCESS_SCOPE, GrantKey, parse_grant_key
-from .modes import Modes, loosened, tightened
-from .policy import DecidedBy, Judged, Pending, Policy, Ruling
-from .preview import Previews
-from .questions import question_of, refused, settings_question, unanswered, unusable
-from .records import ActionHistory, Records
-from .self_protection import SelfProtection, private_dirs
+from .action_review import Judge, SelfProtection, builtin_assess, private_dirs
+from .allowlist import PROCESS_SCOPE, GrantKey, parse_grant_key
+from .policy import DecidedBy, Judged, Modes, Pending, Policy, Ruling, loosened, with_mode
+from .questions import Previews, question_of, refused, settings_question, unanswered, unusable
+from .records import HISTORY_NAME, ActionHistory, Records
+from .requests import ApprovalRequests, ChainApprover, PolicyApprover
 from .settings import Settings
 
 if TYPE_CHECKING:
@@ -34,9 +31,9 @@ if TYPE_CHECKING:
     from ..store.approvals import ApprovalStore, StoredGrant
     from ..types import ToolContext
     from .action_review import Assess
-    from .requests import ApprovalRequests, Keep
+    from .requests import Keep
 
-STORE_NAME, HISTORY_NAME = "approvals.db", "actions.jsonl"
+STORE_NAME = "approvals.db"
 # A longer command is judged beside the event loop, which it would hold up.
 _MAX_JUDGED_IN_LOOP = 4000
 T = TypeVar("T")
@@ -136,7 +133,7 @@ class ApprovalGate:
         try:
             policy, mode = self._policy(context), self.modes.of(context.session_id)
             judged = (self._judge.judge(action, context.tool, policy, context.task_id) for action in actions)
-            return [tightened(each, context.tool, mode) for each in judged], policy
+            return [with_mode(each, context.tool, mode) for each in judged], policy
         except (ConfigError, StoreError) as error:
             raise unusable(error) from None
 
@@ -221,14 +218,12 @@ class ApprovalGate:
     @cached_property
     def store(self) -> ApprovalStore:
         """Opened by the first action that is not harmless."""
-        from ..store.approvals import ApprovalStore  # loads sqlite3
+        from ..store.approvals import ApprovalStore
 
         return ApprovalStore(None if self._folder is None else self._folder / STORE_NAME)
 
     @cached_property
     def _requests(self) -> ApprovalRequests:
-        from .requests import ApprovalRequests  # loads the store
-
         return ApprovalRequests(self.store)
 
     @cached_property

@@ -1,30 +1,36 @@
 """What is decided without asking: the floor, the deny list, what the user allowed, what cannot reach anything.
 
 The order is fixed: floor, deny list, then what allows. `--yolo` and the mode `off` allow what would be asked, nothing more.
-A project's `.handrail/config.yaml` can only tighten what the user has configured, so it needs no trust.
+The mode of a session tightens or loosens the policy for that session.
 """
 
 from __future__ import annotations
 
-import dataclasses
+import re
 from collections.abc import Callable, Iterable, Sequence
-from enum import Enum
+from enum import Enum, StrEnum
 from fnmatch import fnmatchcase
-from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from ..config import Config, located, read_config
-from ..config.files import read_text
-from ..config.paths import POLICY_FILE, project_folder
-from ..errors import ConfigError
+from ..config import Config
+from ..errors import ConfigError, InvalidArguments
 from ..judge.values.assessment import Finding, Reach, Severity
-from .allowlist import BadEntry, Entry, allow_entries, deny_entries, original_entry
-from .grants import GrantKey, can_be_anything, grant_key, parse_grant_key
+from ..protocols import ActionKind
+from .allowlist import (
+    BadEntry,
+    Entry,
+    GrantKey,
+    allow_entries,
+    can_be_anything,
+    deny_entries,
+    grant_key,
+    original_entry,
+    parse_grant_key,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
     from ..judge.rules import Rule, Rulebook
     from ..protocols import Action
 
@@ -165,10 +171,10 @@ def read_policy(config: Config, *, yolo: bool = False, more_rules: Sequence[Rule
         smart=settings.mode == "smart",
         allowlist=allowlist,
         ignored=ignored,
-        allow=(*_checked("approvals.allow", lambda: allow_entries(settings.allow)), *commands),
-        deny=_checked("approvals.deny", lambda: deny_entries(settings.deny)),
+        allow=(*checked("approvals.allow", lambda: allow_entries(settings.allow)), *commands),
+        deny=checked("approvals.deny", lambda: deny_entries(settings.deny)),
         ask_tools=settings.ask_tools,
-        rulebook=_checked("approval_rules", lambda: _rulebook(config, more_rules)),
+        rulebook=checked("approval_rules", lambda: _rulebook(config, more_rules)),
     )
 
 
@@ -180,7 +186,7 @@ def _allowlist(texts: Sequence[str]) -> tuple[tuple[GrantKey, ...], tuple[Entry,
     ignored: list[ConfigError] = []
     for number, text in enumerate(texts):
         if "@" in text or not text.strip("*? ") or (" " not in text.strip() and "." in text):
-            grants.append(_checked("command_allowlist", partial(parse_grant_key, text)))
+            grants.append(checked("command_allowlist", partial(parse_grant_key, text)))
             continue
         try:
             found = original_entry(text)
@@ -222,7 +228,7 @@ def _acts_elsewhere(rule_id: str) -> bool:
     return rule.effect is Effect.REMOTE if rule is not None else not rule_id.startswith(_HERE)
 
 
-def _checked(key: str, read: Callable[[], T]) -> T:
+def checked(key: str, read: Callable[[], T]) -> T:
     try:
         return read()
     except ConfigError:
@@ -233,55 +239,147 @@ def _checked(key: str, read: Callable[[], T]) -> T:
         raise ConfigError(str(error), key=key) from None
 
 
-_APPROVALS, _RULES = "approvals", "approval_rules"
-_TIGHTEN = ("deny", "ask_tools")
+_NO_FILE = re.compile(r"[0-9&]*>>?\s*/dev/null\b|[0-9]*>&[0-9-]")
+_OPERANDS = "operands"
+_CHANGES = frozenset(ActionKind) - {ActionKind.FILE_READ}
 
 
-def policy_file(start: Path | None = None) -> Path | None:
-    """The policy file of the current project, which need not exist. None outside of projects."""
-    folder = project_folder(start)
-    return None if folder is None else folder / POLICY_FILE
+class Mode(StrEnum):
+    """How much an agent may do by itself. The mode of a session comes from the person: no tool sets it, and a session without one
+    has the mode of its runtime.
+
+        plan    nothing that changes anything runs; reading does
+        ask     edits, commands and other tools that change something ask
+        auto    the gate decides: what destroys asks
+        yolo    nobody is asked; the floor and the deny list hold
+    """
+
+    PLAN = "plan"
+    ASK = "ask"
+    AUTO = "auto"
+    YOLO = "yolo"
+
+    @property
+    def next(self) -> Mode:
+        modes = list(Mode)
+        return modes[(modes.index(self) + 1) % len(modes)]
 
 
-def project_settings(path: Path) -> Config:
-    """What a project's file adds. Raises ConfigError for one that does more than tighten."""
-    text = read_text(path)
-    if text is None:
-        return Config()
-    from ..config.yaml_document import parse
-
-    _check(parse(text, path=str(path)).value or {}, path)
-    project = read_config(path)
-    _check_entries(project, path)
-    return project
+MEANINGS = {
+    Mode.PLAN: "nothing that changes anything runs",
+    Mode.ASK: "edits and commands ask you",
+    Mode.AUTO: "what destroys asks you",
+    Mode.YOLO: "you are not asked; blocked actions and your deny list still hold",
+}
 
 
-def tightened(config: Config, project: Config | None) -> Config:
-    """The user's settings with the project's added."""
-    if project is None:
-        return config
-    approvals = dataclasses.replace(
-        config.approvals,
-        deny=(*config.approvals.deny, *project.approvals.deny),
-        ask_tools=(*config.approvals.ask_tools, *project.approvals.ask_tools),
-    )
-    # A rule of the user's is not replaced by a weaker one of the same name.
-    rules = {**project.approval_rules, **config.approval_rules}
-    return dataclasses.replace(config, approvals=approvals, approval_rules=rules)
+class Modes:
+    """The mode of each session, and `default` for all others."""
+
+    def __init__(self) -> None:
+        self.default = Mode.AUTO
+        self._sessions: dict[str, Mode] = {}
+
+    def of(self, session_id: str | None, usual: Mode | None = None) -> Mode:
+        """`usual` is for a session without a mode of its own in which somebody can be asked; see `usual_mode`."""
+        return self._sessions.get(session_id or "", usual or self.default)
+
+    def set(self, session_id: str, mode: Mode) -> None:
+        self._sessions[session_id] = mode
+
+    def inherit(self, child: str, parent: str) -> None:
+        """A child agent has its parent's mode."""
+        if parent in self._sessions:
+            self._sessions[child] = self._sessions[parent]
+
+    def forget(self, session_id: str) -> None:
+        self._sessions.pop(session_id, None)
+
+    def are_strict(self, session_id: str | None) -> bool:
+        """Whether tools that name no actions are reviewed too."""
+        return self.of(session_id) in (Mode.PLAN, Mode.ASK)
 
 
-def _check_entries(project: Config, path: Path) -> None:
+def usual_mode(profile: object) -> Mode:
+    """The mode in which a conversation starts: where the kernel contains nothing, edits and commands ask."""
+    return Mode.ASK if profile == "open" else Mode.AUTO
+
+
+def read_mode(name: str) -> Mode:
+    """Raises InvalidArguments."""
     try:
-        deny_entries(project.approvals.deny)
-    except BadEntry as error:
-        raise located(ConfigError(str(error), key=f"{_APPROVALS}.deny[{error.number}]"), path) from None
+        return Mode(name.strip().lower())
+    except ValueError:
+        raise InvalidArguments(f"there is no mode {name!r}; choose plan, ask, auto or yolo") from None
 
 
-def _check(settings: Mapping[str, Any], path: Path) -> None:
-    can = f"a project's file can have {_APPROVALS}.{', '.join(_TIGHTEN)} and {_RULES}, and nothing that allows"
-    for key, value in settings.items() if isinstance(settings, dict) else ():
-        if key not in (_APPROVALS, _RULES):
-            raise ConfigError(can, path=str(path), key=str(key))
-        wrong = [name for name in value or () if key == _APPROVALS and name not in _TIGHTEN]
-        if wrong:
-            raise ConfigError(can, path=str(path), key=f"{key}.{wrong[0]}")
+def loosened(policy: Policy, mode: Mode) -> Policy:
+    return policy._replace(ask_disabled_by=DecidedBy.YOLO) if mode is Mode.YOLO else policy
+
+
+def with_mode(judged: Judged, tool: str, mode: Mode) -> Judged:
+    """With what the mode adds: in `plan` a refusal, in `ask` a question."""
+    action = judged.action
+    if mode not in (Mode.PLAN, Mode.ASK) or action.kind not in _CHANGES or _only_reads(judged):
+        return judged
+    place = (0, len(action.text))
+    if mode is Mode.PLAN:
+        added = Finding(PLAN_RULE, Severity.BLOCK, "this session only plans: nothing may be changed yet", place)
+    elif any(finding.severity is Severity.ASK for finding in judged.findings):
+        return judged
+    else:
+        added = _question(judged, tool, place)
+    return judged._replace(findings=(*judged.findings, added))
+
+
+def _question(judged: Judged, tool: str, place: tuple[int, int]) -> Finding:
+    action = judged.action
+    if action.kind is ActionKind.FILE_WRITE:
+        inside = _is_inside(action)
+        return Finding("mode.edit", Severity.ASK, "edits files", place, (), Reach.PROJECT if inside else Reach.OUTSIDE)
+    if action.kind is ActionKind.COMMAND and judged.command_lines:
+        programs = dict.fromkeys(re.sub(r"[^a-z0-9_-]+", "-", argv[0].lower()) for argv in judged.command_lines if argv)
+        name = f"mode.command.{'+'.join(programs)}"
+        return Finding(name, Severity.ASK, f"runs {' and '.join(programs)}", place, (), Reach.PROJECT)
+    return Finding(f"mode.tool.{tool.lower()}", Severity.ASK, f"calls {tool}", place)
+
+
+def _is_inside(action: Action) -> bool:
+    root = str(action.details.get("project") or action.cwd)
+    return bool(root) and Path(action.text).is_relative_to(root)
+
+
+def _only_reads(judged: Judged) -> bool:
+    """Whether a command changes nothing, as far as its text tells: readers only, and no output into a file."""
+    if judged.action.kind is not ActionKind.COMMAND or not judged.command_lines:
+        return False
+    if any(finding.severity is not Severity.NOTE for finding in judged.findings):
+        return False
+    return ">" not in _NO_FILE.sub("", judged.action.text) and all(map(reads, judged.command_lines))
+
+
+def reads(argv: Sequence[str]) -> bool:
+    """Whether this command line is one of `reading_commands.txt`."""
+    known = _readers()
+    for length in (1, 2, 3):
+        refused = known.get(tuple(argv[:length]))
+        if refused is not None:
+            return not any(_does_more(word, refused) for word in argv[length:])
+    return False
+
+
+def _does_more(word: str, refused: tuple[str, ...]) -> bool:
+    is_operand = not word.startswith(("-", "+"))
+    return word == "?" or word.startswith(refused) or (is_operand and _OPERANDS in refused)
+
+
+@cache
+def _readers() -> dict[tuple[str, ...], tuple[str, ...]]:
+    """Each command with the options that it must not have."""
+    found = {}
+    for line in Path(__file__).with_name("reading_commands.txt").read_text("utf-8").splitlines():
+        words = line.split()
+        if words and not line.startswith("#"):
+            command = tuple(word for word in words if not word.startswith("!"))
+            found[command] = tuple(word[1:] for word in words if word.startswith("!") and len(word) > 1)
+    return found

@@ -1,7 +1,8 @@
 """The user's approval settings as they are now: a stricter file counts from the next action on, a weaker one once it is
 confirmed.
 
-A file that cannot be read any more allows nothing. An answer 'always' is written to the file.
+A file that cannot be read any more allows nothing. An answer 'always' is written to the file. A project's
+`.handrail/config.yaml` can only tighten what the user has configured, so it needs no trust.
 """
 
 from __future__ import annotations
@@ -11,25 +12,27 @@ import dataclasses
 import logging
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import config as configuration
-from ..base.agent_ancestry import started_by_agent
+from ..base.own_process import started_by_agent
 from ..base.workers import pool
 from ..config import Config, located, read_config
-from ..config.confirmed import overridden
+from ..config.paths import POLICY_FILE, project_folder, read_text
+from ..config.store import overridden
 from ..errors import ConfigError, Denied
-from .policy import Policy, project_settings, read_policy, strictest, tightened
+from .allowlist import deny_entries
+from .policy import Policy, checked, read_policy, strictest
 
 if TYPE_CHECKING:
-    from ..config.confirmed import Confirmed
+    from ..config.store import Confirmed
     from ..config.strength import Change
     from ..judge.rules import Rule
     from ..protocols import Answer
-    from .grants import GrantKey
+    from .allowlist import GrantKey
 
 log = logging.getLogger(__name__)
 
@@ -282,3 +285,53 @@ class WatchedFile:
             self._confirmed.confirm(self.path, config)
         except (ConfigError, Denied):  # a read-only state, an agent's process: it holds as long as this runs
             self._confirmed = None
+
+
+_APPROVALS, _RULES = "approvals", "approval_rules"
+_TIGHTEN = ("deny", "ask_tools")
+
+
+def policy_file(start: Path | None = None) -> Path | None:
+    """The policy file of the current project, which need not exist. None outside of projects."""
+    folder = project_folder(start)
+    return None if folder is None else folder / POLICY_FILE
+
+
+def project_settings(path: Path) -> Config:
+    """What a project's file adds. Raises ConfigError for one that does more than tighten."""
+    text = read_text(path)
+    if text is None:
+        return Config()
+    from ..config.validation import parse
+
+    _check(parse(text, path=str(path)).value or {}, path)
+    project = read_config(path)
+    try:
+        checked(f"{_APPROVALS}.deny", lambda: deny_entries(project.approvals.deny))
+    except ConfigError as error:
+        raise located(error, path) from None
+    return project
+
+
+def tightened(config: Config, project: Config | None) -> Config:
+    """The user's settings with the project's added."""
+    if project is None:
+        return config
+    approvals = dataclasses.replace(
+        config.approvals,
+        deny=(*config.approvals.deny, *project.approvals.deny),
+        ask_tools=(*config.approvals.ask_tools, *project.approvals.ask_tools),
+    )
+    # A rule of the user's is not replaced by a weaker one of the same name.
+    rules = {**project.approval_rules, **config.approval_rules}
+    return dataclasses.replace(config, approvals=approvals, approval_rules=rules)
+
+
+def _check(settings: Mapping[str, Any], path: Path) -> None:
+    can = f"a project's file can have {_APPROVALS}.{', '.join(_TIGHTEN)} and {_RULES}, and nothing that allows"
+    for key, value in settings.items() if isinstance(settings, dict) else ():
+        if key not in (_APPROVALS, _RULES):
+            raise ConfigError(can, path=str(path), key=str(key))
+        wrong = [name for name in value or () if key == _APPROVALS and name not in _TIGHTEN]
+        if wrong:
+            raise ConfigError(can, path=str(path), key=f"{key}.{wrong[0]}")

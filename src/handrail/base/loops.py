@@ -29,7 +29,7 @@ _MAX_ARRIVALS = 32
 
 
 def run(awaitable: Awaitable[T], *, timeout: float | None = None, cancel: CancelToken | None = None) -> T:
-    """See `async_bridge.run_async`."""
+    """See `workers.run_async`."""
     if asyncio._get_running_loop() is not None:
         limit = NESTED_DEADLINE_SECONDS if timeout is None else timeout
         # The coroutine's own deadline comes first; the margin is for one that swallows its cancellation.

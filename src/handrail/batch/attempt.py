@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..agent.agent import Agent
-from ..agent.budgets import Budgets
-from ..agent.events import End, TurnEnded
+from ..agent.events import Budgets, End, TurnEnded
 from ..agent.memory import Memory
 from ..agent.models.base import StreamingModel
 from ..agent.telemetry import Telemetry

@@ -16,7 +16,7 @@ from ..approval.gate import STORE_NAME
 from ..config.keys import key_of
 from ..config.paths import state_dir
 from ..errors import StoreError
-from ..settings.model_providers import PROVIDERS
+from ..settings.services import PROVIDERS
 from ..store.approvals import ApprovalStore
 from ..store.ledger import DONE, FAILED, RUNNING, WAITING, SqlLedger, work_folder
 from ..types import JsonDict

@@ -14,11 +14,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from ..config.files import make_private
-from ..config.paths import state_dir
+from ..config.paths import make_private, state_dir
 from ..errors import HandrailError, InvalidArguments
-from ..store.ledger import DONE, RUNNING, WAITING, SqliteLedger, SqlLedger
-from ..store.ledger_postgres import PostgresLedger
+from ..store.ledger import DONE, RUNNING, WAITING, PostgresLedger, SqliteLedger, SqlLedger
 from ..types import JsonDict
 from .artifacts import Artifacts
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, Field, PositiveFloat, PositiveInt, ValidationError, model_validator
 
-from ..agent.budgets import DEFAULT_BUDGETS
+from ..agent.events import DEFAULT_BUDGETS
 from ..base.suggest import did_you_mean
 from ..errors import InvalidArguments
 

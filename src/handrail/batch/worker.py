@@ -19,7 +19,7 @@ from ..agent.models.base import StreamingModel
 from ..agent.models.model_selection import build, known_providers
 from ..agent.telemetry import start_exporting
 from ..app import Handrail
-from ..approval.approvers import QueueApprover
+from ..approval.requests import QueueApprover
 from ..effects.calls import Calls
 from ..errors import Fenced, HandrailError, StoreError
 from ..store.ledger import Lease, work_folder

@@ -21,9 +21,9 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from .. import __version__
-from ..base.agent_ancestry import refuse_agents
+from ..base.own_process import refuse_agents
+from ..config.paths import find_plugins
 from ..errors import HandrailError
-from ..plugins.sources import find_plugins
 from .output import ExitCode, end_quietly, exit_code_of_error, say
 
 _COMMANDS = Path(__file__).parent / "commands"

@@ -9,7 +9,7 @@ import time
 from ..approval.approvers.prompt import ANSWERS, PREVIEW_LINES, question
 from ..approval.approvers.terminal import TerminalApprover
 from ..approval.gate import STORE_NAME
-from ..base.async_bridge import run_async
+from ..base.workers import run_async
 from ..config import state_dir
 from ..errors import Denied, InvalidArguments
 from ..protocols import Answer, Decision

@@ -16,7 +16,7 @@ from enum import Enum, auto
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
-from ..base.agent_ancestry import started_by_agent
+from ..base.own_process import started_by_agent
 from ..base.workers import pool
 from ..config.trust import Trust
 from ..errors import HandrailError
@@ -28,7 +28,7 @@ from .output import colours, note, notes_held, paint, say, visible
 if TYPE_CHECKING:
     from ..app import Handrail
     from ..approval.approvers.terminal import Hold
-    from ..plugins.sources import Found
+    from ..config.paths import Found
 
 
 def open_runtime(*, yolo: bool = False, asks: bool = True, hold: Hold = notes_held) -> Handrail:
@@ -52,8 +52,8 @@ def open_runtime(*, yolo: bool = False, asks: bool = True, hold: Hold = notes_he
 
 
 def _ask_at_terminal(app: Handrail, hold: Hold) -> None:
-    from ..approval.approvers import ChainApprover, TerminalApprover
-    from ..approval.approvers.terminal import is_there
+    from ..approval.approvers.terminal import TerminalApprover, is_there
+    from ..approval.requests import ChainApprover
 
     if not is_there():
         return
@@ -215,7 +215,7 @@ _DECLINED = "plugin-declined"
 
 def ask_about_plugins() -> None:
     """Ask once about each plugin of yours that is not trusted as it is now. A no is remembered, until it changes again."""
-    from ..plugins.sources import Source, find_plugins
+    from ..config.paths import Source, find_plugins
 
     found = [each for each in find_plugins() if each.source is not Source.PROJECT]
     if not found or not (sys.stdin.isatty() and sys.stderr.isatty()) or started_by_agent():

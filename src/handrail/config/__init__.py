@@ -1,8 +1,8 @@
 """The configuration: where its file is, how it is loaded, checked and changed. What can be set is in `handrail.settings`.
 
-`store` loads it, with the environment over the file; `paths` says where things are; `yaml_document` and `validation` read and
-check the text; `config_file` changes it, with `yaml_edit`; `confirmed` keeps back what became weaker. Beside it: `files` (safe
-reading and writing), `keys` (API keys), `trust` (what the user has trusted) and `entry_points` (what pip installed).
+`store` loads it, with the environment over the file, and keeps back what became weaker; `paths` says where things are, and has
+safe reading and writing; `validation` reads and checks the text; `config_file` changes it. Beside it: `keys` (API keys) and
+`trust` (what the user has trusted).
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
 from ..base.safe_text import mask_secrets
-from ..settings.options import Section
 from ..settings.schema import Config, settings_of
+from ..settings.sections import Section
 
 _MAX_SHOWN = 60
 
@@ -94,65 +94,33 @@ def _first_of(*values: Any) -> Direction:
     return kept
 
 
-# The directions, by key; `*` stands for one name.
-_DIRECTIONS: dict[str, Direction] = {
-    "approvals.mode": _first_of("manual", "smart", "off"),
-    "approvals.headless": _first_of("deny", "queue"),
-    "approvals.timeout": _either,
-    "approvals.smart_timeout": _either,
-    "approvals.task_minutes": _lower,
-    "approvals.task_uses": _lower,
-    "approvals.history_max_bytes": _higher,
-    "approvals.allow": _shorter,
-    "approvals.deny": _longer,
-    "approvals.ask_tools": _longer,
-    "command_allowlist": _shorter,
-    "tools.enabled_toolsets": _only(None),
-    "tools.disabled_toolsets": _longer,
-    "tools.on_collision": _first_of("refuse", "replace"),
-    "tools.max_context_share": _either,
-    "files.roots": _only(()),
-    "files.max_read_bytes": _either,
-    "files.max_write_bytes": _either,
-    "terminal.allowed_secrets": _shorter,
-    "terminal.allow_sockets": _shorter,
-    "terminal.profile": _first_of("sealed", "contained", "open"),
-    "terminal.protect": _first_of(True, False),
-    "protect.package": _first_of(True, False),
-    "effects.enabled": _first_of(True, False),
-    "effects.on_crash": _either,
-    "effects.keep_days": _higher,
-    "effects.keep_bytes": _higher,
-    "effects.max_copy": _higher,
-    "effects.durable": _either,
-    "effects.witness": _either,
-    "effects.pause.files": _limit,
-    "effects.pause.megabytes": _limit,
-    "network.contain": _first_of("on", "auto", "off"),
-    "network.allow": _shorter,
-    "network.deny": _longer,
-    "network.lists": _shorter,
-    "terminal.timeout": _either,
-    "terminal.max_timeout": _either,
-    "terminal.idle_seconds": _either,
-    "terminal.pool": _either,
-    "terminal.max_output_chars": _either,
-    "terminal.max_stored_bytes": _either,
-    "code.timeout": _either,
-    "code.max_timeout": _either,
-    "code.max_tool_calls": _either,
-    "processes.*": _either,
-    "results.*": _either,
-    "calls.batch_timeout": _either,
-    "calls.max_*": _either,
-    "skills.disabled": _longer,
-    "schedule.timezone": _either,
-    "schedule.max_*": _either,
-    "schedule.timeout": _either,
-    "schedule.keep_runs": _either,
-    "rollouts.max_*": _either,
-    "rollouts.reward_timeout": _either,
-}
+# The directions, each with its keys; `*` stands for one name.
+_DIRECTIONS: tuple[tuple[Direction, str], ...] = (
+    (_first_of("manual", "smart", "off"), "approvals.mode"),
+    (_first_of("deny", "queue"), "approvals.headless"),
+    (_first_of("refuse", "replace"), "tools.on_collision"),
+    (_first_of("sealed", "contained", "open"), "terminal.profile"),
+    (_first_of("on", "auto", "off"), "network.contain"),
+    (_first_of(True, False), "terminal.protect protect.package effects.enabled"),
+    (_only(None), "tools.enabled_toolsets"),
+    (_only(()), "files.roots"),
+    (_lower, "approvals.task_minutes approvals.task_uses"),
+    (_higher, "approvals.history_max_bytes effects.keep_days effects.keep_bytes effects.max_copy"),
+    (_limit, "effects.pause.files effects.pause.megabytes"),
+    (_longer, "approvals.deny approvals.ask_tools tools.disabled_toolsets network.deny skills.disabled"),
+    (
+        _shorter,
+        "approvals.allow command_allowlist terminal.allowed_secrets terminal.allow_sockets network.allow network.lists",
+    ),
+    (
+        _either,
+        "approvals.timeout approvals.smart_timeout tools.max_context_share files.max_read_bytes files.max_write_bytes "
+        "effects.on_crash effects.durable effects.witness terminal.timeout terminal.max_timeout terminal.idle_seconds "
+        "terminal.pool terminal.max_output_chars terminal.max_stored_bytes code.timeout code.max_timeout "
+        "code.max_tool_calls processes.* results.* calls.batch_timeout calls.max_* schedule.timezone schedule.max_* "
+        "schedule.timeout schedule.keep_runs rollouts.max_* rollouts.reward_timeout",
+    ),
+)
 # Of groups under names: whether an entry that is new, or is gone, makes it stricter. A changed one is never known to.
 _NEW_IS_STRICTER = frozenset({"approval_rules"})
 _GONE_IS_STRICTER = frozenset({"mcp_servers"})
@@ -192,7 +160,8 @@ def _section(name: str, old: Section, new: Section, changes: list[Change]) -> Se
 def _kept(key: str, old: Any, new: Any, changes: list[Change]) -> Any:
     if old == new:
         return new
-    direction = next((found for pattern, found in _DIRECTIONS.items() if fnmatchcase(key, pattern)), _never)
+    found = (each for each, keys in _DIRECTIONS if any(fnmatchcase(key, pattern) for pattern in keys.split()))
+    direction = next(found, _never)
     kept = direction(old, new)
     if kept.is_weaker:
         changes.append(Change(key, old, new))

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import ConfigError
-from .files import locked, read_text, write_text
-from .paths import state_dir
+from .paths import locked, read_text, state_dir, write_text
 
 TRUST_FILE = "trust.json"
 

@@ -15,7 +15,7 @@ from concurrent.futures import Future, wait
 from importlib.machinery import PathFinder
 from typing import Protocol
 
-from ..base.async_bridge import is_interrupt, run_async
+from ..base.workers import is_interrupt, run_async
 from ..settings.schema import Config
 from ..types import Unavailable
 

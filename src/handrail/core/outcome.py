@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ..base.async_bridge import is_cancellation
 from ..base.safe_text import safe_error, well_formed
+from ..base.workers import is_cancellation
 from ..errors import CallCancelled, ResultContract, ToolError
 from ..types import JsonDict
 from ..types import Outcome as Outcome

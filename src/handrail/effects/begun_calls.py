@@ -12,7 +12,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from ..base.runtime_id import has_exited, runtime_id
+from ..base.own_process import has_exited, runtime_id
 
 BEGUN_FOLDER = "begun-calls"
 _MAX_BYTES = 1 << 20

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from ..base.async_bridge import run_async
+from ..base.workers import run_async
 from ..errors import CallNotFound, Denied
 from ..protocols import Action, ActionKind
 from .isolated_trial import FOLDER, IsolatedTrial

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from urllib.parse import quote, unquote
 
 from ..errors import ConfigError
-from ..settings.network import SecretConfig
+from ..settings.services import SecretConfig
 from .aws_signature import signed_again
 from .hosts import HostPattern, parse_hosts
 from .http_messages import BadMessage, Head, Server

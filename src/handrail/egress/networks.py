@@ -12,7 +12,7 @@ from concurrent.futures import CancelledError
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..base.runtime_id import has_exited, runtime_id
+from ..base.own_process import has_exited, runtime_id
 from ..config.paths import cache_dir
 from ..errors import Denied, ToolFailed
 from .certificates import Authority

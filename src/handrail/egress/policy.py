@@ -7,7 +7,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from ..net.url_guard import literal_address
-from ..settings.network import NetworkConfig
+from ..settings.services import NetworkConfig
 from .hosts import METADATA, HostPattern, host_lists, parse_hosts, plain_host, shipped, with_port
 
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 
 from ..errors import ConfigError
-from ..settings.network import SecretConfig
+from ..settings.services import SecretConfig
 
 
 def source_of(name: str, text: str) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ..config.keys import keyring_value
 from ..errors import ToolFailed
-from ..settings.network import SecretConfig
+from ..settings.services import SecretConfig
 from .secret_sources import source_of
 
 _COMMAND_SECONDS = 30

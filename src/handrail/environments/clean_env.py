@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Collection, Mapping
 from functools import lru_cache
 
-from ..base.agent_ancestry import MARKER
+from ..base.own_process import MARKER
 from ..base.safe_text import mask_secrets
 from .errors import CommandRefused
 

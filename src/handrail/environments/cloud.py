@@ -19,7 +19,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
 
-from ..base.runtime_id import has_exited, runtime_id
+from ..base.own_process import has_exited, runtime_id
 from ..errors import ConfigError, ToolError
 from ..types import Unavailable
 from .backend_settings import read_settings

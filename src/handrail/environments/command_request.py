@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, Self, cast
 
-from ..base.terminal_text import TextCleaner, clean
+from ..base.safe_text import TextCleaner, clean
 from ..errors import InvalidArguments, ToolFailed
 from .output import MaskedStream, Masker, Output, OutputSink, describe, is_binary
 

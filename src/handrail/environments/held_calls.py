@@ -25,7 +25,7 @@ from contextlib import contextmanager
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from ..base.async_bridge import run_async
+from ..base.workers import run_async
 from ..errors import CallCancelled, CallTimeout, Denied
 from ..protocols import Action, ActionKind
 from .shell_host.held_calls import ALLOW, DENY, STOP, HeldCall

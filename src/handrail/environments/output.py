@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
-from ..base.terminal_text import clean
+from ..base.safe_text import clean
 from .clean_env import is_secret_name
 
 DEFAULT_HEAD_BYTES = 64 << 10

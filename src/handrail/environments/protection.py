@@ -20,7 +20,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
 
-from ..base.agent_ancestry import started_by_agent
+from ..base.own_process import started_by_agent
 from ..config.paths import cache_dir, config_path, project_folder, state_dir
 from ..egress.secret_sources import secret_files
 from ..errors import InvalidArguments

@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
-from ..base.agent_ancestry import refuse_agents
 from ..base.lazy_module import lazy_import
+from ..base.own_process import refuse_agents
 from ..base.safe_text import safe_error
-from ..config.files import locked, read_text, write_text
-from ..config.paths import state_dir
+from ..config.paths import locked, read_text, state_dir, write_text
 from ..errors import ConfigError, Denied, ToolUnavailable
 from ..settings.services import McpServerConfig
 from ..types import JsonDict

@@ -9,10 +9,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from ..base.agent_ancestry import refuse_agents
-from ..base.prompt_injection import suspicion_of
-from ..config.files import locked, read_text, write_text
-from ..config.paths import state_dir
+from ..base.own_process import refuse_agents
+from ..base.safe_text import suspicion_of
+from ..config.paths import locked, read_text, state_dir, write_text
 from ..errors import ConfigError, Denied
 from .server_config import Server
 from .tool_listing import Listed

@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..config.files import read_text
-from ..config.paths import MCP_FILE, project_mcp_file
+from ..config.paths import MCP_FILE, project_mcp_file, read_text
 from ..config.trust import Trust, digest
 from ..config.validation import build, check
 from ..errors import ConfigError

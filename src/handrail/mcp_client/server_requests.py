@@ -14,10 +14,9 @@ from urllib.parse import quote, urlsplit
 
 import jsonschema_rs
 
-from ..base.async_bridge import run_async
 from ..base.lazy_module import lazy_import
 from ..base.safe_text import safe_error
-from ..base.workers import pool
+from ..base.workers import pool, run_async
 from ..errors import Denied, HandrailError
 from ..protocols import Action, ActionKind, Person
 from ..settings.services import McpServerConfig

@@ -17,8 +17,8 @@ import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..base.agent_ancestry import MARKER
 from ..base.lazy_module import lazy_import
+from ..base.own_process import MARKER
 from ..errors import ToolUnavailable
 from ..settings.services import McpServerConfig
 from .message_depth import without_depths

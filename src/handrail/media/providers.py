@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..config.keys import key_of, without_key
 from ..core.availability import missing
 from ..errors import ToolFailed, ToolUnavailable
-from ..settings.model_providers import PROVIDERS
+from ..settings.services import PROVIDERS
 from ..types import Unavailable
 
 if TYPE_CHECKING:

@@ -1,8 +1,8 @@
 """Plugins: tools, hooks and more from outside, and the hooks that Handrail calls.
 
 `hook_specs` is the manual of every hook, with `hookimpl`, `Block`, `Ask` and `Change`; `hook_manager` calls them; `command_hooks`
-are hooks that are external commands. `sources` finds plugins, `plugin_files` and `manifest` read them, `loader` loads them,
-`api` is what a plugin's `register(api)` gets, `calling_plugin` tells whose code is calling.
+are hooks that are external commands. `plugin_files` reads plugins, `loader` loads them and tells whose code
+is calling, `api` is what a plugin's `register(api)` gets.
 """
 
 from __future__ import annotations
@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING
 from ..base.lazy_module import lazy_module
 
 if TYPE_CHECKING:
+    from ..config.paths import Found as Found
+    from ..config.paths import Source as Source
+    from ..config.paths import find_plugins as find_plugins
     from .api import PluginApi as PluginApi
     from .hook_manager import HookManager as HookManager
     from .hook_manager import hooks as hooks
@@ -26,9 +29,6 @@ if TYPE_CHECKING:
     from .loader import Plugins as Plugins
     from .loader import State as State
     from .plugin_files import write_template as write_template
-    from .sources import Found as Found
-    from .sources import Source as Source
-    from .sources import find_plugins as find_plugins
 
     def discover_plugins() -> list[Plugin]: ...
 else:
@@ -40,7 +40,7 @@ else:
             ".hook_specs": "HOOK_NAMES Ask Block Change HookSpecs hookimpl",
             ".loader": "Plugin Plugins State",
             ".plugin_files": "write_template",
-            ".sources": "Found Source find_plugins",
+            "handrail.config.paths": "Found Source find_plugins",
             "handrail.model_tools": "discover_plugins",
         },
     )

@@ -11,11 +11,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from ..base.async_bridge import run_async
 from ..base.suggest import did_you_mean
+from ..base.workers import run_async
 from ..core.registry import ToolRegistry
 from ..errors import RegistrationError, ToolFailed
-from ..settings.model_providers import ProviderSpec
+from ..settings.sections import ToolsetConfig
+from ..settings.services import ProviderSpec
 from ..types import JsonDict
 from .hook_manager import HookManager
 from .hook_specs import HOOK_NAMES
@@ -99,19 +100,11 @@ class ChatCommand(NamedTuple):
             raise ToolFailed(f"the command failed: {type(error).__name__}: {error}") from error
 
 
-class PluginToolset(NamedTuple):
-    """A bundle of tools that a plugin adds."""
-
-    description: str
-    tools: tuple[str, ...] = ()
-    includes: tuple[str, ...] = ()
-
-
 @dataclass(slots=True)
 class Contributions:
     """What the plugins added besides tools and hooks, by name. The first plugin with a name keeps it."""
 
-    toolsets: dict[str, PluginToolset] = field(default_factory=dict)
+    toolsets: dict[str, ToolsetConfig] = field(default_factory=dict)
     environments: dict[str, Any] = field(default_factory=dict)
     approval_rules: dict[str, Any] = field(default_factory=dict)
     approvers: dict[str, Any] = field(default_factory=dict)
@@ -216,7 +209,9 @@ class PluginApi:
         self, name: str, *, description: str, tools: tuple[str, ...] = (), includes: tuple[str, ...] = ()
     ) -> None:
         """Add a named bundle of tools."""
-        self._contribute("toolsets", name, PluginToolset(description, tuple(tools), tuple(includes)))
+        self._contribute(
+            "toolsets", name, ToolsetConfig(description=description, tools=tuple(tools), includes=tuple(includes))
+        )
 
     def environment(self, name: str, backend: Any) -> None:
         """Add a place where commands can run: a class with `name` and `from_settings`, like a built-in backend."""

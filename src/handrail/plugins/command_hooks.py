@@ -22,15 +22,16 @@ import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from ..base.safe_text import safe_error
 from ..base.suggest import did_you_mean
-from ..config.confirmed import file_digest, resolved
 from ..config.paths import config_path
+from ..config.store import file_digest, resolved
 from ..environments.clean_env import clean_environment
 from ..environments.protection import Protection
 from ..errors import ConfigError
+from ..settings.sections import HookCommandConfig
 from ..types import JsonDict
 from .hook_manager import HookManager
 from .hook_specs import HOOK_NAMES, Ask, Block, Change, Verdict
@@ -56,19 +57,6 @@ EVENTS = {
 _ACTIONS = {"block": "deny", "approve": "ask", "modify": "modify"}
 
 
-class HookCommand(Protocol):
-    """The settings of one command."""
-
-    @property
-    def command(self) -> str: ...
-    @property
-    def matcher(self) -> str: ...
-    @property
-    def timeout(self) -> float: ...
-    @property
-    def policy(self) -> bool: ...
-
-
 class Answer(NamedTuple):
     command: str
     exit_code: int
@@ -78,7 +66,7 @@ class Answer(NamedTuple):
 
 def register_external(
     hooks: HookManager,
-    configured: Mapping[str, Sequence[HookCommand]],
+    configured: Mapping[str, Sequence[HookCommandConfig]],
     *,
     plugin: str,
     folder: Path | None = None,

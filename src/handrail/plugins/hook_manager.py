@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..base.async_bridge import is_interrupt
 from ..base.suggest import did_you_mean
-from ..base.workers import run_bounded
+from ..base.workers import is_interrupt, run_bounded
 from ..errors import RegistrationError
 
 if TYPE_CHECKING:

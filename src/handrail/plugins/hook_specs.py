@@ -221,24 +221,18 @@ def hookimpl(
     trylast: bool = ...,
     specname: str | None = ...,
 ) -> Callable[[Function], Function]: ...
-def hookimpl(
-    function: Function | None = None,
-    *,
-    policy: bool = False,
-    timeout: float | None = None,
-    inline: bool = False,
-    tryfirst: bool = False,
-    trylast: bool = False,
-    specname: str | None = None,
-) -> Function | Callable[[Function], Function]:
+def hookimpl(function: Function | None = None, **options: Any) -> Function | Callable[[Function], Function]:
     """Mark a function as the implementation of a hook.
 
     `policy`: if it fails, the call is blocked. `timeout`: its own deadline in seconds instead of the configured one.
     `inline`: it is trusted to return immediately, and runs in the caller's thread without a deadline.
     """
 
+    ours = HookOptions(**{name: options.pop(name) for name in HookOptions.__slots__ if name in options})
+
     def mark(implementation: Function) -> Function:
-        implementation.handrail_hook = HookOptions(policy, timeout, inline)  # type: ignore[attr-defined]
-        return _pluggy_hookimpl(tryfirst=tryfirst, trylast=trylast, specname=specname)(implementation)
+        implementation.handrail_hook = ours  # type: ignore[attr-defined]
+        marked: Function = _pluggy_hookimpl(**options)(implementation)
+        return marked
 
     return mark if function is None else mark(function)

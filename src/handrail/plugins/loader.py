@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import importlib
 import logging
 import os
+import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from types import ModuleType
-from typing import Any, NamedTuple, Protocol
+from types import FrameType, ModuleType
+from typing import Any, NamedTuple
 
-from ..base.async_bridge import is_interrupt
-from ..base.workers import run_bounded
+from ..base.workers import is_interrupt, run_bounded
+from ..config.paths import Found, Source
 from ..config.trust import Trust
 from ..core.registry import ToolEntry, ToolRegistry
 from ..errors import CallTimeout, RegistrationError
+from ..settings.sections import PluginConfig
 from .api import Contributions, PluginApi
-from .calling_plugin import Authorship
 from .hook_manager import HookManager
 from .hook_specs import HOOK_NAMES
 from .plugin_files import (
@@ -31,7 +34,6 @@ from .plugin_files import (
     read_plugin,
     serve_from_memory,
 )
-from .sources import Found, Source
 
 log = logging.getLogger(__name__)
 
@@ -46,17 +48,6 @@ class State(Enum):
     UNAVAILABLE = "unavailable"  # an environment variable that it needs is not set
     SHADOWED = "shadowed"  # an earlier source has a plugin with that name
     FAILED = "failed"
-
-
-class PluginSettings(Protocol):
-    """The settings of one plugin."""
-
-    @property
-    def enabled(self) -> bool: ...
-    @property
-    def allow_override(self) -> bool: ...
-    @property
-    def settings(self) -> Mapping[str, Any]: ...
 
 
 class Manifest(NamedTuple):
@@ -89,7 +80,7 @@ class Plugins:
         self,
         registry: ToolRegistry,
         hooks: HookManager,
-        settings: Mapping[str, PluginSettings],
+        settings: Mapping[str, PluginConfig],
         *,
         trust: Trust | None = None,
         load_seconds: float = 20.0,
@@ -184,7 +175,7 @@ class Plugins:
                 f"`handrail plugins disable {plugin.name}` switches it off"
             ) from None
 
-    def _verdict(self, plugin: Plugin, files: PluginFiles, settings: PluginSettings | None) -> tuple[State, str]:
+    def _verdict(self, plugin: Plugin, files: PluginFiles, settings: PluginConfig | None) -> tuple[State, str]:
         if settings is not None and not settings.enabled:
             return State.DISABLED, f"switched off; `handrail plugins enable {plugin.name}`"
         if plugin.source is Source.PROJECT or not self._trusts_given:
@@ -326,3 +317,71 @@ def _first_line(source: bytes) -> str:
     except (SyntaxError, ValueError, RecursionError):
         return ""  # importing it says what is wrong
     return text.partition("\n")[0]
+
+
+NOBODY = "?"  # an owner with no rights
+# These call what they are given: they say nothing about who gave it.
+_GO_BETWEENS = frozenset({__name__, "handrail.core.registry", "handrail.base.workers", "handrail.base.loops"})
+
+
+class Authorship:
+    """Knows which modules belong to which plugin, and so which plugin's code is calling. A package includes all of its modules.
+
+    A permission belongs to a plugin, however it calls: through a `functools.partial`, an object with `__call__` or a thread of
+    its own, its code is on the stack. Where nothing on the stack is known, the caller has no permissions.
+
+    This keeps plugins from replacing a tool by accident or by trick. It is not a security boundary: a plugin is Python in this
+    process and can change anything in it. The boundary is which plugins are loaded at all.
+    """
+
+    def __init__(self) -> None:
+        self._owners: dict[str, str] = {}
+        self._thread = threading.local()
+        self._refused: set[str] = set()
+
+    def add(self, module_name: str, plugin: str) -> None:
+        self._owners[module_name] = plugin
+
+    def refuse(self, plugin: str) -> None:
+        """Take nothing more from the thread that still loads this plugin."""
+        self._refused.add(plugin)
+
+    @contextlib.contextmanager
+    def loading(self, plugin: str) -> Iterator[None]:
+        """While a plugin is imported, everything in this thread counts as its code."""
+        before = getattr(self._thread, "plugin", "")
+        self._thread.plugin = plugin
+        try:
+            yield
+        finally:
+            self._thread.plugin = before
+
+    def owner_of_caller(self) -> str:
+        """The plugin whose code called, "" for code outside plugins, `NOBODY` when the stack does not tell."""
+        loading: str = getattr(self._thread, "plugin", "")
+        if loading in self._refused:
+            raise RegistrationError(f"plugin {loading!r} took too long to load, and is switched off in this process")
+        if loading or not self._owners:
+            return loading
+        known = False
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None:
+            module = frame.f_globals.get("__name__")
+            module = module if isinstance(module, str) else ""
+            owner = self._owner(module)
+            if owner:
+                return owner
+            known = known or _vouches(module)
+            frame = frame.f_back
+        return "" if known else NOBODY
+
+    def _owner(self, module: str) -> str:
+        while module:
+            if module in self._owners:
+                return self._owners[module]
+            module = module.rpartition(".")[0]
+        return ""
+
+
+def _vouches(module: str) -> bool:
+    return bool(module) and module not in _GO_BETWEENS and module.partition(".")[0] not in sys.stdlib_module_names

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..base.terminal_text import clean
+from ..base.safe_text import clean
 from ..errors import InvalidArguments
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..base.runtime_id import has_exited, runtime_id
+from ..base.own_process import has_exited, runtime_id
 from ..base.suggest import did_you_mean
 from ..environments.base import BackgroundProcess, Environment
 from ..environments.errors import NoSuchProcess

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
-from ..base.runtime_id import has_exited, pid_of, runtime_id
+from ..base.own_process import has_exited, pid_of, runtime_id
 from ..environments.base import ProcessState, ProcessStatus, PtyProcess
 from ..environments.errors import EnvironmentClosed, NoSuchProcess
 from ..errors import ToolError

@@ -9,9 +9,8 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, TypeVar, cast
 
-from ..base.async_bridge import is_being_cancelled, run_async
 from ..base.loops import bounded, result_of
-from ..base.workers import pool
+from ..base.workers import is_being_cancelled, pool, run_async
 from ..errors import CallCancelled, CallTimeout, ToolFailed
 from .steps import TURN, Flow, Foreign, Step, foreign, guarded
 

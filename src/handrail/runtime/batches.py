@@ -21,9 +21,9 @@ from ..types import NO_CALLER, CancelToken, FileChange, JsonDict, Resources, Too
 from .async_driver import adrive, adrive_to_turn, aperform
 from .call_path import CANCEL_GRACE_SECONDS
 from .dispatch import Runtime
+from .provider_formats import read_call, read_calls, tool_message
 from .results import fit_turn
 from .steps import Call, Flow, Step, StepKind
-from .tool_calls import read_call, read_calls, tool_message
 
 _within_a_call: ContextVar[bool] = ContextVar("handrail_within_a_call", default=False)
 OnStart = Callable[[str], object]

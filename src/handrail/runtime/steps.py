@@ -9,8 +9,7 @@ from enum import Enum
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from ..base.async_bridge import is_interrupt, run_async
-from ..base.workers import run_bounded
+from ..base.workers import is_interrupt, run_async, run_bounded
 from ..errors import ToolFailed
 from ..protocols import CallEffects, CallingClient
 from ..types import (

@@ -16,10 +16,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..base.own_process import self_command
-from ..base.runtime_id import has_exited, pid_of, runtime_id
-from ..config.files import make_private
-from ..config.paths import config_path, state_dir
+from ..base.own_process import has_exited, pid_of, runtime_id, self_command
+from ..config.paths import config_path, make_private, state_dir
 from ..config.store import read_config
 from ..errors import ConfigError, HandrailError
 from .access_control import LOOPBACK, Guard, allowed_hosts

@@ -14,7 +14,7 @@ from ..app import Handrail
 from ..approval.approvers.prompt import covered_by
 from ..approval.display import pieces, visible
 from ..approval.gate import HISTORY_NAME
-from ..approval.preview import has_excerpt, preview_of
+from ..approval.questions import has_excerpt, preview_of
 from ..config.paths import state_dir
 from ..errors import StoreError
 from ..protocols import ApprovalRequest, Reply

@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from ..base.agent_ancestry import refuse_agents
+from ..base.own_process import refuse_agents
 from ..store.database import Database
 
 LINK_SECONDS = 600

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 from ..agent.models.providers.anthropic import content_blocks
 from ..core.outcome import error_of
 from ..errors import InvalidArguments
-from ..runtime.provider_formats import Format
-from ..runtime.tool_calls import field_of, read_calls
+from ..runtime.provider_formats import Format, field_of, read_calls
 from ..types import JsonDict
 
 

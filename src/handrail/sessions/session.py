@@ -18,11 +18,10 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from ..app import Handrail
-from ..base.async_bridge import run_async
 from ..base.loops import on_worker
-from ..base.workers import MAX_SECONDS, Lane, pool
+from ..base.workers import MAX_SECONDS, Lane, pool, run_async
 from ..core.outcome import error_of
-from ..errors import Denied, HandrailError, InvalidArguments
+from ..errors import CallNotFound, Denied, HandrailError, InvalidArguments
 from ..model_tools import default
 from ..protocols import Action, Answer, ApprovalRequest, Approver, Model, Person
 from ..runtime.async_driver import adrive
@@ -32,12 +31,12 @@ from ..settings.schema import Config
 from ..types import Caller, CancelToken, FileChange, JsonDict, Outcome, ProgressListener, ToolContext
 from .formats import read_message, write_answers
 from .own_tools import WithOwnTools
-from .session_calls import SessionCalls
 
 if TYPE_CHECKING:
     from ..agent.agent import Agent
     from ..approval.gate import ApprovalGate
     from ..settings.services import McpServerConfig
+    from ..store.call_records import CallRecord
 
 MODES = ("manual", "smart", "off")
 _MAX_PREVIEWS = 1000
@@ -156,7 +155,7 @@ def _close_late(opening: asyncio.Future[Session]) -> None:
         asyncio.get_running_loop().create_task(opening.result().close())
 
 
-class Session(SessionCalls):
+class Session:
     """One caller's tools. Any number of calls may run at once, from any loop or thread."""
 
     def __init__(self, app: Handrail, options: _Options, *, closes_app: bool = False) -> None:
@@ -253,6 +252,46 @@ class Session(SessionCalls):
         made = open_agent(self._app, **{**given, **options}, **own)
         self._agents.append(made)
         return made
+
+    # What its calls have changed. Those that end in `_now` are for sync code; a call of another session raises CallNotFound.
+
+    async def calls(self, count: int = 50) -> list[CallRecord]:
+        """The session's calls that changed something, the newest first."""
+        return await on_worker(lambda: self.calls_now(count))
+
+    async def effects(self, number: int, *, diff: bool = False) -> JsonDict:
+        """What a call has changed: paths `lost`, `changed`, `created` and `moved`, `hosts`, and what was not saved."""
+        return await on_worker(lambda: self.effects_now(number, diff=diff))
+
+    async def undo(self, number: int | None = None, **how: Any) -> JsonDict:
+        """Take a call back, by default the last that changed something: see `Handrail.undo` (`only`, `force`, `dry_run`)."""
+        return await on_worker(lambda: self.undo_now(number, **how))
+
+    async def redo(self, number: int, **how: Any) -> JsonDict:
+        """Bring back what an undo took back."""
+        return await on_worker(lambda: self.redo_now(number, **how))
+
+    def calls_now(self, count: int = 50) -> list[CallRecord]:
+        return self._app.effects.latest(count, session=self.id)
+
+    def effects_now(self, number: int, *, diff: bool = False) -> JsonDict:
+        return self._app.effects.describe(self._own(number), diff=diff)
+
+    def undo_now(self, number: int | None = None, **how: Any) -> JsonDict:
+        if number is None:
+            last = self._app.effects.last(1, session=self.id)
+            if not last:
+                raise CallNotFound("no call of this session has changed anything that could be undone")
+            number = last[0].number
+        return self._app.effects.undo(self._own(number), session=self.id, task=self.id, **how)
+
+    def redo_now(self, number: int, **how: Any) -> JsonDict:
+        return self._app.effects.redo(self._own(number), session=self.id, task=self.id, **how)
+
+    def _own(self, number: int) -> int:
+        if self._app.effects.records.get(number).session != self.id:
+            raise CallNotFound(f"call {number} was made by another session; app.undo({number}) takes back any call")
+        return number
 
     async def close(self) -> None:
         """End its calls, commands, background processes and MCP servers. Closing twice is the same as once."""

@@ -12,38 +12,8 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from .network import NetworkConfig, SecretConfig
-from .options import Section, named, option
-from .sections import (
-    ApprovalRuleConfig,
-    ApprovalsConfig,
-    CallsConfig,
-    CodeConfig,
-    EffectsConfig,
-    FilesConfig,
-    HookCommandConfig,
-    PluginConfig,
-    ProcessesConfig,
-    ProtectConfig,
-    ResultsConfig,
-    RolloutsConfig,
-    ScheduleConfig,
-    SkillsConfig,
-    TerminalConfig,
-    ToolsConfig,
-    ToolsetConfig,
-)
-from .services import (
-    BrowserConfig,
-    GatewayConfig,
-    HomeConfig,
-    McpServerConfig,
-    MediaConfig,
-    MessagesConfig,
-    ModelConfig,
-    TelemetryConfig,
-    WebConfig,
-)
+from . import sections, services
+from .sections import Section, named, option
 
 ANYTHING = ("string", "boolean", "integer", "number", "array", "object", "null")
 
@@ -54,36 +24,36 @@ class Config(Section):
     # Not a setting: where the runtime keeps its configuration, state and cache. Empty: where this user has them.
     home: str = field(default="", metadata={"internal": True})
 
-    toolsets: Mapping[str, ToolsetConfig] = named("Your own toolsets, by name.")
-    tools: ToolsConfig = field(default_factory=ToolsConfig)
-    files: FilesConfig = field(default_factory=FilesConfig)
-    terminal: TerminalConfig = field(default_factory=TerminalConfig)
-    protect: ProtectConfig = field(default_factory=ProtectConfig)
-    effects: EffectsConfig = field(default_factory=EffectsConfig)
-    network: NetworkConfig = field(default_factory=NetworkConfig)
-    code: CodeConfig = field(default_factory=CodeConfig)
-    processes: ProcessesConfig = field(default_factory=ProcessesConfig)
-    results: ResultsConfig = field(default_factory=ResultsConfig)
-    calls: CallsConfig = field(default_factory=CallsConfig)
-    approvals: ApprovalsConfig = field(default_factory=ApprovalsConfig)
-    model: ModelConfig = field(default_factory=ModelConfig)
-    messages: MessagesConfig = field(default_factory=MessagesConfig)
-    media: MediaConfig = field(default_factory=MediaConfig)
-    skills: SkillsConfig = field(default_factory=SkillsConfig)
-    schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
-    rollouts: RolloutsConfig = field(default_factory=RolloutsConfig)
-    web: WebConfig = field(default_factory=WebConfig)
-    browser: BrowserConfig = field(default_factory=BrowserConfig)
-    gateway: GatewayConfig = field(default_factory=GatewayConfig)
-    homeassistant: HomeConfig = field(default_factory=HomeConfig)
-    telemetry: TelemetryConfig = field(default_factory=TelemetryConfig)
-    plugins: Mapping[str, PluginConfig] = named("What each plugin may do, by the plugin's name.")
-    hooks: Mapping[str, tuple[HookCommandConfig, ...]] = named(
+    toolsets: Mapping[str, sections.ToolsetConfig] = named("Your own toolsets, by name.")
+    tools: sections.ToolsConfig = field(default_factory=sections.ToolsConfig)
+    files: sections.FilesConfig = field(default_factory=sections.FilesConfig)
+    terminal: sections.TerminalConfig = field(default_factory=sections.TerminalConfig)
+    protect: sections.ProtectConfig = field(default_factory=sections.ProtectConfig)
+    effects: sections.EffectsConfig = field(default_factory=sections.EffectsConfig)
+    network: services.NetworkConfig = field(default_factory=services.NetworkConfig)
+    code: sections.CodeConfig = field(default_factory=sections.CodeConfig)
+    processes: sections.ProcessesConfig = field(default_factory=sections.ProcessesConfig)
+    results: sections.ResultsConfig = field(default_factory=sections.ResultsConfig)
+    calls: sections.CallsConfig = field(default_factory=sections.CallsConfig)
+    approvals: sections.ApprovalsConfig = field(default_factory=sections.ApprovalsConfig)
+    model: services.ModelConfig = field(default_factory=services.ModelConfig)
+    messages: services.MessagesConfig = field(default_factory=services.MessagesConfig)
+    media: services.MediaConfig = field(default_factory=services.MediaConfig)
+    skills: sections.SkillsConfig = field(default_factory=sections.SkillsConfig)
+    schedule: sections.ScheduleConfig = field(default_factory=sections.ScheduleConfig)
+    rollouts: sections.RolloutsConfig = field(default_factory=sections.RolloutsConfig)
+    web: services.WebConfig = field(default_factory=services.WebConfig)
+    browser: services.BrowserConfig = field(default_factory=services.BrowserConfig)
+    gateway: services.GatewayConfig = field(default_factory=services.GatewayConfig)
+    homeassistant: services.HomeConfig = field(default_factory=services.HomeConfig)
+    telemetry: services.TelemetryConfig = field(default_factory=services.TelemetryConfig)
+    plugins: Mapping[str, sections.PluginConfig] = named("What each plugin may do, by the plugin's name.")
+    hooks: Mapping[str, tuple[sections.HookCommandConfig, ...]] = named(
         "Commands to run around calls, by the event: `pre_tool_call` or `PreToolUse`, `post_tool_call`..."
     )
-    mcp_servers: Mapping[str, McpServerConfig] = named("MCP servers whose tools are offered, by name.")
-    secrets: Mapping[str, SecretConfig] = named("Keys that commands use and never see, by name.")
-    approval_rules: Mapping[str, ApprovalRuleConfig] = named("Your own rules about commands, by their id.")
+    mcp_servers: Mapping[str, services.McpServerConfig] = named("MCP servers whose tools are offered, by name.")
+    secrets: Mapping[str, services.SecretConfig] = named("Keys that commands use and never see, by name.")
+    approval_rules: Mapping[str, sections.ApprovalRuleConfig] = named("Your own rules about commands, by their id.")
     command_allowlist: tuple[str, ...] = option(
         (),
         "Kinds of action that need no asking, because someone answered 'always': a rule and how far it reaches, such as "

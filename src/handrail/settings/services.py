@@ -1,12 +1,60 @@
-"""The settings of external services: models, MCP servers, and the services behind tools."""
+"""The settings of external services: models and their providers, MCP servers, the services behind tools, and the network."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, NamedTuple
 
-from .model_providers import DEFAULT_PROVIDER, PROVIDERS
-from .options import MAX_COUNT, MIB, Section, count, named, option, seconds, size
+from .sections import MAX_COUNT, MIB, Section, count, named, option, seconds, size
+
+
+class ProviderSpec(NamedTuple):
+    """How the models of a provider are reached. One with an OpenAI-compatible API is one line of `PROVIDERS`. One with an API of
+    its own is a file in `handrail.agent.models.providers`, and a line there only if it has an OpenAI-compatible API too.
+
+    `model` makes a model from its name and settings: a callable, or a reference `"module:name"` to one.
+    `base_url` is the provider's own server, `compatible_url` its OpenAI-compatible API where that is elsewhere.
+    `names` are the beginnings of the names of its models, by which it is found when only a model is given.
+    """
+
+    model: str | Callable[..., Any]
+    base_url: str = ""
+    key_variable: str = ""
+    compatible_url: str = ""
+    needs_key: bool = True
+    names: tuple[str, ...] = ()
+
+    @property
+    def chat_url(self) -> str:
+        """Where the OpenAI-compatible API is; empty if there is none that we know of."""
+        return self.compatible_url or self.base_url
+
+
+_MODELS = "handrail.agent.models.providers"
+
+
+def _compatible(base_url: str, key_variable: str, *names: str) -> ProviderSpec:
+    return ProviderSpec(f"{_MODELS}.openai:MODEL", base_url, key_variable, names=names)
+
+
+PROVIDERS = {
+    "openai": _compatible("https://api.openai.com/v1", "OPENAI_API_KEY", "gpt-", "chatgpt-", "o1", "o3", "o4"),
+    "anthropic": ProviderSpec(
+        f"{_MODELS}.anthropic:MODEL",
+        "https://api.anthropic.com",
+        "ANTHROPIC_API_KEY",
+        compatible_url="https://api.anthropic.com/v1",
+        names=("claude",),
+    ),
+    "gemini": _compatible("https://generativelanguage.googleapis.com/v1beta/openai/", "GEMINI_API_KEY", "gemini-"),
+    "mistral": _compatible("https://api.mistral.ai/v1", "MISTRAL_API_KEY", "mistral-", "codestral-", "devstral-"),
+    "deepseek": _compatible("https://api.deepseek.com/v1", "DEEPSEEK_API_KEY", "deepseek-"),
+    "xai": _compatible("https://api.x.ai/v1", "XAI_API_KEY", "grok-"),
+    "groq": _compatible("https://api.groq.com/openai/v1", "GROQ_API_KEY"),
+    "openrouter": _compatible("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
+}
+# What servers for local models speak, and what `model.provider` is unless it is set.
+DEFAULT_PROVIDER = "openai"
 
 
 class McpServerConfig(Section):
@@ -198,3 +246,37 @@ class BrowserConfig(Section):
         900.0, "Seconds after which a task's pages are closed when nobody uses them. 0 keeps them open.", or_zero=True
     )
     max_download_bytes: int = size(100 * MIB, "Size of the largest file that a page may download.", minimum=0)
+
+
+class NetworkConfig(Section):
+    """Which hosts commands may reach. A host is a name, `*.domain`, an address or a network, each also with a port."""
+
+    contain: Literal["auto", "off", "on"] = option(
+        "auto",
+        "on: commands on this machine reach the hosts that are allowed here, and ask about each other one. auto: in the profile "
+        "contained, where the kernel can hold a connection.",
+    )
+    allow: tuple[str, ...] = option((), "Hosts that need no asking, such as `*.example.org` or `10.0.0.0/8:8000-8999`.")
+    deny: tuple[str, ...] = option((), "Hosts that no command reaches. Cloud metadata addresses are among them.")
+    lists: tuple[str, ...] = option((), "Named lists of hosts that need no asking: package-registries, code-hosts.")
+    resolve: Mapping[str, str] = named("Fixed addresses of names, as in /etc/hosts.")
+    ca_file: str = option("", "File with further certificates (PEM) of authorities to trust where a key is put in.")
+
+
+class SecretConfig(Section):
+    """A key that commands use and never see: they get a placeholder, and requests to its hosts get the value."""
+
+    source: str = option(
+        "",
+        "Where the value is: `keyring:NAME` (of the service handrail), `environment:NAME`, `file:PATH`, or `command:...`, "
+        "whose output it is.",
+    )
+    hosts: tuple[str, ...] = option(
+        (), "Hosts that may get the value, by HTTPS: names, or `*.domain`, also with a port."
+    )
+    how: Literal["bearer", "basic", "header", "query", "cookie", "sigv4"] = option(
+        "bearer",
+        "The one place of a request in which it is put in: `Authorization: Bearer`, the user or password of a basic login "
+        "(git too), any header, the query, a cookie, or the signature of a request to AWS.",
+    )
+    variable: str = option("", "Environment variable with the placeholder; the secret's name in capitals if empty.")

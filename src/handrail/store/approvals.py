@@ -13,8 +13,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..base.agent_ancestry import refuse_agents
-from ..base.runtime_id import has_exited, runtime_id
+from ..base.own_process import has_exited, refuse_agents, runtime_id
 from ..errors import RequestNotFound, StoreError
 from ..protocols import ActionKind, Answer, ApprovalRequest, Concern, Decision
 from .database import Database, reading_entry

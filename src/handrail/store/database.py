@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakSet
 
-from ..base.agent_ancestry import started_by_agent
+from ..base.own_process import started_by_agent
 from ..base.workers import pool
-from ..config.files import make_private
+from ..config.paths import make_private
 from ..errors import StoreError
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..base.runtime_id import has_exited, runtime_id
+from ..base.own_process import has_exited, runtime_id
 from ..base.suggest import did_you_mean
 from ..errors import JobNotFound, StoreError
 from .database import Database, reading_entry

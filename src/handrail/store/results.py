@@ -96,7 +96,7 @@ class _Clock:
         self._path = path
 
     def now(self) -> float:
-        from ..base.runtime_id import boot_id  # most starts store no result
+        from ..base.own_process import boot_id  # most starts store no result
 
         boot, ticks, now = boot_id(), time.clock_gettime(_TICKS), time.time()
         with contextlib.suppress(OSError, ValueError):

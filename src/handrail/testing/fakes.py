@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..agent.todos import Todos
+from ..agent.memory import Todos
 from ..errors import ResultNotFound
 from ..protocols import Action, Answer, ApprovalRequest, Decision, ModelReply, StoredResult
 from ..types import CancelToken, JsonDict, ToolContext

@@ -6,6 +6,6 @@ __getattr__, __dir__, __all__ = lazy_module(
     __name__,
     {
         "handrail.core.registry": "registry ToolRegistry ToolEntry tool_error tool_result",
-        "handrail.core.discovery": "discover_builtin_tools",
+        "handrail.core.builtin": "discover_builtin_tools",
     },
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from handrail.base.agent_ancestry import MARKER
+from handrail.base.own_process import MARKER
 from handrail.config import load_config
 from handrail.errors import Denied, HandrailError, InvalidArguments, ModelError
 from handrail.model_tools import reset

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from handrail.base import runtime_id
+from handrail.base.own_process import runtime_id
 from handrail.environments.backends.docker import DockerEnvironment, DockerSettings
 from handrail.environments.base import RestartReason, ShellState
 from handrail.environments.errors import EnvironmentLost, EnvironmentStartError
@@ -48,7 +48,7 @@ def test_a_container_is_labelled_with_its_owner_and_its_task(kind: Kind) -> None
         labels = details["Config"]["Labels"]
         assert labels["handrail"] == "1"
         assert labels["handrail.task"] == "a task/ü"
-        assert labels["handrail.owner"] == runtime_id.runtime_id()
+        assert labels["handrail.owner"] == runtime_id()
         assert details["Name"].lstrip("/").startswith("handrail-a-task-")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from handrail.agent.todos import Todos
+from handrail.agent.memory import Todos
 from handrail.core.registry import ToolRegistry
 from handrail.runtime.dispatch import Runtime
 from tests.support import error_in

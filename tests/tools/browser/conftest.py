@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from handrail.config import Config
-from handrail.core.builtin import registry
-from handrail.core.discovery import builtin_tools
+from handrail.core.builtin import builtin_tools, registry
 from handrail.environments.tasks import TaskEnvironments
 from handrail.model_tools import handle_function_call
 from handrail.runtime.dispatch import Runtime

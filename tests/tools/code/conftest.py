@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from handrail.config import Config
+from handrail.core.builtin import builtin_tools
 from handrail.core.builtin import registry as builtin
-from handrail.core.discovery import builtin_tools
 from handrail.environments.tasks import TaskEnvironments
 from handrail.runtime.dispatch import Runtime
 from handrail.settings.sections import CodeConfig, TerminalConfig

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from handrail.core.builtin import builtin_tools
 from handrail.core.builtin import registry as builtin
-from handrail.core.discovery import builtin_tools
 from handrail.environments.base import ProcessState
 from handrail.environments.tasks import TaskEnvironments
 from handrail.errors import Denied
@@ -230,7 +230,7 @@ def test_a_script_sees_no_key_of_ours(script: Script, monkeypatch: pytest.Monkey
 def test_a_script_that_imports_our_package_gets_no_runtime_of_ours(script: Script) -> None:
     answer = script(
         """
-        from handrail.base.agent_ancestry import started_by_agent
+        from handrail.base.own_process import started_by_agent
         print(started_by_agent())
         """
     )

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from handrail.approval.action_review import Judge, builtin_assess
+from handrail.approval.action_review import Judge, SelfProtection, builtin_assess
 from handrail.approval.policy import Policy
-from handrail.approval.self_protection import SelfProtection
 from handrail.core.builtin import registry
 from handrail.files.local import LocalFiles
 from handrail.tools.files import read_file, search_files  # noqa: F401  registers the tools

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from handrail.base.async_bridge import run_async
+from handrail.base.workers import run_async
 from handrail.config import Config, ConfigFile
 from handrail.core.registry import registry
 from handrail.errors import ToolUnavailable

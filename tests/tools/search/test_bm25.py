@@ -7,8 +7,8 @@ from collections.abc import Collection, Mapping
 
 import pytest
 
+from handrail.core.builtin import builtin_tools
 from handrail.core.builtin import registry as builtin
-from handrail.core.discovery import builtin_tools
 from handrail.core.entry import ToolEntry
 from handrail.core.registry import ToolRegistry
 from handrail.tools.search.bm25 import Index, related, stem, words

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from handrail.core.builtin import builtin_tools
 from handrail.core.builtin import registry as builtin
-from handrail.core.discovery import builtin_tools
 from handrail.core.registry import ToolRegistry
 from handrail.errors import Denied
 from handrail.protocols import Action, ActionKind

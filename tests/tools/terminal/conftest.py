@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from handrail.config import Config
+from handrail.core.builtin import builtin_tools
 from handrail.core.builtin import registry as builtin
-from handrail.core.discovery import builtin_tools
 from handrail.environments.tasks import TaskEnvironments
 from handrail.processes.table import ProcessTable
 from handrail.runtime.dispatch import Runtime

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from handrail import model_tools
+from handrail.core.builtin import builtin_tools
 from handrail.core.builtin import registry as builtin
-from handrail.core.discovery import builtin_tools
 from handrail.environments.tasks import TaskEnvironments
 from handrail.errors import Denied
 from handrail.processes.table import ProcessTable

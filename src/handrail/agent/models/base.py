@@ -1,13 +1,16 @@
-"""The interface of a model: an answer that comes in pieces, and an error that tells whether to retry."""
+"""The interface of a model (an answer in pieces, an error that says whether to retry), and asking one for a whole answer."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from ...errors import ModelError
 from ...protocols import Model
-from ..events import Usage
+from ...types import JsonDict
+from ..events import Event, Notice, ReasoningDelta, TextDelta, Usage
 
 Messages = Sequence[Mapping[str, Any]]
 
@@ -85,3 +88,123 @@ class ReplyAdapter:
 
 def streaming(model: Model | StreamingModel) -> StreamingModel:
     return model if hasattr(model, "stream") else ReplyAdapter(model)  # type: ignore[return-value]
+
+
+_FIRST_WAIT_SECONDS = 1.0
+_MAX_WAIT_SECONDS = 60.0
+MAX_CALLS = 128
+MAX_ANSWER_CHARS = 2_000_000
+
+
+class Answer(NamedTuple):
+    """A whole answer: the message for the conversation, and its usage."""
+
+    message: JsonDict
+    usage: Usage
+    model: str
+    cut_off: bool
+
+
+class _PartialAnswer:
+    """The pieces of one attempt."""
+
+    def __init__(self) -> None:
+        self.text: list[str] = []
+        self.chars = 0
+        self.calls: dict[int, list[str]] = {}
+        self.end: Finished | None = None
+
+    def add(self, piece: Piece) -> Event | None:
+        if isinstance(piece, TextPiece):
+            self.text.append(piece.text)
+            self._count(len(piece.text))
+            return TextDelta(piece.text)
+        if isinstance(piece, ReasoningPiece):
+            self._count(len(piece.text))
+            return ReasoningDelta(piece.text)
+        if isinstance(piece, CallPiece):
+            call = self.calls.setdefault(piece.place, ["", "", ""])
+            call[0] = call[0] or piece.id
+            call[1] = call[1] or piece.name
+            call[2] += piece.arguments
+            self._count(len(piece.arguments))
+        else:
+            self.end = piece
+        return None
+
+    def _count(self, chars: int) -> None:
+        self.chars += chars
+        if self.chars > MAX_ANSWER_CHARS or len(self.calls) > MAX_CALLS:
+            raise ModelError(
+                f"the answer has more than {MAX_ANSWER_CHARS:,} characters or {MAX_CALLS} calls and was stopped; "
+                "ask for less at once"
+            )
+
+    def answer(self, model: str) -> Answer:
+        message: JsonDict = {"role": "assistant", "content": "".join(self.text)}
+        calls = [self.calls[index] for index in sorted(self.calls)]
+        if calls:
+            message["tool_calls"] = [
+                {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
+                for call_id, name, arguments in calls
+            ]
+        end = self.end or Finished()
+        return Answer(message, end.usage, model, end.cut_off)
+
+
+class ModelRequests:
+    """Models in the order in which they are tried, and the attempts per model: retries with back-off, then fallbacks."""
+
+    def __init__(
+        self,
+        models: Sequence[StreamingModel],
+        *,
+        attempts: int = 4,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    ) -> None:
+        self.models = list(models)
+        self._attempts, self._sleep = attempts, sleep
+
+    async def ask(self, messages: Messages, tools: Messages) -> AsyncIterator[Event | Answer]:
+        """Events while the answer is written, then the whole Answer. Raises ModelError when no model answers.
+
+        An attempt that breaks off is repeated. No tool has run by then, so nothing happens twice; a Notice says that what was
+        shown so far is void.
+        """
+        for place, model in enumerate(self.models):
+            for attempt in range(self._attempts):
+                partial = _PartialAnswer()
+                try:
+                    async for piece in _pieces(model, messages, tools):
+                        event = partial.add(piece)
+                        if event is not None:
+                            yield event
+                    yield partial.answer(model.name)
+                    return
+                except ModelError as error:
+                    wait = error.retry_after if error.retry_after is not None else _back_off(attempt)
+                    # Rather than wait an hour, use another model or fail.
+                    last = attempt + 1 == self._attempts or not error.retryable or wait > _MAX_WAIT_SECONDS * 1.5
+                    if last and place + 1 == len(self.models):
+                        raise
+                    void = "; what it had written so far is void" if partial.text else ""
+                    if last:
+                        yield Notice(f"{error}{void}; asking {self.models[place + 1].name} instead")
+                        break
+                    yield Notice(f"{error}{void}; trying again in {wait:.0f} s")
+                    await self._sleep(wait)
+
+
+async def _pieces(model: StreamingModel, messages: Messages, tools: Messages) -> AsyncIterator[Piece]:
+    try:
+        async for piece in model.stream(messages, tools):
+            yield piece
+    except ModelError:
+        raise
+    except Exception as error:  # a custom model may raise anything
+        raise ModelError(f"{model.name} failed: {type(error).__name__}: {error}") from error
+
+
+def _back_off(attempt: int) -> float:
+    # With jitter, so that agents that were refused together do not retry together.
+    return min(_MAX_WAIT_SECONDS, _FIRST_WAIT_SECONDS * 2.0**attempt) * random.uniform(0.5, 1.5)

@@ -1,4 +1,4 @@
-"""The client of a provider's package, and the HTTP below it: limits per answer, and errors that say what to do."""
+"""A model behind the client of a provider's package, and the HTTP below it: limits per answer, and errors that say what to do."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...config.keys import without_key
 from ...errors import ModelError
+from .base import NO_PRICES, Prices
 
 if TYPE_CHECKING:
     import ssl
@@ -27,45 +28,44 @@ _REASON_CHARS = 500
 _STATUS = re.compile(r"\AError code: \d+(?: - )?")
 _RETRYABLE = (408, 409, 425, 429)
 # How servers report that a request exceeds the context window.
-_TOO_LONG = (
-    "context length",
-    "context_length",
-    "context window",
-    "context size",
-    "prompt is too long",
-    "maximum context",
-)
+_TOO_LONG = re.compile("context[ _]length|context (?:window|size)|prompt is too long|maximum context", re.IGNORECASE)
 
 
-class SdkClient:
-    """Makes the client of a provider's package. Those of `OpenAI` and `Anthropic` come from one generator: all but the `brand` in
-    their names is the same. `where` is what errors call the server. The key is kept here only: it is in no message and no
-    store, and `key_variable` is where the user can set another one."""
+class SdkModel:
+    """A model behind the client of its provider's package. Those of `OpenAI` and `Anthropic` come from one generator: all but the
+    `brand` in their names is the same. `extra` installs the package, `resource` is what is asked, `where` is what errors call the
+    server. The key is kept here only: it is in no message and no store, and `key_variable` is where the user can set another one.
+    """
+
+    brand = extra = resource = where = key_variable = ""
+    context_tokens = 128_000
 
     def __init__(
         self,
-        brand: str,
+        name: str,
         *,
-        extra: str,
-        where: str,
-        base_url: str | None,
-        api_key: str,
-        key_variable: str,
-        timeout: float,
+        base_url: str | None = None,
+        api_key: str = "",
+        key_variable: str = "",
+        context_tokens: int = 0,
+        request_timeout: float = 600.0,
+        prices: Prices = NO_PRICES,
     ) -> None:
-        self._brand, self._extra, self._where = brand, extra, where
-        self._base_url, self._api_key, self._key_variable, self._timeout = base_url, api_key, key_variable, timeout
+        self.name, self._prices = name, prices
+        self.context_tokens = context_tokens or self.context_tokens
+        self.key_variable = key_variable or self.key_variable
+        self._base_url, self._api_key, self._timeout = base_url, api_key, request_timeout
 
-    def load(self, resource: str) -> None:
+    def load(self) -> None:
         """Load the package, which takes a second: better while the user is typing than while they wait."""
         with contextlib.suppress(ModelError):  # reported when the model is asked
-            attrgetter(resource)(self.open())
+            attrgetter(self.resource)(self.open())
 
     def open(self) -> Any:
         """One client per answer: a client that is kept belongs to the event loop that it was first used in."""
         package = self._package()
         # We retry: only the loop knows that nothing was done yet with the pieces so far.
-        return getattr(package, f"Async{self._brand}")(
+        return getattr(package, f"Async{self.brand}")(
             api_key=self._api_key or "none",
             base_url=self._base_url,
             timeout=self._timeout,
@@ -73,13 +73,14 @@ class SdkClient:
             http_client=package.DefaultAsyncHttpxClient(verify=_certificates(), event_hooks={"response": [_bound]}),
         )
 
-    async def model_names(self) -> list[str]:
+    async def available(self) -> list[str]:
+        """The names of the models that the server has."""
         async with self.open() as client:
-            with self.problems(""):
+            with self.problems():
                 return sorted([model.id async for model in client.models.list()])
 
     @contextlib.contextmanager
-    def problems(self, model: str) -> Iterator[None]:
+    def problems(self) -> Iterator[None]:
         """Turns every client error into one that says what to do and never shows the key."""
         import httpx2
 
@@ -87,28 +88,28 @@ class SdkClient:
         try:
             yield
         except package.APIError as error:
-            raise self._problem(package, error, model) from None
-        except (getattr(package, f"{self._brand}Error"), httpx2.HTTPError, ValueError) as error:  # raised in mid-stream
+            raise self._problem(package, error) from None
+        except (getattr(package, f"{self.brand}Error"), httpx2.HTTPError, ValueError) as error:  # raised in mid-stream
             message = without_key(str(error), self._api_key)
-            raise ModelError(f"{model}: the answer broke off: {message}", retryable=True) from None
+            raise ModelError(f"{self.name}: the answer broke off: {message}", retryable=True) from None
 
     def _package(self) -> Any:
-        name = self._brand.lower()
+        name = self.brand.lower()
         try:
             return import_module(name)
         except ImportError:
-            raise ModelError(
-                f"asking a model needs the {name} package; pip install 'handrail[{self._extra}]'"
-            ) from None
+            raise ModelError(f"asking a model needs the {name} package; pip install 'handrail[{self.extra}]'") from None
 
-    def _problem(self, package: Any, error: Any, model: str) -> ModelError:
-        where, message = self._where, without_key(reason(error), self._api_key)
+    def _problem(self, package: Any, error: Any) -> ModelError:
+        where, message = self.where, without_key(reason(error), self._api_key)
         if isinstance(error, package.AuthenticationError | package.PermissionDeniedError):
             return ModelError(
-                f"{where} refuses the key; set {self._key_variable} to one that is valid there ({message})"
+                f"{where} refuses the key; set {self.key_variable} to one that is valid there ({message})"
             )
         if isinstance(error, package.NotFoundError):
-            return ModelError(f"{where} has no model {model!r}; `handrail model list` shows what it has ({message})")
+            return ModelError(
+                f"{where} has no model {self.name!r}; `handrail model list` shows what it has ({message})"
+            )
         if isinstance(error, package.APITimeoutError):
             return ModelError(f"{where} did not answer in time", retryable=True)
         if isinstance(error, package.APIConnectionError):
@@ -125,7 +126,7 @@ class SdkClient:
 
 
 def says_too_long(message: str) -> bool:
-    return any(each in message.lower() for each in _TOO_LONG)
+    return _TOO_LONG.search(message) is not None
 
 
 @functools.cache

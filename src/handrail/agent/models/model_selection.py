@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ...base.suggest import did_you_mean
 from ...config.keys import key_of
 from ...errors import ModelError
-from ...settings.model_providers import DEFAULT_PROVIDER, PROVIDERS, ProviderSpec
+from ...settings.services import DEFAULT_PROVIDER, PROVIDERS, ProviderSpec
 from .base import NO_PRICES, Prices, StreamingModel, streaming
 
 if TYPE_CHECKING:

@@ -1,14 +1,17 @@
-"""The text of the approval prompt: what would run and where, why it is asked, what each answer covers."""
+"""The approval prompt: its text (what would run and where, why it is asked, what each answer covers), menu and input line."""
 
 from __future__ import annotations
 
+import contextlib
+import re
+import termios
 import textwrap
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ...protocols import ActionKind, ApprovalRequest, Decision
-from ..display import Piece, lines, visible, wrapped
-from ..preview import Kind, excerpt
+from ..display import Piece, columns, lines, visible, wrapped
+from ..questions import Kind, excerpt
 
 ANSWERS = {name: decision for decision in Decision for name in (decision.value, decision.value[0])}
 ANSWERS |= {
@@ -30,23 +33,18 @@ _VERBS = {
     ActionKind.TOOL: "wants to go on",
     ActionKind.HELD: "runs a program that waits for you, about",
 }
-_STYLES = {
+_STYLES: dict[str | Kind, str] = {
     "title": "1;33",
     "marked": "1;31",
     "ours": "7",
     "dim": "2",
     "key": "1",
-    "added": "32",
-    "removed": "31",
-    "place": "36",
-    "plain": "",
-}
-_KIND_STYLES = {
-    Kind.PLAIN: "plain",
-    Kind.HEADER: "key",
-    Kind.PLACE: "place",
-    Kind.ADDED: "added",
-    Kind.REMOVED: "removed",
+    # The kinds of a preview's lines.
+    Kind.PLAIN: "",
+    Kind.HEADER: "1",
+    Kind.PLACE: "36",
+    Kind.ADDED: "32",
+    Kind.REMOVED: "31",
 }
 
 
@@ -94,12 +92,11 @@ def _preview(request: ApprovalRequest, *, width: int, painted: bool, max_lines: 
     if shown.lines or shown.left:
         yield ""
     for line in shown.lines:
-        style = _KIND_STYLES[line.kind]
         # A line that is cut goes on below itself, further in, so that it cannot pass for a line of its own.
         for number, part in enumerate(wrapped(line.pieces, width=width - 6)):
             indent = "    " if number == 0 else "     ⤷"
             yield indent + "".join(
-                _paint(piece.text, "ours" if piece.ours else style, on=painted) for piece in part.pieces
+                _paint(piece.text, "ours" if piece.ours else line.kind, on=painted) for piece in part.pieces
             )
     if shown.is_cut:
         rest = f"… {shown.left:,} more lines" if shown.lines else f"… {shown.left:,} lines in full"
@@ -160,9 +157,150 @@ def _piece(piece: Piece, *, on: bool) -> str:
     return _paint(piece.text, "ours", on=on) if piece.ours else piece.text
 
 
-def _paint(text: str, style: str, *, on: bool) -> str:
+def _paint(text: str, style: str | Kind, *, on: bool) -> str:
     return f"\x1b[{_STYLES[style]}m{text}\x1b[0m" if on and text and _STYLES[style] else text
 
 
 def _duration(seconds: int) -> str:
     return f"{seconds // 60}:{seconds % 60:02d}" if seconds >= 60 else f"{seconds} s"
+
+
+EDIT, INSTEAD = "edit", "instead"
+# What can be chosen beside the decisions, and what it means. A word is enough to add one: who asks acts on it.
+OTHERS = {
+    EDIT: "change it first; what you write is judged again",
+    INSTEAD: "no, and say what to do instead",
+    VIEW: "show all that would be written",
+}
+_BACK = ("\x1b[D", "\x1bOD", "\x1b[A", "\x1bOA")
+_FORTH = ("\x1b[C", "\x1bOC", "\x1b[B", "\x1bOB", "\t")
+# These last: one key alone is too easily pressed.
+_TAKE_ENTER = (Decision.ALWAYS.value,)
+NO_ANSWER = "\0"
+
+
+def words_for(request: ApprovalRequest, *, has_more: bool) -> list[str]:
+    """What can be answered to it."""
+    fitting = {EDIT: bool(request.editable), INSTEAD: True, VIEW: has_more}
+    return [*(decision.value for decision in request.offers), *(word for word in OTHERS if fitting[word])]
+
+
+class Menu:
+    """`words` are what can be answered. `chosen` is the one that Enter would take, None at first: Enter alone is no answer."""
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self.words = list(words)
+        self.chosen: int | None = None
+
+    def feed(self, text: str) -> str:
+        """The word that was answered; empty when there is none yet; NO_ANSWER for what means nothing here."""
+        if (word := self._word(text.strip().lower())) and len(text.strip()) > 1:  # typed whole, or pasted
+            return word
+        for key in KEY.findall(text):
+            if answered := self._press(key):
+                return answered
+        return ""
+
+    def _press(self, key: str) -> str:
+        if key in _BACK or key in _FORTH:
+            step = 1 if key in _FORTH else -1
+            start = self.chosen if self.chosen is not None else (-1 if step > 0 else 0)
+            self.chosen = (start + step) % len(self.words)
+            return ""
+        if key in "\r\n":
+            return NO_ANSWER if self.chosen is None else self.words[self.chosen]
+        if key in ("\x1b", "\x04"):
+            return Decision.DENY.value
+        word = self._word(key.lower())
+        if word in _TAKE_ENTER:
+            self.chosen = self.words.index(word)
+            return ""
+        return word or NO_ANSWER
+
+    def _word(self, typed: str) -> str:
+        decision = ANSWERS.get(typed)
+        if decision is not None and decision.value in self.words:
+            return decision.value
+        return next((word for word in self.words if word in OTHERS and typed in (word, word[0])), "")
+
+    def line(self) -> str:
+        """All words, the chosen one in brackets."""
+        return ", ".join(f"[{word}]" if number == self.chosen else word for number, word in enumerate(self.words))
+
+
+@contextlib.contextmanager
+def by_key(number: int) -> Iterator[bool]:
+    """Have the terminal give each key as it is pressed, and show none. Yields False where it cannot."""
+    try:
+        before = termios.tcgetattr(number)
+        changed = list(before)
+        changed[3] &= ~(termios.ECHO | termios.ICANON)
+        termios.tcsetattr(number, termios.TCSANOW, changed)
+    except (termios.error, OSError):
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        with contextlib.suppress(termios.error, OSError):
+            termios.tcsetattr(number, termios.TCSANOW, before)
+
+
+KEY = re.compile(r"\x1b\[[0-9;]*[A-Za-z~]|\x1bO.|\x1b|.", re.DOTALL)
+_MOVES = {
+    **dict.fromkeys(("\x1b[D", "\x1bOD", "\x02"), -1),
+    **dict.fromkeys(("\x1b[C", "\x1bOC", "\x06"), 1),
+    **dict.fromkeys(("\x1b[H", "\x1bOH", "\x1b[1~", "\x01"), -(10**9)),
+    **dict.fromkeys(("\x1b[F", "\x1bOF", "\x1b[4~", "\x05"), 10**9),
+}
+
+
+class Line:
+    """A text and the place of the cursor in it. Enter ends it; Esc ends it and empties it. A pasted line end is kept."""
+
+    def __init__(self, text: str) -> None:
+        self.text, self.at = text, len(text)
+        self.is_done = False
+
+    def feed(self, typed: str) -> None:
+        if typed.endswith(("\n", "\r")):
+            self.is_done, typed = True, typed[:-1]
+        for key in KEY.findall(typed):
+            self._press(key)
+
+    def _press(self, key: str) -> None:
+        if key == "\x1b":
+            self.text, self.at, self.is_done = "", 0, True
+        elif key in _MOVES:
+            self.at = min(max(0, self.at + _MOVES[key]), len(self.text))
+        elif key in ("\x7f", "\x08"):
+            self._cut(self.at - 1, self.at)
+        elif key in ("\x1b[3~", "\x04"):
+            self._cut(self.at, self.at + 1)
+        elif key == "\x15":
+            self._cut(0, self.at)
+        elif key == "\x0b":
+            self._cut(self.at, len(self.text))
+        elif key == "\x17":
+            self._cut(len(re.sub(r"\S*\s*\Z", "", self.text[: self.at])), self.at)
+        elif key == "\n" or key.isprintable():
+            self.text = self.text[: self.at] + key + self.text[self.at :]
+            self.at += 1
+
+    def _cut(self, start: int, end: int) -> None:
+        start = max(0, start)
+        self.text, self.at = self.text[:start] + self.text[end:], start
+
+    def drawn(self, width: int) -> str:
+        """The row, scrolled so that the cursor is in it, and the cursor there. One sign stands for what cannot be shown."""
+        cells = [each if each.isprintable() else "⏎" if each == "\n" else "·" for each in self.text] + [" "]
+        start, room = self.at, width - columns(cells[self.at])
+        while start > 0 and room >= columns(cells[start - 1]):
+            start -= 1
+            room -= columns(cells[start])
+        end = self.at + 1
+        while end < len(cells) and room >= columns(cells[end]):
+            room -= columns(cells[end])
+            end += 1
+        back = sum(map(columns, cells[self.at : end]))
+        return f"\r\x1b[K  > {''.join(cells[start:end])}\x1b[{back}D"

@@ -2,7 +2,8 @@
 
 They see what runs, with the dangerous parts marked, what would be written, and what each answer would cover. A key answers, or
 arrows and Enter; Enter alone is not an answer, nor is what was typed before the prompt appeared. When something else writes to
-the terminal, the prompt is drawn again on a cleared screen, and only an answer to that counts. One prompt is shown at a time;
+the terminal (which the kernel reports: whatever runs as the same user may paint over the question), the prompt is drawn again on
+a cleared screen, and only an answer to that counts. One prompt is shown at a time;
 the others wait without a thread.
 """
 
@@ -10,9 +11,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ctypes
 import os
 import select
 import shutil
+import struct
 import sys
 import termios
 import time
@@ -22,10 +25,7 @@ from typing import NamedTuple, TextIO
 
 from ...base.workers import Turns, pool
 from ...protocols import Answer, ApprovalRequest, Decision
-from .line_editor import Line
-from .menu import EDIT, INSTEAD, NO_ANSWER, OTHERS, Menu, by_key, words_for
-from .prompt import PREVIEW_LINES, VIEW, allowed, covered_by, has_more, question
-from .tty_watch import TtyWatch, device
+from . import prompt
 
 # Every prompt at the terminal takes a turn here, also that of a tool which asks for something else.
 turns = Turns()
@@ -152,15 +152,15 @@ class _Conversation:
         self._request, self._tty, self._gone, self._watch = request, tty, gone, watch
         size = shutil.get_terminal_size()
         self._width = min(size.columns, 120)
-        self._max_lines = max(6, min(PREVIEW_LINES, size.lines - _OTHER_LINES))
-        self._has_more = has_more(request, self._max_lines)
+        self._max_lines = max(6, min(prompt.PREVIEW_LINES, size.lines - _OTHER_LINES))
+        self._has_more = prompt.has_more(request, self._max_lines)
         self._by_key = os.environ.get("TERM", "dumb") != "dumb"
         self._calm_at = 0.0
         # What is done for a word that is no decision. None asks on.
         self._others: dict[str, Callable[[], Answer | None]] = {
-            EDIT: self._edited,
-            INSTEAD: self._denied_with_reason,
-            VIEW: self._view,
+            prompt.EDIT: self._edited,
+            prompt.INSTEAD: self._denied_with_reason,
+            prompt.VIEW: self._view,
         }
 
     def run(self) -> Answer | None:
@@ -173,14 +173,14 @@ class _Conversation:
                 )
                 self._write(f"\n  {over}\n")
                 return None
-            if word == NO_ANSWER:
+            if word == prompt.NO_ANSWER:
                 self._write("\n  Arrows and Enter, a word or its first letter; Enter alone is not an answer.\n")
-            elif word in OTHERS:
+            elif word in prompt.OTHERS:
                 if (answer := self._others[word]()) is not None:
                     return answer
             else:
                 decision = Decision(word)
-                said = "Denied." if decision is Decision.DENY else allowed(self._request, decision)
+                said = "Denied." if decision is Decision.DENY else prompt.allowed(self._request, decision)
                 self._write(f"\n  {said}\n")
                 self._forget_typed()
                 return Answer(decision, TerminalApprover.name)
@@ -190,9 +190,9 @@ class _Conversation:
 
     def _edited(self) -> Answer | None:
         """What is to run instead; None when nothing was changed, or something else wrote to the terminal meanwhile."""
-        line = Line(self._request.text if self._by_key else "")
+        line = prompt.Line(self._request.text if self._by_key else "")
         self._write("\n  Change it; Enter takes it, Esc leaves it as it was:\n")
-        with by_key(self._tty.read) if self._by_key else contextlib.nullcontext(False):
+        with prompt.by_key(self._tty.read) if self._by_key else contextlib.nullcontext(False):
             while not line.is_done:
                 self._write(line.drawn(self._width - 5) if self._by_key else "  > ")
                 typed = _read(self._tty.read, self._gone, self._request.expires_at, [], by_line=not self._by_key)
@@ -210,10 +210,10 @@ class _Conversation:
 
     def _answer(self) -> str | None:
         """A word that was answered below a question which nobody has painted over; None when it is not needed any more."""
-        menu = Menu(words_for(self._request, has_more=self._has_more))
+        menu = prompt.Menu(prompt.words_for(self._request, has_more=self._has_more))
         self._write(self._prompt(menu))
         refused = 0
-        with by_key(self._tty.read) if self._by_key else contextlib.nullcontext(False):
+        with prompt.by_key(self._tty.read) if self._by_key else contextlib.nullcontext(False):
             while True:
                 typed = self._typed()
                 if typed is None:
@@ -223,7 +223,7 @@ class _Conversation:
                     word = menu.feed(typed) if typed else Decision.DENY.value
                     if word or not self._by_key:
                         self._write("\r\n\x1b[K\x1b[A" if was_chosen else "")
-                        return word or NO_ANSWER
+                        return word or prompt.NO_ANSWER
                     self._write(f"\r\x1b[K{self._prompt(menu)}")
                     continue
                 refused += typed != _NOT_YET
@@ -245,14 +245,14 @@ class _Conversation:
             return _NOT_YET
         return typed
 
-    def _prompt(self, menu: Menu) -> str:
+    def _prompt(self, menu: prompt.Menu) -> str:
         """What can be answered; below it what the chosen word means, on one line."""
-        prompt = f"  {menu.line()}? "
+        line = f"  {menu.line()}? "
         if menu.chosen is None:
-            return prompt
+            return line
         word = menu.words[menu.chosen]
-        means = OTHERS.get(word) or covered_by(self._request, Decision(word))
-        return f"{prompt}\r\n\x1b[K    {means[: self._width - 5]}\x1b[A\r\x1b[{len(prompt)}C"
+        means = prompt.OTHERS.get(word) or prompt.covered_by(self._request, Decision(word))
+        return f"{line}\r\n\x1b[K    {means[: self._width - 5]}\x1b[A\r\x1b[{len(line)}C"
 
     def _draw_again(self) -> None:
         self._watch.reset()
@@ -266,7 +266,9 @@ class _Conversation:
     def _draw(self, *, whole: bool = False) -> None:
         painted = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
         lines = None if whole else self._max_lines
-        self._write(question(self._request, width=self._width, painted=painted, max_lines=lines, how="v shows all"))
+        self._write(
+            prompt.question(self._request, width=self._width, painted=painted, max_lines=lines, how="v shows all")
+        )
         self._forget_typed()
 
     def _forget_typed(self) -> None:
@@ -305,3 +307,88 @@ def _read(number: int, gone: int, expires_at: float, interrupts: Sequence[int], 
         if not by_line:
             break
     return typed.decode("utf-8", "replace")
+
+
+_IN_MODIFY, _IN_OPEN = 0x2, 0x20
+_HEAD = struct.Struct("iIII")  # of a report: watch, what happened, cookie, length of the name that follows
+
+
+class TtyWatch:
+    """A context manager. `number` is the terminal's file; where it cannot be watched, nothing is ever reported.
+
+    `apart`: one's own writing goes by `/dev/tty`, which is not watched, so that every report is about somebody else.
+    """
+
+    def __init__(self, number: int, *, apart: bool) -> None:
+        self._terminal, self._apart = number, apart
+        self._events = -1
+        self._is_touched = False
+
+    def __enter__(self) -> TtyWatch:
+        try:
+            path = device(self._terminal)
+            libc = ctypes.CDLL(None, use_errno=True)
+            self._events = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+            if self._events >= 0 and libc.inotify_add_watch(self._events, os.fsencode(path), _IN_MODIFY | _IN_OPEN) < 0:
+                self.close()
+        except (OSError, AttributeError):  # no terminal, or not Linux
+            self.close()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self._events >= 0:
+            os.close(self._events)
+        self._events = -1
+
+    @property
+    def files(self) -> list[int]:
+        """What becomes readable when something is reported; for `select`."""
+        return [self._events] if self._events >= 0 else []
+
+    @contextlib.contextmanager
+    def own_write(self) -> Iterator[None]:
+        """Around each writing of one's own, which does not count."""
+        self._note(self._reports())
+        yield
+        reports = self._reports()
+        # Ours are one report: the kernel joins equal ones that follow each other, and so also somebody else's with ours.
+        self._note(reports[1:] if reports[:1] == [_IN_MODIFY] and not self._apart else reports)
+
+    def was_touched(self) -> bool:
+        """Whether something else opened the terminal or wrote to it since `reset`."""
+        self._note(self._reports())
+        return self._is_touched
+
+    def reset(self) -> None:
+        self._reports()
+        self._is_touched = False
+
+    def _note(self, reports: list[int]) -> None:
+        self._is_touched |= bool(reports)
+
+    def _reports(self) -> list[int]:
+        found: list[int] = []
+        data = b""
+        with contextlib.suppress(BlockingIOError):
+            data = os.read(self._events, 65_536) if self._events >= 0 else b""
+        while data:
+            _, mask, _, length = _HEAD.unpack_from(data)
+            found.append(mask)
+            data = data[_HEAD.size + length :]
+        return found
+
+
+def device(number: int) -> str:
+    """The terminal's own device: `/dev/tty` is another name, and what others do under the first is not reported for it."""
+    path = os.ttyname(number)
+    if path != "/dev/tty":
+        return path
+    with open("/proc/self/stat", encoding="utf-8", errors="replace") as file:
+        code = int(file.read().rpartition(")")[2].split()[4])
+    major, minor = code >> 8 & 0xFFF, code & 0xFF | code >> 12 & 0xFFF00
+    if not 136 <= major <= 143:  # not a pseudo terminal
+        raise OSError(f"device {major}:{minor} is not known")
+    return f"/dev/pts/{minor + (major - 136) * 256}"

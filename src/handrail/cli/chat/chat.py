@@ -15,9 +15,8 @@ from ...agent.agent import Agent
 from ...agent.agent_factory import open_agent
 from ...agent.events import End
 from ...app import Handrail
-from ...approval.modes import Mode
+from ...approval.policy import Mode
 from ...base.suggest import nearest
-from ...base.terminal_text import TextCleaner, clean
 from ...config.paths import state_dir
 from ...environments import protection
 from ...environments.base import CommandResult

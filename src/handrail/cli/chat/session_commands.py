@@ -12,7 +12,7 @@ from ... import __version__
 from ...agent import rewind as back
 from ...agent.conversation import estimate
 from ...agent.models.model_selection import as_of, list_prices
-from ...base.async_bridge import run_async
+from ...base.workers import run_async
 from ...errors import InvalidArguments, ToolFailed
 from ...store.export import as_jsonl, text_of
 from ...store.sessions import SessionInfo, StoredMessage

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.table import Table
 
 from ...agent.rewind import PARTS
-from ...approval.modes import Mode
+from ...approval.policy import Mode
 from . import session_commands, tool_commands, work_commands
 from .chat import Chat, Command
 from .turn import Leave

@@ -10,7 +10,7 @@ from shutil import get_terminal_size
 from ...agent.agent import Agent
 from ...agent.conversation import estimate
 from ...app import Handrail
-from ...approval.modes import Mode
+from ...approval.policy import Mode
 from ...store.sessions import SessionStore
 
 

@@ -9,10 +9,10 @@ from collections.abc import Iterable
 
 from ...agent.models.base import StreamingModel
 from ...agent.models.model_selection import build, known_providers, list_prices
-from ...approval.modes import MEANINGS, Mode, read_mode
-from ...base.async_bridge import run_async
+from ...approval.policy import MEANINGS, Mode, read_mode
+from ...base.safe_text import clean
 from ...base.suggest import did_you_mean
-from ...base.terminal_text import clean
+from ...base.workers import run_async
 from ...errors import HandrailError, InvalidArguments
 from ...protocols import Decision
 from ...types import CancelToken

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ... import __version__
-from ...approval.modes import MEANINGS
+from ...approval.policy import MEANINGS
 from ...config.paths import config_path
 from ...errors import InvalidArguments, ToolFailed
 from ...tools.skills.library import Library

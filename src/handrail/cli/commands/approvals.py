@@ -20,11 +20,11 @@ import typer
 from ...approval.approvers.prompt import allowed
 from ...approval.display import visible
 from ...approval.policy import read_policy
+from ...approval.records import Simulation, simulate_policy
 from ...approval.settings import add_to_allowlist, remove_from_allowlist
-from ...approval.simulation import Simulation, simulate_policy
 from ...approval.suggestions import Suggester, Suggestions
 from ...config import config_path, load_config, state_dir
-from ...config.confirmed import Confirmed
+from ...config.store import Confirmed
 from ...errors import InvalidArguments
 from ...protocols import Decision
 from ...store.approvals import DecisionRecord, StoredGrant, StoredRequest

@@ -30,7 +30,7 @@ import typer
 from ...agent.agent import Agent
 from ...agent.agent_factory import LAST, budgets_of, open_agent
 from ...agent.events import End, Event, Notice, ToolEnded, ToolStarted, TurnEnded, Usage
-from ...approval.modes import Mode, read_mode
+from ...approval.policy import Mode, read_mode
 from ...core.outcome import error_of
 from ...types import CancelToken, JsonDict
 from .. import options

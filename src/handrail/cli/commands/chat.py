@@ -25,7 +25,7 @@ import typer
 
 from ...agent.agent_factory import LAST, open_store
 from ...agent.models.model_selection import HOW_TO, find
-from ...approval.modes import read_mode, usual_mode
+from ...approval.policy import read_mode, usual_mode
 from ...config import load_config
 from ...errors import ModelError
 from ...tools.skills.library import Library

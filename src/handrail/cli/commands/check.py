@@ -23,7 +23,7 @@ from typing import Annotated
 
 import typer
 
-from ...approval.policy import policy_file, project_settings, tightened
+from ...approval.settings import policy_file, project_settings, tightened
 from ...approval.task_disk import BEFORE_SECONDS, HostDisk
 from ...config import load_config, located
 from ...errors import ConfigError

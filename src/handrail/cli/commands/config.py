@@ -26,14 +26,12 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from ...approval.policy import policy_file, project_settings
+from ...approval.settings import policy_file, project_settings
 from ...config import Config, ConfigFile, config_path, json_schema, load_config, parse_value, read_config, state_dir
-from ...config.confirmed import Confirmed, file_digests, hook_files
-from ...config.files import locked, read_text, write_text
-from ...config.store import override_names, overrides
+from ...config.paths import locked, read_text, write_text
+from ...config.store import Confirmed, file_digests, hook_files, override_names, overrides
 from ...config.strength import Change, held_back
-from ...config.validation import checked, plain
-from ...config.yaml_document import parse
+from ...config.validation import checked, parse, plain
 from ...errors import ConfigError
 from ...types import JsonDict
 from .. import options

@@ -31,7 +31,8 @@ from ...agent.models.model_selection import HOW_TO, connect, find, known_provide
 from ...approval.gate import STORE_NAME
 from ...approval.settings import Settings
 from ...config import Config, ConfigError, config_path, load_config, state_dir
-from ...core.discovery import builtin_tools, scan_builtin
+from ...config.paths import find_plugins
+from ...core.builtin import builtin_tools, scan_builtin
 from ...core.registry import ToolRegistry
 from ...environments import protection
 from ...environments.tasks import TaskEnvironments
@@ -39,7 +40,6 @@ from ...errors import HandrailError
 from ...mcp_client.server_config import find_servers
 from ...plugins.hook_manager import HookManager
 from ...plugins.loader import Plugins, State
-from ...plugins.sources import find_plugins
 from ...store.approvals import ApprovalStore
 from ...tools.mcp.server_tools import McpTools
 from ...toolsets import Toolsets
@@ -155,7 +155,7 @@ def _state_folder() -> Finding:
 
 
 def _tools(registry: ToolRegistry) -> Iterator[Finding]:
-    with _quiet("handrail.core.discovery"):  # its warnings are findings here
+    with _quiet("handrail.core.builtin"):  # its warnings are findings here
         failed = scan_builtin().failed
     for module, reason in failed.items():
         fix = "install what it lacks, or reinstall handrail"

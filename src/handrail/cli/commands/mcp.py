@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from ...base.prompt_injection import made_visible
-from ...base.safe_text import mask_secrets
+from ...base.safe_text import made_visible, mask_secrets
 from ...base.suggest import did_you_mean
 from ...config import ConfigFile, load_config
 from ...config.paths import config_path, project_mcp_file

@@ -19,7 +19,7 @@ import typer
 
 from ...agent.models import model_selection as selection
 from ...agent.models.base import CallPiece, StreamingModel, TextPiece
-from ...base.async_bridge import run_async
+from ...base.workers import run_async
 from ...config import Config
 from ...config.keys import key_of
 from ...errors import ModelError

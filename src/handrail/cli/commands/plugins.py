@@ -16,12 +16,11 @@ import typer
 
 from ...base.suggest import did_you_mean
 from ...config import ConfigFile
-from ...config.paths import config_path
+from ...config.paths import Found, Source, config_path
 from ...config.trust import Trust
 from ...plugins.hook_manager import hooks
 from ...plugins.loader import TRUST_KIND, Plugin, trust_plugin
 from ...plugins.plugin_files import write_template
-from ...plugins.sources import Found, Source
 from ...types import JsonDict
 from .. import options
 from ..output import emit, emit_json, emit_listing, refuse

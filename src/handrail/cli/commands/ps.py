@@ -20,7 +20,7 @@ from typing import Annotated
 
 import typer
 
-from ...base.terminal_text import TextCleaner
+from ...base.safe_text import TextCleaner
 from ...config.paths import state_dir
 from ...environments.base import ProcessState
 from ...environments.protection import JOBS_FOLDER

@@ -25,7 +25,7 @@ from ...agent.agent import Agent
 from ...agent.cassette import Cassette, Difference, Player, run_again
 from ...agent.events import End
 from ...agent.models.model_selection import build, known_providers
-from ...base.async_bridge import run_async
+from ...base.workers import run_async
 from ...errors import ModelError
 from ...store.sessions import SessionStore
 from .. import options

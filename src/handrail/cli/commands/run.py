@@ -31,13 +31,13 @@ from typing import Annotated, Any, TextIO
 
 import typer
 
-from ...agent.todos import Todos
+from ...agent.memory import Todos
 from ...core.outcome import error_of, error_outcome
 from ...errors import CallCancelled, CallTimeout, InvalidArguments, ToolError
 from ...model_tools import run_tool_calls
 from ...plugins.hook_specs import hookimpl
 from ...runtime.dispatch import Runtime
-from ...runtime.tool_calls import read_call, read_calls, tool_message
+from ...runtime.provider_formats import read_call, read_calls, tool_message
 from ...types import CancelToken, JsonDict
 from .. import options
 from ..call_text import duration, main_argument, report_call

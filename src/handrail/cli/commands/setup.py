@@ -22,13 +22,12 @@ from typing import Annotated, NamedTuple
 import typer
 
 from ...agent.models import model_selection as selection
-from ...base.async_bridge import run_async
 from ...base.suggest import did_you_mean
+from ...base.workers import run_async
 from ...config.config_file import ConfigFile
 from ...config.keys import key_of
 from ...errors import InvalidArguments, ModelError
-from ...settings.model_providers import DEFAULT_PROVIDER
-from ...settings.services import ModelConfig
+from ...settings.services import DEFAULT_PROVIDER, ModelConfig
 from ...types import JsonDict
 from .. import options
 from ..output import ExitCode, as_typed, emit, note, refuse, say, visible

@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from ...base.prompt_injection import made_visible
+from ...base.safe_text import made_visible
 from ...config import load_config
 from ...config.trust import Trust
 from ...tools.skills.content import FILE, read, text_of

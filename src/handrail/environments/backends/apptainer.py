@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Self
 
-from ...base.runtime_id import has_exited, runtime_id
+from ...base.own_process import has_exited, runtime_id
 from ...config.settings_reader import fail, read_settings
 from ...types import Unavailable
 from .. import command_line_tools, container_settings, containers

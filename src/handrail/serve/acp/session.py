@@ -18,8 +18,8 @@ from ...agent.conversation import estimate
 from ...agent.events import End, Event, ToolEnded, TurnEnded
 from ...agent.models.model_selection import build, known_providers, models_at, provider_of
 from ...app import Handrail
-from ...approval.approvers import ChainApprover
-from ...approval.modes import Mode, usual_mode
+from ...approval.policy import Mode, usual_mode
+from ...approval.requests import ChainApprover
 from ...config.paths import state_dir
 from ...config.trust import digest
 from ...environments.protection import launcher

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from ...base.agent_ancestry import refuse_agents
+from ...base.own_process import refuse_agents
 from ...store.database import Database
 
 STORE_NAME = "gateway.db"

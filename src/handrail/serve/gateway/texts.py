@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ...approval.approvers.prompt import PREVIEW_LINES, covered_by
 from ...approval.display import pieces, visible
-from ...approval.preview import excerpt, preview_of
+from ...approval.questions import excerpt, preview_of
 from ...platforms.base import sign_of
 from ...protocols import ApprovalRequest, Decision
 from ...store.approvals import State, StoredRequest

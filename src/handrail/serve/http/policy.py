@@ -6,7 +6,7 @@ import os
 import tempfile
 
 from ...approval.display import pieces
-from ...approval.simulation import simulate_policy
+from ...approval.records import simulate_policy
 from ...config.paths import state_dir
 from ...errors import ConfigError
 from ...judge import assess

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
-from ...approval.modes import Mode, usual_mode
+from ...approval.policy import Mode, usual_mode
 from ...store.search import search
 from ...store.sessions import CHILD, MAIN
 from ...types import JsonDict

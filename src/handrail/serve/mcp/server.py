@@ -24,7 +24,7 @@ from mcp.shared.subscriptions import event_to_notification
 
 from ... import __version__
 from ...app import Handrail
-from ...approval.approvers import ChainApprover, PolicyApprover
+from ...approval.requests import ChainApprover, PolicyApprover
 from ...config.paths import state_dir
 from ...core.outcome import error_of, error_outcome
 from ...errors import HandrailError, TooManyCalls

@@ -22,8 +22,8 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import TypeAdapter
 
-from ...base.runtime_id import has_exited, runtime_id
-from ...config.files import make_private
+from ...base.own_process import has_exited, runtime_id
+from ...config.paths import make_private
 from ...types import JsonDict
 from .client_requests import MISSING_CAPABILITY, ClientRequest, dumped
 

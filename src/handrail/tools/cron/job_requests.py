@@ -9,8 +9,8 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import closing
 from typing import Any
 
-from ...base.agent_ancestry import started_by_agent
-from ...base.prompt_injection import unseen_in
+from ...base.own_process import started_by_agent
+from ...base.safe_text import unseen_in
 from ...base.suggest import did_you_mean
 from ...config import Config, state_dir
 from ...core.builtin import registry

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, tzinfo
 from typing import NamedTuple
 
-from ...base.runtime_id import has_exited, pid_of, runtime_id
+from ...base.own_process import has_exited, pid_of, runtime_id
 from ...config import state_dir
 from ...errors import InvalidArguments, SchedulerRuns
 

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...base.lazy_module import lazy_import
-from ...base.prompt_injection import suspicion_of
-from ...base.safe_text import safe_error
+from ...base.safe_text import safe_error, suspicion_of
 from ...core.registry import ToolRegistry, registry
 from ...errors import HandrailError, RegistrationError, ToolUnavailable
 from ...mcp_client.connection import State

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...base.suggest import did_you_mean
-from ...config.entry_points import entry_points
-from ...config.paths import config_path
+from ...config.paths import config_path, entry_points
 from ...errors import InvalidArguments
 from ...settings.schema import Config
 

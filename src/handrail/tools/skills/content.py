@@ -12,7 +12,7 @@ from functools import lru_cache
 from stat import S_ISLNK, S_ISREG
 from typing import Any, NamedTuple
 
-from ...base.prompt_injection import suspicion_of, unseen_in
+from ...base.safe_text import suspicion_of, unseen_in
 from ...config.trust import digest
 from ...errors import SkillError
 

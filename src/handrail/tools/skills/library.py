@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...base.suggest import did_you_mean
-from ...config.entry_points import entry_points
-from ...config.paths import config_path, folders_above
+from ...config.paths import config_path, entry_points, folders_above
 from ...config.trust import Trust
 from ...errors import SkillError
 from ...settings.sections import SkillsConfig

@@ -12,7 +12,7 @@ import openai
 import pytest
 
 from handrail.agent.events import Notice, TextDelta, Usage
-from handrail.agent.model_requests import Answer, ModelRequests
+from handrail.agent.models.base import Answer, ModelRequests
 from handrail.agent.models.http_client import reason
 from handrail.agent.models.providers.openai import OpenAIChat
 from handrail.errors import ModelError

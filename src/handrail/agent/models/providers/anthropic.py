@@ -4,51 +4,28 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from ....errors import ModelError
 from ....types import JsonDict
 from ...events import Usage
-from ..base import NO_PRICES, CallPiece, Finished, Messages, Piece, Prices, ReasoningPiece, TextPiece
-from ..http_client import SdkClient
+from ..base import CallPiece, Finished, Messages, Piece, ReasoningPiece, TextPiece
+from ..http_client import SdkModel
 
 _MAX_ANSWER_TOKENS = 16_000
 
 
-class AnthropicMessages:
+class AnthropicMessages(SdkModel):
     """One model. The provider is asked to cache everything: a request starts like the previous one."""
 
-    provider = "anthropic"
-
-    def __init__(
-        self,
-        name: str,
-        *,
-        base_url: str | None = None,
-        api_key: str = "",
-        key_variable: str = "ANTHROPIC_API_KEY",
-        context_tokens: int = 200_000,
-        request_timeout: float = 600.0,
-        prices: Prices = NO_PRICES,
-    ) -> None:
-        self.name, self.context_tokens, self._prices = name, context_tokens, prices
-        self._client = SdkClient(
-            "Anthropic",
-            extra="anthropic",
-            where="the provider",
-            base_url=base_url,
-            api_key=api_key,
-            key_variable=key_variable,
-            timeout=request_timeout,
-        )
-        # For whoever shows what can be asked, and for the time in which the user types.
-        self.available, self.load = self._client.model_names, partial(self._client.load, "messages")
+    provider = extra = "anthropic"
+    brand, resource, key_variable = "Anthropic", "messages", "ANTHROPIC_API_KEY"
+    where, context_tokens = "the provider", 200_000
 
     async def stream(self, messages: Messages, tools: Messages) -> AsyncIterator[Piece]:
         usage, reason = Usage(), ""
-        async with self._client.open() as client:
-            with self._client.problems(self.name):
+        async with self.open() as client:
+            with self.problems():
                 # As `extra_body`: the client would validate every field of every message.
                 stream = await client.messages.create(
                     model=self.name,

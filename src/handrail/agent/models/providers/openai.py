@@ -4,45 +4,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Mapping
-from functools import partial
 from typing import Any
 
 from ....errors import ModelError
 from ....types import JsonDict
 from ...events import Usage
-from ..base import NO_PRICES, CallPiece, Finished, Messages, Piece, Prices, ReasoningPiece, TextPiece
-from ..http_client import SdkClient
+from ..base import CallPiece, Finished, Messages, Piece, ReasoningPiece, TextPiece
+from ..http_client import SdkModel
 
 
-class OpenAIChat:
+class OpenAIChat(SdkModel):
     """One model behind one base URL."""
 
-    provider = "openai"
+    provider, brand, extra, resource, key_variable = "openai", "OpenAI", "agent", "chat.completions", "OPENAI_API_KEY"
 
     def __init__(
-        self,
-        name: str,
-        *,
-        base_url: str | None = None,
-        api_key: str = "",
-        key_variable: str = "OPENAI_API_KEY",
-        context_tokens: int = 128_000,
-        request_timeout: float = 600.0,
-        prices: Prices = NO_PRICES,
-        options: dict[str, Any] | None = None,
+        self, name: str, *, base_url: str | None = None, options: dict[str, Any] | None = None, **more: Any
     ) -> None:
-        self.name, self.context_tokens, self._prices = name, context_tokens, prices
-        self._client = SdkClient(
-            "OpenAI",
-            extra="agent",
-            where=base_url or "https://api.openai.com/v1",
-            base_url=base_url,
-            api_key=api_key,
-            key_variable=key_variable,
-            timeout=request_timeout,
-        )
-        # For whoever shows what can be asked, and for the time in which the user types.
-        self.available, self.load = self._client.model_names, partial(self._client.load, "chat.completions")
+        super().__init__(name, base_url=base_url, **more)
+        self.where = base_url or "https://api.openai.com/v1"
         self._options = dict(options or {})
 
     async def stream(self, messages: Messages, tools: Messages) -> AsyncIterator[Piece]:
@@ -51,8 +31,8 @@ class OpenAIChat:
         if tools:
             body["tools"] = list(tools)
         usage, reason = Usage(), ""
-        async with self._client.open() as client:
-            with self._client.problems(self.name):
+        async with self.open() as client:
+            with self.problems():
                 stream = await client.chat.completions.create(
                     model=self.name, messages=[], stream=True, stream_options={"include_usage": True}, extra_body=body
                 )

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from handrail import tools
-from handrail.core import discovery
-from handrail.core.discovery import discover, discover_builtin_tools
+from handrail.core import builtin
+from handrail.core.builtin import discover, discover_builtin_tools
 from handrail.core.registry import ToolRegistry
 from handrail.model_tools import get_tool_definitions, handle_function_call
 from tests.support import error_in, in_threads
@@ -208,12 +208,12 @@ class TestFinding:
             for file in folder.glob("*/*.py")
             if "\nregistry.register(" in file.read_text()
         }
-        found = discovery.scan_builtin()
+        found = builtin.scan_builtin()
         assert set(found.imported) == modules
         assert found.failed == {}
 
     def test_threads_that_look_at_once_see_the_same(self, default_registry: ToolRegistry) -> None:
-        assert len({tuple(found.imported) for found in in_threads(8, lambda _: discovery.scan_builtin())}) == 1
+        assert len({tuple(found.imported) for found in in_threads(8, lambda _: builtin.scan_builtin())}) == 1
 
 
 class TestBroken:

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from handrail.base.async_bridge import run_async
+from handrail.base.workers import run_async
 from handrail.errors import CallCancelled, CallTimeout
 from handrail.types import CancelToken
 from tests.support import PATIENCE_SECONDS, in_thread, in_threads, takes_less_than, wait_until
@@ -386,7 +386,7 @@ class TestInterrupting:
 
     def test_a_real_signal_does_the_same(self) -> None:
         code = (
-            "import asyncio, os, signal\nfrom handrail.base.async_bridge import run_async\n"
+            "import asyncio, os, signal\nfrom handrail.base.workers import run_async\n"
             "async def work():\n"
             "    asyncio.get_running_loop().call_later(0.05, os.kill, os.getpid(), signal.SIGINT)\n"
             "    try:\n        await asyncio.sleep(60)\n    finally:\n        print('cleaned')\n"
@@ -411,7 +411,7 @@ class TestInterrupting:
 
 def test_a_process_that_used_it_ends_cleanly() -> None:
     code = (
-        "import asyncio, threading\nfrom handrail.base.async_bridge import run_async\n"
+        "import asyncio, threading\nfrom handrail.base.workers import run_async\n"
         "async def work():\n    await asyncio.sleep(0)\n    return 1\n"
         "async def main():\n    return run_async(work())\n"
         "run_async(work()); asyncio.run(main())\n"

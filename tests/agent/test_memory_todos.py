@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from handrail.agent.todos import Todos
+from handrail.agent.memory import Todos
 from handrail.errors import InvalidArguments
 from handrail.protocols import TodoItem
 from tests.support import PATIENCE_SECONDS

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from handrail.approval.approvers.tty_watch import TtyWatch
+from handrail.approval.approvers.terminal import TtyWatch
 
 
 @pytest.fixture

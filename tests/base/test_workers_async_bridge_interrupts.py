@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from handrail.base.async_bridge import is_interrupt
+from handrail.base.workers import is_interrupt
 
 
 def raised(cause: Callable[[], object]) -> KeyboardInterrupt:

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from handrail import Handrail
-from handrail.approval.modes import Mode, read_mode, reads
+from handrail.approval.policy import Mode, read_mode, reads
 from handrail.core.registry import ToolRegistry
 from handrail.errors import InvalidArguments
 from handrail.protocols import Action, ActionKind, Decision

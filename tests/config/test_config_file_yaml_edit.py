@@ -11,9 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from handrail.config import ConfigError, ConfigFile
-from handrail.config.validation import checked
-from handrail.config.yaml_document import parse
-from handrail.config.yaml_edit import entry, inline, rewritten, same
+from handrail.config.config_file import entry, inline, rewritten, same
+from handrail.config.validation import checked, parse
 
 quick = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 

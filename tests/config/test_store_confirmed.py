@@ -14,10 +14,9 @@ import pytest
 
 from handrail import Handrail
 from handrail.config import Config, ConfigFile, read_config
-from handrail.config.confirmed import Confirmed, held_config
+from handrail.config.store import Confirmed, held_config
 from handrail.config.strength import held_back, settings_in
-from handrail.config.validation import build
-from handrail.config.yaml_document import parse
+from handrail.config.validation import build, parse
 
 from ..cli.terminal import Terminal
 

@@ -12,7 +12,7 @@ import pytest
 
 from handrail.app import Handrail
 from handrail.approval.approvers.prompt import allowed, has_more, question
-from handrail.approval.preview import MAX_PREVIEW_CHARS, preview_of
+from handrail.approval.questions import MAX_PREVIEW_CHARS, preview_of
 from handrail.approval.requests import kept
 from handrail.config import Config
 from handrail.files.text import diff_to_approve

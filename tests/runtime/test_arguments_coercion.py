@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from handrail.runtime.coercion import Coercion
+from handrail.runtime.arguments import Coercion
 from tests.support import costs_less_than, parameters
 
 INTEGER = {"type": "integer"}

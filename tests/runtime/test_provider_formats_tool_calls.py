@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from handrail.errors import InvalidArguments
-from handrail.runtime.tool_calls import read_call, read_calls, tool_message
+from handrail.runtime.provider_formats import read_call, read_calls, tool_message
 from handrail.types import ToolCall
 
 SHAPES = {

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from handrail.base.agent_ancestry import MARKER, started_by_agent
+from handrail.base.own_process import MARKER, started_by_agent
 from handrail.environments.local_environment import LocalEnvironment
 from tests.support import PYTHON, wait_until
 
-ASKS = f"{PYTHON} -c 'from handrail.base.agent_ancestry import started_by_agent; print(started_by_agent())'"
+ASKS = f"{PYTHON} -c 'from handrail.base.own_process import started_by_agent; print(started_by_agent())'"
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def test_one_that_lost_its_parents_is_still_inside(shell: LocalEnvironment, tmp_
         "os.setsid()\n"
         "if os.fork(): os._exit(0)\n"
         f"os.execve(sys.executable, [sys.executable, '-c', 'import os, time\\n"
-        "from handrail.base.agent_ancestry import started_by_agent\\n"
+        "from handrail.base.own_process import started_by_agent\\n"
         f'open("{tmp_path}/part", "w").write(str(started_by_agent())); os.rename("{tmp_path}/part", "{tmp_path}/answer")'
         "'], {})\n"
     )
@@ -78,6 +78,6 @@ def test_another_program_that_we_start_is_outside() -> None:
     command = [
         sys.executable,
         "-c",
-        "from handrail.base.agent_ancestry import started_by_agent; print(started_by_agent())",
+        "from handrail.base.own_process import started_by_agent; print(started_by_agent())",
     ]
     assert subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout == "False\n"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handrail.base.terminal_text import TextCleaner, clean
+from handrail.base.safe_text import TextCleaner, clean
 
 from ..support import costs_less_than
 

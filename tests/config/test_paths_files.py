@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from handrail.config import ConfigError, files, paths
+from handrail.config import ConfigError, paths
 from tests.support import PATIENCE_SECONDS
 
 APPEND = """
@@ -83,7 +83,7 @@ def test_a_crash_before_the_replacement_leaves_the_old_file(file, path, monkeypa
     def no_space(_descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(files.os, "fsync", no_space)
+    monkeypatch.setattr(paths.os, "fsync", no_space)
     with pytest.raises(ConfigError, match="No space left on device"):
         file.set("calls.max_threads", 2)
     assert path.read_text() == "calls:\n  max_threads: 1\n"
@@ -91,7 +91,7 @@ def test_a_crash_before_the_replacement_leaves_the_old_file(file, path, monkeypa
 
 
 def test_a_writer_that_never_finishes_does_not_stop_others_for_good(file, path, monkeypatch):
-    monkeypatch.setattr(files, "LOCK_TIMEOUT", 0.05)
+    monkeypatch.setattr(paths, "LOCK_TIMEOUT", 0.05)
     with open(f"{path}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         with pytest.raises(ConfigError, match=r"another writer has held .*config\.yaml\.lock"):
@@ -104,7 +104,7 @@ def test_cache_files_and_new_folders_are_private_whatever_the_umask(home: Path) 
     before = os.umask(0)
     try:
         paths.remember("known.json", {"a": 1}, home=str(home / "new"))
-        files.make_private(home / "other" / "inner")
+        paths.make_private(home / "other" / "inner")
     finally:
         os.umask(before)
     private = ("new", "new/cache", "other", "other/inner")
