@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import signal
@@ -60,6 +61,8 @@ class Bash:
         os.close(script)
         stat = proc.stat_of(self.pid)
         self.start = stat.start if stat is not None else 0
+        with contextlib.suppress(OSError):  # it has ended already
+            proc.run_in_short_slices(self.pid)
 
     def ask(self, word: bytes) -> None:
         os.write(self.go, word)
