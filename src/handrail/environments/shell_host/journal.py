@@ -14,10 +14,7 @@ import os
 import stat
 import threading
 import time
-from collections.abc import Iterator
-from typing import (
-    TYPE_CHECKING,
-)
+from typing import TYPE_CHECKING, Iterator  # noqa: UP035  Python 3.8 knows no other place
 
 from . import journal_log as log
 from .journal_log import LogWriter, Meta, lstat, meta_of, parent_of, writer_name

@@ -71,7 +71,7 @@ class Memory:
             if ctypes.get_errno() not in (errno.EPERM, errno.ENOSYS):
                 raise OSError(ctypes.get_errno(), "its memory is gone")
         content = self._read_file(pid, address, size)
-        if not content:
+        if size and not content:
             raise OSError(errno.EFAULT, "its memory is gone")
         self._by_file = True
         ctypes.memmove(self._base, content, len(content))
@@ -120,12 +120,12 @@ class Names:
         raw = self.memory.name(pid, address)
         if b"/" in raw or raw in _NO_NAMES:
             path = self._path(pid, folder, raw)
-            return path if path is None or path.startswith("/proc/") or self._has_folder(pid, path) else None
-        base, name = self.folder(pid, folder), raw.decode(_ENCODING, "surrogateescape")
-        path = f"{base}/{name}" if base != "/" else f"/{name}"
-        return (
-            path if (pid, base) in self._checked or base.startswith("/proc/") or self._has_folder(pid, path) else None
-        )
+        else:
+            base, name = self.folder(pid, folder), raw.decode(_ENCODING, "surrogateescape")
+            path = f"{base}/{name}" if base != "/" else f"/{name}"
+            if (pid, base) in self._checked:
+                return path
+        return path if path is None or path.startswith("/proc/") or self._has_folder(pid, path) else None
 
     def _has_folder(self, pid: int, path: str) -> bool:
         """Whether the folder of the path exists; if not, the system call fails by itself."""
