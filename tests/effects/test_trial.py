@@ -14,7 +14,7 @@ import pytest
 
 from handrail import Config, Handrail
 from handrail.approval import Answer, ApprovalRequest, Decision
-from handrail.effects import isolated_trial
+from handrail.effects import trial
 from handrail.protocols import ActionKind
 from handrail.settings.sections import ApprovalsConfig, EffectsConfig, TerminalConfig
 from tests.environments.shell_host.watched_commands import snapshot
@@ -201,7 +201,7 @@ def test_an_isolated_try_works_in_a_folder_of_any_name(tmp_path: Path, approver:
 def test_what_a_killed_try_has_left_is_removed(tmp_path: Path) -> None:
     (tmp_path / "7" / "0" / "kernel" / "work" / "inner").mkdir(parents=True)
     (tmp_path / "7" / "0" / "kernel" / "work").chmod(0)
-    isolated_trial.remove(tmp_path / "7")
+    trial.remove(tmp_path / "7")
     assert not (tmp_path / "7").exists()
 
 

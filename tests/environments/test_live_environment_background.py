@@ -15,8 +15,8 @@ from handrail.environments.base import ProcessState
 from handrail.environments.errors import EnvironmentStartError, InputRefused, NoSuchDirectory, NoSuchProcess
 from handrail.environments.live_environment import LiveEnvironment
 from handrail.environments.local_environment import LocalEnvironment
-from handrail.environments.shell_host import job_folder, proc
-from handrail.environments.shell_host.job_folder import LogWriter, read_log
+from handrail.environments.shell_host import jobs, proc
+from handrail.environments.shell_host.jobs import LogWriter, read_log
 
 from ..support import takes_less_than, wait_until
 from .conftest import PATIENCE_SECONDS, Run, host_pid, is_running, text
@@ -249,7 +249,7 @@ def test_a_folder_that_others_can_write_to_is_not_used(tmp_path: Path, work: Pat
 
 
 def test_a_log_keeps_its_latest_part_in_bounded_space(tmp_path: Path) -> None:
-    files = job_folder.open_log(str(tmp_path))
+    files = jobs.open_log(str(tmp_path))
     log = LogWriter(files, segment_bytes=1000)
     for number in range(1000):
         log.write(b"%09d\n" % number)
@@ -266,7 +266,7 @@ def test_a_log_keeps_its_latest_part_in_bounded_space(tmp_path: Path) -> None:
 
 def test_a_full_disk_costs_the_log_and_not_the_process(tmp_path: Path) -> None:
     (tmp_path / "log.a").symlink_to("/dev/full")  # which is written first
-    files = job_folder.open_log(str(tmp_path))
+    files = jobs.open_log(str(tmp_path))
     log = LogWriter(files)
     log.write(b"lost")
     log.write(b"kept")
@@ -278,7 +278,7 @@ def test_a_full_disk_costs_the_log_and_not_the_process(tmp_path: Path) -> None:
 
 def test_a_disk_that_stays_full_does_not_cost_what_was_printed_before(tmp_path: Path) -> None:
     (tmp_path / "log.b").symlink_to("/dev/full")
-    files = job_folder.open_log(str(tmp_path))
+    files = jobs.open_log(str(tmp_path))
     log = LogWriter(files, segment_bytes=5)
     for word in (b"early", b"later", b"later", b"later"):
         log.write(word)
@@ -288,19 +288,19 @@ def test_a_disk_that_stays_full_does_not_cost_what_was_printed_before(tmp_path: 
 
 
 def test_a_status_that_is_just_being_written_says_what_was_known_before(tmp_path: Path) -> None:
-    status = job_folder.create_status(str(tmp_path))
+    status = jobs.create_status(str(tmp_path))
     with pytest.raises(FileNotFoundError):
-        job_folder.read_status(str(tmp_path))
-    job_folder.write_start(status, {"pid": 7, "code": None})
+        jobs.read_status(str(tmp_path))
+    jobs.write_start(status, {"pid": 7, "code": None})
     before = (tmp_path / "status").read_bytes()
-    job_folder.write_end(status, 143)
+    jobs.write_end(status, 143)
     after = (tmp_path / "status").read_bytes()
     assert len(before) == len(after)
     for cut in range(8192, len(after)):
         (tmp_path / "status").write_bytes(after[:cut] + before[cut:])
-        assert job_folder.read_status(str(tmp_path))["code"] in (None, 143)
+        assert jobs.read_status(str(tmp_path))["code"] in (None, 143)
     (tmp_path / "status").write_bytes(after)
-    assert job_folder.read_status(str(tmp_path))["code"] == 143
+    assert jobs.read_status(str(tmp_path))["code"] == 143
     os.close(status)
 
 

@@ -20,7 +20,7 @@ import pytest
 from handrail.environments.errors import EnvironmentLost, EnvironmentStartError
 from handrail.environments.local_environment import LocalEnvironment
 from handrail.environments.shell_host import proc
-from handrail.environments.shell_host.journal_recovery import recover
+from handrail.environments.shell_host.journal_undo import recover
 
 from ..support import wait_until
 from .conftest import PATIENCE_SECONDS, is_running

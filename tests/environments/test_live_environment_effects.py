@@ -20,7 +20,7 @@ from handrail.environments.protection import Protection
 from handrail.environments.shell_host import journal_log as log
 from handrail.environments.shell_host import proc
 from handrail.environments.shell_host.journal_log import Journal
-from handrail.environments.shell_host.journal_recovery import recover
+from handrail.environments.shell_host.journal_undo import recover
 from handrail.environments.transport.link import Link
 from handrail.environments.transport.session import Session, Transport
 

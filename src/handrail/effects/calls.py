@@ -13,16 +13,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from ..environments.shell_host import call_effects, journal_recovery
+from ..environments.shell_host import call_effects, journal_undo
 from ..environments.shell_host.journal_log import Journal
 from ..environments.task_settings import EnvironmentSettings
 from ..errors import HandrailError, ToolFailed
 from ..store.call_records import STORE_NAME, CallRecord, CallRecords
-from . import isolated_trial
-from .begun_calls import BEGUN_FOLDER, left_behind
+from . import trial
 from .open_call import FULL, Ended
 from .receipts import Receipts
-from .recorder import Recorder
+from .recorder import BEGUN_FOLDER, Recorder, left_behind
 
 if TYPE_CHECKING:
     from ..environments.base import Environment
@@ -133,10 +132,10 @@ class Calls:
 
     def recover(self) -> None:
         """After a crash: finish the calls that were interrupted, as `effects.on_crash` says, and write what became of them."""
-        found = {one["call"]: one for one in journal_recovery.recover(self.recorder.journal_folder, self._on_crash)}
+        found = {one["call"]: one for one in journal_undo.recover(self.recorder.journal_folder, self._on_crash)}
         for path, begun in left_behind(self._begun_folder):
             for about in begun:
-                isolated_trial.remove(self._begun_folder.parent / isolated_trial.FOLDER / str(about["number"]))
+                trial.remove(self._begun_folder.parent / trial.FOLDER / str(about["number"]))
             settled = [self._settle(about, found.get(about["number"])) for about in begun]
             if all(settled):
                 path.unlink(missing_ok=True)

@@ -1,25 +1,43 @@
-"""A command that was allowed to be tried: it has run, and what it did is shown, to be kept or taken back."""
+"""A command that was allowed to be tried: it has run, and what it did is shown, to be kept or taken back.
+
+It can also be tried where nobody sees what it changes: with an overlay over the work tree, for this call alone. The kernel puts
+what the command changes into a folder of ours: new and changed files as they are, and for what it deletes a mark. To keep that is
+to bring it to the work tree, written to the journal like every other change; not to keep it is to remove it.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import os
+import shlex
+import shutil
+import stat
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from ..base.workers import run_async
+from ..environments.shell_host.bash import OF_BASH
+from ..environments.shell_host.journal_log import lstat
 from ..errors import CallNotFound, Denied
 from ..protocols import Action, ActionKind
-from .isolated_trial import FOLDER, IsolatedTrial
 
 if TYPE_CHECKING:
     from ..environments.base import Environment
     from ..environments.local_environment import LocalEnvironment
+    from ..environments.shell_host.journal import CallJournal
     from ..types import JsonDict, ToolContext
 
-TRIED = "effect.tried"
+TRIED, FOLDER = "effect.tried", "tried"
 _SIGNS = {"lost": "-", "changed": "~", "created": "+", "moved": ">"}
 _MAX_LINES = 40
 _WHY = "it was tried and has run; this is what it did. A yes keeps it, a no takes it back"
+_OPAQUE, _OWN = "user.overlay.opaque", "user.overlay."
+# Without the variables of the loop that runs commands.
+_STATE = '(unset -v "${!__hr@}"; declare -p; umask -p; shopt -p; set +o; declare -f; declare -Fx; alias -p)'
+_STATE_SECONDS = 30.0
 
 
 def settle(context: ToolContext, number: int, end_left: Callable[[], object]) -> list[str]:
@@ -99,3 +117,154 @@ def _lines(told: JsonDict) -> Iterator[str]:
 
 def _more(one: JsonDict) -> str:
     return f" -> {one['to']}" if "to" in one else f"/ ({one['files']:,} files)" if one.get("files", 1) > 1 else ""
+
+
+class Change(NamedTuple):
+    """`kind` is as in `call_effects.describe`; `source` is what the path gets, or nothing if it is lost."""
+
+    kind: str
+    path: str
+    source: str = ""
+
+
+class IsolatedTrial:
+    """Of one call; `folder` is its own. A context manager, which removes everything that is not kept."""
+
+    def __init__(self, environment: LocalEnvironment, folder: Path) -> None:
+        self._folder, self.environment = folder, environment
+        self.shell = environment
+
+    def __enter__(self) -> IsolatedTrial:
+        self._folder.mkdir(mode=0o700, parents=True)
+        self._begun = os.stat(self._folder).st_ctime_ns
+        self._trees = self.environment.work_trees
+        self.shell = self.environment.isolated_in(str(self._folder))
+        mark = f".{uuid.uuid4().hex}"
+        (self._folder / "0" / "changes" / mark).touch()
+        try:
+            seen = self.shell.execute(f"rm {shlex.quote(self._trees[0])}/{mark}")
+            state: list[bytes] = []
+            self.environment.execute(_STATE, timeout=_STATE_SECONDS, on_output=state.append)
+        except BaseException:
+            self.__exit__()
+            raise
+        if seen.exit_code:
+            self.__exit__()
+            raise Denied("Not run: it cannot be tried isolated here, without mount namespaces", decided_by="policy")
+        self.shell.execute(os.fsdecode(OF_BASH.sub(b"", b"".join(state))), timeout=_STATE_SECONDS)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.shell.close()
+        remove(self._folder)
+
+    def changes(self) -> list[Change]:
+        """What the command has changed, in an order in which it can be done."""
+        return [
+            change
+            for number, tree in enumerate(self._trees)
+            for change in _changes(str(self._folder / str(number) / "changes"), tree)
+        ]
+
+    def conflicts(self, changes: list[Change]) -> list[str]:
+        """The paths that somebody else has changed meanwhile, also since these changes were listed."""
+        found = {change.path for change in set(self.changes()).symmetric_difference(changes)}
+        for change in changes:
+            now = lstat(change.path)
+            if now is not None and now.st_ctime_ns > self._begun and not stat.S_ISDIR(now.st_mode):
+                found.add(change.path)
+        return sorted(found)
+
+    @staticmethod
+    def keep(changes: list[Change], record: CallJournal) -> None:
+        """Do in the work tree what the command did, each written down before."""
+        for change in changes:
+            _keep(change, record)
+
+
+def remove(folder: Path) -> None:
+    """Remove what a trial has left, also one that was killed."""
+    for place in folder.glob("*/kernel/work"):
+        place.chmod(0o700)  # the kernel makes it without any right
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _changes(folder: str, tree: str, *, is_new: bool = False) -> Iterator[Change]:
+    """`is_new`: nothing is left of what was in the tree."""
+    with os.scandir(folder) as entries:
+        found = sorted(entries, key=lambda entry: entry.name)
+    for entry in found:
+        path = os.path.join(tree, entry.name)
+        new, old = entry.stat(follow_symlinks=False), None if is_new else lstat(path)
+        if stat.S_ISCHR(new.st_mode) and new.st_rdev == 0:
+            yield from () if is_new else _lost(path)
+            continue
+        is_folder = stat.S_ISDIR(new.st_mode)
+        if old is not None and (stat.S_ISDIR(old.st_mode) != is_folder or (is_folder and _is_opaque(entry.path))):
+            yield from _lost(path)
+            old = None
+        if old is None:
+            yield Change("created", path, entry.path)
+        elif not _is_same(new, old) or _extended(entry.path) != _extended(path):
+            yield Change("changed", path, entry.path)
+        if is_folder:
+            yield from _changes(entry.path, path, is_new=old is None)
+
+
+def _lost(path: str) -> Iterator[Change]:
+    found = lstat(path)
+    if found is not None and stat.S_ISDIR(found.st_mode):
+        for name in sorted(os.listdir(path)):
+            yield from _lost(os.path.join(path, name))
+    if found is not None:
+        yield Change("lost", path)
+
+
+def _keep(change: Change, record: CallJournal) -> None:
+    path, found = change.path, lstat(change.path)
+    if not change.source:
+        if found is not None:
+            record.remove(path, found)
+            (os.rmdir if stat.S_ISDIR(found.st_mode) else os.unlink)(path)
+        return
+    new = os.lstat(change.source)
+    if stat.S_ISDIR(new.st_mode):
+        if found is None:
+            record.create(path, is_folder=True)
+            os.mkdir(path)
+        else:
+            record.attributes(path, found)
+        os.chown(path, new.st_uid, new.st_gid)
+        shutil.copystat(change.source, path)
+        return
+    record.replace(path)
+    for name in os.listxattr(change.source, follow_symlinks=False):
+        if name.startswith(_OWN):
+            os.removexattr(change.source, name, follow_symlinks=False)
+    try:
+        os.rename(change.source, path)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        beside = f"{path}.{uuid.uuid4().hex}"
+        shutil.copy2(change.source, beside, follow_symlinks=False)
+        os.chown(beside, new.st_uid, new.st_gid, follow_symlinks=False)
+        os.rename(beside, path)
+
+
+def _is_same(new: os.stat_result, old: os.stat_result) -> bool:
+    """Whether it was only opened to be changed. The time of a folder comes by what is in it."""
+    if (new.st_mode, new.st_uid, new.st_gid) != (old.st_mode, old.st_uid, old.st_gid):
+        return False
+    return stat.S_ISDIR(new.st_mode) or (new.st_size, new.st_mtime_ns) == (old.st_size, old.st_mtime_ns)
+
+
+def _extended(path: str) -> dict[str, bytes]:
+    names = os.listxattr(path, follow_symlinks=False)
+    return {name: os.getxattr(path, name, follow_symlinks=False) for name in names if not name.startswith(_OWN)}
+
+
+def _is_opaque(path: str) -> bool:
+    with contextlib.suppress(OSError):
+        return os.getxattr(path, _OPAQUE) == b"y"
+    return False

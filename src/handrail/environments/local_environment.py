@@ -143,11 +143,9 @@ class LocalEnvironment(LiveEnvironment):
         cast("DirectLink", self._connected()).end_call(call)
 
     def call_effects(self, operation: str, **arguments: object) -> dict[str, Any]:
-        from .shell_host import call_effects, journal_recovery  # undo and diffs are not needed to run a command
+        from .shell_host import call_effects  # undo and diffs are not needed to run a command
 
         journal = str(self._state_dir() / JOURNAL_FOLDER)
-        if operation == "recover":
-            return {"recovered": journal_recovery.recover(journal, **arguments)}  # type: ignore[arg-type]
         return getattr(call_effects, operation)(journal, **arguments)  # type: ignore[no-any-return]
 
     def how_far(self, call: int) -> str:

@@ -16,6 +16,7 @@ from ...agent.agent_factory import open_agent
 from ...agent.events import End
 from ...app import Handrail
 from ...approval.policy import Mode
+from ...base.safe_text import TextCleaner, clean
 from ...base.suggest import nearest
 from ...config.paths import state_dir
 from ...environments import protection

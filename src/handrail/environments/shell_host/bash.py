@@ -1,22 +1,48 @@
-"""One bash, from its start to its end, and the channels to it."""
+"""One bash, from its start to its end, and the channels to it: that of a shell, and that of a background process.
+
+What a bash reports about itself is the state that a new one starts with. A background process has a copy of the shell's, and is
+on pipes or on a terminal. The shell supervisor prepares everything before it forks a job supervisor, which then only has to
+spawn: a fresh fork is slow at first, because it has to copy the memory that it writes to.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import fcntl
 import os
+import re
+import shlex
 import signal
+import struct
+import termios
 import time
 from typing import Any, Callable, NamedTuple, Sequence  # noqa: UP035  Python 3.8 knows no other place
 
 from . import bash_template, proc, wire
-from .state import Report, Reports, nearest
+from .jobs import JobFiles
 from .syscall_filter import FilterRefused, Watch, install_and_send
+from .wire import Packet
 
 OLDEST = (4, 4)
 ARGUMENTS = ("--norc", "--noprofile")
 _PLACES = ("/bin", "/usr/bin", "/usr/local/bin", "/run/current-system/sw/bin")
 _RESET = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGQUIT, signal.SIGCHLD)
 _FORK_SECONDS = 2.0
+# Options under which nothing would run in the restored shell.
+_UNUSABLE = {b"set -o " + option for option in (b"noexec", b"onecmd", b"privileged", b"restricted")}
+_OPPOSITES = {b"shopt -s": b"shopt -u", b"shopt -u": b"shopt -s", b"set -o": b"set +o", b"set +o": b"set -o"}
+_ON = (b"shopt -s", b"set -o")
+# Variables that bash sets itself; restoring them takes time or is refused.
+OF_BASH = re.compile(
+    rb"(?m)^declare -\S+ (?:BASH|BASHOPTS|BASH_ARGC|BASH_ARGV|BASH_ARGV0|BASH_COMMAND|BASH_LINENO|BASH_LOADABLES_PATH"
+    rb"|BASH_MONOSECONDS|BASHPID|BASH_SOURCE|BASH_SUBSHELL|BASH_VERSINFO|BASH_VERSION|COMP_WORDBREAKS|EPOCHREALTIME"
+    rb"|EPOCHSECONDS|EUID|FUNCNAME|GROUPS|HISTCMD|HOSTTYPE|LINENO|MACHTYPE|OSTYPE|PIPESTATUS|PPID|RANDOM|SECONDS|SHELLOPTS"
+    rb"|SRANDOM|UID|_)(?:=.*)?\n"
+)
+_ARGUMENTS = re.compile(rb"(?m)^set --.*\n")
+_KINDS = (b"R", b"S", b"D", b"E")
+_END = re.compile(rb"\n#end (-?\d+) ([0-9a-f]*)\n\Z")
 
 
 class Files(NamedTuple):
@@ -60,6 +86,8 @@ class Bash:
         os.close(script)
         stat = proc.stat_of(self.pid)
         self.start = stat.start if stat is not None else 0
+        with contextlib.suppress(OSError):  # it has ended already
+            proc.run_in_short_slices(self.pid)
 
     def ask(self, word: bytes) -> None:
         os.write(self.go, word)
@@ -190,3 +218,166 @@ def version_of(report: Report) -> tuple[int, ...]:
     """`5.2.15(1)-release` as numbers to compare."""
     numbers: list[Any] = report.head.split(b"(")[0].split(b".")
     return tuple(int(number) for number in numbers if number.isdigit())
+
+
+class Child(NamedTuple):
+    """Everything that a job supervisor needs. `input` and `output` are our ends, which do not block."""
+
+    job: Packet
+    folder: JobFiles
+    input: int
+    output: int
+    theirs: tuple[int, ...]
+    files: tuple[int, ...]  # where the process reads its state and its command
+    words: str
+    actions: list[Any]
+
+    def spawn(self, watch: Watch | None) -> int:
+        job = self.job
+        words = ("-c", self.words, "bash")
+        pid = spawn(job["program"], words, self.actions, cwd=job["cwd"], env=job["env"], watch=watch)
+        for fd in self.theirs:
+            os.close(fd)
+        return pid
+
+    @property
+    def kept(self) -> tuple[int, ...]:
+        """The descriptors that the job supervisor keeps."""
+        folder = self.folder
+        return (folder.control, folder.status, *folder.log, self.input, self.output, *self.files)
+
+    def close(self) -> None:
+        """Close what `prepare` opened."""
+        for fd in (self.input, self.output, *self.theirs, *self.files):
+            os.close(fd)
+
+
+def prepare(job: Packet, state: bytes, text: int, folder: JobFiles) -> Child:
+    """`text` is a memory file with the command. Raises OSError; nothing is left open in that case."""
+    job["cwd"] = _directory(job["cwd"], job["shell_cwd"])
+    with contextlib.ExitStack() as undo:
+
+        def kept(fd: int) -> int:
+            undo.callback(os.close, fd)
+            return fd
+
+        extra = "".join(f"\ncommand declare -x {name}={shlex.quote(value)}" for name, value in job["extra_env"].items())
+        restore = state + os.fsencode(extra) + b"\n"
+        files = (kept(wire.memory_file("restore", restore)), kept(os.dup(text)))
+        actions: list[Any]
+        theirs: tuple[int, ...]
+        if job["pty"] is not None:
+            ours_in, terminal = map(kept, os.openpty())
+            ours_out = kept(os.dup(ours_in))
+            resize(ours_in, *job["pty"])
+            # The first terminal that a session leader opens becomes its controlling terminal.
+            actions = [(os.POSIX_SPAWN_OPEN, fd, os.ttyname(terminal), os.O_RDWR, 0) for fd in (0, 1, 2)]
+            theirs = (terminal,)
+        else:
+            read, ours_in = map(kept, os.pipe())
+            ours_out, write = map(kept, os.pipe())
+            actions = [(os.POSIX_SPAWN_DUP2, end, fd) for end, fd in ((read, 0), (write, 1), (write, 2))]
+            theirs = (read, write)
+        os.set_blocking(ours_in, False)
+        os.set_blocking(ours_out, False)
+        # The parent of the new bash is the job supervisor, which has them under the same numbers.
+        words = bash_template.job(*(f"/proc/$PPID/fd/{fd}" for fd in files))
+        undo.pop_all()
+    return Child(job, folder, ours_in, ours_out, theirs, files, words, actions)
+
+
+def resize(terminal: int, rows: int, columns: int) -> None:
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+
+def _directory(requested: str, shells: str) -> str:
+    """The directory to start in: the requested one, or the shell's."""
+    if not requested:
+        return shells
+    directory = os.path.join(shells, os.path.expanduser(requested))
+    os.stat(os.path.join(directory, "."))  # raises if it cannot be entered
+    return directory
+
+
+class Report(NamedTuple):
+    """One report of bash on its STATE channel: see `bash_template`."""
+
+    kind: bytes
+    head: bytes
+    variables: bytes
+    options: bytes
+    functions: bytes
+
+
+class Reports:
+    """Splits the stream of the STATE channel into reports. What is incomplete when bash dies does not count."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def feed(self, data: bytes) -> list[Report]:
+        self._rest += data
+        found = []
+        while self._rest.count(b"\0") >= 4:
+            head, variables, options, functions, self._rest = self._rest.split(b"\0", 4)
+            if head[:1] in _KINDS:  # else a command wrote into the channel; the report that it spoiled is lost
+                found.append(Report(head[:1], head[1:].rstrip(b"\n"), variables, options, functions))
+        return found
+
+
+class Snapshot:
+    """The last known state, in memory that outlives the shell supervisor: the fork server holds it too."""
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+        found = _END.search(wire.read_whole(fd))
+        self.known = found is not None
+        self.cwd = bytes.fromhex(found.group(2).decode()).decode("utf-8", "surrogateescape") if found else ""
+        self._arguments = b""
+        self.command = int(found.group(1)) if found else -1  # the last one that it includes
+        self._other_ways: dict[bytes, tuple[bool, bytes]] = {}
+
+    def begin(self, report: Report) -> None:
+        """Remember which options a fresh bash has by itself: those need not be restored."""
+        self._other_ways = dict(map(_other_way, report.options.splitlines()))
+
+    def take(self, report: Report) -> None:
+        variables = OF_BASH.sub(b"", report.variables)
+        arguments = _ARGUMENTS.findall(variables)
+        if arguments:
+            self._arguments = arguments[-1]
+        else:  # written inside a function, whose arguments are not the shell's
+            variables += self._arguments
+        names = set(report.options.split(b":"))
+        options = [line for name, (is_on, line) in self._other_ways.items() if (name in names) is not is_on]
+        body = variables + b"\n".join(options) + b"\n" + report.functions
+        number, _, cwd = report.head.partition(b" ")
+        self.command = int(number) if number.isdigit() else 0
+        content = body + b"\n#end %d %s\n" % (self.command, cwd.hex().encode())
+        os.ftruncate(self.fd, 0)
+        os.pwrite(self.fd, content, 0)
+        self.known = True
+        self.cwd = cwd.decode("utf-8", "surrogateescape")
+
+    def forget(self) -> None:
+        os.ftruncate(self.fd, 0)
+        self.known = False
+
+
+def _other_way(line: bytes) -> tuple[bytes, tuple[bool, bytes]]:
+    """The name of an option that a fresh bash has set by this command, whether that is on, and the opposite command."""
+    command, _, name = line.rpartition(b" ")
+    opposite = _OPPOSITES.get(command, command) + b" " + name
+    return name, (command in _ON, line if opposite in _UNUSABLE else opposite)
+
+
+def of_another(state: bytes) -> bytes:
+    """The state for another shell, whose commands have other numbers."""
+    return _END.sub(rb"\n#end -1 \2\n", state)
+
+
+def nearest(directory: str) -> str:
+    """The directory, or the nearest one above it that can still be entered."""
+    while not (os.path.isdir(directory) and os.access(directory, os.X_OK)) and directory != os.path.dirname(directory):
+        directory = os.path.dirname(directory)
+    return directory or "/"

@@ -12,7 +12,7 @@ import os
 import re
 import stat
 import struct
-from typing import Callable, Dict, List, NamedTuple, Tuple  # noqa: UP035  Python 3.8 knows no other place
+from typing import Callable, Dict, List, Tuple  # noqa: UP035  Python 3.8 knows no other place
 
 from .held_calls import HeldCall, Hold
 from .journal_log import lstat
@@ -36,14 +36,6 @@ _SENSITIVE = re.compile(
 _Known = Dict[str, Tuple[int, int, int]]  # noqa: UP006  by path in the repository: modification time, nanoseconds, size
 
 
-class Excess(NamedTuple):
-    """Why a call has to wait: it has deleted much below a folder, or is about to delete a path that is sensitive."""
-
-    kind: str
-    target: str
-    detail: str = ""
-
-
 class DeletionLimit:
     """Of one call. A limit of 0 is none."""
 
@@ -56,37 +48,29 @@ class DeletionLimit:
         self._allowed: set[str] = set()
 
     def check(self, path: str, found: os.stat_result, pid: int, remove: Callable[[str, os.stat_result], None]) -> None:
-        """Let a deletion wait for an answer if it is one too many; after a yes `remove` writes it down."""
-        excess = self.add(path, found, pid)
-        if excess is None:
+        """Called before this process deletes an old file. Lets that wait for an answer if it is one too many, or the path is
+        sensitive; after a yes `remove` writes it down."""
+        if _SENSITIVE(path) and path not in self._allowed:
+            self._hold(HeldCall("sensitive deletion", "unlink", path), path, remove)
+        if stat.S_ISDIR(found.st_mode) or self._folder in self._allowed:
             return
+        self._waiting.append((path, found))
+        self._waiting_bytes += found.st_size
+        if not self._is_over(self._count + len(self._waiting), self._size + self._waiting_bytes):
+            return
+        self._look(_project_of(pid))
+        if self._is_over(self._count, self._size):
+            detail = f": {self._count:,} files, {self._size / _MEGABYTE:,.1f} MB"
+            self._hold(HeldCall("many deletions", "unlink", self._folder, detail=detail), path, remove)
 
+    def _hold(self, held: HeldCall, path: str, remove: Callable[[str, os.stat_result], None]) -> None:
         def go_on() -> None:
-            self.allow(excess)
+            self._allowed.add(held.target)
             now = lstat(path)  # it may be another file by now
             if now is not None:
                 remove(path, now)
 
-        raise Hold(HeldCall(excess.kind, "unlink", excess.target, detail=excess.detail), go_on, errno.EPERM)
-
-    def add(self, path: str, found: os.stat_result, pid: int) -> Excess | None:
-        """Called before this process deletes an old file."""
-        if _SENSITIVE(path) and path not in self._allowed:
-            return Excess("sensitive deletion", path)
-        if stat.S_ISDIR(found.st_mode) or self._folder in self._allowed:
-            return None
-        self._waiting.append((path, found))
-        self._waiting_bytes += found.st_size
-        if not self._is_over(self._count + len(self._waiting), self._size + self._waiting_bytes):
-            return None
-        self._look(_project_of(pid))
-        if not self._is_over(self._count, self._size):
-            return None
-        return Excess("many deletions", self._folder, f": {self._count:,} files, {self._size / _MEGABYTE:,.1f} MB")
-
-    def allow(self, excess: Excess) -> None:
-        """Somebody has said yes."""
-        self._allowed.add(excess.target)
+        raise Hold(held, go_on, errno.EPERM)
 
     def _is_over(self, files: int, size: int) -> bool:
         return bool((self._files and files > self._files) or (self._bytes and size > self._bytes))

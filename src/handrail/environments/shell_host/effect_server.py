@@ -18,15 +18,12 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import json
 import os
 import select
 import socket
-import struct
 from typing import Any, Callable, Dict, List, Tuple  # noqa: UP035  Python 3.8 knows no other place
 
 from . import proc, syscall_filter, wire
-from .call_page import CallPage
 from .deletion_limit import DeletionLimit
 from .effect_watcher import EffectWatcher
 from .held_calls import Ask, HeldCall, Questions, Release
@@ -35,16 +32,13 @@ from .journal import CallJournal
 from .journal_log import JournalFailed, LogWriter, writer_name
 from .stash import Stash
 from .syscall_filter import FilterRefused, Watch
-from .wire import Packet
+from .wire import CallPage, Packet
 
 _MAX_CALLS = 16
 _MAX_PARENTS = 32
-_CREDENTIALS = struct.Struct("3i")
-_PACKET_BYTES = 4096
 _PROBE = "/handrail-probe"
 _PROBED, _PROBED_BUT_SOCKETS = errno.EOWNERDEAD, errno.ENOTRECOVERABLE  # no open of a file fails with these
 _CAN_HOLD = b"holds"
-Received = Tuple[Packet, List[int], int]  # noqa: UP006  the same
 
 
 class _NotRecorded:
@@ -122,7 +116,7 @@ class Watched:
             self._writer.sync()
         self._drop_dead()
         self._writer.rotate()
-        return {"counts": found.counts.as_dict()}
+        return {"counts": dict(found.counts)}
 
     def close(self) -> None:
         """Every process has ended. A background process's call is complete then."""
@@ -267,12 +261,15 @@ class EffectServer:
     def _receive_all(self, _: int = 0) -> None:
         while True:
             try:
-                packet, fds, sender = _receive(self._socket)
+                packet, fds = wire.receive(self._socket)
             except BlockingIOError:
                 return
-            except (OSError, ValueError):  # every shell has ended
+            except (OSError, ValueError):
+                packet, fds = None, []
+            if packet is None:  # every shell has ended
                 self._off(self._socket.fileno())
                 return
+            sender = packet.get("sender", 0)
             if packet.get("op") in ("listener", "probe"):
                 self._watch(packet, fds, sender)
                 continue
@@ -373,17 +370,3 @@ def _end(call: CallJournal) -> None:
 
 def _is_probe(path: str) -> bool:
     return path == _PROBE
-
-
-def _receive(sock: socket.socket) -> Received:
-    """A packet, its descriptors, and the process that sent it, by its number here. Raises ValueError at the end."""
-    room = socket.CMSG_SPACE(_CREDENTIALS.size) + socket.CMSG_SPACE(8 * 4)
-    data, ancillary, _, _ = sock.recvmsg(_PACKET_BYTES, room, socket.MSG_CMSG_CLOEXEC)
-    fds: list[int] = []
-    sender = 0
-    for level, kind, content in ancillary:
-        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
-            fds += struct.unpack(f"{len(content) // 4}i", content[: len(content) // 4 * 4])
-        elif level == socket.SOL_SOCKET and kind == socket.SCM_CREDENTIALS:
-            sender = _CREDENTIALS.unpack(content)[0]
-    return json.loads(data), fds, sender

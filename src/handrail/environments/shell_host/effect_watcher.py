@@ -16,7 +16,7 @@ import select
 import socket
 import stat
 import struct
-from functools import partial
+from operator import itemgetter
 from typing import Any, Callable, Iterable, Union  # noqa: UP035  Python 3.8 knows no other place
 
 from . import syscall_filter
@@ -74,8 +74,8 @@ class EffectWatcher:
         self._called = {number: name for name, number in syscall_filter.numbers().items()}
         self._connects = HeldConnects(self._names.memory) if holds_network else None
         self._buffer = bytearray(_ZEROS)
-        self._handlers: dict[int, Callable[..., Answer]] = {
-            number: _simple(self, name) or getattr(self, f"_on_{name}") for number, name in self._called.items()
+        self._handlers: dict[int, tuple[Callable[..., Answer], Callable[..., Any]]] = {
+            number: (getattr(self, _HANDLERS[name][0]), _HANDLERS[name][1]) for number, name in self._called.items()
         }
         with contextlib.suppress(OSError):  # a kernel before 6.6
             fcntl.ioctl(listener, _SET_FLAGS, _SYNC_WAKE_UP)
@@ -98,6 +98,7 @@ class EffectWatcher:
         except OSError:
             return  # the process was killed meanwhile
         notice, pid, _, number, _, _, *arguments = _NOTICE.unpack(self._buffer)
+        arguments.append(_CWD)
         try:
             error = self._error_of(pid, number, arguments)
         except Hold as hold:
@@ -115,7 +116,8 @@ class EffectWatcher:
     def _error_of(self, pid: int, number: int, arguments: list[int]) -> Answer:
         self._current = number, arguments
         try:
-            return self._handlers[number](pid, *arguments)
+            handler, pick = self._handlers[number]
+            return handler(pid, *pick(arguments))
         except Unreadable:
             self._call_of(pid).unseen("", f"a process hides its memory (system call {number})")
             return None
@@ -140,7 +142,7 @@ class EffectWatcher:
         for path in paths:
             if self._is_kept_out(path):
                 return self._kept_out_error
-        outside = self._outside_of(pid, paths, fd)
+        outside = self._outside_of(pid, paths, fd) if self._outside is not None else None
         if outside:
             return self._change_outside(pid, journal, paths, outside)
         call = self._call_of(pid)
@@ -184,14 +186,16 @@ class EffectWatcher:
 
     # Opening
 
-    def _opened(self, pid: int, folder: int, name: int, flags: int, *_: int) -> Answer:
+    def _opened(self, pid: int, folder: int, name: int, flags: int) -> Answer:
         path = self._names.path(pid, folder, name)
         if path is None:
             return None
-        is_exclusive = flags & os.O_EXCL and flags & os.O_CREAT
-        if is_exclusive and self._call_of(pid).is_new(path) and not self._outside_of(pid, (path,)):
-            return None  # nothing to look at: it is made in a folder that is new itself, or it fails
-        found = lstat(path)
+        is_exclusive = flags & _O_NEW == _O_NEW
+        found = None if is_exclusive else lstat(path)
+        is_in_new = found is None and flags & os.O_CREAT and self._call_of(pid).is_new(path)
+        if is_in_new and not self._outside_of(pid, (path,)):
+            return None  # it is made in a folder that is new itself, or it fails
+        found = lstat(path) if is_exclusive else found
         if found is not None and stat.S_ISLNK(found.st_mode) and not flags & os.O_NOFOLLOW:
             followed, found = self._names.target(path)
             if followed is None:
@@ -218,16 +222,16 @@ class EffectWatcher:
         # As _of_process of syscall_names spells it: /proc/PID/mem if it is its own, else /proc/PID/root/proc/OTHER/mem.
         return self._other_process(pid, int(words[5])) if words[3] == "root" else None
 
-    def _on_creat(self, pid: int, name: int, *_: int) -> Answer:
-        return self._opened(pid, _CWD, name, os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
+    def _truncated(self, pid: int, folder: int, name: int) -> Answer:
+        return self._opened(pid, folder, name, os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
 
-    def _on_openat2(self, pid: int, folder: int, name: int, how: int, *_: int) -> Answer:
+    def _opened_how(self, pid: int, folder: int, name: int, how: int) -> Answer:
         flags = struct.unpack("Q", self._names.memory.read(pid, how, 8))[0]
         return self._opened(pid, folder, name, flags) if flags & syscall_filter.WRITE_FLAGS else None
 
     # Names that go, come and move
 
-    def _removed(self, pid: int, folder: int, name: int, *_: int) -> Answer:
+    def _removed(self, pid: int, folder: int, name: int) -> Answer:
         path = self._names.path(pid, folder, name)
         found = lstat(path) if path is not None else None
         if path is None or found is None:
@@ -236,8 +240,8 @@ class EffectWatcher:
             self._names.forget()
         return self._change(pid, lambda call: call.remove(path, found), path, deleted=found)
 
-    def _renamed(self, pid: int, source: tuple[int, int], target: tuple[int, int], flags: int = 0) -> Answer:
-        path, to = self._names.path(pid, *source), self._names.path(pid, *target)
+    def _renamed(self, pid: int, folder: int, name: int, to_folder: int, to_name: int, flags: int = 0) -> Answer:
+        path, to = self._names.path(pid, folder, name), self._names.path(pid, to_folder, to_name)
         found = lstat(path) if path is not None else None
         if path is None or to is None or found is None or path == to:
             return None
@@ -249,20 +253,14 @@ class EffectWatcher:
         is_exchange = bool(flags & _RENAME_EXCHANGE)
         return self._change(pid, lambda call: call.rename(path, found, to, there, exchange=is_exchange), path, to)
 
-    def _on_rename(self, pid: int, name: int, to: int, *_: int) -> Answer:
-        return self._renamed(pid, (_CWD, name), (_CWD, to))
-
-    def _on_renameat(self, pid: int, folder: int, name: int, to_folder: int, to: int, *_: int) -> Answer:
-        return self._renamed(pid, (folder, name), (to_folder, to))
-
-    def _on_renameat2(self, pid: int, *arguments: int) -> Answer:
-        folder, name, to_folder, to, flags = arguments[:5]
-        return self._renamed(pid, (folder, name), (to_folder, to), flags)
-
-    def _made_folder(self, pid: int, folder: int, name: int, *_: int) -> Answer:
+    def _made_folder(self, pid: int, folder: int, name: int) -> Answer:
         return self._made(pid, folder, name, is_folder=True)
 
-    def _made(self, pid: int, folder: int, name: int, *_: int, is_folder: bool = False, source: str = "") -> Answer:
+    def _made_symlink(self, pid: int, folder: int, name: int) -> Answer:
+        self._names.forget()
+        return self._made(pid, folder, name)
+
+    def _made(self, pid: int, folder: int, name: int, *, is_folder: bool = False, source: str = "") -> Answer:
         """`source` is the file that a hard link is made to."""
         path = self._names.path(pid, folder, name)
         if path is None or lstat(path) is not None:
@@ -271,18 +269,7 @@ class EffectWatcher:
         paths = (source, path) if source else (path,)
         return self._change(pid, lambda call: call.create(path, is_folder=is_folder, link_to=link_to), *paths)
 
-    def _on_symlink(self, pid: int, _target: int, name: int, *_: int) -> Answer:
-        self._names.forget()
-        return self._made(pid, _CWD, name)
-
-    def _on_symlinkat(self, pid: int, _target: int, folder: int, name: int, *_: int) -> Answer:
-        self._names.forget()
-        return self._made(pid, folder, name)
-
-    def _on_link(self, pid: int, name: int, to: int, *_: int) -> Answer:
-        return self._on_linkat(pid, _CWD, name, _CWD, to, 0)
-
-    def _on_linkat(self, pid: int, folder: int, name: int, to_folder: int, to: int, flags: int, *_: int) -> Answer:
+    def _linked(self, pid: int, folder: int, name: int, to_folder: int, to: int, flags: int = 0) -> Answer:
         raw = self._names.memory.name(pid, name)
         if flags & _AT_EMPTY_PATH or raw.startswith((b"/proc/", b"/dev/fd/")):
             return self._made(pid, to_folder, to)  # a file without a name (O_TMPFILE) gets one
@@ -292,7 +279,7 @@ class EffectWatcher:
             return None
         return self._made(pid, to_folder, to, source=path)  # another name for what is kept would make it changeable
 
-    def _on_bind(self, pid: int, _fd: int, address: int, size: int, *_: int) -> Answer:
+    def _bound(self, pid: int, address: int, size: int) -> Answer:
         """Binding a local socket to a path makes a file."""
         raw = self._names.memory.read(pid, address, min(size, _MAX_ADDRESS))
         if len(raw) < 3 or struct.unpack_from("H", raw)[0] != socket.AF_UNIX or raw[2] == 0:
@@ -311,16 +298,14 @@ class EffectWatcher:
             return None
         return self._change(pid, lambda call: call.change(path, found), path, fd=fd)
 
-    def _on_truncate(self, pid: int, name: int, *_: int) -> Answer:
-        path = self._names.path(pid, _CWD, name)
+    def _cut_by_name(self, pid: int, folder: int, name: int) -> Answer:
+        path = self._names.path(pid, folder, name)
         return self._cut(pid, self._names.target(path)[0] if path is not None else None)
 
-    def _on_ftruncate(self, pid: int, fd: int, *_: int) -> Answer:
+    def _cut_open(self, pid: int, fd: int) -> Answer:
         return self._cut(pid, self._names.of_descriptor(pid, fd), fd)
 
-    _on_fallocate = _on_ftruncate
-
-    def _on_fcntl(self, pid: int, fd: int, *_: int) -> Answer:
+    def _appends_no_more(self, pid: int, fd: int) -> Answer:
         path = self._names.of_descriptor(pid, fd)
         return self._cut(pid, path, fd) if path is not None and self._call_of(pid).grows(path) else None
 
@@ -332,32 +317,16 @@ class EffectWatcher:
             return None
         return self._change(pid, lambda call: call.attributes(target, found), target, fd=fd)
 
-    def _marked_by_name(self, pid: int, folder: int, name: int, *_: int) -> Answer:
-        return self._marked(pid, self._names.path(pid, folder, name))
-
-    def _marked_itself(self, pid: int, folder: int, name: int, *_: int) -> Answer:
-        return self._marked(pid, self._names.path(pid, folder, name), follow=False)
-
-    def _marked_by_flags(self, pid: int, folder: int, name: int, flags: int) -> Answer:
+    def _marked_by_name(self, pid: int, folder: int, name: int, flags: int = 0) -> Answer:
         return self._marked(pid, self._names.path(pid, folder, name), follow=not flags & _AT_SYMLINK_NOFOLLOW)
 
-    def _on_fchmodat2(self, pid: int, *arguments: int) -> Answer:
-        return self._marked_by_flags(pid, arguments[0], arguments[1], arguments[3])
+    def _marked_itself(self, pid: int, folder: int, name: int) -> Answer:
+        return self._marked(pid, self._names.path(pid, folder, name), follow=False)
 
-    def _on_setxattrat(self, pid: int, *arguments: int) -> Answer:
-        return self._marked_by_flags(pid, *arguments[:3])
-
-    _on_removexattrat = _on_setxattrat
-
-    def _on_fchownat(self, pid: int, *arguments: int) -> Answer:
-        return self._marked_by_flags(pid, arguments[0], arguments[1], arguments[4])
-
-    def _on_fchmod(self, pid: int, fd: int, *_: int) -> Answer:
+    def _marked_open(self, pid: int, fd: int) -> Answer:
         return self._marked(pid, self._names.of_descriptor(pid, fd), fd=fd)
 
-    _on_fchown = _on_fsetxattr = _on_fremovexattr = _on_fchmod
-
-    def _on_utimensat(self, pid: int, folder: int, name: int, _times: int, flags: int, *_: int) -> Answer:
+    def _timed(self, pid: int, folder: int, name: int, flags: int) -> Answer:
         path = self._names.path(pid, folder, name) if name else self._names.of_descriptor(pid, folder)
         return self._marked(pid, path, follow=not flags & _AT_SYMLINK_NOFOLLOW, fd=None if name else folder)
 
@@ -368,18 +337,15 @@ class EffectWatcher:
             raw = self._names.memory.read(pid, address, min(size, _MAX_ADDRESS))
             contact(pid, fd, raw, self._call_of, self._private)
 
-    def _on_connect(self, pid: int, fd: int, address: int, size: int, *_: int) -> int | None:
+    def _connected(self, pid: int, fd: int, address: int, size: int) -> int | None:
         self._contacted(pid, fd, address, size)
         return self._connects.connect(pid, fd, address, size) if self._connects is not None else None
 
-    def _on_sendto(self, pid: int, *arguments: int) -> int | None:
+    def _sent_to(self, pid: int, *arguments: int) -> int | None:
         self._contacted(pid, -1, arguments[4], arguments[5])
         return self._connects.send_to(pid, *arguments) if self._connects is not None else None
 
-    def _on_sendmsg(self, pid: int, fd: int, message: int, flags: int, *_: int) -> int | None:
-        return self._connects.send_messages(pid, fd, message, flags) if self._connects is not None else None
-
-    def _on_sendmmsg(self, pid: int, fd: int, first: int, count: int, flags: int, *_: int) -> int | None:
+    def _sent(self, pid: int, fd: int, first: int, flags: int, count: int = 1) -> int | None:
         return self._connects.send_messages(pid, fd, first, flags, count) if self._connects is not None else None
 
     def _other_process(self, pid: int, other: int) -> Answer:
@@ -387,32 +353,55 @@ class EffectWatcher:
         here = self._names.process(pid, other)
         return None if not here or self._call_of(here) is self._call_of(pid) else errno.EPERM
 
-    def _on_ptrace(self, pid: int, request: int, other: int, *_: int) -> Answer:
+    def _traced(self, pid: int, request: int, other: int) -> Answer:
         return self._other_process(pid, other) if other and request else None
 
-    def _on_process_vm_writev(self, pid: int, other: int, *_: int) -> Answer:
-        return self._other_process(pid, other)
-
-    def _on_pidfd_getfd(self, *_: Any) -> Answer:
+    def _refused(self, _: int) -> Answer:
         return errno.EPERM
 
-    def _on_chroot(self, *_: int) -> None:
+    def _root_changed(self, _: int) -> None:
         self._names.forget()
 
 
-# What a system call does to the one name in its arguments. Without `at` it is relative to the working directory.
-_SIMPLE: dict[Callable[..., Answer], str] = {
-    EffectWatcher._opened: "open openat",
-    EffectWatcher._removed: "unlink unlinkat rmdir",
-    EffectWatcher._made: "mknod mknodat",
-    EffectWatcher._made_folder: "mkdir mkdirat",
-    EffectWatcher._marked_by_name: "chmod chown setxattr removexattr utime utimes fchmodat futimesat",
-    EffectWatcher._marked_itself: "lchown lsetxattr lremovexattr",
+# By method: the system calls, each with the places of its arguments that the method takes. A dash is the working directory, where
+# the method takes a folder.
+_METHODS = {
+    "_opened": "open -01, openat 012",
+    "_truncated": "creat -0",
+    "_opened_how": "openat2 012",
+    "_removed": "unlink -0, unlinkat 01, rmdir -0",
+    "_renamed": "rename -0-1, renameat 0123, renameat2 01234",
+    "_made": "mknod -0, mknodat 01",
+    "_made_folder": "mkdir -0, mkdirat 01",
+    "_made_symlink": "symlink -1, symlinkat 12",
+    "_linked": "link -0-1, linkat 01234",
+    "_bound": "bind 12",
+    "_cut_by_name": "truncate -0",
+    "_cut_open": "ftruncate 0, fallocate 0",
+    "_appends_no_more": "fcntl 0",
+    "_marked_by_name": "chmod -0, chown -0, setxattr -0, removexattr -0, utime -0, utimes -0, fchmodat 01, futimesat 01, "
+    "fchmodat2 013, fchownat 014, setxattrat 012, removexattrat 012",
+    "_marked_itself": "lchown -0, lsetxattr -0, lremovexattr -0",
+    "_marked_open": "fchmod 0, fchown 0, fsetxattr 0, fremovexattr 0",
+    "_timed": "utimensat 013",
+    "_connected": "connect 012",
+    "_sent_to": "sendto 012345",
+    "_sent": "sendmsg 012, sendmmsg 0132",
+    "_other_process": "process_vm_writev 0",
+    "_traced": "ptrace 01",
+    "_refused": "pidfd_getfd",
+    "_root_changed": "chroot",
 }
 
 
-def _simple(watcher: EffectWatcher, name: str) -> Callable[..., Answer] | None:
-    found = next((function for function, names in _SIMPLE.items() if name in names.split()), None)
-    if found is None:
-        return None
-    return partial(found, watcher) if name.endswith("at") else lambda pid, *rest: found(watcher, pid, _CWD, *rest)
+def _picker(places: str) -> Callable[[list[int]], Any]:
+    """Takes arguments out of a list whose last element is the working directory."""
+    indexes = [-1 if place == "-" else int(place) for place in places]
+    return itemgetter(*indexes) if len(indexes) > 1 else lambda arguments: [arguments[index] for index in indexes]
+
+
+_HANDLERS = {
+    name: (method, _picker(places))
+    for method, calls in _METHODS.items()
+    for name, _, places in (call.partition(" ") for call in calls.split(", "))
+}

@@ -21,11 +21,10 @@ import time
 from typing import Callable, NamedTuple  # noqa: UP035  Python 3.8 knows no other place
 
 from . import proc, wire
-from .bash import fork
-from .events import Events
-from .job_folder import remove_folder
+from .bash import Snapshot, fork
+from .jobs import remove_folder
+from .proc import Events
 from .shell_supervisor import ShellSupervisor
-from .state import Snapshot
 from .syscall_filter import Watch
 from .wire import Packet
 

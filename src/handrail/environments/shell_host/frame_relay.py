@@ -24,11 +24,11 @@ import struct
 from typing import Callable  # noqa: UP035  Python 3.8 knows no other place
 
 from . import jobs, wire
+from .bash import of_another
 from .connection import Fatal, Lost, connect
 from .live_shell import LiveShell
 from .messages import pack, pack_ended, pack_state, unpack, unpack_command, unpack_state
 from .operations import Operations
-from .state import of_another
 from .wire import FRAME, Packet
 
 CHUNK_BYTES = 1 << 16

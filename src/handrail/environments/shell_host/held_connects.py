@@ -144,12 +144,7 @@ class HeldConnects:
         return bool(where)
 
     def _target(self, pid: int, address: int, size: int) -> Target | None:
-        raw = self._memory.read(pid, address, min(size, _MAX_ADDRESS)) if address else b""
-        family = struct.unpack_from("H", raw)[0] if len(raw) > 1 else 0
-        if family not in _INET or len(raw) < (8 if family == socket.AF_INET else 24):
-            return None
-        host = raw[4:8] if family == socket.AF_INET else raw[8:24]
-        return Target(raw, socket.inet_ntop(family, host), struct.unpack_from(">H", raw, 2)[0])
+        return _host_in(self._memory.read(pid, address, min(size, _MAX_ADDRESS)) if address else b"")
 
     def _is_end(self, pid: int, address: int) -> bool:
         return self._memory.read(pid, address, 2) == b"\0\0"
@@ -161,6 +156,15 @@ class HeldConnects:
     def _read(self, pid: int, place: int, size: int) -> bytes:
         size = min(size, _MAX_DATA)
         return b"".join(self._memory.read(pid, place + at, min(_PAGE, size - at)) for at in range(0, size, _PAGE))
+
+
+def _host_in(raw: bytes) -> Target | None:
+    """The host and port that an address is of; None if it is of none."""
+    family = struct.unpack_from("H", raw)[0] if len(raw) > 1 else 0
+    if family not in _INET or len(raw) < (8 if family == socket.AF_INET else 24):
+        return None
+    host = raw[4:8] if family == socket.AF_INET else raw[8:24]
+    return Target(raw, socket.inet_ntop(family, host), struct.unpack_from(">H", raw, 2)[0])
 
 
 def taken(pid: int, fd: int) -> socket.socket:
@@ -246,11 +250,9 @@ def contact(pid: int, fd: int, raw: bytes, call_of: Callable[[int], CallJournal]
     socket `fd` is connected to what really is there."""
     if len(raw) < 2:
         return
-    family = struct.unpack_from("H", raw)[0]
-    if family in (socket.AF_INET, socket.AF_INET6) and len(raw) >= (8 if family == socket.AF_INET else 24):
-        port = struct.unpack_from(">H", raw, 2)[0]
-        text = socket.inet_ntop(family, raw[4:8] if family == socket.AF_INET else raw[8:24])
-        name, call = f"[{text}]:{port}" if family == socket.AF_INET6 else f"{text}:{port}", call_of(pid)
+    family, target = struct.unpack_from("H", raw)[0], _host_in(raw)
+    if target is not None:
+        name, call = str(target), call_of(pid)
         if call.is_tried:
             raise Hold(HeldCall("connect", "connect", name), lambda: call.host(name), errno.EACCES)
         call.host(name)

@@ -1,15 +1,29 @@
-"""Background processes as seen from outside: through their folders, which outlive whoever started them."""
+"""Background processes as seen from outside: through their folders, which outlive whoever started them.
+
+A folder has a status and a log. The status is one file that is right at any moment and on a full disk. What is known at the start
+is JSON in a fixed number of bytes, and is not written again. How the process ended follows in space that was reserved at the
+start: a reader in between finds no valid JSON there, and takes the process for running.
+
+The log is two files that are written in turn, each with the offset of its first byte at its beginning: an endless writer keeps
+its latest output on a bounded disk. A full disk costs the bytes that came meanwhile, never the process.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import socket
-from typing import Any
+import time
+from typing import Any, NamedTuple, Sequence  # noqa: UP035  Python 3.8 knows no other place
 
-from . import job_folder, proc, wire
-from .job_folder import remove_folder
-from .wire import Packet
+from . import proc, wire
+from .wire import Packet, write_all
 
+SEGMENT_BYTES = 16 << 20
+_START_BYTES, _END_BYTES = 8192, 128
+_HEAD_BYTES = 20
+_STATUS = "status"
 _ANSWER_SECONDS = 5.0
 _KILL_SECONDS = 2.0
 
@@ -45,11 +59,11 @@ def poll(folder: str) -> Packet:
 
     `is_supervised` is true until everything that it started has ended too.
     """
-    status = job_folder.read_status(folder)
+    status = read_status(folder)
     is_supervised = status.get("boot") == proc.boot_id() and _lives(status, "minder")
     if status.get("code") is None and is_supervised:
         return {**status, "state": "running", "is_supervised": True}
-    status = job_folder.read_status(folder)  # it may have ended between the two reads
+    status = read_status(folder)  # it may have ended between the two reads
     return {**status, "state": "lost" if status.get("code") is None else "ended", "is_supervised": is_supervised}
 
 
@@ -75,7 +89,7 @@ def known(root: str) -> list[str]:
     """The ids of all processes with a folder under `root`, the oldest first."""
     try:
         with os.scandir(root) as entries:
-            found = [(entry.stat().st_mtime, entry.name) for entry in entries if job_folder.has_status(entry.path)]
+            found = [(entry.stat().st_mtime, entry.name) for entry in entries if has_status(entry.path)]
     except FileNotFoundError:
         return []
     return [name for _, name in sorted(found)]
@@ -107,7 +121,7 @@ def _lives(status: Packet, which: str) -> bool:
 
 def pid_outside(folder: str) -> int:
     """The pid in this process's namespace of the process of a folder; 0 if it has ended. Commands may know it by another."""
-    status = job_folder.read_status(folder)
+    status = read_status(folder)
     return proc.pid_here(status["pid"], status["start"], status.get("pid_namespace", 0))
 
 
@@ -128,3 +142,171 @@ def end_orphan(folder: str) -> None:
         return [each for root in roots for each in (root, *proc.tree(root))]
 
     proc.stop_and_kill(find, lambda: None, seconds=_KILL_SECONDS)
+
+
+def create_status(folder: str) -> int:
+    """Create the file, with all the space it will need. Raises OSError on a full disk, before anything is started."""
+    fd = os.open(os.path.join(folder, _STATUS), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        write_all(fd, b" " * (_START_BYTES + _END_BYTES))
+    except OSError:
+        os.close(fd)
+        raise
+    return fd
+
+
+def write_start(fd: int, known: Packet) -> None:
+    os.pwrite(fd, json.dumps(known).encode()[:_START_BYTES], 0)
+
+
+def write_end(fd: int, code: int) -> None:
+    content = json.dumps({"code": code, "ended_at": time.time()}).encode()
+    os.pwrite(fd, content, _START_BYTES)
+
+
+def read_status(folder: str) -> Packet:
+    """Raises FileNotFoundError if there is no status yet, or no longer."""
+    with open(os.path.join(folder, _STATUS), "rb") as file:
+        content = file.read()
+    try:
+        status: Packet = json.loads(content[:_START_BYTES])
+    except ValueError:
+        raise FileNotFoundError(2, "it has no status") from None
+    with contextlib.suppress(ValueError):  # it has not ended
+        status.update(json.loads(content[_START_BYTES:]))
+    return status
+
+
+def has_status(folder: str) -> bool:
+    return os.path.exists(os.path.join(folder, _STATUS))
+
+
+class LogPiece(NamedTuple):
+    """Bytes from `offset` on; `offset` is later than requested if the log no longer has the rest. `end` is the log's end."""
+
+    offset: int
+    data: bytes
+    end: int
+
+
+class JobFiles(NamedTuple):
+    """The open files of a job's folder. The job supervisor gets these and no folder: it may run where the folder is hidden."""
+
+    control: int  # a listening socket
+    status: int
+    log: tuple[int, int]
+
+
+def create(folder: str) -> JobFiles:
+    """Make the folder with its files. Raises OSError, and leaves nothing open in that case."""
+    os.makedirs(folder, mode=0o700)
+    opened: list[int] = []
+    try:
+        opened.append(_listen(folder))
+        opened.append(create_status(folder))
+        opened += open_log(folder)
+    except BaseException:
+        for fd in opened:
+            os.close(fd)
+        raise
+    control, status, *log = opened
+    return JobFiles(control, status, (log[0], log[1]))
+
+
+def _listen(folder: str) -> int:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as control:
+        opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            control.bind(f"/proc/self/fd/{opened}/control")  # an address has at most 107 bytes, a folder may have more
+        finally:
+            os.close(opened)
+        control.listen(16)
+        control.setblocking(False)
+        return control.detach()
+
+
+def open_log(folder: str) -> list[int]:
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+    return [os.open(path, flags, 0o600) for path in _segments(folder)]
+
+
+class LogWriter:
+    """Writes to two files in turn, each with the offset of its first byte before its content."""
+
+    def __init__(self, files: Sequence[int], segment_bytes: int = SEGMENT_BYTES) -> None:
+        self._files = list(files)
+        self._segment_bytes = segment_bytes
+        self._begin: int | None = None  # of the file that is written to, the last of the two
+        self._size = 0
+        self.total = 0  # bytes received, written or not
+
+    def write(self, data: bytes) -> None:
+        begin, self.total = self.total, self.total + len(data)
+        try:
+            if self._begin is None or begin - self._begin >= self._segment_bytes:
+                self._next_segment(begin)
+            view = memoryview(data)
+            while view:
+                written = os.pwrite(self._files[-1], view, _HEAD_BYTES + self._size)
+                view, self._size = view[written:], self._size + written
+        except OSError:
+            if self._size == 0 and os.fstat(self._files[0]).st_size > _HEAD_BYTES:
+                self._files.reverse()  # the same one next time: the other has what was printed before
+            self._begin = None  # output that comes when there is space again starts a new file
+
+    def _next_segment(self, begin: int) -> None:
+        self._files.reverse()
+        self._begin, self._size = begin, 0
+        os.ftruncate(self._files[-1], 0)
+        os.pwrite(self._files[-1], b"%0*d" % (_HEAD_BYTES, begin), 0)
+
+
+def read_log(folder: str, offset: int, max_bytes: int) -> LogPiece:
+    while True:
+        found = [segment for segment in map(_head, _segments(folder)) if segment is not None]
+        end = max((begin + size for begin, size, _ in found), default=0)
+        for begin, size, path in sorted(found):
+            if offset < begin + size:
+                at = max(begin, offset)
+                data = _read(path, _HEAD_BYTES + at - begin, min(max_bytes, begin + size - at))
+                head = _head(path)
+                if head is not None and head[0] == begin:
+                    return LogPiece(at, data, end)
+                break  # it was the oldest, and has just been begun anew
+        else:
+            return LogPiece(end, b"", end)
+
+
+def _segments(folder: str) -> list[str]:
+    return [os.path.join(folder, name) for name in ("log.a", "log.b")]
+
+
+def _head(path: str) -> tuple[int, int, str] | None:
+    """The offset of a file's first byte, how many it has, and its path. None for one that has none."""
+    try:
+        with open(path, "rb") as file:
+            begin = file.read(_HEAD_BYTES)
+            size = os.fstat(file.fileno()).st_size - _HEAD_BYTES
+    except FileNotFoundError:
+        return None
+    return (int(begin), size, path) if begin.isdigit() and len(begin) == _HEAD_BYTES else None
+
+
+def remove_folder(folder: str) -> None:
+    """Remove a process's folder with its files; it has no subfolders."""
+    for _ in range(
+        3
+    ):  # another process may be removing it too, and an ending job supervisor may have written once more
+        with contextlib.suppress(OSError):
+            for name in os.listdir(folder):
+                os.unlink(os.path.join(folder, name))
+            os.rmdir(folder)
+            return
+
+
+def _read(path: str, offset: int, max_bytes: int) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return os.pread(file.fileno(), max_bytes, offset)
+    except FileNotFoundError:
+        return b""

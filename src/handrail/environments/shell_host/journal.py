@@ -12,11 +12,12 @@ import fcntl
 import json
 import os
 import stat
+import threading
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Iterator  # noqa: UP035  Python 3.8 knows no other place
 
 from . import journal_log as log
-from .journal_log import LogWriter, Meta, lstat, meta_of, parent_of
+from .journal_log import LogWriter, Meta, lstat, meta_of, parent_of, writer_name
 from .stash import Stash
 
 if TYPE_CHECKING:
@@ -24,30 +25,19 @@ if TYPE_CHECKING:
 
 MAX_INLINE_BYTES = 64 << 10
 MAX_COPY_BYTES = 1 << 30
+_MAX_CALLS = 16
 _FICLONE = 0x40049409
 _CANNOT_COPY_RANGE = (errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM)
+_COUNTED = ("changed", "created", "deleted", "deleted_bytes", "kept_bytes", "renamed", "unsaved")
 # What is known of a path in a call, so that it needs no further entry.
 _NEW, _SAVED, _GROWN, _MOVED, _MARKED = "new", "saved", "grown", "moved", "marked"
-
-
-class Counts:
-    """What a call has done so far, in numbers."""
-
-    __slots__ = ("changed", "created", "deleted", "deleted_bytes", "kept_bytes", "renamed", "unsaved")
-
-    def __init__(self) -> None:
-        self.created = self.changed = self.deleted = self.renamed = self.unsaved = 0
-        self.deleted_bytes = self.kept_bytes = 0
-
-    def as_dict(self) -> dict[str, int]:
-        return {name: getattr(self, name) for name in self.__slots__}
 
 
 class CallJournal:
     """The entries of one call, as one process writes them. Each method is called before the change."""
 
     def __init__(self, writer: LogWriter, stash: Stash, call: int, *, max_copy_bytes: int = MAX_COPY_BYTES) -> None:
-        self.call, self.counts = call, Counts()
+        self.call, self.counts = call, dict.fromkeys(_COUNTED, 0)
         self._writer, self._stash, self._max_copy_bytes = writer, stash, max_copy_bytes
         self._known: dict[str, str] = {}
         self._moved: set[str] = set()  # what came by a rename or link is older than the new folder that it may be in
@@ -62,7 +52,7 @@ class CallJournal:
             self.folder_times(parent_of(path))
             self._write(log.ABSENT, path, meta=Meta(link_to))
             self._known[path] = _NEW
-            self.counts.created += 1
+            self.counts["created"] += 1
         elif is_folder:
             self._known[path] = _NEW
         if link_to:
@@ -75,7 +65,7 @@ class CallJournal:
         if known == _SAVED or (only_grows and known == _GROWN) or self.is_new(path):
             return
         if known is None or known == _MARKED:
-            self.counts.changed += 1
+            self.counts["changed"] += 1
         meta = meta_of(found)
         if only_grows:
             self._write(log.GROWN, path, meta=meta)
@@ -90,8 +80,8 @@ class CallJournal:
             return
         self.folder_times(parent_of(path))
         meta = meta_of(found)
-        self.counts.deleted += 1
-        self.counts.deleted_bytes += meta.size if stat.S_ISREG(meta.mode) else 0
+        self.counts["deleted"] += 1
+        self.counts["deleted_bytes"] += meta.size if stat.S_ISREG(meta.mode) else 0
         if stat.S_ISDIR(meta.mode):
             self._write(log.FOLDER, path, meta=meta, extended=extended_attributes(path))
         else:
@@ -104,7 +94,7 @@ class CallJournal:
         if self._known.get(path) in (_SAVED, _MARKED) or self.is_new(path):
             return
         if path not in self._known:
-            self.counts.changed += 1
+            self.counts["changed"] += 1
         self._write(log.ATTRIBUTES, path, meta=meta_of(found), extended=extended_attributes(path))
         self._known.setdefault(path, _MARKED)
 
@@ -123,7 +113,7 @@ class CallJournal:
         if there is not None and not exchange:
             self.remove(to, there)
         self._write(log.EXCHANGE if exchange else log.RENAME, path, to, meta=meta_of(found))
-        self.counts.renamed += 1
+        self.counts["renamed"] += 1
         if is_folder or (there is not None and stat.S_ISDIR(there.st_mode)):
             self._forget_below(path, to)
         self._known.pop(path, None)
@@ -152,7 +142,7 @@ class CallJournal:
     def unseen(self, path: str, reason: str) -> None:
         """Something may change that cannot be kept."""
         self._write(log.UNSAVED, path, data=reason.encode())
-        self.counts.unsaved += 1
+        self.counts["unsaved"] += 1
 
     def host(self, address: str) -> None:
         if self._known.get(address) is None:
@@ -204,14 +194,17 @@ class CallJournal:
         extended = extended_attributes(path)
         try:
             if meta.size <= MAX_INLINE_BYTES:
-                with open(_open_file(path), "rb", 0) as file:
-                    data = file.read(MAX_INLINE_BYTES + 1)
+                fd = _open_file(path)
+                try:
+                    data = os.read(fd, meta.size)
+                finally:
+                    os.close(fd)
                 self._write(log.CONTENT, path, meta=meta, extended=extended, data=data)
             else:
                 kept = self._stash.new_name(path)
                 copy(path, kept, meta.size)
                 self._write(log.CONTENT, path, kept, meta=meta, extended=extended)
-                self.counts.kept_bytes += meta.size
+                self.counts["kept_bytes"] += meta.size
         except OSError as error:
             self.unseen(path, f"it could not be read: {error.strerror}")
 
@@ -227,7 +220,7 @@ class CallJournal:
                 self.unseen(path, "it is a device, a socket or a pipe, and could not be linked")
         else:
             self._write(log.STASHED, path, kept, meta=meta)
-            self.counts.kept_bytes += meta.size if stat.S_ISREG(meta.mode) else 0
+            self.counts["kept_bytes"] += meta.size if stat.S_ISREG(meta.mode) else 0
 
     def _has_older_in(self, folder: str) -> bool:
         prefix = folder + "/"
@@ -291,3 +284,56 @@ def extended_attributes(path: str) -> bytes:
     except OSError:
         return b""
     return json.dumps(found).encode() if found else b""
+
+
+class FileJournal:
+    """Threads may use it at the same time."""
+
+    def __init__(self, folder: str, *, max_copy_bytes: int = MAX_COPY_BYTES, is_durable: bool = False) -> None:
+        self._folder, self._max_copy_bytes, self._is_durable = folder, max_copy_bytes, is_durable
+        self._lock = threading.Lock()
+        self._writer: LogWriter | None = None
+        self._process = 0
+        self._calls: dict[int, CallJournal] = {}
+
+    def keep(self, call: int, path: str, *, is_replaced: bool) -> None:
+        """Called before a file is replaced by a new one, or removed: it goes into the stash as it is."""
+        with self._lock:
+            journal, found = self._of(call), lstat(path)
+            if is_replaced:
+                journal.replace(path)
+            elif found is not None:
+                journal.remove(path, found)
+
+    @contextlib.contextmanager
+    def writing(self, call: int) -> Iterator[CallJournal]:
+        """For several changes of a call."""
+        with self._lock:
+            yield self._of(call)
+
+    def end(self, call: int) -> None:
+        """Called after the last change."""
+        with self._lock:
+            journal = self._calls.get(call)
+            if journal is None or self._writer is None:
+                return
+            journal.end()
+            if self._is_durable:
+                self._writer.sync()
+            self._writer.rotate()
+            while len(self._calls) > _MAX_CALLS:
+                del self._calls[min(self._calls)]
+
+    def close(self) -> None:
+        with self._lock:
+            if self._writer is not None and self._process == os.getpid():
+                self._writer.close()
+            self._writer = None
+
+    def _of(self, call: int) -> CallJournal:
+        if self._writer is None or self._process != os.getpid():
+            self._writer, self._process = LogWriter(self._folder, writer_name()), os.getpid()
+        if call not in self._calls:
+            stash = Stash(self._folder, writer_name())
+            self._calls[call] = CallJournal(self._writer, stash, call, max_copy_bytes=self._max_copy_bytes)
+        return self._calls[call]

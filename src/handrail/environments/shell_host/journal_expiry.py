@@ -15,8 +15,7 @@ import stat
 import time
 from typing import Any, Iterator, NamedTuple  # noqa: UP035  Python 3.8 knows no other place
 
-from .journal_log import SUFFIX, Entry, Journal
-from .journal_undo import lstat
+from .journal_log import SUFFIX, Entry, Journal, lstat
 from .stash import Stash
 
 _LOCK, _EXPIRED, _CLOCK = "undo.lock", "expired.json", "clock.json"

@@ -16,10 +16,9 @@ from typing import Callable, Optional  # noqa: UP035  Python 3.8 knows no other 
 
 from . import proc, wire
 from .bash_template import CLOSE_OUT, SNAPSHOT
-from .call_page import ClientPage
 from .command_run import CODE_KILLED, CODE_TERMINATED, Command, CommandRun, Ended, Reader
 from .connection import Connection, Fatal, Lost
-from .wire import Packet
+from .wire import ClientPage, Packet
 
 NOTE_AFTER_SECONDS = 0.02
 DIRTY_EVERY_SECONDS = 0.1

@@ -111,6 +111,7 @@ class _Outside:
         for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGPIPE):
             signal.signal(number, signal.SIG_IGN)  # it ends with the fork server, and not before
         gc.freeze()
+        proc.run_in_short_slices()
         most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # three per shell
         sockets = (self._from_shells, self._client, self._to_fork_server)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from typing import Any, Tuple  # noqa: UP035  Python 3.8 knows no other place
 
-from . import file_operations, job_folder, jobs, wire
-from .file_journal import FileJournal
+from . import jobs, wire
+from .journal import FileJournal
 from .live_shell import LiveShell
 from .wire import Packet
+
+_MAX_BYTES = 1 << 20
 
 Answer = Tuple[Packet, bytes]  # noqa: UP006  the same
 
@@ -27,7 +31,7 @@ class JobOperations:
         return jobs.poll(self._folder(id))
 
     def op_job_log(self, _: bytes, id: str, offset: int, max_bytes: int) -> Answer:  # noqa: A002  the field's name on the wire
-        piece = job_folder.read_log(self._folder(id), offset, max_bytes)
+        piece = jobs.read_log(self._folder(id), offset, max_bytes)
         return {"offset": piece.offset, "end": piece.end}, piece.data
 
     def op_job_write(self, data: bytes, id: str) -> Packet:  # noqa: A002  the field's name on the wire
@@ -63,16 +67,11 @@ class Operations(JobOperations):
         self._file_journal = FileJournal(journal) if journal else None
 
     def op_call_effects(self, _: bytes, operation: str, arguments: Packet) -> Packet:
-        """An operation of call_effects.py, or the recovery of the journal after a crash, which lies here."""
+        """An operation of call_effects.py on the journal, which lies here."""
         if not self._journal:
             raise FileNotFoundError(2, "there is no journal here")
-        from . import (
-            call_effects,
-            journal_recovery,
-        )  # of no use to run a command, and not sent along if the shell is local
+        from . import call_effects  # of no use to run a command, and not sent along if the shell is local
 
-        if operation == "recover":
-            return {"recovered": journal_recovery.recover(self._journal, **arguments)}
         return getattr(call_effects, operation)(self._journal, **arguments)  # type: ignore[no-any-return]
 
     def op_left(self, _: bytes, is_idle: bool) -> Packet:
@@ -90,20 +89,20 @@ class Operations(JobOperations):
     def op_job_start(self, data: bytes, **job: Any) -> Packet:
         folder = os.path.join(jobs.private_folder(self._root), job["id"])
         progress = {"number": self._shell.last_number, "busy": self._shell.is_running}
-        details = {"segment_bytes": job_folder.SEGMENT_BYTES, **job, "folder": folder, **progress}
+        details = {"segment_bytes": jobs.SEGMENT_BYTES, **job, "folder": folder, **progress}
         try:
             answer = self._start(data, folder, details)
             if "error" in answer:
                 raise OSError(answer["error"], answer["reason"])
         except BaseException:
-            job_folder.remove_folder(folder)
+            jobs.remove_folder(folder)
             raise
         if not job["survives"]:
             self._folders.append(folder)
         return answer
 
     def _start(self, text: bytes, folder: str, details: Packet) -> Packet:
-        files = job_folder.create(folder)
+        files = jobs.create(folder)
         fds = [wire.memory_file("text", text), files.control, files.status, *files.log]
         try:
             return self._shell.connection.ask("job", fds, **details)
@@ -119,39 +118,93 @@ class Operations(JobOperations):
     def remove_folders(self) -> None:
         """After the end of the shell: remove those of the processes that ended with it, which it may not have been able to."""
         for folder in self._folders:
-            job_folder.remove_folder(folder)
+            jobs.remove_folder(folder)
+
+    # Files. A failure is an OSError, which is passed to the client as it is.
 
     def op_resolve(self, _: bytes, cwd: str, path: str) -> Packet:
-        return {"path": file_operations.resolve(cwd, path)}
+        """The absolute path with links followed; it need not exist."""
+        return {"path": os.path.realpath(os.path.join(cwd, os.path.expanduser(path)))}
 
     def op_stat(self, _: bytes, path: str) -> Packet:
-        return {"stat": file_operations.describe(path)}
+        return {"stat": _describe(path)}
 
     def op_entries(self, _: bytes, path: str) -> Packet:
-        return {"entries": file_operations.entries(path)}
+        with os.scandir(path) as found:
+            kinds = ([one.name, one.is_dir(follow_symlinks=False), one.is_file(follow_symlinks=False)] for one in found)
+            return {"entries": list(kinds)}
 
     def op_read(self, _: bytes, path: str, offset: int, max_bytes: int) -> Answer:
-        return {}, file_operations.read(path, offset, max_bytes)
+        # Without O_NONBLOCK, opening a FIFO would wait for a writer.
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+        try:
+            _check_regular(os.fstat(fd).st_mode)
+            return {}, os.pread(fd, min(max_bytes, _MAX_BYTES), offset)
+        finally:
+            os.close(fd)
 
     def op_begin_write(self, _: bytes, path: str, mode: int | None, call: int = 0) -> Packet:
+        """Create a temporary file beside the one to be replaced, and missing folders. `mode` is for a file that is new."""
         if call and self._file_journal is not None:
             self._file_journal.keep(call, path, is_replaced=True)
-        return {"temporary": file_operations.begin_write(path, mode)}
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        try:
+            kept: int | None = stat.S_IMODE(os.stat(path).st_mode)
+            _check_regular(os.stat(path).st_mode)
+            if not os.access(path, os.W_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        except FileNotFoundError:
+            kept = mode
+        temporary = os.path.join(os.path.dirname(path), f".handrail-{os.getpid()}-{os.urandom(6).hex()}")
+        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666 if kept is None else 0o600)
+        try:
+            if kept is not None:
+                os.fchmod(fd, kept)
+        finally:
+            os.close(fd)
+        return {"temporary": temporary}
 
     def op_append(self, data: bytes, temporary: str, offset: int) -> Packet:
-        file_operations.append(temporary, offset, data)
+        with open(os.open(temporary, os.O_WRONLY | os.O_CLOEXEC), "wb", 0) as file:
+            file.seek(offset)
+            wire.write_all(file.fileno(), data)
         return {}
 
     def op_end_write(self, _: bytes, temporary: str, path: str, call: int = 0) -> Packet:
-        file_operations.end_write(temporary, path)
+        """Replace `path`. A reader sees the old content or the new, also after a crash."""
+        fd = os.open(temporary, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+        os.replace(temporary, path)
         if self._file_journal is not None:
             self._file_journal.end(call)
-        return {"stat": file_operations.describe(path)}
+        return {"stat": _describe(path)}
 
     def op_remove(self, _: bytes, path: str, call: int = 0) -> Packet:
         if call and self._file_journal is not None:
             self._file_journal.keep(call, path, is_replaced=False)
-        file_operations.remove(path)
+        kind = os.lstat(path).st_mode
+        if stat.S_ISLNK(kind):
+            raise OSError(errno.ELOOP, "it is a symbolic link, and those are not removed")
+        (os.rmdir if stat.S_ISDIR(kind) else os.unlink)(path)
         if self._file_journal is not None:
             self._file_journal.end(call)
         return {}
+
+
+def _describe(path: str) -> Packet | None:
+    try:
+        found = os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    version = f"{found.st_mtime_ns:x}-{found.st_ctime_ns:x}-{found.st_size:x}-{found.st_ino:x}"
+    return {"size": found.st_size, "is_dir": stat.S_ISDIR(found.st_mode), "version": version, "mode": found.st_mode}
+
+
+def _check_regular(mode: int) -> None:
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if not stat.S_ISREG(mode):
+        raise OSError(errno.EINVAL, "it is not a regular file")

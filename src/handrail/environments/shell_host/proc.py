@@ -1,4 +1,4 @@
-"""Processes: their descendants, and how to end all of them."""
+"""Processes: their descendants, how to end all of them, and how to wait for what happens."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import ctypes
 import functools
 import os
 import re
+import select
 import signal
 import struct
 import time
@@ -18,7 +19,11 @@ TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 _PR_SET_NAME = 15
 _PR_SET_CHILD_SUBREAPER = 36
 _OPENAT2, _NO_LINKS = 437, 0x04 | 0x02  # RESOLVE_NO_SYMLINKS, RESOLVE_NO_MAGICLINKS
+_SCHED_SETATTR = {"x86_64": 314, "aarch64": 274}.get(os.uname().machine)
+_ATTRIBUTES = struct.Struct("IIQiIQQQ")  # struct sched_attr: size, policy, flags, nice, priority, slice and two more
+_RESET_ON_FORK, _SHORT_SLICE = 1, 100_000
 _libc = ctypes.CDLL(None, use_errno=True)
+OnChild = Callable[[int, int], object]  # a child's pid, and its status as waitpid returns it
 
 
 class Stat(NamedTuple):
@@ -33,6 +38,15 @@ class Stat(NamedTuple):
 def become_subreaper() -> None:
     """Make orphaned descendants children of this process instead of init."""
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def run_in_short_slices(pid: int = 0) -> None:
+    """On a busy machine the process (0: this one) then runs as soon as it is woken, for a short time. Its share of the CPU stays
+    what it was, and its children are not concerned. Kernels before 6.12 ignore it."""
+    nice = os.getpriority(os.PRIO_PROCESS, pid)
+    attributes = _ATTRIBUTES.pack(_ATTRIBUTES.size, os.SCHED_OTHER, _RESET_ON_FORK, nice, 0, _SHORT_SLICE, 0, 0)
+    if _SCHED_SETATTR is not None and os.sched_getscheduler(pid) == os.SCHED_OTHER:
+        _libc.syscall(_SCHED_SETATTR, pid, attributes, 0)
 
 
 def set_title(title: str) -> None:
@@ -236,3 +250,53 @@ def opened_without_links(folder: str) -> Iterator[int]:
         yield fd
     finally:
         os.close(fd)
+
+
+class Events:
+    """The event loop of a shell host process: one poll object, and a pipe that signals arrive on."""
+
+    def __init__(self, on_child: OnChild, *, on_term: Callable[[], object] | None, ignored: Iterable[int] = ()) -> None:
+        """Without `on_term`, SIGTERM is ignored like the signals in `ignored`."""
+        self._on_child = on_child
+        self._poll = select.poll()
+        self._handlers: dict[int, Callable[[], object]] = {}
+        self.signals, self._write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN if on_term is None else lambda *_: on_term())
+        for number in ignored:
+            signal.signal(number, signal.SIG_IGN)
+        signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
+        self.watch(self.signals, self.reap)
+
+    def watch(self, fd: int, handler: Callable[[], object], events: int = select.POLLIN) -> None:
+        self._handlers[fd] = handler
+        self._poll.register(fd, events)
+
+    def unwatch(self, fd: int) -> None:
+        if self._handlers.pop(fd, None) is not None:
+            self._poll.unregister(fd)
+
+    def wait(self, milliseconds: float | None = None) -> None:
+        """Wait until something happens, and handle it."""
+        for fd, _ in self._poll.poll(milliseconds):
+            handler = self._handlers.get(fd)
+            if handler is not None:  # an earlier one may have closed it
+                handler()
+
+    def close(self) -> None:
+        """For a fork, which makes its own."""
+        signal.set_wakeup_fd(-1)
+        os.close(self.signals)
+        os.close(self._write)
+
+    def reap(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            os.read(self.signals, 4096)
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            self._on_child(pid, status)

@@ -26,13 +26,11 @@ import time
 from typing import Callable, NamedTuple  # noqa: UP035  Python 3.8 knows no other place
 
 from . import bash_template, proc, wire
-from .bash import OLDEST, Bash, Files, find_bash, version_of
-from .events import Events
-from .job_folder import JobFiles, remove_folder
+from .bash import OLDEST, Bash, Files, Report, Snapshot, find_bash, nearest, version_of
 from .job_supervisor import start_job_supervisor
-from .late_output import LatePipes
-from .leftovers import Leftovers
-from .state import Report, Snapshot, nearest
+from .jobs import JobFiles, remove_folder
+from .leftovers import LatePipes, Leftovers
+from .proc import Events
 from .syscall_filter import Watch
 from .wire import Packet
 

@@ -23,6 +23,7 @@ _CACHE_SECONDS = 1.0
 _DELETED = " (deleted)"
 _STREAMS = {"/dev/stdin": "0", "/dev/stdout": "1", "/dev/stderr": "2"}
 _REPEATED = re.compile(rb"(?:/\.?(?=/))+")
+_NO_NAMES = (b"", b".", b"..")
 # Devices that a command writes to all the time, and that cannot be changed.
 _QUIET = frozenset((b"/dev/null", b"/dev/tty", b"/dev/zero", b"/dev/full", b"/dev/ptmx"))
 
@@ -48,9 +49,8 @@ class Memory:
     """Reads the memory of other processes, by the system call for it or by /proc where that is refused."""
 
     def __init__(self) -> None:
-        self._buffer = bytearray(_PAGE)
-        self._anchor = (ctypes.c_char * _PAGE).from_buffer(self._buffer)
-        self._base = ctypes.addressof(self._anchor)
+        self._buffer = (ctypes.c_char * _PAGE)()
+        self._base = ctypes.addressof(self._buffer)
         self._vectors = bytearray(_VECTORS.size)
         self._vectors_anchor = (ctypes.c_char * _VECTORS.size).from_buffer(self._vectors)
         self._ours = ctypes.addressof(self._vectors_anchor)
@@ -59,17 +59,23 @@ class Memory:
 
     def read(self, pid: int, address: int, size: int) -> bytes:
         """At most a page."""
-        if self._by_file:
-            return self._read_file(pid, address, size)
-        _VECTORS.pack_into(self._vectors, 0, self._base, size, address, size)
-        count = _readv(pid, self._ours, 1, self._theirs, 1, 0)
-        if count >= 0:
-            return bytes(self._buffer[:count])
-        if ctypes.get_errno() not in (errno.EPERM, errno.ENOSYS):
-            raise OSError(ctypes.get_errno(), "its memory is gone")
+        return ctypes.string_at(self._base, self._fill(pid, address, size))
+
+    def _fill(self, pid: int, address: int, size: int) -> int:
+        """Copy it to the buffer, and return how much there is."""
+        if not self._by_file:
+            _VECTORS.pack_into(self._vectors, 0, self._base, size, address, size)
+            count: int = _readv(pid, self._ours, 1, self._theirs, 1, 0)
+            if count >= 0:
+                return count
+            if ctypes.get_errno() not in (errno.EPERM, errno.ENOSYS):
+                raise OSError(ctypes.get_errno(), "its memory is gone")
         content = self._read_file(pid, address, size)
+        if size and not content:
+            raise OSError(errno.EFAULT, "its memory is gone")
         self._by_file = True
-        return content
+        ctypes.memmove(self._base, content, len(content))
+        return len(content)
 
     def name(self, pid: int, address: int) -> bytes:
         """A text that ends with NUL. Never over the end of a page: the next one may not exist."""
@@ -77,11 +83,11 @@ class Memory:
         while len(found) < _MAX_NAME:
             at = address + len(found)
             # Most names are short, and less to copy is faster.
-            piece = self.read(pid, at, min(_PAGE - (at & (_PAGE - 1)), _PAGE if found else _SHORT))
-            end = piece.find(b"\0")
-            if end >= 0:
-                return found + piece[:end] if found else piece[:end]
-            found += piece
+            count = self._fill(pid, at, min(_PAGE - (at & (_PAGE - 1)), _PAGE if found else _SHORT))
+            piece = self._buffer.value  # up to a NUL, which may be a later one than was read
+            if len(piece) < count:
+                return found + piece
+            found += piece[:count]
         raise OSError(errno.ENAMETOOLONG, "the name is too long")
 
     @staticmethod
@@ -111,7 +117,14 @@ class Names:
 
     def path(self, pid: int, folder: int, address: int) -> str | None:
         """None for what cannot be changed, or does not exist: the system call itself will tell. Raises Elsewhere."""
-        path = self._path(pid, folder, address)
+        raw = self.memory.name(pid, address)
+        if b"/" in raw or raw in _NO_NAMES:
+            path = self._path(pid, folder, raw)
+        else:
+            base, name = self.folder(pid, folder), raw.decode(_ENCODING, "surrogateescape")
+            path = f"{base}/{name}" if base != "/" else f"/{name}"
+            if (pid, base) in self._checked:
+                return path
         return path if path is None or path.startswith("/proc/") or self._has_folder(pid, path) else None
 
     def _has_folder(self, pid: int, path: str) -> bool:
@@ -133,8 +146,8 @@ class Names:
         self._checked.add((pid, folder))
         return True
 
-    def _path(self, pid: int, folder: int, address: int) -> str | None:
-        raw = self.memory.name(pid, address)
+    def _path(self, pid: int, folder: int, raw: bytes) -> str | None:
+        """Of a name with a slash in it, or of a folder itself."""
         if raw in _QUIET:
             return None
         if b"//" in raw or b"/./" in raw:
@@ -146,10 +159,7 @@ class Names:
             return self.of_descriptor(pid, folder)
         if name[0] == "/":
             return self._absolute(pid, name)
-        base = self.folder(pid, folder)
-        if "/" not in name and name not in (".", ".."):
-            return f"{base}/{name}" if base != "/" else f"/{name}"
-        return self._canonical(f"{base}/{name}")
+        return self._canonical(f"{self.folder(pid, folder)}/{name}")
 
     def folder(self, pid: int, descriptor: int) -> str:
         descriptor &= 0xFFFFFFFF
