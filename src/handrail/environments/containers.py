@@ -193,7 +193,7 @@ class ContainerEnvironment(LiveEnvironment):
         self.settings, self.on_progress = settings, on_progress
         self.isolated, self.reaches_host = settings.isolated, settings.reaches_host
         self.persistent = settings.persistent
-        self._task, self._container, self._maker = task_id, "", 0
+        self._task, self._container = task_id, ""
 
     # For engines
 
@@ -263,9 +263,10 @@ class ContainerEnvironment(LiveEnvironment):
         program = self.find(named)
         if program is None:
             raise EnvironmentStartError(f"{named or self.name} is not installed; install it, or choose another one")
-        clear_once((program, *map(os.environ.get, _PLACES)), lambda: self.prune_by(program))
-        if self._maker != os.getpid():  # none yet, or the one of the process that this was forked from
-            self._container = ""
+        place = (program, *map(os.environ.get, _PLACES))
+        if place not in _cleared:  # with the first container of this process, remove what earlier processes left there
+            _cleared.add(place)
+            threading.Thread(target=self.prune_by, args=(program,), name="handrail-prune", daemon=True).start()
         before = self._container
         is_new = self.have_container(program)
         if is_new and before and not self.keeps_files:
@@ -301,9 +302,12 @@ class ContainerEnvironment(LiveEnvironment):
         """The command that runs the idle watcher in the container."""
         return [self.settings.python, "-I", "-S", "-c", idle_watcher.source(), *words]
 
+    def forked(self) -> None:
+        self._container = ""
+
     def disconnected(self) -> None:
         program = self.find(getattr(self.settings, self.program_setting))
-        if program is None or not self._container or self._maker != os.getpid():
+        if program is None or not self._container:
             return
         # A persistent one stays if something that was started to survive runs in it, or something else uses it.
         leave = [*self.inside(program), *self.idle_watcher("leave", f"{LEAVE_SECONDS:g}")]
@@ -328,13 +332,6 @@ def persistent_name(task: str) -> str:
 
 def fingerprint(*parts: object) -> str:
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
-
-
-def clear_once(place: object, prune: Callable[[], object]) -> None:
-    """With the first container of this process, remove in the background what earlier processes left in `place`."""
-    if place not in _cleared:
-        _cleared.add(place)
-        threading.Thread(target=prune, name="handrail-prune", daemon=True).start()
 
 
 def _is_below(path: str, places: Iterable[str]) -> bool:

@@ -15,8 +15,10 @@ import re
 import shutil
 import signal
 import time
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from pathlib import Path
+from typing import ClassVar
 
 from ...base.runtime_id import has_exited, runtime_id
 from ...config.paths import state_dir
@@ -96,14 +98,9 @@ class ApptainerSettings(ContainerSettings):
         return [*words, *self.last_arguments]
 
 
-class Instance(NamedTuple):
-    """A running instance. `pid` is that of its first process, on this machine."""
-
-    name: str
-    pid: int
-
-
 class ApptainerEnvironment(ContainerEnvironment):
+    """A bash in an instance."""
+
     name = "apptainer"
     settings_type = ApptainerSettings
     program_setting = "program"
@@ -135,19 +132,18 @@ class ApptainerEnvironment(ContainerEnvironment):
         return None if not self.persistent else str(state_dir() / "apptainer" / containers.persistent_name(self._task))
 
     def have_container(self, program: str) -> bool:
-        running = {instance.name for instance in _instances(program)}
+        running = _instances(program)
         if self._container in running:
             return False
         if self._container:
             _remove_logs(self._container)
-        self._maker = os.getpid()
         self._container = self._new_name(running)
         if self._container in running:
             return False
         self._start(program)
         return True
 
-    def _new_name(self, running: set[str]) -> str:
+    def _new_name(self, running: Collection[str]) -> str:
         if not self.settings.persistent:
             return containers.temporary_name(runtime_id())
         task = containers.persistent_name(self._task)
@@ -169,9 +165,9 @@ class ApptainerEnvironment(ContainerEnvironment):
         answer = ask(words, seconds=_START_SECONDS, listener=listener)
         if not answer.ok:
             _remove_logs(self._container)
-            raise EnvironmentStartError(
-                f"the image {settings.image} could not be started: {_explained(answer, settings)}"
-            )
+            reason = _reason(answer)
+            fix = f"; {_NO_LIMITS}" if settings.limits and "cgroup" in reason else ""
+            raise EnvironmentStartError(f"the image {settings.image} could not be started: {reason}{fix}")
         if settings.limits and not _has_own_group(program, self._container):
             _end(program, self._container)
             raise EnvironmentStartError(f"apptainer did not apply the limits; {_NO_LIMITS}")
@@ -192,7 +188,7 @@ class ApptainerEnvironment(ContainerEnvironment):
     @classmethod
     def prune_by(cls, program: str, *, dry_run: bool = False) -> list[str]:
         try:
-            running = [instance.name for instance in _instances(program)]
+            running = _instances(program)
         except EnvironmentStartError as error:
             log.warning("cannot list what was left behind: %s", error)
             return []
@@ -214,30 +210,25 @@ def _privileges() -> list[str]:
     return ["--no-privs", "--add-caps=" + ",".join(f"CAP_{name}" for name in containers.CAPABILITIES)]
 
 
-def _instances(program: str) -> list[Instance]:
+def _instances(program: str) -> dict[str, int]:
+    """Those that run, by name, each with the pid of its first process on this machine."""
     answer = ask([program, *_LIST], seconds=ASK_SECONDS)
     if not answer.ok:
         raise EnvironmentStartError(f"apptainer does not work here: {_reason(answer)}")
-    return [Instance(one["instance"], one["pid"]) for one in json.loads(answer.out)["instances"]]
+    return {one["instance"]: one["pid"] for one in json.loads(answer.out)["instances"]}
 
 
 def _end(program: str, name: str) -> None:
     """End it immediately. `instance stop` would take seconds."""
-    for instance in _instances(program):
-        if instance.name == name:
-            stat = proc.stat_of(instance.pid)
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(instance.pid, signal.SIGKILL)
-            # Its parent process cleans up, and ends.
-            _wait_for_end(instance.pid if stat is None else stat.parent)
+    pid = _instances(program).get(name)
+    if pid is not None and (stat := proc.stat_of(pid)) is not None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+        # Its parent process cleans up, and ends.
+        end, parent = time.monotonic() + _END_SECONDS, proc.stat_of(stat.parent)
+        while parent is not None and proc.is_alive(stat.parent, parent.start) and time.monotonic() < end:
+            time.sleep(0.005)
     _remove_logs(name)
-
-
-def _wait_for_end(pid: int) -> None:
-    end = time.monotonic() + _END_SECONDS
-    stat = proc.stat_of(pid)
-    while stat is not None and proc.is_alive(pid, stat.start) and time.monotonic() < end:
-        time.sleep(0.005)
 
 
 def _remove_logs(name: str) -> None:
@@ -247,27 +238,14 @@ def _remove_logs(name: str) -> None:
 
 
 def _logs(name: str) -> list[str]:
-    pattern = os.path.join("instances", "logs", "*", "*", name + ".*")
-    return [path for place in _configurations() for path in glob.glob(os.path.join(glob.escape(place), pattern))]
-
-
-def _configurations() -> tuple[str, ...]:
-    """Where the two programs keep the state of instances."""
-    return tuple(os.environ.get(f"{name.upper()}_CONFIGDIR") or os.path.expanduser(f"~/.{name}") for name in _PROGRAMS)
+    """Of instances of both programs."""
+    places = [os.environ.get(f"{one.upper()}_CONFIGDIR") or os.path.expanduser(f"~/.{one}") for one in _PROGRAMS]
+    return [path for place in places for path in glob.glob(f"{glob.escape(place)}/instances/logs/*/*/{name}.*")]
 
 
 def _has_own_group(program: str, name: str) -> bool:
-    pids = [str(instance.pid) for instance in _instances(program) if instance.name == name]
-    groups = []
-    for pid in (*pids, "self"):
-        with open(f"/proc/{pid}/cgroup") as file:
-            groups.append(file.read())
-    return len(set(groups)) == 2
-
-
-def _explained(answer: Answer, settings: ApptainerSettings) -> str:
-    reason = _reason(answer)
-    return f"{reason}; {_NO_LIMITS}" if settings.limits and "cgroup" in reason else reason
+    own, its = (Path(f"/proc/{pid}/cgroup") for pid in ("self", _instances(program).get(name)))
+    return its.exists() and its.read_text() != own.read_text()
 
 
 def _reason(answer: Answer) -> str:

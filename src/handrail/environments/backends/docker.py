@@ -87,6 +87,8 @@ class DockerSettings(ContainerSettings):
 
 
 class DockerEnvironment(ContainerEnvironment):
+    """A bash in a container of Docker."""
+
     name = "docker"
     engine: ClassVar[str] = "docker"
     settings_type = DockerSettings
@@ -108,22 +110,20 @@ class DockerEnvironment(ContainerEnvironment):
         return [program, "exec", *(["--interactive", *folder] if is_shell else []), self._container]
 
     def have_container(self, program: str) -> bool:
-        """Whether a new one had to be made."""
-        is_persistent = self.settings.persistent
-        if is_persistent and not self._container:
+        if self.persistent and not self._container:
             self._container = containers.persistent_name(self._task)
         found = self._state_of(program, self._container) if self._container else ""
-        self._maker = os.getpid()
         if found == "running":
             return False
-        if found and is_persistent:
+        if found and self.persistent:
             answer = _launch([program, "start", self._container])
             if not answer.ok:
                 raise EnvironmentStartError(f"the container {self._container} could not be started: {answer.message}")
             return False
-        if not is_persistent:
+        if not self.persistent:
             # Another name: the previous one may still be about to end.
-            self._container = containers.temporary_name(_readable(self._task))
+            readable = re.sub(r"[^A-Za-z0-9_.-]+", "-", self._task)[:30].strip("-.")
+            self._container = containers.temporary_name(readable)
         self._create(program, self._container)
         return True
 
@@ -248,7 +248,3 @@ def _is_left(container: Mapping[str, Any]) -> bool:
 
 def _labels(container: Mapping[str, Any]) -> Mapping[str, str]:
     return container["Config"]["Labels"] or {}
-
-
-def _readable(task: str) -> str:
-    return re.sub(r"[^A-Za-z0-9_.-]+", "-", task)[:30].strip("-.")
