@@ -17,8 +17,8 @@ from pathlib import Path
 
 from handrail.config import Config
 from handrail.egress.certificates import Authority
-from handrail.egress.hosts import parse_hosts
 from handrail.egress.networks import Networks
+from handrail.net.url_guard import parse_hosts
 from handrail.settings.services import NetworkConfig
 
 from .harness import Figure, alternating, milliseconds

@@ -9,7 +9,7 @@ rm /run/environment
 
 user=someone
 telling=(tests/environments/test_sandbox.py tests/environments/shell_host/test_landlock.py
-  tests/environments/test_interpreter.py tests/cli/commands/test_call.py)
+  tests/environments/test_sandbox_interpreter.py tests/cli/commands/test_call.py)
 
 say() { printf 'fresh: %s\n' "$*"; }
 

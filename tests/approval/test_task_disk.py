@@ -11,8 +11,8 @@ from handrail import Handrail
 from handrail.approval.gate import ApprovalGate
 from handrail.approval.task_disk import HostDisk, ReadCache, RemoteDisk
 from handrail.config import Config
+from handrail.environments.handles import RemoteFiles
 from handrail.environments.local_environment import LocalEnvironment
-from handrail.environments.remote_files import RemoteFiles
 from handrail.judge import assess
 from handrail.protocols import Action, ActionKind, Decision
 from handrail.settings.sections import TerminalConfig

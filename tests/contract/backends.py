@@ -67,7 +67,7 @@ def apptainer(folder: Path, service: Any) -> Conformance:
     make = maker("apptainer", {"image": service.image})
 
     def stop(env: Any) -> None:
-        service.run("instance", "stop", "--signal", "KILL", env._instance)
+        service.run("instance", "stop", "--signal", "KILL", env._container)
 
     return Conformance(make, break_connection=stop)
 
@@ -87,7 +87,11 @@ def daytona(folder: Path, service: Any) -> Conformance:
 
 def clouded(backend: str, service: Any) -> Conformance:
     make = maker(backend, {})
-    return Conformance(make, break_connection=lambda env: service.docker.run("rm", "--force", env._sandbox.id))
+
+    def remove(env: Any) -> None:
+        service.docker.run("rm", "--force", env._opened()[1].id_of(env._sandbox))
+
+    return Conformance(make, break_connection=remove)
 
 
 def default(backend: str) -> Callable[[Path, None], Conformance]:

@@ -13,7 +13,6 @@ from handrail.agent.models.base import MAX_ANSWER_CHARS, MAX_CALLS
 from handrail.config import Config
 from handrail.judge.walk.script_files import MAX_DEPTH
 from handrail.judge.walk.sources import MAX_FILES
-from handrail.processes.table import Limits
 from handrail.serve.access_control import MAX_BODY_BYTES
 from handrail.testing import environment_checks
 from handrail.tools.agent.delegate_task import MAX_TASKS
@@ -95,7 +94,7 @@ LIMITS = [
     ("how-to/delegate.md", f"Up to {_WORDS[MAX_TASKS]} tasks at once, of which {_WORDS[MAX_AT_ONCE]} run in parallel"),
     (
         "how-to/background-and-interactive.md",
-        f"At most {Limits().max_running_per_task} run in a task and {Limits().max_running} in all",
+        f"At most {Config().processes.max_running_per_task} run in a task and {Config().processes.max_running} in all",
     ),
     ("how-to/serve.md", f"bodies over {MAX_BODY_BYTES >> 20} MB"),
 ]

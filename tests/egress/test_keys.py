@@ -17,8 +17,7 @@ from urllib.parse import quote
 import pytest
 
 from handrail.egress.http_messages import Head, Mask, Server
-from handrail.egress.keys import TaskKeys
-from handrail.egress.secret_values import SecretValues
+from handrail.egress.keys import SecretValues, TaskKeys
 from handrail.errors import ConfigError
 from handrail.protocols import Decision
 from handrail.settings.services import SecretConfig

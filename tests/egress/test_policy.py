@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from handrail.approval.allowlist import GrantKey, parse_grant_key
-from handrail.egress.hosts import host_lists, parse_hosts, plain_host
-from handrail.egress.policy import HostPolicy, Verdict
+from handrail.egress.policy import HostPolicy, Verdict, host_lists
 from handrail.errors import ConfigError
 from handrail.judge.values.assessment import Reach
+from handrail.net.url_guard import parse_hosts, plain_host
 from handrail.settings.services import NetworkConfig
 
 ALLOW, DENY, ASK = Verdict.ALLOW, Verdict.DENY, Verdict.ASK

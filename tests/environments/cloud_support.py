@@ -48,7 +48,7 @@ class Place:
 
     def sandbox(self, environment: CloudEnvironment) -> str:
         assert environment._sandbox is not None
-        return environment._sandbox.id
+        return environment._opened()[1].id_of(environment._sandbox)
 
     def running(self) -> list[int]:
         return running_with(self.mark)

@@ -41,7 +41,7 @@ CLASSES: dict[str, Any] = {
 
 
 def name_of(shell: LiveEnvironment) -> str:
-    name = shell._instance if isinstance(shell, ApptainerEnvironment) else shell._container  # type: ignore[attr-defined]
+    name = shell._container  # type: ignore[attr-defined]
     assert isinstance(name, str)
     return name
 

@@ -18,7 +18,7 @@ from collections.abc import Iterable
 
 from handrail.environments.local_environment import LocalEnvironment
 from handrail.environments.protection import Protection
-from handrail.environments.transport.fork_server_client import fork_servers
+from handrail.environments.transport.link import fork_servers
 
 _NUMBERS = {
     "x86_64": {"unshare": 272, "landlock_create_ruleset": 444},

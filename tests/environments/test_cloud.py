@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import signal
 import subprocess
@@ -19,8 +18,7 @@ from handrail.environments.base import ProcessState, RestartReason
 from handrail.environments.cloud import CHECK_SECONDS, OWNER, TASK
 from handrail.environments.errors import EnvironmentLost, EnvironmentStartError, LoginRefused
 from handrail.environments.shell_host import proc
-from handrail.environments.transport.keep_alive import keep_alive
-from handrail.environments.transport.session import Session
+from handrail.environments.transport.session import Session, keep_alive
 from handrail.errors import ConfigError
 
 from ..support import takes_less_than, wait_until
@@ -375,5 +373,5 @@ def test_a_folder_to_begin_in_that_is_missing_is_an_error(place: Place) -> None:
 
 def test_importing_a_backend_does_not_import_its_sdk() -> None:
     for name in KINDS:
-        module = importlib.import_module(f"handrail.environments.backends.{name}")
-        assert not hasattr(module, name)
+        code = f"import sys, handrail.environments.backends.{name}; assert {name!r} not in sys.modules"
+        subprocess.run([sys.executable, "-c", code], check=True)

@@ -14,8 +14,9 @@ from handrail.environments.errors import NoSuchProcess
 from handrail.environments.shell_host import proc
 from handrail.environments.tasks import TaskEnvironments
 from handrail.errors import InvalidArguments
-from handrail.processes.table import Limits, ProcessTable, TooManyProcesses, Wanted
+from handrail.processes.table import ProcessTable, TooManyProcesses, Wanted
 from handrail.processes.tracked import State, TrackedProcess
+from handrail.settings.sections import ProcessesConfig
 from handrail.store.processes import ProcessRecords
 
 from ..environments.conftest import host_pid, is_running
@@ -159,7 +160,7 @@ def test_what_a_command_left_running_can_be_taken_up(table: ProcessTable, enviro
 def test_there_is_room_for_so_many_in_a_task_and_in_all(
     records: ProcessRecords, environments: TaskEnvironments, home: Path
 ) -> None:
-    table = ProcessTable(records, environments, Limits(max_running=3, max_running_per_task=2))
+    table = ProcessTable(records, environments, ProcessesConfig(max_running=3, max_running_per_task=2))
     first = table.start("sleep 1000", task_id="a", session_id=None, wanted=Wanted())
     table.start("sleep 1000", task_id="a", session_id=None, wanted=Wanted())
     with pytest.raises(TooManyProcesses, match=f"2 background processes run in this task.*{first.id}"):
@@ -178,7 +179,7 @@ def test_there_is_room_for_so_many_in_a_task_and_in_all(
 def test_ended_ones_are_forgotten_with_their_logs_when_there_are_too_many(
     records: ProcessRecords, environments: TaskEnvironments, home: Path
 ) -> None:
-    table = ProcessTable(records, environments, Limits(max_finished=2))
+    table = ProcessTable(records, environments, ProcessesConfig(max_finished=2))
     ids = []
     for number in range(4):
         one = table.start(f"echo {number}", task_id="a", session_id=None, wanted=Wanted())
@@ -193,7 +194,7 @@ def test_ended_ones_are_forgotten_with_their_logs_when_there_are_too_many(
 
 
 def test_ended_ones_are_forgotten_after_their_time(records: ProcessRecords, environments: TaskEnvironments) -> None:
-    table = ProcessTable(records, environments, Limits(keep_seconds=100))
+    table = ProcessTable(records, environments, ProcessesConfig(keep_finished_hours=100 / 3600))
     one = table.start("true", task_id="a", session_id=None, wanted=Wanted())
     one.use(lambda process: process.wait(60))
     one.status()

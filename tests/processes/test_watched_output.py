@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from handrail.environments.tasks import TaskEnvironments
-from handrail.processes.notices import Notice, NoticeKind
 from handrail.processes.table import ProcessTable
-from handrail.processes.watched_output import MAX_NOTICES, LineMatcher, Rate, TooSlow
+from handrail.processes.watched_output import MAX_NOTICES, LineMatcher, Notice, NoticeKind, Rate, TooSlow
 from handrail.store.processes import ProcessRecords
 
 from ..support import wait_until

@@ -15,9 +15,9 @@ from typing import Any
 
 from handrail.environments.base import CommandResult, LeftRunning
 from handrail.environments.errors import EnvironmentLost, NoSuchDirectory
+from handrail.environments.handles import JobProcess, LeftProcess
 from handrail.environments.local_environment import LocalEnvironment
 from handrail.environments.output import Output
-from handrail.environments.process_handles import JobProcess, LeftProcess
 from handrail.errors import ToolError
 from handrail.files.local import LocalFiles
 from handrail.protocols import FileEntry, Files, FileStat

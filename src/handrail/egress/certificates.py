@@ -13,8 +13,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from ..net.url_guard import literal_address
-from .hosts import HostPattern
+from ..net.url_guard import HostPattern, literal_address
 
 _DAY = datetime.timedelta(days=1)
 _SYSTEM = (

@@ -5,23 +5,33 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
+import hashlib
+import hmac
 import json
+import os
 import re
 import secrets
+import subprocess
+import threading
 from collections.abc import Mapping
+from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote, unquote
 
-from ..errors import ConfigError
+from ..config.keys import keyring_value
+from ..errors import ConfigError, ToolFailed
+from ..net.url_guard import HostPattern, parse_hosts
 from ..settings.services import SecretConfig
-from .aws_signature import signed_again
-from .hosts import HostPattern, parse_hosts
 from .http_messages import BadMessage, Head, Server
 from .secret_sources import source_of
-from .secret_values import SecretValues
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,62}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_COMMAND_SECONDS = 30
+_AUTHORIZATION = re.compile(
+    r"AWS4-HMAC-SHA256 Credential=(?P<id>[^/,\s]+)/(?P<scope>[^,\s]+),\s*SignedHeaders=(?P<names>[^,\s]+),\s*"
+    r"Signature=(?P<signature>[0-9a-f]{64})"
+)
 
 
 class Key(NamedTuple):
@@ -156,3 +166,93 @@ def _forms(value: str) -> set[bytes]:
         base64.b64encode(value.encode()).decode(),
     ]
     return {text.encode() for text in texts}
+
+
+class SecretValues:
+    """By the secret's name. Thread-safe."""
+
+    def __init__(self, secrets: Mapping[str, SecretConfig]) -> None:
+        self._secrets, self._lock = secrets, threading.Lock()
+        self.known: dict[str, str] = {}  # those that were read so far
+
+    def get(self, name: str) -> str:
+        """Raises ToolFailed, with a message that has nothing of the value."""
+        with self._lock:
+            if name not in self.known:
+                value = _read(name, self._secrets[name].source).strip()
+                # A shorter one would be found in texts that have nothing to do with it.
+                if not re.fullmatch(r"[\x20-\x7e]{8,}", value):
+                    what = "must be 8 or more printable ASCII characters" if value else "is empty"
+                    raise ToolFailed(f"the secret {name} {what}; tell the user (secrets.{name}.source)")
+                self.known[name] = value
+            return self.known[name]
+
+
+def _read(name: str, source: str) -> str:
+    kind, place = source_of(name, source)
+    if kind == "environment":
+        return os.environ.get(place, "")
+    if kind == "keyring":
+        return keyring_value(place)
+    try:
+        if kind == "file":
+            return Path(place).expanduser().read_text()
+        # Its output goes nowhere else, and neither does what it says when it fails.
+        words, stdin = ["/bin/sh", "-c", place], subprocess.DEVNULL
+        found = subprocess.run(words, stdin=stdin, capture_output=True, timeout=_COMMAND_SECONDS, check=True)
+        return found.stdout.decode()
+    except (OSError, subprocess.SubprocessError, UnicodeError) as error:
+        raise ToolFailed(f"the secret {name} cannot be read from its {kind}: {type(error).__name__}") from None
+
+
+def signed_again(head: Head, body: bytes | None, placeholder: str, value: str) -> Head:
+    """The head with a signature by `value`, if the one that it has is by `placeholder`; else the head as it is.
+
+    A body whose chunks are signed one by one is refused: those signatures would not fit. Raises BadMessage.
+    """
+    given = "".join(head.values("authorization"))
+    found = _AUTHORIZATION.fullmatch(given)
+    if found is None:
+        return head
+    payload = "".join(head.values("x-amz-content-sha256")) or hashlib.sha256(body or b"").hexdigest()
+    for is_encoded_twice in (True, False):  # every service but S3 encodes the path of the URL once more
+        text = _text_to_sign(head, found, payload, is_encoded_twice=is_encoded_twice)
+        if hmac.compare_digest(_signature(placeholder, found["scope"], text), found["signature"]):
+            if payload.startswith("STREAMING-AWS4"):
+                raise BadMessage("the chunks of its body are signed one by one, which cannot be signed again")
+            new = given.replace(found["signature"], _signature(value, found["scope"], text))
+            return Head(head.first, [(n, new if n.lower() == "authorization" else v) for n, v in head.fields])
+    return head
+
+
+def _text_to_sign(head: Head, found: re.Match[str], payload: str, *, is_encoded_twice: bool) -> str:
+    method, target, _ = head.first.split(" ")
+    path, _, query = target.partition("?")
+    if is_encoded_twice:
+        path = quote(path, safe="/-_.~")
+    pairs = [(name, value) for name, _, value in (part.partition("=") for part in query.split("&") if part)]
+    pairs = sorted((_encoded(name), _encoded(value)) for name, value in pairs)
+    names = found["names"].split(";")
+    fields = "".join(f"{name}:{','.join(' '.join(value.split()) for value in head.values(name))}\n" for name in names)
+    canonical = [
+        method,
+        path or "/",
+        "&".join(f"{name}={value}" for name, value in pairs),
+        fields,
+        found["names"],
+        payload,
+    ]
+    digest = hashlib.sha256("\n".join(canonical).encode()).hexdigest()
+    date = "".join(head.values("x-amz-date"))
+    return "\n".join(["AWS4-HMAC-SHA256", date, found["scope"], digest])
+
+
+def _encoded(text: str) -> str:
+    return quote(unquote(text), safe="-_.~")
+
+
+def _signature(secret: str, scope: str, text: str) -> str:
+    key = f"AWS4{secret}".encode()
+    for part in scope.split("/"):
+        key = hmac.digest(key, part.encode(), "sha256")
+    return hmac.digest(key, text.encode(), "sha256").hex()

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from enum import Enum
+from functools import cache
+from importlib.resources import files
 from typing import NamedTuple
 
-from ..net.url_guard import literal_address
+from ..errors import ConfigError
+from ..net.url_guard import HostPattern, literal_address, parse_hosts, plain_host, with_port
 from ..settings.services import NetworkConfig
-from .hosts import METADATA, HostPattern, host_lists, parse_hosts, plain_host, shipped, with_port
+
+METADATA = "cloud-metadata"
 
 
 class Verdict(Enum):
@@ -78,3 +83,18 @@ class HostPolicy:
 
 def _first(patterns: Sequence[HostPattern], host: str, port: int) -> HostPattern | None:
     return next((pattern for pattern in patterns if pattern.matches(host, port)), None)
+
+
+def shipped(name: str) -> tuple[HostPattern, ...]:
+    """A list of hosts that comes with Handrail. Raises ConfigError for an unknown name."""
+    lists = host_lists()
+    if name not in lists:
+        known = ", ".join(each for each in lists if each != METADATA)
+        raise ConfigError(f"there is no list {name!r} of hosts; known: {known}", key="network.lists")
+    return parse_hosts(lists[name], "network.lists")
+
+
+@cache
+def host_lists() -> dict[str, list[str]]:
+    found: dict[str, list[str]] = json.loads((files(__package__) / "host_lists.json").read_text())
+    return found

@@ -12,21 +12,21 @@ import contextlib
 import functools
 import hmac
 import ipaddress
+import os
 import re
 import secrets
 import socket
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from threading import Thread
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
 from ..errors import HandrailError
+from ..net.url_guard import plain_host
 from . import http_messages as http
-from .hosts import plain_host
 from .http_messages import BadMessage, Head, Prepared, ReadBody, Server, Streams
 from .keys import TaskKeys, check_host
-from .programs import program_of
-from .tunnel import relay
 
 if TYPE_CHECKING:
     from .certificates import Authority
@@ -36,7 +36,7 @@ _HEAD_SECONDS, _CONNECT_SECONDS, _HANDSHAKE_SECONDS = 30.0, 20.0, 20.0
 _MAX_HEAD = 65_536
 _USER = "handrail"
 _HOP = ("proxy-authorization", "proxy-connection", "host")
-
+_PIECE_BYTES = 1 << 20
 
 # Finds the name of the program that wants to connect, which takes a moment.
 Program = Callable[[], str]
@@ -274,3 +274,72 @@ def _answer(status: str, field: str, text: str = "") -> bytes:
     body = text.encode()
     kind = "Content-Type: text/plain; charset=utf-8\r\nConnection: close"
     return f"HTTP/1.1 {status}\r\n{field}\r\n{kind}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+
+
+async def relay(client: socket.socket, server: socket.socket) -> None:
+    """Until the server is done, or either is gone. Threads do it: an event loop takes longer for a piece than the kernel."""
+    loop, ended = asyncio.get_running_loop(), asyncio.Event()
+
+    def run() -> None:
+        up = Thread(target=_copy, args=(client, server), name="handrail-tunnel", daemon=True)
+        up.start()
+        _copy(server, client)
+        _shut(client, server)
+        up.join()
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(ended.set)
+
+    for sock in (client, server):
+        sock.setblocking(True)
+    Thread(target=run, name="handrail-tunnel", daemon=True).start()
+    try:
+        await ended.wait()
+    except asyncio.CancelledError:
+        _shut(client, server)
+        await ended.wait()  # the numbers of the sockets must not be given to others before
+        raise
+
+
+def _copy(source: socket.socket, target: socket.socket) -> None:
+    out, into = os.pipe()
+    try:
+        while count := os.splice(source.fileno(), into, _PIECE_BYTES):
+            while count:
+                count -= os.splice(out, target.fileno(), count)
+        target.shutdown(socket.SHUT_WR)
+    except OSError:  # one of them is gone
+        _shut(source, target)
+    finally:
+        os.close(out)
+        os.close(into)
+
+
+def _shut(*sockets: socket.socket) -> None:
+    for sock in sockets:
+        with contextlib.suppress(OSError):  # it was closed
+            sock.shutdown(socket.SHUT_RDWR)
+
+
+def program_of(port: int, kind: str = "tcp") -> str:
+    """The name of a program that has a socket at this local port; empty if that cannot be seen."""
+    wanted = {f"socket:[{inode}]" for inode in _sockets_at(port, kind)}
+    if not wanted:
+        return ""
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            if any(os.readlink(f"/proc/{pid}/fd/{fd}") in wanted for fd in os.listdir(f"/proc/{pid}/fd")):
+                with open(f"/proc/{pid}/comm") as file:
+                    return file.read().strip()
+        except OSError:  # it has ended, or is somebody else's
+            continue
+    return ""
+
+
+def _sockets_at(port: int, kind: str) -> Iterator[str]:
+    for table in (f"/proc/net/{kind}", f"/proc/net/{kind}6"):
+        try:
+            with open(table) as file:
+                rows = [line.split() for line in file.readlines()[1:]]
+        except OSError:
+            continue
+        yield from (row[9] for row in rows if row[9] != "0" and int(row[1].rpartition(":")[2], 16) == port)

@@ -9,7 +9,7 @@
     shell host    the processes beside the shell (shell_host/): they start bash, save its state, and end what runs in it
 
 Around them: output.py and command_request.py (what is kept of an output and shown, without secrets), clean_env.py (which
-variables commands get), remote_files.py and process_handles.py (files and background processes through a link), sandbox.py.
+variables commands get), handles.py (files and background processes through a link), sandbox.py.
 
 To write a backend, subclass `LiveEnvironment`, implement `connect`, and check it with `handrail.testing.check_environment`.
 Names are loaded when they are first used.

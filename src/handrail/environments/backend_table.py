@@ -2,22 +2,28 @@
 
 A backend is a class that fits `Backend`. A built-in one is the `BACKEND` of the file in `backends/` that has its name; a package
 declares an entry point of the group `handrail.environments`. Nothing is imported before it is requested by name.
+A backend may read its settings with `read_settings`: options with a text and limits each.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from ..base.suggest import did_you_mean
+from ..config.settings_reader import fail
+from ..config.settings_reader import read_settings as read_plain_settings
 from .errors import UnknownEnvironment
 
 if TYPE_CHECKING:
     from ..types import Unavailable
     from .base import Environment
+
+T = TypeVar("T")
 
 ENTRY_POINTS = "handrail.environments"
 # Other names.
@@ -103,3 +109,36 @@ def _loaded(name: str, reference: str) -> Backend:
         return cast("Backend", getattr(import_module(module), attribute))
     except (ImportError, AttributeError) as error:
         raise UnknownEnvironment(f"environment {name!r} cannot be loaded from {reference}: {error}") from error
+
+
+def option(default: Any, doc: str, *, least: float | None = None, most: float | None = None) -> Any:
+    """A setting of a dataclass: its default, what it does, and its limits. `...` as the default: it is required."""
+    metadata = {"doc": doc, "least": least, "most": most}
+    if default is ...:
+        return dataclasses.field(metadata=metadata)
+    if isinstance(default, dict):
+        return dataclasses.field(default_factory=dict, metadata=metadata)
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+def read_settings(
+    kind: type[T],
+    settings: Mapping[str, Any],
+    *,
+    backend: str,
+    cwd: str | None = None,
+    env: Mapping[str, str] | None = None,
+) -> T:
+    """A `kind`, which is a dataclass of `option`s. A task's own `cwd` replaces the setting, its `env` is added to it."""
+    read = read_plain_settings(kind, settings, key=backend)
+    for field in dataclasses.fields(kind):  # type: ignore[arg-type]
+        value, least, most = getattr(read, field.name), field.metadata["least"], field.metadata["most"]
+        key = f"{backend}.{field.name}"
+        if isinstance(value, str) and ("\0" in value or "\n" in value):
+            fail(key, f"must be one line of text, not {value!r}")
+        if value is not None and least is not None and value < least:
+            fail(key, f"must be at least {least}, not {value!r}")
+        if value is not None and most is not None and value > most:
+            fail(key, f"must be at most {most}, not {value!r}")
+    of_task = {"cwd": cwd or read.cwd or "", "env": {**read.env, **(env or {})}}  # type: ignore[attr-defined]
+    return dataclasses.replace(read, **of_task)  # type: ignore[type-var]

@@ -11,30 +11,30 @@ import contextlib
 import hashlib
 import importlib
 import logging
-import os
 import re
 import shlex
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self, TypeVar
 
 from ..base.own_process import has_exited, runtime_id
 from ..errors import ConfigError, ToolError
 from ..types import Unavailable
-from .backend_settings import read_settings
+from .backend_table import option, read_settings
 from .base import ProcessState
 from .errors import EnvironmentStartError, LoginRefused
 from .live_environment import LiveEnvironment
 from .transport import bundle
 from .transport.link import Fatal, Link, Lost
-from .transport.sdk_loop import SdkLoop, sdk_loops
 from .transport.session import Session
-from .transport.stream import Stream, StreamChannel
+from .transport.stream import SdkLoop, Stream, StreamChannel, sdk_loops
 
 if TYPE_CHECKING:
     from .transport.channel import Channel
 
+T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 CHECK_SECONDS = 8.0
@@ -52,30 +52,28 @@ class Found(NamedTuple):
     labels: Mapping[str, str]
 
 
-class Sandbox(Protocol):
-    """One sandbox. All coroutines run in the SDK's loop."""
-
-    @property
-    def id(self) -> str: ...
-
-    async def is_running(self) -> bool: ...
-
-    def stream(self, words: list[str]) -> Stream:
-        """A process in it, not yet started."""
-
-
 class Cloud(Protocol):
-    """An SDK. All coroutines run in its loop, and raise whatever the SDK raises."""
+    """An SDK, whose sandboxes are objects of its own. All coroutines run in its loop, and raise whatever the SDK raises."""
+
+    def __init__(self, settings: Any) -> None:
+        """Called in the loop; the package is installed."""
 
     async def hello(self) -> None:
         """Make a request, to see whether the credentials are accepted."""
 
-    async def create(self, labels: Mapping[str, str]) -> Sandbox: ...
+    async def create(self, labels: Mapping[str, str]) -> Any: ...
 
-    async def find_again(self, labels: Mapping[str, str]) -> Sandbox | None:
+    async def find_again(self, labels: Mapping[str, str]) -> Any | None:
         """A persistent one, started if necessary."""
 
-    async def leave(self, sandbox: Sandbox, *, is_busy: bool) -> None:
+    def id_of(self, sandbox: Any) -> str: ...
+
+    async def is_running(self, sandbox: Any) -> bool: ...
+
+    def stream(self, sandbox: Any, words: list[str]) -> Stream:
+        """A process in it, not yet started."""
+
+    async def leave(self, sandbox: Any, *, is_busy: bool) -> None:
         """Leave a persistent one that is not used for now. `is_busy`: something that was started to survive runs in it."""
 
     async def end(self, identifier: str) -> None: ...
@@ -86,17 +84,17 @@ class Cloud(Protocol):
     async def close(self) -> None: ...
 
 
-class CloudSettings(Protocol):
-    @property
-    def cwd(self) -> str: ...
-    @property
-    def env(self) -> Mapping[str, str]: ...
-    @property
-    def python(self) -> str: ...
-    @property
-    def persistent(self) -> bool: ...
-    @property
-    def keepalive(self) -> int: ...
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CloudSettings:
+    region: str | None = option(None, "the region to run in")
+    network: bool = option(True, "whether commands reach the network")
+    persistent: bool = option(False, "keep the sandbox after `close`, and find it again by its task")
+    cwd: str = option("", "where the shell starts; the image's folder, or the home folder, if it is empty")
+    env: Mapping[str, str] = option({}, "environment variables of the shell")
+    python: str = option("python3", "the name of Python 3.8 or newer there")
+    keepalive: int = option(
+        10, "seconds between keep-alives; after eight missed ones, everything that runs there ends", least=1, most=600
+    )
 
 
 class CloudEnvironment(LiveEnvironment):
@@ -105,25 +103,19 @@ class CloudEnvironment(LiveEnvironment):
     isolated = True
     package: ClassVar[str]  # the name of the SDK's module and of our extra
     credentials: ClassVar[str]  # how to get some
-    settings_type: ClassVar[type[Any]]
+    settings_type: ClassVar[type[CloudSettings]]
+    cloud_type: ClassVar[type[Cloud]]
 
-    def __init__(self, settings: Any, *, task_id: str) -> None:
+    def __init__(self, settings: CloudSettings, *, task_id: str) -> None:
         super().__init__()
-        self._settings: CloudSettings = settings
+        self._settings = settings
         self._task_id = task_id
         self.persistent = settings.persistent
-        self._loop: SdkLoop | None = None
-        self._cloud: Cloud | None = None
-        self._sandbox: Sandbox | None = None
-        self._sandbox_process = os.getpid()
+        self._sdk: tuple[SdkLoop, Cloud] | None = None
+        self._sandbox: Any = None
         self._is_busy = True  # as far as is known
 
     # For backends
-
-    @classmethod
-    @abstractmethod
-    def open_cloud(cls, settings: Any) -> Cloud:
-        """The SDK with these settings. Called in the loop; the package is installed."""
 
     @classmethod
     @abstractmethod
@@ -161,8 +153,7 @@ class CloudEnvironment(LiveEnvironment):
             environment = cls.from_settings(settings, task_id="")
             if find_spec(cls.package) is not None and not cls.may_have_credentials():
                 return Unavailable(f"{cls.name} does not let us in: there are no credentials", cls.credentials)
-            with environment._borrowed(CHECK_SECONDS) as ask:
-                ask(lambda cloud: cloud.hello())
+            environment._ask(lambda cloud: cloud.hello(), CHECK_SECONDS)
         except LoginRefused as error:
             return Unavailable(str(error), cls.credentials)
         except (ConfigError, ToolError) as error:
@@ -176,22 +167,16 @@ class CloudEnvironment(LiveEnvironment):
         if not cls.may_have_credentials():
             return []
         try:
-            with environment._borrowed(ASK_SECONDS) as ask:
-                found: list[str] = ask(lambda cloud: _prune(cloud, dry_run=dry_run))
-                return found
+            return environment._ask(lambda cloud: _prune(cloud, dry_run=dry_run), ASK_SECONDS)
         except (LoginRefused, SdkMissing):
             return []
 
     # The life of a sandbox
 
     def connect(self, state: bytes | None) -> Link:
-        if self._sandbox_process != os.getpid():  # after a fork it is the parent's, which ends it
-            self._loop = self._cloud = self._sandbox = None
-            self._sandbox_process = os.getpid()
         settings = self._settings
         try:
             with self._translated():
-                self._open()
                 self._ensure_sandbox()
                 return Session(
                     self,
@@ -207,41 +192,49 @@ class CloudEnvironment(LiveEnvironment):
 
     def open(self) -> Channel:
         """As a `channel.Launcher`: start a Python in the sandbox."""
-        assert self._loop is not None
-        assert self._sandbox is not None
-        stream = self._sandbox.stream([self._settings.python, *bundle.PYTHON_ARGUMENTS])
+        loop, cloud = self._opened()
+        stream = cloud.stream(self._sandbox, [self._settings.python, *bundle.PYTHON_ARGUMENTS])
         timeout = float(self._settings.keepalive * _SILENT_KEEPALIVES)
-        return StreamChannel(stream, self._loop, where=f"the sandbox {self._sandbox.id}", client_timeout=timeout)
+        return StreamChannel(stream, loop, where=f"the sandbox {cloud.id_of(self._sandbox)}", client_timeout=timeout)
 
-    def _open(self) -> None:
-        if self._cloud is None:
+    def _opened(self) -> tuple[SdkLoop, Cloud]:
+        """The SDK and its loop."""
+        if self._sdk is None:
             self._import()
-            self._loop = self._loop or sdk_loops.acquire()
-            self._cloud = self._loop.run(self._make_cloud(), ASK_SECONDS)
+            loop = sdk_loops.acquire()
+            try:
+                self._sdk = loop, loop.run(self._make_cloud(), ASK_SECONDS)
+            except BaseException:
+                sdk_loops.release(loop)
+                raise
+        return self._sdk
 
     async def _make_cloud(self) -> Cloud:
-        return self.open_cloud(self._settings)
+        return self.cloud_type(self._settings)
 
     def _ensure_sandbox(self) -> None:
-        assert self._loop is not None
-        assert self._cloud is not None
+        loop, cloud = self._opened()
         if self._sandbox is not None:
-            if self._loop.run(self._sandbox.is_running(), ASK_SECONDS):
+            if loop.run(cloud.is_running(self._sandbox), ASK_SECONDS):
                 return
             self._sandbox = None
         labels = self._labels()
         if self.persistent:
-            self._sandbox = self._loop.run(self._cloud.find_again(labels), CREATE_SECONDS)
+            self._sandbox = loop.run(cloud.find_again(labels), CREATE_SECONDS)
         if self._sandbox is None:
-            self._sandbox = self._loop.run(self._cloud.create(labels), CREATE_SECONDS)
+            self._sandbox = loop.run(cloud.create(labels), CREATE_SECONDS)
 
     def _labels(self) -> dict[str, str]:
         """How a sandbox is found again. A persistent one belongs to its task, and not to a process."""
         task = {LABEL: "1", TASK: label_value(self._task_id or "none")}
         return {**task, KEPT: "1"} if self.persistent else {**task, OWNER: runtime_id()}
 
+    def forked(self) -> None:
+        self._sdk = self._sandbox = None
+
     def close(self) -> None:
-        if self.persistent and self._link is not None and self._sandbox_process == os.getpid():
+        self._check_process()
+        if self.persistent and self._link is not None:
             with contextlib.suppress(ToolError):  # it does not answer: then nothing is stopped
                 self._is_busy = any(
                     one.survives and one.poll().state is ProcessState.RUNNING for one in self.processes()
@@ -249,41 +242,35 @@ class CloudEnvironment(LiveEnvironment):
         super().close()
 
     def disconnected(self) -> None:
-        loop, cloud, sandbox = self._loop, self._cloud, self._sandbox
-        if loop is None or self._sandbox_process != os.getpid():
+        sandbox, self._sandbox = self._sandbox, None
+        if self._sdk is None:
             return
-        self._sandbox = None
+        loop, cloud = self._sdk
+        named = "" if sandbox is None else cloud.id_of(sandbox)
         try:
-            if cloud is not None and sandbox is not None:
-                leave = cloud.leave(sandbox, is_busy=self._is_busy) if self.persistent else cloud.end(sandbox.id)
+            if sandbox is not None:
+                leave = cloud.leave(sandbox, is_busy=self._is_busy) if self.persistent else cloud.end(named)
                 loop.run(leave, ASK_SECONDS)
         except Exception as error:  # noqa: BLE001  an SDK raises anything; the sandbox ends by itself
-            log.warning(
-                "the sandbox %s could not be ended, and ends by itself later: %s", sandbox and sandbox.id, error
-            )
+            log.warning("the sandbox %s could not be ended, and ends by itself later: %s", named, error)
         finally:
             self._release()
 
     def _release(self) -> None:
         """Close the SDK and its loop; they are opened again when they are needed."""
-        loop, cloud = self._loop, self._cloud
-        self._loop = self._cloud = None
-        if loop is not None:
-            if cloud is not None:
-                with contextlib.suppress(Exception):  # the same, and nothing of it is needed any longer
-                    loop.run(cloud.close(), ASK_SECONDS)
+        sdk, self._sdk = self._sdk, None
+        if sdk is not None:
+            loop, cloud = sdk
+            with contextlib.suppress(Exception):  # the same, and nothing of it is needed any longer
+                loop.run(cloud.close(), ASK_SECONDS)
             sdk_loops.release(loop)
 
-    @contextlib.contextmanager
-    def _borrowed(self, seconds: float) -> Iterator[Callable[[Callable[[Cloud], Any]], Any]]:
-        """The SDK for a few requests, without a sandbox."""
+    def _ask(self, question: Callable[[Cloud], Coroutine[Any, Any, T]], seconds: float) -> T:
+        """Ask the SDK something, without a sandbox."""
         with self._translated():
             try:
-                self._open()
-                loop, cloud = self._loop, self._cloud
-                assert loop is not None
-                assert cloud is not None
-                yield lambda question: loop.run(question(cloud), seconds)
+                loop, cloud = self._opened()
+                return loop.run(question(cloud), seconds)
             finally:
                 self._release()
 

@@ -8,7 +8,7 @@ import select
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import IO, NamedTuple
 
 _MESSAGE_CHARS = 2000
@@ -34,6 +34,7 @@ def ask(
     *,
     seconds: float,
     cwd: str | None = None,
+    env: Mapping[str, str] | None = None,
     listener: Callable[[str], None] | None = None,
 ) -> Answer:
     """Run it to its end. A `listener`, for a long one, gets each line as it is printed."""
@@ -44,6 +45,7 @@ def ask(
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE if listener is None else subprocess.STDOUT,
             cwd=cwd,
+            env=env,
             start_new_session=True,  # a Ctrl-C on our terminal is for us
         )
     except OSError as error:

@@ -13,7 +13,7 @@ To add another kind of hold:
 2. Add the kind to `KINDS`: the question, and what a lasting yes covers.
 
 An answer other than the gate's yes and no (stop, for instance) is that of a function in `HeldCalls.deciders`, by kind, which may
-call `ask(held, context)` itself.
+call `ask(held, context)` itself. That about connections follows the network policy of their task, which asks where it has to.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from ..protocols import Action, ActionKind
 from .shell_host.held_calls import ALLOW, DENY, STOP, HeldCall
 
 if TYPE_CHECKING:
+    from ..egress.networks import Networks
     from ..types import ToolContext
 
 __all__ = ["KINDS", "Decision", "HeldCall", "HeldCalls", "Kind", "Redirect", "ask", "held_calls", "question"]
@@ -232,3 +233,20 @@ class HeldCalls:
 def held_calls(environment: object) -> HeldCalls:
     """Those of an environment; one that a plugin brings may have none."""
     return getattr(environment, "held", None) or HeldCalls()
+
+
+def decide_connections(held_calls: HeldCalls, networks: Callable[[], Networks], task_id: str, *, asks: bool) -> None:
+    """From now on. The task's network is made when its first connection waits. Without `asks` only what is denied is refused."""
+
+    def decide(held: HeldCall, context: ToolContext) -> Decision | Redirect:
+        host, _, port = held.target.rpartition(":") if held.kind == "connect" else (held.target, "", "0")
+        where, is_udp = (host.strip("[]"), int(port)), held.detail == "udp" and held.operation == "connect"
+        try:
+            found = networks()
+            found.prepare(task_id, context, asks=asks)
+            to = found.decide(task_id, held.program, where, context.cancel, is_udp=is_udp)
+        except Denied:  # the notes of the network say so
+            return Decision.DENY
+        return Redirect(f"{ALLOW} {to}") if to else Decision.ALLOW
+
+    held_calls.deciders |= {"connect": decide, "lookup": decide}

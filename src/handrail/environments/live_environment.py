@@ -36,10 +36,9 @@ from .errors import (
     EnvironmentStartError,
     NoSuchDirectory,
 )
+from .handles import JobProcess, LeftProcess, RemoteFiles
 from .held_calls import HeldCalls
 from .output import OutputSink
-from .process_handles import JobProcess, LeftProcess
-from .remote_files import RemoteFiles
 from .transport.link import Command, Ended, Fatal, Link, Lost
 
 if TYPE_CHECKING:
@@ -102,6 +101,9 @@ class LiveEnvironment(ABC):
     def disconnected(self) -> None:  # noqa: B027  overriding it is optional
         """Called once, after closing: remove what the backend has made."""
 
+    def forked(self) -> None:  # noqa: B027  overriding it is optional
+        """In a forked child: forget what the backend has made, which is the parent's."""
+
     # The interface
 
     def __enter__(self) -> Self:
@@ -134,7 +136,10 @@ class LiveEnvironment(ABC):
 
     @property
     def files(self) -> Files:
-        return RemoteFiles(self._call, lambda: self.cwd)
+        return self._remote_files()
+
+    def _remote_files(self, *limits: Any) -> RemoteFiles:
+        return RemoteFiles(self._call, lambda: self.cwd, *limits)
 
     def execute(  # noqa: PLR0913  one per option of a command
         self,
@@ -218,13 +223,10 @@ class LiveEnvironment(ABC):
     def upload(self, host_path: str, path: str) -> None:
         with open(host_path, "rb") as file:
             mode = os.fstat(file.fileno()).st_mode & 0o777
-            RemoteFiles(self._call, lambda: self.cwd).write_pieces(
-                path, iter(lambda: file.read(_COPY_BYTES), b""), mode=mode
-            )
+            self._remote_files().write_pieces(path, iter(lambda: file.read(_COPY_BYTES), b""), mode=mode)
 
     def download(self, path: str, host_path: str) -> None:
-        files = RemoteFiles(self._call, lambda: self.cwd)
-        offset = 0
+        files, offset = self._remote_files(), 0
         with tempfile.NamedTemporaryFile(dir=os.path.dirname(host_path) or ".", delete=False) as file:
             try:
                 while piece := files.read(path, max_bytes=_COPY_BYTES, offset=offset):
@@ -295,6 +297,7 @@ class LiveEnvironment(ABC):
         link, self._link = self._link, None
         if link is not None:
             link.close_inherited()
+        self.forked()
 
     def _run(self, link: Link, command: Command, sink: OutputSink, cancel: CancelToken | None) -> Ended:
         try:
@@ -360,17 +363,10 @@ class LiveEnvironment(ABC):
                 f"a process cannot outlive the {self.name} environment that it runs in; start it without survives"
             )
         check_variables(env or {})
-        details = {
-            "id": os.urandom(6).hex(),
-            "command": command,
-            "cwd": cwd or "",
-            "extra_env": dict(env or {}),
-            "survives": survives,
-            "pty": pty,
-            "call": call,
-        }
+        variables = dict(env or {})
+        details = {"command": command, "cwd": cwd or "", "extra_env": variables, "survives": survives, "pty": pty}
         try:
-            known, _ = self._call("job_start", _encoded(command), **details)
+            known, _ = self._call("job_start", _encoded(command), id=os.urandom(6).hex(), call=call, **details)
         except OSError as error:
             if isinstance(error, EnvironmentLost):
                 raise

@@ -17,7 +17,6 @@ from .errors import EnvironmentStartError
 from .live_environment import LiveEnvironment
 from .profiles import Profile, work_trees
 from .protection import JOBS_FOLDER, Protection
-from .remote_files import RemoteFiles
 from .shell_host.operations import JobOperations
 from .transport.link import DirectLink, Link
 
@@ -79,7 +78,7 @@ class LocalEnvironment(LiveEnvironment):
         self._check_open()
         cwd = self.cwd
         if self._sandbox is not None:
-            return RemoteFiles(self._call, lambda: self.cwd, self._file_limits[0], self._roots)
+            return self._remote_files(self._file_limits[0], self._roots)
         if self._files is None or self._files_cwd != cwd:
             hidden = self._protection.hidden_files if self._protection is not None else ()
             self._files = LocalFiles(cwd, self._roots, *self._file_limits, hidden=hidden)

@@ -18,15 +18,15 @@ _MAX_PLACE = 40
 def make(prefix: str) -> str:
     """Make one that only this user can enter."""
     mine = proc.stat_of(os.getpid())
-    place = next((place for place in _places() if os.access(place, os.W_OK | os.X_OK)), None)
-    if place is None:
+    places = _places()
+    if not places:
         raise FileNotFoundError(2, "there is no folder for temporary files that has a short path", "/tmp")
-    return tempfile.mkdtemp(prefix=f"{prefix}.{os.getpid()}.{mine.start if mine else 0}.", dir=_parent(place))
+    return tempfile.mkdtemp(prefix=f"{prefix}.{os.getpid()}.{mine.start if mine else 0}.", dir=_parent(places[0]))
 
 
 def shared_parents() -> list[str]:
     """The folders that have them all. Commands of an agent do not see what is in these."""
-    return [_parent(place) for place in _places() if os.access(place, os.W_OK | os.X_OK)]
+    return [_parent(place) for place in _places()]
 
 
 def left_behind(prefix: str) -> list[str]:
@@ -63,7 +63,8 @@ def _parent(place: str) -> str:
 
 def _places() -> list[str]:
     places = (os.environ.get("XDG_RUNTIME_DIR", ""), tempfile.gettempdir(), "/tmp")
-    return [place for place in places if os.path.isdir(place) and len(place) <= _MAX_PLACE]
+    short = (place for place in places if os.path.isdir(place) and len(place) <= _MAX_PLACE)
+    return [place for place in short if os.access(place, os.W_OK | os.X_OK)]
 
 
 def _is_ours(entry: os.DirEntry[str]) -> bool:

@@ -29,26 +29,21 @@ from .private_dirs import shared_parents
 from .profiles import MEANINGS, TEMPORARY, Profile, contained_policy
 from .shell_host.protection import CONTAINED, LANDLOCK, NOTHING, OUTER
 from .shell_host.wire import Packet
-from .transport.fork_server_client import Confinement, fork_servers
+from .transport.link import Confinement, fork_servers
 
 _PACKAGE = __name__.partition(".")[0]
 # Of the state: the background processes, and what a command is told the path of.
 JOBS_FOLDER, _SHOWN = "processes", ("downloads",)
 
 
-@dataclass(frozen=True, slots=True)
-class SocketKind:
-    """Sockets of one program: where they are, and the variables that point at them. `{run}` is the user's runtime folder."""
-
-    places: tuple[str, ...]
-    variables: tuple[str, ...]
-
-
 @cache
-def sockets() -> Mapping[str, SocketKind]:
-    """By name: whoever can talk to one of these can run a program, or type, outside of what protects commands."""
-    listed = json.loads(Path(__file__).with_name("sockets.json").read_text("utf-8"))
-    return {name: SocketKind(tuple(kind["places"]), tuple(kind["variables"])) for name, kind in listed.items()}
+def sockets() -> Mapping[str, Mapping[str, list[str]]]:
+    """Sockets by the name of a program: their `places`, and the `variables` that point at them. Whoever can talk to one of these
+    can run a program, or type, outside of what protects commands. `{run}` is the user's runtime folder."""
+    found: Mapping[str, Mapping[str, list[str]]] = json.loads(
+        Path(__file__).with_name("sockets.json").read_text("utf-8")
+    )
+    return found
 
 
 _FRESH_SECONDS = 10.0
@@ -137,7 +132,7 @@ class Protection:
 
     def without_variables(self, env: Mapping[str, str]) -> dict[str, str]:
         """The variables that do not point at a covered socket."""
-        removed = {name for kind in self._refused() for name in sockets()[kind].variables}
+        removed = {name for kind in self._refused() for name in sockets()[kind]["variables"]}
         return {name: value for name, value in env.items() if name not in removed}
 
     def _refused(self) -> list[str]:
@@ -317,10 +312,10 @@ def names_program(text: str) -> bool:
 
 def _places(name: str) -> Iterator[str]:
     kind = sockets()[name]
-    patterns = [path for place in kind.places for path in _spelled(place)]
+    patterns = [path for place in kind["places"] for path in _spelled(place)]
     for pattern in patterns:
         yield from glob.glob(pattern) if "*" in pattern else [pattern]
-    for variable in kind.variables:
+    for variable in kind["variables"]:
         value = os.environ.get(variable, "")
         path = value.partition("path=")[2] or value.removeprefix("unix://").removeprefix("unix:")
         path = path.partition(",")[0]

@@ -2,50 +2,46 @@
 
 Bubblewrap does it where it is installed. Otherwise Landlock, a part of the kernel, restricts files and TCP (see `landlock.py` for
 what it leaves open), so an environment under it does not count as isolated. Without either, nothing runs.
+The Python that runs this stays in sight, and files of the work tree that make programs elsewhere run something stay as they are.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from importlib.resources import files
 
 from ..types import Unavailable
-from . import interpreter
 from .errors import SandboxUnavailable
-from .open_sockets import open_sockets
+from .profiles import TEMPORARY
 from .protection import Protection, own_folders
 from .shell_host import landlock
 from .transport.link import Link
 from .transport.session import Session, Transport
-from .work_tree import runs_elsewhere
 
 # What a command must not read in the user's home: keys, and passwords of other programs.
-DEFAULT_HIDDEN = (
-    "~/.ssh",
-    "~/.gnupg",
-    "~/.aws",
-    "~/.azure",
-    "~/.config/gcloud",
-    "~/.config/gh",
-    "~/.docker",
-    "~/.kube",
-    "~/.netrc",
-    "~/.git-credentials",
-    "~/.pypirc",
-    "~/.npmrc",
-    "~/.local/share/keyrings",
-    "~/.mozilla",
-    "~/.config/google-chrome",
+DEFAULT_HIDDEN = tuple(
+    """~/.ssh ~/.gnupg ~/.aws ~/.azure ~/.config/gcloud ~/.config/gh ~/.docker ~/.kube ~/.netrc ~/.git-credentials
+    ~/.pypirc ~/.npmrc ~/.local/share/keyrings ~/.mozilla ~/.config/google-chrome""".split()
 )
 # Where a sandbox has its own, or none.
 _OWN = ("/tmp", "/var/tmp", "/run", "/dev/shm")
-_SHARED = ("/tmp", "/var/tmp", "/dev/shm")
+# Files of a work tree that make programs outside of a sandbox run something.
+_OF_TOOLS = (".handrail", ".mcp.json", ".envrc", ".vscode", ".idea")
+_OF_GIT = ("config", "config.worktree", "hooks", "gitdir", "commondir", "info/attributes")
+_HOOKS_PATH = re.compile(r"^\s*hooksPath\s*=\s*\"?([^\"#;\n]+)", re.MULTILINE | re.IGNORECASE)
+_MAX_REPOSITORIES = 500
+_PACKAGE = __name__.partition(".")[0]
+# What an interpreter needs of its prefix, if the prefix itself is a place to be hidden.
+_PARTS = ("bin", "lib", "lib64", "pyvenv.cfg")
 
 
 class Mechanism(Enum):
@@ -154,18 +150,18 @@ class SandboxPolicy:
         covers = {place: ["--tmpfs", place] for place in _OWN}
         for path in filter(os.path.exists, (*self._hidden(), *open_sockets(_OWN))):
             covers[path] = ["--tmpfs", path] if os.path.isdir(path) else ["--ro-bind", "/dev/null", path]
-        openings = {path: ["--ro-bind", path, path] for path in interpreter.files_below(covers)}
-        links = {path: ["--symlink", target, path] for path, target in interpreter.links_below(covers).items()}
+        openings = {path: ["--ro-bind", path, path] for path in files_below(covers)}
+        links = {path: ["--symlink", target, path] for path, target in links_below(covers).items()}
         return {**covers, **openings, **links}
 
     # Landlock
 
     def _by_landlock(self, cwd: str, env: dict[str, str], state: bytes | None) -> Link:
         temporary = tempfile.mkdtemp(prefix="handrail-")
-        hidden = [*self._hidden(), *_SHARED]
+        hidden = [*self._hidden(), *TEMPORARY]
         policy = {
             "writable": [*self._writable(cwd), temporary],
-            "readable": interpreter.files_below(hidden),
+            "readable": files_below(hidden),
             "hidden": hidden,
             "network": self.network,
             "temporary": temporary,
@@ -187,3 +183,109 @@ def _between(tree: str, path: str) -> list[str]:
     """The folders below `tree` that lead to `path`."""
     names = os.path.relpath(path, tree).split("/")[:-1]
     return [os.path.join(tree, *names[: count + 1]) for count in range(len(names))]
+
+
+def runs_elsewhere(tree: str) -> list[str]:
+    """Those that exist. A repository without hooks gets an empty folder for them, so that it can be kept as it is."""
+    found = [os.path.join(tree, name) for name in _OF_TOOLS]
+    pointer = os.path.join(tree, ".git")
+    if os.path.isfile(pointer):  # a worktree or a submodule
+        found.append(pointer)
+    for repository in _repositories(pointer, tree):
+        with contextlib.suppress(OSError):
+            os.mkdir(os.path.join(repository, "hooks"))
+        found += [os.path.join(repository, name) for name in _OF_GIT]
+        found += _configured_hooks(repository, tree)
+    return [path for path in found if os.path.exists(path) and not os.path.islink(path)]
+
+
+def _repositories(pointer: str, tree: str) -> Iterator[str]:
+    """The folder of the work tree's repository, if it lies in the tree, and of its submodules and worktrees."""
+    folder = _leads_to(pointer)
+    if folder is None or not os.path.realpath(folder).startswith(tree.rstrip("/") + "/"):
+        return
+    yield folder
+    count = 0
+    for inner in ("modules", "worktrees"):
+        for place, folders, names in os.walk(os.path.join(folder, inner)):
+            if "HEAD" in names:
+                folders[:] = [name for name in folders if name == "modules"]
+                yield place
+                count += 1
+            if count > _MAX_REPOSITORIES:
+                return
+
+
+def _leads_to(pointer: str) -> str | None:
+    if os.path.isdir(pointer):
+        return pointer
+    try:
+        with open(pointer, encoding="utf-8", errors="replace") as file:
+            word, _, path = file.read(4096).partition(":")
+    except OSError:
+        return None
+    return os.path.normpath(os.path.join(os.path.dirname(pointer), path.strip())) if word == "gitdir" else None
+
+
+def _configured_hooks(repository: str, tree: str) -> list[str]:
+    """Hooks that lie elsewhere in the work tree."""
+    try:
+        with open(os.path.join(repository, "config"), encoding="utf-8", errors="replace") as file:
+            named = _HOOKS_PATH.findall(file.read(1 << 20))
+    except OSError:
+        return []
+    paths = [os.path.normpath(os.path.join(tree, os.path.expanduser(path.strip()))) for path in named]
+    return [path for path in paths if path.startswith(tree.rstrip("/") + "/")]
+
+
+def open_sockets(outside_of: Collection[str]) -> list[str]:
+    """Those that exist now, and lie in none of these folders."""
+    try:
+        with open("/proc/net/unix", "rb") as file:
+            lines = file.readlines()[1:]
+    except OSError:
+        return []
+    words = (line.rstrip(b"\n").split(b" ", 7) for line in lines)
+    paths = {os.path.realpath(os.fsdecode(each[7])) for each in words if len(each) > 7 and each[7].startswith(b"/")}
+    covered = tuple(os.path.realpath(folder) + "/" for folder in outside_of)
+    return sorted(path for path in paths if not path.startswith(covered) and os.path.exists(path))
+
+
+def files_below(hidden: Collection[str]) -> list[str]:
+    """The folders and files of the interpreter and the package that lie in hidden places, outer ones first."""
+    spelled = (sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix, str(files(_PACKAGE)))
+    folders = [place for path in spelled for place in (os.path.abspath(path), os.path.realpath(path))]
+    open_parts = ([f"{each}/{part}" for part in _PARTS] if each in hidden else [each] for each in folders)
+    wanted = {part for parts in open_parts for part in parts}
+    wanted |= {path for path, target in _way(sys.executable) if target is None}
+    found: list[str] = []
+    for path in sorted(filter(os.path.exists, wanted), key=len):
+        if _is_hidden(path, hidden, found):
+            found.append(path)
+    return found
+
+
+def links_below(hidden: Collection[str]) -> dict[str, str]:
+    """The links in hidden places that lead to the interpreter, each with what it says."""
+    in_sight = files_below(hidden)
+    return {path: to for path, to in _way(sys.executable) if to is not None and _is_hidden(path, hidden, in_sight)}
+
+
+def _is_hidden(path: str, hidden: Collection[str], in_sight: Collection[str]) -> bool:
+    """Whether it lies in a hidden place, and not in one inside of that which is in sight."""
+    around = [place for place in (*hidden, *in_sight) if path == place or path.startswith(place.rstrip("/") + "/")]
+    return bool(around) and max(around, key=len) not in in_sight
+
+
+def _way(path: str) -> Iterator[tuple[str, str | None]]:
+    """Each link on the way to a file with what it says, and at last the file, with None."""
+    seen = set()
+    while path not in seen:
+        seen.add(path)
+        if not os.path.islink(path):
+            yield path, None
+            yield os.path.realpath(path), None
+            return
+        target = os.readlink(path)
+        yield path, target
+        path = os.path.normpath(os.path.join(os.path.dirname(path), target))

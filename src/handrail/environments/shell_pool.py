@@ -14,8 +14,7 @@ from concurrent.futures import Future, wait
 
 from ..base.workers import pool as workers
 from .shell_host.wire import Packet
-from .transport.fork_server_client import Confinement
-from .transport.link import DirectLink, Fatal, Lost
+from .transport.link import Confinement, DirectLink, Fatal, Lost
 
 _IDLE_SECONDS = 10.0
 

@@ -6,7 +6,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
@@ -17,7 +17,7 @@ from .task_settings import DEFAULT_TASK, EnvironmentSettings, check_overrides, r
 
 if TYPE_CHECKING:
     from ..egress.networks import Networks
-    from ..protocols import FileEntry, Files, FileStat
+    from ..protocols import Files
     from ..types import ToolContext
     from .base import Environment
     from .output import Masker
@@ -132,7 +132,7 @@ class TaskEnvironments:
 
     def files(self, task_id: str | None) -> Files:
         """The task's files; nothing is opened before they are used."""
-        return TaskFiles(self, task_id)
+        return cast("Files", TaskFiles(self, task_id))
 
     def files_before(self, task_id: str | None) -> Files | None:
         """The files of a task without an environment, if they can be read without one."""
@@ -200,27 +200,16 @@ class TaskEnvironments:
 
         This replaces all overrides of an earlier call. An open environment that was made with other settings is closed.
         """
-        before = self._overrides.get(task_id)
-        self._overrides[task_id] = check_overrides(overrides)
-        self._masker = None
-        try:
-            wanted = resolve(task_id, self.config, self._overrides[task_id], self.backends)
-        except HandrailError:
-            self._set_overrides(task_id, before)
-            raise
+        checked = check_overrides(overrides)
+        wanted = resolve(task_id, self.config, checked, self.backends)
+        self._overrides[task_id], self._masker = checked, None
         slot = self._slots.get(task_id)
         if slot is not None and slot.settings is not None and slot.settings != wanted:
             self._close_environment(task_id)
 
     def clear_overrides(self, task_id: str) -> None:
         """Make the task's next environment by the configuration alone. An open one stays."""
-        self._set_overrides(task_id, None)
-
-    def _set_overrides(self, task_id: str, overrides: dict[str, Any] | None) -> None:
-        if overrides is None:
-            self._overrides.pop(task_id, None)
-        else:
-            self._overrides[task_id] = overrides
+        self._overrides.pop(task_id, None)
 
     def close(self, task_id: str | None) -> None:
         """Close the task's environment, if it has one, and what tools keep for it. A running command is ended too."""
@@ -260,7 +249,8 @@ class TaskEnvironments:
         """Close environments that have not been used for long and in which nothing runs. A timer calls this."""
         limit, now = self.config.terminal.idle_seconds, self._clock()
         with self._lock:
-            due = [(task, slot) for task, slot in self._slots.items() if _is_idle(slot) and now - slot.used_at >= limit]
+            open_now = [(task, slot) for task, slot in self._slots.items() if slot.environment is not None]
+            due = [(task, slot) for task, slot in open_now if not slot.users and now - slot.used_at >= limit]
         for task, slot in due:
             if _runs_something(slot):
                 slot.used_at = now
@@ -294,7 +284,7 @@ class TaskEnvironments:
                 if hasattr(slot.environment, "pool") and self.config.terminal.pool:
                     slot.environment.pool, self._has_opened = self._shell_pool(), True
                 if (network or asks) and hasattr(slot.environment, "held"):
-                    from .held_connections import decide_connections  # only where commands run
+                    from .held_calls import decide_connections  # only where commands run
 
                     decide_connections(slot.environment.held, self.networks, task_id, asks=asks)
                 if not is_here:  # there even reading a file starts something
@@ -354,43 +344,13 @@ class TaskFiles:
         self._environments, self._task_id = environments, task_id
         self._before: Files | None = None
 
-    @property
-    def _files(self) -> Files:
+    def __getattr__(self, name: str) -> Any:
         if self._environments.peek(self._task_id) is None:
             if self._before is None:
                 self._before = self._environments.files_before(self._task_id)
             if self._before is not None:
-                return self._before
-        return self._environments.of(self._task_id).files
-
-    @property
-    def max_read_bytes(self) -> int:
-        return self._files.max_read_bytes
-
-    def resolve(self, path: str) -> str:
-        return self._files.resolve(path)
-
-    def stat(self, path: str) -> FileStat | None:
-        return self._files.stat(path)
-
-    def entries(self, path: str) -> Sequence[FileEntry]:
-        return self._files.entries(path)
-
-    def read(self, path: str, *, max_bytes: int, offset: int = 0) -> bytes:
-        return self._files.read(path, max_bytes=max_bytes, offset=offset)
-
-    def write(self, path: str, data: bytes, *, mode: int | None = None, **call: int) -> FileStat:
-        return self._files.write(path, data, mode=mode, **call)
-
-    def remove(self, path: str, **call: int) -> None:
-        self._files.remove(path, **call)
-
-    def host_path(self, path: str) -> str | None:
-        return self._files.host_path(path)
-
-
-def _is_idle(slot: _Slot) -> bool:
-    return slot.environment is not None and slot.users == 0
+                return getattr(self._before, name)
+        return getattr(self._environments.of(self._task_id).files, name)
 
 
 def _runs_something(slot: _Slot) -> bool:

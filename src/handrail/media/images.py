@@ -13,7 +13,7 @@ from urllib.parse import unquote_to_bytes
 
 from ..base.workers import pool
 from ..core.outcome import Outcome, tool_result
-from ..egress.tool_hosts import tool_guard
+from ..egress.questions import tool_guard
 from ..errors import InvalidArguments, ToolFailed
 from ..files.content import read_bytes
 from ..files.failures import shown, size_text

@@ -1,2 +1,1 @@
-"""HTTP: `fetch` for any URL, guarded by `url_guard` through `transport`; `http_client` for configured servers; `untrusted` marks
-results."""
+"""HTTP: `fetch` for any URL, guarded by `url_guard` through `transport`; `http_client` for configured servers."""

@@ -1,7 +1,8 @@
 """Which addresses the web tools and the browser may reach: public ones, and others that the user allows.
 
 A name is resolved once, and the connection goes to an address that was checked: a redirect or a changed DNS record cannot
-lead elsewhere.
+lead elsewhere. Hosts that the user writes down, here and for commands, are a name, `*.domain`, an address or a network, each at
+any port, one port or a range.
 """
 
 from __future__ import annotations
@@ -22,6 +23,10 @@ LookUp = Callable[[str, int], Awaitable[list[str]]]
 
 _PORTS = {"http": 80, "https": 443}
 _MAX_URL = 8_000
+_NAME = re.compile(
+    r"(?=.{1,253}\Z)[a-z0-9_](?:[a-z0-9_-]{0,62}[a-z0-9_])?(?:\.[a-z0-9_](?:[a-z0-9_-]{0,62}[a-z0-9_])?)*"
+)
+_WITH_PORTS = re.compile(r"(?P<host>\[[^\]]*\](?:/\d+)?|[^:]*):(?P<low>\d+)(?:-(?P<high>\d+))?")
 # Public by number, but they belong to the machine's own cloud or are reserved.
 _NOT_PUBLIC: tuple[Network, ...] = tuple(
     ipaddress.ip_network(text)
@@ -45,19 +50,11 @@ class Target(NamedTuple):
     port: int
 
 
-class Allowed(NamedTuple):
-    """One exception of the user: a network or a name, at one port or at all."""
-
-    network: Network | None
-    name: str
-    port: int | None
-
-
 class Guard:
     """Judges URLs and addresses. `allow` is what `web.allow_private` lists. `look_up` finds the addresses of a host."""
 
     def __init__(self, allow: Iterable[str] = (), look_up: LookUp | None = None) -> None:
-        self._allowed, self._look_up = tuple(_allowed(text) for text in allow), look_up or addresses_of
+        self._allowed, self._look_up = parse_hosts(allow, "web.allow_private"), look_up or addresses_of
 
     def check_url(self, url: str) -> Target:
         """The target of the URL. Raises for what no web tool opens: other schemes, credentials, invalid URLs."""
@@ -80,16 +77,16 @@ class Guard:
         is_at = "" if where == host else f" is at {where}, which"
         raise Denied(
             f"{host}{is_at} is not a public address, and the web tools do not go there. The user can allow it: "
-            f"web.allow_private in config.yaml, with `{where}` or `{_with_port(host, port)}`. Do not try another way."
+            f"web.allow_private in config.yaml, with `{where}` or `{with_port(host, port)}`. Do not try another way."
         )
 
     def _is_allowed(self, host: str, port: int, address: Address) -> bool:
-        meant = {address, embedded_ipv4(address) or address}
-        return any(
-            (one.port is None or one.port == port)
-            and (any(a in one.network for a in meant) if one.network is not None else one.name == _plain(host))
-            for one in self._allowed
-        )
+        try:
+            name = plain_host(host)
+        except ValueError:
+            name = ""  # only its address can be allowed
+        at_port = [one for one in self._allowed if one.low <= port <= one.high]
+        return any(one.covers(address) if one.network is not None else one.name == name for one in at_port)
 
 
 async def addresses_of(host: str, port: int) -> list[str]:
@@ -167,25 +164,80 @@ def without_login(url: str) -> str:
     return re.sub(r"//[^/?#]*@", "//…@", url, count=1)
 
 
-def _with_port(host: str, port: int) -> str:
+def with_port(host: str, port: int) -> str:
+    """As it is written; port 0 is any."""
+    if not port:
+        return host
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def _plain(host: str) -> str:
-    return host.rstrip(".").lower()
+class HostPattern(NamedTuple):
+    """`name` is a name or starts with `*.`; or there is a `network`. `low` and `high` are the ports."""
+
+    text: str
+    name: str = ""
+    network: Network | None = None
+    low: int = 0
+    high: int = 65_535
+
+    def matches(self, host: str, port: int) -> bool:
+        """`host` as `plain_host` gives it; port 0 is any."""
+        if port and not self.low <= port <= self.high:
+            return False
+        address = literal_address(host)
+        if address is not None:
+            return self.covers(address)
+        return host.endswith(self.name[1:]) if self.name.startswith("*") else host == self.name
+
+    def covers(self, address: Address) -> bool:
+        return self.network is not None and any(
+            one in self.network for one in {address, embedded_ipv4(address) or address}
+        )
 
 
-def _allowed(text: str) -> Allowed:
+def plain_host(text: str) -> str:
+    """The one spelling of a host: a name in lower case without the last dot, or an address. Raises ValueError."""
+    host = text.strip("[]").partition("%")[0].rstrip(".").lower()
+    address = literal_address(host) if host else None
+    if address is not None:
+        if address.is_unspecified:  # the kernel takes it for loopback
+            return "127.0.0.1" if address.version == 4 else "::1"
+        inner = embedded_ipv4(address) if int(address) > 1 else None  # `::1` embeds nothing
+        return str(inner or address)
+    if not host.isascii():
+        host = host.encode("idna").decode()
+    if not _NAME.fullmatch(host):
+        raise ValueError(f"{text[:100]!r} is not the name of a host")
+    return host
+
+
+def parse_hosts(texts: Iterable[str], key: str) -> tuple[HostPattern, ...]:
+    """Raises ConfigError for the first that is no host; `key` is where they were written."""
+    return tuple(_parsed(text, key) for text in texts)
+
+
+def _parsed(text: str, key: str) -> HostPattern:
+    found = _WITH_PORTS.fullmatch(text.strip())
+    host, low, high = text.strip(), 0, 65_535
+    if found is not None:
+        host, low = found["host"], int(found["low"])
+        high = int(found["high"] or low)
     try:
-        return Allowed(ipaddress.ip_network(text.strip("[]"), strict=False), "", None)
+        return HostPattern(
+            text, "", ipaddress.ip_network(host.replace("[", "").replace("]", ""), strict=False), low, high
+        )
     except ValueError:
         pass
     try:
-        parts = urlsplit(f"//{text}")
-        host, port = parts.hostname or "", parts.port
-    except ValueError:
-        host, port = "", None
-    if not host or "/" in text:
-        raise ConfigError(f"{text!r} is not a network, address or name", key="web.allow_private")
-    literal = literal_address(host)
-    return Allowed(ipaddress.ip_network(literal) if literal is not None else None, _plain(host), port)
+        start = "*." if host.startswith("*.") else ""
+        name = plain_host(host.removeprefix("*."))
+        address = literal_address(name)
+        if low <= high <= 65_535 and not (start and address):
+            return HostPattern(
+                text, start + name, None if address is None else ipaddress.ip_network(address), low, high
+            )
+    except (ValueError, UnicodeError):
+        pass
+    raise ConfigError(
+        f"{text!r} is not a host; write a name, *.domain, an address or a network, each with or without :port", key=key
+    )

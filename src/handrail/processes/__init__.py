@@ -11,9 +11,9 @@ A process in an environment whose processes can outlast it (`environment.persist
 with it.
 
     table.py     the table; `process_table` makes it at its first use
-    tracked.py   one process: status, log (log_pages.py), terminal (screen.py), input (interact.py, keys.py)
-    watcher.py   polls watched processes: watched_output.py finds matching lines, notices.py is what is reported
-    leftovers.py removes what nothing needs any longer
+    tracked.py   one process: status, log, terminal (screen.py), input (interact.py)
+    watched_output.py   polls watched processes, finds matching lines, and says what is reported
+    leftovers.py        removes what nothing needs any longer
 """
 
 from __future__ import annotations
@@ -39,28 +39,16 @@ class _Lazy:
         self._making = threading.Lock()
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._table(), name)
-
-    def close(self) -> None:
-        if self._made is not None:
-            self._made.close()
-
-    def _table(self) -> ProcessTable:
         with self._making:
             if self._made is None:
                 from ..config.paths import state_dir
                 from ..store.processes import ProcessRecords
-                from .table import Limits, ProcessTable
+                from .table import ProcessTable
 
-                limits = self._config.processes
-                self._made = ProcessTable(
-                    ProcessRecords(state_dir(self._config.home) / "process-table"),
-                    self._environments,
-                    Limits(
-                        limits.max_running,
-                        limits.max_running_per_task,
-                        limits.max_finished,
-                        limits.keep_finished_hours * 3600,
-                    ),
-                )
-            return self._made
+                records = ProcessRecords(state_dir(self._config.home) / "process-table")
+                self._made = ProcessTable(records, self._environments, self._config.processes)
+        return getattr(self._made, name)
+
+    def close(self) -> None:
+        if self._made is not None:
+            self._made.close()

@@ -19,12 +19,10 @@ from ..environments.errors import NoSuchProcess
 from ..environments.task_settings import DEFAULT_TASK, EnvironmentSettings
 from ..environments.tasks import TaskEnvironments
 from ..errors import ToolError, ToolFailed
+from ..settings.sections import ProcessesConfig
 from ..store.processes import ProcessRecord, ProcessRecords
-from .log_pages import last_lines
-from .notices import Notice, NoticeKind
-from .tracked import State, Status, TrackedProcess
-from .watched_output import OutputWatch
-from .watcher import PollResult, Watcher
+from .tracked import State, Status, TrackedProcess, last_lines
+from .watched_output import Notice, NoticeKind, OutputWatch, PollResult, Watcher
 
 log = logging.getLogger(__name__)
 
@@ -38,16 +36,6 @@ _MAX_NAMED = 10
 
 class TooManyProcesses(ToolError):
     error_type = "too_many_processes"
-
-
-class Limits(NamedTuple):
-    max_running: int = 128
-    max_running_per_task: int = 32
-    max_finished: int = 64
-    keep_seconds: float = 24 * 3600.0
-
-
-_LIMITS = Limits()
 
 
 class Wanted(NamedTuple):
@@ -67,8 +55,11 @@ class Wanted(NamedTuple):
 class ProcessTable:
     """Safe under threads, and with several runtimes at the same records."""
 
-    def __init__(self, records: ProcessRecords, environments: TaskEnvironments, limits: Limits = _LIMITS) -> None:
-        self._records, self._environments, self.limits = records, environments, limits
+    def __init__(
+        self, records: ProcessRecords, environments: TaskEnvironments, limits: ProcessesConfig | None = None
+    ) -> None:
+        self._records, self._environments = records, environments
+        self.limits = limits or environments.config.processes
         self._opened: dict[str, Environment] = {}
         self._known: dict[str, TrackedProcess] = {}
         self._watches: dict[str, OutputWatch] = {}
@@ -97,17 +88,9 @@ class ProcessTable:
                 process = environment.open_pty(
                     command, rows=rows, columns=columns, cwd=wanted.cwd, env=wanted.env, survives=survives, **watched
                 )
-            return self.get(
-                self.add(
-                    process,
-                    task_id=task_id,
-                    session_id=session_id,
-                    settings=self._environments.settings(task_id),
-                    size=wanted.size or DEFAULT_SIZE,
-                    notify_on_complete=wanted.notify_on_complete,
-                    watch_patterns=wanted.watch_patterns,
-                )
-            )
+            settings = self._environments.settings(task_id)
+            added = self.add(process, task_id=task_id, session_id=session_id, settings=settings, wanted=wanted)
+            return self.get(added)
 
     def add(
         self,
@@ -116,12 +99,12 @@ class ProcessTable:
         task_id: str | None,
         session_id: str | None,
         settings: EnvironmentSettings,
-        size: tuple[int, int] = DEFAULT_SIZE,
-        notify_on_complete: bool = False,
-        watch_patterns: Sequence[str] = (),
+        wanted: Wanted | None = None,
     ) -> str:
         """Add a process that already runs. Returns its id in the table."""
-        watch = OutputWatch(watch_patterns) if watch_patterns else None
+        wanted = wanted or Wanted()
+        rows, columns = wanted.size or DEFAULT_SIZE
+        watch = OutputWatch(wanted.watch_patterns) if wanted.watch_patterns else None
         record = ProcessRecord(
             id=self._records.new_id(),
             process_id=process.id,
@@ -134,19 +117,19 @@ class ProcessTable:
             settings=settings.as_json(),
             survives=process.survives,
             has_pty=process.has_pty,
-            rows=size[0],
-            columns=size[1],
-            watch_patterns=tuple(watch_patterns),
+            rows=rows,
+            columns=columns,
+            watch_patterns=tuple(wanted.watch_patterns),
             watched_to=0,
             owner=runtime_id(),
         )
         self._records.put(record)
-        if notify_on_complete:
+        if wanted.notify_on_complete:
             self._records.owe_notice(record.id)
         tracked = self._track(record, process)
         if watch is not None:
             self._watches[record.id] = watch
-        if notify_on_complete or watch is not None:
+        if wanted.notify_on_complete or watch is not None:
             self._watcher.watch(tracked)
         self._sweep(record.settings)
         return record.id
@@ -257,7 +240,7 @@ class ProcessTable:
             key=lambda record: record.ended_at or 0.0,
             reverse=True,
         )
-        latest = time.time() - self.limits.keep_seconds
+        latest = time.time() - self.limits.keep_finished_hours * 3600
         return [
             self._track(record)
             for number, record in enumerate(ended)
@@ -369,14 +352,5 @@ def _end_notice(tracked: TrackedProcess, status: Status) -> Notice:
     text = ""
     with contextlib.suppress(ToolError, OSError):
         text = last_lines(tracked, _NOTICE_BYTES)["output"]
-    record = tracked.record
-    return Notice(
-        NoticeKind.ENDED,
-        record.id,
-        record.command,
-        record.task_id,
-        record.session_id,
-        "\n".join(text.splitlines()[-_NOTICE_LINES:]),
-        status.exit_code,
-        str(status),
-    )
+    shown = text.splitlines()[-_NOTICE_LINES:]
+    return Notice.of(tracked.record, NoticeKind.ENDED, shown, exit_code=status.exit_code, what=str(status))

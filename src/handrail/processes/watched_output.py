@@ -1,18 +1,23 @@
-"""Watch a process's output: lines that match become notices, and too many of them pause the watch."""
+"""Watch processes: the end of one, and lines of its output that match, become notices; too many of them pause the watch."""
 
 from __future__ import annotations
 
+import logging
 import re
+import threading
 import time
 from collections import deque
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from enum import Enum
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from ..errors import InvalidArguments
-from .notices import Notice, NoticeKind
 
 if TYPE_CHECKING:
+    from ..store.processes import ProcessRecord
     from .tracked import TrackedProcess
+
+log = logging.getLogger(__name__)
 
 MAX_NOTICES, WINDOW_SECONDS = 5, 60.0
 _POLL_BYTES = 1 << 20
@@ -23,6 +28,9 @@ _MAX_PATTERN = 1000
 _MAX_PATTERNS = 20
 _MATCH_SECONDS = 0.05
 _CONTROLS = re.compile(rb"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[ -/]*[0-~]")
+_COMMAND_SHOWN = 120
+_FIRST_PAUSE_SECONDS, _MAX_PAUSE_SECONDS = 0.02, 0.5
+_END_SECONDS = 5.0
 
 
 class OutputWatch:
@@ -77,18 +85,7 @@ class OutputWatch:
         shown = [tracked.presented(line)[:_LINE_CHARS] for line in lines[:_LINES_SHOWN]]
         if len(lines) > _LINES_SHOWN:
             shown.append(f"… and {len(lines) - _LINES_SHOWN} more")
-        record = tracked.record
-        return Notice(
-            kind,
-            record.id,
-            record.command,
-            record.task_id,
-            record.session_id,
-            "\n".join(shown),
-            None,
-            what,
-            self._offset,
-        )
+        return Notice.of(tracked.record, kind, shown, what=what, watched_to=self._offset)
 
 
 class TooSlow(Exception):
@@ -162,3 +159,96 @@ class Rate:
 
 def _clean(line: bytes) -> str:
     return _CONTROLS.sub(b"", line)[-_MAX_LINE:].decode("utf-8", "replace").rstrip()
+
+
+class NoticeKind(Enum):
+    ENDED = "ended"
+    MATCHED = "matched"  # it printed a line that matches
+    PAUSED = "paused"  # too many lines matched: the watch resumes when the process is looked at
+
+
+class Notice(NamedTuple):
+    """`text` is the last lines of its output, or those that matched."""
+
+    kind: NoticeKind
+    id: str
+    command: str
+    task_id: str
+    session_id: str | None
+    text: str
+    exit_code: int | None = None
+    what: str = ""  # how it ended, or why the watch is paused
+    watched_to: int = 0
+
+    def __str__(self) -> str:
+        command = self.command if len(self.command) <= _COMMAND_SHOWN else self.command[:_COMMAND_SHOWN] + "…"
+        return f"Background process {self.id} ({command}) {self.what}" + (f":\n{self.text}" if self.text else ".")
+
+    @classmethod
+    def of(cls, record: ProcessRecord, kind: NoticeKind, lines: Sequence[str], **more: Any) -> Self:
+        return cls(kind, record.id, record.command, record.task_id, record.session_id, "\n".join(lines), **more)
+
+
+class PollResult(Enum):
+    """What polling one process found."""
+
+    QUIET = "quiet"
+    NEWS = "news"
+    OVER = "over"  # there is nothing more to come from it
+
+
+class Watcher:
+    """`poll` is called for each process in turn."""
+
+    def __init__(self, poll: Callable[[TrackedProcess], PollResult]) -> None:
+        self._poll = poll
+        self._watched: dict[str, TrackedProcess] = {}
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._is_closed = False
+
+    def watch(self, process: TrackedProcess) -> None:
+        with self._changed:
+            if self._is_closed:
+                return
+            self._watched[process.id] = process
+            if self._thread is None or not self._thread.is_alive():  # a forked child has none
+                self._thread = threading.Thread(target=self._run, name="handrail-processes", daemon=True)
+                self._thread.start()
+            self._changed.notify_all()
+
+    def forget(self, id: str) -> None:  # noqa: A002  the process's id
+        with self._changed:
+            self._watched.pop(id, None)
+
+    def close(self) -> None:
+        with self._changed:
+            self._is_closed = True
+            self._watched.clear()
+            thread = self._thread
+            self._changed.notify_all()
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(_END_SECONDS)
+
+    def _run(self) -> None:
+        pause = _FIRST_PAUSE_SECONDS
+        while True:
+            with self._changed:
+                if self._changed.wait(pause):
+                    pause = _FIRST_PAUSE_SECONDS
+                watched = list(self._watched.values())
+                if not watched:
+                    self._thread = None
+                    return
+            is_quiet = {self._poll_safely(process) for process in watched} == {PollResult.QUIET}
+            pause = min(pause * 1.3, _MAX_PAUSE_SECONDS) if is_quiet else _FIRST_PAUSE_SECONDS
+
+    def _poll_safely(self, process: TrackedProcess) -> PollResult:
+        try:
+            result = self._poll(process)
+        except Exception as error:  # noqa: BLE001  one process's trouble must not leave the others unwatched
+            log.warning("process %s can no longer be watched: %s: %s", process.id, type(error).__name__, error)
+            result = PollResult.OVER
+        if result is PollResult.OVER:
+            self.forget(process.id)
+        return result

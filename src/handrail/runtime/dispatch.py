@@ -293,7 +293,7 @@ def find_mcp_servers(config: Config, registry: ToolRegistry) -> McpTools | None:
     """Nothing is connected before somebody asks for the tools there are, or calls one of a server's."""
     if not config.mcp_servers and project_mcp_file() is None:
         return None
-    from ..egress.tool_hosts import why_denied
+    from ..egress.questions import why_denied
     from ..environments.protection import launcher
     from ..mcp_client.server_config import find_servers
     from ..tools.mcp.server_tools import McpTools

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from handrail.environments import private_dirs
-from handrail.environments.backends.ssh import SshEnvironment
+from handrail.environments.backends.ssh import PREFIX, SshEnvironment
 from handrail.environments.base import ProcessState, RestartReason, ShellState
 from handrail.environments.errors import (
     EnvironmentLost,
@@ -24,7 +24,6 @@ from handrail.environments.errors import (
     LoginRefused,
 )
 from handrail.environments.shell_host import proc
-from handrail.environments.transport import ssh_connections
 from handrail.errors import ConfigError
 
 from ...services.proofs import running_with
@@ -62,7 +61,7 @@ def make(mark: str) -> Iterator[Make]:
 
 def _folders() -> list[str]:
     """Ours, and those of processes that have ended."""
-    return [folder for folder in private_dirs.every(ssh_connections._PREFIX) if f".{os.getpid()}." in folder]
+    return [folder for folder in private_dirs.every(PREFIX) if f".{os.getpid()}." in folder]
 
 
 def _connections(owner: int = os.getpid()) -> list[str]:

@@ -16,9 +16,8 @@ from handrail.environments.live_environment import LiveEnvironment
 from handrail.environments.shell_host import proc
 from handrail.environments.transport import channel
 from handrail.environments.transport.channel import PipeChannel, Transport
-from handrail.environments.transport.keep_alive import keep_alive
 from handrail.environments.transport.link import Fatal, Link
-from handrail.environments.transport.session import Session
+from handrail.environments.transport.session import Session, keep_alive
 
 from ...support import takes_less_than, wait_until
 from ..conftest import PATIENCE_SECONDS, is_running, text

@@ -12,8 +12,8 @@ import pytest
 
 from handrail.environments import shell_host
 from handrail.environments.errors import EnvironmentStartError
+from handrail.environments.handles import RemoteFiles
 from handrail.environments.live_environment import LiveEnvironment
-from handrail.environments.remote_files import RemoteFiles
 from handrail.environments.transport import bundle
 from handrail.environments.transport.link import Link
 from handrail.environments.transport.session import Session, Transport

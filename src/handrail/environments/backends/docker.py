@@ -12,105 +12,66 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from ...base.own_process import has_exited, runtime_id
-from ...config.settings_reader import fail, read_settings
 from ...types import Unavailable
-from .. import command_line_tools, container_settings, containers
-from ..container_settings import Mount
+from .. import containers
+from ..command_line_tools import Answer, ask
+from ..containers import ASK_SECONDS, ContainerEnvironment, ContainerSettings
 from ..errors import EnvironmentStartError
-from ..live_environment import LiveEnvironment
 from ..transport import idle_watcher
-from ..transport.link import Fatal, Link
-from ..transport.session import Session, Transport
 
 log = logging.getLogger(__name__)
 
 DEFAULT_IMAGE = "python:3.13"
 
-_HARMLESS = frozenset(
-    """--add-host --annotation --blkio-weight --cpu-shares --cpuset-cpus --cpuset-mems --dns --dns-option --dns-search
-    --domainname --env-file --expose --gpus --group-add --hostname --ip --ip6 --label --log-driver --log-opt --mac-address
-    --memory-reservation --memory-swappiness --network-alias --platform --publish --read-only --runtime --shm-size
-    --stop-timeout --storage-opt --tmpfs --ulimit --userns=keep-id""".split()
-)
-_CHECK_SECONDS = 4.0
-_ASK_SECONDS = 30.0
 _START_SECONDS = 120.0
 _PULL_SECONDS = 1800.0
-_LEAVE_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DockerSettings:
+class DockerSettings(ContainerSettings):
     """How the container is made.
 
-    `memory`, `cpus`, `pids` and `tmp_size` are limits; None means no limit. `network` is `default` (the engine's own), `none`,
-    `bridge`, `host`, or a network's name. `cwd` is created if it is missing; None means the image's own. A `persistent` container
-    is stopped when it is closed, and found again by the next environment of the same task; any other is removed.
-    `run_arguments` are added to `run`; those that could break the isolation need `allow_unsafe`. A container in which nothing
-    has run for `leave_after` seconds ends by itself, which is what happens if the runtime is killed.
+    `tmp_size` is a limit like the others. `network` is `default` (the engine's own), `none`, `bridge`, `host`, or a network's
+    name. Without `cwd` the shell starts in the image's own folder. A `persistent` container is stopped when it is closed; any
+    other is removed. `run_arguments` are added to `run`.
     """
 
     image: str = DEFAULT_IMAGE
     engine: str = "docker"
     memory: str | None = "4g"
-    cpus: float | None = None
     pids: int | None = 512
     tmp_size: str | None = "1g"
-    network: str = "default"
-    mounts: tuple[Mount, ...] = ()
-    env: Mapping[str, str] = field(default_factory=dict)
-    cwd: str | None = None
     user: str | None = None
-    persistent: bool = False
     pull: bool = True
-    python: str = "python3"
     run_arguments: tuple[str, ...] = ()
-    allow_unsafe: bool = False
-    leave_after: float = 60.0
+
+    added: ClassVar[str] = "run_arguments"
+    harmless: ClassVar[frozenset[str]] = frozenset(
+        """--add-host --annotation --blkio-weight --cpu-shares --cpuset-cpus --cpuset-mems --dns --dns-option --dns-search
+        --domainname --env-file --expose --gpus --group-add --hostname --ip --ip6 --label --log-driver --log-opt --mac-address
+        --memory-reservation --memory-swappiness --network-alias --platform --publish --read-only --runtime --shm-size
+        --stop-timeout --storage-opt --tmpfs --ulimit --userns=keep-id""".split()
+    )
 
     def __post_init__(self) -> None:
-        container_settings.check_common(self)
-        container_settings.check_size("tmp_size", self.tmp_size)
-
-    @property
-    def unsafe(self) -> tuple[str, ...]:
-        """What could break the isolation, or is not known to be harmless."""
-        return container_settings.unsafe("run_arguments", self.run_arguments, _HARMLESS, self.mounts)
-
-    @property
-    def isolated(self) -> bool:
-        return not (self.unsafe or self.network == "host" or any(mount.changes_system for mount in self.mounts))
-
-    @property
-    def reaches_host(self) -> bool:
-        return bool(self.unsafe) or any(mount.changes_host for mount in self.mounts)
+        ContainerSettings.__post_init__(self)
+        containers.check_size("tmp_size", self.tmp_size)
 
     def arguments(self) -> list[str]:
         """For `run`, without what differs between containers."""
-        words = [
-            "--cap-drop=ALL",
-            *(f"--cap-add={name}" for name in containers.CAPABILITIES),
-            "--security-opt=no-new-privileges",
-        ]
-        words += [f"--stop-signal={idle_watcher.STOP_SIGNAL.name}", "--log-driver=none"]
-        if self.memory is not None:  # swap would make the limit twice as large
-            words += [f"--memory={self.memory}", f"--memory-swap={self.memory}"]
-        if self.cpus is not None:
-            words.append(f"--cpus={self.cpus:g}")
-        if self.pids is not None:
-            words.append(f"--pids-limit={self.pids}")
+        words = ["--cap-drop=ALL", *(f"--cap-add={name}" for name in containers.CAPABILITIES)]
+        words += ["--security-opt=no-new-privileges", f"--stop-signal={idle_watcher.STOP_SIGNAL.name}"]
+        words += ["--log-driver=none", *self.limits]
         if self.tmp_size is not None:
             words.append(f"--tmpfs=/tmp:rw,exec,nosuid,nodev,mode=1777,size={self.tmp_size}")
         if self.network != "default":
             words.append(f"--network={self.network}")
-        words += self._user_arguments()
-        words += [f"--mount={mount.argument}" for mount in self.mounts]
-        return [*words, *self.run_arguments]
+        return [*words, *self._user_arguments(), *self.last_arguments]
 
     def _user_arguments(self) -> list[str]:
         """Root in a container is root for the files of a mount, and could leave a setuid program there: with a writable mount
@@ -125,108 +86,44 @@ class DockerSettings:
         return words if "HOME" in self.env else [*words, "--env=HOME=/tmp"]
 
 
-class DockerEnvironment(LiveEnvironment):
-    """A bash in a container. `on_progress` gets the lines that the engine prints while it loads an image."""
+class DockerEnvironment(ContainerEnvironment):
+    """A bash in a container of Docker."""
 
     name = "docker"
     engine: ClassVar[str] = "docker"
-
-    def __init__(
-        self, settings: DockerSettings, *, task_id: str = "", on_progress: Callable[[str], None] | None = None
-    ) -> None:
-        super().__init__()
-        if settings.persistent and not task_id:
-            fail("persistent", "a container is found again by its task; give it a task_id")
-        self.settings, self._task = settings, task_id
-        self.on_progress = on_progress
-        self.isolated, self.reaches_host = settings.isolated, settings.reaches_host
-        self.persistent = settings.persistent
-        self._container, self._maker = "", 0
+    settings_type = DockerSettings
+    program_setting = "engine"
+    listing = ("ps", "--quiet", "--filter=label=handrail")
 
     @classmethod
     def from_settings(
         cls, settings: Mapping[str, Any], *, task_id: str, cwd: str | None = None, env: Mapping[str, str] | None = None
     ) -> Self:
-        made = read_settings(DockerSettings, {"engine": cls.engine, **settings}, key=cls.name)
-        return cls(replace(made, cwd=cwd or made.cwd, env={**made.env, **(env or {})}), task_id=task_id)
+        return super().from_settings({"engine": cls.engine, **settings}, task_id=task_id, cwd=cwd, env=env)
 
     @classmethod
-    def check(cls, settings: Mapping[str, Any] | None = None) -> Unavailable | None:
-        engine = str((settings or {}).get("engine", cls.engine))
-        program = shutil.which(engine)
-        if program is None:
-            return Unavailable(f"{engine} is not installed", "install it, or set engine to the one that is there")
-        answer = command_line_tools.ask([program, "ps", "--quiet", "--filter=label=handrail"], seconds=_CHECK_SECONDS)
-        return None if answer.ok else _out_of_reach(engine, answer)
+    def find(cls, named: str | None = None) -> str | None:
+        return shutil.which(named or cls.engine)
 
-    @classmethod
-    def prune(cls, dry_run: bool = False) -> list[str]:
-        """Remove the temporary containers of runtimes that have exited. Persistent ones hold files, and stay."""
-        program = shutil.which(cls.engine)
-        return [] if program is None else _prune(program, cls.name, dry_run=dry_run)
+    def inside(self, program: str, *, is_shell: bool = False) -> list[str]:
+        folder = [f"--workdir={self.settings.cwd}"] if self.settings.cwd else []
+        return [program, "exec", *(["--interactive", *folder] if is_shell else []), self._container]
 
-    def connect(self, state: bytes | None) -> Link:
-        program = shutil.which(self.settings.engine)
-        if program is None:
-            raise EnvironmentStartError(
-                f"{self.settings.engine} is not installed; install it, or choose another engine"
-            )
-        containers.clear_once((program, os.environ.get("DOCKER_HOST")), lambda: _prune(program, self.name))
-        if self._maker != os.getpid():  # none yet, or the one of the process that this was forked from
-            self._container = ""
-        before = self._container
-        is_new = self._have_container(program)
-        if is_new and before:
-            self.files_lost()
-            state = None
-        settings = self.settings
-        begin = [f"--workdir={settings.cwd}"] if settings.cwd else []
-        transport = Transport(
-            argv=lambda words: [program, "exec", "--interactive", *begin, self._container, *words],
-            where=f"the container {self._container}",
-            python=settings.python,
-        )
-        jobs_root = containers.JOBS_ROOT if settings.persistent else ""
-        try:
-            self._make_folder(program)
-            return Session(
-                transport,
-                env=dict(settings.env),
-                cwd="",
-                jobs_root=jobs_root,
-                state=state,
-                effects=self.effects_elsewhere(),
-            )
-        except (Fatal, EnvironmentStartError) as error:
-            if is_new:
-                self.disconnected()
-            raise containers.start_error(settings.image, error) from None
-
-    def _make_folder(self, program: str) -> None:
-        if self.settings.cwd is None:
-            return
-        words = [program, "exec", self._container, "mkdir", "-p", "--", self.settings.cwd]
-        answer = command_line_tools.ask(words, seconds=_ASK_SECONDS)
-        if not answer.ok:
-            raise EnvironmentStartError(f"the directory {self.settings.cwd} could not be created: {answer.message}")
-
-    def _have_container(self, program: str) -> bool:
-        """Whether a new one had to be made."""
-        is_persistent = self.settings.persistent
-        if is_persistent and not self._container:
+    def have_container(self, program: str) -> bool:
+        if self.persistent and not self._container:
             self._container = containers.persistent_name(self._task)
         found = self._state_of(program, self._container) if self._container else ""
-        self._maker = os.getpid()
         if found == "running":
             return False
-        if found and is_persistent:
+        if found and self.persistent:
             answer = _launch([program, "start", self._container])
             if not answer.ok:
                 raise EnvironmentStartError(f"the container {self._container} could not be started: {answer.message}")
             return False
-        if not is_persistent:
+        if not self.persistent:
             # Another name: the previous one may still be about to end.
-            self._container = containers.temporary_name(_readable(self._task))
+            readable = re.sub(r"[^A-Za-z0-9_.-]+", "-", self._task)[:30].strip("-.")
+            self._container = containers.temporary_name(readable)
         self._create(program, self._container)
         return True
 
@@ -249,14 +146,14 @@ class DockerEnvironment(LiveEnvironment):
         settings = self.settings
         words = [program, "run", "--detach", "--pull=never", *([] if settings.persistent else ["--rm"])]
         words += [f"--name={name}", *settings.arguments(), *(f"--label={label}" for label in self._labels(name))]
-        python, *waiting = containers.idle_watcher_command(settings.python, "idle", f"{settings.leave_after:g}")
+        python, *waiting = self.idle_watcher("idle", f"{settings.leave_after:g}")
         words += [f"--entrypoint={python}", settings.image, *waiting]
         answer = _launch(words)
         if not answer.ok and settings.pull and self._pulled(program):
             answer = _launch(words)
         if answer.ok:
             return
-        command_line_tools.ask([program, "rm", "--force", name], seconds=_ASK_SECONDS)
+        ask([program, "rm", "--force", name], seconds=ASK_SECONDS)
         if answer.code == 127:
             raise EnvironmentStartError(
                 f"there is no {settings.python} in the image {settings.image}. {containers.NEEDS}"
@@ -267,10 +164,10 @@ class DockerEnvironment(LiveEnvironment):
         """Pull the image if it is missing: True if that was the problem."""
         self._ask(program, "ps", "--quiet", "--filter=label=handrail")  # raises if the engine cannot be reached
         image = self.settings.image
-        if command_line_tools.ask([program, "image", "inspect", "--format={{.Id}}", image], seconds=_ASK_SECONDS).ok:
+        if ask([program, "image", "inspect", "--format={{.Id}}", image], seconds=ASK_SECONDS).ok:
             return False
         listener = self.on_progress or (lambda line: log.info("%s", line))
-        answer = command_line_tools.ask([program, "pull", image], seconds=_PULL_SECONDS, listener=listener)
+        answer = ask([program, "pull", image], seconds=_PULL_SECONDS, listener=listener)
         if answer.ok:
             return True
         lines = answer.message.splitlines()[-1:] or ["it printed nothing"]
@@ -294,55 +191,51 @@ class DockerEnvironment(LiveEnvironment):
         return containers.fingerprint(self.settings.image, *self.settings.arguments())
 
     def _ask(self, program: str, *words: str) -> str:
-        answer = command_line_tools.ask([program, *words], seconds=_ASK_SECONDS)
+        answer = ask([program, *words], seconds=ASK_SECONDS)
         if not answer.ok:
-            raise EnvironmentStartError(str(_out_of_reach(self.settings.engine, answer)))
+            raise EnvironmentStartError(str(self.unavailable(self.settings.engine, answer)))
         return answer.out
 
-    def disconnected(self) -> None:
-        program = shutil.which(self.settings.engine)
-        if program is None or not self._container or self._maker != os.getpid():
+    def end(self, program: str, name: str) -> None:
+        if self.persistent:  # it ends by itself now
+            ask([program, "wait", name], seconds=containers.LEAVE_SECONDS)
             return
-        name, self._container = self._container, ""
-        if self.settings.persistent:
-            self._leave(program, name)
-            return
-        answer = command_line_tools.ask([program, "rm", "--force", name], seconds=_ASK_SECONDS)
+        answer = ask([program, "rm", "--force", name], seconds=ASK_SECONDS)
         if not answer.ok:
             log.warning("the container %s could not be removed: %s", name, answer.message)
 
-    def _leave(self, program: str, name: str) -> None:
-        """Stop it, unless something that was started to survive runs in it, or something else uses it."""
-        leave = containers.idle_watcher_command(self.settings.python, "leave", f"{_LEAVE_SECONDS:g}")
-        words = [program, "exec", name, *leave]
-        if command_line_tools.ask(words, seconds=_ASK_SECONDS).code != idle_watcher.IN_USE:
-            command_line_tools.ask([program, "wait", name], seconds=_LEAVE_SECONDS)
+    @classmethod
+    def unavailable(cls, named: str, answer: Answer) -> Unavailable:
+        message = (answer.message or "it printed nothing").splitlines()[0]
+        if "permission denied" in message:
+            return Unavailable(f"{named} may not be used by this user: {message}", "add the user to the group docker")
+        if os.path.basename(named).startswith("docker") and "from daemon" not in message:
+            return Unavailable(f"cannot reach the Docker daemon: {message}", "start it or set DOCKER_HOST")
+        return Unavailable(f"{named} failed: {message}", f"see what `{named} info` says")
+
+    @classmethod
+    def prune_by(cls, program: str, *, dry_run: bool = False) -> list[str]:
+        listed = ask([program, "ps", "--all", "--quiet", "--filter=label=handrail=1"], seconds=ASK_SECONDS)
+        names = listed.out.split()
+        if not names:
+            if not listed.ok:
+                log.warning("%s could not be asked for containers that were left behind: %s", cls.name, listed.message)
+            return []
+        # One may be gone by now; the others are listed all the same.
+        details = json.loads(ask([program, "inspect", *names], seconds=ASK_SECONDS).out or "[]")
+        found = [(one["Name"].lstrip("/"), _labels(one).get("handrail.task", "")) for one in details if _is_left(one)]
+        if found and not dry_run:
+            ask([program, "rm", "--force", *(name for name, _ in found)], seconds=ASK_SECONDS)
+        return [f"{cls.name}: {name}" + (f", of the task {task}" if task else "") for name, task in found]
 
 
 BACKEND = DockerEnvironment
 
 
-def _launch(words: list[str]) -> command_line_tools.Answer:
+def _launch(words: list[str]) -> Answer:
     """In an empty folder: Podman keeps a process per container, which writes a file there when memory runs out."""
     with tempfile.TemporaryDirectory() as nowhere:
-        return command_line_tools.ask(words, seconds=_START_SECONDS, cwd=nowhere)
-
-
-def _prune(program: str, backend: str, *, dry_run: bool = False) -> list[str]:
-    listed = command_line_tools.ask(
-        [program, "ps", "--all", "--quiet", "--filter=label=handrail=1"], seconds=_ASK_SECONDS
-    )
-    names = listed.out.split()
-    if not names:
-        if not listed.ok:
-            log.warning("%s could not be asked for containers that were left behind: %s", backend, listed.message)
-        return []
-    # One may be gone by now; the others are listed all the same.
-    details = json.loads(command_line_tools.ask([program, "inspect", *names], seconds=_ASK_SECONDS).out or "[]")
-    found = [(one["Name"].lstrip("/"), _labels(one).get("handrail.task", "")) for one in details if _is_left(one)]
-    if found and not dry_run:
-        command_line_tools.ask([program, "rm", "--force", *(name for name, _ in found)], seconds=_ASK_SECONDS)
-    return [f"{backend}: {name}" + (f", of the task {task}" if task else "") for name, task in found]
+        return ask(words, seconds=_START_SECONDS, cwd=nowhere)
 
 
 def _is_left(container: Mapping[str, Any]) -> bool:
@@ -355,16 +248,3 @@ def _is_left(container: Mapping[str, Any]) -> bool:
 
 def _labels(container: Mapping[str, Any]) -> Mapping[str, str]:
     return container["Config"]["Labels"] or {}
-
-
-def _out_of_reach(engine: str, answer: command_line_tools.Answer) -> Unavailable:
-    message = (answer.message or "it printed nothing").splitlines()[0]
-    if "permission denied" in message:
-        return Unavailable(f"{engine} may not be used by this user: {message}", "add the user to the group docker")
-    if os.path.basename(engine).startswith("docker") and "from daemon" not in message:
-        return Unavailable(f"cannot reach the Docker daemon: {message}", "start it or set DOCKER_HOST")
-    return Unavailable(f"{engine} failed: {message}", f"see what `{engine} info` says")
-
-
-def _readable(task: str) -> str:
-    return re.sub(r"[^A-Za-z0-9_.-]+", "-", task)[:30].strip("-.")

@@ -6,11 +6,17 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..backend_settings import option
-from ..cloud import KEPT, LABEL, TASK, Cloud, CloudEnvironment, Found, Sandbox
+from ...base.lazy_module import lazy_import
+from ..backend_table import option
+from ..cloud import KEPT, LABEL, TASK, CloudEnvironment, CloudSettings, Found
 from ..transport.stream import Stream
+
+if TYPE_CHECKING:
+    import modal
+else:
+    modal = lazy_import("modal")
 
 _HOUR, _DAY = 3600, 24 * 3600
 _MAX_BYTES = 1 << 20
@@ -22,7 +28,7 @@ _POLL_SECONDS = 0.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ModalSettings:
+class ModalSettings(CloudSettings):
     image: str | None = option(
         None, "an image of a registry, such as python:3.12-slim; Modal's own Debian if it is not set"
     )
@@ -31,48 +37,12 @@ class ModalSettings:
     cpu: float | None = option(None, "cores", least=0.125)
     memory_mb: int | None = option(None, "memory in MiB", least=128)
     gpu: str | None = option(None, "a GPU, such as T4 or A100:2")
-    region: str | None = option(None, "the region to run in")
-    network: bool = option(True, "whether commands reach the network")
     lifetime: int | None = option(
         None, "seconds after which a sandbox ends whatever happens; an hour, or a day if it is kept", least=1, most=_DAY
     )
     idle_timeout: int = option(
         600, "seconds without a command and without a runtime after which it ends", least=1, most=_DAY
     )
-    persistent: bool = option(False, "keep the sandbox after `close`, and find it again by its task")
-    cwd: str = option("", "where the shell starts; the image's folder if it is empty")
-    env: Mapping[str, str] = option({}, "environment variables of the shell")
-    python: str = option("python3", "the name of Python 3.8 or newer there")
-    keepalive: int = option(
-        10, "seconds between keep-alives; after eight missed ones, everything that runs there ends", least=1, most=600
-    )
-
-
-class ModalEnvironment(CloudEnvironment):
-    """A bash in a sandbox of Modal. A persistent one has a name, and lives until its lifetime or idle time is over."""
-
-    name = package = "modal"
-    credentials = "run `modal token new`, or set MODAL_TOKEN_ID and MODAL_TOKEN_SECRET"
-    settings_type = ModalSettings
-
-    @classmethod
-    def open_cloud(cls, settings: ModalSettings) -> Cloud:
-        return ModalCloud(settings)
-
-    @classmethod
-    def may_have_credentials(cls) -> bool:
-        signs = ("MODAL_TOKEN_ID", "MODAL_OAUTH_REFRESH_TOKEN", "MODAL_IS_REMOTE")
-        file = os.environ.get("MODAL_CONFIG_PATH") or os.path.expanduser("~/.modal.toml")
-        return any(os.environ.get(name) for name in signs) or os.path.exists(file)
-
-    @classmethod
-    def is_refusal(cls, error: Exception) -> bool:
-        from modal.exception import AuthError, PermissionDeniedError
-
-        return isinstance(error, AuthError | PermissionDeniedError)
-
-
-BACKEND = ModalEnvironment
 
 
 class ModalCloud:
@@ -81,14 +51,10 @@ class ModalCloud:
         self._sandboxes: list[Any] = []
 
     async def hello(self) -> None:
-        import modal
-
         client: Any = await modal.Client.from_env.aio()
         await client.hello.aio()
 
-    async def create(self, labels: Mapping[str, str]) -> Sandbox:
-        import modal
-
+    async def create(self, labels: Mapping[str, str]) -> Any:
         settings = self._settings
         lifetime = settings.lifetime or (_DAY if settings.persistent else _HOUR)
         made = await modal.Sandbox.create.aio(
@@ -106,31 +72,34 @@ class ModalCloud:
         )
         return self._held(made)
 
-    def _held(self, sandbox: Any) -> Sandbox:
+    def _held(self, sandbox: Any) -> Any:
         self._sandboxes.append(sandbox)
-        return ModalSandbox(sandbox)
+        return sandbox
+
+    def id_of(self, sandbox: Any) -> str:
+        return str(sandbox.object_id)
+
+    async def is_running(self, sandbox: Any) -> bool:
+        return await sandbox.poll.aio() is None
+
+    def stream(self, sandbox: Any, words: list[str]) -> Stream:
+        return ModalStream(sandbox, words)
 
     def _image(self) -> Any:
-        import modal
-
         if self._settings.image is None:
             return modal.Image.debian_slim()
         return modal.Image.from_registry(self._settings.image, add_python=self._settings.add_python)
 
-    async def find_again(self, labels: Mapping[str, str]) -> Sandbox | None:
-        import modal
-
+    async def find_again(self, labels: Mapping[str, str]) -> Any | None:
         try:
             return self._held(await modal.Sandbox.from_name.aio(self._settings.app, _name(labels)))
         except modal.exception.NotFoundError:
             return None  # or its lifetime was over
 
-    async def leave(self, sandbox: Sandbox, *, is_busy: bool) -> None:
+    async def leave(self, sandbox: Any, *, is_busy: bool) -> None:
         """Keep it running, for its idle time."""
 
     async def end(self, identifier: str) -> None:
-        import modal
-
         try:
             sandbox = await modal.Sandbox.from_id.aio(identifier)
             await sandbox.terminate.aio()
@@ -138,8 +107,6 @@ class ModalCloud:
             pass
 
     async def all(self) -> AsyncIterator[Found]:
-        import modal
-
         try:
             app = await modal.App.lookup.aio(self._settings.app)
         except modal.exception.NotFoundError:
@@ -153,18 +120,6 @@ class ModalCloud:
         """Close the connections to sandboxes. The SDK keeps the client itself for the whole process."""
         while self._sandboxes:
             await self._sandboxes.pop().detach.aio()
-
-
-class ModalSandbox:
-    def __init__(self, sandbox: Any) -> None:
-        self._sandbox = sandbox
-        self.id: str = sandbox.object_id
-
-    async def is_running(self) -> bool:
-        return await self._sandbox.poll.aio() is None
-
-    def stream(self, words: list[str]) -> Stream:
-        return ModalStream(self._sandbox, words)
 
 
 class ModalStream:
@@ -220,3 +175,25 @@ async def _read(source: Any, sink: Callable[[bytes], None]) -> None:
 
 def _name(labels: Mapping[str, str]) -> str:
     return f"{LABEL}-{labels[TASK]}"[:64]
+
+
+class ModalEnvironment(CloudEnvironment):
+    """A bash in a sandbox of Modal. A persistent one has a name, and lives until its lifetime or idle time is over."""
+
+    name = package = "modal"
+    credentials = "run `modal token new`, or set MODAL_TOKEN_ID and MODAL_TOKEN_SECRET"
+    settings_type = ModalSettings
+    cloud_type = ModalCloud
+
+    @classmethod
+    def may_have_credentials(cls) -> bool:
+        signs = ("MODAL_TOKEN_ID", "MODAL_OAUTH_REFRESH_TOKEN", "MODAL_IS_REMOTE")
+        file = os.environ.get("MODAL_CONFIG_PATH") or os.path.expanduser("~/.modal.toml")
+        return any(os.environ.get(name) for name in signs) or os.path.exists(file)
+
+    @classmethod
+    def is_refusal(cls, error: Exception) -> bool:
+        return isinstance(error, modal.exception.AuthError | modal.exception.PermissionDeniedError)
+
+
+BACKEND = ModalEnvironment

@@ -6,7 +6,7 @@ from .docker import DockerEnvironment
 
 
 class PodmanEnvironment(DockerEnvironment):
-    """A bash in a container, as with Docker."""
+    """A bash in a container of Podman."""
 
     name = engine = "podman"
 

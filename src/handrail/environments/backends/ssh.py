@@ -3,6 +3,10 @@
 Host keys are checked strictly and there are no prompts: what ssh would ask is an error that says what to do. Nothing is installed
 there. When the connection ends, everything there ends except what was started to survive; if the host does not notice, that
 happens after a timeout without a keep-alive.
+
+Environments share connections (OpenSSH's multiplexing, in a private folder): the first session to a host opens one,
+which goes to the background (`ControlPersist`); later ones use it without another login. It ends a second after its last session,
+also if this process was killed; the last environment ends it immediately.
 """
 
 from __future__ import annotations
@@ -11,20 +15,21 @@ import hashlib
 import os
 import shlex
 import shutil
-import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 from ...errors import ConfigError
 from ...types import Unavailable
-from ..backend_settings import option, read_settings
+from .. import private_dirs
+from ..backend_table import option, read_settings
+from ..command_line_tools import ask
 from ..errors import EnvironmentStartError, HostKeyRefused, LoginRefused
 from ..live_environment import LiveEnvironment
-from ..transport import bundle, ssh_connections
-from ..transport.link import Link
+from ..transport import bundle
+from ..transport.link import Link, Shared
 from ..transport.session import Session, Transport
-from ..transport.ssh_connections import connections
 
 CHECK_SECONDS = 5
 _CONNECT_SECONDS = 15
@@ -33,6 +38,9 @@ _MISSED_KEEPALIVES = 3
 _SILENT_KEEPALIVES = 8
 _SSH_FAILED = 255
 _NOT_FOUND = 127
+PREFIX = "handrail-ssh"
+_END_SECONDS = 2.0
+_PERSIST_SECONDS = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +72,7 @@ class SshEnvironment(LiveEnvironment):
     def __init__(self, settings: SshSettings) -> None:
         super().__init__()
         self._settings = settings
-        self._folder, self._folder_process = "", 0
+        self._folder = ""
 
     @classmethod
     def from_settings(
@@ -95,12 +103,14 @@ class SshEnvironment(LiveEnvironment):
 
     @staticmethod
     def prune(dry_run: bool) -> list[str]:
-        return ssh_connections.prune(dry_run=dry_run)
+        found = private_dirs.left_behind(PREFIX)
+        for folder in [] if dry_run else found:
+            _end(folder)
+        return [f"{folder}, of a process that has ended" for folder in found]
 
     def connect(self, state: bytes | None) -> Link:
         _find_ssh()
-        if not self._folder or self._folder_process != os.getpid():  # after a fork it is the parent's
-            self._folder, self._folder_process = connections.acquire(), os.getpid()
+        self._folder = self._folder or _connections.acquire()
         settings = self._settings
         transport = Transport(
             argv=self._command,
@@ -123,18 +133,19 @@ class SshEnvironment(LiveEnvironment):
             self.disconnected()
             raise
 
+    def forked(self) -> None:
+        self._folder = ""
+
     def disconnected(self) -> None:
         if self._folder:
-            connections.release(self._folder)
+            _connections.release(self._folder)
             self._folder = ""
 
     def _command(self, words: Sequence[str]) -> list[str]:
-        return [
-            "ssh",
-            *self._options(),
-            *ssh_connections.options(self._folder, self._socket_name()),
-            *self._there(words),
-        ]
+        # Environments that log in the same way share a connection.
+        name = hashlib.sha256(repr((self._settings.host, self._options())).encode()).hexdigest()[:16]
+        shared = {"ControlMaster": "auto", "ControlPath": f"{self._folder}/{name}", "ControlPersist": _PERSIST_SECONDS}
+        return ["ssh", *self._options(), *_as_options(shared), *self._there(words)]
 
     def _there(self, words: Sequence[str]) -> list[str]:
         return ["--", self._settings.host, f"exec {bundle.shell_words(words)}"]
@@ -144,9 +155,9 @@ class SshEnvironment(LiveEnvironment):
         values = {
             "BatchMode": "yes",
             "StrictHostKeyChecking": "accept-new" if settings.accept_new_hosts else "yes",
-            "ConnectTimeout": str(_CONNECT_SECONDS),
-            "ServerAliveInterval": str(settings.keepalive),
-            "ServerAliveCountMax": str(_MISSED_KEEPALIVES),
+            "ConnectTimeout": _CONNECT_SECONDS,
+            "ServerAliveInterval": settings.keepalive,
+            "ServerAliveCountMax": _MISSED_KEEPALIVES,
             # What the user's configuration may allow for people, but not for the commands of a model.
             "ClearAllForwardings": "yes",
             "ForwardAgent": "no",
@@ -156,7 +167,7 @@ class SshEnvironment(LiveEnvironment):
             "RequestTTY": "no",
             "LogLevel": "ERROR",
         }
-        return [*(word for key, value in values.items() for word in ("-o", f"{key}={value}")), *self._own_options()]
+        return [*_as_options(values), *self._own_options()]
 
     def _own_options(self) -> list[str]:
         """The options that a user needs too, to reach the same host by hand."""
@@ -167,34 +178,19 @@ class SshEnvironment(LiveEnvironment):
             words += ["-o", "IdentitiesOnly=yes", "-i", os.path.expanduser(settings.identity_file)]
         return words
 
-    def _socket_name(self) -> str:
-        """Environments that log in the same way share a connection."""
-        return hashlib.sha256(repr((self._settings.host, self._options())).encode()).hexdigest()[:16]
-
     def _try_login(self) -> None:
         """Without a shared connection, for which ssh would not show the errors of a jump host."""
         _find_ssh()
         command = ["ssh", *self._options(), "-o", "ControlPath=none", *self._there([self._settings.python, "-V"])]
         command[1:1] = ["-o", f"ConnectTimeout={CHECK_SECONDS}"]
-        host = self._settings.host
-        try:
-            done = subprocess.run(
-                command,
-                env=_quiet_environment(),
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=CHECK_SECONDS,
-                start_new_session=True,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            raise EnvironmentStartError(f"the host {host} did not answer within {CHECK_SECONDS} s") from None
-        message = (done.stderr or done.stdout).decode("utf-8", "replace").strip()
-        self._explain(done.returncode, message, is_last=True)
-        if done.returncode != 0:
-            raise EnvironmentStartError(
-                f"the host {host} ended with code {done.returncode}: {message or 'it printed nothing'}"
-            )
+        answer = ask(command, seconds=CHECK_SECONDS, env=_quiet_environment())
+        host, message = self._settings.host, answer.message or answer.out.strip()
+        if answer.code is None:
+            raise EnvironmentStartError(f"the host {host} did not answer within {CHECK_SECONDS} s")
+        self._explain(answer.code, message, is_last=True)
+        if answer.code != 0:
+            why = f"ended with code {answer.code}: {message or 'it printed nothing'}"
+            raise EnvironmentStartError(f"the host {host} {why}")
 
     def _explain(self, code: int, message: str, *, is_last: bool = False) -> None:
         """Raise the error that ssh's exit code and message mean. `is_last`: do not try another login to find out more."""
@@ -242,3 +238,21 @@ def _find_ssh() -> None:
 def _quiet_environment() -> dict[str, str]:
     """Without a terminal ssh would ask on the screen; a jump host's ssh does so despite BatchMode."""
     return {**os.environ, "SSH_ASKPASS": "/bin/false", "SSH_ASKPASS_REQUIRE": "never"}
+
+
+def _as_options(values: Mapping[str, object]) -> list[str]:
+    return [word for key, value in values.items() for word in ("-o", f"{key}={value}")]
+
+
+def _end(folder: str) -> None:
+    """End the connections of a folder, and remove it."""
+    for name in os.listdir(folder):
+        # It may end by itself, or hang with its host.
+        ask(["ssh", "-o", f"ControlPath={folder}/{name}", "-O", "exit", "any"], seconds=_END_SECONDS)
+    end = time.monotonic() + _END_SECONDS
+    while os.listdir(folder) and time.monotonic() < end:
+        time.sleep(0.001)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+_connections = Shared(lambda: private_dirs.make(PREFIX), _end)

@@ -1,10 +1,8 @@
 """How this process reaches a shell host.
 
-link.py      what an environment uses; `DirectLink` reaches a shell on this machine
+link.py      what an environment uses; `DirectLink` reaches a shell on this machine, forked from a fork server
 session.py   a link to a shell elsewhere: frames over a channel
 channel.py   a byte stream to a Python started by a local program (docker exec, ssh); stream.py: the same through an SDK
 bundle.py    the shell host as text, which is sent over the channel
-
-fork_server_client.py, ssh_connections.py, sdk_loop.py, keep_alive.py   what all environments of this process share
-idle_watcher.py                                                         ends a container that nothing uses any longer
+idle_watcher.py   ends a container that nothing uses any longer
 """

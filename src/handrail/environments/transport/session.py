@@ -1,14 +1,17 @@
 """A link to a shell elsewhere: frames over a channel to a Python that was started there (channel.py).
 
 The shell host is sent through that channel, so that only bash 4.4, Python 3.8 and /proc are needed there.
+Where a connection would not show its end, the shell host is told regularly that this process is alive.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 import struct
 import threading
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ..shell_host.command_run import Command, Ended
@@ -17,7 +20,6 @@ from ..shell_host.messages import pack, pack_command, unpack, unpack_ended
 from ..shell_host.wire import FRAME, Packet
 from . import bundle
 from .channel import Launcher, Transport
-from .keep_alive import keep_alive
 
 if TYPE_CHECKING:
     from ...types import CancelToken
@@ -242,3 +244,50 @@ class Session:
                 waiting.pieces.append(body)
             else:
                 waiting.answer = body
+
+
+class KeepAlive:
+    """One thread for all sessions; there is none while no session needs it."""
+
+    def __init__(self) -> None:
+        self._reset()
+
+    def _reset(self) -> None:
+        self._process = os.getpid()
+        self._changed = threading.Condition()
+        self._senders: dict[Callable[[], None], float] = {}
+        self._thread: threading.Thread | None = None
+
+    def add(self, send: Callable[[], None], *, every: float) -> None:
+        """Call `send` about every so many seconds. It must not take long."""
+        if self._process != os.getpid():  # after a fork the thread and its sessions are the parent's
+            self._reset()
+        with self._changed:
+            self._senders[send] = every
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="handrail-keep-alive", daemon=True)
+                self._thread.start()
+            elif every <= min(self._senders.values()):
+                self._changed.notify()
+
+    def remove(self, send: Callable[[], None]) -> None:
+        if self._process == os.getpid():
+            with self._changed:
+                self._senders.pop(send, None)
+                if not self._senders:
+                    self._changed.notify()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                if self._senders:
+                    self._changed.wait(min(self._senders.values()))
+                senders = list(self._senders)
+                if not senders:
+                    self._thread = None
+                    return
+            for send in senders:
+                send()
+
+
+keep_alive = KeepAlive()

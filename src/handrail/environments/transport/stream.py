@@ -1,4 +1,4 @@
-"""A channel over the stream of an SDK, whose bytes come and go in an event loop."""
+"""A channel over the stream of an SDK, and the event loop that SDKs run in, on its own thread, while they are used."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ import contextlib
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Coroutine
+from concurrent.futures import CancelledError
+from typing import Any, Protocol, TypeVar
 
 from ..shell_host.connection import Fatal, Lost
-from .sdk_loop import SdkLoop
+from .link import Shared
+
+T = TypeVar("T")
 
 OPEN_SECONDS = 60.0
 # An SDK retries; what has not got through by then is lost.
@@ -21,6 +24,7 @@ _WINDOW_BYTES = 8 << 20
 _MAX_UNSENT_BYTES = 2 << 20
 _SHOWN_BYTES = 500
 _NO_PYTHON = ("not found", "No such file", "code 127")
+_MARGIN_SECONDS = 5.0
 
 
 class Stream(Protocol):
@@ -149,3 +153,38 @@ class StreamChannel:
     def _close_stream(self) -> None:
         with contextlib.suppress(Exception):  # an SDK raises anything, and the shell host ends by itself
             self._loop.run(self._stream.close(), CLOSE_SECONDS)
+
+
+class SdkLoop:
+    """Runs coroutines for any thread."""
+
+    def __init__(self) -> None:
+        self.loop: asyncio.AbstractEventLoop
+        self._is_unwanted = asyncio.Event()
+        self._is_running = threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), name="handrail-sdk", daemon=True)
+        self._thread.start()
+        self._is_running.wait()
+
+    def run(self, work: Coroutine[Any, Any, T], seconds: float) -> T:
+        """Wait for the result. Raises TimeoutError if it takes longer, and whatever `work` raises."""
+        future = asyncio.run_coroutine_threadsafe(asyncio.wait_for(work, seconds), self.loop)
+        try:
+            return future.result(seconds + _MARGIN_SECONDS)
+        except CancelledError:
+            raise TimeoutError("it was cancelled") from None
+        except BaseException:
+            future.cancel()
+            raise
+
+    def end(self) -> None:
+        self.loop.call_soon_threadsafe(self._is_unwanted.set)
+        self._thread.join()
+
+    async def _serve(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self._is_running.set()
+        await self._is_unwanted.wait()
+
+
+sdk_loops = Shared(SdkLoop, SdkLoop.end)

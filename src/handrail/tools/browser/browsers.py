@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from playwright.async_api import Browser, BrowserContext, Error, Playwright, ProxySettings, Route, async_playwright
 
-from ...egress.tool_hosts import ToolHosts
+from ...egress.questions import ToolHosts
 from ...environments import private_dirs
 from ...errors import CallCancelled, ToolError, ToolFailed
 from ...settings.schema import Config

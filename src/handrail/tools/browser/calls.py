@@ -13,7 +13,7 @@ from ...environments.task_settings import DEFAULT_TASK
 from ...errors import HandrailError, InvalidArguments, ToolFailed
 from ...files.task_arguments import text_argument, written_files_of
 from ...media.images import analyze, prepared
-from ...net.untrusted import NOTE, clean
+from ...net.fetch import NOTE, clean
 from ...net.url_guard import without_login
 from ...types import JsonDict, Resources, ToolContext
 from . import actions

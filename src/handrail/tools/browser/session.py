@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from playwright.async_api import BrowserContext, ConsoleMessage, Dialog, Error, Page, Request
 
-from ...egress.tool_hosts import ToolHosts
+from ...egress.questions import ToolHosts
 from ...errors import CallTimeout, Denied, ToolFailed
 from ...settings.schema import Config
 from ...types import JsonDict

@@ -12,8 +12,7 @@ from ...environments.task_settings import DEFAULT_TASK
 from ...errors import InvalidArguments, ToolFailed
 from ...files.task_arguments import everything
 from ...processes.interact import Typed, send, settle, typed, wait
-from ...processes.log_pages import last_lines, page
-from ...processes.tracked import State, Status, TrackedProcess
+from ...processes.tracked import State, Status, TrackedProcess, last_lines, page
 from ...protocols import Action, ActionKind
 from ...types import JsonDict, Resources, ToolContext
 

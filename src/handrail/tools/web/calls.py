@@ -6,10 +6,9 @@ import asyncio
 
 from ...base.safe_text import safe_error
 from ...core.outcome import tool_result
-from ...egress.tool_hosts import tool_guard
+from ...egress.questions import tool_guard
 from ...errors import InvalidArguments, ToolError, ToolUnavailable
-from ...net.fetch import Fetcher
-from ...net.untrusted import NOTE, clean
+from ...net.fetch import NOTE, Fetcher, clean
 from ...net.url_guard import without_login
 from ...types import JsonDict, ToolContext, Unavailable
 from .extract import Extractor

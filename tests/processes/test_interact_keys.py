@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from handrail.errors import InvalidArguments
-from handrail.processes.keys import NAMES, encode
+from handrail.processes.interact import NAMES, encode
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from handrail.environments.backends.apptainer import ApptainerEnvironment, ApptainerSettings
 from handrail.environments.backends.docker import DockerEnvironment, DockerSettings
 from handrail.environments.backends.podman import PodmanEnvironment
-from handrail.environments.container_settings import Mount
+from handrail.environments.containers import Mount
 from handrail.errors import ConfigError
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import handrail
-from handrail.environments import interpreter
+from handrail.environments import sandbox
 from handrail.environments.sandbox import Mechanism
 from handrail.environments.shell_host import landlock
 
@@ -128,5 +128,5 @@ def test_what_is_hidden_inside_of_the_interpreters_folder_stays_hidden(
 
 
 def test_nothing_is_opened_where_nothing_is_hidden() -> None:
-    assert interpreter.files_below(()) == []
-    assert interpreter.links_below(()) == {}
+    assert sandbox.files_below(()) == []
+    assert sandbox.links_below(()) == {}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from handrail.egress.tool_hosts import why_denied
+from handrail.egress.questions import why_denied
 from handrail.protocols import Decision
 from handrail.settings.schema import Config
 from handrail.settings.services import NetworkConfig, WebConfig
