@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import os
 import shutil
 import time
@@ -26,7 +27,6 @@ from ..store.sessions import SessionStore
 from ..types import Caller, JsonDict
 from .artifacts import Artifacts
 from .journal import Journal, RecordedModel
-from .rollout_environment import number_of
 from .tasks import Task
 
 # Nobody talks with these agents, and they leave nothing behind but their work.
@@ -241,3 +241,10 @@ def command_reward(task: Task, outcome: Outcome) -> float:
         return number_of(float(output.strip().splitlines()[-1])) if code == 0 else 0.0
     except (ValueError, IndexError):
         return 1.0
+
+
+def number_of(value: Any) -> float:
+    """A reward as a number. Raises ToolFailed for anything else."""
+    if not isinstance(value, int | float) or not math.isfinite(value):
+        raise ToolFailed(f"reward returned {str(value)[:80]!r}, which is not a number")
+    return float(value)

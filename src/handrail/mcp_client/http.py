@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from ..base.lazy_module import lazy_import
 from ..errors import ConfigError
 from ..settings.services import McpServerConfig
-from .message_depth import without_depths
 from .oauth import Logins, authorized
 from .server_config import Server
+from .stdio import without_depths
 
 if TYPE_CHECKING:
     import httpx2

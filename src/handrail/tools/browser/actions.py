@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from playwright.async_api import Error, Locator, Response
@@ -31,29 +32,10 @@ _KEPT_ROLES = frozenset(
     "slider spinbutton treeitem iframe heading alert alertdialog dialog status".split()
 )
 _LINE = re.compile(r"^(\s*)- ([\w/]+)")
-# Each reads or changes nothing but the page, and none takes a path: the browser would hand files of this machine to the page.
-# Everything else is refused, also what a later version of the protocol adds.
+# Everything else is refused: the file says why these are not.
 ALLOWED = frozenset(
     f"{domain}.{name}"
-    for domain, names in {
-        "Accessibility": "getFullAXTree getPartialAXTree queryAXTree",
-        "Animation": "getCurrentTime seekAnimations setPaused setPlaybackRate",
-        "CSS": "enable getBackgroundColors getComputedStyleForNode getInlineStylesForNode getMatchedStylesForNode "
-        "getPlatformFontsForNode",
-        "DOM": "describeNode enable focus getAttributes getBoxModel getContentQuads getDocument getNodeForLocation getOuterHTML "
-        "performSearch querySelector querySelectorAll requestNode resolveNode scrollIntoViewIfNeeded",
-        "DOMDebugger": "getEventListeners",
-        "DOMSnapshot": "captureSnapshot",
-        "Emulation": "clearDeviceMetricsOverride setDeviceMetricsOverride setEmulatedMedia setEmulatedVisionDeficiency "
-        "setGeolocationOverride setLocaleOverride setTimezoneOverride setTouchEmulationEnabled setUserAgentOverride",
-        "Input": "dispatchKeyEvent dispatchMouseEvent dispatchTouchEvent insertText synthesizePinchGesture "
-        "synthesizeScrollGesture synthesizeTapGesture",
-        "Network": "getCookies setBlockedURLs setCacheDisabled setExtraHTTPHeaders",
-        "Page": "captureScreenshot getAppManifest getFrameTree getLayoutMetrics getNavigationHistory getResourceTree printToPDF "
-        "reload stopLoading",
-        "Performance": "enable getMetrics",
-        "Runtime": "callFunctionOn evaluate getHeapUsage getProperties",
-    }.items()
+    for domain, names in re.findall(r"(?m)^(\w+): (.*)$", Path(__file__).with_name("devtools_commands.txt").read_text())
     for name in names.split()
 )
 _ANSWER_CHARS = 50_000

@@ -21,10 +21,9 @@ from ...environments import private_dirs
 from ...errors import CallCancelled, ToolError, ToolFailed
 from ...settings.schema import Config
 from ...types import JsonDict
-from .downloads import incoming
 from .installed_browsers import executable
 from .proxy import GuardProxy, target_host
-from .session import NO_PAGE, Session
+from .session import NO_PAGE, Session, incoming
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")

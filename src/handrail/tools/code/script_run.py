@@ -235,9 +235,8 @@ def _modules() -> tuple[list[tuple[str, str]], str]:
     return texts, zlib.compress(marshal.dumps(codes)).hex()
 
 
-def execute_code(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
+def execute_code(args: JsonDict, *, context: ToolContext, **_: object) -> str:
     environments = environments_of(context)
-    assert context is not None
     environments.begin_call(context)
     if context.tools is None:
         raise ToolFailed("this runtime lets no tool call others; use the runtime's own dispatch")
@@ -261,7 +260,7 @@ def actions(args: JsonDict, context: ToolContext) -> list[Action]:
     ]
 
 
-def resources(args: JsonDict, context: ToolContext | None = None) -> Resources:  # noqa: ARG001  a script may touch any file
+def resources(args: JsonDict, context: ToolContext) -> Resources:  # noqa: ARG001  a script may touch any file
     return Resources(writes=(everything(context),))
 
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import codecs
+import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...base.safe_text import well_formed
 from ...core.outcome import tool_result
-from ...errors import FileTooLarge, InvalidArguments
+from ...egress.secret_sources import secret_files
+from ...errors import Denied, FileTooLarge, InvalidArguments
 from ...files.content import Current, existing, not_text, reads
 from ...files.failures import shown, size_text
-from ...files.task_arguments import files_of, number_argument, path_argument, read_name, task_of
+from ...files.task_arguments import files_of, number_argument, path_argument, read_actions, read_name
 from ...files.text import line_endings, split_lines
 from ...protocols import Action, Files
 from ...types import CancelToken, JsonDict, Resources, ToolContext
-from .secret_reads import secret_reads
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,6 +27,10 @@ MAX_PAGE_CHARS = 80_000
 _BLOCK_BYTES = 1 << 20
 # At most this much of a very long line is held in memory.
 _MAX_HELD_BYTES = 8 << 20
+_SECRET = frozenset(("credential",))
+_SECRET_BELOW = frozenset(("credential", "root", "home-root"))
+# Every path that can be a secret has one of these in it.
+_MAY_BE_SECRET = re.compile(r"/\.|^/(?:etc|var|run|vault|opt|dev)/|^/proc/.*(?:environ|mem|kcore)$|/_netrc$|/Library/")
 
 
 class Window(NamedTuple):
@@ -58,7 +63,7 @@ def page_of(lines: list[str], window: Window, *, path: str) -> Page:
     return _page(iter(lines[window.offset - 1 :]), window, total_lines=len(lines))
 
 
-def page_of_large(files: Files, path: str, window: Window, cancel: CancelToken | None) -> Page:
+def page_of_large(files: Files, path: str, window: Window, cancel: CancelToken) -> Page:
     """The page of a file that is too large for memory: read in pieces from its start to the end of the page."""
     return _page(_lines_from(files, path, window.offset, cancel), window, total_lines=None)
 
@@ -100,12 +105,11 @@ def _cut_line(line: str, number: int, window: Window) -> str:
     return shown_part + line[len(body) :]
 
 
-def _lines_from(files: Files, path: str, first: int, cancel: CancelToken | None) -> Iterator[str]:
+def _lines_from(files: Files, path: str, first: int, cancel: CancelToken) -> Iterator[str]:
     """The lines from number `first` on. Earlier lines are counted, not kept."""
     number, position, held, ended = 1, 0, bytearray(), True
     while block := files.read(path, offset=position, max_bytes=_BLOCK_BYTES):
-        if cancel is not None:
-            cancel.raise_if_cancelled()
+        cancel.raise_if_cancelled()
         ended = block.endswith(b"\n")
         block, position = (block if position else block.removeprefix(codecs.BOM_UTF8)), position + len(block)
         newlines = block.count(b"\n")
@@ -134,7 +138,7 @@ def _line(held: bytearray, rest: bytes) -> str:
     return line[:_MAX_HELD_BYTES].decode("utf-8", "replace") + " [the line goes on and cannot be shown further]\n"
 
 
-def read_file(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
+def read_file(args: JsonDict, *, context: ToolContext, **_: object) -> str:
     """Return a page, the lines it covers, and where the next one starts."""
     files = files_of(context)
     path = path_argument(args)
@@ -146,7 +150,7 @@ def read_file(args: JsonDict, *, context: ToolContext | None = None, **_: object
     current = existing(files, path)
     result: JsonDict = {"content": "", "path": well_formed(current.path)}
     if current.data is None:
-        page = _large_page(files, current, window, context.cancel if context else None)
+        page = _large_page(files, current, window, context.cancel)
         result["size"] = current.stat.size
     elif current.text is None:
         raise not_text(current, current.data)
@@ -156,11 +160,11 @@ def read_file(args: JsonDict, *, context: ToolContext | None = None, **_: object
             result["encoding"] = current.text.encoding
         if (endings := line_endings(current.text.body)) in ("crlf", "mixed"):
             result["line_endings"] = endings
-    reads.record(task_of(context), current.path, version=current.stat.version, data=current.data)
+    reads.record(context.task_id, current.path, version=current.stat.version, data=current.data)
     return tool_result(result | _described(page, empty=current.data == b""))
 
 
-def resources(args: JsonDict, context: ToolContext | None = None) -> Resources:
+def resources(args: JsonDict, context: ToolContext) -> Resources:
     return Resources(reads=(read_name(args.get("path"), context),))
 
 
@@ -168,7 +172,7 @@ def actions(args: JsonDict, context: ToolContext) -> list[Action]:
     return secret_reads(path_argument(args), context)
 
 
-def _large_page(files: Files, current: Current, window: Window, cancel: CancelToken | None) -> Page:
+def _large_page(files: Files, current: Current, window: Window, cancel: CancelToken) -> Page:
     head = files.read(current.path, max_bytes=1 << 16)
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise FileTooLarge(
@@ -195,3 +199,22 @@ def _described(page: Page, *, empty: bool) -> JsonDict:
     elif page.total_lines is None:
         result["notice"] = "the file is too large to count its lines; page through it with offset and limit"
     return result
+
+
+def secret_reads(path: str, context: ToolContext, *, below: bool = False) -> list[Action]:
+    """`below`: everything in a folder will be read. The environment is not asked unless it is a secret: it may not run yet."""
+    files = files_of(context)
+    resolved = files.resolve(path)
+    place = files.host_path(resolved) or resolved
+    if below and any(each.startswith(place.rstrip("/") + "/") for each in secret_files(context.config.secrets)):
+        raise Denied("a file below that folder holds a secret that you use without seeing it; search another folder")
+    if not below and _MAY_BE_SECRET.search(place) is None:
+        return []
+    # Loaded only when needed: most reads are of ordinary files.
+    from ...judge.values.homes import local_homes
+    from ...judge.values.paths import classes, with_homes
+
+    with with_homes(local_homes()):
+        if classes(place, "/").isdisjoint(_SECRET_BELOW if below else _SECRET):
+            return []
+    return [action._replace(details={"below": below}) for action in read_actions([path], context)]

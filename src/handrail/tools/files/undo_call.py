@@ -18,9 +18,8 @@ _MAX_PATHS = 50
 _NAMES = {"lost": "put_back", "changed": "as_before", "created": "taken_away", "moved": "moved_back"}
 
 
-def undo(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
+def undo(args: JsonDict, *, context: ToolContext, **_: object) -> str:
     calls, record = _chosen(args, context)
-    assert context is not None
     only = files_of(context).resolve(path_argument(args, "only")) if args.get("only") else ""
     how: JsonDict = {"only": only, "force": bool(args.get("force"))}
     told = calls.undo(record.number, session=context.session_id, task=context.task_id, **how)
@@ -44,7 +43,7 @@ def undo(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> 
     return tool_result(shown)
 
 
-def resources(args: JsonDict, context: ToolContext | None = None) -> Resources:  # noqa: ARG001  it may concern any file
+def resources(args: JsonDict, context: ToolContext) -> Resources:  # noqa: ARG001  it may concern any file
     return Resources(writes=(everything(context),))
 
 
@@ -59,9 +58,9 @@ def actions(args: JsonDict, context: ToolContext) -> list[Action]:
     ]
 
 
-def _chosen(args: JsonDict, context: ToolContext | None) -> tuple[Calls, CallRecord]:
+def _chosen(args: JsonDict, context: ToolContext) -> tuple[Calls, CallRecord]:
     """Only calls of the same session, or of the same task where there is none, can be taken back."""
-    if context is None or context.effects is None:
+    if context.effects is None:
         raise ToolFailed("this runtime keeps no journal of what calls change")
     calls = cast("Calls", context.effects.calls)
     session, task = context.session_id, context.task_id

@@ -12,7 +12,6 @@ from ...files.task_arguments import (
     files_of,
     judged_path,
     path_argument,
-    task_of,
     text_argument,
     write_actions,
     written_files_of,
@@ -23,9 +22,9 @@ from ...protocols import Action, Preview
 from ...types import FileChange, JsonDict, Resources, ToolContext
 
 
-def write_file(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
+def write_file(args: JsonDict, *, context: ToolContext, **_: object) -> str:
     """Return what was written, and the diff."""
-    files, task_id = written_files_of(context), task_of(context)
+    files, task_id = written_files_of(context), context.task_id
     path = path_argument(args)
     content = text_argument(args, "content")
     resolved = judged_path(path, context)
@@ -34,13 +33,12 @@ def write_file(args: JsonDict, *, context: ToolContext | None = None, **_: objec
     data, target = _encoded(content, current)
     written = files.write(resolved, data)
     reads.record(task_id, resolved, version=written.version, data=data)
-    if context is not None:
-        before = current.text.body if current is not None and current.text is not None else None
-        context.changes.append(FileChange(well_formed(resolved), before, target.body))
+    before = current.text.body if current is not None and current.text is not None else None
+    context.changes.append(FileChange(well_formed(resolved), before, target.body))
     result: JsonDict = {"path": well_formed(resolved), "bytes_written": len(data), "created": current is None}
     if current is not None:
         result |= _compared(current, target.body, resolved)
-    if context is not None and context.effects is not None and context.effects.number:
+    if context.effects is not None and context.effects.number:
         result["call"] = context.effects.number
     if since is Since.UNREAD:
         result["overwrote_unread"] = True
@@ -53,7 +51,7 @@ def write_file(args: JsonDict, *, context: ToolContext | None = None, **_: objec
     return tool_result(result)
 
 
-def resources(args: JsonDict, context: ToolContext | None = None) -> Resources:
+def resources(args: JsonDict, context: ToolContext) -> Resources:
     return Resources(writes=(written_name(args.get("path"), context),))
 
 
@@ -66,7 +64,7 @@ def _preview(args: JsonDict, context: ToolContext) -> Preview:
     current = load(files, path)
     resolved, base = files.resolve(path), "" if current is None else current.digest
     if current is not None:
-        check_unchanged(reads, task_of(context), current)
+        check_unchanged(reads, context.task_id, current)
     before = current.text if current is not None else None
     after = _encoded(content, current)[1].body
     diff = diff_to_approve(before.body if before else "", after, path=well_formed(resolved), is_new=before is None)

@@ -21,12 +21,11 @@ from ...errors import HandrailError, RegistrationError, ToolUnavailable
 from ...mcp_client.connection import State
 from ...mcp_client.manager import McpConnections, RemoteTool
 from ...mcp_client.oauth import Browse
-from ...mcp_client.pins import Pins
 from ...mcp_client.result_conversion import prompt_of, resource_of
 from ...mcp_client.server_config import Server
 from ...mcp_client.server_requests import Sampler
 from ...mcp_client.stdio import Launch
-from ...mcp_client.tool_listing import Listed, Offer
+from ...mcp_client.tool_listing import Listed, Offer, Pins
 from ...protocols import Action, ActionKind, Preview
 from ...types import JsonDict, ToolContext, Unavailable
 

@@ -145,26 +145,12 @@ def stem(word: str) -> str:
     return word[:-1] if len(word) > 3 and word.endswith("e") else word
 
 
-_ENDINGS = (
-    ("ations", "at"),
-    ("ation", "at"),
-    ("ments", "ment"),
-    ("iness", "y"),
-    ("ingly", ""),
-    ("ies", "y"),
-    ("ing", ""),
-    ("ied", "y"),
-    ("sses", "ss"),
-    ("shes", "sh"),
-    ("ches", "ch"),
-    ("xes", "x"),
-    ("ed", ""),
-    ("ly", ""),
-    ("ss", "ss"),
-    ("us", "us"),
-    ("is", "is"),
-    ("s", ""),
-)
+_ENDINGS = [
+    pair.split(">")
+    for pair in (
+        "ations>at ation>at ments>ment iness>y ingly> ies>y ing> ied>y sses>ss shes>sh ches>ch xes>x ed> ly> ss>ss us>us is>is s>"
+    ).split()
+]
 
 
 def related(word: str) -> frozenset[str]:

@@ -18,7 +18,7 @@ TOOLSET = "tool_search"
 _SUMMARY_CHARS = 200
 
 
-def tool_search(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
+def tool_search(args: JsonDict, *, context: ToolContext, **_: object) -> str:
     entries = _searchable(_toolbox(context))
     found = index_of(entries).search(args["query"], limit=args.get("limit") or 5)
     if not found:
@@ -30,7 +30,7 @@ def tool_search(args: JsonDict, *, context: ToolContext | None = None, **_: obje
     )
 
 
-def tool_describe(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
+def tool_describe(args: JsonDict, *, context: ToolContext, **_: object) -> str:
     known = {entry.name: entry for entry in _searchable(_toolbox(context))}
     described: list[JsonDict] = []
     for name in args["names"]:
@@ -40,7 +40,7 @@ def tool_describe(args: JsonDict, *, context: ToolContext | None = None, **_: ob
     return tool_result({"tools": described})
 
 
-async def tool_call(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> Any:
+async def tool_call(args: JsonDict, *, context: ToolContext, **_: object) -> Any:
     tools = _toolbox(context)
     name = args["name"]
     known = {entry.name: entry for entry in _searchable(tools)}
@@ -49,7 +49,7 @@ async def tool_call(args: JsonDict, *, context: ToolContext | None = None, **_: 
     return await tools.acall(name, args.get("arguments") or {})
 
 
-def resources(args: JsonDict, context: ToolContext | None = None) -> Resources:
+def resources(args: JsonDict, context: ToolContext) -> Resources:
     """The resources of the called tool. A tool without any runs alone, as does a call for which this raises."""
     entry = next(entry for entry in _toolbox(context).entries() if entry.name == args["name"])
     if entry.resources is None:
@@ -62,8 +62,8 @@ def resources(args: JsonDict, context: ToolContext | None = None) -> Resources:
     return touched
 
 
-def _toolbox(context: ToolContext | None) -> Toolbox:
-    if context is None or context.tools is None:
+def _toolbox(context: ToolContext) -> Toolbox:
+    if context.tools is None:
         raise ToolFailed("this runtime lets no tool call others; use the runtime's own dispatch")
     return context.tools
 

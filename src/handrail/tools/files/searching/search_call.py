@@ -13,8 +13,8 @@ from ....files.content import existing, missing, not_text
 from ....files.failures import shown
 from ....files.task_arguments import files_of, number_argument, path_argument, read_name, text_argument
 from ....protocols import Action, Files
-from ....types import CancelToken, JsonDict, Resources, ToolContext
-from ..secret_reads import secret_reads
+from ....types import JsonDict, Resources, ToolContext
+from ..read_call import secret_reads
 from . import ripgrep, scan
 from .query import Found, Glob, Hit, Query, rules_above
 
@@ -23,7 +23,7 @@ MAX_CONTEXT = 20
 _SECONDS = 50.0  # less than the tool's timeout, so that the error can say what to do
 
 
-def search_files(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
+def search_files(args: JsonDict, *, context: ToolContext, **_: object) -> str:
     """Return one page of what was found, and how much there is."""
     files = files_of(context)
     path = path_argument(args, default=".")
@@ -39,7 +39,7 @@ def search_files(args: JsonDict, *, context: ToolContext | None = None, **_: obj
         first=number_argument(args, "offset", 0, least=0),
         context=min(number_argument(args, "context", 0, least=0), MAX_CONTEXT),
         seconds=_SECONDS,
-        cancel=context.cancel if context else CancelToken(),
+        cancel=context.cancel,
     )
     if not query.pattern:
         raise InvalidArguments("pattern is empty; give a regular expression, or a glob for files", argument="pattern")
@@ -52,7 +52,7 @@ def search_files(args: JsonDict, *, context: ToolContext | None = None, **_: obj
     return tool_result(answer.lines(_search(files, replace(query, last=query.first + limit))))
 
 
-def resources(args: JsonDict, context: ToolContext | None = None) -> Resources:
+def resources(args: JsonDict, context: ToolContext) -> Resources:
     return Resources(reads=(read_name(args.get("path") or ".", context),))
 
 
