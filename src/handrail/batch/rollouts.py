@@ -22,7 +22,8 @@ from ..store.ledger import RUNNING, WAITING, SqliteLedger, work_folder
 from ..store.rollouts import LEDGER_NAME, RolloutStore, Run, RunState
 from ..tools.rollouts.runs import Found, folder_of
 from .attempt import WITHOUT, Outcome, Parts, number_of
-from .host import Host, Settings
+from .folder import Options
+from .host import Host
 from .tasks import Task
 from .worker import Worker, leave_unattended
 
@@ -66,7 +67,8 @@ class Rollouts:
         """Run all rollouts, each recorded when it ends. Returns how the run ended."""
         run, app = self._run, self._app
         with closing(self._ledger()) as ledger:
-            host = Host(ledger, Settings(run.id, attempts=1), out=folder_of(run.id), approvals=None)
+            options = Options(run=run.id, attempts=1)
+            host = Host(ledger, options, out=folder_of(run.id), approvals=None, setup={})
             seconds = app.config.rollouts.reward_timeout
             parts = Parts(app, run.id, lambda _: self._models, self._reward, _WITHOUT, seconds)
             worker = Worker(parts, _Direct(host), run.plan.parallel, {})

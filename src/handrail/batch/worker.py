@@ -16,7 +16,6 @@ import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -31,10 +30,9 @@ from ..errors import Fenced, HandrailError, StoreError
 from ..protocols import Answer, ApprovalRequest
 from ..store.approvals import State, StoredRequest
 from ..store.ledger import Lease, work_folder
-from .artifacts import Artifacts
-from .attempt import Attempt, Parts, command_reward
-from .journal import Journal
-from .link import Address, Link, LinkLost, Requests
+from .attempt import Attempt, Journal, Parts, command_reward
+from .folder import Artifacts
+from .host import Address, Link, LinkLost, Requests
 
 _POLL_SECONDS = 0.3
 _RENEW_SECONDS = 1.0
@@ -229,7 +227,4 @@ class _Part:
         self._link, self._name = link, name
 
     def __getattr__(self, method: str) -> Any:
-        return partial(self._call, method)
-
-    def _call(self, method: str, *arguments: Any, **named: Any) -> Any:
-        return self._link.call("approvals", self._name, method, arguments, named)
+        return lambda *arguments, **named: self._link.call("approvals", self._name, method, arguments, named)

@@ -16,22 +16,12 @@ import subprocess
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..base.agent_ancestry import MARKER
-from ..base.lazy_module import lazy_import
 from ..errors import ToolUnavailable
 from ..settings.services import McpServerConfig
-
-if TYPE_CHECKING:
-    import anyio
-    import mcp_types
-    import pydantic_core
-    from mcp.shared import message as messages
-else:
-    anyio, mcp_types, pydantic_core, messages = map(
-        lazy_import, ("anyio", "mcp_types", "pydantic_core", "mcp.shared.message")
-    )
+from .sdk import anyio, mcp_types, messages, pydantic_core
 
 _INHERITED = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG", "LC_ALL", "TMPDIR", "TZ")
 _PIECE_BYTES = 256 * 1024

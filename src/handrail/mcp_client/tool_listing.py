@@ -12,26 +12,17 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ..base.agent_ancestry import refuse_agents
-from ..base.lazy_module import lazy_import
 from ..base.prompt_injection import suspicion_of
 from ..config.files import locked, read_text, write_text
 from ..config.paths import state_dir
 from ..errors import ConfigError, Denied
 from ..settings.services import McpServerConfig
 from ..types import JsonDict
+from .sdk import exceptions, mcp, mcp_types, revisions
 from .server_config import Server
-
-if TYPE_CHECKING:
-    import mcp_types
-    from mcp.shared import exceptions
-    from mcp_types import version
-
-    from mcp import Client
-else:
-    mcp_types, exceptions, version = map(lazy_import, ("mcp_types", "mcp.shared.exceptions", "mcp_types.version"))
 
 _MAX_PAGES = 1000
 _MAX_SCHEMA_BYTES = 256 * 1024
@@ -64,7 +55,7 @@ class Offer(NamedTuple):
     instructions: str = ""  # to the model, in the server's words
 
 
-async def list_offer(client: Client, settings: McpServerConfig) -> Offer:
+async def list_offer(client: mcp.Client, settings: McpServerConfig) -> Offer:
     capabilities = client.server_capabilities
     tools: list[Listed] = []
     left_out, cursor, seen = 0, None, set()
@@ -142,10 +133,10 @@ def _depth(schema: Any) -> int:
     return deepest
 
 
-async def changes(client: Client) -> AsyncIterator[None]:
+async def changes(client: mcp.Client) -> AsyncIterator[None]:
     """Yields at every change of a server's lists until the server ends the stream, in newer protocol revisions, where a client
     must subscribe. Raises MCPError for a server that does not support it."""
-    if client.protocol_version not in version.MODERN_PROTOCOL_VERSIONS:
+    if client.protocol_version not in revisions.MODERN_PROTOCOL_VERSIONS:
         return
     pause, has_missed = _FIRST_PAUSE_SECONDS, False
     while True:

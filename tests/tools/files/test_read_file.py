@@ -13,8 +13,8 @@ import pytest
 from handrail.core.builtin import registry
 from handrail.files.local import LocalFiles
 from handrail.tools.files import read_file  # noqa: F401  registers the tool
-from handrail.tools.files.read_call import MAX_PAGE_CHARS
-from handrail.tools.files.read_call import read_file as read_file_call
+from handrail.tools.files.calls import MAX_PAGE_CHARS
+from handrail.tools.files.calls import read_file as read_file_call
 from handrail.types import CancelToken, ToolContext
 
 TEN = "".join(f"line {number}\n" for number in range(1, 11))

@@ -255,7 +255,9 @@ class Place:
         # The pattern does not match the command line of grep itself.
         look = f"grep -ls '{nap[:-1]}[{nap[-1]}]' /proc/[0-9]*/cmdline"
         # Not by its exit code, which also shows that some process ended before it was read.
-        return bool((env or self.env).execute(look, timeout=self.patience).output.head) or _is_asleep_here(nap)
+        is_inside = bool((env or self.env).execute(look, timeout=self.patience).output.head)
+        here = (int(name) for name in os.listdir("/proc") if name.isdigit())
+        return is_inside or any(proc.command_line(pid) == f"sleep {nap}" for pid in here)
 
     def wait_until_asleep(self, nap: str) -> None:
         self.wait_until(lambda: self.is_asleep(nap), f"`sleep {nap}` did not start")
@@ -300,10 +302,6 @@ def takes_at_most(seconds: float, what: str) -> Iterator[None]:
     yield
     taken = time.monotonic() - began
     expect_that(taken <= seconds, f"{what} took {taken:.1f} s, and at most {seconds:.1f} s are allowed")
-
-
-def _is_asleep_here(nap: str) -> bool:
-    return any(proc.command_line(int(name)) == f"sleep {nap}" for name in os.listdir("/proc") if name.isdigit())
 
 
 def _short(command: str) -> str:

@@ -6,17 +6,15 @@ import json
 import re
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from playwright.async_api import Error, Locator, Response
 from playwright.async_api import TimeoutError as PlaywrightTimeout
 
+from ...egress.proxy import REFUSED_HEADER
 from ...errors import CallTimeout, Denied, InvalidArguments, ToolFailed
 from ...types import JsonDict
-from .proxy import REFUSED_HEADER
-
-if TYPE_CHECKING:
-    from .session import Session
+from .session import Session, target_host
 
 _PART_LOADED_SECONDS = 3.0
 _MAX_IMAGES = 100
@@ -126,7 +124,8 @@ async def navigate(session: Session, url: str) -> JsonDict:
     more: JsonDict = {}
     if response is not None:
         if response.headers.get(REFUSED_HEADER):
-            raise session.refused(response.url) or Denied(f"{response.url} is not a public address")
+            error = session.proxy.refusal_of(target_host(response.url))
+            raise error if isinstance(error, Denied) else Denied(f"{response.url} is not a public address")
         if response.status >= 400:
             more["status"] = response.status
     return await _state(session, **more)

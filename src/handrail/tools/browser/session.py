@@ -1,4 +1,8 @@
-"""One task's pages: their tabs, dialogs, console messages and downloads."""
+"""One task's pages: their tabs, dialogs, console messages and downloads, and the proxy that connects them.
+
+The proxy resolves every name itself and connects only where the guard allows. Rules inside the browser would miss redirects, web
+sockets and names that change their address; this sees every connection.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +14,17 @@ from collections import deque
 from collections.abc import Awaitable, Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
-from playwright.async_api import BrowserContext, ConsoleMessage, Dialog, Download, Error, Page, Request
+from playwright.async_api import BrowserContext, Dialog, Download, Error, Page, Request
 
 from ...config.paths import state_dir
+from ...egress.proxy import Program, Proxy
 from ...egress.tool_hosts import ToolHosts
-from ...errors import CallTimeout, Denied, ToolFailed
+from ...errors import CallTimeout, ToolError, ToolFailed
+from ...net.url_guard import Guard
 from ...settings.schema import Config
 from ...types import JsonDict
-from .proxy import GuardProxy, target_host
 
 T = TypeVar("T")
 NO_PAGE = "no page is open; browser_navigate opens one"
@@ -39,7 +45,7 @@ _SETTLE_SECONDS = 1.5
 _ALIVE_SECONDS = 2.0
 _TICK_SECONDS = 0.02
 _NEVER_ENDING = ("eventsource", "websocket", "media", "ping")
-_SECONDS = 300.0
+_DOWNLOAD_SECONDS = 300.0
 _POLL_SECONDS = 0.1
 _WAIT_SECONDS = 10.0
 _MAX_AT_ONCE = 5
@@ -169,11 +175,6 @@ class Session:
         self._dialogs_seen = 0
         self._requests.clear()
 
-    def refused(self, url: str) -> Denied | None:
-        """Why the guard kept the page from going to a URL, if it did."""
-        error = self.proxy.refusal_of(target_host(url))
-        return error if isinstance(error, Denied) else None
-
     # Dialogs
 
     def dialog_facts(self) -> JsonDict:
@@ -225,7 +226,7 @@ class Session:
             self._in_background(page.close())
             return
         page.on("dialog", self._on_dialog)
-        page.on("console", self._on_console)
+        page.on("console", lambda message: self._note(message.type, message.text))
         page.on("pageerror", lambda error: self._note("error", str(error)))
         page.on("download", self.downloads.take)
         page.on("crash", lambda _: self.notices.append("the page crashed; open it again"))
@@ -255,9 +256,6 @@ class Session:
             return
         self.dialog = dialog
         self._dialog_opened.set()
-
-    def _on_console(self, message: ConsoleMessage) -> None:
-        self._note(message.type, message.text)
 
     def _in_background(self, work: Awaitable[Any]) -> None:
         """Run it in the background and ignore failures: the page may be gone meanwhile."""
@@ -328,12 +326,12 @@ class Downloads:
         try:
             if len(self._running) > _MAX_AT_ONCE:
                 raise _Refused(f"{_MAX_AT_ONCE} downloads run already")
-            async with asyncio.timeout(_SECONDS):
+            async with asyncio.timeout(_DOWNLOAD_SECONDS):
                 path = self._place(download.suggested_filename)
                 await self._saved(download, path)
             self._news.append({**about, "file": str(path), "bytes": path.stat().st_size})
         except (_Refused, Error, TimeoutError, OSError) as error:
-            why = f"took longer than {_SECONDS:g} s" if isinstance(error, TimeoutError) else str(error)
+            why = f"took longer than {_DOWNLOAD_SECONDS:g} s" if isinstance(error, TimeoutError) else str(error)
             with contextlib.suppress(Error):
                 await download.cancel()
             self._news.append({**about, "error": why[:300]})
@@ -344,7 +342,7 @@ class Downloads:
         try:
             while not saving.done():
                 await asyncio.wait({saving}, timeout=_POLL_SECONDS)
-                self._check(*incoming_files())
+                self._check(*incoming().glob("*"))
             saving.result()
             self._check(path)
         finally:
@@ -379,6 +377,39 @@ def incoming() -> Path:
     return state_dir() / "downloads" / ".incoming"
 
 
-def incoming_files() -> list[Path]:
-    folder = incoming()
-    return list(folder.iterdir()) if folder.is_dir() else []
+class GuardProxy:
+    """Listens on loopback. `refusals` are the last connections that were not made: the host, and why."""
+
+    def __init__(self, guard: Guard) -> None:
+        self.guard = guard
+        self._proxy, self._url = Proxy(self, is_open=True), ""
+        self.refusals: deque[tuple[str, ToolError]] = deque(maxlen=50)
+
+    async def address(self) -> str:
+        """Where it listens, from now on."""
+        self._url = self._url or await self._proxy.start()
+        return self._url
+
+    async def close(self) -> None:
+        await self._proxy.close()
+
+    def refusal_of(self, host: str) -> ToolError | None:
+        """Why the last connection to the host was not made."""
+        return next((error for name, error in reversed(self.refusals) if name == host), None)
+
+    async def addresses(self, host: str, port: int, _: Program) -> list[str]:
+        try:
+            return await self.guard.addresses(host, port)
+        except ToolError as error:
+            self.refusals.append((host, error))
+            raise
+
+    async def misplaced(self, *_: object) -> None:
+        """A browser has no keys."""
+
+    def refuse(self, why: str) -> None:
+        """Nor has it an authority that it could distrust."""
+
+
+def target_host(url: str) -> str:
+    return urlsplit(url).hostname or ""

@@ -83,7 +83,6 @@ def question(action: str, job: Job) -> Action:
 
 def described(job: Job, runs: list[Run] | None = None, *, whole: bool = False) -> JsonDict:
     """A job as a model or a program sees it; `whole` with the output of its last runs."""
-    work = job.work
     about: JsonDict = {
         "job_id": job.id,
         "name": job.name,
@@ -92,16 +91,9 @@ def described(job: Job, runs: list[Run] | None = None, *, whole: bool = False) -
         "timezone": job.timezone,
         "next_run": shown(job.next_run, job.timezone) if job.state is JobState.ACTIVE else "",
         "runs_left": job.runs_left,
-        "prompt": work.prompt,
-        "tool": work.tool,
-        "arguments": dict(work.arguments),
-        "toolsets": list(work.toolsets) if work.toolsets is not None else None,
-        "deliver": work.deliver,
-        "missed": work.missed,
-        "timeout": work.timeout,
-        "model": work.model,
-        "cwd": work.cwd,
+        **job.work._asdict(),
     }
+    about["arguments"], about["toolsets"] = dict(about["arguments"]), list(about["toolsets"] or ())
     about = {name: value for name, value in about.items() if value not in (None, "", {}, [])}
     if runs:
         about["runs"] = [_run_described(run, job.timezone, whole=whole) for run in runs]

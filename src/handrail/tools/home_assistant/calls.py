@@ -50,10 +50,10 @@ class Client:
         self._key, self._seconds = key_of(config.homeassistant.key_variable), config.homeassistant.timeout
 
     async def states(self) -> list[JsonDict]:
-        return _objects(await self.get("states"), "entity_id", "state")
+        return _objects(self._good(await self._ask("GET", "states")), "entity_id", "state")
 
     async def services(self) -> list[JsonDict]:
-        return _objects(await self.get("services"), "domain", "services")
+        return _objects(self._good(await self._ask("GET", "services")), "domain", "services")
 
     async def state(self, entity_id: str) -> JsonDict | None:
         """None when there is no such entity."""
@@ -61,9 +61,6 @@ class Client:
         if reply.status == 404 and reply.json() is not None:
             return None
         return _objects([self._good(reply)], "entity_id", "state")[0]
-
-    async def get(self, path: str) -> Any:
-        return self._good(await self._ask("GET", path))
 
     async def area(self, name: str) -> set[str]:
         """The entities of a room, by its name or id; none for an unknown room."""

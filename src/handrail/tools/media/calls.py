@@ -89,13 +89,20 @@ def _image_path(args: JsonDict) -> str:
     return output_path(args, "image", ".png", args.get("prompt"), args.get("aspect_ratio"))
 
 
-def image_resources(args: JsonDict, context: ToolContext) -> Resources:
-    return Resources(writes=(written_name(_image_path(args), context),))
+def file_resources(args: JsonDict, context: ToolContext) -> Resources:
+    """Of a call that makes an image or a sound file."""
+    path = _image_path(args) if "prompt" in args else _sound_path(args)
+    return Resources(writes=(written_name(path, context),))
 
 
-def image_actions(args: JsonDict, context: ToolContext) -> list[Action]:
-    shown = Preview(f"[an image that is made of:]\n{args.get('prompt')}")
-    return write_actions([_image_path(args)], context, lambda: shown)
+def file_actions(args: JsonDict, context: ToolContext) -> list[Action]:
+    is_image = "prompt" in args
+    shown = (
+        f"[an image that is made of:]\n{args['prompt']}"
+        if is_image
+        else f"[speech that is made of:]\n{args.get('text')}"
+    )
+    return write_actions([_image_path(args) if is_image else _sound_path(args)], context, lambda: Preview(shown))
 
 
 async def _downloaded(url: str, place: Place) -> bytes:
@@ -132,15 +139,6 @@ async def text_to_speech(args: JsonDict, *, context: ToolContext, **_: object) -
 
 def _sound_path(args: JsonDict) -> str:
     return output_path(args, "speech", ".wav", args.get("text"))
-
-
-def speech_resources(args: JsonDict, context: ToolContext) -> Resources:
-    return Resources(writes=(written_name(_sound_path(args), context),))
-
-
-def speech_actions(args: JsonDict, context: ToolContext) -> list[Action]:
-    shown = Preview(f"[speech that is made of:]\n{args.get('text')}")
-    return write_actions([_sound_path(args)], context, lambda: shown)
 
 
 async def _by_model(text: str, suffix: str, config: Config) -> bytes:

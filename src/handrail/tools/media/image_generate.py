@@ -19,8 +19,8 @@ registry.register(
     is_async=True,
     emoji="🎨",
     timeout=600,
-    resources="handrail.tools.media.calls:image_resources",
-    actions="handrail.tools.media.calls:image_actions",
+    resources="handrail.tools.media.calls:file_resources",
+    actions="handrail.tools.media.calls:file_actions",
     toolset_description="make images",
     example={
         "prompt": "A brass handrail in the morning sun, as a woodcut",

@@ -18,8 +18,8 @@ registry.register(
     is_async=True,
     emoji="🔊",
     timeout=300,
-    resources="handrail.tools.media.calls:speech_resources",
-    actions="handrail.tools.media.calls:speech_actions",
+    resources="handrail.tools.media.calls:file_resources",
+    actions="handrail.tools.media.calls:file_actions",
     toolset_description="turn text into speech",
     example={"text": "The build is green.", "output_path": "news.wav"},
 )

@@ -320,8 +320,10 @@ def inspect(folder: str) -> Inspected:
     """Inspect a skill. An unchanged one is not read again."""
     try:
         return _inspect(folder, tuple(_stamps(folder)))
-    except (SkillError, OSError) as error:
-        return Inspected(None, _message(error))
+    except SkillError as error:
+        return Inspected(None, str(error))
+    except OSError as error:
+        return Inspected(None, f"it cannot be read: {error.strerror or error}")
 
 
 def read(folder: str) -> dict[str, bytes]:
@@ -396,7 +398,3 @@ def _stamps(folder: str) -> Iterator[Stamp]:
             if count > _MAX_FILES:
                 raise SkillError(f"the skill has more than {_MAX_FILES:,} files; keep data elsewhere")
             yield inner, found.st_mtime_ns, found.st_size, found.st_ino
-
-
-def _message(error: SkillError | OSError) -> str:
-    return str(error) if isinstance(error, SkillError) else f"it cannot be read: {error.strerror or error}"

@@ -53,10 +53,6 @@ def _list(table: ProcessTable, context: ToolContext, *, with_ended: bool) -> str
     return tool_result(processes=shown, **more)
 
 
-def _poll(call: _Call) -> str:
-    return _view(call, call.tracked.status())
-
-
 def _log(call: _Call) -> str:
     tracked, args = call.tracked, call.args
     status = tracked.status()
@@ -109,7 +105,7 @@ def _after_input(call: _Call) -> str:
 
 
 _ACTIONS: dict[str, Callable[[_Call], str]] = {
-    "poll": _poll,
+    "poll": lambda call: _view(call, call.tracked.status()),
     "log": _log,
     "wait": _wait,
     "kill": _kill,

@@ -69,10 +69,6 @@ class Change(NamedTuple):
     move_to: str | None = None
 
 
-def is_v4a(text: str) -> bool:
-    return re.search(r"(?m)^\*\*\* (?:Begin Patch|(?:Update|Add|Delete|Move) File:)", text) is not None
-
-
 def parse_v4a(text: str) -> list[Change]:
     """The changes in order. Raises InvalidArguments with the number of the line that cannot be understood."""
     reader = _V4aReader()
@@ -213,10 +209,6 @@ def _wrong(number: int, line: str, why: str) -> InvalidArguments:
     )
 
 
-def is_unified(text: str) -> bool:
-    return re.search(r"(?m)^(?:@@ |--- .*\n\+\+\+ |rename from )", text) is not None
-
-
 def parse_unified(text: str, *, path: str | None = None) -> list[Change]:
     """The changes in order. `path` names the file of a diff that has no header of its own."""
     lines = text.split("\n")
@@ -323,7 +315,11 @@ class _UnifiedReader:
             if line.startswith("\\"):
                 # The mark on a dropped line says that the newline is new; on any other, that there is none.
                 final_newline = bool(lines) and lines[-1][0] is Op.DROP
-            elif (counted and old_left <= 0 and new_left <= 0) or (not counted and self._ends_hunk(line)):
+            elif (
+                old_left <= 0 and new_left <= 0
+                if counted
+                else self._starts_file() or line.startswith(("@@", "diff --git "))
+            ):
                 break
             else:
                 op, text = self._hunk_line(line, counted=counted)
@@ -337,9 +333,6 @@ class _UnifiedReader:
             while lines and lines[-1] == (Op.KEEP, ""):  # the end of the text, not a line of the file
                 lines.pop()
         self._section.hunks.append(Hunk(tuple(lines), line=int(spot[1]) if spot else None, final_newline=final_newline))
-
-    def _ends_hunk(self, line: str) -> bool:
-        return self._starts_file() or line.startswith(("@@", "diff --git "))
 
     def _hunk_line(self, line: str, *, counted: bool) -> tuple[Op, str]:
         if not line.rstrip("\r"):
@@ -378,9 +371,9 @@ def _without_prefixes(old: str | None, new: str | None) -> tuple[str | None, str
 def parse_patch(text: str, *, path: str | None = None) -> list[Change]:
     """The changes in order. `path` names the file of a patch that names none. Raises InvalidArguments."""
     text = _unwrapped(text)
-    if is_v4a(text):
+    if re.search(r"(?m)^\*\*\* (?:Begin Patch|(?:Update|Add|Delete|Move) File:)", text):
         return parse_v4a(text)
-    if is_unified(text):
+    if re.search(r"(?m)^(?:@@ |--- .*\n\+\+\+ |rename from )", text):
         return parse_unified(text, path=path)
     if path is not None and any(line[:1] in ("+", "-") for line in text.split("\n")):
         return parse_v4a(f"*** Update File: {path}\n{text}")

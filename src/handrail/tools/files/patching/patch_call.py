@@ -66,7 +66,9 @@ def _planned(args: JsonDict, context: ToolContext, diff: Diff = bounded_diff) ->
         for change in _changes(args):
             plan.change(change)
     else:
-        _plan_replacement(plan, args)
+        path, replace_all = path_argument(args), bool(args.get("replace_all"))
+        old, new = text_argument(args, "old_string"), text_argument(args, "new_string")
+        plan.edit(path, lambda body: replace_string(body, old, new, replace_all=replace_all, path=path))
     return plan
 
 
@@ -102,13 +104,6 @@ def _is_patch(args: JsonDict) -> bool:
     if args.get("mode", "replace") not in ("replace", "patch"):
         raise InvalidArguments("mode is `replace` or `patch`", argument="mode")
     return args.get("mode") == "patch" or (bool(args.get("patch")) and args.get("old_string") is None)
-
-
-def _plan_replacement(plan: Plan, args: JsonDict) -> None:
-    path = path_argument(args)
-    old, new = text_argument(args, "old_string"), text_argument(args, "new_string")
-    replace_all = bool(args.get("replace_all"))
-    plan.edit(path, lambda body: replace_string(body, old, new, replace_all=replace_all, path=path))
 
 
 def _remember(task_id: str | None, steps: list[Step], written: dict[str, FileStat]) -> None:

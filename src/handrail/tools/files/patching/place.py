@@ -278,11 +278,10 @@ def _starts_by_one_line(keys: Sequence[str], wanted: Sequence[str]) -> list[int]
 def _compare(keys: Sequence[str], wanted: Sequence[str], start: int) -> Likeness:
     score = weight = 0.0
     worst = 1.0
-    compare = _ratio if len(wanted) <= _MAX_BLOCK_LINES else _equal
     for offset, key in enumerate(wanted):
         place = start + offset
         found = keys[place] if 0 <= place < len(keys) else ""
-        ratio = compare(key, found)
+        ratio = _ratio(key, found) if len(wanted) <= _MAX_BLOCK_LINES else float(key == found)
         worst = min(worst, ratio)
         score += ratio * (len(key) + 1)
         weight += len(key) + 1
@@ -296,10 +295,6 @@ def _ratio(key: str, found: str) -> float:
     if max(len(key), len(found)) > _MAX_COMPARED_CHARS:
         return 0.0
     return SequenceMatcher(None, key, found, autojunk=False).ratio()
-
-
-def _equal(key: str, found: str) -> float:
-    return float(key == found)
 
 
 def _key(line: str) -> str:
@@ -341,8 +336,8 @@ _KEYS: dict[How, Key] = {
     How.EXACT: str,
     How.TRAILING: str.rstrip,
     How.INDENTATION: str.strip,
-    How.WHITESPACE: lambda line: _SPACES.sub(" ", line.strip()),
-    How.UNICODE: lambda line: _SPACES.sub(" ", plain(line).strip()),
+    How.WHITESPACE: _key,
+    How.UNICODE: lambda line: _key(plain(line)),
 }
 
 

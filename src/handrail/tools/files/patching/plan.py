@@ -35,7 +35,10 @@ class Step(NamedTuple):
 
 def commit(files: Files, steps: Sequence[Step]) -> dict[str, FileStat]:
     """Write files, then remove files. After a failure everything is undone."""
-    _check_nothing_moved(files, steps)
+    for step in steps:  # another program may have written between our reading and writing
+        now = files.stat(step.path)
+        if (now and now.version) != (step.before and step.before.stat.version):
+            raise ToolFailed(f"{shown(step.path)} was just changed by another program; nothing was written, try again")
     done: list[tuple[Step, list[str]]] = []
     written: dict[str, FileStat] = {}
     try:
@@ -56,14 +59,6 @@ def commit(files: Files, steps: Sequence[Step]) -> dict[str, FileStat]:
             raise type(error)(f"{error}. Nothing was written.", **error.details) from None
         raise
     return written
-
-
-def _check_nothing_moved(files: Files, steps: Sequence[Step]) -> None:
-    """Another program may have written between our reading and writing."""
-    for step in steps:
-        now = files.stat(step.path)
-        if (now and now.version) != (step.before and step.before.stat.version):
-            raise ToolFailed(f"{shown(step.path)} was just changed by another program; nothing was written, try again")
 
 
 def _missing_folders(files: Files, step: Step) -> list[str]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from ....base.safe_text import well_formed
 from ....core.outcome import tool_result
@@ -14,10 +15,11 @@ from ....files.failures import shown
 from ....files.task_arguments import files_of, number_argument, path_argument, read_name, text_argument
 from ....protocols import Action, Files
 from ....types import JsonDict, Resources, ToolContext
-from ..read_call import secret_reads
+from ..calls import secret_reads
 from . import ripgrep, scan
 from .query import Found, Glob, Hit, Query, rules_above
 
+T = TypeVar("T")
 DEFAULT_LIMIT = 50
 MAX_CONTEXT = 20
 _SECONDS = 50.0  # less than the tool's timeout, so that the error can say what to do
@@ -45,11 +47,12 @@ def search_files(args: JsonDict, *, context: ToolContext, **_: object) -> str:
         raise InvalidArguments("pattern is empty; give a regular expression, or a glob for files", argument="pattern")
     answer = _Answer(path, query, limit)
     if by_name:
-        return tool_result(answer.names(_list(files, query)))
+        return tool_result(answer.names(_found(files, query, ripgrep.list_files, scan.list_files)))
     mode = args.get("output_mode")
-    if mode in ("files_only", "count"):
-        return tool_result(answer.files(_search(files, query), counted=mode == "count"))
-    return tool_result(answer.lines(_search(files, replace(query, last=query.first + limit))))
+    shows_lines = mode not in ("files_only", "count")
+    wanted = replace(query, last=query.first + limit) if shows_lines else query
+    found = _found(files, wanted, ripgrep.search_lines, scan.search_lines)
+    return tool_result(answer.lines(found) if shows_lines else answer.files(found, counted=mode == "count"))
 
 
 def resources(args: JsonDict, context: ToolContext) -> Resources:
@@ -80,24 +83,13 @@ def _searched(files: Files, path: str, *, by_name: bool) -> tuple[str, str | Non
     return folder or "/", name
 
 
-def _search(files: Files, query: Query) -> Found:
+def _found(files: Files, query: Query, fast: Callable[[Query], T], sure: Callable[[Files, Query], T]) -> T:
+    """By ripgrep where it sees the files and knows the pattern, else by Python alone."""
     host = files.host_path(query.top)
     if host is not None:
-        try:
-            return ripgrep.search_lines(replace(query, top=host))
-        except ripgrep.NotForRipgrep:
-            pass
-    return scan.search_lines(files, query)
-
-
-def _list(files: Files, query: Query) -> list[str]:
-    host = files.host_path(query.top)
-    if host is not None:
-        try:
-            return ripgrep.list_files(replace(query, top=host))
-        except ripgrep.NotForRipgrep:
-            pass
-    return scan.list_files(files, query)
+        with contextlib.suppress(ripgrep.NotForRipgrep):
+            return fast(replace(query, top=host))
+    return sure(files, query)
 
 
 class _Answer:
