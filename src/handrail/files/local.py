@@ -224,7 +224,9 @@ class Roots:
             raise Denied(
                 f"{shown(path)} holds a secret that you use without seeing it (see `secrets` in the configuration)"
             )
-        if not self.allowed or any(resolved == root or resolved.startswith(_slash(root)) for root in self.allowed):
+        if not self.allowed or any(
+            resolved == root or resolved.startswith(f"{root.rstrip('/')}/") for root in self.allowed
+        ):
             return
         leads = "" if resolved == path else f" (it leads to {shown(resolved)})"
         raise Denied(
@@ -245,7 +247,3 @@ def check_path(path: str) -> None:
         raise InvalidArguments(
             f"path holds U+{ord(path[error.start]):04X} at position {error.start}, which no file name can"
         ) from None
-
-
-def _slash(folder: str) -> str:
-    return folder if folder.endswith("/") else folder + "/"

@@ -311,7 +311,8 @@ def undo(args: JsonDict, *, context: ToolContext, **_: object) -> str:
     if status == "refused":
         raise ToolFailed(f"call {record.number} was not undone: {told['reason']}")
     if status == "conflict":
-        by = "; ".join(_conflict(one) for one in told["conflicts"][:_MAX_PATHS])
+        conflicts = [(one["path"], one["call"]) for one in told["conflicts"][:_MAX_PATHS]]
+        by = "; ".join(f"{path} by {f'call {call}' if call else 'somebody else'}" for path, call in conflicts)
         raise ToolFailed(
             f"call {record.number} was not undone, and nothing was changed, because this was changed since: {by}. Undo the later "
             f"calls first, or only a part, or ask the user",
@@ -363,7 +364,3 @@ def _chosen(args: JsonDict, context: ToolContext) -> tuple[Calls, CallRecord]:
     if not mine:
         raise CallNotFound("no call of this session has changed anything that could be undone")
     return calls, mine[0]
-
-
-def _conflict(one: JsonDict) -> str:
-    return f"{one['path']} by {'call ' + str(one['call']) if one['call'] else 'somebody else'}"

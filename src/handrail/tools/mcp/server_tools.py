@@ -193,7 +193,9 @@ class McpTools:
         why = tool.problem or doubt
         fix = f"review it with `handrail mcp tools {server.name}`, then `handrail mcp trust {server.name}`"
         problem = Unavailable(why, "" if tool.problem else fix)
-        schema = {"description": "" if why else tool.description, "parameters": {} if why else _parameters(tool.schema)}
+        # An object schema, even if the server left parts of it out.
+        parameters = {**tool.schema, "type": "object", "properties": tool.schema.get("properties") or {}}
+        schema = {"description": "" if why else tool.description, "parameters": {} if why else parameters}
         try:
             taken = self._registry.register(
                 name=name,
@@ -226,11 +228,6 @@ class McpTools:
 
 
 Work = Callable[["mcp.Client", JsonDict, ToolContext], Awaitable[Any]]
-
-
-def _parameters(schema: JsonDict) -> JsonDict:
-    """An object schema, even if the server left parts of it out."""
-    return {**schema, "type": "object", "properties": schema.get("properties") or {}}
 
 
 def _actions(server: Server, tool: Listed) -> Callable[[JsonDict, ToolContext], list[Action]]:

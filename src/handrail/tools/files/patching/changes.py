@@ -55,10 +55,6 @@ class Hunk(NamedTuple):
     def new(self) -> list[str]:
         return [text for op, text in self.lines if op is not Op.DROP]
 
-    def without_returns(self) -> Hunk:
-        """The same for a file whose lines end in CRLF, which are compared and added without it."""
-        return self._replace(lines=tuple((op, text.removesuffix("\r")) for op, text in self.lines))
-
 
 class Change(NamedTuple):
     """What happens to one file. An added file's content is the one hunk's added lines."""
@@ -263,7 +259,10 @@ class _UnifiedReader:
         while self._at < len(self._lines):
             line = self._lines[self._at]
             if self._starts_file():
-                self._file(line, self._lines[self._at + 1])
+                if self._section.hunks:
+                    self._next_section()
+                old, new = _path_in(line[4:]), _path_in(self._lines[self._at + 1][4:])
+                self._section.old, self._section.new, self._section.prefixed = old, new, True
                 self._at += 2
             elif line.startswith("@@"):
                 self._hunk(line)
@@ -274,11 +273,6 @@ class _UnifiedReader:
         if not self._changes:
             raise InvalidArguments("the diff has no hunk: a hunk starts with a line such as `@@ -1,3 +1,4 @@`")
         return self._changes
-
-    def _file(self, old: str, new: str) -> None:
-        if self._section.hunks:
-            self._next_section()
-        self._section.old, self._section.new, self._section.prefixed = _path_in(old[4:]), _path_in(new[4:]), True
 
     def _starts_file(self) -> bool:
         following = self._lines[self._at + 1] if self._at + 1 < len(self._lines) else ""

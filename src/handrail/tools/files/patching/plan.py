@@ -232,7 +232,7 @@ def apply_hunks(body: str, hunks: Sequence[Hunk], *, path: str) -> Applied:
     crlf = line_endings(body) == "crlf"
     if crlf:
         body = body.replace("\r\n", "\n")
-        hunks = [hunk.without_returns() for hunk in hunks]
+        hunks = [hunk._replace(lines=tuple((op, text.removesuffix("\r")) for op, text in hunk.lines)) for hunk in hunks]
     lines, newline = _lines(body)
     placer = Placer(lines, path=path, hunks=len(hunks))
     edits = [placer.place(number, hunk) for number, hunk in enumerate(hunks, 1)]

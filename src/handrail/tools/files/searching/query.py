@@ -115,7 +115,9 @@ class Glob:
         self.negated = text.startswith("!")
         self.alternatives = _expanded(text.removeprefix("!").removeprefix("./"))
         self._names = [alternative for alternative in self.alternatives if "/" not in alternative]
-        self._paths = [_steps(alternative) for alternative in self.alternatives if "/" in alternative]
+        # A folder means everything in it.
+        paths = [f"{each}**" if each.endswith("/") else each for each in self.alternatives if "/" in each]
+        self._paths = [path.removeprefix("/").split("/") for path in paths]
 
     def __call__(self, path: str) -> bool:
         steps = path.split("/")
@@ -130,11 +132,6 @@ class Glob:
     @property
     def has_wildcard(self) -> bool:
         return any(mark in alternative for alternative in self.alternatives for mark in "*?[")
-
-
-def _steps(glob: str) -> list[str]:
-    """A folder means everything in it."""
-    return (glob + "**" if glob.endswith("/") else glob).removeprefix("/").split("/")
 
 
 def _fits(glob: Sequence[str], steps: Sequence[str]) -> bool:
