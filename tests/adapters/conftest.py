@@ -25,7 +25,7 @@ _SRC = Path(__file__).parents[2] / "src"
 # What a program of each imports, and then the session in it: the process that they are forked from has it.
 _SESSION = (
     "handrail.sessions.session", "handrail.approval.gate", "handrail.judge.assessor", "handrail.effects.calls",
-    "handrail.environments.backends.local", "handrail.tools.terminal.terminal_call", "handrail.tools.files.read_call",
+    "handrail.environments.backends.local", "handrail.tools.terminal.terminal_call", "handrail.tools.files.calls",
 )  # fmt: skip
 _MODULES = {
     "openai_agents": ("agents",),

@@ -106,7 +106,7 @@ def check(tool: str, args: dict[str, Any], context: ToolContext) -> None:
     entry = registry.get_entry(tool)
     assert entry is not None
     assert entry.resources is not None
-    named = entry.resources(args)
+    named = entry.resources(args, context)
     assert all(path.startswith("/") for path in named.reads + named.writes)
 
 

@@ -12,8 +12,8 @@ import pytest
 from handrail.core.registry import ToolRegistry
 from handrail.errors import ToolUnavailable
 from handrail.mcp_client.connection import MAX_FAULTS, State
-from handrail.mcp_client.pins import Pins
 from handrail.mcp_client.server_config import Server
+from handrail.mcp_client.tool_listing import Pins
 from handrail.runtime.dispatch import Runtime
 from handrail.settings.services import McpServerConfig
 from handrail.types import ToolContext

@@ -1,23 +1,29 @@
-"""Rollouts are a batch with a reward function: one worker in the run's own process, whose code the environment's is."""
+"""Rollouts are a batch with a reward function: one worker in the run's own process, whose code the environment's is.
+
+An environment has tasks and a reward function, which are checked before any rollout starts.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import importlib
+import importlib.util
+import json
 import shutil
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..agent.models.base import StreamingModel
 from ..app import Handrail
 from ..errors import ToolFailed
 from ..store.ledger import RUNNING, WAITING, SqliteLedger, work_folder
 from ..store.rollouts import LEDGER_NAME, RolloutStore, Run, RunState
-from ..tools.rollouts.runs import folder_of
-from .attempt import WITHOUT, Outcome, Parts
-from .host import Host, Settings
-from .rollout_environment import Environment, number_of
+from ..tools.rollouts.runs import Found, folder_of
+from .attempt import WITHOUT, Outcome, Parts, number_of
+from .folder import Options
+from .host import Host
 from .tasks import Task
 from .worker import Worker, leave_unattended
 
@@ -61,7 +67,8 @@ class Rollouts:
         """Run all rollouts, each recorded when it ends. Returns how the run ended."""
         run, app = self._run, self._app
         with closing(self._ledger()) as ledger:
-            host = Host(ledger, Settings(run.id, attempts=1), out=folder_of(run.id), approvals=None)
+            options = Options(run=run.id, attempts=1)
+            host = Host(ledger, options, out=folder_of(run.id), approvals=None, setup={})
             seconds = app.config.rollouts.reward_timeout
             parts = Parts(app, run.id, lambda _: self._models, self._reward, _WITHOUT, seconds)
             worker = Worker(parts, _Direct(host), run.plan.parallel, {})
@@ -100,3 +107,65 @@ class _Direct:
 
     def call(self, method: str, *arguments: Any) -> Any:
         return self._host.handle("here", method, arguments)
+
+
+class RolloutTask(NamedTuple):
+    """`data` is the task as its environment wrote it; `files` are written before the agent starts."""
+
+    id: str
+    prompt: str
+    files: Mapping[str, str]
+    data: Mapping[str, Any]
+
+
+class Environment(NamedTuple):
+    tasks: tuple[RolloutTask, ...]
+    reward: Callable[[Mapping[str, Any], Any], Any]
+    toolsets: tuple[str, ...] | None
+
+
+def load(found: Found) -> Environment:
+    """Raises ToolFailed with what is wrong with it."""
+    try:
+        source = _module(found)
+        tasks = source.tasks() if callable(getattr(source, "tasks", None)) else source.TASKS
+        reward = source.reward
+        listed = [_task(number, task) for number, task in enumerate(tasks)]
+    except ToolFailed:
+        raise
+    except Exception as error:  # noqa: BLE001  the code of an environment may fail in any way
+        raise ToolFailed(f"the environment {found.name} failed: {type(error).__name__}: {error}") from None
+    if not listed:
+        raise ToolFailed(f"the environment {found.name} has no tasks")
+    if not callable(reward):
+        raise ToolFailed(f"the reward of the environment {found.name} is not a function")
+    twice = {task.id for task in listed if sum(other.id == task.id for other in listed) > 1}
+    if twice:
+        raise ToolFailed(f"the environment {found.name} has several tasks named {', '.join(sorted(twice))}")
+    toolsets = getattr(source, "TOOLSETS", None)
+    return Environment(tuple(listed), reward, None if toolsets is None else tuple(toolsets))
+
+
+def _module(found: Found) -> Any:
+    if found.target:
+        module, _, name = found.target.partition(":")
+        loaded = importlib.import_module(module)
+        return getattr(loaded, name) if name else loaded
+    spec = importlib.util.spec_from_file_location(f"handrail_rl_{found.name}", found.path)
+    if spec is None or spec.loader is None:
+        raise ToolFailed(f"{found.path} cannot be loaded")
+    loaded = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(loaded)
+    return loaded
+
+
+def _task(number: int, task: Any) -> RolloutTask:
+    written = {"prompt": task} if isinstance(task, str) else task
+    where = f"task {number}"
+    if not isinstance(written, Mapping) or not isinstance(written.get("prompt"), str) or not written["prompt"].strip():
+        raise ToolFailed(f"{where}: a task is a text, or a mapping with the text in `prompt`")
+    files = written.get("files", {})
+    if not isinstance(files, Mapping) or not all(isinstance(text, str) for pair in files.items() for text in pair):
+        raise ToolFailed(f"{where}: files are texts by their paths")
+    data: dict[str, Any] = json.loads(json.dumps(dict(written)))  # a reward function changes only its own copy
+    return RolloutTask(str(written.get("id", number)), written["prompt"], dict(files), data)

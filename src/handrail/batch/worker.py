@@ -1,4 +1,7 @@
-"""A worker: it pulls leases from the driver and runs their sessions, several at a time, until it is told to stop."""
+"""A worker: it pulls leases from the driver and runs their sessions, several at a time, until it is told to stop.
+
+Its approval store is the driver's, so that all questions are in one inbox and outlive the worker.
+"""
 
 from __future__ import annotations
 
@@ -11,26 +14,30 @@ import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ..agent.models.base import StreamingModel
 from ..agent.models.model_selection import build, known_providers
 from ..agent.telemetry import start_exporting
 from ..app import Handrail
 from ..approval.requests import QueueApprover
+from ..base.workers import pool
 from ..effects.calls import Calls
 from ..errors import Fenced, HandrailError, StoreError
+from ..protocols import Answer, ApprovalRequest
+from ..store.approvals import State, StoredRequest
 from ..store.ledger import Lease, work_folder
-from .approvals import RemoteApprovals
-from .artifacts import Artifacts
-from .attempt import Attempt, Parts, command_reward
-from .journal import Journal
-from .link import Address, Link, LinkLost, Requests
+from .attempt import Attempt, Journal, Parts, command_reward
+from .folder import Artifacts
+from .host import Address, Link, LinkLost, Requests
 
 _POLL_SECONDS = 0.3
 _RENEW_SECONDS = 1.0
+T = TypeVar("T")
+Leases = Mapping[str, tuple[str, int]]  # the task and attempt of each session
 
 
 class Worker:
@@ -169,3 +176,55 @@ def main() -> None:
     given = json.loads(sys.stdin.readline())
     with contextlib.suppress(LinkLost):
         work(Address(given["host"], given["port"], bytes.fromhex(given["key"])), given["name"], is_apart=False)
+
+
+class RemoteApprovals:
+    """Takes the place of an `ApprovalStore`. Answers are found by the gate's poll, as those of any other process are."""
+
+    def __init__(self, link: Requests, leases: Leases) -> None:
+        self._link, self._leases = link, leases
+        self._asked: dict[str, tuple[str, int]] = {}
+        self.grants = _Part(link, "grants")
+        self.decisions = _Part(link, "decisions")
+        self.database = self
+
+    def ask(self, request: ApprovalRequest, *, fingerprint: str) -> StoredRequest:
+        lease = self._leases.get(request.session_id or "", ("", 0))
+        stored: StoredRequest = self._link.call("ask", request, fingerprint, *lease)
+        self._asked[stored.request.id] = lease
+        return stored
+
+    def claim(self, request_id: str) -> Answer | None:
+        answer: Answer | None = self._link.call("settle", request_id, "claim", *self._asked.get(request_id, ("", 0)))
+        return answer
+
+    def withdraw(self, request_id: str, *, state: State = State.WITHDRAWN) -> bool:
+        lease = self._asked.get(request_id, ("", 0))
+        return bool(self._link.call("settle", request_id, "withdraw", *lease, state))
+
+    def version_of_data(self) -> int:
+        return int(self._link.call("approvals_version"))
+
+    def write(self, work: Callable[..., T], *arguments: object) -> Future[T]:
+        """Beside the event loop. Each request is committed by the driver, with all that waits there."""
+        return pool.submit(work, *arguments)
+
+    def transaction(self) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext()
+
+    def listen(self, listener: Callable[[str], object]) -> Callable[[], object]:  # noqa: ARG002  nothing is answered here
+        return lambda: None
+
+    def close(self) -> None:
+        """The link is the worker's."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(_Part(self._link, ""), name)
+
+
+class _Part:
+    def __init__(self, link: Requests, name: str) -> None:
+        self._link, self._name = link, name
+
+    def __getattr__(self, method: str) -> Any:
+        return lambda *arguments, **named: self._link.call("approvals", self._name, method, arguments, named)

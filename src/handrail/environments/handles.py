@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import FileTooLarge, ToolError, ToolFailed
 from ..files.failures import os_failure, shown, size_text
-from ..files.roots import Roots, check_path
+from ..files.local import Roots, check_path
 from ..protocols import FileEntry, FileStat
 from .base import LeftRunning, LogPiece, ProcessState, ProcessStatus
 from .errors import InputRefused, NoSuchProcess

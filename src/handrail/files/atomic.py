@@ -107,7 +107,8 @@ def _replace(folder: int, name: str, data: bytes, mode: int | None) -> os.stat_r
         access = 0o666 if before is None else 0o600
         fd, has_name = _opened(folder, temporary, access)
         try:
-            _write_all(fd, data)
+            with open(fd, "wb", closefd=False) as file:
+                file.write(data)
             _copy_mode_and_owner(fd, before, mode)
             os.fsync(fd)
             if not has_name:
@@ -140,12 +141,6 @@ def _state(folder: int, name: str) -> os.stat_result | None:
     if stat.S_ISLNK(found.st_mode):
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name)
     return found
-
-
-def _write_all(fd: int, data: bytes) -> None:
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(fd, rest) :]
 
 
 def _copy_mode_and_owner(fd: int, before: os.stat_result | None, mode: int | None) -> None:

@@ -3,27 +3,16 @@
 from __future__ import annotations
 
 import errno
+import json
 import stat
+from pathlib import Path
 
 from ..base.safe_text import well_formed
 from ..errors import FileDenied, FileMissing, FileTooLarge, IsFolder, ToolError, ToolFailed
 
-_REASONS = {
-    errno.ENOENT: "there is no such file or folder",
-    errno.ENOTDIR: "a part of its path is a file, not a folder",
-    errno.EISDIR: "it is a folder",
-    errno.EACCES: "permission denied",
-    errno.EPERM: "the operation is not permitted",
-    errno.EROFS: "the file system is read-only",
-    errno.ENOSPC: "the disk is full",
-    errno.EDQUOT: "the disk quota is used up",
-    errno.EFBIG: "the file would be larger than the system allows",
-    errno.ELOOP: "its links lead in a circle",
-    errno.ENAMETOOLONG: "the name is too long for the file system",
-    errno.ENOTEMPTY: "the folder is not empty",
-    errno.EBUSY: "it is in use (a mount point can be changed in place only)",
-    errno.EAGAIN: "reading it would wait for data",
-}
+_KNOWN = json.loads(Path(__file__).with_name("failures.json").read_text())
+_REASONS = {getattr(errno, name): reason for name, reason in _KNOWN["reasons"].items()}
+_MAGIC = {text.encode("latin-1"): kind for text, kind in _KNOWN["first_bytes"].items()}
 _KINDS: dict[int, type[ToolFailed]] = {
     errno.ENOENT: FileMissing,
     errno.EISDIR: IsFolder,
@@ -37,29 +26,6 @@ _SPECIAL = (
     (stat.S_ISSOCK, "a socket"),
     (stat.S_ISCHR, "a character device"),
     (stat.S_ISBLK, "a block device"),
-)
-_MAGIC = (
-    (b"\x89PNG\r\n\x1a\n", "PNG image"),
-    (b"\xff\xd8\xff", "JPEG image"),
-    (b"GIF8", "GIF image"),
-    (b"%PDF-", "PDF document"),
-    (b"PK\x03\x04", "ZIP archive (or a document based on it)"),
-    (b"\x1f\x8b", "gzip archive"),
-    (b"BZh", "bzip2 archive"),
-    (b"\xfd7zXZ\x00", "xz archive"),
-    (b"\x28\xb5\x2f\xfd", "zstd archive"),
-    (b"7z\xbc\xaf\x27\x1c", "7-Zip archive"),
-    (b"\x7fELF", "ELF program or library"),
-    (b"MZ", "Windows program"),
-    (b"\xca\xfe\xba\xbe", "Java class or Mach-O program"),
-    (b"\xcf\xfa\xed\xfe", "Mach-O program"),
-    (b"\x00asm", "WebAssembly module"),
-    (b"SQLite format 3\x00", "SQLite database"),
-    (b"OggS", "Ogg media"),
-    (b"ID3", "MP3 audio"),
-    (b"\x1aE\xdf\xa3", "Matroska or WebM video"),
-    (b"wOFF", "web font"),
-    (b"wOF2", "web font"),
 )
 
 
@@ -97,4 +63,4 @@ def binary_kind(head: bytes) -> str:
         return {b"WEBP": "WebP image", b"WAVE": "WAV audio"}.get(head[8:12], "RIFF media")
     if head[4:8] == b"ftyp":
         return "MP4 or HEIF media"
-    return next((name for magic, name in _MAGIC if head.startswith(magic)), "binary data")
+    return next((name for magic, name in _MAGIC.items() if head.startswith(magic)), "binary data")

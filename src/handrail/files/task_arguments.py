@@ -9,26 +9,21 @@ from typing import TYPE_CHECKING
 from ..errors import InvalidArguments, ToolFailed
 from ..protocols import Action, ActionKind, Files, Preview
 from .failures import shown
-from .local import LocalFiles
-from .roots import check_path
+from .local import LocalFiles, check_path
 
 if TYPE_CHECKING:
     from ..types import JsonDict, ToolContext
 
 
-def files_of(context: ToolContext | None) -> Files:
+def files_of(context: ToolContext) -> Files:
     """The task's files; without a task, those of this process's working directory."""
-    return context.files if context is not None and context.files is not None else LocalFiles()
+    return context.files if context.files is not None else LocalFiles()
 
 
-def written_files_of(context: ToolContext | None) -> Files:
+def written_files_of(context: ToolContext) -> Files:
     """The same for a tool that writes: what is there before is kept, so that the call can be taken back."""
     files = files_of(context)
-    return files if context is None or context.effects is None else context.effects.journaled(files)
-
-
-def task_of(context: ToolContext | None) -> str | None:
-    return context.task_id if context is not None else None
+    return files if context.effects is None else context.effects.journaled(files)
 
 
 def path_argument(args: JsonDict, name: str = "path", default: str | None = None) -> str:
@@ -100,26 +95,26 @@ def _actions(
     ]
 
 
-def judged_path(path: str, context: ToolContext | None) -> str:
+def judged_path(path: str, context: ToolContext) -> str:
     """The resolved path of a file that will be written. Raises ToolFailed if a link has changed since the gate judged it."""
     files = files_of(context)
     resolved = files.resolve(path)
-    if context is not None and context.judged_paths and files.host_path(resolved) not in (None, *context.judged_paths):
+    if context.judged_paths and files.host_path(resolved) not in (None, *context.judged_paths):
         raise ToolFailed(
             f"{shown(path)} leads elsewhere than when it was checked: a link was changed; nothing was written"
         )
     return resolved
 
 
-def everything(context: ToolContext | None) -> str:
+def everything(context: ToolContext) -> str:
     """The resource name of all files of the task: the root of this machine, or a root of the task's own."""
-    environments = context.environments if context is not None else None
-    if context is None or environments is None or environments.has_host_paths(context.task_id):
+    environments = context.environments
+    if environments is None or environments.has_host_paths(context.task_id):
         return "/"
     return f"files of {(context.task_id or '').replace('/', '_')}"
 
 
-def read_name(path: object, context: ToolContext | None) -> str:
+def read_name(path: object, context: ToolContext) -> str:
     """The resource name of a path that is read. An unknown path overlaps with everything."""
     top = everything(context)
     if top != "/":
@@ -128,17 +123,16 @@ def read_name(path: object, context: ToolContext | None) -> str:
     return _host_name(path, context)
 
 
-def written_name(path: object, context: ToolContext | None) -> str:
+def written_name(path: object, context: ToolContext) -> str:
     """The resource name of a path that is written."""
     top = everything(context)
     return _host_name(path, context) if top == "/" else top
 
 
-def _host_name(path: object, context: ToolContext | None) -> str:
+def _host_name(path: object, context: ToolContext) -> str:
     if not isinstance(path, str) or not path:
         return "/"
-    environments = context.environments if context is not None else None
-    cwd = environments.cwd(context.task_id) if context is not None and environments is not None else ""
+    cwd = context.environments.cwd(context.task_id) if context.environments is not None else ""
     try:
         return os.path.realpath(os.path.join(cwd, os.path.expanduser(path)))
     except (OSError, ValueError):

@@ -9,10 +9,10 @@ import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from enum import Enum
+from functools import partial
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from ..base.lazy_module import lazy_import
 from ..base.safe_text import safe_error
 from ..errors import CallTimeout, ConfigError, ToolError, ToolFailed, ToolUnavailable
 from ..settings.services import McpServerConfig
@@ -20,20 +20,11 @@ from .diagnosis import connect_problem, explained
 from .http import http_transport
 from .oauth import LOGIN_SECONDS, Browse, Logins
 from .result_conversion import CannotAsk
+from .sdk import exceptions, mcp, mcp_types, revisions
 from .server_config import Server, expanded
 from .server_requests import ServerRequests
 from .stdio import Launch, Process, Watchdog, stdio_transport
 from .tool_listing import Offer, changes, list_offer
-
-if TYPE_CHECKING:
-    import mcp_types
-    from mcp.shared import exceptions
-    from mcp_types import version as revisions
-
-    import mcp
-else:
-    mcp, mcp_types, exceptions = map(lazy_import, ("mcp", "mcp_types", "mcp.shared.exceptions"))
-    revisions = lazy_import("mcp_types.version")
 
 log = logging.getLogger(__name__)
 
@@ -105,11 +96,6 @@ class Connection:
         self._in_flight = 0
         self._last_used = time.monotonic()
 
-    @property
-    def _connect_seconds(self) -> float:
-        """How long connecting may take. A user who logs in needs longer than a server."""
-        return self.server.settings.connect_timeout + (LOGIN_SECONDS if self._browse else 0)
-
     def status(self) -> Status:
         pid = self._process.child.pid if self._process is not None else None
         return Status(self.state, self.error, self.protocol, len(self.offer.tools), pid, self._in_flight, self._faults)
@@ -140,7 +126,9 @@ class Connection:
         self._set(State.CONNECTING)
         try:
             async with contextlib.AsyncExitStack() as stack:
-                async with asyncio.timeout(self._connect_seconds) as self._connecting:
+                # A user who logs in needs longer than a server.
+                seconds = self.server.settings.connect_timeout + (LOGIN_SECONDS if self._browse else 0)
+                async with asyncio.timeout(seconds) as self._connecting:
                     client = await stack.enter_async_context(self._opened())
                     self.offer = await list_offer(client, self.server.settings)
                     await self._publish(self.server, self.offer)
@@ -179,29 +167,18 @@ class Connection:
             yield client
 
     def _transport(self, settings: McpServerConfig) -> Any:
+        """Its problems are noted: the SDK reports them as a lost connection, a missing answer or an error without a name."""
         if self.server.way == "stdio":
             return stdio_transport(
                 settings,
                 watchdog=self._watchdog,
-                started=self._started,
+                started=partial(setattr, self, "_process"),
                 ended=lambda: self._lost.set(),
                 launch=self._launch,
             )
-        logins = Logins(self._browse, self._set_no_login)
-        return http_transport(self.server, settings, logins, refused=self._set_rejected, answered=self._set_answer)
-
-    # The SDK reports these as a lost connection, an answer that never came, or an error without a name.
-    def _set_no_login(self, why: str) -> None:
-        self._no_login = why
-
-    def _set_rejected(self, why: str) -> None:
-        self._rejected = why
-
-    def _set_answer(self, answer: str) -> None:
-        self._answer = answer
-
-    def _started(self, process: Process) -> None:
-        self._process = process
+        logins = Logins(self._browse, partial(setattr, self, "_no_login"))
+        refused, answered = partial(setattr, self, "_rejected"), partial(setattr, self, "_answer")
+        return http_transport(self.server, settings, logins, refused=refused, answered=answered)
 
     async def _stay(self, client: mcp.Client) -> bool:
         """Wait until the connection is lost, or has been idle for too long: then True."""

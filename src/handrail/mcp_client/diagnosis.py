@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
-from ..base.lazy_module import lazy_import
 from ..base.safe_text import mask_secrets
+from .sdk import client_auth, httpx2
 from .server_config import Server, token_hint
 from .stdio import Process
-
-if TYPE_CHECKING:
-    import httpx2
-    from mcp.client import auth as client_auth
-else:
-    httpx2, client_auth = lazy_import("httpx2"), lazy_import("mcp.client.auth")
 
 _MAX_NOISE = 80
 # What programs print when a package of theirs is missing.

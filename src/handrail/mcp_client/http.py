@@ -6,23 +6,14 @@ import contextlib
 import ssl
 from collections.abc import AsyncIterator, Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..base.lazy_module import lazy_import
 from ..errors import ConfigError
 from ..settings.services import McpServerConfig
-from .message_depth import without_depths
 from .oauth import Logins, authorized
+from .sdk import httpx2, pydantic_core, sse, streamable_http
 from .server_config import Server
-
-if TYPE_CHECKING:
-    import httpx2
-    import pydantic_core
-    from mcp.client import sse, streamable_http
-else:
-    httpx2, pydantic_core, sse, streamable_http = map(
-        lazy_import, ("httpx2", "pydantic_core", "mcp.client.sse", "mcp.client.streamable_http")
-    )
+from .stdio import without_depths
 
 Notify = Callable[[str], None]
 

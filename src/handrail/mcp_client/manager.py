@@ -7,6 +7,7 @@ import concurrent.futures
 import logging
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,17 +15,15 @@ from ..base.workers import pool
 from ..errors import ToolUnavailable
 from .connection import Connection, Status
 from .oauth import Browse
-from .result_conversion import CannotAsk, result_of
+from .result_conversion import CannotAsk
+from .sdk import mcp
 from .server_config import Server
 from .server_requests import Caller, ServerRequests, calling
 from .stdio import Launch, Watchdog
 from .tool_listing import Offer
 
 if TYPE_CHECKING:
-    from mcp import Client
-
-    from ..types import JsonDict, ToolContext
-    from .tool_listing import Listed
+    from ..types import ToolContext
 
 T = TypeVar("T")
 OnOffer = Callable[[Server, Offer], None]
@@ -44,9 +43,15 @@ class McpConnections:
     ) -> None:
         self.servers = {server.name: server for server in servers}
         self._on_offer = on_offer
-        self._browse, self._launch = browse, launch
-        self._watchdog = Watchdog()
-        self.requests = ServerRequests()
+        self._watchdog, self.requests = Watchdog(), ServerRequests()
+        self._connection = partial(
+            Connection,
+            watchdog=self._watchdog,
+            requests=self.requests,
+            publish=self._publish,
+            browse=browse,
+            launch=launch,
+        )
         self._connections: dict[str, Connection] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self.loop = asyncio.new_event_loop()
@@ -66,15 +71,7 @@ class McpConnections:
             server = self.servers[name]
             if name in self._tasks or server.problem or not server.settings.enabled:
                 continue
-            connection = Connection(
-                server,
-                watchdog=self._watchdog,
-                requests=self.requests,
-                publish=self._publish,
-                browse=self._browse,
-                launch=self._launch,
-            )
-            self._connections[name] = connection
+            self._connections[name] = connection = self._connection(server)
             self._tasks[name] = asyncio.ensure_future(connection.run())
 
     async def _publish(self, server: Server, offer: Offer) -> None:
@@ -101,7 +98,7 @@ class McpConnections:
         connection = self._connections.get(name)
         return connection.offer if connection is not None else Offer()
 
-    def use(self, name: str, work: Callable[[Client], Awaitable[T]], context: ToolContext) -> T | Awaitable[T]:
+    def use(self, name: str, work: Callable[[mcp.Client], Awaitable[T]], context: ToolContext) -> T | Awaitable[T]:
         """Do something with a server: returns the result in sync code, an awaitable of it inside a running loop."""
         coroutine = self._use(name, work, Caller.of(context))
         try:
@@ -122,7 +119,7 @@ class McpConnections:
         finally:
             forget()
 
-    async def _use(self, name: str, work: Callable[[Client], Awaitable[T]], caller: Caller) -> T:
+    async def _use(self, name: str, work: Callable[[mcp.Client], Awaitable[T]], caller: Caller) -> T:
         connection = self._connections.get(name)
         if connection is None:
             raise ToolUnavailable(f"MCP server {name} is not connected")
@@ -185,25 +182,3 @@ async def _awaited(future: concurrent.futures.Future[T], context: ToolContext) -
 def check_installed() -> None:
     if find_spec("mcp") is None:
         raise ToolUnavailable("MCP servers need the package mcp; pip install 'handrail[mcp]'")
-
-
-class RemoteTool:
-    """A server's tool."""
-
-    def __init__(self, connections: McpConnections, server: str, listed: Listed) -> None:
-        self._connections, self._server, self._name = connections, server, listed.name
-        self._reads = listed.annotations.get("readOnlyHint") is True
-
-    def call(self, args: JsonDict, context: ToolContext) -> Any:
-        """Returns the result in sync code, an awaitable of it inside a running loop."""
-        if context.effects is not None and not self._reads:
-            context.effects.uncovered(f"{self._server}: {self._name}", "an MCP server does it, which is not watched")
-
-        async def report(progress: float, total: float | None, message: str | None) -> None:
-            context.progress(message or "", progress / total if total else None)
-
-        async def work(client: Client) -> JsonDict:
-            on_progress = report if context.on_progress else None
-            return result_of(await client.call_tool(self._name, args, progress_callback=on_progress))
-
-        return self._connections.use(self._server, work, context)

@@ -9,27 +9,17 @@ import time
 import warnings
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
-from ..base.lazy_module import lazy_import
 from ..base.own_process import refuse_agents
 from ..base.safe_text import safe_error
 from ..config.paths import locked, read_text, state_dir, write_text
 from ..errors import ConfigError, Denied, ToolUnavailable
 from ..settings.services import McpServerConfig
 from ..types import JsonDict
+from .sdk import auth, client_auth, credentials, httpx2, pydantic
 from .server_config import Server, token_hint
-
-if TYPE_CHECKING:
-    import httpx2
-    import pydantic
-    from mcp.client import auth as client_auth
-    from mcp.client.auth.extensions import client_credentials as credentials
-    from mcp.shared import auth
-else:
-    httpx2, pydantic, client_auth, auth = map(lazy_import, ("httpx2", "pydantic", "mcp.client.auth", "mcp.shared.auth"))
-    credentials = lazy_import("mcp.client.auth.extensions.client_credentials")
 
 Browse = Callable[[str], None]
 
@@ -92,7 +82,11 @@ async def authorized(server: Server, settings: McpServerConfig, logins: Logins) 
     if logins.browse is None:
         needed = f"it wants a login; `handrail mcp login {server.name}`"
         if known.get("tokens"):
-            yield _provider(settings, login, known, known.get("port", 0), _Nobody(logins, needed))
+
+            async def nobody(*_: str) -> Any:
+                raise logins.problem(needed)
+
+            yield _provider(settings, login, known, known.get("port", 0), nobody, nobody)
         else:
             yield _not_logged_in(logins, needed, token_hint(server))
         return
@@ -101,20 +95,7 @@ async def authorized(server: Server, settings: McpServerConfig, logins: Logins) 
             known = {}
             await asyncio.to_thread(login.forget)
         known["port"] = callback.port
-        yield _provider(settings, login, known, callback.port, callback)
-
-
-class _Nobody:
-    """In place of a user who could log in."""
-
-    def __init__(self, logins: Logins, needed: str) -> None:
-        self._logins, self._needed = logins, needed
-
-    async def show(self, _: str) -> None:
-        raise self._logins.problem(self._needed)
-
-    async def result(self) -> Any:
-        raise self._logins.problem(self._needed)
+        yield _provider(settings, login, known, callback.port, callback.show, callback.result)
 
 
 class _Callback:
@@ -208,7 +189,8 @@ class _Storage:
         await asyncio.to_thread(lambda: self._login.update(client=self._known["client"], port=self._known["port"]))
 
 
-def _provider(settings: McpServerConfig, login: Login, known: JsonDict, port: int, person: _Nobody | _Callback) -> Any:
+def _provider(settings: McpServerConfig, login: Login, known: JsonDict, port: int, show: Any, result: Any) -> Any:
+    """`show` opens the page of the login for the user, `result` waits for its end."""
     address = pydantic.AnyUrl(f"http://127.0.0.1:{port}{_PATH}")
     if settings.client_id:
         known["client"] = _registered(settings, str(address))
@@ -217,8 +199,8 @@ def _provider(settings: McpServerConfig, login: Login, known: JsonDict, port: in
         settings.url,
         auth.OAuthClientMetadata(client_name="Handrail", redirect_uris=[address]),
         storage,
-        redirect_handler=person.show,
-        callback_handler=person.result,
+        redirect_handler=show,
+        callback_handler=result,
         client_metadata_url=settings.client_metadata_url or None,
     )
     storage.context = provider.context

@@ -20,7 +20,9 @@ TRUST_KIND = "mcp"
 _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,32}")
 _MODULE_ENDS = (".py", "/__main__.py", "/__init__.py")
-_FILES = ("client_key", "ca_file", "tls_cert", "tls_key")
+# The settings in which variables are filled in.
+_TEXTS = ("command", "args", "env", "url", "headers", "client_id", "client_secret")
+_PATHS = ("cwd", "client_key", "ca_file", "tls_cert", "tls_key")
 # Other names of the transports.
 _TYPES = {"streamable-http": "http", "streamable_http": "http", "streamableHttp": "http"}
 
@@ -163,28 +165,22 @@ def expanded(settings: McpServerConfig, environ: Mapping[str, str] | None = None
     """The settings with `${NAME}` and `${NAME:-default}` filled in. Raises ConfigError for a variable that is not set."""
     environ = os.environ if environ is None else environ
 
-    def fill(text: str) -> str:
-        def value(match: re.Match[str]) -> str:
-            found = environ.get(match[1])
-            if found is None and match[2] is None:
-                raise ConfigError(f"the environment variable {match[1]} is not set")
-            return found or match[2] or ""
+    def variable(match: re.Match[str]) -> str:
+        found = environ.get(match[1])
+        if found is None and match[2] is None:
+            raise ConfigError(f"the environment variable {match[1]} is not set")
+        return found or match[2] or ""
 
-        return _VARIABLE.sub(value, text)
+    def fill(value: Any, *, is_path: bool = False) -> Any:
+        if isinstance(value, str):
+            text = _VARIABLE.sub(variable, value)
+            return os.path.expanduser(text) if is_path else text
+        if isinstance(value, Mapping):
+            return {name: fill(each) for name, each in value.items()}
+        return value if value is None else tuple(map(fill, value))
 
-    files: Any = {name: os.path.expanduser(fill(getattr(settings, name))) for name in _FILES}
-    return dataclasses.replace(
-        settings,
-        command=fill(settings.command),
-        args=tuple(fill(each) for each in settings.args),
-        env={name: fill(each) for name, each in settings.env.items()},
-        cwd=None if settings.cwd is None else os.path.expanduser(fill(settings.cwd)),
-        url=fill(settings.url),
-        headers={name: fill(each) for name, each in settings.headers.items()},
-        client_id=fill(settings.client_id),
-        client_secret=fill(settings.client_secret),
-        **files,
-    )
+    filled = {name: fill(getattr(settings, name), is_path=name in _PATHS) for name in (*_TEXTS, *_PATHS)}
+    return dataclasses.replace(settings, **filled)
 
 
 def token_hint(server: Server) -> str:

@@ -9,23 +9,19 @@ import os
 import re
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote, urlsplit
 
 import jsonschema_rs
 
-from ..base.lazy_module import lazy_import
 from ..base.safe_text import safe_error
 from ..base.workers import pool, run_async
 from ..errors import Denied, HandrailError
 from ..protocols import Action, ActionKind, Person
 from ..settings.services import McpServerConfig
 from ..types import CancelToken, JsonDict, ToolContext
+from .sdk import mcp_types
 
-if TYPE_CHECKING:
-    import mcp_types
-else:
-    mcp_types = lazy_import("mcp_types")
 T = TypeVar("T")
 _OPENED, _NOT_OPENED = "opened", "no"
 _MAX_ADDRESS = 2000
@@ -187,10 +183,6 @@ class ServerRequests:
     def end(self, server: str, caller: Caller) -> None:
         del self._in_flight[server][id(caller)]
 
-    def _latest(self, server: str) -> Caller | None:
-        in_flight = list(self._in_flight.get(server, {}).values())  # copied: other threads add and remove
-        return in_flight[-1] if in_flight else None
-
     def callbacks(self, server: str, settings: McpServerConfig) -> JsonDict:
         """For the SDK's client. The server sees only the capabilities that have a callback."""
         given: JsonDict = {}
@@ -203,7 +195,8 @@ class ServerRequests:
         return given
 
     async def _elicit(self, server: str, params: Any, seconds: float) -> Any:
-        caller = calling.get() or self._latest(server)
+        in_flight = list(self._in_flight.get(server, {}).values())  # copied: other threads add and remove
+        caller = calling.get() or (in_flight[-1] if in_flight else None)
         if caller is None:  # no call in flight
             return mcp_types.ElicitResult(action="decline")
         url, schema = getattr(params, "url", ""), getattr(params, "requested_schema", None) or {}
@@ -215,11 +208,9 @@ class ServerRequests:
                 content = await caller.run(lambda: _answered(server, params.message, schema, caller.context))
         except TimeoutError:
             return mcp_types.ElicitResult(action="cancel")
-        return (
-            mcp_types.ElicitResult(action="decline")
-            if content is None
-            else mcp_types.ElicitResult(action="accept", content=content)
-        )
+        if content is None:
+            return mcp_types.ElicitResult(action="decline")
+        return mcp_types.ElicitResult(action="accept", content=content)
 
     async def _sample(self, server: str, params: Any) -> Any:
         """Only during a call: a server has no business with the model otherwise."""

@@ -15,23 +15,14 @@ import signal
 import subprocess
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
-from ..base.lazy_module import lazy_import
 from ..base.own_process import MARKER
 from ..errors import ToolUnavailable
 from ..settings.services import McpServerConfig
-from .message_depth import without_depths
+from .sdk import anyio, mcp_types, messages, pydantic_core
 
-if TYPE_CHECKING:
-    import anyio
-    import mcp_types
-    import pydantic_core
-    from mcp.shared import message as messages
-else:
-    anyio, mcp_types, pydantic_core, messages = map(
-        lazy_import, ("anyio", "mcp_types", "pydantic_core", "mcp.shared.message")
-    )
 _INHERITED = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG", "LC_ALL", "TMPDIR", "TZ")
 _PIECE_BYTES = 256 * 1024
 _HEAD_BYTES = 200
@@ -44,20 +35,9 @@ _TERM_SECONDS = 1.0
 _EXIT_CODE_SECONDS = 2.0
 # Makes the words that start a program: from the program, its arguments, and the directory that it starts in.
 Launch = Callable[[str, Sequence[str], "str | None"], list[str]]
-_SCRIPT = """
-trap '' INT TERM HUP
-groups=
-while read -r sign group; do
-  left=
-  for each in $groups; do [ "$each" = "$group" ] || left="$left $each"; done
-  groups=$left
-  [ "$sign" = + ] && groups="$groups $group"
-done
-[ -z "$groups" ] && exit 0
-for each in $groups; do kill -s TERM -- "-$each"; done
-sleep 1
-for each in $groups; do kill -s KILL -- "-$each"; done
-"""
+# A parser accepts about twice as many levels; a tool with a schema half as deep is not offered.
+_MAX_DEPTH = 96
+_TOKENS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
 
 
 class Watchdog:
@@ -76,7 +56,7 @@ class Watchdog:
         with self._lock:
             if self._process is None:
                 self._process = subprocess.Popen(
-                    ["/bin/sh", "-c", _SCRIPT],
+                    ["/bin/sh", str(Path(__file__).with_name("watchdog.sh"))],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
@@ -344,3 +324,20 @@ async def _has_ended(child: asyncio.subprocess.Process, seconds: float) -> bool:
 def _signal_group(group: int, sign: signal.Signals) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(group, sign)
+
+
+def without_depths(message: bytes) -> bytes | None:
+    """The JSON text with `null` in place of everything below a certain depth; None if nothing is that deep."""
+    kept: list[bytes] = []
+    depth = begin = 0
+    for token in _TOKENS.finditer(message):
+        sign = token[0]
+        if sign in (b"{", b"["):
+            depth += 1
+            if depth == _MAX_DEPTH + 1:
+                kept += [message[begin : token.start()], b"null"]
+        elif sign in (b"}", b"]"):
+            if depth == _MAX_DEPTH + 1:
+                begin = token.end()
+            depth -= 1
+    return b"".join([*kept, message[begin:]]) if kept and depth <= _MAX_DEPTH else None

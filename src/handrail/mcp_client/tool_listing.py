@@ -1,39 +1,36 @@
-"""What a server offers: its tools (paged and within limits), and whether it has resources and prompts."""
+"""What a server offers: its tools (paged and within limits), and whether it has resources and prompts.
+
+The definitions of tools are kept when they are trusted: a tool whose definition changes is hidden from models.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from ..base.lazy_module import lazy_import
+from ..base.own_process import refuse_agents
+from ..base.safe_text import suspicion_of
+from ..config.paths import locked, read_text, state_dir, write_text
+from ..errors import ConfigError, Denied
 from ..settings.services import McpServerConfig
 from ..types import JsonDict
+from .sdk import exceptions, mcp, mcp_types, revisions
+from .server_config import Server
 
-if TYPE_CHECKING:
-    import mcp_types
-    from mcp.shared import exceptions
-
-    from mcp import Client
-else:
-    mcp_types, exceptions = lazy_import("mcp_types"), lazy_import("mcp.shared.exceptions")
 _MAX_PAGES = 1000
 _MAX_SCHEMA_BYTES = 256 * 1024
 _MAX_SCHEMA_DEPTH = 64
 _LIST_SECONDS = 2.0
-if TYPE_CHECKING:
-    from mcp.shared import exceptions
-    from mcp_types import version
-
-    from mcp import Client
-else:
-    exceptions, version = lazy_import("mcp.shared.exceptions"), lazy_import("mcp_types.version")
 _FIRST_PAUSE_SECONDS = 1.0
 _MAX_PAUSE_SECONDS = 60.0
 _REFUSALS = (-32600, -32601, -32602)  # JSON-RPC codes of a server that does not support the request
+_MAX_DESCRIPTION = 16_000
 
 
 class Listed(NamedTuple):
@@ -57,7 +54,7 @@ class Offer(NamedTuple):
     instructions: str = ""  # to the model, in the server's words
 
 
-async def list_offer(client: Client, settings: McpServerConfig) -> Offer:
+async def list_offer(client: mcp.Client, settings: McpServerConfig) -> Offer:
     capabilities = client.server_capabilities
     tools: list[Listed] = []
     left_out, cursor, seen = 0, None, set()
@@ -135,10 +132,10 @@ def _depth(schema: Any) -> int:
     return deepest
 
 
-async def changes(client: Client) -> AsyncIterator[None]:
+async def changes(client: mcp.Client) -> AsyncIterator[None]:
     """Yields at every change of a server's lists until the server ends the stream, in newer protocol revisions, where a client
     must subscribe. Raises MCPError for a server that does not support it."""
-    if client.protocol_version not in version.MODERN_PROTOCOL_VERSIONS:
+    if client.protocol_version not in revisions.MODERN_PROTOCOL_VERSIONS:
         return
     pause, has_missed = _FIRST_PAUSE_SECONDS, False
     while True:
@@ -158,3 +155,82 @@ async def changes(client: Client) -> AsyncIterator[None]:
         has_missed = True
         await asyncio.sleep(pause)
         pause = min(2 * pause, _MAX_PAUSE_SECONDS)
+
+
+class Pins:
+    """The trusted definitions of one server, by hash."""
+
+    def __init__(self, server: Server, folder: Path | None = None) -> None:
+        self.path = (folder or state_dir() / "mcp") / f"{server.key}.json"
+
+    def review(self, tools: Iterable[Listed]) -> dict[str, str]:
+        """Why some tools need a review by you, by name. A new tool that is not suspicious is trusted as it is."""
+        known = self._read()
+        doubts: dict[str, str] = {}
+        new: dict[str, str] = {}
+        for tool in tools:
+            now = definition_hash(tool)
+            if known.get(tool.name) == now:
+                continue
+            if tool.name in known:
+                doubts[tool.name] = "its definition has changed since it was trusted"
+            elif why := suspicion(tool):
+                doubts[tool.name] = why
+            else:
+                new[tool.name] = now
+        if new:
+            with contextlib.suppress(Denied):  # in an agent's own shell nothing becomes trusted for longer
+                self._add(new)
+        return doubts
+
+    def trust(self, tools: Iterable[Listed]) -> None:
+        self._add({tool.name: definition_hash(tool) for tool in tools})
+
+    def forget(self) -> None:
+        refuse_agents("forget what is trusted")
+        for path in (self.path, self.path.with_name(f"{self.path.name}.lock")):
+            with contextlib.suppress(FileNotFoundError):
+                path.unlink()
+
+    def _read(self) -> dict[str, str]:
+        text = read_text(self.path)
+        try:
+            known = json.loads(text or "{}")
+        except ValueError:
+            raise ConfigError("is damaged; remove it, and trust the server again", path=str(self.path)) from None
+        return known if isinstance(known, dict) else {}
+
+    def _add(self, more: dict[str, str]) -> None:
+        with locked(self.path) as target:
+            write_text(target, json.dumps({**self._read(), **more}, indent=0) + "\n")
+
+
+def definition_hash(tool: Listed) -> str:
+    whole = json.dumps([tool.name, tool.description, tool.schema, tool.annotations], sort_keys=True)
+    return hashlib.sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def suspicion(tool: Listed) -> str:
+    """Why you should review a tool before a model sees it; empty if nothing is suspicious."""
+    if len(tool.description) > _MAX_DESCRIPTION:
+        return f"its description has {len(tool.description):,} characters"
+    for text in _texts(tool):
+        found = suspicion_of(text)
+        if found:
+            return f"its definition {found}"
+    return ""
+
+
+def _texts(tool: Listed) -> Iterator[str]:
+    yield tool.name
+    yield tool.description
+    left: list[Any] = [tool.schema, tool.annotations]
+    while left:
+        value = left.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, dict):
+            left.extend(value)
+            left.extend(value.values())
+        elif isinstance(value, list):
+            left.extend(value)

@@ -97,15 +97,8 @@ class Adapter:
             chunk_guilds_at_startup=False,
             max_messages=None,
         )
-
-        @client.event
-        async def on_message(message: discord.Message) -> None:
-            self._on_message(message)
-
-        @client.event
-        async def on_interaction(interaction: discord.Interaction) -> None:
-            await self._on_press(interaction)
-
+        client.event(self.on_message)
+        client.event(self.on_interaction)
         self._connected = client
         try:
             if self._settings.server != _SERVER:
@@ -141,7 +134,7 @@ class Adapter:
             running.cancel()
             await asyncio.wait({running})
 
-    def _on_message(self, message: discord.Message) -> None:
+    async def on_message(self, message: discord.Message) -> None:
         if message.author.bot or message.webhook_id:
             return
         me = self._client.user
@@ -155,7 +148,7 @@ class Adapter:
         reply_to = str(quoted) if quoted else ""
         self._events.put_nowait(base.Message(chat, user, text.strip(" :,"), is_direct, is_for_us, written, reply_to))
 
-    async def _on_press(self, interaction: discord.Interaction) -> None:
+    async def on_interaction(self, interaction: discord.Interaction) -> None:
         if interaction.type is not discord.InteractionType.component or interaction.message is None:
             return
         # Without this Discord shows the user that the interaction failed.

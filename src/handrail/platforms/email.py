@@ -99,7 +99,8 @@ class Target:
         mail["From"], mail["To"] = self.sender, ", ".join(self.to)
         # One line: what follows a line break would be another header.
         mail["Subject"] = " ".join(message.subject.split()) or _first_words(message.text)
-        mail["Date"], mail["Message-ID"] = formatdate(localtime=True), make_msgid(domain=_domain(self.sender))
+        domain = self.sender.rpartition("@")[2].strip("<> ") or "localhost"
+        mail["Date"], mail["Message-ID"] = formatdate(localtime=True), make_msgid(domain=domain)
         mail["Auto-Submitted"] = "auto-generated"
         mail.set_content(message.text)
         for attachment in message.attachments:
@@ -326,7 +327,3 @@ def _reasons(refused: Any) -> str:
 def _first_words(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= 70 else line[:69].rsplit(" ", 1)[0] + "…"
-
-
-def _domain(address: str) -> str:
-    return address.rpartition("@")[2].strip("<> ") or "localhost"

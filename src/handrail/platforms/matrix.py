@@ -85,17 +85,15 @@ class Target:
         try:
             async with asyncio.timeout(seconds):
                 async for event in self._events(room, since):
-                    if event.get("sender") != me and self._is_answer(event):
-                        return _without_quote(event["content"]) or str(event["content"].get("body", ""))
+                    sender, content = event.get("sender"), event.get("content", {})
+                    may_answer = sender != me and (not self.people or sender in self.people)
+                    if may_answer and content.get("msgtype") == "m.text":
+                        return _without_quote(content) or str(content.get("body", ""))
         except CallTimeout:  # the server is silent, not the user
             raise
         except TimeoutError:
             pass
         return None
-
-    def _is_answer(self, event: dict[str, Any]) -> bool:
-        may_answer = not self.people or event.get("sender") in self.people
-        return may_answer and event.get("content", {}).get("msgtype") == "m.text"
 
     async def _events(self, room: str, since: str) -> AsyncIterator[dict[str, Any]]:
         while True:

@@ -119,7 +119,8 @@ class Adapter:
             while True:
                 yield base.Updates("", (await self._events.get(),))
         finally:
-            await _close(client)
+            client.auto_reconnect_enabled = client.default_auto_reconnect_enabled = False
+            await client.close()  # type: ignore[no-untyped-call]
 
     async def _on_request(self, client: AsyncBaseSocketModeClient, request: SocketModeRequest) -> None:
         # Slack resends what is not acknowledged within three seconds.
@@ -195,11 +196,6 @@ class Adapter:
 def _escaped(text: str) -> str:
     """Plain text for Slack: nothing in it pings a whole channel, or hides an address behind a link text."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
-async def _close(client: socket_mode.SocketModeClient) -> None:
-    client.auto_reconnect_enabled = client.default_auto_reconnect_enabled = False
-    await client.close()  # type: ignore[no-untyped-call]
 
 
 def _body(text: str, offers: Sequence[Decision]) -> dict[str, Any]:

@@ -48,14 +48,13 @@ def _platform(kind: object, role: str, *, what: str, key: str) -> ModuleType:
 
 def accounts(configured: Mapping[str, Mapping[str, Any]]) -> list[Account]:
     """Raises ConfigError for an account whose configuration is wrong."""
-    return [_account(name, dict(settings)) for name, settings in configured.items()]
-
-
-def _account(name: str, settings: dict[str, Any]) -> Account:
-    key = f"gateway.accounts.{name}"
-    kind, home = str(settings.pop("kind", "")), str(settings.pop("home", ""))
-    module = _platform(kind, "Adapter", what="account", key=key)
-    return Account(name, kind, home, module.Adapter(read_settings(module.Settings, settings, key=key)))
+    found = []
+    for name, given in configured.items():
+        settings, key = dict(given), f"gateway.accounts.{name}"
+        kind, home = str(settings.pop("kind", "")), str(settings.pop("home", ""))
+        module = _platform(kind, "Adapter", what="account", key=key)
+        found.append(Account(name, kind, home, module.Adapter(read_settings(module.Settings, settings, key=key))))
+    return found
 
 
 def target_of(name: str, targets: Mapping[str, Mapping[str, Any]]) -> SendTarget:

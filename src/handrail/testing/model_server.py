@@ -14,7 +14,6 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
 from typing import Any
 
 from ..protocols import ModelReply
@@ -83,9 +82,7 @@ class ModelServer:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stopped.set()
         self._server.shutdown()
         self._server.server_close()
@@ -100,11 +97,8 @@ class ModelServer:
             if not self._script:
                 return Fault(400, "the script is over")
             step = self._script.pop(0)
-        return (
-            step(request.get("messages") or request.get("input", []), request.get("tools", []))
-            if callable(step)
-            else step
-        )
+        said = request.get("messages") or request.get("input", [])
+        return step(said, request.get("tools", [])) if callable(step) else step
 
     def _lets_in(self, key: str) -> bool:
         return not self._key or key == self._key
@@ -164,11 +158,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _json(self, status: int, value: JsonDict, headers: dict[str, str] | None = None) -> None:
         data = json.dumps(value).encode()
         self.send_response(status)
-        for name, text in {
-            "content-type": "application/json",
-            "content-length": str(len(data)),
-            **(headers or {}),
-        }.items():
+        sent = {"content-type": "application/json", "content-length": str(len(data)), **(headers or {})}
+        for name, text in sent.items():
             self.send_header(name, text)
         self.end_headers()
         self.wfile.write(data)
@@ -228,16 +219,8 @@ def response(reply: ModelReply) -> JsonDict:
     """As the Responses API answers, whole."""
     said = {"type": "output_text", "text": reply.content, "annotations": []}
     message = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": [said]}
-    calls = [
-        {
-            "type": "function_call",
-            "id": f"fc_{call['id']}",
-            "call_id": call["id"],
-            "status": "completed",
-            **call["function"],
-        }
-        for call in reply.tool_calls
-    ]
+    kind = {"type": "function_call", "status": "completed"}
+    calls = [{**kind, "id": f"fc_{call['id']}", "call_id": call["id"], **call["function"]} for call in reply.tool_calls]
     details = {"input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 0}}
     return {
         **_frame("response"),
@@ -255,10 +238,10 @@ def anthropic_events(reply: ModelReply) -> Iterator[str]:
     usage = {"input_tokens": 10, "output_tokens": 0, "cache_read_input_tokens": 4}
     head = {
         "id": "scripted",
+        "model": "scripted",
         "type": "message",
         "role": "assistant",
         "content": [],
-        "model": "scripted",
         "usage": usage,
     }
     yield json.dumps({"type": "message_start", "message": head})

@@ -13,7 +13,7 @@ import pytest
 
 from handrail.model_tools import handle_function_call, register_task_env_overrides
 from handrail.runtime.dispatch import Runtime
-from handrail.tools.browser import downloads
+from handrail.tools.browser import session
 
 from ...services.docker import Docker
 from ...support import wait_until
@@ -180,7 +180,7 @@ def test_a_download_is_kept(site: Site, browser: Call, home: Path) -> None:
 
 
 def test_a_download_that_goes_on_says_so(site: Site, browser: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(downloads, "_WAIT_SECONDS", 0.5)
+    monkeypatch.setattr(session, "_WAIT_SECONDS", 0.5)
     released = threading.Event()
 
     def held(handler: Handler) -> None:

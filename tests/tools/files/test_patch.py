@@ -579,10 +579,12 @@ def test_every_path_of_a_patch_is_declared_as_written(tmp_path: Path) -> None:
     entry = registry.get_entry("patch")
     assert entry is not None
     assert entry.resources is not None
-    named = entry.resources({"mode": "patch", "patch": PATCH}).writes
+    named = entry.resources({"mode": "patch", "patch": PATCH}, ToolContext()).writes
     assert {os.path.relpath(path) for path in named} == {"a.py", "new/b.py", "old.py", "script.sh", "bin/script.sh"}
-    assert entry.resources({"path": "/x/a.py", "old_string": "a", "new_string": "b"}).writes == ("/x/a.py",)
-    assert entry.resources({"mode": "patch", "patch": "nonsense"}).writes == ("/",)
+    assert entry.resources({"path": "/x/a.py", "old_string": "a", "new_string": "b"}, ToolContext()).writes == (
+        "/x/a.py",
+    )
+    assert entry.resources({"mode": "patch", "patch": "nonsense"}, ToolContext()).writes == ("/",)
 
 
 @pytest.mark.parametrize(

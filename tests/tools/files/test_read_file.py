@@ -13,8 +13,8 @@ import pytest
 from handrail.core.builtin import registry
 from handrail.files.local import LocalFiles
 from handrail.tools.files import read_file  # noqa: F401  registers the tool
-from handrail.tools.files.read_call import MAX_PAGE_CHARS
-from handrail.tools.files.read_call import read_file as read_file_call
+from handrail.tools.files.calls import MAX_PAGE_CHARS
+from handrail.tools.files.calls import read_file as read_file_call
 from handrail.types import CancelToken, ToolContext
 
 TEN = "".join(f"line {number}\n" for number in range(1, 11))
@@ -233,7 +233,7 @@ def test_without_a_context_the_working_directory_of_the_process_is_used(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.txt").write_text("hello")
-    assert json.loads(read_file_call({"path": "a.txt"}))["content"] == "hello"
+    assert json.loads(read_file_call({"path": "a.txt"}, context=ToolContext()))["content"] == "hello"
 
 
 def test_a_working_directory_that_is_gone_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -249,5 +249,5 @@ def test_what_it_reads_is_declared_as_a_resolved_path(tmp_path: Path) -> None:
     entry = registry.get_entry("read_file")
     assert entry is not None
     assert entry.resources is not None
-    assert entry.resources({"path": str(tmp_path / "link")}).reads == (str(tmp_path / "target"),)
-    assert entry.resources({"path": "a\0b"}).reads == ("/",)
+    assert entry.resources({"path": str(tmp_path / "link")}, ToolContext()).reads == (str(tmp_path / "target"),)
+    assert entry.resources({"path": "a\0b"}, ToolContext()).reads == ("/",)

@@ -356,8 +356,8 @@ def test_what_it_reads_is_the_folder(tmp_path: Path) -> None:
     entry = registry.get_entry("search_files")
     assert entry is not None
     assert entry.resources is not None
-    assert entry.resources({"pattern": "x", "path": str(tmp_path)}).reads == (str(tmp_path),)
-    assert entry.resources({"pattern": "x"}).reads == (os.path.realpath("."),)
+    assert entry.resources({"pattern": "x", "path": str(tmp_path)}, ToolContext()).reads == (str(tmp_path),)
+    assert entry.resources({"pattern": "x"}, ToolContext()).reads == (os.path.realpath("."),)
     assert entry.timeout == 60
 
 

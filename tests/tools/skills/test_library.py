@@ -151,13 +151,13 @@ def test_the_prompt_has_names_and_descriptions_and_stays_short(desk: Desk) -> No
 
 
 def test_what_has_not_changed_is_not_read_again(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    from handrail.tools.skills import content
+    from handrail.tools.skills import library
 
     desk.write("one")
     desk.library.all()
     reads: list[str] = []
-    original = content.read
-    monkeypatch.setattr(content, "read", lambda folder: (reads.append(folder), original(folder))[1])
+    original = library.read
+    monkeypatch.setattr(library, "read", lambda folder: (reads.append(folder), original(folder))[1])
     desk.library.all()
     assert reads == []
     desk.write("one", "Changed.")

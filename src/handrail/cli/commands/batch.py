@@ -24,8 +24,7 @@ import typer
 from typer.core import TyperGroup
 
 from ...agent.models.model_selection import build, known_providers
-from ...batch.driver import Batch
-from ...batch.engines import ENGINES
+from ...batch.driver import ENGINES, Batch
 from ...batch.folder import Options, create, read_options, request_stop, status
 from ...batch.tasks import read_tasks
 from ...batch.worker import main as be_worker

@@ -88,7 +88,7 @@ def add(name: Name, target: Target, env: Env = None, header: Header = None, sse:
 def remove(name: Name) -> None:
     """Take a server out of config.yaml, and forget what was trusted of it and the login there."""
     from ...mcp_client.oauth import Login
-    from ...mcp_client.pins import Pins
+    from ...mcp_client.tool_listing import Pins
 
     file = ConfigFile()
     known = file.load().mcp_servers
@@ -163,7 +163,7 @@ def trust(name: TrustName = None) -> None:
 
     Look first: `handrail mcp tools NAME` shows what the tools say, and the file what would be started.
     """
-    from ...mcp_client.pins import Pins
+    from ...mcp_client.tool_listing import Pins
 
     if name is not None:
         connections = _ready(name).connections

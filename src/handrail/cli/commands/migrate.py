@@ -31,8 +31,7 @@ from ...config.validation import check, schema_at
 from ...errors import ConfigError, HandrailError
 from ...plugins.hook_specs import HOOK_NAMES
 from ...tools.cron.job_requests import planned, save
-from ...tools.skills.content import inspect
-from ...tools.skills.library import user_folder
+from ...tools.skills.library import inspect, user_folder
 from ...types import JsonDict
 from .. import options
 from ..output import ExitCode, emit, emit_table, refuse, say, visible

@@ -13,12 +13,10 @@ from typing import Annotated
 import typer
 
 from ...agent.models.model_selection import build, known_providers
-from ...batch.rollout_environment import load
-from ...batch.rollouts import Rollouts
+from ...batch.rollouts import Rollouts, load
 from ...errors import HandrailError, ToolFailed
 from ...store.rollouts import RunState
-from ...tools.rollouts.environments import named
-from ...tools.rollouts.runs import BEGUN, open_runs
+from ...tools.rollouts.runs import BEGUN, named, open_runs
 from .. import options
 from ..output import emit
 from ..runtime import open_runtime

@@ -16,8 +16,7 @@ import typer
 from ...base.safe_text import made_visible
 from ...config import load_config
 from ...config.trust import Trust
-from ...tools.skills.content import FILE, read, text_of
-from ...tools.skills.library import TRUST_KIND, Library, Skill, State, user_folder
+from ...tools.skills.library import FILE, TRUST_KIND, Library, Skill, State, read, text_of, user_folder
 from ...types import JsonDict
 from .. import options
 from ..output import ExitCode, emit, emit_listing, refuse, visible

@@ -24,9 +24,7 @@ from ...environments.backend_table import Backends, is_host
 from ...environments.base import CANCELLED_EXIT_CODE, TIMEOUT_EXIT_CODE, CommandResult, Coverage
 from ...environments.output import OutputSink
 from ...errors import ToolError
-from ...files.local import LocalFiles
-from ...files.roots import ResolvedPath
-from ...protocols import Files, FileStat
+from ...files.local import LocalFiles, ResolvedPath
 from ...types import CancelToken
 from .link import Change, EditorLink
 

@@ -20,8 +20,7 @@ from ...core.outcome import Outcome, error_of
 from ...errors import HandrailError
 from ...plugins.api import Prompt, Resource
 from ...store.sessions import SessionStore
-from ...tools.skills.content import FILE, parse, text_of
-from ...tools.skills.library import Library, Skill
+from ...tools.skills.library import FILE, Library, Skill, parse, text_of
 
 _MAX_SESSIONS = 50
 _MAX_COMPLETIONS = 100

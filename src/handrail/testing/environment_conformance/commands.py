@@ -38,16 +38,6 @@ def variables_can_be_given_for_one_command(place: Place) -> None:
 
 
 @check()
-def a_big_environment_is_no_obstacle(place: Place) -> None:
-    """With 300 exported variables of 1,000 bytes commands and their programs run, and a new shell has them too."""
-    place.run("for kit_i in {1..300}; do printf -v kit_value %01000d $kit_i; export kit_big_$kit_i=$kit_value; done")
-    place.says("env | grep -c ^kit_big_", "300\n")
-    place.run("exit")
-    place.says("bash -c 'echo ${#kit_big_300}'; echo $((10#$kit_big_7))", "1000\n7\n")
-    place.run("unset ${!kit_big_*}")
-
-
-@check()
 def a_command_of_a_megabyte_works_or_is_refused(place: Place) -> None:
     """A command of 1 MB runs as it is, or is refused with a reason; it is never cut."""
     data = "0123456789abcdef" * (1 << 16)
@@ -68,16 +58,6 @@ def a_nul_is_refused(place: Place) -> None:
     place.says("ls", "")
 
 
-@check()
-def words_of_any_kind_arrive(place: Place) -> None:
-    """Quotes, newlines, here-documents, comments and characters beyond ASCII mean what they mean in bash."""
-    place.says("echo 'a\"b' \"c'd\" $'e\\tf' \\\\ é 日本 🙂", "a\"b c'd e\tf \\ é 日本 🙂\n")
-    place.says("cat <<'END'\n$HOME `x`\nEND", "$HOME `x`\n")
-    place.says("echo one # not two\necho three", "one\nthree\n")
-    place.says("for kit_i in 1 2; do\n  echo $kit_i\ndone", "1\n2\n")
-    place.says("", "")
-
-
 @check(quick=False)
 def secrets_of_the_runtime_stay_out(place: Place) -> None:
     """API keys in the runtime's own environment variables are not in the commands'."""
@@ -94,32 +74,6 @@ def secrets_of_the_runtime_stay_out(place: Place) -> None:
     for name, value in _SECRETS.items():
         if name in text(found) or value in text(found):
             raise ConformanceFailure(f"{name} of this process is in the environment of a command")
-
-
-@check()
-def codes_are_exact(place: Place) -> None:
-    """Any code from 0 to 255 is reported as it is; 126 and 127 are what cannot be run and what is not there."""
-    for code in (0, 1, 2, 42, 124, 130, 255):
-        place.says(f"(exit {code})", "", code=code)
-    place.says("/etc 2>/dev/null", "", code=126)
-    place.says("no-such-program 2>/dev/null", "", code=127)
-
-
-@check()
-def pipelines_have_the_code_of_their_last_part(place: Place) -> None:
-    """The code of a pipeline is that of its last part, of any with pipefail, and PIPESTATUS has them all."""
-    place.says("(exit 3) | (exit 0)", "")
-    place.says("(exit 0) | (exit 4)", "", code=4)
-    place.says("set -o pipefail; (exit 5) | cat; kit_code=$?; set +o pipefail; (exit $kit_code)", "", code=5)
-    place.says('(exit 1) | (exit 2) | (exit 3); echo "${PIPESTATUS[*]}"', "1 2 3\n")
-
-
-@check()
-def signals_are_told_by_the_code(place: Place) -> None:
-    """A program that a signal ended has 128 and the signal's number."""
-    for name, number in (("TERM", 15), ("KILL", 9), ("SEGV", 11)):
-        command = f"bash -c 'kill -{name} $$'"
-        expect(place.run(command).exit_code, 128 + number, f"exit code of `{command}`")
 
 
 @check()

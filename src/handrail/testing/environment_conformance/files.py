@@ -147,12 +147,9 @@ def files_of_any_name_can_be_read_and_written(place: Place) -> None:
         files.write(f"{place.folder}/{name}", name.encode())
     found = {entry.name for entry in files.entries(place.folder)}
     expect(found, set(_ODD), "names that were listed")
-    place.says(f"cd {shlex.quote(place.folder)}; printf '%s\\0' * | LC_ALL=C sort -z | tr '\\0' '/'", _listed(_ODD))
+    listed = "".join(name + "/" for name in sorted(_ODD, key=str.encode))
+    place.says(f"cd {shlex.quote(place.folder)}; printf '%s\\0' * | LC_ALL=C sort -z | tr '\\0' '/'", listed)
     for name in _ODD:
         expect(files.read(f"{place.folder}/{name}", max_bytes=1000), name.encode(), f"content of {name!r}")
         files.remove(f"{place.folder}/{name}")
         expect_that(files.stat(f"{place.folder}/{name}") is None, f"{name!r} is still there")
-
-
-def _listed(names: tuple[str, ...]) -> str:
-    return "".join(name + "/" for name in sorted(names, key=str.encode))

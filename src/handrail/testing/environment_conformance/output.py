@@ -30,12 +30,6 @@ _BURSTS_A_SECOND = 20
 
 
 @check()
-def output_and_errors_come_in_order(place: Place) -> None:
-    """stdout and stderr are one stream, in the order in which they were written."""
-    place.says("echo 1; echo 2 >&2; bash -c 'echo 3; echo 4 >&2'; echo 5", "1\n2\n3\n4\n5\n")
-
-
-@check()
 def output_comes_while_the_command_runs(place: Place) -> None:
     """A listener hears of output when it is printed, not when the command has ended."""
     gate = f"{place.folder}/gate"
@@ -103,14 +97,6 @@ def nothing_printed_can_look_like_the_end(place: Place) -> None:
     expect(len(lines), len(_FAKE_ENDS) + 1, "number of lines")
     expect(lines[-1], "the real end", "last line")
     place.works()
-
-
-@check()
-def commands_inherit_no_descriptor(place: Place) -> None:
-    """A program has stdin, stdout and stderr, and nothing of whoever runs it."""
-    place.says(
-        "bash -c 'cd /proc/$$/fd; for fd in *; do [ -e $fd ] && [ $fd -lt 255 ] && echo $fd; done; true'", "0\n1\n2\n"
-    )
 
 
 @check(fresh=True)

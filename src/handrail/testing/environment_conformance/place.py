@@ -6,13 +6,16 @@ import contextlib
 import inspect
 import os
 import random
+import re
 import shlex
 import threading
 import time
 import unittest
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...environments.errors import EnvironmentClosed
 from ...environments.shell_host import proc
@@ -59,6 +62,54 @@ def check(*, quick: bool = True, fresh: bool = False) -> Callable[[CheckFunction
         return Check(f"{theme}.{function.__name__}", sentence, function, quick, fresh)
 
     return make
+
+
+class _Step(NamedTuple):
+    """One command of a transcript. `kind` is the sign after its `$`."""
+
+    kind: str
+    command: str
+    output: str
+    code: int
+
+
+def transcripts(path: Path) -> Iterator[Check]:
+    """The checks of a file, each a section: its name (and `fresh`), its promise, and commands with what they print.
+
+    `$ command` is followed by its output and, unless that is 0, its exit code in brackets. `$? command` may print anything, and
+    only a code that is given counts. `$! command` ends the shell, which its result says and the next one does not. `> ` goes on
+    with a command; `{folder}` is an empty folder.
+    """
+    sections = re.split(r"(?m)^== (\w+)( fresh)?\n", path.read_text("utf-8"))[1:] if path.exists() else []
+    for name, fresh, text in zip(sections[::3], sections[1::3], sections[2::3], strict=True):
+        sentence, *parts = re.split(r"(?m)^\$(?=[?! \n])", text)
+        steps = [_step(part) for part in parts]
+        yield Check(f"{path.stem}.{name}", " ".join(sentence.split()), partial(_play, steps), True, bool(fresh))
+
+
+def _step(text: str) -> _Step:
+    first, *lines = text.rstrip("\n").split("\n")
+    more = [line[2:] for line in lines if line.startswith("> ")]
+    code = next((int(line[1:-1]) for line in lines if re.fullmatch(r"\[\d+\]", line)), 0)
+    output = [line for line in lines if not re.match(r"> |\[\d+\]$", line)]
+    return _Step(
+        first[:1].strip(), "\n".join([first[1:].lstrip(), *more]), "".join(f"{line}\n" for line in output), code
+    )
+
+
+def _play(steps: Sequence[_Step], place: Place) -> None:
+    before = ""
+    for kind, command, output, code in steps:
+        if "{folder}" in command:
+            command = command.replace("{folder}", shlex.quote(place.folder))
+        result = place.run(command) if kind == "?" else place.says(command, output, code=code)
+        if code:
+            expect(result.exit_code, code, f"exit code of `{_short(command)}`")
+        if kind == "!":
+            expect_that(result.restarted is not None, "the result does not say that the shell is another one now")
+        elif before == "!":
+            expect_that(result.restarted is None, "a result speaks of a new shell where nothing had ended the old one")
+        before = kind
 
 
 def expect(found: Any, wanted: Any, what: str) -> None:
@@ -204,7 +255,9 @@ class Place:
         # The pattern does not match the command line of grep itself.
         look = f"grep -ls '{nap[:-1]}[{nap[-1]}]' /proc/[0-9]*/cmdline"
         # Not by its exit code, which also shows that some process ended before it was read.
-        return bool((env or self.env).execute(look, timeout=self.patience).output.head) or _is_asleep_here(nap)
+        is_inside = bool((env or self.env).execute(look, timeout=self.patience).output.head)
+        here = (int(name) for name in os.listdir("/proc") if name.isdigit())
+        return is_inside or any(proc.command_line(pid) == f"sleep {nap}" for pid in here)
 
     def wait_until_asleep(self, nap: str) -> None:
         self.wait_until(lambda: self.is_asleep(nap), f"`sleep {nap}` did not start")
@@ -249,10 +302,6 @@ def takes_at_most(seconds: float, what: str) -> Iterator[None]:
     yield
     taken = time.monotonic() - began
     expect_that(taken <= seconds, f"{what} took {taken:.1f} s, and at most {seconds:.1f} s are allowed")
-
-
-def _is_asleep_here(nap: str) -> bool:
-    return any(proc.command_line(int(name)) == f"sleep {nap}" for name in os.listdir("/proc") if name.isdigit())
 
 
 def _short(command: str) -> str:

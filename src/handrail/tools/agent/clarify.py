@@ -10,13 +10,12 @@ from ...errors import ToolFailed
 from ...types import JsonDict, ToolContext
 
 
-def clarify(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str | Awaitable[str]:
+def clarify(args: JsonDict, *, context: ToolContext, **_: object) -> str | Awaitable[str]:
     question = args["question"].strip()
     if not question:
         raise ToolFailed("the question is empty")
     choices = [choice.strip() for choice in args.get("choices", ()) if choice.strip()]
-    person = context.person if context else None
-    answer = person.ask(question, choices) if person is not None else None
+    answer = context.person.ask(question, choices) if context.person is not None else None
     return _result(question, answer) if answer is None or isinstance(answer, str) else _result_later(question, answer)
 
 

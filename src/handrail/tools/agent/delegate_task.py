@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...core.builtin import registry, text, texts
+from ...core.builtin import registry, text, texts, tool_schema
 from ...core.registry import tool_result
 from ...errors import InvalidArguments
 from ...types import AgentState, JsonDict, ToolContext
@@ -38,30 +38,25 @@ _TASK: dict[str, JsonDict] = {
 registry.register(
     name="delegate_task",
     toolset="delegation",
-    schema={
-        "description": "Hand parts of the work to child agents, and get summaries. They cannot ask; give them all they need.",
-        "parameters": {
-            "type": "object",
-            "properties": {
-                **_TASK,
-                "tasks": {
-                    "type": "array",
-                    "maxItems": MAX_TASKS,
-                    "items": {
-                        "type": "object",
-                        "properties": {name: {**schema, "description": "As above."} for name, schema in _TASK.items()},
-                        "required": ["goal"],
-                        "additionalProperties": False,
-                    },
-                    "description": "Several at once.",
-                },
-                "background": {"type": "boolean", "description": "Do not wait."},
-                "action": text("For those.", enum=["list", "steer", "stop"]),
-                "child": text("Which."),
-                "message": text("For steer."),
+    schema=tool_schema(
+        "Hand parts of the work to child agents, and get summaries. They cannot ask; give them all they need.",
+        **_TASK,
+        tasks={
+            "type": "array",
+            "maxItems": MAX_TASKS,
+            "items": {
+                "type": "object",
+                "properties": {name: {**schema, "description": "As above."} for name, schema in _TASK.items()},
+                "required": ["goal"],
+                "additionalProperties": False,
             },
+            "description": "Several at once.",
         },
-    },
+        background={"type": "boolean", "description": "Do not wait."},
+        action=text("For those.", enum=["list", "steer", "stop"]),
+        child=text("Which."),
+        message=text("For steer."),
+    ),
     handler=delegate_task,
     is_async=True,
     emoji="👥",

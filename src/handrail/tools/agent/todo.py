@@ -18,7 +18,10 @@ MAX_CONTENT_CHARS = 4_000
 def todo(args: JsonDict, *, agent: AgentState, **_: object) -> str:
     given = args.get("todos")
     if given is not None:
-        _check(given)
+        ids = [fields["id"] for fields in given]
+        doubled = {item_id for item_id in ids if ids.count(item_id) > 1} if len(ids) <= MAX_ITEMS else set()
+        if doubled:
+            raise InvalidArguments(f"each id may be given once; repeated: {', '.join(sorted(doubled))}")
         if args.get("merge", False):
             agent.todos.merge(given)
         else:
@@ -27,13 +30,6 @@ def todo(args: JsonDict, *, agent: AgentState, **_: object) -> str:
     counts = {status: sum(item.status == status for item in items) for status in STATUSES}
     listed = [{"id": item.id, "content": item.content, "status": item.status} for item in items]
     return tool_result(todos=listed, counts=counts)
-
-
-def _check(given: list[JsonDict]) -> None:
-    ids = [fields["id"] for fields in given]
-    doubled = {item_id for item_id in ids if ids.count(item_id) > 1} if len(ids) <= MAX_ITEMS else set()
-    if doubled:
-        raise InvalidArguments(f"each id may be given once; repeated: {', '.join(sorted(doubled))}")
 
 
 def _item(fields: JsonDict) -> TodoItem:

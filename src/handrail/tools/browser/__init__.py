@@ -1,5 +1,5 @@
 """Tools that drive a browser. `tool` declares them, `calls` runs them.
 
-A call uses its task's session in the runtime's browser (`browsers`, found by
-`installed_browsers`), which reaches the network only through `proxy`. `actions` and `downloads` are what a `session` can do.
+A call uses its task's session in the runtime's browser (`browsers`), which reaches the network only through a proxy of ours.
+`actions` are what a `session` can do.
 """

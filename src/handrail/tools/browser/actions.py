@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from playwright.async_api import Error, Locator, Response
 from playwright.async_api import TimeoutError as PlaywrightTimeout
 
+from ...egress.proxy import REFUSED_HEADER
 from ...errors import CallTimeout, Denied, InvalidArguments, ToolFailed
 from ...types import JsonDict
-from .proxy import REFUSED_HEADER
-
-if TYPE_CHECKING:
-    from .session import Session
+from .session import Session, target_host
 
 _PART_LOADED_SECONDS = 3.0
 _MAX_IMAGES = 100
@@ -31,29 +30,10 @@ _KEPT_ROLES = frozenset(
     "slider spinbutton treeitem iframe heading alert alertdialog dialog status".split()
 )
 _LINE = re.compile(r"^(\s*)- ([\w/]+)")
-# Each reads or changes nothing but the page, and none takes a path: the browser would hand files of this machine to the page.
-# Everything else is refused, also what a later version of the protocol adds.
+# Everything else is refused: the file says why these are not.
 ALLOWED = frozenset(
     f"{domain}.{name}"
-    for domain, names in {
-        "Accessibility": "getFullAXTree getPartialAXTree queryAXTree",
-        "Animation": "getCurrentTime seekAnimations setPaused setPlaybackRate",
-        "CSS": "enable getBackgroundColors getComputedStyleForNode getInlineStylesForNode getMatchedStylesForNode "
-        "getPlatformFontsForNode",
-        "DOM": "describeNode enable focus getAttributes getBoxModel getContentQuads getDocument getNodeForLocation getOuterHTML "
-        "performSearch querySelector querySelectorAll requestNode resolveNode scrollIntoViewIfNeeded",
-        "DOMDebugger": "getEventListeners",
-        "DOMSnapshot": "captureSnapshot",
-        "Emulation": "clearDeviceMetricsOverride setDeviceMetricsOverride setEmulatedMedia setEmulatedVisionDeficiency "
-        "setGeolocationOverride setLocaleOverride setTimezoneOverride setTouchEmulationEnabled setUserAgentOverride",
-        "Input": "dispatchKeyEvent dispatchMouseEvent dispatchTouchEvent insertText synthesizePinchGesture "
-        "synthesizeScrollGesture synthesizeTapGesture",
-        "Network": "getCookies setBlockedURLs setCacheDisabled setExtraHTTPHeaders",
-        "Page": "captureScreenshot getAppManifest getFrameTree getLayoutMetrics getNavigationHistory getResourceTree printToPDF "
-        "reload stopLoading",
-        "Performance": "enable getMetrics",
-        "Runtime": "callFunctionOn evaluate getHeapUsage getProperties",
-    }.items()
+    for domain, names in re.findall(r"(?m)^(\w+): (.*)$", Path(__file__).with_name("devtools_commands.txt").read_text())
     for name in names.split()
 )
 _ANSWER_CHARS = 50_000
@@ -144,7 +124,8 @@ async def navigate(session: Session, url: str) -> JsonDict:
     more: JsonDict = {}
     if response is not None:
         if response.headers.get(REFUSED_HEADER):
-            raise session.refused(response.url) or Denied(f"{response.url} is not a public address")
+            error = session.proxy.refusal_of(target_host(response.url))
+            raise error if isinstance(error, Denied) else Denied(f"{response.url} is not a public address")
         if response.status >= 400:
             more["status"] = response.status
     return await _state(session, **more)

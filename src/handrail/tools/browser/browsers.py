@@ -21,10 +21,8 @@ from ...environments import private_dirs
 from ...errors import CallCancelled, ToolError, ToolFailed
 from ...settings.schema import Config
 from ...types import JsonDict
-from .downloads import incoming
-from .installed_browsers import executable
-from .proxy import GuardProxy, target_host
-from .session import NO_PAGE, Session
+from .session import NO_PAGE, GuardProxy, Session, incoming, target_host
+from .tool import executable
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -49,17 +47,6 @@ _WITHOUT_WEBRTC = (
     "for (const name of ['RTCPeerConnection', 'webkitRTCPeerConnection', 'WebTransport']) delete globalThis[name];"
 )
 _PREFIX = "handrail-browser"
-
-
-class ProfileDir:
-    """A folder for a browser's profile and temporary files, removed with the browser, also after it was killed."""
-
-    def __init__(self) -> None:
-        prune(dry_run=False)
-        self.folder = private_dirs.make(_PREFIX)
-
-    def remove(self) -> None:
-        shutil.rmtree(self.folder, ignore_errors=True)  # a process that is being killed may still write there
 
 
 class Loop(asyncio.SelectorEventLoop):
@@ -94,7 +81,10 @@ class Browsers:
         """
         thread = self._thread
         if start:
-            thread = self._opened()
+            with self._lock:
+                if self._thread is None or self._thread.has_ended:
+                    self._thread = _BrowserThread(self._config)
+                thread = self._thread
         elif thread is None or thread.has_ended or task_id not in thread.tasks:
             raise ToolFailed(NO_PAGE)
         return await asyncio.wrap_future(thread.submit(task_id, work))
@@ -111,12 +101,6 @@ class Browsers:
         if thread is not None:
             thread.close()
 
-    def _opened(self) -> _BrowserThread:
-        with self._lock:
-            if self._thread is None or self._thread.has_ended:
-                self._thread = _BrowserThread(self._config)
-            return self._thread
-
 
 class _BrowserThread:
     """The browser's thread, its event loop and the sessions."""
@@ -132,8 +116,9 @@ class _BrowserThread:
         self._starting = asyncio.Lock()
         self._sessions: dict[str, Session] = {}
         self._ended = asyncio.Event()
-        self._profile = ProfileDir()
-        self._loop = Loop(self._profile.folder)
+        prune(dry_run=False)
+        self._profile = private_dirs.make(_PREFIX)  # for the browser's profile and temporary files
+        self._loop = Loop(self._profile)
         self.thread = threading.Thread(target=self._live, name="handrail-browser", daemon=True)
         self.thread.start()
 
@@ -173,7 +158,7 @@ class _BrowserThread:
             self._loop.run_until_complete(asyncio.sleep(0.05))
             self._loop.run_until_complete(self._loop.shutdown_asyncgens())
             self._loop.close()
-            self._profile.remove()
+            shutil.rmtree(self._profile, ignore_errors=True)  # a process that is being killed may still write there
 
     async def _stay(self) -> None:
         idle = self._config.browser.idle_seconds
@@ -216,12 +201,13 @@ class _BrowserThread:
             await self._start()
         assert self._browser is not None
         proxy: ProxySettings | None = None
-        is_remote = self._config.browser.cdp_url and not _is_local(self._config.browser.cdp_url)
-        if not is_remote and (self._config.browser.cdp_url or own is not self.proxy):
+        cdp_url = self._config.browser.cdp_url
+        is_remote = cdp_url and not _is_local(cdp_url)
+        if not is_remote and (cdp_url or own is not self.proxy):
             proxy = {"server": await own.address(), "bypass": "<-loopback>"}
         # A browser that we did not start has windows of its own: leave them alone.
         context = await self._browser.new_context(accept_downloads=True, service_workers="block", proxy=proxy)
-        if self._config.browser.cdp_url:  # it was started without our switches
+        if cdp_url:  # it was started without our switches
             await context.add_init_script(_WITHOUT_WEBRTC)
         if is_remote:
             await context.route("**/*", partial(_judge, own))
@@ -243,7 +229,7 @@ class _BrowserThread:
                 args=list(_ARGUMENTS),
                 proxy={"server": await self.proxy.address(), "bypass": "<-loopback>"},
                 downloads_path=incoming(),
-                env={**_environment(), "TMPDIR": self._profile.folder},
+                env={**_environment(), "TMPDIR": self._profile},
                 timeout=_START_SECONDS * 1000,
                 handle_sigint=False,
                 handle_sigterm=False,

@@ -32,9 +32,9 @@ class Shot(NamedTuple):
     title: str
 
 
-async def use(context: ToolContext | None, work: Callable[[Session], Awaitable[T]], *, start: bool = False) -> T:
+async def use(context: ToolContext, work: Callable[[Session], Awaitable[T]], *, start: bool = False) -> T:
     """Run `work` with the session of the call's task; `start` opens one if there is none."""
-    if context is None or context.environments is None:
+    if context.environments is None:
         raise ToolFailed("this runtime has no task environments, and so no browser")
     environments = context.environments
     browsers: Browsers = environments.companion(Browsers, lambda: Browsers(context.config))
@@ -46,17 +46,16 @@ async def use(context: ToolContext | None, work: Callable[[Session], Awaitable[T
     return await browsers.use(context.task_id or DEFAULT_TASK, begin, start=start)
 
 
-def resources(args: JsonDict, context: ToolContext | None = None) -> Resources:  # noqa: ARG001  every call uses the same page
+def resources(args: JsonDict, context: ToolContext) -> Resources:  # noqa: ARG001  every call uses the same page
     """A task's calls run one after another; other tasks have pages of their own."""
-    task = (context.task_id if context is not None else None) or DEFAULT_TASK
-    return Resources(writes=(f"browser of {task.replace('/', '_')}",))
+    return Resources(writes=(f"browser of {(context.task_id or DEFAULT_TASK).replace('/', '_')}",))
 
 
-async def with_reachable_downloads(context: ToolContext | None, facts: JsonDict) -> JsonDict:
+async def with_reachable_downloads(context: ToolContext, facts: JsonDict) -> JsonDict:
     """The facts, with downloads copied to where the task's commands and file tools find them: its container or machine."""
-    environments = context.environments if context is not None else None
+    environments = context.environments
     files = [one for one in facts.get("downloads", ()) if "file" in one]
-    if context is None or environments is None or not files or environments.has_host_paths(context.task_id):
+    if environments is None or not files or environments.has_host_paths(context.task_id):
         return facts
     for one in files:
         try:
@@ -72,7 +71,7 @@ def _copy(context: ToolContext, file: Path) -> str:
     return path
 
 
-async def screenshot(context: ToolContext | None, *, full_page: bool = False) -> Shot:
+async def screenshot(context: ToolContext, *, full_page: bool = False) -> Shot:
     """A picture of the page that the task's browser shows."""
 
     async def work(session: Session) -> Shot:
@@ -82,37 +81,34 @@ async def screenshot(context: ToolContext | None, *, full_page: bool = False) ->
     return await use(context, work)
 
 
-async def browser_navigate(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
+async def browser_navigate(args: JsonDict, *, context: ToolContext, **_: object) -> str:
     url = args["url"]
-    if context is not None:
-        context.progress(f"opening {without_login(url)[:200]}")
+    context.progress(f"opening {without_login(url)[:200]}")
     return await _run(context, lambda session: actions.navigate(session, url), start=True)
 
 
-async def browser_dialog(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
+async def browser_dialog(args: JsonDict, *, context: ToolContext, **_: object) -> str:
     accept, text = args["action"] == "accept", args.get("prompt_text")
     if text is not None and not accept:
         raise InvalidArguments("prompt_text goes with accept", argument="prompt_text")
     return await _run(context, lambda session: actions.answer_dialog(session, accept=accept, text=text))
 
 
-async def browser_vision(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> Outcome:
-    context, question = context or ToolContext(), text_argument(args, "question")
+async def browser_vision(args: JsonDict, *, context: ToolContext, **_: object) -> Outcome:
+    question = text_argument(args, "question")
     shot = await screenshot(context, full_page=args.get("full_page", False))
     picture = await prepared(shot.png, context.config, what="the picture of the page")
     return await analyze(picture, question, context, url=shot.url, title=clean(shot.title))
 
 
 def _handler(action: Callable[[Session, JsonDict], Awaitable[JsonDict]]) -> Callable[..., Awaitable[str]]:
-    async def handler(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
+    async def handler(args: JsonDict, *, context: ToolContext, **_: object) -> str:
         return await _run(context, lambda session: action(session, args))
 
     return handler
 
 
-async def _run(
-    context: ToolContext | None, action: Callable[[Session], Awaitable[JsonDict]], *, start: bool = False
-) -> str:
+async def _run(context: ToolContext, action: Callable[[Session], Awaitable[JsonDict]], *, start: bool = False) -> str:
     facts = await with_reachable_downloads(context, await use(context, action, start=start))
     return tool_result({"note": NOTE, **clean(facts)})
 

@@ -1,25 +1,32 @@
-"""One task's pages: their tabs, dialogs, console messages and downloads."""
+"""One task's pages: their tabs, dialogs, console messages and downloads, and the proxy that connects them.
+
+The proxy resolves every name itself and connects only where the guard allows. Rules inside the browser would miss redirects, web
+sockets and names that change their address; this sees every connection.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import time
 from collections import deque
 from collections.abc import Awaitable, Coroutine
+from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
-from playwright.async_api import BrowserContext, ConsoleMessage, Dialog, Error, Page, Request
+from playwright.async_api import BrowserContext, Dialog, Download, Error, Page, Request
 
+from ...config.paths import state_dir
+from ...egress.proxy import Program, Proxy
 from ...egress.questions import ToolHosts
-from ...errors import CallTimeout, Denied, ToolFailed
+from ...errors import CallTimeout, ToolError, ToolFailed
+from ...net.url_guard import Guard
 from ...settings.schema import Config
 from ...types import JsonDict
-from .downloads import Downloads
-from .proxy import GuardProxy, target_host
 
 T = TypeVar("T")
-
 NO_PAGE = "no page is open; browser_navigate opens one"
 _MAX_TABS = 12
 _MAX_MESSAGES = 200
@@ -38,6 +45,10 @@ _SETTLE_SECONDS = 1.5
 _ALIVE_SECONDS = 2.0
 _TICK_SECONDS = 0.02
 _NEVER_ENDING = ("eventsource", "websocket", "media", "ping")
+_DOWNLOAD_SECONDS = 300.0
+_POLL_SECONDS = 0.1
+_WAIT_SECONDS = 10.0
+_MAX_AT_ONCE = 5
 
 
 class Session:
@@ -164,11 +175,6 @@ class Session:
         self._dialogs_seen = 0
         self._requests.clear()
 
-    def refused(self, url: str) -> Denied | None:
-        """Why the guard kept the page from going to a URL, if it did."""
-        error = self.proxy.refusal_of(target_host(url))
-        return error if isinstance(error, Denied) else None
-
     # Dialogs
 
     def dialog_facts(self) -> JsonDict:
@@ -220,7 +226,7 @@ class Session:
             self._in_background(page.close())
             return
         page.on("dialog", self._on_dialog)
-        page.on("console", self._on_console)
+        page.on("console", lambda message: self._note(message.type, message.text))
         page.on("pageerror", lambda error: self._note("error", str(error)))
         page.on("download", self.downloads.take)
         page.on("crash", lambda _: self.notices.append("the page crashed; open it again"))
@@ -251,9 +257,6 @@ class Session:
         self.dialog = dialog
         self._dialog_opened.set()
 
-    def _on_console(self, message: ConsoleMessage) -> None:
-        self._note(message.type, message.text)
-
     def _in_background(self, work: Awaitable[Any]) -> None:
         """Run it in the background and ignore failures: the page may be gone meanwhile."""
         task = asyncio.ensure_future(work)
@@ -278,3 +281,135 @@ async def _responds(page: Page) -> bool:
     except (TimeoutError, Error):
         return False
     return True
+
+
+class Downloads:
+    """Saves them in the state folder, under the task's name. One that grows too large or takes too long is ended."""
+
+    def __init__(self, task_id: str, max_bytes: int) -> None:
+        self._task_id, self._max_bytes = task_id, max_bytes
+        self._running: dict[asyncio.Task[None], str] = {}
+        self._news: list[JsonDict] = []
+        self._began = asyncio.Event()
+
+    def take(self, download: Download) -> None:
+        task = asyncio.ensure_future(self._save(download))
+        self._running[task] = download.url[:500]
+        self._began.set()
+        task.add_done_callback(lambda done: self._running.pop(done, None))
+
+    def expect(self) -> None:
+        """`wait_for_start` waits for a download that starts after this."""
+        self._began.clear()
+
+    async def wait_for_start(self) -> None:
+        """Wait until the browser, which announced a download, says which one it is."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._began.wait(), _WAIT_SECONDS)
+
+    async def wait(self) -> None:
+        """Wait a short while for the running downloads."""
+        if self._running:
+            await asyncio.wait(set(self._running), timeout=_WAIT_SECONDS)
+
+    def news(self) -> list[JsonDict]:
+        """Finished downloads once, running ones every time."""
+        news, self._news = self._news, []
+        return [*news, *({"url": url, "running": True} for task, url in self._running.items() if not task.done())]
+
+    def close(self) -> None:
+        for task in self._running:
+            task.cancel()
+
+    async def _save(self, download: Download) -> None:
+        about: JsonDict = {"url": download.url[:500]}
+        try:
+            if len(self._running) > _MAX_AT_ONCE:
+                raise _Refused(f"{_MAX_AT_ONCE} downloads run already")
+            async with asyncio.timeout(_DOWNLOAD_SECONDS):
+                path = self._place(download.suggested_filename)
+                await self._saved(download, path)
+            self._news.append({**about, "file": str(path), "bytes": path.stat().st_size})
+        except (_Refused, Error, TimeoutError, OSError) as error:
+            why = f"took longer than {_DOWNLOAD_SECONDS:g} s" if isinstance(error, TimeoutError) else str(error)
+            with contextlib.suppress(Error):
+                await download.cancel()
+            self._news.append({**about, "error": why[:300]})
+
+    async def _saved(self, download: Download, path: Path) -> None:
+        """Check the size while the browser writes the file."""
+        saving: asyncio.Task[Any] = asyncio.ensure_future(download.save_as(path))
+        try:
+            while not saving.done():
+                await asyncio.wait({saving}, timeout=_POLL_SECONDS)
+                self._check(*incoming().glob("*"))
+            saving.result()
+            self._check(path)
+        finally:
+            saving.cancel()
+
+    def _check(self, *files: Path) -> None:
+        """Only the browser knows which download an unfinished file belongs to, so every running one is ended for it."""
+        for file in files:
+            with contextlib.suppress(FileNotFoundError):
+                if file.stat().st_size > self._max_bytes:
+                    file.unlink()
+                    raise _Refused(f"larger than {self._max_bytes} bytes (browser.max_download_bytes)")
+
+    def _place(self, suggested: str) -> Path:
+        """A new file. The page chose the name, so little of it is kept."""
+        folder = state_dir() / "downloads" / (re.sub(r"[^\w.-]+", "_", self._task_id)[:100].lstrip(".") or "task")
+        folder.mkdir(parents=True, exist_ok=True)
+        name = re.sub(r"[^\w .()-]+", "_", suggested).strip(" .")[-120:] or "download"
+        path, number = folder / name, 1
+        while path.exists():
+            number += 1
+            path = folder / f"{Path(name).stem}-{number}{Path(name).suffix}"
+        return path
+
+
+class _Refused(Exception):
+    pass
+
+
+def incoming() -> Path:
+    """Where the browser keeps unfinished downloads. It empties the folder itself."""
+    return state_dir() / "downloads" / ".incoming"
+
+
+class GuardProxy:
+    """Listens on loopback. `refusals` are the last connections that were not made: the host, and why."""
+
+    def __init__(self, guard: Guard) -> None:
+        self.guard = guard
+        self._proxy, self._url = Proxy(self, is_open=True), ""
+        self.refusals: deque[tuple[str, ToolError]] = deque(maxlen=50)
+
+    async def address(self) -> str:
+        """Where it listens, from now on."""
+        self._url = self._url or await self._proxy.start()
+        return self._url
+
+    async def close(self) -> None:
+        await self._proxy.close()
+
+    def refusal_of(self, host: str) -> ToolError | None:
+        """Why the last connection to the host was not made."""
+        return next((error for name, error in reversed(self.refusals) if name == host), None)
+
+    async def addresses(self, host: str, port: int, _: Program) -> list[str]:
+        try:
+            return await self.guard.addresses(host, port)
+        except ToolError as error:
+            self.refusals.append((host, error))
+            raise
+
+    async def misplaced(self, *_: object) -> None:
+        """A browser has no keys."""
+
+    def refuse(self, why: str) -> None:
+        """Nor has it an authority that it could distrust."""
+
+
+def target_host(url: str) -> str:
+    return urlsplit(url).hostname or ""

@@ -235,9 +235,8 @@ def _modules() -> tuple[list[tuple[str, str]], str]:
     return texts, zlib.compress(marshal.dumps(codes)).hex()
 
 
-def execute_code(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
+def execute_code(args: JsonDict, *, context: ToolContext, **_: object) -> str:
     environments = environments_of(context)
-    assert context is not None
     environments.begin_call(context)
     if context.tools is None:
         raise ToolFailed("this runtime lets no tool call others; use the runtime's own dispatch")
@@ -261,7 +260,7 @@ def actions(args: JsonDict, context: ToolContext) -> list[Action]:
     ]
 
 
-def resources(args: JsonDict, context: ToolContext | None = None) -> Resources:  # noqa: ARG001  a script may touch any file
+def resources(args: JsonDict, context: ToolContext) -> Resources:  # noqa: ARG001  a script may touch any file
     return Resources(writes=(everything(context),))
 
 
@@ -300,16 +299,16 @@ def _run(args: JsonDict, context: ToolContext, environments: TaskEnvironments, t
             refused = held_calls(environment).refused(number)
             taken_back = stopped(context, environment, number)
         shown = capture.shown(capture.sink.output())
+    exit_code, failure = _ending(ended, code_of_process, seconds)
     answer: JsonDict = {
         "output": shown.text,
-        "exit_code": _exit_code(ended, code_of_process),
+        "exit_code": exit_code,
         "tool_calls": ended.calls,
     }
     if shown.stored is not None:
         answer["stored"] = shown.stored
     if notes := [*refused, *environments.network_notes(context.task_id)]:
         answer["note"] = "; ".join(notes)
-    failure = _failure(ended, answer["exit_code"], seconds)
     if taken_back:
         failure = {"error": "; ".join([*refused, *taken_back]), "error_type": "denied"}
     return tool_result({**answer, **failure})
@@ -329,24 +328,18 @@ def _end(process: BackgroundProcess) -> int | None:
     return status.exit_code
 
 
-def _exit_code(ended: Ended, of_process: int | None) -> int:
+def _ending(ended: Ended, of_process: int | None, seconds: float) -> tuple[int, JsonDict]:
+    """The exit code, and the error of a script that failed."""
     if ended.cancelled:
-        return CANCELLED_EXIT_CODE
-    if ended.timed_out:
-        return TIMEOUT_EXIT_CODE
-    if ended.exit_code is not None:
-        return ended.exit_code
-    return of_process or 1
-
-
-def _failure(ended: Ended, exit_code: int, seconds: float) -> JsonDict:
-    if ended.cancelled:
-        return {"error": "the script was cancelled, and ended with all that it had started", "error_type": "cancelled"}
+        why = "the script was cancelled, and ended with all that it had started"
+        return CANCELLED_EXIT_CODE, {"error": why, "error_type": "cancelled"}
     if ended.timed_out:
         why = f"the script timed out after {seconds:g} s, not counting the time of its tools"
-        return {"error": f"{why}; do less in one script, or give it a longer timeout", "error_type": "timeout"}
+        error = f"{why}; do less in one script, or give it a longer timeout"
+        return TIMEOUT_EXIT_CODE, {"error": error, "error_type": "timeout"}
     if ended.exit_code is None:
-        return {"error": "the script's process was killed", "error_type": "tool_failed"}
-    if exit_code:
-        return {"error": f"the script failed with exit code {exit_code}", "error_type": "script_failed"}
-    return {}
+        return of_process or 1, {"error": "the script's process was killed", "error_type": "tool_failed"}
+    if ended.exit_code:
+        error = f"the script failed with exit code {ended.exit_code}"
+        return ended.exit_code, {"error": error, "error_type": "script_failed"}
+    return 0, {}

@@ -83,7 +83,6 @@ def question(action: str, job: Job) -> Action:
 
 def described(job: Job, runs: list[Run] | None = None, *, whole: bool = False) -> JsonDict:
     """A job as a model or a program sees it; `whole` with the output of its last runs."""
-    work = job.work
     about: JsonDict = {
         "job_id": job.id,
         "name": job.name,
@@ -92,16 +91,9 @@ def described(job: Job, runs: list[Run] | None = None, *, whole: bool = False) -
         "timezone": job.timezone,
         "next_run": shown(job.next_run, job.timezone) if job.state is JobState.ACTIVE else "",
         "runs_left": job.runs_left,
-        "prompt": work.prompt,
-        "tool": work.tool,
-        "arguments": dict(work.arguments),
-        "toolsets": list(work.toolsets) if work.toolsets is not None else None,
-        "deliver": work.deliver,
-        "missed": work.missed,
-        "timeout": work.timeout,
-        "model": work.model,
-        "cwd": work.cwd,
+        **job.work._asdict(),
     }
+    about["arguments"], about["toolsets"] = dict(about["arguments"]), list(about["toolsets"] or ())
     about = {name: value for name, value in about.items() if value not in (None, "", {}, [])}
     if runs:
         about["runs"] = [_run_described(run, job.timezone, whole=whole) for run in runs]
@@ -206,12 +198,11 @@ def _check_tool(work: Work, registry: ToolRegistry) -> None:
         raise InvalidArguments(f"arguments for {work.tool}: {problem.message}")
 
 
-def cwd_of(context: ToolContext | None) -> str:
+def cwd_of(context: ToolContext) -> str:
     """The working directory of a job that the call creates."""
-    environments = context.environments if context is not None else None
-    if context is None or environments is None or not environments.has_host_paths(context.task_id):
-        return os.getcwd()
-    return environments.cwd(context.task_id)
+    environments = context.environments
+    is_here = environments is not None and environments.has_host_paths(context.task_id)
+    return environments.cwd(context.task_id) if environments is not None and is_here else os.getcwd()
 
 
 def usual_zone(config: Config) -> str:
@@ -248,8 +239,8 @@ def times(schedule: Schedule, now: float, count: int) -> list[str]:
     return found
 
 
-def cronjob(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
-    action, config = args["action"], (context or ToolContext()).config
+def cronjob(args: JsonDict, *, context: ToolContext, **_: object) -> str:
+    action, config = args["action"], context.config
     if action == "list":
         one = _meant(args, context) if args.get("job_id") else None
         with closing(open_jobs(config)) as jobs:
@@ -277,22 +268,22 @@ def cronjob(args: JsonDict, *, context: ToolContext | None = None, **_: object) 
     return tool_result(result)
 
 
-def _meant(args: JsonDict, context: ToolContext | None) -> Job:
+def _meant(args: JsonDict, context: ToolContext) -> Job:
     """The job that the call is about, as it will be after the call."""
     if args["action"] == "create":
         return _planned(args, context, None)
     if not args.get("job_id"):
         raise InvalidArguments(f"{args['action']} needs job_id; the action list shows them", argument="job_id")
     try:
-        with closing(open_jobs((context or ToolContext()).config)) as jobs:
+        with closing(open_jobs(context.config)) as jobs:
             job = jobs.get(args["job_id"])
     except JobNotFound as error:
         raise InvalidArguments(str(error)) from None
     return _planned(args, context, job) if args["action"] == "update" else job
 
 
-def _planned(args: JsonDict, context: ToolContext | None, before: Job | None) -> Job:
-    if context is None or context.tools is None:
+def _planned(args: JsonDict, context: ToolContext, before: Job | None) -> Job:
+    if context.tools is None:
         raise ToolFailed("this runtime has no toolsets; use the runtime's own dispatch")
     return planned(args, registry, before, config=context.config, cwd=cwd_of(context), tools_of=context.tools.names_of)
 

@@ -1,1 +1,1 @@
-"""File tools: one file each declares them, `*_call` modules run them; `patching/` and `searching/` are two of them."""
+"""File tools: one file each declares them, `calls` runs them; `patching/` and `searching/` run two of them."""

@@ -18,12 +18,12 @@ registry.register(
         limit=integer("How many lines.", minimum=1, default=2000),
         column=integer("First character of each line, to go on reading a line that was cut.", minimum=1, default=1),
     ),
-    handler="handrail.tools.files.read_call:read_file",
+    handler="handrail.tools.files.calls:read_file",
     emoji="📖",
     # A page ends at a line end; a second cut would only hide where it can be continued.
     max_result_size_chars=float("inf"),
     read_only=True,
-    resources="handrail.tools.files.read_call:resources",
-    actions="handrail.tools.files.read_call:actions",
+    resources="handrail.tools.files.calls:read_file_resources",
+    actions="handrail.tools.files.calls:read_file_actions",
     example=["write_file", {"path": "stairs.py", "offset": 4, "limit": 2}],
 )

@@ -15,8 +15,8 @@ _PAGE_CHARS = 40_000
 _MATCH_SECONDS = 5.0
 
 
-def read_result(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
-    store = context.results if context else None
+def read_result(args: JsonDict, *, context: ToolContext, **_: object) -> str:
+    store = context.results
     if store is None:
         raise ToolFailed("this runtime keeps no results")
     try:

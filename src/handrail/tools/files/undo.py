@@ -13,9 +13,9 @@ registry.register(
         only=text("Only what is at this path and below."),
         force=flag("Also then: what is there now is kept beside it."),
     ),
-    handler="handrail.tools.files.undo_call:undo",
+    handler="handrail.tools.files.calls:undo",
     emoji="↩️",
-    resources="handrail.tools.files.undo_call:resources",
-    actions="handrail.tools.files.undo_call:actions",
+    resources="handrail.tools.files.calls:undo_resources",
+    actions="handrail.tools.files.calls:undo_actions",
     example=["write_file", {}],
 )

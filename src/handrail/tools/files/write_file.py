@@ -16,10 +16,10 @@ registry.register(
         path=_PATH,
         content=text("The complete new content."),
     ),
-    handler="handrail.tools.files.write_call:write_file",
+    handler="handrail.tools.files.calls:write_file",
     emoji="✍️",
-    resources="handrail.tools.files.write_call:resources",
-    actions="handrail.tools.files.write_call:actions",
+    resources="handrail.tools.files.calls:write_file_resources",
+    actions="handrail.tools.files.calls:write_file_actions",
     toolset_description="read, write, patch and search files",
     example={"path": "stairs.py", "content": "HEIGHT = 80\n\n\ndef steps(height):\n    return height // 18\n"},
 )

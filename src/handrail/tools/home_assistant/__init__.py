@@ -1,5 +1,5 @@
 """Tools for Home Assistant, one file each: `tool` is what they register alike, `calls` runs them. Its services can do anything
-in a house, so most of them ask the user: `safe_services` says which need no approval.
+in a house, so most of them ask the user.
 """
 
 from __future__ import annotations

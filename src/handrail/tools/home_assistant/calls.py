@@ -1,9 +1,16 @@
-"""Run the calls of the `ha_*` tools, by Home Assistant's REST API."""
+"""Run the calls of the `ha_*` tools, by Home Assistant's REST API, and say which may be made without asking.
+
+The user is asked about what unlocks, opens or disarms, what runs code or automations, what restarts, updates or
+changes Home Assistant itself, and every service of a third-party integration: what is not known to be harmless.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import re
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from ...base.suggest import nearest
@@ -11,10 +18,9 @@ from ...config.keys import key_of, without_key
 from ...core.outcome import tool_result
 from ...errors import InvalidArguments, ToolFailed, ToolUnavailable
 from ...net.http_client import Reply, ask
-from ...protocols import Action
+from ...protocols import Action, ActionKind
 from ...types import JsonDict, Resources, ToolContext, Unavailable
 from . import check
-from .safe_services import entities_of, question
 
 _MAX_ENTITIES = 100
 _MAX_TEXT_CHARS = 200
@@ -23,13 +29,20 @@ _EVERYTHING = ("all", "none")
 _USUAL_URL = "http://homeassistant.local:8123"
 _MAX_REPLY_BYTES = 32 * 1024 * 1024  # the states of a big house
 _NAME = "Home Assistant"
+# The domains whose services only switch, set, show or say something, single services that do, and why others ask.
+_KNOWN = json.loads(Path(__file__).with_name("safe_services.json").read_text())
+_DOMAINS = frozenset(" ".join(_KNOWN["harmless_domains"]).split())
+_SERVICES = frozenset(" ".join(_KNOWN["harmless_services"]).split())
+_WHY = {domain: why for domains, why in _KNOWN["why_others_ask"].items() for domain in domains.split()}
+# These act on an entity as the service of its own domain would.
+_FOR_ANY_DOMAIN = frozenset({"homeassistant.turn_on", "homeassistant.turn_off", "homeassistant.toggle"})
 
 
 class Client:
     """One Home Assistant, as the configuration names it. Raises ToolUnavailable when there is no token."""
 
-    def __init__(self, context: ToolContext | None) -> None:
-        config = (context or ToolContext()).config
+    def __init__(self, context: ToolContext) -> None:
+        config = context.config
         why = check(config)
         if isinstance(why, Unavailable):
             raise ToolUnavailable(f"Home Assistant is unavailable: {why}", reason=why.reason, fix=why.fix)
@@ -37,10 +50,10 @@ class Client:
         self._key, self._seconds = key_of(config.homeassistant.key_variable), config.homeassistant.timeout
 
     async def states(self) -> list[JsonDict]:
-        return _objects(await self.get("states"), "entity_id", "state")
+        return _objects(self._good(await self._ask("GET", "states")), "entity_id", "state")
 
     async def services(self) -> list[JsonDict]:
-        return _objects(await self.get("services"), "domain", "services")
+        return _objects(self._good(await self._ask("GET", "services")), "domain", "services")
 
     async def state(self, entity_id: str) -> JsonDict | None:
         """None when there is no such entity."""
@@ -48,9 +61,6 @@ class Client:
         if reply.status == 404 and reply.json() is not None:
             return None
         return _objects([self._good(reply)], "entity_id", "state")[0]
-
-    async def get(self, path: str) -> Any:
-        return self._good(await self._ask("GET", path))
 
     async def area(self, name: str) -> set[str]:
         """The entities of a room, by its name or id; none for an unknown room."""
@@ -101,7 +111,7 @@ def _not_home_assistant() -> ToolFailed:
     return ToolFailed(f"the server does not answer like {_NAME}; is homeassistant.url (or HASS_URL) its address?")
 
 
-async def ha_list_entities(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
+async def ha_list_entities(args: JsonDict, *, context: ToolContext, **_: object) -> str:
     client = Client(context)
     area, words = args.get("area", "").strip(), args.get("query", "").lower().split()
     found = await client.states()
@@ -122,7 +132,7 @@ async def ha_list_entities(args: JsonDict, *, context: ToolContext | None = None
     return tool_result(answer)
 
 
-async def ha_get_state(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
+async def ha_get_state(args: JsonDict, *, context: ToolContext, **_: object) -> str:
     client, entity_id = Client(context), args["entity_id"]
     state = await client.state(entity_id)
     if state is None:
@@ -131,7 +141,7 @@ async def ha_get_state(args: JsonDict, *, context: ToolContext | None = None, **
     return tool_result({name: state[name] for name in kept if name in state})
 
 
-async def ha_list_services(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
+async def ha_list_services(args: JsonDict, *, context: ToolContext, **_: object) -> str:
     domain = args.get("domain", "")
     by_domain = {str(each["domain"]): each["services"] for each in await Client(context).services()}
     if not domain:
@@ -208,11 +218,11 @@ def actions(args: JsonDict, _: ToolContext) -> list[Action]:
     return [] if asked is None else [asked]
 
 
-def resources(_: JsonDict, __: ToolContext | None = None) -> Resources:
+def resources(_: JsonDict, __: ToolContext) -> Resources:
     return Resources(writes=("home assistant",))  # one after the other, in the model's order
 
 
-async def ha_call_service(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
+async def ha_call_service(args: JsonDict, *, context: ToolContext, **_: object) -> str:
     client, data = Client(context), data_of(args)
     domain, service = args["domain"], args["service"]
     for entity in entities_of(data):
@@ -248,3 +258,34 @@ def _result(service: str, done: Any) -> JsonDict:
     states = [each for each in done if isinstance(each, dict)] if isinstance(done, list) else []
     answer["changed"] = [{"entity_id": each.get("entity_id"), "state": each.get("state")} for each in states]
     return answer
+
+
+def question(service: str, data: Mapping[str, object]) -> Action | None:
+    """The question for the gate about a call of `service` (`domain.name`); None for a harmless one."""
+    entities = entities_of(data)
+    if _is_harmless(service, entities, data):
+        return None
+    domain = service.partition(".")[0]
+    why = _WHY.get(domain, "it is not known to be harmless")
+    details: JsonDict = {"why": f"{service} in Home Assistant: {why}"}
+    others = {name: value for name, value in data.items() if name != "entity_id"}
+    if entities and not others:  # a lasting approval covers these entities, and no other data
+        details["rule"] = ".".join(["home", service, *sorted(entities)])
+    text = f"{service} on {', '.join(entities)}" if entities else service
+    if others:
+        text += f"\n{json.dumps(others, ensure_ascii=False)}"
+    return Action(ActionKind.TOOL, text, environment="Home Assistant", details=details)
+
+
+def entities_of(data: Mapping[str, object]) -> list[str]:
+    """The entities that a call names, whether as a list or with commas between them."""
+    named = data.get("entity_id")
+    parts = named if isinstance(named, list) else str(named or "").split(",")
+    return [str(part).strip() for part in parts if str(part).strip()]
+
+
+def _is_harmless(service: str, entities: list[str], data: Mapping[str, object]) -> bool:
+    if service in _FOR_ANY_DOMAIN:
+        known = all(entity.partition(".")[0] in _DOMAINS for entity in entities)
+        return bool(entities) and known and data.keys() == {"entity_id"}
+    return service in _SERVICES or service.partition(".")[0] in _DOMAINS

@@ -11,30 +11,22 @@ from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ...base.lazy_module import lazy_import
 from ...base.safe_text import safe_error, suspicion_of
 from ...core.registry import ToolRegistry, registry
 from ...errors import HandrailError, RegistrationError, ToolUnavailable
 from ...mcp_client.connection import State
-from ...mcp_client.manager import McpConnections, RemoteTool
+from ...mcp_client.manager import McpConnections
 from ...mcp_client.oauth import Browse
-from ...mcp_client.pins import Pins
-from ...mcp_client.result_conversion import prompt_of, resource_of
+from ...mcp_client.result_conversion import prompt_of, resource_of, result_of
+from ...mcp_client.sdk import exceptions, mcp
 from ...mcp_client.server_config import Server
 from ...mcp_client.server_requests import Sampler
 from ...mcp_client.stdio import Launch
-from ...mcp_client.tool_listing import Listed, Offer
+from ...mcp_client.tool_listing import Listed, Offer, Pins
 from ...protocols import Action, ActionKind, Preview
 from ...types import JsonDict, ToolContext, Unavailable
-
-if TYPE_CHECKING:
-    from mcp.shared import exceptions
-
-    from mcp import Client
-else:
-    exceptions = lazy_import("mcp.shared.exceptions")
 
 log = logging.getLogger(__name__)
 
@@ -178,11 +170,10 @@ class McpTools:
             doubts = self.doubts[server.name] = self._review(server, offer)
             now: set[str] = set()
             for tool in offer.tools:
-                call = RemoteTool(self.connections, server.name, tool).call
-                now |= self._register(server, tool, call, doubts.get(tool.name, ""))
+                now |= self._register(server, tool, _call(tool.name), doubts.get(tool.name, ""))
             for tool, work in _extras(server.name, offer):
                 if tool_name(server.name, tool.name) not in now:  # the server has no tool of that name
-                    now |= self._register(server, tool, self._handler(server.name, work))
+                    now |= self._register(server, tool, work)
             for name in self._names.get(server.name, set()) - now:
                 self._registry.deregister(name)
             self._names[server.name] = now
@@ -195,19 +186,21 @@ class McpTools:
         except (HandrailError, OSError) as error:  # without the comparison nothing is trusted
             return {tool.name: str(error) for tool in offer.tools}
 
-    def _register(self, server: Server, tool: Listed, handler: Callable[..., Any], doubt: str = "") -> set[str]:
+    def _register(self, server: Server, tool: Listed, work: Work, doubt: str = "") -> set[str]:
         """Returns the registered name; nothing if the tool cannot be registered."""
         name = tool_name(server.name, tool.name)
         why = tool.problem or doubt
         fix = f"review it with `handrail mcp tools {server.name}`, then `handrail mcp trust {server.name}`"
         problem = Unavailable(why, "" if tool.problem else fix)
-        schema = {"description": "" if why else tool.description, "parameters": {} if why else _parameters(tool.schema)}
+        # An object schema, even if the server left parts of it out.
+        parameters = {**tool.schema, "type": "object", "properties": tool.schema.get("properties") or {}}
+        schema = {"description": "" if why else tool.description, "parameters": {} if why else parameters}
         try:
             taken = self._registry.register(
                 name=name,
                 toolset=f"mcp-{server.name}",
                 schema=schema,
-                handler=handler,
+                handler=self._handler(server.name, tool, work),
                 check_fn=(lambda: problem) if why else None,
                 is_async=True,
                 emoji="🔌",
@@ -222,19 +215,18 @@ class McpTools:
         self._listed[name] = tool
         return {name}
 
-    def _handler(self, server: str, work: Work) -> Callable[..., Any]:
+    def _handler(self, server: str, tool: Listed, work: Work) -> Callable[..., Any]:
+        """It returns the result in sync code, an awaitable of it inside a running loop."""
+
         def handle(args: JsonDict, context: ToolContext) -> Any:
+            if context.effects is not None and tool.annotations.get("readOnlyHint") is not True:
+                context.effects.uncovered(f"{server}: {tool.name}", "an MCP server does it, which is not watched")
             return self.connections.use(server, lambda client: work(client, args, context), context)
 
         return handle
 
 
-Work = Callable[["Client", JsonDict, ToolContext], Awaitable[Any]]
-
-
-def _parameters(schema: JsonDict) -> JsonDict:
-    """An object schema, even if the server left parts of it out."""
-    return {**schema, "type": "object", "properties": schema.get("properties") or {}}
+Work = Callable[["mcp.Client", JsonDict, ToolContext], Awaitable[Any]]
 
 
 def _actions(server: Server, tool: Listed) -> Callable[[JsonDict, ToolContext], list[Action]]:
@@ -267,7 +259,18 @@ def _written_out(args: JsonDict) -> str:
     return "\n".join(f"{name}:\n{text}" if "\n" in text else f"{name}: {text}" for name, text in texts.items())
 
 
-async def _list_resources(client: Client, args: JsonDict, _: ToolContext) -> Any:
+def _call(tool: str) -> Work:
+    async def work(client: mcp.Client, args: JsonDict, context: ToolContext) -> JsonDict:
+        async def report(progress: float, total: float | None, message: str | None) -> None:
+            context.progress(message or "", progress / total if total else None)
+
+        on_progress = report if context.on_progress else None
+        return result_of(await client.call_tool(tool, args, progress_callback=on_progress))
+
+    return work
+
+
+async def _list_resources(client: mcp.Client, args: JsonDict, _: ToolContext) -> Any:
     page = await client.list_resources(cursor=args.get("cursor"))
     fields = {"uri", "name", "description", "mime_type"}
     found = {"resources": [each.model_dump(mode="json", include=fields, exclude_none=True) for each in page.resources]}
@@ -276,7 +279,7 @@ async def _list_resources(client: Client, args: JsonDict, _: ToolContext) -> Any
     return {**found, **({"next_cursor": page.next_cursor} if page.next_cursor else {})}
 
 
-async def _resource_templates(client: Client) -> list[JsonDict]:
+async def _resource_templates(client: mcp.Client) -> list[JsonDict]:
     """URI templates for what cannot be listed. Older servers have none."""
     fields = {"uri_template", "name", "description", "mime_type"}
     try:
@@ -286,17 +289,17 @@ async def _resource_templates(client: Client) -> list[JsonDict]:
     return [each.model_dump(mode="json", include=fields, exclude_none=True) for each in page.resource_templates]
 
 
-async def _read_resource(client: Client, args: JsonDict, _: ToolContext) -> Any:
+async def _read_resource(client: mcp.Client, args: JsonDict, _: ToolContext) -> Any:
     return resource_of(await client.read_resource(args["uri"]))
 
 
-async def _list_prompts(client: Client, args: JsonDict, _: ToolContext) -> Any:
+async def _list_prompts(client: mcp.Client, args: JsonDict, _: ToolContext) -> Any:
     page = await client.list_prompts(cursor=args.get("cursor"))
     listed = [each.model_dump(mode="json", include={"name", "description", "arguments"}) for each in page.prompts]
     return {"prompts": listed, **({"next_cursor": page.next_cursor} if page.next_cursor else {})}
 
 
-async def _get_prompt(client: Client, args: JsonDict, _: ToolContext) -> Any:
+async def _get_prompt(client: mcp.Client, args: JsonDict, _: ToolContext) -> Any:
     return prompt_of(await client.get_prompt(args["name"], args.get("arguments")))
 
 

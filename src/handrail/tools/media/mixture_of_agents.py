@@ -13,7 +13,7 @@ registry.register(
         ("user_prompt",),
         user_prompt=text("The question, with all that is needed to answer it: they see nothing else.", minLength=1),
     ),
-    handler="handrail.tools.media.mixture:mixture_of_agents",
+    handler="handrail.tools.media.calls:mixture_of_agents",
     check_fn="handrail.media:check_mixture",
     is_async=True,
     emoji="🧠",

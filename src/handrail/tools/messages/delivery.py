@@ -18,9 +18,9 @@ from ...types import JsonDict, Resources, ToolContext
 MAX_TEXT_CHARS = 100_000
 
 
-async def send_message(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
+async def send_message(args: JsonDict, *, context: ToolContext, **_: object) -> str:
     """The answer of the tool: where the message went, and what the service says of it."""
-    settings = (context or ToolContext()).config.messages
+    settings = context.config.messages
     name, text = text_argument(args, "target"), text_argument(args, "message")
     try:
         target = target_of(name, settings.targets)
@@ -42,12 +42,11 @@ async def send_message(args: JsonDict, *, context: ToolContext | None = None, **
         raise ToolFailed(f"nothing can be sent to {name!r} now: {why}; tell the user")
     work = pool.submit(_attachments, files_of(context), paths, settings.max_attachment_bytes)
     message = OutgoingMessage(text, text_argument(args, "subject", ""), await asyncio.wrap_future(work))
-    if context is not None:
-        context.progress(f"sending to {name}")
+    context.progress(f"sending to {name}")
     return tool_result({"sent": True, "target": name, **await target.send(message)})
 
 
-def resources(args: JsonDict, context: ToolContext | None = None) -> Resources:
+def resources(args: JsonDict, context: ToolContext) -> Resources:
     attached = tuple(read_name(path, context) for path in args.get("attachments", ()))
     # Messages to one target go one after the other, so they arrive in the model's order.
     return Resources(reads=attached, writes=(f"message target {str(args.get('target')).replace('/', '_')}",))

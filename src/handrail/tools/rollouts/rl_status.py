@@ -1,17 +1,11 @@
 """The tool `rl_status`: the progress of runs."""
 
-from ...core.builtin import registry, text, tool_schema
+from __future__ import annotations
+
+from ...core.builtin import registry
+from . import RUN_ID, tool
 
 registry.register(
-    name="rl_status",
-    toolset="rl",
-    schema=tool_schema(
-        "The state of a run of rollouts; without run_id the latest runs.",
-        run_id=text("The run's id."),
-    ),
-    handler="handrail.tools.rollouts.calls:rl_status",
-    check_fn="handrail.tools.rollouts:check",
-    emoji="🏋️",
-    timeout=120,
+    **tool("rl_status", "The state of a run of rollouts; without run_id the latest runs.", run_id=RUN_ID),
     example=["rl_start", {"run_id": "$run_id"}],
 )

@@ -1,18 +1,11 @@
 """The tool `rl_stop`: stop a run."""
 
-from ...core.builtin import registry, text, tool_schema
+from __future__ import annotations
+
+from ...core.builtin import registry
+from . import RUN_ID, tool
 
 registry.register(
-    name="rl_stop",
-    toolset="rl",
-    schema=tool_schema(
-        "Stop a run of rollouts. What was scored is kept.",
-        ("run_id",),
-        run_id=text("The run's id."),
-    ),
-    handler="handrail.tools.rollouts.calls:rl_stop",
-    check_fn="handrail.tools.rollouts:check",
-    emoji="🏋️",
-    timeout=120,
+    **tool("rl_stop", "Stop a run of rollouts. What was scored is kept.", ("run_id",), run_id=RUN_ID),
     example=["rl_start", {"run_id": "$run_id"}],
 )

@@ -1,9 +1,11 @@
-"""Runs of rollouts: plan one, start its process, describe it, export its results."""
+"""Run calls of the `rl_*` tools: find the environments, plan a run, start its process, describe it, export its results."""
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import json
+import os
 import select
 import shutil
 import statistics
@@ -11,27 +13,31 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...base.own_process import self_command
 from ...base.suggest import did_you_mean
-from ...config.paths import state_dir
+from ...config.paths import config_path, entry_points, state_dir
+from ...core.outcome import tool_result
 from ...environments.backend_table import backends
 from ...environments.errors import UnknownEnvironment
 from ...errors import InvalidArguments, RunNotFound, ToolFailed, UnknownToolset
+from ...protocols import Action, ActionKind
 from ...settings.schema import Config
 from ...store.export import sharegpt_turns
 from ...store.ledger import work_folder
 from ...store.rollouts import Plan, Rollout, RolloutState, RolloutStore, Run, RunState
-from ...types import JsonDict, Toolbox
-from .environments import named
+from ...types import JsonDict, Toolbox, ToolContext
 
 BEGUN = "begun"
 TRAJECTORIES_NAME = "trajectories.jsonl"  # as the worker of a batch writes it
 _START_SECONDS = 90.0
 _STOP_SECONDS = 30.0
 _SHOWN = 50
+GROUP = "handrail.rl_environments"
+_FOLDER = "rl_environments"
 
 
 def open_runs() -> RolloutStore:
@@ -178,3 +184,136 @@ def _shown(each: Rollout) -> dict[str, Any]:
         "rollout": each.number, "task": each.task, "state": each.state.value, "reward": each.reward,
         "ended_by": each.ended_by, "error": each.error, "model_calls": each.model_calls or None,
     }  # fmt: skip
+
+
+class Found(NamedTuple):
+    """`path` is the user's file, `target` what a package offers as an entry point; `problem` why it cannot be used."""
+
+    name: str
+    about: str = ""
+    path: str = ""
+    target: str = ""
+    problem: str = ""
+
+    @property
+    def place(self) -> str:
+        return self.path or self.target
+
+
+def environments_folder(config: Config) -> Path:
+    named = config.rollouts.folder
+    return Path(os.path.expanduser(named)) if named else config_path().parent / _FOLDER
+
+
+def find(config: Config) -> dict[str, Found]:
+    """By name. The user's own go before those of packages."""
+    found = {name: Found(name, "from a package", target=target) for name, target in entry_points(GROUP)}
+    folder = environments_folder(config)
+    for path in sorted(folder.glob("*.py")) if folder.is_dir() else ():
+        if path.stem.isidentifier() and not path.stem.startswith("_"):
+            found[path.stem] = _read(path)
+    return found
+
+
+def named(name: str, config: Config) -> Found:
+    """Raises InvalidArguments for an environment that is unknown or cannot be used."""
+    found = find(config)
+    if name not in found:
+        known = (
+            did_you_mean(name, found)
+            if found
+            else f"there is none yet: put a Python file into {environments_folder(config)}"
+        )
+        raise InvalidArguments(f"unknown environment {name!r}; {known}", argument="environment")
+    if found[name].problem:
+        raise InvalidArguments(
+            f"the environment {name!r} cannot be used: {found[name].problem}", argument="environment"
+        )
+    return found[name]
+
+
+def _read(path: Path) -> Found:
+    try:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, SyntaxError, RecursionError) as error:
+        return Found(path.stem, path=str(path), problem=f"it cannot be read: {error}")
+    defined = {name for node in tree.body for name in _defined(node)}
+    lacks = [what for what, names in _NEEDED.items() if not names & defined]
+    about = (ast.get_docstring(tree) or "").partition("\n")[0]
+    return Found(path.stem, about, str(path), problem=f"it lacks {' and '.join(lacks)}" if lacks else "")
+
+
+_NEEDED = {"TASKS (or a function tasks)": {"TASKS", "tasks"}, "a function reward": {"reward"}}
+
+
+def _defined(node: ast.stmt) -> list[str]:
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        return [node.name]
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return [alias.asname or alias.name for alias in node.names]
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    return [target.id for target in targets if isinstance(target, ast.Name)]
+
+
+def rl_list_environments(_: JsonDict, *, context: ToolContext, **__: object) -> str:
+    config = context.config
+    listed = [
+        {name: value for name, value in each._asdict().items() if value} for _, each in sorted(find(config).items())
+    ]
+    hint = (
+        {} if listed else {"hint": f"there is none; an environment is a Python file in {environments_folder(config)}"}
+    )
+    return tool_result({"environments": listed, **hint})
+
+
+def rl_configure(args: JsonDict, *, context: ToolContext, **_: object) -> str:
+    config, tools = context.config, context.tools
+    with closing(open_runs()) as store:
+        if not args.get("run_id"):
+            return tool_result(described(store.plan(planned(args, config, None, tools)), []))
+        run = found(store, args["run_id"])
+        store.change(run.id, planned(args, config, run.plan, tools))
+        return tool_result(described(store.get(run.id), []))
+
+
+def rl_start(args: JsonDict, *, context: ToolContext, **_: object) -> str:
+    run = _planned(args)
+    context.progress(f"starting the run {run.id}")
+    start(run.id)
+    with closing(open_runs()) as store:
+        return tool_result(described(store.get(run.id), store.rollouts(run.id)))
+
+
+def rl_status(args: JsonDict, **_: object) -> str:
+    with closing(open_runs()) as store:
+        runs = [found(store, args["run_id"])] if args.get("run_id") else store.all()[:20]
+        return tool_result(runs=[described(run, store.rollouts(run.id)) for run in runs])
+
+
+def rl_stop(args: JsonDict, **_: object) -> str:
+    with closing(open_runs()) as store:
+        run = found(store, args["run_id"])
+        stop(store, run.id)
+        return tool_result(described(store.get(run.id), store.rollouts(run.id)))
+
+
+def rl_results(args: JsonDict, **_: object) -> str:
+    with closing(open_runs()) as store:
+        run = found(store, args["run_id"])
+        return tool_result(results(run, store.rollouts(run.id), args.get("format", "sharegpt")))
+
+
+def _planned(args: JsonDict) -> Run:
+    with closing(open_runs()) as store:
+        run = found(store, args["run_id"])
+    if run.state is not RunState.PLANNED:
+        raise InvalidArguments(f"the run {run.id} is {run.state.value}; configure another", argument="run_id")
+    return run
+
+
+def actions(args: JsonDict, context: ToolContext) -> list[Action]:
+    plan = _planned(args).plan
+    place = named(plan.environment, context.config).place
+    lines = [f"{name}: {value}" for name, value in plan._asdict().items() if value not in ("", 0, None)]
+    why = "runs the code of an environment on this machine, and agents that ask a model many times"
+    return [Action(ActionKind.TOOL, "\n".join([f"start rollouts with {place}", *lines]), details={"why": why})]

@@ -1,1 +1,1 @@
-"""Tools that find and call tools which the model's list has no room for; `bm25` and `words` do the search."""
+"""Tools that find and call tools which the model's list has no room for; `calls` runs them."""

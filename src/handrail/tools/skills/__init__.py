@@ -1,5 +1,5 @@
 """Skills: written know-how that models read. One file per tool, and:
 
-`content` reads and inspects a skill's files, `library` finds the skills, decides which of them a model may see, and lists those
-for the system prompt, `edits` changes the user's own, `calls` runs the tools.
+`library` finds the skills, inspects them, decides which of them a model may see, and lists those for the system prompt; `calls`
+runs the tools and changes the user's own skills.
 """

@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
+from collections.abc import Callable
+from typing import NamedTuple
 
 from ...core.outcome import tool_result
 from ...environments.clean_env import is_secret_name
-from ...errors import InvalidArguments, SkillError
-from ...protocols import Action
+from ...errors import InvalidArguments, SkillError, ToolFailed
+from ...files.atomic import replace_file
+from ...files.failures import os_failure
+from ...files.text import diff_to_approve
+from ...protocols import Action, ActionKind, Preview
 from ...types import JsonDict, ToolContext
-from .content import FILE, parse, text_of
-from .edits import apply, plan, preview, question
-from .library import Library, State
+from .library import FILE, Library, Skill, State, check_name, parse, suspicion_of_file, text_of, user_folder
+
+# A longer text cannot be shown to the user for approval.
+MAX_CHARS = 16_000
+_PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_MAX_DEPTH = 4
 
 
-def skills_list(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
+def skills_list(args: JsonDict, *, context: ToolContext, **_: object) -> str:
     found = _library(context).all()
     category = args.get("category")
     ready = [skill for skill in found if skill.state is State.READY and category in (None, "", skill.place.category)]
@@ -35,7 +45,7 @@ def skills_list(args: JsonDict, *, context: ToolContext | None = None, **_: obje
     return tool_result(result)
 
 
-def skill_view(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
+def skill_view(args: JsonDict, *, context: ToolContext, **_: object) -> str:
     try:
         skill, files = _library(context).open(args["name"])
         path = args.get("file_path") or FILE
@@ -48,7 +58,7 @@ def skill_view(args: JsonDict, *, context: ToolContext | None = None, **_: objec
     except SkillError as error:
         raise InvalidArguments(str(error)) from None
     others = sorted(each for each in files if each != FILE)
-    allowed = (context or ToolContext()).config.terminal.allowed_secrets
+    allowed = context.config.terminal.allowed_secrets
     missing = [name for name in header.variables if not os.environ.get(name)]
     hidden = [name for name in header.variables if is_secret_name(name) and name not in (*allowed, *missing)]
     more: JsonDict = {"variables": list(header.variables), "missing_variables": missing, "hidden_variables": hidden}
@@ -66,7 +76,7 @@ def skill_view(args: JsonDict, *, context: ToolContext | None = None, **_: objec
     )
 
 
-def skill_manage(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
+def skill_manage(args: JsonDict, *, context: ToolContext, **_: object) -> str:
     change = plan(args, _library(context))
     apply(change)
     if change.after is None:
@@ -78,5 +88,185 @@ def actions(args: JsonDict, context: ToolContext) -> list[Action]:
     return [question(plan(args, _library(context)), lambda: preview(plan(args, _library(context))))]
 
 
-def _library(context: ToolContext | None) -> Library:
-    return Library((context or ToolContext()).config.skills)
+def _library(context: ToolContext) -> Library:
+    return Library(context.config.skills)
+
+
+class Change(NamedTuple):
+    """One change. `path` is a file of the skill, empty for the skill itself; `after` is None for a removal, `before` for what is
+    new. `files` are those that the removal of a skill takes away."""
+
+    action: str
+    name: str
+    folder: str
+    path: str
+    after: str | None
+    before: str | None = None
+    files: tuple[str, ...] = ()
+
+    @property
+    def place(self) -> str:
+        return os.path.join(self.folder, self.path) if self.path else self.folder
+
+
+def plan(args: JsonDict, library: Library) -> Change:
+    """What a call of skill_manage would do. Raises InvalidArguments when it cannot be done."""
+    try:
+        check_name(args.get("name"))
+        return _PLANS[args["action"]](args, library)
+    except SkillError as error:
+        raise InvalidArguments(str(error)) from None
+
+
+def question(change: Change, preview: Callable[[], Preview]) -> Action:
+    """The question for the gate. A skill is read in every later session, so the user sees all of it, or what changes."""
+    removes = change.after is None
+    why = (
+        "removes what the user or an earlier session wrote" if removes else "a skill is followed in all later sessions"
+    )
+    details = {"why": why, "rule": "skills.remove" if removes else "skills.write"}
+    return Action(ActionKind.TOOL, f"{change.action} {change.place}", details=details, preview=preview)
+
+
+def preview(change: Change) -> Preview:
+    """The diff; for a whole skill that is removed, the names of its files."""
+    if change.files:
+        return Preview("\n".join(change.files))
+    diff = diff_to_approve(change.before or "", change.after or "", path=change.place, is_new=change.before is None)
+    return Preview(diff, change.before or "")
+
+
+def apply(change: Change) -> None:
+    try:
+        if change.after is not None:
+            _stay_inside(change)
+            replace_file(os.path.realpath(change.place), change.after.encode())
+        elif change.path:
+            os.unlink(change.place)
+        else:
+            shutil.rmtree(change.folder)
+    except OSError as error:
+        raise os_failure(error, doing="change", path=change.place) from None
+
+
+def _create(args: JsonDict, library: Library) -> Change:
+    name, text = args["name"], _text(args, "content")
+    taken = next((skill for skill in library.all() if skill.name == name and skill.state is not State.BROKEN), None)
+    if taken is not None:
+        raise SkillError(f"there is a skill {name} already, in {taken.place.folder}; edit or patch that one")
+    category = args.get("category")
+    folder = user_folder().joinpath(*([check_name(category)] if category else []), name)
+    if folder.exists():
+        raise SkillError(f"{folder} exists already and is not a skill; ask the user to look at it")
+    _check_skill(name, text)
+    return Change("create", name, str(folder), FILE, text)
+
+
+def _edit(args: JsonDict, library: Library) -> Change:
+    skill, files = _own(args["name"], library)
+    text = _text(args, "content")
+    _check_skill(skill.name, text)
+    return Change("edit", skill.name, skill.place.folder, FILE, text, text_of(files, FILE))
+
+
+def _patch(args: JsonDict, library: Library) -> Change:
+    skill, files = _own(args["name"], library)
+    path = FILE if not args.get("file_path") else _inner(args["file_path"], files, may_be_new=False)
+    old, new = _text(args, "old_string"), _text(args, "new_string", may_be_empty=True)
+    before = text_of(files, path)
+    count = before.count(old)
+    if count != 1 and not (count and args.get("replace_all")):
+        how = "copy it from the file as it is" if not count else "give more of the text around it, or replace_all"
+        raise SkillError(f"old_string is in {path} {count} times; {how}")
+    after = before.replace(old, new)
+    _check_file(skill.name, path, after)
+    return Change("patch", skill.name, skill.place.folder, path, after, before)
+
+
+def _delete(args: JsonDict, library: Library) -> Change:
+    skill, files = _own(args["name"], library)
+    return Change("delete", skill.name, skill.place.folder, "", None, files=tuple(sorted(files)))
+
+
+def _write_file(args: JsonDict, library: Library) -> Change:
+    skill, files = _own(args["name"], library)
+    path, text = _inner(args.get("file_path"), files, may_be_new=True), _text(args, "file_content")
+    _check_file(skill.name, path, text)
+    before = text_of(files, path) if path in files else None
+    return Change("write", skill.name, skill.place.folder, path, text, before)
+
+
+def _remove_file(args: JsonDict, library: Library) -> Change:
+    skill, files = _own(args["name"], library)
+    path = _inner(args.get("file_path"), files, may_be_new=False)
+    return Change("remove", skill.name, skill.place.folder, path, None, text_of(files, path))
+
+
+_PLANS = {
+    "create": _create,
+    "edit": _edit,
+    "patch": _patch,
+    "delete": _delete,
+    "write_file": _write_file,
+    "remove_file": _remove_file,
+}
+
+
+def _own(name: str, library: Library) -> tuple[Skill, dict[str, bytes]]:
+    skill, files = library.open(name)
+    if not skill.place.folder.startswith(f"{user_folder()}{os.sep}"):
+        raise SkillError(f"{name} is in {skill.place.folder}, which is not yours to change; create one of another name")
+    return skill, files
+
+
+def _text(args: JsonDict, name: str, *, may_be_empty: bool = False) -> str:
+    value = args.get(name)
+    if not isinstance(value, str) or (not value.strip() and not may_be_empty):
+        raise SkillError(f"{args['action']} needs {name}")
+    if len(value) > MAX_CHARS:
+        raise SkillError(f"{name} has {len(value):,} characters; a file of a skill has at most {MAX_CHARS:,}: split it")
+    return value
+
+
+def _inner(path: object, files: dict[str, bytes], *, may_be_new: bool) -> str:
+    """A normalised path inside of the skill, other than SKILL.md."""
+    if not isinstance(path, str) or not path:
+        raise SkillError("file_path is needed, such as references/checklist.md")
+    parts = path.removeprefix("./").split("/")
+    if len(parts) > _MAX_DEPTH or not all(map(_PART.fullmatch, parts)):
+        raise SkillError(f"{path[:100]!r} is not a path in a skill; one looks like references/checklist.md")
+    inner = "/".join(parts)
+    if inner == FILE:
+        raise SkillError(f"{FILE} is changed by the actions edit and patch")
+    if not may_be_new and inner not in files:
+        raise SkillError(f"the skill has no file {inner}; it has: {', '.join(sorted(files))}")
+    return inner
+
+
+def _check_skill(name: str, text: str) -> None:
+    header, _ = parse(text)
+    if header.name != name:
+        raise SkillError(f"the header says name: {header.name}; it must be {name}")
+    _check_file(name, FILE, text)
+
+
+def _check_file(name: str, path: str, text: str) -> None:
+    if path == FILE and parse(text)[0].name != name:
+        raise SkillError(f"the header must keep name: {name}")
+    if len(text) > MAX_CHARS:
+        raise SkillError(f"{path} would have {len(text):,} characters; at most {MAX_CHARS:,} fit: split it")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise SkillError(f"{path} would hold half of a character; send complete ones") from None
+    found = suspicion_of_file(path, text)
+    if found:
+        raise SkillError(f"{found}. Say it in plain words that the user can read, or leave it out")
+
+
+def _stay_inside(change: Change) -> None:
+    """Refuse a link that was created since the skill was read."""
+    parent = os.path.dirname(change.place)
+    root = os.path.realpath(user_folder())
+    if os.path.islink(change.place) or not f"{os.path.realpath(parent)}{os.sep}".startswith(f"{root}{os.sep}"):
+        raise ToolFailed(f"{change.place} leads out of {root}; nothing was written")

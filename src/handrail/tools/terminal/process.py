@@ -1,6 +1,6 @@
 """The tool `process`: manage background processes and answer their prompts."""
 
-from ...core.builtin import integer, number, registry, text, tool_schema
+from ...core.builtin import integer, number, registry, text, texts, tool_schema
 
 registry.register(
     name="process",
@@ -17,14 +17,10 @@ registry.register(
         ),
         session_id=text("Which process (proc_...)."),
         data=text("Text for write or submit."),
-        keys={
-            "type": "array",
-            "items": {"type": "string"},
-            "description": (
-                "Keys for write or submit, typed after data: ENTER, TAB, ESC, UP, DOWN, LEFT, RIGHT, HOME, END, "
-                "PAGEUP, PAGEDOWN, BACKSPACE, DELETE, F1 to F12, C-c (Control), M-x (Alt), S-TAB (Shift)."
-            ),
-        },
+        keys=texts(
+            "Keys for write or submit, typed after data: ENTER, TAB, ESC, UP, DOWN, LEFT, RIGHT, HOME, END, "
+            "PAGEUP, PAGEDOWN, BACKSPACE, DELETE, F1 to F12, C-c (Control), M-x (Alt), S-TAB (Shift)."
+        ),
         timeout=number(
             "Seconds: for wait at most so many (60, up to 600); after input for the program to take it (1).", minimum=0
         ),

@@ -36,9 +36,8 @@ class _Call(NamedTuple):
     context: ToolContext
 
 
-def process(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
+def process(args: JsonDict, *, context: ToolContext, **_: object) -> str:
     table = _table(context)
-    assert context is not None
     action = args["action"]
     if action == "list":
         return _list(table, context, with_ended=args.get("all", False))
@@ -51,10 +50,6 @@ def _list(table: ProcessTable, context: ToolContext, *, with_ended: bool) -> str
     ended = len(found) - len(shown)
     more = {"ended": f"{ended} more have ended; all=true lists them"} if ended else {}
     return tool_result(processes=shown, **more)
-
-
-def _poll(call: _Call) -> str:
-    return _view(call, call.tracked.status())
 
 
 def _log(call: _Call) -> str:
@@ -109,7 +104,7 @@ def _after_input(call: _Call) -> str:
 
 
 _ACTIONS: dict[str, Callable[[_Call], str]] = {
-    "poll": _poll,
+    "poll": lambda call: _view(call, call.tracked.status()),
     "log": _log,
     "wait": _wait,
     "kill": _kill,
@@ -166,8 +161,8 @@ def _screen(tracked: TrackedProcess) -> JsonDict:
     }
 
 
-def _table(context: ToolContext | None) -> ProcessTable:
-    if context is None or context.processes is None:
+def _table(context: ToolContext) -> ProcessTable:
+    if context.processes is None:
         raise ToolFailed("this runtime keeps no background processes")
     return cast("ProcessTable", context.processes)
 
@@ -217,7 +212,7 @@ def actions(args: JsonDict, context: ToolContext) -> list[Action]:
     ]
 
 
-def resources(args: JsonDict, context: ToolContext | None = None) -> Resources:
+def resources(args: JsonDict, context: ToolContext) -> Resources:
     """Reads run in parallel, but in order with commands: a server that is killed is gone before the next one starts."""
     name = everything(context)
     return Resources(reads=(name,)) if args["action"] in ("list", "poll", "log", "wait") else Resources(writes=(name,))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...core.builtin import flag, number, registry, text, tool_schema
+from ...core.builtin import flag, number, registry, text, texts, tool_schema
 from ...types import JsonDict
 
 SCHEMA: JsonDict = tool_schema(
@@ -21,11 +21,7 @@ SCHEMA: JsonDict = tool_schema(
     ),
     separate_stderr=flag("Give stderr apart, as `stderr`."),
     notify_on_complete=flag("With background: you are told when it has ended."),
-    watch_patterns={
-        "type": "array",
-        "items": {"type": "string", "minLength": 1},
-        "description": "With background: you are told when it prints a line with one of these in it.",
-    },
+    watch_patterns=texts("With background: you are told when it prints a line with one of these in it.", min_chars=1),
 )
 
 

@@ -1,50 +1,59 @@
-"""Run a call of `terminal`: in the task's shell here, in the background or on a terminal in `background`."""
+"""Run a call of `terminal`: in the task's shell, in the background or on a terminal of its own. What an exit code means."""
 
 from __future__ import annotations
 
+import json
 import logging
 import os
+import re
 import shlex
-from typing import TYPE_CHECKING, cast
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from ...core.outcome import tool_result
 from ...effects import trial
 from ...effects.open_call import call_number, has_run, stopped
-from ...environments.base import CommandResult, Environment, LeftRunning
+from ...environments.base import CANCELLED_EXIT_CODE, CommandResult, Environment, LeftRunning
 from ...environments.command_request import Request, capture_of, environments_of, read_request
 from ...environments.held_calls import held_calls
+from ...environments.output import Output
 from ...environments.protection import names_program
 from ...environments.tasks import TaskEnvironments
-from ...errors import ToolError
+from ...errors import ToolError, ToolFailed
 from ...files.task_arguments import everything
-from ...processes.table import ProcessTable
+from ...processes.interact import wait
+from ...processes.table import ProcessTable, Wanted
 from ...protocols import Action, ActionKind
 from ...types import JsonDict, Resources, ToolContext
-from . import answer, background
 
 if TYPE_CHECKING:
+    from ...environments.command_request import Shown
     from ...environments.local_environment import LocalEnvironment
     from ...environments.output import OutputSink
+    from ...processes.tracked import TrackedProcess
 
 log = logging.getLogger(__name__)
-
 _MAX_SHOWN, _MAX_ADOPTED = 20, 100
 _READ_ONLY = "Read-only file system"
 _OWN_PROGRAM = (
     "Handrail itself runs from there, so commands cannot change it; install into a virtual environment of the project's own "
     "(python3 -m venv .venv && .venv/bin/pip install ...), or a program with pipx"
 )
+# Wide, as programs cut their lines at the terminal's width.
+_SIZE = (30, 120)
+_MAX_LOG_BYTES = 4 << 20
+_KILL_SECONDS = 0.2
 
 
-def terminal(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
+def terminal(args: JsonDict, *, context: ToolContext, **_: object) -> str:
     environments = environments_of(context)
-    assert context is not None
     request = read_request(args, environments)
     environments.begin_call(context)
     if args.get("background"):
-        return background.start(request, context)
+        return start(request, context)
     if request.pty:
-        return background.run_on_terminal(request, context, environments)
+        return run_on_terminal(request, context, environments)
     return _run(request, context, environments)
 
 
@@ -76,7 +85,7 @@ def _can_try(args: JsonDict, environment: Environment, context: ToolContext) -> 
     return is_watched and context.effects is not None and not (args.get("background") or args.get("pty"))
 
 
-def resources(args: JsonDict, context: ToolContext | None = None) -> Resources:  # noqa: ARG001  any command may touch any file
+def resources(args: JsonDict, context: ToolContext) -> Resources:  # noqa: ARG001  any command may touch any file
     return Resources(writes=(everything(context),))
 
 
@@ -111,16 +120,16 @@ def _run(request: Request, context: ToolContext, environments: TaskEnvironments)
     taken_back = taken_back or stopped(context, environment, more.get("call", 0))
     if not taken_back:
         taken_back = trial.settle(context, number, lambda: _end_left(left, number, environment, context))
-    result = answer.ended(request.command, ended.exit_code, shown)
+    result = result_of(request.command, ended.exit_code, shown)
     if request.separate:
         result["stderr"] = stderr
     if ended.timed_out:
-        result |= answer.timed_out(request.timeout)
+        result |= timed_out(request.timeout)
     elif taken_back:
         result |= {"error": "; ".join([*refused, *taken_back]), "error_type": "denied"}
         refused = []
     elif ended.cancelled:
-        result |= answer.cancelled()
+        result |= _CANCELLED
     if number:
         result["call"] = number
     if ended.cwd != before:
@@ -131,7 +140,7 @@ def _run(request: Request, context: ToolContext, environments: TaskEnvironments)
     if ended.exit_code and _READ_ONLY in shown.text and names_program(shown.text):
         notes.append(_OWN_PROGRAM)
     notes += environments.network_notes(context.task_id)
-    return tool_result(answer.with_notes(result, *request.notes, *notes, *refused))
+    return tool_result(with_notes(result, *request.notes, *notes, *refused))
 
 
 def _executed(
@@ -196,3 +205,160 @@ def _adopted(
                 log.warning("process %d, which a command left running, is not tracked: %s", one.pid, error)
         named.append(entry)
     return named
+
+
+def start(request: Request, context: ToolContext) -> str:
+    """Start a background process and return its id."""
+    tracked = _started(request, context, _table(context))
+    result: JsonDict = {"output": "", "session_id": tracked.id, "pid": tracked.record.pid, "status": "running"}
+    if context.effects is not None and context.effects.number:
+        result["call"] = context.effects.number
+    note = f"it runs in the background; process with session_id {tracked.id} looks after it"
+    return tool_result(with_notes(result, *request.notes, note))
+
+
+def run_on_terminal(request: Request, context: ToolContext, environments: TaskEnvironments) -> str:
+    """Return how the command ended, or how to continue when it waits for input or takes longer."""
+    table = _table(context)
+    tracked = _started(request, context, table)
+    waited = wait(tracked, request.timeout, context.cancel)
+    is_running = waited.status.state.value == "running"
+    if is_running and not context.cancel.cancelled:
+        why = "waits for input" if waited.waits_for_input else f"still runs after {request.timeout:g} s"
+        note = f"it {why}; go on with process and session_id {tracked.id}: write, submit, wait or kill"
+        screen = environments.masker(tracked.screen().text).rstrip()
+        result: JsonDict = {"output": screen, "session_id": tracked.id, "status": "running"}
+        if waited.waits_for_input:
+            result["waiting_for_input"] = True
+        return tool_result(with_notes(result, *request.notes, note))
+    if is_running:
+        tracked.use(lambda process: process.kill(grace=_KILL_SECONDS))
+    code = CANCELLED_EXIT_CODE if is_running else waited.status.exit_code
+    with capture_of(request, context, environments) as capture:
+        printed = tracked.tail(_MAX_LOG_BYTES).data
+        shown = capture.shown(Output(printed, b"", len(printed)), code)
+    if code is None:
+        raise ToolFailed(f"it is unknown how the command ended: {waited.status.reason}", output=shown.text)
+    result = result_of(request.command, code, shown) | (_CANCELLED if is_running else {})
+    table.forget(tracked.id)
+    number = context.effects.number if context.effects is not None else 0
+    refused = held_calls(environments.of(context.task_id)).refused(number)
+    return tool_result(with_notes(result, *request.notes, *refused))
+
+
+def _started(request: Request, context: ToolContext, table: ProcessTable) -> TrackedProcess:
+    environments = environments_of(context)
+    environment = environments.of(context.task_id)
+    wanted = Wanted(
+        call=call_number(context, environment, request.command, environments.cwd(context.task_id)),
+        cwd=request.workdir,
+        size=_SIZE if request.pty else None,
+        notify_on_complete=request.notify_on_complete,
+        watch_patterns=request.watch_patterns,
+    )
+    started = table.start(request.command, task_id=context.task_id, session_id=context.session_id, wanted=wanted)
+    has_run(context, environment, changed=False, left=[request.command])
+    return started
+
+
+def _table(context: ToolContext) -> ProcessTable:
+    if context.processes is None:
+        raise ToolFailed("this runtime keeps no background processes; run the command without background and pty")
+    return cast("ProcessTable", context.processes)
+
+
+def result_of(command: str, exit_code: int, shown: Shown) -> JsonDict:
+    """Its output and exit code; for a failure also an error, and what the code means where that is not obvious."""
+    answer: JsonDict = {"output": shown.text, "exit_code": exit_code}
+    if shown.stored is not None:
+        answer["stored"] = shown.stored
+    if exit_code == 0:
+        return answer
+    known = meaning(command, exit_code, printed=bool(shown.text))
+    if known is None or known.is_failure:
+        answer |= {"error": f"the command failed with exit code {exit_code}", "error_type": "command_failed"}
+    if known is not None:
+        answer["meaning"] = known.text
+    return answer
+
+
+def timed_out(seconds: float) -> JsonDict:
+    why = f"the command timed out after {seconds:g} s and was ended with all that it had started"
+    return {"error": f"{why}; give it a longer timeout, or run it with background", "error_type": "timeout"}
+
+
+def with_notes(answer: JsonDict, *notes: str) -> JsonDict:
+    return {**answer, "note": "; ".join(notes)} if notes else answer
+
+
+class Meaning(NamedTuple):
+    """`is_failure`: whether the command did not do what it was run for. That grep finds nothing is an answer."""
+
+    text: str
+    is_failure: bool = True
+
+
+_CANCELLED = {"error": "the command was cancelled, and ended with all that it had started", "error_type": "cancelled"}
+
+# Programs with the same codes share a line. Only what a reader would not guess.
+_KNOWN = json.loads(Path(__file__).with_name("exit_codes.json").read_text())
+
+BY_PROGRAM = {
+    program: {int(code): Meaning(*known) for code, known in codes.items()}
+    for programs, codes in _KNOWN["by_program"].items()
+    for program in programs.split()
+}
+
+BY_CODE: dict[int, Meaning] = {
+    126: Meaning("it was found but cannot be run: not executable, for another machine, or its arguments are too long"),
+    127: Meaning("a command was not found; check its spelling, or install it"),
+}
+
+_SIGNALS: dict[int, str] = {signal.Signals[name]: text for name, text in _KNOWN["by_signal"].items()}
+
+# What is not a program's name: quoted words, substitutions, comments. Escapes first, so that an escaped quote opens nothing.
+_OPAQUE = re.compile(r"\\.|'[^']*'|\"(?:[^\"\\]|\\.)*\"|\$\((?:[^()]|\([^()]*\))*\)|`[^`]*`|(?<!\S)#[^\n]*", re.DOTALL)
+
+_PIPELINES = re.compile(r"(\|\||&&|[;\n]|(?<![>&|<])&(?![>&]))")
+
+# Words that run the one after them, with their options.
+_BEFORE = re.compile(
+    r"\A\s*(?:(?:[A-Za-z_]\w*=\S*|!|time|exec|command|builtin|nice|nohup|sudo|doas|env|stdbuf|uv\s+run|poetry\s+run|npx"
+    r"|python3?\s+-m|then|do|else|[{(])(?:\s+-\S+)*\s*(?<=[\s({]))*"
+)
+
+
+def meaning(command: str, code: int, *, printed: bool = False) -> Meaning | None:
+    """What a command's exit code says, if there is something to say. `printed`: whether there was any output."""
+    if code == 0:
+        return None
+    programs = _candidates(command)
+    for program in programs:
+        known = BY_PROGRAM.get(program, {}).get(code)
+        if known is not None:
+            # In `cd x && grep y` it may have been the other one that failed; that one would have said why.
+            is_failure = known.is_failure or (printed and len(programs) > 1)
+            return Meaning(f"{program}: {known.text}", is_failure)
+    if code in BY_CODE:
+        return BY_CODE[code]
+    if 128 < code < 128 + signal.NSIG:
+        return Meaning(_SIGNALS.get(code - 128, f"it was ended by signal {code - 128}"))
+    return None
+
+
+def _candidates(command: str) -> list[str]:
+    """The programs that can have given the code: the last one of the last pipeline, and of those joined to it by && or ||."""
+    plain = _OPAQUE.sub("_", command).rstrip(" \t\n;)}")
+    parts = _PIPELINES.split(plain)
+    programs = [_program(parts[-1])]
+    for index in range(len(parts) - 2, 0, -2):
+        if parts[index] not in ("&&", "||"):
+            break
+        programs.append(_program(parts[index - 1]))
+    return programs
+
+
+def _program(pipeline: str) -> str:
+    last = pipeline.rpartition("|")[2].removeprefix("&")
+    words = _BEFORE.sub("", last, count=1).split()
+    return words[0].rpartition("/")[2] if words else ""

@@ -1,1 +1,1 @@
-"""Tools for the web: `web_search` (by `search_services`) and `web_extract` (by `extract`)."""
+"""Tools for the web: `web_search` and `web_extract`; `calls` runs them, `extract` reads pages."""

@@ -3,33 +3,46 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from ...base.safe_text import safe_error
+from ...base.workers import pool
 from ...core.outcome import tool_result
 from ...egress.questions import tool_guard
-from ...errors import InvalidArguments, ToolError, ToolUnavailable
+from ...errors import InvalidArguments, ToolError, ToolFailed, ToolUnavailable
 from ...net.fetch import NOTE, Fetcher, clean
+from ...net.http_client import ask
 from ...net.url_guard import without_login
+from ...settings.services import WebConfig
 from ...types import JsonDict, ToolContext, Unavailable
 from .extract import Extractor
-from .search import choose, search
+from .web_search import BACKENDS, choose, url_of
 
 _HITS = 8
 _FIELD_CHARS = 600
 _PAGE_CHARS = 20_000
+_MAX_BYTES = 5_000_000
+_SNIPPET_CHARS = 500
+_REFUSALS = {
+    401: "the key is not accepted",
+    403: "access is denied (for SearXNG: add json to search.formats in its settings)",
+    429: "too many requests; wait, or use another backend",
+}
 
 
-async def web_search(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
+async def web_search(args: JsonDict, *, context: ToolContext, **_: object) -> str:
     query = args["query"].strip()
     if not query:
         raise InvalidArguments("the query is empty", argument="query")
     limit = args.get("limit", _HITS)
-    config = (context or ToolContext()).config.web
+    config = context.config.web
     backend = choose(config)
     if isinstance(backend, Unavailable):
         raise ToolUnavailable(f"web_search is unavailable: {backend}", reason=backend.reason, fix=backend.fix)
-    if context is not None:
-        context.progress(f"asking {backend}")
+    context.progress(f"asking {backend}")
     hits = await search(backend, query, limit, config)
     shown = [
         {name: clean(value)[:_FIELD_CHARS] for name, value in hit._asdict().items() if value} for hit in hits[:limit]
@@ -39,8 +52,8 @@ async def web_search(args: JsonDict, *, context: ToolContext | None = None, **_:
     return tool_result(note=NOTE, results=shown, backend=backend)
 
 
-async def web_extract(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
-    config = (context or ToolContext()).config.web
+async def web_extract(args: JsonDict, *, context: ToolContext, **_: object) -> str:
+    config = context.config.web
     urls = list(dict.fromkeys(args["urls"]))
     max_chars = args.get("max_chars", _PAGE_CHARS)
     done = 0
@@ -49,12 +62,11 @@ async def web_extract(args: JsonDict, *, context: ToolContext | None = None, **_
         nonlocal done
         result = await _read(url, fetcher, extractor, max_chars)
         done += 1
-        if context is not None:
-            context.progress(f"read {without_login(url)}", done / len(urls))
+        context.progress(f"read {without_login(url)}", done / len(urls))
         return result
 
     extractor = Extractor()
-    async with Fetcher(tool_guard(context or ToolContext(), "web_extract"), config) as fetcher:
+    async with Fetcher(tool_guard(context, "web_extract"), config) as fetcher:
         results = await asyncio.gather(*(one(url) for url in urls))
     return tool_result(note=NOTE, results=results)
 
@@ -82,3 +94,105 @@ async def _read(url: str, fetcher: Fetcher, extractor: Extractor, max_chars: int
     if any(more):
         result["more"] = "; ".join(part for part in more if part)
     return result
+
+
+class Hit(NamedTuple):
+    """One search result."""
+
+    title: str
+    url: str
+    snippet: str = ""
+    published: str = ""
+
+
+class _Api(NamedTuple):
+    """How a search service is asked, with the header for its key, and its names for the parts of a result."""
+
+    path: str
+    request: Callable[[str, int], JsonDict]
+    key_header: str = ""
+    is_post: bool = False
+    snippet: str = "content"
+    published: str = ""
+    marks: str = ""  # around matching words
+
+
+_APIS = {
+    "searxng": _Api("/search", lambda query, _: {"q": query, "format": "json"}, published="publishedDate"),
+    "tavily": _Api(
+        "/search",
+        lambda query, limit: {"query": query, "max_results": limit},
+        "authorization",
+        is_post=True,
+        published="published_date",
+    ),
+    "brave": _Api(
+        "/res/v1/web/search",
+        lambda query, limit: {"q": query, "count": limit},
+        "x-subscription-token",
+        snippet="description",
+        published="age",
+        marks=r"</?strong>",
+    ),
+    "exa": _Api(
+        "/search",
+        lambda query, limit: {
+            "query": query,
+            "numResults": limit,
+            "contents": {"text": {"maxCharacters": _SNIPPET_CHARS}},
+        },
+        "x-api-key",
+        is_post=True,
+        snippet="text",
+        published="publishedDate",
+    ),
+}
+
+
+async def search(name: str, query: str, limit: int, config: WebConfig) -> list[Hit]:
+    """What the backend of that name finds. The user chose its address, which is not guarded. Raises ToolFailed."""
+    if name == "ddgs":  # the result pages of public search engines, with no key
+        return await asyncio.wrap_future(pool.submit(_ask_engines, query, limit, config.timeout))
+    api, url, key = _APIS[name], url_of(name, config).rstrip("/"), os.environ.get(BACKENDS[name].key, "")
+    headers = {"accept": "application/json"}
+    if api.key_header:
+        headers[api.key_header] = f"Bearer {key}" if api.key_header == "authorization" else key
+    reply = await ask(
+        "POST" if api.is_post else "GET",
+        url + api.path,
+        what=name,
+        seconds=config.timeout,
+        max_bytes=_MAX_BYTES,
+        headers=headers,
+        **{"json" if api.is_post else "params": api.request(query, limit)},
+    )
+    if not reply.is_good:
+        why = _REFUSALS.get(reply.status)
+        raise ToolFailed(f"{name} answers {reply.status}: {why}") if why else reply.failure(name)
+    found = reply.json()
+    if not isinstance(found, dict):
+        raise ToolFailed(f"{name} answered with something that is not its JSON; is {url} its address?")
+    hits = _hits(found.get("web", found).get("results", []), snippet=api.snippet, published=api.published)
+    return [hit._replace(snippet=re.sub(api.marks, "", hit.snippet)) for hit in hits] if api.marks else hits
+
+
+def _ask_engines(query: str, limit: int, timeout: float) -> list[Hit]:
+    from ddgs import DDGS
+    from ddgs.exceptions import DDGSException
+
+    try:
+        found = DDGS(timeout=max(1, round(timeout))).text(query, max_results=limit)
+    except DDGSException as error:
+        if "No results" in str(error):
+            return []
+        raise ToolFailed(
+            f"the public search engines cannot be asked: {error}. If that stays so, set up another backend: web.search"
+        ) from None
+    return _hits(found, url="href", snippet="body")
+
+
+def _hits(
+    found: Sequence[Mapping[str, Any]], *, url: str = "url", snippet: str = "content", published: str = ""
+) -> list[Hit]:
+    """The results of a service that has these names for their parts."""
+    return [Hit(*(one.get(name) or "" for name in ("title", url, snippet, published))) for one in found]

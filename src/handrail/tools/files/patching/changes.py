@@ -1,9 +1,23 @@
-"""The changes of a patch, whatever its format."""
+"""Read patches: unified diffs, as `diff -u`, `git diff` and models write them, and the V4A format (`*** Begin Patch`, ...)."""
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
+
+from ....errors import InvalidArguments, ToolError
+from ....files.failures import shown
+
+_HEADER = re.compile(r"\*\*\* (Update|Add|Delete|Move) File:\s*(.*?)\s*")
+_MOVE_TO = re.compile(r"\*\*\* Move to:\s*(.*?)\s*")
+_V4A_RANGE = re.compile(r"@@+\s*-(\d+)(?:,\d+)?\s+\+\d+(?:,\d+)?\s*@@.*")
+_NO_NEWLINE = "\\ No newline at end of file"
+_RANGE = re.compile(r"@@+ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@.*")
+_ESCAPE = re.compile(r"\\([0-7]{3}|.)")
+_ESCAPED = {"n": "\n", "t": "\t", '"': '"', "\\": "\\"}
+_NOWHERE = "/dev/null"
 
 
 class Op(Enum):
@@ -12,6 +26,9 @@ class Op(Enum):
     KEEP = " "
     DROP = "-"
     ADD = "+"
+
+
+_OPS = {op.value: op for op in Op}
 
 
 class Action(Enum):
@@ -38,10 +55,6 @@ class Hunk(NamedTuple):
     def new(self) -> list[str]:
         return [text for op, text in self.lines if op is not Op.DROP]
 
-    def without_returns(self) -> Hunk:
-        """The same for a file whose lines end in CRLF, which are compared and added without it."""
-        return self._replace(lines=tuple((op, text.removesuffix("\r")) for op, text in self.lines))
-
 
 class Change(NamedTuple):
     """What happens to one file. An added file's content is the one hunk's added lines."""
@@ -50,3 +63,337 @@ class Change(NamedTuple):
     path: str
     hunks: tuple[Hunk, ...] = ()
     move_to: str | None = None
+
+
+def parse_v4a(text: str) -> list[Change]:
+    """The changes in order. Raises InvalidArguments with the number of the line that cannot be understood."""
+    reader = _V4aReader()
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip() == "*** End Patch":
+            break
+        reader.take(number, line)
+    return reader.finish()
+
+
+@dataclass(slots=True)
+class _OpenHunk:
+    """A hunk that is still being read."""
+
+    anchors: list[str] = field(default_factory=list)
+    line: int | None = None
+    lines: list[tuple[Op, str]] = field(default_factory=list)
+    at_end: bool = False
+    final_newline: bool | None = None
+    # How many lines at the end are empty without even the space of a context line.
+    bare_tail: int = 0
+
+    def add(self, op: Op, text: str, *, bare: bool = False) -> None:
+        self.lines.append((op, text))
+        self.bare_tail = self.bare_tail + 1 if bare else 0
+
+    def close(self) -> Hunk:
+        # Empty lines before the next header are the writer's spacing, not lines of the file.
+        kept = self.lines if self.at_end else self.lines[: len(self.lines) - self.bare_tail]
+        return Hunk(tuple(kept), tuple(self.anchors), self.line, self.at_end, self.final_newline)
+
+
+class _V4aReader:
+    """Takes one line after the other."""
+
+    def __init__(self) -> None:
+        self._changes: list[Change] = []
+        self._action: Action | None = None
+        self._path = ""
+        self._move_to: str | None = None
+        self._hunks: list[_OpenHunk] = []
+
+    def take(self, number: int, line: str) -> None:
+        if header := _HEADER.fullmatch(line):
+            self._close()
+            self._open(number, header[1], header[2])
+        elif move := _MOVE_TO.fullmatch(line):
+            if self._action is not Action.UPDATE or self._hunks:
+                raise _wrong(number, line, "`*** Move to:` comes right after `*** Update File:`")
+            self._move_to = move[1]
+        elif self._action is None:
+            if line.startswith(("+", "-", "@@")):
+                raise _wrong(number, line, "a `*** Update File: <path>` line must come before it")
+        else:
+            self._body(number, line)
+
+    def finish(self) -> list[Change]:
+        self._close()
+        if not self._changes:
+            raise InvalidArguments("the patch names no file; begin a file with `*** Update File: <path>`")
+        return self._changes
+
+    def _open(self, number: int, verb: str, path: str) -> None:
+        if verb == "Move":
+            source, arrow, target = path.partition(" -> ")
+            if not arrow or not source or not target:
+                raise _wrong(number, path, "a move is written `*** Move File: <old path> -> <new path>`")
+            self._action, self._path, self._move_to = Action.UPDATE, source.strip(), target.strip()
+        else:
+            self._action, self._path, self._move_to = Action(verb.lower()), path, None
+        if not self._path:
+            raise _wrong(number, path, "the path is missing")
+
+    def _body(self, number: int, line: str) -> None:
+        if self._action is Action.DELETE:
+            if line.strip():
+                raise _wrong(number, line, "nothing follows `*** Delete File:`")
+        elif self._action is Action.ADD:
+            self._added(number, line)
+        else:
+            self._updated(number, line)
+
+    def _added(self, number: int, line: str) -> None:
+        if not self._hunks:
+            self._hunks.append(_OpenHunk())
+        if line.startswith("+"):
+            self._hunks[0].add(Op.ADD, line[1:])
+        elif line == _NO_NEWLINE:
+            self._hunks[0].final_newline = False
+        elif line.strip() and not line.startswith("@@"):
+            raise _wrong(number, line, "every line of an added file starts with +")
+
+    def _updated(self, number: int, line: str) -> None:
+        if line.startswith("@@"):
+            self._heading(line)
+            return
+        if not self._hunks:
+            if not line.strip():
+                return
+            self._hunks.append(_OpenHunk())
+        hunk = self._hunks[-1]
+        if line.strip() == "*** End of File":
+            hunk.at_end = True
+        elif line == _NO_NEWLINE:
+            hunk.final_newline = hunk.lines[-1][0] is Op.DROP if hunk.lines else False
+        elif not line.rstrip("\r"):
+            if not hunk.at_end:
+                hunk.add(Op.KEEP, line, bare=True)  # models drop the space of an empty context line
+        elif line[0] in _OPS:
+            hunk.add(_OPS[line[0]], line[1:])
+        else:
+            raise _wrong(number, line, "a line of a hunk starts with a space, - or +")
+
+    def _heading(self, line: str) -> None:
+        previous = self._hunks[-1] if self._hunks else None
+        if previous is None or previous.lines:
+            previous = _OpenHunk()
+            self._hunks.append(previous)
+        if spot := _V4A_RANGE.fullmatch(line.rstrip()):
+            previous.line = int(spot[1])
+        elif anchor := line.strip("@ \t\r"):
+            previous.anchors.append(anchor)
+
+    def _close(self) -> None:
+        if self._action is None:
+            return
+        hunks = tuple(hunk.close() for hunk in self._hunks)
+        hunks = tuple(hunk for hunk in hunks if hunk.lines)
+        if self._action is Action.UPDATE and not hunks and not self._move_to:
+            raise InvalidArguments(f"{shown(self._path)} has no hunk: nothing in the patch says what to change")
+        self._changes.append(Change(self._action, self._path, hunks, self._move_to))
+        self._hunks, self._action, self._move_to = [], None, None
+
+
+def _wrong(number: int, line: str, why: str) -> InvalidArguments:
+    return InvalidArguments(
+        f"line {number} of the patch cannot be used, {why}: {shown(line, max_chars=80)!r}", line=number
+    )
+
+
+def parse_unified(text: str, *, path: str | None = None) -> list[Change]:
+    """The changes in order. `path` names the file of a diff that has no header of its own."""
+    lines = text.split("\n")
+    try:
+        return _UnifiedReader(lines, path, trust_counts=True).read()
+    except _Miscounted:
+        # Models miscount. Then a hunk ends where the next header begins.
+        return _UnifiedReader(lines, path, trust_counts=False).read()
+
+
+class _Miscounted(Exception):
+    """The numbers in a hunk's heading do not fit its lines."""
+
+
+@dataclass(slots=True)
+class _Section:
+    """One file of the diff, while it is being read."""
+
+    old: str | None = None
+    new: str | None = None
+    hunks: list[Hunk] = field(default_factory=list)
+    renamed: bool = False
+    prefixed: bool = False
+    beyond_text: str = ""
+
+    def close(self) -> Change | None:
+        if not self.hunks and self.beyond_text:
+            raise InvalidArguments(
+                f"the diff changes more than lines of text, which cannot be applied: {self.beyond_text}"
+            )
+        if not self.hunks and not self.renamed:
+            return None
+        old, new = _without_prefixes(self.old, self.new) if self.prefixed else (self.old, self.new)
+        if old is None and new is None:
+            raise InvalidArguments(
+                "the diff names no file; begin it with `--- <path>` and `+++ <path>` lines, or give path"
+            )
+        if old is None or new is None:
+            action = Action.ADD if old is None else Action.DELETE
+            return Change(action, str(new if old is None else old), tuple(self.hunks))
+        return Change(Action.UPDATE, old, tuple(self.hunks), new if new != old else None)
+
+
+class _UnifiedReader:
+    def __init__(self, lines: list[str], path: str | None, *, trust_counts: bool) -> None:
+        self._lines, self._path, self._trust_counts = lines, path, trust_counts
+        self._at = 0
+        self._section = _Section(path, path)
+        self._changes: list[Change] = []
+
+    def read(self) -> list[Change]:
+        while self._at < len(self._lines):
+            line = self._lines[self._at]
+            if self._starts_file():
+                if self._section.hunks:
+                    self._next_section()
+                old, new = _path_in(line[4:]), _path_in(self._lines[self._at + 1][4:])
+                self._section.old, self._section.new, self._section.prefixed = old, new, True
+                self._at += 2
+            elif line.startswith("@@"):
+                self._hunk(line)
+            else:
+                self._other(line)
+                self._at += 1
+        self._next_section()
+        if not self._changes:
+            raise InvalidArguments("the diff has no hunk: a hunk starts with a line such as `@@ -1,3 +1,4 @@`")
+        return self._changes
+
+    def _starts_file(self) -> bool:
+        following = self._lines[self._at + 1] if self._at + 1 < len(self._lines) else ""
+        return self._lines[self._at].startswith("--- ") and following.startswith("+++ ")
+
+    def _other(self, line: str) -> None:
+        """A line outside of the hunks: of git's headers only renames matter."""
+        if line.startswith("diff --git "):
+            self._next_section()
+        elif line.startswith("rename from "):
+            self._section.old, self._section.renamed = _path_in(line[12:]), True
+        elif line.startswith("rename to "):
+            self._section.new = _path_in(line[10:])
+        elif line.startswith(("new file mode", "deleted file mode", "old mode", "Binary files ", "GIT binary patch")):
+            self._section.beyond_text = shown(line)
+        elif self._section.hunks and line.strip() and self._trust_counts and line[0] in "+- " and line != "-- ":
+            raise _Miscounted
+
+    def _next_section(self) -> None:
+        change = self._section.close()
+        if change is not None:
+            self._changes.append(change)
+        self._section = _Section(self._path, self._path)
+
+    def _hunk(self, heading: str) -> None:
+        spot = _RANGE.fullmatch(heading.rstrip())
+        old_left, new_left = (int(spot[2] or 1), int(spot[4] or 1)) if spot else (-1, -1)
+        counted = self._trust_counts and spot is not None
+        lines: list[tuple[Op, str]] = []
+        final_newline: bool | None = None
+        self._at += 1
+        while self._at < len(self._lines):
+            line = self._lines[self._at]
+            if line.startswith("\\"):
+                # The mark on a dropped line says that the newline is new; on any other, that there is none.
+                final_newline = bool(lines) and lines[-1][0] is Op.DROP
+            elif (
+                old_left <= 0 and new_left <= 0
+                if counted
+                else self._starts_file() or line.startswith(("@@", "diff --git "))
+            ):
+                break
+            else:
+                op, text = self._hunk_line(line, counted=counted)
+                lines.append((op, text))
+                old_left -= op is not Op.ADD
+                new_left -= op is not Op.DROP
+            self._at += 1
+        if counted and (old_left or new_left):
+            raise _Miscounted
+        if not counted:
+            while lines and lines[-1] == (Op.KEEP, ""):  # the end of the text, not a line of the file
+                lines.pop()
+        self._section.hunks.append(Hunk(tuple(lines), line=int(spot[1]) if spot else None, final_newline=final_newline))
+
+    def _hunk_line(self, line: str, *, counted: bool) -> tuple[Op, str]:
+        if not line.rstrip("\r"):
+            return Op.KEEP, line
+        op = _OPS.get(line[0])
+        if op is not None:
+            return op, line[1:]
+        if counted:
+            raise _Miscounted
+        raise InvalidArguments(
+            f"line {self._at + 1} of the diff cannot be used, a line of a hunk starts with a space, - or +: "
+            f"{shown(line, max_chars=80)!r}",
+            line=self._at + 1,
+        )
+
+
+def _path_in(text: str) -> str | None:
+    """The path of a header line: without the date that `diff` adds, and without git's quotes."""
+    name = text.split("\t")[0].rstrip("\r ")
+    if name.startswith('"') and name.endswith('"') and len(name) > 1:
+        name = _ESCAPE.sub(_unescaped, name[1:-1]).encode("latin-1", "replace").decode("utf-8", "replace")
+    return None if name == _NOWHERE else name
+
+
+def _unescaped(escape: re.Match[str]) -> str:
+    return chr(int(escape[1], 8) & 0xFF) if len(escape[1]) > 1 else _ESCAPED.get(escape[1], escape[1])
+
+
+def _without_prefixes(old: str | None, new: str | None) -> tuple[str | None, str | None]:
+    """git puts a/ and b/ before the paths; only both together are taken for that."""
+    if (old is None or old.startswith("a/")) and (new is None or new.startswith("b/")):
+        return old and old[2:], new and new[2:]
+    return old, new
+
+
+def parse_patch(text: str, *, path: str | None = None) -> list[Change]:
+    """The changes in order. `path` names the file of a patch that names none. Raises InvalidArguments."""
+    text = _unwrapped(text)
+    if re.search(r"(?m)^\*\*\* (?:Begin Patch|(?:Update|Add|Delete|Move) File:)", text):
+        return parse_v4a(text)
+    if re.search(r"(?m)^(?:@@ |--- .*\n\+\+\+ |rename from )", text):
+        return parse_unified(text, path=path)
+    if path is not None and any(line[:1] in ("+", "-") for line in text.split("\n")):
+        return parse_v4a(f"*** Update File: {path}\n{text}")
+    raise InvalidArguments(
+        "patch is neither a V4A patch (`*** Begin Patch`, `*** Update File: <path>`, hunks, `*** End Patch`) "
+        "nor a unified diff (`--- a/<path>`, `+++ b/<path>`, `@@ -1,3 +1,4 @@`)"
+    )
+
+
+def paths_of(text: str, *, path: str | None = None) -> list[str] | None:
+    """Every path that a patch reads or writes; None when it cannot be understood."""
+    try:
+        changes = parse_patch(text, path=path)
+    except ToolError:
+        return None
+    return [name for change in changes for name in (change.path, change.move_to) if name]
+
+
+def _unwrapped(text: str) -> str:
+    """Without what a transport or a chat puts around it: a code fence, CRLF on every line."""
+    lines = text.split("\n")
+    if len(lines) > 1 and all(line.endswith("\r") for line in lines[:-1]):
+        lines = [line.removesuffix("\r") for line in lines]
+    while lines and not lines[0].strip():
+        lines.pop(0)
+    if lines and lines[0].startswith("```"):
+        closing = next((at for at in range(len(lines) - 1, 0, -1) if lines[at].strip() == "```"), len(lines))
+        lines = lines[1:closing]
+    return "\n".join(lines)

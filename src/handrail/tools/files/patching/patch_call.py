@@ -6,15 +6,14 @@ from functools import partial
 
 from ....base.safe_text import well_formed
 from ....core.outcome import tool_result
-from ....errors import InvalidArguments, ToolError
+from ....errors import InvalidArguments
 from ....files.content import reads
-from ....files.roots import check_path
+from ....files.local import check_path
 from ....files.task_arguments import (
     everything,
     files_of,
     judged_path,
     path_argument,
-    task_of,
     text_argument,
     write_actions,
     written_files_of,
@@ -23,27 +22,23 @@ from ....files.task_arguments import (
 from ....files.text import MAX_DIFF_CHARS, bounded_diff, decode, diff_to_approve, syntax_error
 from ....protocols import Action, FileStat, Preview
 from ....types import FileChange, JsonDict, Resources, ToolContext
-from .apply import replace_string
-from .changes import Change
-from .match import How
-from .plan import Diff, Done, Plan, Step, commit
-from .unified import is_unified, parse_unified
-from .v4a import is_v4a, parse_v4a
+from .changes import Change, parse_patch, paths_of
+from .place import How
+from .plan import Diff, Done, Plan, Step, commit, replace_string
 
 
-def patch(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
+def patch(args: JsonDict, *, context: ToolContext, **_: object) -> str:
     """Return what was done to each file, and the diff."""
-    task_id = task_of(context)
+    task_id = context.task_id
     plan = _planned(args, context)
     steps = plan.steps()
     for step in steps:
         judged_path(step.path, context)
     _remember(task_id, steps, commit(written_files_of(context), steps))
     result = _described(plan.done)
-    if context is not None:
-        context.changes.extend(FileChange(well_formed(step.path), *_texts(step)) for step in steps)
-        if context.effects is not None and context.effects.number:
-            result["call"] = context.effects.number
+    context.changes.extend(FileChange(well_formed(step.path), *_texts(step)) for step in steps)
+    if context.effects is not None and context.effects.number:
+        result["call"] = context.effects.number
     broken = {step.path: syntax_error(step.path, step.data) for step in steps if step.data is not None}
     if errors := {well_formed(path): problem for path, problem in broken.items() if problem}:
         result["syntax_errors"] = errors
@@ -65,13 +60,15 @@ def actions(args: JsonDict, context: ToolContext) -> list[Action]:
     return write_actions(paths, context, preview)
 
 
-def _planned(args: JsonDict, context: ToolContext | None, diff: Diff = bounded_diff) -> Plan:
-    plan = Plan(files_of(context), reads, task_of(context), diff)
+def _planned(args: JsonDict, context: ToolContext, diff: Diff = bounded_diff) -> Plan:
+    plan = Plan(files_of(context), reads, context.task_id, diff)
     if _is_patch(args):
         for change in _changes(args):
             plan.change(change)
     else:
-        _plan_replacement(plan, args)
+        path, replace_all = path_argument(args), bool(args.get("replace_all"))
+        old, new = text_argument(args, "old_string"), text_argument(args, "new_string")
+        plan.edit(path, lambda body: replace_string(body, old, new, replace_all=replace_all, path=path))
     return plan
 
 
@@ -92,7 +89,7 @@ def _changes(args: JsonDict) -> list[Change]:
     return changes
 
 
-def resources(args: JsonDict, context: ToolContext | None = None) -> Resources:
+def resources(args: JsonDict, context: ToolContext) -> Resources:
     """Every file that the call names."""
     path, text = args.get("path"), args.get("patch")
     names: list[str] | None = [path] if isinstance(path, str) and path else []
@@ -107,13 +104,6 @@ def _is_patch(args: JsonDict) -> bool:
     if args.get("mode", "replace") not in ("replace", "patch"):
         raise InvalidArguments("mode is `replace` or `patch`", argument="mode")
     return args.get("mode") == "patch" or (bool(args.get("patch")) and args.get("old_string") is None)
-
-
-def _plan_replacement(plan: Plan, args: JsonDict) -> None:
-    path = path_argument(args)
-    old, new = text_argument(args, "old_string"), text_argument(args, "new_string")
-    replace_all = bool(args.get("replace_all"))
-    plan.edit(path, lambda body: replace_string(body, old, new, replace_all=replace_all, path=path))
 
 
 def _remember(task_id: str | None, steps: list[Step], written: dict[str, FileStat]) -> None:
@@ -143,40 +133,3 @@ def _file(one: Done) -> JsonDict:
         described["hunks_applied"] = len(one.hunks)
         described["hunks"] = [{"line": line, "matched": how.value} for line, how in one.hunks[:50]]
     return described
-
-
-def parse_patch(text: str, *, path: str | None = None) -> list[Change]:
-    """The changes in order. `path` names the file of a patch that names none. Raises InvalidArguments."""
-    text = _unwrapped(text)
-    if is_v4a(text):
-        return parse_v4a(text)
-    if is_unified(text):
-        return parse_unified(text, path=path)
-    if path is not None and any(line[:1] in ("+", "-") for line in text.split("\n")):
-        return parse_v4a(f"*** Update File: {path}\n{text}")
-    raise InvalidArguments(
-        "patch is neither a V4A patch (`*** Begin Patch`, `*** Update File: <path>`, hunks, `*** End Patch`) "
-        "nor a unified diff (`--- a/<path>`, `+++ b/<path>`, `@@ -1,3 +1,4 @@`)"
-    )
-
-
-def paths_of(text: str, *, path: str | None = None) -> list[str] | None:
-    """Every path that a patch reads or writes; None when it cannot be understood."""
-    try:
-        changes = parse_patch(text, path=path)
-    except ToolError:
-        return None
-    return [name for change in changes for name in (change.path, change.move_to) if name]
-
-
-def _unwrapped(text: str) -> str:
-    """Without what a transport or a chat puts around it: a code fence, CRLF on every line."""
-    lines = text.split("\n")
-    if len(lines) > 1 and all(line.endswith("\r") for line in lines[:-1]):
-        lines = [line.removesuffix("\r") for line in lines]
-    while lines and not lines[0].strip():
-        lines.pop(0)
-    if lines and lines[0].startswith("```"):
-        closing = next((at for at in range(len(lines) - 1, 0, -1) if lines[at].strip() == "```"), len(lines))
-        lines = lines[1:closing]
-    return "\n".join(lines)

@@ -10,9 +10,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ....errors import ToolFailed
-from .child import child_of
 from .matcher import clip
-from .query import UNDO_FOLDER, Found, Hit, Query
+from .query import UNDO_FOLDER, Found, Hit, Query, child_of
 
 # Nothing of the user's own settings, and only the ignore files that `ignore` reads too.
 _ALWAYS = (

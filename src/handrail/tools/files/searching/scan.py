@@ -10,8 +10,7 @@ from typing import Any
 from ....errors import CallCancelled, InvalidArguments, ToolError, ToolFailed
 from ....protocols import Files
 from . import matcher
-from .child import Child, child_of
-from .query import REPOSITORY, UNDO_FOLDER, Found, Hit, Query, Rules
+from .query import REPOSITORY, UNDO_FOLDER, Child, Found, Hit, Query, Rules, child_of
 
 _BLOCK_BYTES = 4 << 20
 

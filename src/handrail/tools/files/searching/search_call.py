@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from ....base.safe_text import well_formed
 from ....core.outcome import tool_result
@@ -13,17 +14,18 @@ from ....files.content import existing, missing, not_text
 from ....files.failures import shown
 from ....files.task_arguments import files_of, number_argument, path_argument, read_name, text_argument
 from ....protocols import Action, Files
-from ....types import CancelToken, JsonDict, Resources, ToolContext
-from ..secret_reads import secret_reads
+from ....types import JsonDict, Resources, ToolContext
+from ..calls import secret_reads
 from . import ripgrep, scan
 from .query import Found, Glob, Hit, Query, rules_above
 
+T = TypeVar("T")
 DEFAULT_LIMIT = 50
 MAX_CONTEXT = 20
 _SECONDS = 50.0  # less than the tool's timeout, so that the error can say what to do
 
 
-def search_files(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
+def search_files(args: JsonDict, *, context: ToolContext, **_: object) -> str:
     """Return one page of what was found, and how much there is."""
     files = files_of(context)
     path = path_argument(args, default=".")
@@ -39,20 +41,21 @@ def search_files(args: JsonDict, *, context: ToolContext | None = None, **_: obj
         first=number_argument(args, "offset", 0, least=0),
         context=min(number_argument(args, "context", 0, least=0), MAX_CONTEXT),
         seconds=_SECONDS,
-        cancel=context.cancel if context else CancelToken(),
+        cancel=context.cancel,
     )
     if not query.pattern:
         raise InvalidArguments("pattern is empty; give a regular expression, or a glob for files", argument="pattern")
     answer = _Answer(path, query, limit)
     if by_name:
-        return tool_result(answer.names(_list(files, query)))
+        return tool_result(answer.names(_found(files, query, ripgrep.list_files, scan.list_files)))
     mode = args.get("output_mode")
-    if mode in ("files_only", "count"):
-        return tool_result(answer.files(_search(files, query), counted=mode == "count"))
-    return tool_result(answer.lines(_search(files, replace(query, last=query.first + limit))))
+    shows_lines = mode not in ("files_only", "count")
+    wanted = replace(query, last=query.first + limit) if shows_lines else query
+    found = _found(files, wanted, ripgrep.search_lines, scan.search_lines)
+    return tool_result(answer.lines(found) if shows_lines else answer.files(found, counted=mode == "count"))
 
 
-def resources(args: JsonDict, context: ToolContext | None = None) -> Resources:
+def resources(args: JsonDict, context: ToolContext) -> Resources:
     return Resources(reads=(read_name(args.get("path") or ".", context),))
 
 
@@ -80,24 +83,13 @@ def _searched(files: Files, path: str, *, by_name: bool) -> tuple[str, str | Non
     return folder or "/", name
 
 
-def _search(files: Files, query: Query) -> Found:
+def _found(files: Files, query: Query, fast: Callable[[Query], T], sure: Callable[[Files, Query], T]) -> T:
+    """By ripgrep where it sees the files and knows the pattern, else by Python alone."""
     host = files.host_path(query.top)
     if host is not None:
-        try:
-            return ripgrep.search_lines(replace(query, top=host))
-        except ripgrep.NotForRipgrep:
-            pass
-    return scan.search_lines(files, query)
-
-
-def _list(files: Files, query: Query) -> list[str]:
-    host = files.host_path(query.top)
-    if host is not None:
-        try:
-            return ripgrep.list_files(replace(query, top=host))
-        except ripgrep.NotForRipgrep:
-            pass
-    return scan.list_files(files, query)
+        with contextlib.suppress(ripgrep.NotForRipgrep):
+            return fast(replace(query, top=host))
+    return sure(files, query)
 
 
 class _Answer:

@@ -11,7 +11,7 @@ from handrail.core.builtin import builtin_tools
 from handrail.core.builtin import registry as builtin
 from handrail.core.entry import ToolEntry
 from handrail.core.registry import ToolRegistry
-from handrail.tools.search.bm25 import Index, related, stem, words
+from handrail.tools.search.calls import Index, related, stem, words
 
 from ...support import add, parameters
 from .queries import OWN, QUERIES, catalogue

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from handrail.mcp_client.message_depth import without_depths
+from handrail.mcp_client.stdio import without_depths
 
 
 def nested(depth: int) -> Any:

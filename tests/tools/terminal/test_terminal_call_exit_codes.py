@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handrail.tools.terminal.answer import BY_CODE, BY_PROGRAM, meaning
+from handrail.tools.terminal.terminal_call import BY_CODE, BY_PROGRAM, meaning
 
 from ...support import costs_less_than
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handrail.errors import SkillError
-from handrail.tools.skills.content import parse
+from handrail.tools.skills.library import parse
 
 from .conftest import skill
 

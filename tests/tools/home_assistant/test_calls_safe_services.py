@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from handrail.tools.home_assistant.safe_services import question
+from handrail.tools.home_assistant.calls import question
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from handrail.batch.artifacts import Artifacts
+from handrail.batch.folder import Artifacts
 from handrail.errors import ToolFailed
 from handrail.files.local import LocalFiles
 

@@ -13,7 +13,7 @@ import pytest
 from handrail.config import Config, ConfigFile
 from handrail.core.registry import registry
 from handrail.model_tools import reset
-from handrail.tools.browser.installed_browsers import check
+from handrail.tools.browser.tool import check
 from handrail.types import Unavailable
 from tests.services.components import absent
 from tests.support import error_in
