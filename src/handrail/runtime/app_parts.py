@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ..approval.gate import ApprovalGate, Notices
     from ..core.registry import ToolRegistry
     from ..environments.backend_table import Backends
-    from ..judge.rules.model import Rule
+    from ..judge.rules.rulebook import Rule
     from ..plugins.hook_manager import HookManager
     from ..plugins.loader import Plugins
     from ..protocols import Approver, Person

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ..programs.secret_names import secret_taints
 from ..values import paths
 from ..values.data_files import Patterns, Words
-from ..values.word_values import Arg, Taint, taints_of
+from ..values.word_values import Arg, Taint, secret_taints, taints_of
 from .command import Command
 from .targets import read
 

@@ -5,20 +5,20 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Container
+from fnmatch import translate
 from importlib import import_module
 from typing import Any
 
-from ..programs.shell_escapes import opens_root_shell
-from ..programs.tables import CONTAINERS, LANGUAGES, REMOTE, SHELLS, TEXT_OPTIONS, WRAPPERS
-from ..values.data_files import read_tables
-from ..values.word_values import EMPTY, Taint, Value, unknown
+from ..grammar.syntax import DoubleQuoted, Parameter
+from ..programs.tables import CONTAINERS, LANGUAGES, REMOTE, SHELLS, TEXT_OPTIONS, WRAPPERS, opens_root_shell
+from ..rules import Rulebook
+from ..values.data_files import Patterns, Words, read_tables
+from ..values.word_values import EMPTY, UNKNOWN, Arg, Taint, Value, unknown
 from . import (
     environment_variables,
     output_provenance,
-    program_names,
     script_programs,
     text_emulation,
-    unlisted_programs,
 )
 from .files_made import files_made, output_files
 from .walk import Call, Known, Walk
@@ -39,12 +39,23 @@ TABLES = {
         for program in _GROUPS.get(name, (name,))
     }
     for section, functions in read_tables(__file__).items()
+    if section not in ("words", "patterns")
 }
 """By section of `program_handlers.txt` and program: the function that knows about it, as `module.function`."""
+_MAX_CANDIDATES = 8
+_MAX_NAME = 64
+_MIN_KNOWN = 3
+_TOOLS = frozenset(
+    "CC CXX CPP LD AR MAKE EDITOR VISUAL PAGER BROWSER PYTHON PYTHON3 PIP NODE NPM CARGO GO JAVA RUBY PERL GCC CLANG CMAKE "
+    "RUSTC DOCKER KUBECTL HELM TERRAFORM GIT PSQL".split()
+)
+"""Variables that by convention hold the name of a tool."""
+_OFTEN = ("rm", "sh", "bash", "dd", "find", "curl", "chmod", "cat")
+_WORDS = Words(__file__)
+_RE = Patterns(__file__)
+_MAX_ARGUMENT = 4096
 _COPY_INPUT = frozenset(("tee", "sponge"))
-follow_unlisted = unlisted_programs.follow
 follow_variable = environment_variables.follow_variable
-possible_names = program_names.possible_names
 source_file = script_programs.source_file
 follow_files = script_programs.follow
 
@@ -66,6 +77,7 @@ def _lookup(section: str, versioned: Container[str], name: str) -> Callable[...,
 
 
 follower_of = functools.partial(_lookup, "followers", TABLES["followers"])
+"""How to follow a program to the files on the disk that it runs."""
 
 
 @functools.lru_cache(4096)
@@ -115,3 +127,71 @@ def output(walk: Walk, call: Call) -> Value:
             if arg[:1] != "-":
                 walk.emit(out, [(">>" if appends else ">", arg, True)])
     return out
+
+
+def follow_unlisted(walk: Walk, call: Call) -> None:
+    """Judge what a program that no table lists would run: its arguments may hold a command line, after `--`, `exec` or `-c`."""
+    args = call.args
+    after_word = False
+    for place, arg in enumerate(args):
+        before = args[place - 1] if place else ""
+        led = (
+            after_word
+            or before in _WORDS.just_before_command
+            or (before[:1] == "-" and _RE.before_command.fullmatch(before) is not None)
+        )
+        if led and _is_command(arg):
+            walk.start(args[place:], call.stdin, under=call.name)
+            return
+        if " " in arg and len(arg) < _MAX_ARGUMENT:
+            setting = _RE.setting.fullmatch(arg)
+            text = setting[1] if setting else arg.lstrip("!|") if led or arg[0] in "!|" else ""
+            texts = [text, *("".join(groups) for groups in _RE.calls.findall(arg))]
+            for found in texts:
+                if " " in found and _is_command(found.split(None, 1)[0]):
+                    word = arg.word if found == arg else None
+                    walk.start_text(Value(found, arg.taints, word), call.stdin, under=call.name)
+        after_word = after_word or arg in _WORDS.before_command
+
+
+def _is_command(word: str | Arg) -> bool:
+    name = word.rsplit("/", 1)[-1]
+    return name in SHELLS or name in _WORDS.commands or name.startswith("mkfs.")
+
+
+def possible_names(name: Arg, rulebook: Rulebook) -> list[str] | None:
+    """The programs that it may be; the name itself when none of them matters; None when it may be anything."""
+    base = name.rsplit("/", 1)[-1]
+    if not name or len(base) > _MAX_NAME:
+        return [str(name)] if name and UNKNOWN not in name else None
+    if UNKNOWN not in base:
+        if not name.glob or not re.search(r"[*?\[]", base):
+            return [base]
+        found = _matching(base, _names(rulebook))
+        return None if len(found) > _MAX_CANDIDATES else found or [base]
+    if base == UNKNOWN:
+        return [base] if name == UNKNOWN and _is_tool(name) else None
+    if len(base.replace(UNKNOWN, "")) < _MIN_KNOWN:
+        return None
+    return None if _matching(base.replace(UNKNOWN, "*"), _names(rulebook)) else [base]
+
+
+def _is_tool(name: Arg) -> bool:
+    """`$CC`, `"$EDITOR"`, `${PYTHON:-..}`: variables that hold a program by convention."""
+    if name.word is None or len(name.word.parts) != 1:
+        return False
+    part = name.word.parts[0]
+    if isinstance(part, DoubleQuoted) and len(part.parts) == 1:
+        part = part.parts[0]
+    return isinstance(part, Parameter) and part.name in _TOOLS
+
+
+def _matching(pattern: str, names: tuple[str, ...]) -> list[str]:
+    matches = re.compile(translate(pattern)).match
+    return [name for name in names if matches(name)]
+
+
+@functools.lru_cache(8)
+def _names(rulebook: Rulebook) -> tuple[str, ...]:
+    every = {*rulebook.names(), *WRAPPERS, *SHELLS, *LANGUAGES, *CONTAINERS, *REMOTE, *_WORDS.run_others}
+    return (*_OFTEN, *sorted(every.difference(_OFTEN)))
