@@ -11,6 +11,7 @@ from typing import NamedTuple
 from ..programs.endless_loops import loops_forever
 from ..programs.tables import SHELLS
 from ..values.data_files import Patterns, Words, read_tables
+from ..values.paths import classes
 from ..values.word_values import UNKNOWN
 from .host import MAX_DEPTH, Host
 from .tokens import Token, arguments, tokens, too_long, with_homes
@@ -329,14 +330,12 @@ def _apple(host: Host, text: str) -> None:
 def judge_strings(host: Host, text: str) -> None:
     """Show to the rules the strings that could be run and have not been shown yet."""
     found = tokens(host.language, text)
-    for match in itertools.islice(_RE.tree.finditer(text), _MAX_NAMES):
-        _paths(found, match.start(), host.delete_tree)
-    for match in itertools.islice(_RE.writes.finditer(text), _MAX_NAMES):
-        _paths(found, match.start(), host.write)
-    if host.language in ("other", "haskell"):
+    _touched(host, text, found)
+    if host.language in _WORDS.unread:
         for match in itertools.islice(_RE.escaped.finditer(text), _MAX_NAMES):
             host.shell(match[1])
-    if not _RE.runs.search(text):
+    runs = _RE.runs.search(text) is not None
+    if not runs and host.language != "other":
         return
     if len(found) > _MAX_TOKENS:
         host.find("limit.exceeded")
@@ -345,10 +344,24 @@ def judge_strings(host: Host, text: str) -> None:
         if not shown.intersection(words) and host.is_program(words[0]):
             host.run(*words)
     reverses = _RE.reverses.search(text) is not None
-    for string in _strings(found):
+    for string in _strings(found) if runs else ():
         for line in (string, string[::-1]) if reverses else (string,):
             if line not in shown and " " in line.strip() and host.is_program(line.split(None, 1)[0]):
                 host.shell(line)
+
+
+def _touched(host: Host, text: str, found: Sequence[Token]) -> None:
+    """The paths that it may delete or write: those near a call that does so; all of them where what is called is not known."""
+    calls = [(_RE.tree, host.delete_tree), (_RE.writes, host.write)]
+    if host.language in _WORDS.unread:
+        calls += [(_RE.removes, host.delete_tree), (_RE.changes, host.write)]
+    for pattern, show in calls:
+        for match in itertools.islice(pattern.finditer(text), _MAX_NAMES):
+            _paths(found, match.start(), show)
+    if _RE.indirect.search(text):
+        for path in {token.text for token in found if token.kind == "string" and token.text[:1] in ("/", "~")}:
+            if not classes(path).isdisjoint(_WORDS.protected):
+                host.delete_tree(path)
 
 
 def _paths(found: Sequence[Token], start: int, show: Callable[[str], None]) -> None:

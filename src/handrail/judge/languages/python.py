@@ -23,6 +23,7 @@ _MAX_NODES = 60_000
 _MAX_TEXT = 80_000
 _RUNS = _WORDS.shell | _WORDS.subprocess
 _DELETES = _WORDS.tree | _WORDS.remove
+_BY_LAST = {name.rpartition(".")[2]: name for name in (_RUNS | _DELETES) - _WORDS.common_names}
 _LEAVES = (ast.Break, ast.Return, ast.Raise, ast.Yield, ast.YieldFrom, ast.Await)
 _C_LIBRARY = {
     "reboot": "power.off", "unlink": "code.delete", "remove": "code.delete", "rmdir": "code.delete",
@@ -198,6 +199,9 @@ class _Reader:
             names += self.values.functions.get(node.func.id, [])
         if self.escaped and not self._is_named(node.func, dotted):
             names += self.escaped
+        owner, _, last = dotted.rpartition(".")
+        if last in _BY_LAST and owner and owner.partition(".")[0] not in self.names:  # whose it is, is not known
+            names.append(_BY_LAST[last])
         return [_usual_name(name) for name in dict.fromkeys(names)]
 
     def _is_named(self, function: ast.AST, dotted: str) -> bool:
@@ -396,7 +400,8 @@ class _Reader:
             for keyword in node.keywords
         )
         if _RE.exec.fullmatch(name):
-            flat = [item for arg in args for item in (arg if isinstance(arg, list) else [arg]) if isinstance(item, str)]
+            flat = [word for arg in args for word in (map(_as_text, arg) if isinstance(arg, list) else [arg]) if word]
+            flat = [word for word in flat if isinstance(word, str)]
             if flat:
                 self.host.start(flat[0], *flat[2:], stdin=stdin)
             else:

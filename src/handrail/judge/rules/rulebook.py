@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from ...errors import RuleError
+from ..programs.tables import DATA_PROGRAMS
 from ..values import paths
 from ..values.assessment import Reach, Severity
 from ..values.data_files import DataFileError, Entry, Section, read_sections, read_tables
 from .command import Command, canonical
 from .targets import READERS, WRITERS
 from .tool_conditions import SQL_CLIENTS
-from .unknown_programs import destructive, own_arguments, protected_arguments
+from .unknown_programs import destructive, own_arguments, protected_arguments, reveals_secrets
 from .usage import EXCLUDED, FINDERS, Usage, programs, says
 
 _THEMES = Path(__file__).parent / "themes"
@@ -30,6 +31,7 @@ _EMPTIED_EVERY_DAY = ("/dev/", "/proc/", "/run/")
 _UNKNOWN_PROGRAM = "tail.destructive"
 _PROTECTED_ARGUMENT = "tail.protected_path"
 _OWN_ARGUMENT = "own.argument"
+_SECRET_STORE = "cred.store"
 _ON_WRITE = read_tables(__file__)["on write"]
 _ID = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)+")
 _LIST = re.compile(r"\$[A-Z][A-Z0-9_]*")
@@ -96,6 +98,8 @@ class Rulebook:
         has_rules = command.name in self._by_program
         if not excluded and destructive(command, has_rules=has_rules):
             match = Match(self.rules[_UNKNOWN_PROGRAM])
+        elif not has_rules and command.name not in DATA_PROGRAMS and reveals_secrets(command):
+            match = Match(self.rules[_SECRET_STORE])
         elif places := protected_arguments(command, has_rules=has_rules):
             match = Match(self.rules[_PROTECTED_ARGUMENT], command.reach(places))
         else:

@@ -19,7 +19,7 @@ from .targets import READERS, WRITERS
 _WORDS = Words(__file__)
 _RE = Patterns(__file__)
 _FIRST = _WORDS.verbs | _WORDS.first
-_LATER = _WORDS.verbs | {"publish"}
+_LATER = _WORDS.verbs | {"publish", "empty"}
 _JOINED = _WORDS.verbs - {"forget"} | {"evict", "expire", "unload", "deactivate", "unlink"}
 _OPTIONS = frozenset(dash + option for option in _WORDS.options for dash in ("-", "--"))
 _ABBREVIATED = tuple(
@@ -53,6 +53,8 @@ def destructive(command: Command, *, has_rules: bool) -> bool:
         return True
     if command.operands and _by_words(command):
         return True
+    if not has_rules and not _WORDS.unasked.isdisjoint(given) and _WORDS.harmless.isdisjoint(command.operands[:2]):
+        return True  # it would ask by itself, and is told not to
     if _by_values(command) or _by_text(command):
         return True
     if has_rules or "/" in command.argv0:
@@ -209,13 +211,30 @@ class _Given(NamedTuple):
 def protected_arguments(command: Command, *, has_rules: bool) -> list[Arg]:
     """The paths of files of the system, of keys, or of what runs by itself that the program may write."""
     name = command.name
-    found: list[Arg] = []
-    if name not in _WORDS.names:
+    found = _sent_away(command)
+    if not found and name not in _WORDS.names:
         for arg in command.args:
             if "/" in arg or "~" in arg:
                 found = list(_found(command, has_rules=has_rules))
                 break
     return found or (list(_in_texts(command)) if name in _WORDS.prompts else [])
+
+
+def reveals_secrets(command: Command) -> bool:
+    """Whether the words of a program without rules say that it shows keys or passwords: `token print`, `export --secrets`."""
+    words = [word for word in (*command.operands[:4], *command.words) if "/" not in word and len(word) < 40]
+    parts = {part.lower() for word in words for part in _RE.parts.findall(word)}
+    return not _WORDS.secrets.isdisjoint(parts) and not _WORDS.shows.isdisjoint(parts)
+
+
+def _sent_away(command: Command) -> list[Arg]:
+    """Keys and passwords among the operands, when another operand is a place on another machine."""
+    if len(command.operands) < 2 or ":" not in "".join(command.operands):
+        return []
+    operands = [arg for place, arg in enumerate(command.operands) if place not in command.maybe]
+    if not any(map(_RE.elsewhere.match, operands)):
+        return []
+    return [arg for arg in operands if arg[:1] in ("/", "~") and "credential" in command.classes(arg)]
 
 
 def own_arguments(command: Command) -> bool:

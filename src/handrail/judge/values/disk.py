@@ -63,9 +63,9 @@ class Source(NamedTuple):
 
 
 class Sources:
-    """One judgement's view of the disk. What is over the budget is not read; `is_whole` says so."""
+    """One judgement's view of the disk, or of no disk. What is over the budget is not read; `is_whole` says so."""
 
-    def __init__(self, disk: Disk) -> None:
+    def __init__(self, disk: Disk | None) -> None:
         self._disk = disk
         self._files = MAX_FILES
         self._bytes = MAX_BYTES
@@ -77,11 +77,11 @@ class Sources:
 
     def entry(self, path: str) -> DiskEntry | None:
         self._lookups -= 1
-        return self._disk.find(path) if self._lookups >= 0 else None
+        return self._disk.find(path) if self._disk is not None and self._lookups >= 0 else None
 
     def names(self, path: str) -> list[str]:
         self._lookups -= 1
-        return sorted(self._disk.names(path)) if self._lookups >= 0 else []
+        return sorted(self._disk.names(path)) if self._disk is not None and self._lookups >= 0 else []
 
     def read(self, path: str, *, max_bytes: int = MAX_SCRIPT) -> Source | None:
         """A file that is there; None for what is no file, and for programs that were installed long ago."""
@@ -91,7 +91,7 @@ class Sources:
         if self._files <= 0 or self._bytes <= 0:
             return Source(path, "", entry.is_new, is_whole=False)
         self._files -= 1
-        data = self._disk.read(entry.path, max_bytes)
+        data = self._disk.read(entry.path, max_bytes) if self._disk is not None else None
         if data is None:
             return Source(path, "", entry.is_new, is_whole=False)
         self._bytes -= len(data)
@@ -107,7 +107,7 @@ class Sources:
 
     def start(self, path: str, max_bytes: int) -> bytes:
         """The first bytes of any file, whatever it is."""
-        return self._disk.read(path, max_bytes) or b""
+        return (self._disk.read(path, max_bytes) or b"") if self._disk is not None else b""
 
     def root(self, cwd: str, project: str) -> str:
         """The work tree around a directory: the nearest one with a repository, else the project."""

@@ -212,6 +212,8 @@ def _protected(as_home: str, path: str) -> set[str]:
         or f"{as_home}/*" in _LISTS["startup"]
     ):
         found.add("startup")
+    if as_home[0] == "~" and _RE.shadowing.fullmatch(as_home):
+        found.add("startup")
     if could_be(as_home, _LISTS["history"]):
         found.add("history")
     if could_be(as_home, _LISTS["own"]):

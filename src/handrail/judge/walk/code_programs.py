@@ -42,7 +42,7 @@ def _config(walk: Walk, call: Call) -> None:
     given = [
         str(value)
         for arg, value in zip(call.args, call.args[1:], strict=False)
-        if arg in ("-f", "-c", "--config", "-t", "--rakefile", "--noxfile")
+        if arg in ("-f", "-c", "--config", "-t", "--rakefile", "--noxfile", "-b", "--build-file")
     ]
     for name in (*given, *spellings(names)):
         source = first_file(walk, (name,))
@@ -190,7 +190,7 @@ def _pip(walk: Walk, call: Call) -> None:
         return
     for path in operands[1:] or (["."] if call.name == "uv" else []):
         path = path.partition("[")[0].removeprefix("file://")
-        if _kind(walk, path) == "dir":
+        if path.rstrip("/") == "." or _kind(walk, path) == "dir":
             build_package(walk, call, absolute(path, here(walk)))
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from ..programs.tables import DATA_PROGRAMS, LANGUAGES, SHELLS, WRAPPERS, skip_options
 from ..values.data_files import Patterns, Words
 from ..values.word_values import UNKNOWN, Arg, OtherName, Taint, unknown
+from .builtins import STDIN_PATHS
 from .script_files import entry
 from .walk import Call, Known, Walk
 
@@ -175,7 +176,7 @@ def _last_part(url: str) -> str:
 def _copied_by_dd(walk: Walk, call: Call) -> None:
     target = next((arg.like(arg[3:]) for arg in call.args if arg.startswith("of=")), None)
     source = next((arg.like(arg[3:]) for arg in call.args if arg.startswith("if=")), None)
-    content = call.stdin if source is None else walk.known_file(source)
+    content = call.stdin if source is None or source in STDIN_PATHS else walk.known_file(source)
     if content is None and source is not None:
         content = OtherName(source if "/" in source else f"./{source}")
     if target is not None and content is not None:

@@ -128,10 +128,18 @@ def _run_file(walk: Walk, call: Call, path: Arg, args: Sequence[Arg]) -> Value:
     if content is None:
         if path.startswith(("/dev/tcp/", "/dev/udp/")) or _RE.url.match(path):
             walk.report("rce.download_to_shell", call.argv)
+        _unread(walk, call, path)
         return unknown()
     if isinstance(content, OtherName):
         return _run_file(walk, call, path.like(content.program), args) if content.program != path else unknown()
     return _with_arguments(walk, [path, *args], content, call.stdin, "source")
+
+
+def _unread(walk: Walk, call: Call, path: Arg) -> None:
+    """Scripts that a list names, and that cannot be looked up."""
+    listed = UNKNOWN in path and Taint.WIDE in path.taints
+    if walk.sources is None and listed and _WORDS.only_checks.isdisjoint(call.args):
+        walk.report("dynamic.script", call.argv)
 
 
 def _language(walk: Walk, call: Call) -> Value | None:
@@ -164,6 +172,8 @@ def _language(walk: Walk, call: Call) -> Value | None:
         judge_code(walk, call, language, operands[0].value())
         return None
     _run_code_file(walk, call, language, operands[0])
+    program = operands[0]
+    walk.programs.follow_unlisted(walk, Call(program.rpartition("/")[2], operands[1:], call.stdin, program))
     return None
 
 
@@ -185,6 +195,7 @@ def _run_code_file(walk: Walk, call: Call, language: str, path: Arg) -> None:
     if content is None:
         if _RE.url.match(path):
             walk.report("rce.run_url", call.argv)
+        _unread(walk, call, path)
     elif not isinstance(content, OtherName):
         judge_code(walk, call, language, content)
 
@@ -228,6 +239,8 @@ def _run_module(walk: Walk, call: Call, argv: list[Arg]) -> Value | None:
             if option in ("-c", "--command") and value is not None:
                 judge_code(walk, call, "python", Value(value.lstrip("! "), value.taints))
     if not argv or not walk.judgement.rulebook.knows(argv[0]):
+        if argv and UNKNOWN not in argv[0]:  # a program about which nothing is known
+            walk.show_to_rules(Call(str(argv[0]), argv[1:], call.stdin, argv[0]))
         return None
     with walk.wrapped(call.name), walk.nested():
         return walk.start(argv, call.stdin)

@@ -7,12 +7,23 @@ import re
 from collections.abc import Callable, Container
 from fnmatch import translate
 from importlib import import_module
+from itertools import pairwise
 from typing import Any
 
 from ..grammar.syntax import DoubleQuoted, Parameter
-from ..programs.tables import CONTAINERS, LANGUAGES, REMOTE, SHELLS, TEXT_OPTIONS, WRAPPERS, opens_root_shell
+from ..programs.tables import (
+    CONTAINERS,
+    DATA_PROGRAMS,
+    LANGUAGES,
+    REMOTE,
+    SHELLS,
+    TEXT_OPTIONS,
+    WRAPPERS,
+    opens_root_shell,
+)
 from ..rules import Rulebook
 from ..values.data_files import Patterns, Words, read_tables
+from ..values.disk import Sources
 from ..values.word_values import EMPTY, UNKNOWN, Arg, Taint, Value, unknown
 from . import (
     environment_variables,
@@ -21,6 +32,8 @@ from . import (
     text_emulation,
 )
 from .files_made import files_made, output_files
+from .interpreters import judge_code
+from .state import Held
 from .walk import Call, Known, Walk
 
 _GROUPS = {
@@ -54,6 +67,9 @@ _OFTEN = ("rm", "sh", "bash", "dd", "find", "curl", "chmod", "cat")
 _WORDS = Words(__file__)
 _RE = Patterns(__file__)
 _MAX_ARGUMENT = 4096
+_MAX_CODES = 16
+_SOME_FOLDER = "/project"
+"""Where work is expected, if nobody has said where: files that are written there are looked up by absolute paths."""
 _COPY_INPUT = frozenset(("tee", "sponge"))
 follow_variable = environment_variables.follow_variable
 source_file = script_programs.source_file
@@ -95,6 +111,10 @@ def note_effects(walk: Walk, call: Call, known: Known) -> None:
     """What it does besides printing: files that it runs or writes, shells that it opens."""
     if walk.sources is not None:
         script_programs.follow(walk, call)
+    elif walk.state.files and (follower := follower_of(call.name)) is not None:
+        project = walk.judgement.project or _SOME_FOLDER
+        with Held(walk, sources=Sources(None)), Held(walk.judgement, project=project):
+            follower(walk, call)
     if (
         walk.under
         and call.stdin is None
@@ -131,14 +151,22 @@ def output(walk: Walk, call: Call) -> Value:
 
 def follow_unlisted(walk: Walk, call: Call) -> None:
     """Judge what a program that no table lists would run: its arguments may hold a command line, after `--`, `exec` or `-c`."""
-    args = call.args
-    after_word = False
+    args, is_data = call.args, call.name in DATA_PROGRAMS
+    codes = [] if is_data else _codes(call)
+    for code in codes[:_MAX_CODES]:
+        judge_code(walk, call, "other", code)
+    if len(codes) > _MAX_CODES:
+        walk.report("limit.exceeded", call.argv)
+    after_word, is_unknown = False, not walk.judgement.rulebook.knows(call.name)
     for place, arg in enumerate(args):
         before = args[place - 1] if place else ""
+        if is_data and before[:2] != "--" and arg[:2] != "--":  # words and texts, but for options that say otherwise
+            continue
         led = (
             after_word
             or before in _WORDS.just_before_command
             or (before[:1] == "-" and _RE.before_command.fullmatch(before) is not None)
+            or (is_unknown and args[place + 1 : place + 2] and args[place + 1][:1] == "-")
         )
         if led and _is_command(arg):
             walk.start(args[place:], call.stdin, under=call.name)
@@ -152,6 +180,17 @@ def follow_unlisted(walk: Walk, call: Call) -> None:
                     word = arg.word if found == arg else None
                     walk.start_text(Value(found, arg.taints, word), call.stdin, under=call.name)
         after_word = after_word or arg in _WORDS.before_command
+
+
+def _codes(call: Call) -> list[Value]:
+    """What may be code in a language that is not known: after `-e`, in parentheses, or the input of a prompt."""
+    found = [call.stdin] if call.stdin is not None and not _WORDS.prompts.isdisjoint(call.args) else []
+    for before, arg in pairwise((Arg(""), *call.args)):
+        glued = _RE.glued_code.fullmatch(arg) if arg[:2] == "--" else None
+        code = arg.like(glued[1]) if glued else arg
+        if (glued or before in _WORDS.before_code or arg[:1] == "(") and _RE.is_code.search(code):
+            found.append(code.value())
+    return found
 
 
 def _is_command(word: str | Arg) -> bool:

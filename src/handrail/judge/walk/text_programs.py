@@ -208,6 +208,8 @@ def _vim(walk: Walk, call: Call) -> None:
             walk.run([*program, arg.like(match[2])], None, functions=False)
             continue
         for rest in _parts(text):
+            if match := _RE.vim_writes.match(rest):
+                walk.on_write(arg.like(match[1]), ">", unknown())
             if match := _RE.vim_runs.match(rest):
                 filtered = unknown() if rest.lstrip(": ")[:1] in tuple("%.$0123456789") else None
                 walk.run_text(Value(match[1], arg.taints, arg.word), filtered, "-c")

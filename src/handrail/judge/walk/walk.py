@@ -585,11 +585,11 @@ class Walk:
                 return out
         if self.state.files and (made := self._made_program(name, call)) is not None:
             return made
-        if known.follow is None and len(argv) > 1 and base not in DATA_PROGRAMS:
+        if known.follow is None and len(argv) > 1 and (base not in DATA_PROGRAMS or "--" in " ".join(argv)):
             self.programs.follow_unlisted(self, call)
         elif known.follow is not None and out is None:
             out = known.follow(self, call)
-        self._show_to_rules(call)
+        self.show_to_rules(call)
         self.programs.note_effects(self, call, known)
         return out if out is not None else self.programs.output(self, call)
 
@@ -605,7 +605,8 @@ class Walk:
         with self.wrapped(under), self.subshell():
             return self.run_text(text, stdin, "-c")
 
-    def _show_to_rules(self, call: Call) -> None:
+    def show_to_rules(self, call: Call) -> None:
+        """Have the rules judge a command line by itself, whatever it runs in turn."""
         judgement = self.judgement
         judgement.shown += 1
         key = _line_key(call, self.cwd) if judgement.shown > _FEW_LINES else None
