@@ -358,9 +358,9 @@ def _touched(host: Host, text: str, found: Sequence[Token]) -> None:
     for pattern, show in calls:
         for match in itertools.islice(pattern.finditer(text), _MAX_NAMES):
             _paths(found, match.start(), show)
-    if _RE.indirect.search(text):
+    if _RE.indirect.search(text) and (host.language != "javascript" or _mentions(_RE.file_module, text)):
         for path in {token.text for token in found if token.kind == "string" and token.text[:1] in ("/", "~")}:
-            if not classes(path).isdisjoint(_WORDS.protected):
+            if path != "/" and not classes(path).isdisjoint(_WORDS.protected):  # "/" is the route of a server too
                 host.delete_tree(path)
 
 

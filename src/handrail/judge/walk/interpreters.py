@@ -171,9 +171,7 @@ def _language(walk: Walk, call: Call) -> Value | None:
     if operands[0].startswith("(") and language == "scheme":
         judge_code(walk, call, language, operands[0].value())
         return None
-    _run_code_file(walk, call, language, operands[0])
-    program = operands[0]
-    walk.programs.follow_unlisted(walk, Call(program.rpartition("/")[2], operands[1:], call.stdin, program))
+    _run_code_file(walk, call, language, operands)
     return None
 
 
@@ -189,9 +187,12 @@ def _reads_more(language: str, args: Sequence[Arg], codes: Sequence[Arg]) -> boo
     return "pdb" in args or any(_RE.reads_code.search(code) for code in codes)
 
 
-def _run_code_file(walk: Walk, call: Call, language: str, path: Arg) -> None:
-    """`python file`: what the file holds, if the command itself has made it."""
+def _run_code_file(walk: Walk, call: Call, language: str, operands: Sequence[Arg]) -> None:
+    """`python file`: what the file holds, if the command itself has made it; else what its arguments say."""
+    path = operands[0]
     content = walk.known_file(path)
+    if walk.sources is None:  # it cannot be read
+        walk.programs.follow_unlisted(walk, Call(path.rpartition("/")[2], operands[1:], call.stdin, path))
     if content is None:
         if _RE.url.match(path):
             walk.report("rce.run_url", call.argv)
