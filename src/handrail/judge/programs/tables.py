@@ -167,3 +167,62 @@ def _cluster(arg: Arg, args: Sequence[Arg], index: int, letters: str, seen: list
             seen.append(("-" + letter, args[index + 1] if index + 1 < len(args) else None))
             return 2
     return 1
+
+
+class Program(NamedTuple):
+    """What an interpreter is told to run."""
+
+    codes: list[Arg]
+    """The programs given in options."""
+    module: Arg | None
+    """The module that is run instead of a program."""
+    rest: Sequence[Arg]
+    """What comes after that: the file to run, if there is no program yet, and arguments."""
+
+
+def read_program(language: str, args: Sequence[Arg]) -> Program:
+    flags = CODE_OPTIONS[language].split()
+    letters = frozenset(flag[1] for flag in flags if len(flag) == 2)
+    takes = VALUE_LETTERS.get(language, "")
+    found: list[Arg] = []
+    index = 0
+    while index < len(args):
+        arg = args[index]
+        if (arg[:1] != "-" or arg == "-") and arg not in flags:
+            break
+        index += 1
+        name, equals, value = arg.partition("=")
+        if arg in flags:
+            found += args[index : index + 1]
+            index += 1
+        elif equals and name.startswith("--") and name in flags:
+            found.append(arg.like(value))
+        elif arg == "--":
+            break
+        elif not arg.startswith("--"):
+            code, used, module = _in_cluster(arg, letters, takes, language)
+            if module:
+                attached = arg.partition("m")[2]
+                named = arg.like(attached) if attached else next(iter(args[index:]), Arg(""))
+                return Program(found, named, args[index + (not attached) :])
+            if code is not None:
+                found += [arg.like(code)] if code else args[index : index + 1]
+                index += not code
+            else:
+                index += used
+        if found and language == "python":
+            break
+    return Program(found, None, args[index:])
+
+
+def _in_cluster(arg: Arg, letters: frozenset[str], takes: str, language: str) -> tuple[str | None, int, bool]:
+    """The code in `-lane 'code'`: (what is left of the argument after the letter, arguments to skip, a module)."""
+    for place in range(1, len(arg)):
+        letter = arg[place]
+        if letter == "m" and language == "python":
+            return None, 0, True
+        if letter in letters:
+            return arg[place + 1 :], 0, False
+        if letter in takes:
+            return None, int(place + 1 == len(arg) and letter not in "iC0l"), False
+    return None, 0, False

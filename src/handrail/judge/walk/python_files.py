@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from ..programs.tables import read_program
 from ..values.disk import Source, absolute
 from ..values.word_values import UNKNOWN, Arg, Value
-from .interpreters import read_program
 from .script_files import entry, here, judge_code, lookup
 from .walk import Call, Walk
 
