@@ -4,7 +4,7 @@ Nothing is ever run, files are read only through the `Disk` that a caller hands 
 `base.suggest` is imported. From the ground up:
 
 - `values`: what a word is worth, classes of paths, and the `Assessment` that comes out;
-- `grammar`: the shell's syntax as a tree, SQL statements, and where nested text comes from (`source_map`);
+- `grammar`: the shell's syntax as a tree, SQL statements, and where nested text comes from;
 - `programs`: tables of programs that run others, of shells, interpreters and containers;
 - `rules`: what is dangerous, as data: one file per theme in `rules/themes`, and the rules that users add (`rules.custom`);
 - `languages`: programs in Python, Perl, JavaScript and so on that a command holds;

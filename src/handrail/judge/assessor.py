@@ -8,17 +8,15 @@ import re
 from collections.abc import Mapping
 
 from .grammar.parser import parse
-from .grammar.source_map import SourceMap
-from .grammar.syntax import ShellSyntaxError, TooLarge
+from .grammar.syntax import ShellSyntaxError, SourceMap, TooLarge
 from .rules import Rulebook, builtin
 from .values import paths
 from .values.assessment import Assessment, Finding, Severity
-from .values.disk import Disk, ShellMemory
+from .values.disk import Disk, ShellMemory, Sources
 from .values.homes import Homes, local_homes
 from .values.word_values import UNKNOWN, Value
 from .walk import program_handlers
 from .walk.judgement import Judgement, Limit
-from .walk.sources import Sources
 from .walk.state import State
 from .walk.walk import Walk
 

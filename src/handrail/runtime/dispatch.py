@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from ..approval.gate import ApprovalGate, Notices
     from ..environments.backend_table import Backends
-    from ..judge.rules.model import Rule
+    from ..judge.rules.rulebook import Rule
     from ..plugins.loader import Plugins
     from ..settings.schema import Config
     from ..tools.mcp.server_tools import McpTools

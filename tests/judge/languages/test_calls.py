@@ -24,8 +24,18 @@ PYTHON = [
     'print.__self__.__import__("os").system("rm -rf ~/d")',
     "from app import User; User.query.delete()",
     'from plumbum.cmd import rm; rm("-rf", "/root/d")',
+    '(lambda m: m.rmtree("/root/d"))(__import__("shutil"))',
+    'def f(x): x.system("rm -rf ~/d")\nimport os; f(os)',
+    'import os, sys; os.execvp("sh", ["sh", "-c", sys.stdin.read()])',
 ]
 OTHERS = [
+    """node -e "const f=require('fs'); f['rm'+'Sync']('/root/d',{recursive:true})\"""",
+    """node -e "const {rmSync: r}=require('fs'); r('/root/d')\"""",
+    """node -e "['rmSync'].map(m => require('fs')[m]('/root/d'))\"""",
+    """perl -e '$f="unlink"; &$f("/etc/passwd")'""",
+    """php -r 'foreach (new DirectoryIterator("/srv") as $f) unlink($f);'""",
+    """emacs --batch --eval '(write-file "/etc/hosts")'""",
+    """vim -c 'w! /etc/hosts' -c q x""",
     """perl -e 'open F,"-|","rm","-rf","/root/d"'""",
     """perl -pe 's/(.*)/system $1/e' f""",
     """perl -e 'exec {"/bin/rm"} "x","-rf","/root/d"'""",
@@ -70,3 +80,16 @@ def test_other_languages_that_hide_what_they_call_are_asked_about(command: str) 
 def test_a_file_that_is_run_besides_the_program_is_read(command: str, name: str, text: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(text)
     assert assess(command, cwd=str(tmp_path), project=str(tmp_path), disk=HostDisk(0.0)).dangerous
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        """node -e "const h={a: console.log}; h['a']('/tmp/x')\"""",
+        """node -e "const {join: j}=require('path'); console.log(j('src', 'a'))\"""",
+        """python3 -c "import os; print(os.path.join('a', 'b'))\"""",
+        """vim -c 'w! out.txt' -c q x""",
+    ],
+)
+def test_calls_of_another_name_on_files_of_the_project_run_without_a_question(command: str) -> None:
+    assert not assess(command).dangerous

@@ -13,7 +13,7 @@ import pytest
 
 from handrail.approval.task_disk import HostDisk
 from handrail.judge import assess
-from handrail.judge.scripts.config_files import CONFIG_FILES, TESTS
+from handrail.judge.scripts.task_lists import CONFIG_FILES, TESTS
 from handrail.judge.values.assessment import Assessment, Verdict
 from handrail.judge.values.disk import ShellMemory
 from handrail.judge.walk.program_handlers import TABLES

@@ -45,3 +45,22 @@ def test_what_was_written_is_judged_when_it_is_run(
     for since in (NEW, OLD):
         twin = judged(tmp_path, launcher, harmless, since)
         assert not twin.dangerous, [(finding.rule, finding.argv) for finding in twin.findings]
+
+
+WRITTEN = {
+    "make": ("Makefile", "all:\n\t@{}\n"),
+    "npm install": ("package.json", '{{"scripts": {{"postinstall": "{}"}}}}\n'),
+    "pytest -q": ("conftest.py", "import os\nos.system('{}')\n"),
+    "pip install .": ("setup.py", "import os\nos.system('{}')\n"),
+    "ansible-playbook pb.yml": ("pb.yml", "- tasks:\n  - shell: {}\n"),
+    "sh /tmp/k": ("/dev/null", "E\ndd if=/dev/stdin of=/tmp/k <<'E'\n{}\n"),
+}
+
+
+@pytest.mark.parametrize("command", WRITTEN)
+@pytest.mark.parametrize("before", ["", "mkdir -p d && cd d && "])
+def test_what_the_command_itself_has_written_is_judged_without_a_disk_too(command: str, before: str) -> None:
+    name, text = WRITTEN[command]
+    for payload, dangerous in (("rm -rf ~/work", True), ("echo done", False)):
+        script = f"{before}cat > {name} <<'E'\n{text.format(payload)}E\n{command}"
+        assert assess(script).dangerous is dangerous, script

@@ -8,7 +8,7 @@ import pytest
 
 from handrail.judge import assess
 from handrail.judge.grammar.parser import parse
-from handrail.judge.grammar.source_map import SourceMap
+from handrail.judge.grammar.syntax import SourceMap
 from handrail.judge.rules import builtin
 from handrail.judge.values.word_values import UNKNOWN
 from handrail.judge.walk import program_handlers

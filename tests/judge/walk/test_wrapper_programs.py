@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from handrail.judge import assess
-from handrail.judge.programs.tables import CONTAINERS, WRAPPERS
-from handrail.judge.programs.wrapper_options import skip_options
+from handrail.judge.programs.tables import CONTAINERS, WRAPPERS, skip_options
 from handrail.judge.values.word_values import Arg
 
 RUNNING = (

@@ -12,7 +12,7 @@ from handrail.approval.policy import Policy
 from handrail.core.builtin import registry
 from handrail.files.local import LocalFiles
 from handrail.tools.files import read_file, search_files  # noqa: F401  registers the tools
-from handrail.tools.files.calls import actions as read_actions
+from handrail.tools.files.calls import read_file_actions as read_actions
 from handrail.tools.files.searching.search_call import actions as search_actions
 from handrail.types import ToolContext
 

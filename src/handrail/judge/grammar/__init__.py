@@ -1,2 +1,2 @@
-"""The grammar of the shell: `lexical` (characters and operators), `syntax` (the tree), `parser`, `source_map` (where nested text
-comes from); and `sql` (dangerous statements)."""
+"""The grammar of the shell: `lexical` (characters and operators), `syntax` (the tree, and where nested text comes from),
+`parser`; and `sql` (dangerous statements)."""

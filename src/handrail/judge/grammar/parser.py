@@ -10,45 +10,13 @@ commands, here-documents, words, parameters and arithmetic, and the scanner at t
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from . import lexical
+from . import lexical, syntax
 from .lexical import RESERVED
-from .syntax import (
-    AndOr,
-    Arithmetic,
-    ArithmeticCommand,
-    ArithmeticFor,
-    Assignment,
-    Block,
-    Case,
-    Clause,
-    Command,
-    Compound,
-    Condition,
-    Coprocess,
-    DoubleQuoted,
-    For,
-    Function,
-    If,
-    Literal,
-    Parameter,
-    Part,
-    Pipeline,
-    ProcessSubstitution,
-    Quoted,
-    Redirect,
-    Script,
-    ShellSyntaxError,
-    Simple,
-    Substitution,
-    TextMap,
-    TooLarge,
-    While,
-    Word,
-)
 
 MAX_DEPTH = 48
 MAX_COMMANDS = 20_000
@@ -65,35 +33,46 @@ _ENDS_SIMPLE = frozenset(("", *"\n;)|"))
 _PREFIX_END = re.compile(r"[*@]\}")
 
 
-def parse(text: str, depth: int = 0) -> tuple[Script, TextMap | None]:
+def parse(text: str, depth: int = 0) -> tuple[syntax.Script, syntax.TextMap | None]:
     """The tree of a script; and, where line continuations were removed, the map back to positions in the text."""
     if lexical.PLAIN_LINE.fullmatch(text) is not None and (script := _plain_line(text)) is not None:
         return script, None
     if "\0" in text:
-        raise ShellSyntaxError("a NUL character", text.index("\0"))
+        raise syntax.ShellSyntaxError("a NUL character", text.index("\0"))
     parser = Parser(text, depth)
     script = parser.whole()
     return script, _joined(parser.cuts)
 
 
-def _plain_line(text: str) -> Script | None:
+def _plain_line(text: str) -> syntax.Script | None:
     """A single command of plain words, as most commands are; None when its first word is more than a name."""
-    words = [Word(None, *found.span(), found.group()) for found in lexical.BETWEEN_BLANKS.finditer(text)]
+    words = [syntax.Word(None, *found.span(), found.group()) for found in lexical.BETWEEN_BLANKS.finditer(text)]
     first = words[0]
     if first.plain in RESERVED or first.plain in lexical.DECLARATIONS or len(words) > MAX_WORDS:
         return None
-    return Script(
-        [AndOr([("", Pipeline([Simple([], words, [], first.start, len(text))], negated=False, timed=False))])]
+    return syntax.Script(
+        [
+            syntax.AndOr(
+                [
+                    (
+                        "",
+                        syntax.Pipeline(
+                            [syntax.Simple([], words, [], first.start, len(text))], negated=False, timed=False
+                        ),
+                    )
+                ]
+            )
+        ]
     )
 
 
-def _joined(cuts: list[int]) -> TextMap | None:
+def _joined(cuts: list[int]) -> syntax.TextMap | None:
     if not cuts:
         return None
     kept = [(0, 0)]
     for count, cut in enumerate(sorted(cuts), 1):
         kept.append((cut, cut + 2 * count))
-    return TextMap(kept)
+    return syntax.TextMap(kept)
 
 
 @dataclass(slots=True)
@@ -114,7 +93,7 @@ class Parser:
         self.position = 0
         self.depth = depth
         self.budget = Budget() if budget is None else budget
-        self.waiting: list[Redirect] = []
+        self.waiting: list[syntax.Redirect] = []
         """Here-documents whose text starts after the next newline."""
         self.continued = "\\\n" in text
         self.cuts: list[int] = []
@@ -126,20 +105,20 @@ class Parser:
 
     # Scripts
 
-    def whole(self) -> Script:
+    def whole(self) -> syntax.Script:
         """The whole text as a script."""
         script = self.script()
         if self.position < self.size:
             raise self.fail(f"unexpected {self.peek()!r}")
         return script
 
-    def script(self, until: str = "", words: tuple[str, ...] = ()) -> Script:
+    def script(self, until: str = "", words: tuple[str, ...] = ()) -> syntax.Script:
         """Lists up to a closing character or one of the reserved words; neither is consumed."""
-        items: list[AndOr] = []
+        items: list[syntax.AndOr] = []
         while True:
             self.newlines()
             if self._ended(until, words):
-                return Script(items)
+                return syntax.Script(items)
             item = self._and_or()
             items.append(item)
             char = self.blanks()
@@ -149,7 +128,7 @@ class Parser:
             elif char == ";":
                 if self.text.startswith((";;", ";&"), self.position):
                     if ";;" in words:
-                        return Script(items)
+                        return syntax.Script(items)
                     raise self.fail("unexpected ;;")
                 self.position += 1
             elif not (char in ("", "\n") or char == until or self._closed_by_word(item, words)):
@@ -162,11 +141,11 @@ class Parser:
             return False
         return (";;" in words and self.text.startswith((";;", ";&"), self.position)) or bool(self.reserved(words))
 
-    def _closed_by_word(self, item: AndOr, words: tuple[str, ...]) -> bool:
+    def _closed_by_word(self, item: syntax.AndOr, words: tuple[str, ...]) -> bool:
         """`( .. ) done`: after a compound command a reserved word needs no separator."""
-        return bool(words and self.reserved(words) and isinstance(item.items[-1][1].commands[-1], Compound))
+        return bool(words and self.reserved(words) and isinstance(item.items[-1][1].commands[-1], syntax.Compound))
 
-    def _and_or(self) -> AndOr:
+    def _and_or(self) -> syntax.AndOr:
         items = [("", self._pipeline())]
         while True:
             self.blanks()
@@ -174,12 +153,12 @@ class Parser:
                 self.join_token()
             operator = self.text[self.position : self.position + 2]
             if operator != "&&" and operator != "||":
-                return AndOr(items)
+                return syntax.AndOr(items)
             self.position += 2
             self.newlines()
             items.append((operator, self._pipeline()))
 
-    def _pipeline(self) -> Pipeline:
+    def _pipeline(self) -> syntax.Pipeline:
         first = self.lone_word()
         if first is not None and first not in RESERVED:  # as most commands start
             return self._piped(self.simple(), negated=False, timed=False)
@@ -195,32 +174,32 @@ class Parser:
                     self.position += 2
                     self.blanks()
             if self.blanks() in ("", "\n", ";", "&", ")") and not self.at("&>"):
-                return Pipeline([], negated, timed)
+                return syntax.Pipeline([], negated, timed)
         return self._piped(self._command(), negated=negated, timed=timed)
 
-    def _piped(self, first: Command, *, negated: bool, timed: bool) -> Pipeline:
+    def _piped(self, first: syntax.Command, *, negated: bool, timed: bool) -> syntax.Pipeline:
         """The pipeline that this command begins."""
         commands = [first]
         while True:
             if self.blanks() != "|" or self.at("||"):
-                return Pipeline(commands, negated, timed)
+                return syntax.Pipeline(commands, negated, timed)
             if self.at("|&"):
                 last = commands[-1]
-                joined = Redirect("2", ">&", Word([Literal("1")], self.position, self.position))
-                (last.body if isinstance(last, Function) else last).redirects.append(joined)
+                joined = syntax.Redirect("2", ">&", syntax.Word([syntax.Literal("1")], self.position, self.position))
+                (last.body if isinstance(last, syntax.Function) else last).redirects.append(joined)
                 self.position += 1
             self.position += 1
             self.newlines()
             commands.append(self._command())
 
-    def _command(self) -> Command:
+    def _command(self) -> syntax.Command:
         """Most commands start with a plain word that is not reserved."""
         word = self.lone_word()
         return self.command() if word is None or word in RESERVED else self.simple()
 
     # Compound commands
 
-    def command(self) -> Command:
+    def command(self) -> syntax.Command:
         if self.continued:
             self.join_token()
         start = self.position
@@ -230,29 +209,29 @@ class Parser:
         if word:
             self.enter()
             self.position += len(word)
-            reader: Callable[[Parser, str], Command] = _READERS[word]
+            reader: Callable[[Parser, str], syntax.Command] = _READERS[word]
             node = reader(self, word)
             self.leave()
-            return node if isinstance(node, Simple | Function) else self._finished(node, start)
+            return node if isinstance(node, syntax.Simple | syntax.Function) else self._finished(node, start)
         closer = self.reserved(lexical.CLOSERS)
         if closer:
             raise self.fail(f"unexpected {closer}")
         return self.simple()
 
-    def _finished(self, node: Compound, start: int) -> Compound:
+    def _finished(self, node: syntax.Compound, start: int) -> syntax.Compound:
         node.redirects = self.redirects()
         node.start, node.end = start, self.position
         return node
 
-    def _parenthesis(self) -> Compound:
+    def _parenthesis(self) -> syntax.Compound:
         if self.at("(("):
             parts = self.arithmetic(self.position + 2)
             if parts is not None:
-                return ArithmeticCommand(parts)
+                return syntax.ArithmeticCommand(parts)
         self.position += 1
-        return Block(self.until(")"), subshell=True)
+        return syntax.Block(self.until(")"), subshell=True)
 
-    def _body(self, what: str, ends: tuple[str, ...]) -> tuple[Script, str]:
+    def _body(self, what: str, ends: tuple[str, ...]) -> tuple[syntax.Script, str]:
         """A script up to one of these words, which is consumed and returned."""
         script = self.script("", ends)
         end = self.reserved(ends)
@@ -263,25 +242,25 @@ class Parser:
         self.position += len(end)
         return script, end
 
-    def _group(self, _: str) -> Block:
-        return Block(self._body("{", ("}",))[0], subshell=False)
+    def _group(self, _: str) -> syntax.Block:
+        return syntax.Block(self._body("{", ("}",))[0], subshell=False)
 
-    def _if(self, _: str) -> If:
-        branches: list[tuple[Script, Script]] = []
+    def _if(self, _: str) -> syntax.If:
+        branches: list[tuple[syntax.Script, syntax.Script]] = []
         while True:
             condition, _end = self._body("if", ("then",))
             body, end = self._body("then", ("elif", "else", "fi"))
             branches.append((condition, body))
             if end == "else":
-                return If(branches, self._body("else", ("fi",))[0])
+                return syntax.If(branches, self._body("else", ("fi",))[0])
             if end == "fi":
-                return If(branches, None)
+                return syntax.If(branches, None)
 
-    def _while(self, word: str) -> While:
+    def _while(self, word: str) -> syntax.While:
         condition = self._body(word, ("do",))[0]
-        return While(condition, self._body("do", ("done",))[0], until=word == "until")
+        return syntax.While(condition, self._body("do", ("done",))[0], until=word == "until")
 
-    def _for(self, word: str) -> Compound:
+    def _for(self, word: str) -> syntax.Compound:
         self.blanks()
         if self.at("((") and word == "for":
             parts = self.arithmetic(self.position + 2)
@@ -289,7 +268,7 @@ class Parser:
                 raise self.fail("expected ))")
             if self.blanks() == ";":
                 self.position += 1
-            return ArithmeticFor(parts, self._loop_body())
+            return syntax.ArithmeticFor(parts, self._loop_body())
         if self.continued:
             self.join_token()
         match = lexical.NAME.match(self.text, self.position)
@@ -300,18 +279,18 @@ class Parser:
         words = self._loop_words() if self.reserved(("in",)) else None
         if self.blanks() == ";":
             self.position += 1
-        return For(match.group(), words, self._loop_body(), select=word == "select")
+        return syntax.For(match.group(), words, self._loop_body(), select=word == "select")
 
-    def _loop_words(self) -> list[Word]:
+    def _loop_words(self) -> list[syntax.Word]:
         self.position += len("in")
-        words: list[Word] = []
+        words: list[syntax.Word] = []
         while True:
             char = self.blanks()
             if not char or char in ";\n&|)":
                 return words
             words.append(self._argument())
 
-    def _loop_body(self) -> Script:
+    def _loop_body(self) -> syntax.Script:
         self.newlines()
         if self.reserved(("{",)):
             self.position += 1
@@ -319,22 +298,22 @@ class Parser:
         self.expect("do")
         return self._body("do", ("done",))[0]
 
-    def _case(self, _: str) -> Case:
+    def _case(self, _: str) -> syntax.Case:
         self.blanks()
         subject = self._argument()
         self.expect("in")
-        clauses: list[Clause] = []
+        clauses: list[syntax.Clause] = []
         while True:
             self.newlines()
             if self.reserved(("esac",)):
                 self.position += len("esac")
-                return Case(subject, clauses)
+                return syntax.Case(subject, clauses)
             clauses.append(self._clause())
 
-    def _clause(self) -> Clause:
+    def _clause(self) -> syntax.Clause:
         if self.at("("):
             self.position += 1
-        patterns: list[Word] = []
+        patterns: list[syntax.Word] = []
         while True:
             self.blanks()
             patterns.append(self._argument())
@@ -348,13 +327,13 @@ class Parser:
         for terminator in (";;&", ";;", ";&"):
             if self.at(terminator):
                 self.position += len(terminator)
-                return Clause(patterns, body, terminator)
+                return syntax.Clause(patterns, body, terminator)
         if not self.reserved(("esac",)):
             raise self.fail("expected ;; or esac")
-        return Clause(patterns, body, "")
+        return syntax.Clause(patterns, body, "")
 
-    def _condition(self, _: str) -> Condition:
-        words: list[Word] = []
+    def _condition(self, _: str) -> syntax.Condition:
+        words: list[syntax.Word] = []
         matching = False
         while True:
             self.newlines()
@@ -362,20 +341,20 @@ class Parser:
                 raise self.fail("unterminated [[")
             if self.reserved(("]]",)):
                 self.position += 2
-                return Condition(words)
+                return syntax.Condition(words)
             operator = next((text for text in _TEST_OPERATORS if self.at(text)), "")
             if matching:
                 words.append(self._regular_expression())
                 matching = False
             elif operator and not self.at("<(") and not self.at(">("):
-                words.append(Word([Literal(operator)], self.position, self.position + len(operator)))
+                words.append(syntax.Word([syntax.Literal(operator)], self.position, self.position + len(operator)))
                 self.position += len(operator)
             else:
                 words.append(self._argument())
                 matching = words[-1].literal() == "=~"
 
-    def _regular_expression(self) -> Word:
-        parts: list[Part] = []
+    def _regular_expression(self) -> syntax.Word:
+        parts: list[syntax.Part] = []
         level, start = 0, self.position
         while self.position < self.size:
             char = self.text[self.position]
@@ -384,24 +363,19 @@ class Parser:
             if not level and char in "&;":
                 raise self.fail(f"unexpected {char!r} in a pattern")
             level += (char == "(") - (char == ")")
-            match = lexical.LITERAL.match(self.text, self.position)
-            if match:
-                parts.append(Literal(match.group()))
-                self.position = match.end()
-            elif not self.special(parts):
-                parts.append(Literal(char))
-                self.position += 1
+            if not self._literal(lexical.LITERAL, parts) and not self.special(parts):
+                self._plain(char, parts)
         if not parts:
             raise self.fail("expected a pattern")
-        return Word(merged(parts), start, self.position)
+        return syntax.Word(merged(parts), start, self.position)
 
-    def _function(self, _: str) -> Function:
+    def _function(self, _: str) -> syntax.Function:
         self.blanks()
         name = self._argument()
         self.blanks()
         return self.function(name, with_parentheses=False)
 
-    def function(self, name: Word, *, with_parentheses: bool = True) -> Function:
+    def function(self, name: syntax.Word, *, with_parentheses: bool = True) -> syntax.Function:
         """A function's definition, from after its name."""
         match = lexical.EMPTY_PARENTHESES.match(self.text, self.position)
         if match:
@@ -413,14 +387,14 @@ class Parser:
         if self.position >= self.size:
             raise self.fail("expected a function's body")
         body = self.command()
-        if isinstance(body, Simple | Function):
+        if isinstance(body, syntax.Simple | syntax.Function):
             raise self.fail("expected a function's body")
         self.leave()
-        node = Function(name, body)
+        node = syntax.Function(name, body)
         node.start, node.end = name.start, self.position
         return node
 
-    def _coprocess(self, _: str) -> Coprocess:
+    def _coprocess(self, _: str) -> syntax.Coprocess:
         self.blanks()
         if self.continued:
             self.join_token()
@@ -431,16 +405,16 @@ class Parser:
                 name = match.group()
             else:
                 self.position = start
-        return Coprocess(name, self.command())
+        return syntax.Coprocess(name, self.command())
 
     # Simple commands
 
-    def simple(self) -> Command:
+    def simple(self) -> syntax.Command:
         self.count_command()
         start, text = self.position, self.text
-        assignments: list[Assignment] = []
-        words: list[Word | Assignment] = []
-        redirects: list[Redirect] = []
+        assignments: list[syntax.Assignment] = []
+        words: list[syntax.Word | syntax.Assignment] = []
+        redirects: list[syntax.Redirect] = []
         declaring = False
         match_plain = lexical.PLAIN.match
         while True:
@@ -448,7 +422,7 @@ class Parser:
             if plain:
                 found = plain[1]
                 self.position = end = plain.end()
-                words.append(Word(None, end - len(found), end, found))
+                words.append(syntax.Word(None, end - len(found), end, found))
             else:
                 char = self.blanks()
                 if char in _ENDS_SIMPLE or (char == "&" and not self.at("&>")):
@@ -458,7 +432,7 @@ class Parser:
                 if (char in "<>&{" or char.isdigit()) and (redirect := self.redirect()):
                     redirects.append(redirect)
                 elif char == "(":
-                    if len(words) == 1 and isinstance(words[0], Word) and not assignments and not redirects:
+                    if len(words) == 1 and isinstance(words[0], syntax.Word) and not assignments and not redirects:
                         return self.function(words[0])
                     raise self.fail("unexpected (")
                 elif not words or declaring:
@@ -468,33 +442,33 @@ class Parser:
                 text = self.text
             if len(words) == 1 and not declaring:
                 first = words[0]
-                declaring = isinstance(first, Word) and (first.plain or first.literal()) in lexical.DECLARATIONS
+                declaring = isinstance(first, syntax.Word) and (first.plain or first.literal()) in lexical.DECLARATIONS
             elif len(words) > MAX_WORDS:
-                raise TooLarge("more words than are judged", self.position)
+                raise syntax.TooLarge("more words than are judged", self.position)
         if not (words or assignments or redirects):
             raise self.fail("expected a command")
-        return Simple(assignments, words, redirects, start, self.position, declaring)
+        return syntax.Simple(assignments, words, redirects, start, self.position, declaring)
 
-    def _argument(self) -> Word:
+    def _argument(self) -> syntax.Word:
         word = self.word()
         if word is None:
             raise self.fail(f"unexpected {self.peek()!r}")
         return word
 
     def _word_or_assignment(
-        self, assignments: list[Assignment], words: list[Word | Assignment], declaring: bool
+        self, assignments: list[syntax.Assignment], words: list[syntax.Word | syntax.Assignment], declaring: bool
     ) -> None:
         match = lexical.ASSIGNMENT.match(self.text, self.position)
         if match is None:
             words.append(self._argument())
             return
         found = self._assignment(match.group(1), match.group(2), match.end())
-        if isinstance(found, Assignment) and not declaring:
+        if isinstance(found, syntax.Assignment) and not declaring:
             assignments.append(found)
         else:
             words.append(found)
 
-    def _assignment(self, name: str, operator: str, end: int) -> Assignment | Word:
+    def _assignment(self, name: str, operator: str, end: int) -> syntax.Assignment | syntax.Word:
         """An assignment, or the word that only started like one (`a[1]x`)."""
         start, index = self.position, None
         self.position = end
@@ -503,25 +477,30 @@ class Parser:
             match = lexical.EQUALS.match(self.text, self.position)
             if match is None:
                 rest = self.word()
-                whole: list[Part] = [Literal(name + "["), *parts, Literal("]"), *(rest.parts if rest else ())]
-                return Word(whole, start, self.position)
-            index, operator = Word(parts, end, self.position - 1), match.group().replace("\\\n", "")
+                whole: list[syntax.Part] = [
+                    syntax.Literal(name + "["),
+                    *parts,
+                    syntax.Literal("]"),
+                    *(rest.parts if rest else ()),
+                ]
+                return syntax.Word(whole, start, self.position)
+            index, operator = syntax.Word(parts, end, self.position - 1), match.group().replace("\\\n", "")
             self.position = match.end()
         elements = None
-        value: Word | None = None
+        value: syntax.Word | None = None
         if self.at("("):
             self.position += 1
             elements = self._array()
         else:
             value = self.word()
-        value = value or Word([], self.position, self.position)
-        assignment = Assignment(name, index, operator == "+=", value, elements)
+        value = value or syntax.Word([], self.position, self.position)
+        assignment = syntax.Assignment(name, index, operator == "+=", value, elements)
         assignment.start, assignment.end = start, self.position
         return assignment
 
-    def _array(self) -> list[tuple[Word | None, Word]]:
+    def _array(self) -> list[tuple[syntax.Word | None, syntax.Word]]:
         self.enter()
-        elements: list[tuple[Word | None, Word]] = []
+        elements: list[tuple[syntax.Word | None, syntax.Word]] = []
         while True:
             self.newlines()
             if self.position >= self.size:
@@ -534,14 +513,14 @@ class Parser:
             word = self.word()
             if word is None and index is None:
                 raise self.fail(f"unexpected {self.peek()!r} in an array")
-            elements.append((index, word or Word([], self.position, self.position)))
+            elements.append((index, word or syntax.Word([], self.position, self.position)))
             if len(elements) > MAX_WORDS:
-                raise TooLarge("more elements than are judged", self.position)
+                raise syntax.TooLarge("more elements than are judged", self.position)
         self.position += 1
         self.leave()
         return elements
 
-    def _element_index(self) -> Word | None:
+    def _element_index(self) -> syntax.Word | None:
         start = self.position
         self.position += 1
         parts = self.index()
@@ -549,11 +528,11 @@ class Parser:
         if match is None:
             self.position = start
             return None
-        word = Word(parts, start + 1, self.position - 1)
+        word = syntax.Word(parts, start + 1, self.position - 1)
         self.position = match.end()
         return word
 
-    def redirect(self) -> Redirect | None:
+    def redirect(self) -> syntax.Redirect | None:
         match = lexical.REDIRECT.match(self.text, self.position)
         if match is None:
             return None
@@ -566,11 +545,13 @@ class Parser:
             raise self.fail("expected a target")
         if operator in (">&", "<&") and self.at("-"):  # what follows the dash is a separate word
             self.position += 1
-            return Redirect(descriptor or "", operator, Word([Literal("-")], self.position - 1, self.position))
+            return syntax.Redirect(
+                descriptor or "", operator, syntax.Word([syntax.Literal("-")], self.position - 1, self.position)
+            )
         target = self.word()
         if target is None:
             raise self.fail("expected a target")
-        redirect = Redirect(descriptor or "", operator, target)
+        redirect = syntax.Redirect(descriptor or "", operator, target)
         if operator in ("<<", "<<-"):
             delimiter = _delimiter(target)
             if delimiter is None:
@@ -579,12 +560,12 @@ class Parser:
             redirect.quoted = target.literal() is None
             self.waiting.append(redirect)
             if len(self.waiting) > MAX_HERE_DOCUMENTS:
-                raise TooLarge("more here-documents than are judged", self.position)
+                raise syntax.TooLarge("more here-documents than are judged", self.position)
         return redirect
 
-    def redirects(self) -> list[Redirect]:
+    def redirects(self) -> list[syntax.Redirect]:
         """The redirections after a compound command."""
-        found: list[Redirect] = []
+        found: list[syntax.Redirect] = []
         while True:
             self.blanks()
             if self.continued:
@@ -596,22 +577,22 @@ class Parser:
 
     # Here-documents
 
-    def read_document(self, redirect: Redirect) -> None:
+    def read_document(self, redirect: syntax.Redirect) -> None:
         """The text of a here-document, which starts here."""
         self.budget.documents -= 1
         if self.budget.documents < 0:
-            raise TooLarge("more here-documents than are judged", self.position)
+            raise syntax.TooLarge("more here-documents than are judged", self.position)
         start = self.position
         body, kept, verbatim = self._plain_document(redirect) or self._document_by_lines(redirect)
         if redirect.quoted:
-            parts: list[Part] = [Quoted(body, start if verbatim else -1)]
+            parts: list[syntax.Part] = [syntax.Quoted(body, start if verbatim else -1)]
         else:
             inner = self.inside(body)
-            parts = [DoubleQuoted(inner.quoted_parts(lexical.IN_HERE, ""))]
-        redirect.body = Word(parts, start, self.position)
-        redirect.origin = TextMap(kept)
+            parts = [syntax.DoubleQuoted(inner.quoted_parts(lexical.IN_HERE, ""))]
+        redirect.body = syntax.Word(parts, start, self.position)
+        redirect.origin = syntax.TextMap(kept)
 
-    def _plain_document(self, redirect: Redirect) -> tuple[str, list[tuple[int, int]], bool] | None:
+    def _plain_document(self, redirect: syntax.Redirect) -> tuple[str, list[tuple[int, int]], bool] | None:
         """The same as `_document_by_lines`, in one step, for a text that is verbatim in the source."""
         if redirect.operator == "<<-":
             return None
@@ -622,7 +603,7 @@ class Parser:
         self.position = end + len(delimiter) + 2
         return text[start : end + 1], [(0, start)], True
 
-    def _document_by_lines(self, redirect: Redirect) -> tuple[str, list[tuple[int, int]], bool]:
+    def _document_by_lines(self, redirect: syntax.Redirect) -> tuple[str, list[tuple[int, int]], bool]:
         """The text up to the delimiter, where its lines were, and whether they are verbatim in the source."""
         position, strip = self.position, redirect.operator == "<<-"
         lines: list[str] = []
@@ -643,23 +624,14 @@ class Parser:
 
     def _document_line(self, position: int, *, joined: bool) -> tuple[str, int]:
         """One line from here without its newline, and the position of that; a backslash at the end joins the next line."""
-        text = self.text
-        end = text.find("\n", position)
-        if end < 0:
-            return text[position:], self.size
-        line = text[position:end]
-        if not (joined and _ends_in_lone_backslash(line)):
-            return line, end
-        pieces = []
-        while True:
-            if not _ends_in_lone_backslash(line):
-                pieces.append(line)
-                return "".join(pieces), end
+        pieces: list[str] = []
+        while (end := self.text.find("\n", position)) >= 0:
+            line = self.text[position:end]
+            if not (joined and _ends_in_lone_backslash(line)):
+                return "".join([*pieces, line]), end
             pieces.append(line[:-1])
-            start, end = end + 1, text.find("\n", end + 1)
-            if end < 0:
-                return "".join(pieces) + text[start:], self.size
-            line = text[start:end]
+            position = end + 1
+        return "".join([*pieces, self.text[position:]]), self.size
 
     # Words
 
@@ -667,9 +639,9 @@ class Parser:
         """A parser of a text that was taken out of this one, under the same limits."""
         return Parser(text, self.depth, self.budget)
 
-    def word(self) -> Word | None:
+    def word(self) -> syntax.Word | None:
         text, start = self.text, self.position
-        parts: list[Part] = []
+        parts: list[syntax.Part] = []
         while self.position < self.size:
             match = lexical.LITERAL.match(text, self.position)
             if match is None:
@@ -677,29 +649,29 @@ class Parser:
                     break
                 text = self.text  # line continuations may have been removed from it
                 if len(parts) > MAX_PARTS:
-                    raise TooLarge("a word of more parts than are judged", self.position)
+                    raise syntax.TooLarge("a word of more parts than are judged", self.position)
                 continue
             literal = match.group()
             self.position = match.end()
-            parts.append(Literal(literal))
+            parts.append(syntax.Literal(literal))
             if literal[-1] in "@?*+!" and self.at("("):
                 self._pattern_list(parts)
                 text = self.text
-        return Word(merged(parts), start, self.position) if parts or self.position > start else None
+        return syntax.Word(merged(parts), start, self.position) if parts or self.position > start else None
 
-    def special(self, parts: list[Part]) -> bool:
+    def special(self, parts: list[syntax.Part]) -> bool:
         """A quote or an expansion here, outside quotes; False when there is none."""
         char = self.text[self.position]
         if char == "\\":
             following = self.text[self.position + 1 : self.position + 2]
             if following != "\n":
-                parts.append(Quoted(following or "\\", self.position + 1 if following else -1))
+                parts.append(syntax.Quoted(following or "\\", self.position + 1 if following else -1))
             self.position += 2 if following else 1
         elif char == "'":
             end = self.text.find("'", self.position + 1)
             if end < 0:
                 raise self.fail("unterminated '")
-            parts.append(Quoted(self.text[self.position + 1 : end], self.position + 1))
+            parts.append(syntax.Quoted(self.text[self.position + 1 : end], self.position + 1))
             self.position = end + 1
         elif char == '"':
             parts.append(self.double())
@@ -709,12 +681,23 @@ class Parser:
             parts.append(self.backquote(in_double=False))
         elif char in "<>" and self.text.startswith("(", self.position + 1):
             self.position += 2
-            parts.append(ProcessSubstitution(self.substituted(), char))
+            parts.append(syntax.ProcessSubstitution(self.substituted(), char))
         else:
             return False
         return True
 
-    def _pattern_list(self, parts: list[Part]) -> None:
+    def _literal(self, pattern: re.Pattern[str], parts: list[syntax.Part]) -> bool:
+        """Take the text that the pattern matches here; whether there is some."""
+        match = pattern.match(self.text, self.position)
+        if match:
+            self._plain(match.group(), parts)
+        return match is not None
+
+    def _plain(self, text: str, parts: list[syntax.Part]) -> None:
+        parts.append(syntax.Literal(text))
+        self.position += len(text)
+
+    def _pattern_list(self, parts: list[syntax.Part]) -> None:
         """`@(a|b)` and the like, kept as written."""
         self.enter()
         level = 0
@@ -723,33 +706,30 @@ class Parser:
                 raise self.fail("unterminated pattern")
             char = self.text[self.position]
             level += (char == "(") - (char == ")")
-            match = lexical.LITERAL.match(self.text, self.position)
-            if match:
-                parts.append(Literal(match.group()))
-                self.position = match.end()
+            if self._literal(lexical.LITERAL, parts):
+                pass
             elif char in "()|;&<> \t\n" and not (char in "<>" and self.text.startswith("(", self.position + 1)):
-                parts.append(Literal(char))
-                self.position += 1
+                self._plain(char, parts)
             else:
                 self.special(parts)
             if level == 0:
                 break
         self.leave()
 
-    def double(self) -> DoubleQuoted:
+    def double(self) -> syntax.DoubleQuoted:
         self.position += 1
         self.enter()
         parts = self.quoted_parts(lexical.IN_DOUBLE, '"')
         self.leave()
-        return DoubleQuoted(parts)
+        return syntax.DoubleQuoted(parts)
 
-    def quoted_parts(self, literal: re.Pattern[str], end: str) -> list[Part]:
+    def quoted_parts(self, literal: re.Pattern[str], end: str) -> list[syntax.Part]:
         """The inside of `".."` up to its end, which is consumed; with no `end`, a here-document's whole text."""
-        parts: list[Part] = []
+        parts: list[syntax.Part] = []
         while True:
             match = literal.match(self.text, self.position)
             if match:
-                parts.append(Quoted(match.group(), self.position))
+                parts.append(syntax.Quoted(match.group(), self.position))
                 self.position = match.end()
             if self.position >= self.size:
                 if end:
@@ -760,7 +740,7 @@ class Parser:
                 self.position += 1
                 return parts
             if len(parts) > MAX_PARTS:
-                raise TooLarge("a text of more parts than are judged", self.position)
+                raise syntax.TooLarge("a text of more parts than are judged", self.position)
             if char == "\\":
                 self._escape_in_quotes(parts, end)
             elif char == "$":
@@ -768,18 +748,18 @@ class Parser:
             elif char == "`":
                 parts.append(self.backquote(in_double=bool(end)))
             else:
-                parts.append(Quoted(char, self.position))
+                parts.append(syntax.Quoted(char, self.position))
                 self.position += 1
 
-    def _escape_in_quotes(self, parts: list[Part], end: str) -> None:
+    def _escape_in_quotes(self, parts: list[syntax.Part], end: str) -> None:
         following = self.text[self.position + 1 : self.position + 2]
         if following in ("$", "`", "\\") or (following == '"' and end == '"'):
-            parts.append(Quoted(following, self.position + 1))
+            parts.append(syntax.Quoted(following, self.position + 1))
         elif following != "\n":
-            parts.append(Quoted("\\" + following, self.position))
+            parts.append(syntax.Quoted("\\" + following, self.position))
         self.position = min(self.position + 2, self.size)
 
-    def backquote(self, *, in_double: bool) -> Substitution:
+    def backquote(self, *, in_double: bool) -> syntax.Substitution:
         text, start = self.text, self.position + 1
         pieces, kept, length, last, place = [], [(0, start)], 0, start, start
         escapable = '`\\$\n"' if in_double else "`\\$\n"
@@ -805,9 +785,9 @@ class Parser:
         inner = self.inside("".join(pieces))
         script = inner.whole()
         self.leave()
-        return Substitution(script, TextMap(kept))
+        return syntax.Substitution(script, syntax.TextMap(kept))
 
-    def until(self, end: str) -> Script:
+    def until(self, end: str) -> syntax.Script:
         """A script up to its closing character, from just after the opening one."""
         self.enter()
         script = self.script(end)
@@ -817,7 +797,7 @@ class Parser:
         self.leave()
         return script
 
-    def substituted(self, end: str = ")") -> Script:
+    def substituted(self, end: str = ")") -> syntax.Script:
         """The script of `$(..)` and the like. A here-document in it must end inside."""
         outer, self.waiting = self.waiting, []  # the text of an outer one starts after the line that ends this
         script = self.until(end)
@@ -826,7 +806,7 @@ class Parser:
         self.waiting = outer
         return script
 
-    def dollar(self, *, in_double: bool) -> Part:
+    def dollar(self, *, in_double: bool) -> syntax.Part:
         if self.continued:
             self.join_token()
         text, start = self.text, self.position
@@ -835,9 +815,9 @@ class Parser:
             if text.startswith("((", start + 1):
                 inside = self.arithmetic(start + 3)
                 if inside is not None:
-                    return Arithmetic(inside)
+                    return syntax.Arithmetic(inside)
             self.position = start + 2
-            return Substitution(self.substituted())
+            return syntax.Substitution(self.substituted())
         if following == "{":
             return self.braced(in_double)
         if following == "[":
@@ -845,7 +825,7 @@ class Parser:
             self.enter()
             inside = self.index(None)
             self.leave()
-            return Arithmetic(inside)
+            return syntax.Arithmetic(inside)
         if following == "'" and not in_double:
             return self._decoded_quote()
         if following == '"' and not in_double:
@@ -854,11 +834,11 @@ class Parser:
         match = lexical.AFTER_DOLLAR.match(text, start + 1)
         if match:
             self.position = match.end()
-            return Parameter(match.group())
+            return syntax.Parameter(match.group())
         self.position += 1
-        return Quoted("$", start) if in_double else Literal("$")
+        return syntax.Quoted("$", start) if in_double else syntax.Literal("$")
 
-    def _decoded_quote(self) -> Quoted:
+    def _decoded_quote(self) -> syntax.Quoted:
         start = place = self.position + 2
         stop = re.compile(r"['\\]")
         while True:
@@ -870,11 +850,11 @@ class Parser:
                 break
             place += 2
         self.position = place + 1
-        return Quoted(lexical.decode_escapes(self.text[start:place], dollar=True))
+        return syntax.Quoted(lexical.decode_escapes(self.text[start:place], dollar=True))
 
     # Parameters and arithmetic
 
-    def arithmetic(self, start: int) -> list[Part] | None:
+    def arithmetic(self, start: int) -> list[syntax.Part] | None:
         """The inside of `((..))` from `start`, or None when it turns out to be two parentheses."""
         begin, waiting = self.position, len(self.waiting)
         if self._no_end_ahead or begin in self._no_arithmetic:
@@ -883,9 +863,9 @@ class Parser:
         self.enter()
         try:
             parts = self._arithmetic_parts()
-        except TooLarge:
+        except syntax.TooLarge:
             raise
-        except ShellSyntaxError:
+        except syntax.ShellSyntaxError:
             parts = None
         finally:
             self.leave()
@@ -895,19 +875,16 @@ class Parser:
             del self.waiting[waiting:]
         return parts
 
-    def _arithmetic_parts(self) -> list[Part] | None:
-        parts: list[Part] = []
+    def _arithmetic_parts(self) -> list[syntax.Part] | None:
+        parts: list[syntax.Part] = []
         level = 0
         while True:
-            match = lexical.IN_ARITHMETIC.match(self.text, self.position)
-            if match:
-                parts.append(Literal(match.group()))
-                self.position = match.end()
+            self._literal(lexical.IN_ARITHMETIC, parts)
             if self.position >= self.size:
                 self._no_end_ahead = True
                 return None
             if len(parts) > MAX_PARTS:
-                raise TooLarge("arithmetic of more parts than is judged", self.position)
+                raise syntax.TooLarge("arithmetic of more parts than is judged", self.position)
             char = self.text[self.position]
             if char == ")" and not level:
                 if not self.at("))"):
@@ -916,24 +893,23 @@ class Parser:
                 return merged(parts)
             if char in "()":
                 level += 1 if char == "(" else -1
-                parts.append(Literal(char))
-                self.position += 1
+                self._plain(char, parts)
             else:
                 self.special(parts)
 
-    def index(self, forbidden: re.Pattern[str] | None = _ENDS_COMMAND) -> list[Part]:
+    def index(self, forbidden: re.Pattern[str] | None = _ENDS_COMMAND) -> list[syntax.Part]:
         """The inside of brackets; the closing one is consumed.
 
         Whether bash takes `a[x; y]` for an index or for the end of a command depends on what came before, and `}` ends an
         expansion whatever is open in it: both are refused, so that no command can hide there.
         """
-        parts: list[Part] = []
+        parts: list[syntax.Part] = []
         level = 0
         while True:
             if self.position >= self.size:
                 raise self.fail("unterminated [")
             if len(parts) > MAX_PARTS:
-                raise TooLarge("an index of more parts than is judged", self.position)
+                raise syntax.TooLarge("an index of more parts than is judged", self.position)
             char = self.text[self.position]
             if char == "]" and not level:
                 self.position += 1
@@ -943,13 +919,11 @@ class Parser:
             if forbidden is not None and forbidden.search(match.group() if match else char):
                 raise self.fail("an index with what may end it")
             if match:
-                parts.append(Literal(match.group()))
-                self.position = match.end()
+                self._plain(match.group(), parts)
             elif char in "[]" or not self.special(parts):
-                parts.append(Literal(char))
-                self.position += 1
+                self._plain(char, parts)
 
-    def braced(self, in_double: bool) -> Part:
+    def braced(self, in_double: bool) -> syntax.Part:
         """`${..}`, from its dollar."""
         self.enter()
         self.position += 2
@@ -963,8 +937,8 @@ class Parser:
         self.position = match.end()
         if self.at("["):
             start = self.position = self.position + 1
-            index = Word(self.index(_ENDS_EXPANSION), start, self.position - 1)
-        part = Parameter(name, index, "length" if length else "", None, None, indirect)
+            index = syntax.Word(self.index(_ENDS_EXPANSION), start, self.position - 1)
+        part = syntax.Parameter(name, index, "length" if length else "", None, None, indirect)
         if indirect and _PREFIX_END.match(self.text, self.position):
             part.operator = "prefix"
             self.position += 1
@@ -976,11 +950,11 @@ class Parser:
         self.leave()
         return part
 
-    def _function_substitution(self) -> Substitution:
+    def _function_substitution(self) -> syntax.Substitution:
         """`${ command; }`, in newer shells."""
         self.position += self.peek() == "|"
         self.leave()
-        return Substitution(self.substituted("}"))
+        return syntax.Substitution(self.substituted("}"))
 
     def _prefix(self) -> tuple[bool, bool]:
         """Whether `#` (length) or `!` (indirection) comes before the name; consumed."""
@@ -995,7 +969,7 @@ class Parser:
         self.position += indirect
         return False, indirect
 
-    def _operation(self, part: Parameter, in_double: bool) -> None:
+    def _operation(self, part: syntax.Parameter, in_double: bool) -> None:
         match = lexical.PARAMETER_OPERATOR.match(self.text, self.position)
         if match is None or part.operator == "length":
             raise self.fail("bad substitution")
@@ -1018,18 +992,18 @@ class Parser:
             part.argument = self._operand(in_double, pattern=operator[0] in "#%^,@")
         part.operator = operator
 
-    def _operand(self, in_double: bool, *, stop: str = "", pattern: bool = False) -> Word:
+    def _operand(self, in_double: bool, *, stop: str = "", pattern: bool = False) -> syntax.Word:
         """The word after an operator, up to `}` or `stop`. Quotes in a pattern are quotes, also inside double quotes."""
-        parts: list[Part] = []
+        parts: list[syntax.Part] = []
         start = self.position
         while True:
             if self.position >= self.size:
                 raise self.fail("unterminated ${")
             if len(parts) > MAX_PARTS:
-                raise TooLarge("a parameter of more parts than is judged", self.position)
+                raise syntax.TooLarge("a parameter of more parts than is judged", self.position)
             char = self.text[self.position]
             if char == "}" or (char == stop and (char != "/" or self.position > start)):
-                return Word(merged(parts), start, self.position)
+                return syntax.Word(merged(parts), start, self.position)
             match = lexical.IN_PARAMETER.match(self.text, self.position)
             if match:
                 self._plain_operand(parts, match.group(), start, stop, in_double and not pattern)
@@ -1040,40 +1014,39 @@ class Parser:
                 and char == "\\"
                 and not self.text.startswith(("$", "`", '"', "\\", "\n", "}"), self.position + 1)
             ):
-                parts.append(Quoted(self.text[self.position : self.position + 2]))
+                parts.append(syntax.Quoted(self.text[self.position : self.position + 2]))
                 self.position += 2
             elif not self.special(parts):
-                parts.append(Literal(char))
-                self.position += 1
+                self._plain(char, parts)
 
-    def _plain_operand(self, parts: list[Part], text: str, start: int, stop: str, quoted: bool) -> None:
+    def _plain_operand(self, parts: list[syntax.Part], text: str, start: int, stop: str, quoted: bool) -> None:
         if stop:
             cut = text.find(stop, 1 if stop == "/" and self.position == start else 0)
             text = text if cut < 0 else text[:cut]
-        parts.append(Quoted(text) if quoted else Literal(text))
+        parts.append(syntax.Quoted(text) if quoted else syntax.Literal(text))
         self.position += len(text)
 
-    def _single_quote_in_double(self, parts: list[Part], pattern: bool) -> None:
+    def _single_quote_in_double(self, parts: list[syntax.Part], pattern: bool) -> None:
         """Bash pairs single quotes even inside `"${x:-'..'}"`: they are kept there, and quote in a pattern."""
         end = self.text.find("'", self.position + 1)
         if end < 0:
             raise self.fail("unterminated '")
         inside = self.text[self.position + 1 : end]
         if pattern:
-            parts.append(Quoted(inside))
+            parts.append(syntax.Quoted(inside))
         else:
-            parts += [Quoted("'"), *self.inside(inside).quoted_parts(lexical.IN_HERE, ""), Quoted("'")]
+            parts += [syntax.Quoted("'"), *self.inside(inside).quoted_parts(lexical.IN_HERE, ""), syntax.Quoted("'")]
         self.position = end + 1
 
     # The scanner
 
-    def fail(self, why: str) -> ShellSyntaxError:
-        return ShellSyntaxError(why, self.position)
+    def fail(self, why: str) -> syntax.ShellSyntaxError:
+        return syntax.ShellSyntaxError(why, self.position)
 
     def enter(self) -> None:
         self.depth += 1
         if self.depth > MAX_DEPTH:
-            raise TooLarge("nested too deeply", self.position)
+            raise syntax.TooLarge("nested too deeply", self.position)
 
     def leave(self) -> None:
         self.depth -= 1
@@ -1081,7 +1054,7 @@ class Parser:
     def count_command(self) -> None:
         self.budget.commands -= 1
         if self.budget.commands < 0:
-            raise TooLarge("more commands than are judged", self.position)
+            raise syntax.TooLarge("more commands than are judged", self.position)
 
     def peek(self) -> str:
         return self.text[self.position : self.position + 1]
@@ -1125,7 +1098,7 @@ class Parser:
         while match := lexical.CUT_TOKEN.match(self.text, self.position):
             self.budget.cuts -= 1
             if self.budget.cuts < 0:
-                raise TooLarge("more line continuations than are judged", self.position)
+                raise syntax.TooLarge("more line continuations than are judged", self.position)
             cut = match.end() - 2
             self.text = self.text[:cut] + self.text[cut + 2 :]
             self.size -= 2
@@ -1163,7 +1136,7 @@ class Parser:
         self.position += len(word)
 
 
-_READERS: dict[str, Callable[[Parser, str], Command]] = {
+_READERS: dict[str, Callable[[Parser, str], syntax.Command]] = {
     "{": Parser._group,
     "if": Parser._if,
     "while": Parser._while,
@@ -1177,13 +1150,13 @@ _READERS: dict[str, Callable[[Parser, str], Command]] = {
 }
 
 
-def _delimiter(word: Word) -> str | None:
+def _delimiter(word: syntax.Word) -> str | None:
     """A here-document's delimiter: quotes are removed, nothing is expanded. None for one that is not plain text."""
     texts: list[str] = []
     for part in word.parts:
-        inside = part.parts if isinstance(part, DoubleQuoted) else [part]
+        inside = part.parts if isinstance(part, syntax.DoubleQuoted) else [part]
         for piece in inside:
-            if not isinstance(piece, Literal | Quoted):
+            if not isinstance(piece, syntax.Literal | syntax.Quoted):
                 return None
             texts.append(piece.text)
     text = "".join(texts)
@@ -1194,29 +1167,16 @@ def _ends_in_lone_backslash(line: str) -> bool:
     return line.endswith("\\") and (len(line) - len(line.rstrip("\\"))) % 2 == 1
 
 
-def merged(parts: list[Part]) -> list[Part]:
+def merged(parts: list[syntax.Part]) -> list[syntax.Part]:
     """The same with neighbouring plain parts of one kind joined."""
     if len(parts) < 2:
         return parts
-    out: list[Part] = []
-    run: list[str] = []
-    for part in parts:
-        last = out[-1] if out else None
-        if isinstance(part, Literal | Quoted) and type(last) is type(part):
-            if not run:
-                run.append(last.text)
-            run.append(part.text)
-            continue
-        if run:
-            _close(out, run)
-        out.append(part)
-    if run:
-        _close(out, run)
+    out: list[syntax.Part] = []
+    for kind, group in itertools.groupby(parts, type):
+        run = list(group)
+        texts = [part.text for part in run if isinstance(part, syntax.Literal | syntax.Quoted)]
+        if len(texts) < 2:
+            out += run
+        else:
+            out.append(syntax.Literal("".join(texts)) if kind is syntax.Literal else syntax.Quoted("".join(texts)))
     return out
-
-
-def _close(parts: list[Part], run: list[str]) -> None:
-    """Give the last part the text of the run that it started."""
-    text = "".join(run)
-    parts[-1] = Literal(text) if isinstance(parts[-1], Literal) else Quoted(text)
-    run.clear()

@@ -24,9 +24,7 @@ def read(host: Host, text: str, *, strings: bool) -> None:
 
         calls.judge(host, text)
         if strings and not host.matches:
-            from . import strings as texts
-
-            texts.judge(host, text)
+            calls.judge_strings(host, text)
     computes = any(match.rule.id == "code.exec_computed" for match in host.matches)
     if computes and host.arguments and _TAKES_ARGUMENTS.search(text):
         host.start_arguments()

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from ..programs.endless_loops import loops_forever
 from ..programs.tables import SHELLS
 from ..values.data_files import Patterns, Words, read_tables
+from ..values.paths import classes
 from ..values.word_values import UNKNOWN
-from .arguments import arguments
-from .home_names import with_homes
 from .host import MAX_DEPTH, Host
-from .tokens import Token, tokens, too_long
+from .tokens import Token, arguments, tokens, too_long, with_homes
 
 _WORDS = Words(__file__)
 _RE = Patterns(__file__)
@@ -46,6 +46,9 @@ _LAST_NAMES = {
     for language in {*SHELL, *ARGV}
 }
 _SHELL_PROGRAMS = frozenset(f"{folder}{shell}" for folder in ("", "/bin/", "/usr/bin/") for shell in SHELLS)
+_NEAR = 8
+_MAX_TOKENS = 4_000
+_MAX_NAMES = 64
 
 
 class Call(NamedTuple):
@@ -322,3 +325,71 @@ def _apple(host: Host, text: str) -> None:
             host.shell(match[1][1:-1].replace('\\"', '"'))
         else:
             host.find("code.exec_computed")
+
+
+def judge_strings(host: Host, text: str) -> None:
+    """Show to the rules the strings that could be run and have not been shown yet."""
+    found = tokens(host.language, text)
+    _touched(host, text, found)
+    if host.language in _WORDS.unread:
+        for match in itertools.islice(_RE.escaped.finditer(text), _MAX_NAMES):
+            host.shell(match[1])
+    runs = _RE.runs.search(text) is not None
+    if not runs and host.language != "other":
+        return
+    if len(found) > _MAX_TOKENS:
+        host.find("limit.exceeded")
+    shown = set(host.shown)
+    for words in _series(found):
+        if not shown.intersection(words) and host.is_program(words[0]):
+            host.run(*words)
+    reverses = _RE.reverses.search(text) is not None
+    for string in _strings(found) if runs else ():
+        for line in (string, string[::-1]) if reverses else (string,):
+            if line not in shown and " " in line.strip() and host.is_program(line.split(None, 1)[0]):
+                host.shell(line)
+
+
+def _touched(host: Host, text: str, found: Sequence[Token]) -> None:
+    """The paths that it may delete or write: those near a call that does so; all of them where what is called is not known."""
+    calls = [(_RE.tree, host.delete_tree), (_RE.writes, host.write)]
+    if host.language in _WORDS.unread:
+        calls += [(_RE.removes, host.delete_tree), (_RE.changes, host.write)]
+    for pattern, show in calls:
+        for match in itertools.islice(pattern.finditer(text), _MAX_NAMES):
+            _paths(found, match.start(), show)
+    if _RE.indirect.search(text) and (host.language != "javascript" or _mentions(_RE.file_module, text)):
+        for path in {token.text for token in found if token.kind == "string" and token.text[:1] in ("/", "~")}:
+            if path != "/" and not classes(path).isdisjoint(_WORDS.protected):  # "/" is the route of a server too
+                host.delete_tree(path)
+
+
+def _paths(found: Sequence[Token], start: int, show: Callable[[str], None]) -> None:
+    """The strings around a name that look like paths: `RemoveAll("/x")`, `new File("/x").deleteDir()`."""
+    after = next((place for place, token in enumerate(found) if token.start >= start), len(found))
+    for token in found[max(0, after - _NEAR // 2) : after + _NEAR]:
+        if token.kind == "string" and token.text[:1] in ("/", "~", "."):
+            show(token.text)
+
+
+def _strings(found: Sequence[Token]) -> Iterator[str]:
+    for place, token in enumerate(found[:_MAX_TOKENS]):
+        before = [earlier.text for earlier in found[max(0, place - 2) : place] if earlier.text not in ("(", "[")]
+        if token.kind == "string" and not (before and before[-1] in _WORDS.prints):
+            yield token.text.strip()
+
+
+def _series(found: Sequence[Token]) -> Iterator[list[str]]:
+    """Strings that follow one another with nothing but commas and brackets between: an argument list."""
+    series: list[str] = []
+    gap = 0
+    for token in found[:_MAX_TOKENS]:
+        if token.kind == "string":
+            series.append(token.text)
+            gap = 0
+        elif token.kind == "end" or (gap := gap + 1) > _NEAR:
+            if len(series) > 1:
+                yield series
+            series, gap = [], 0
+    if len(series) > 1:
+        yield series

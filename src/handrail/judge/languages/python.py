@@ -8,11 +8,11 @@ from __future__ import annotations
 import ast
 import builtins
 import re
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from ..values.data_files import Patterns, Words
 from ..values.word_values import UNKNOWN
-from . import python_modules
 from .constants import ARGUMENTS, fold
 from .host import MAX_DEPTH, Host
 from .python_values import Values
@@ -23,7 +23,13 @@ _MAX_NODES = 60_000
 _MAX_TEXT = 80_000
 _RUNS = _WORDS.shell | _WORDS.subprocess
 _DELETES = _WORDS.tree | _WORDS.remove
+_BY_LAST = {name.rpartition(".")[2]: name for name in (_RUNS | _DELETES) - _WORDS.common_names}
 _LEAVES = (ast.Break, ast.Return, ast.Raise, ast.Yield, ast.YieldFrom, ast.Await)
+_C_LIBRARY = {
+    "reboot": "power.off", "unlink": "code.delete", "remove": "code.delete", "rmdir": "code.delete",
+    "kill": "proc.kill_force", "umount2": "disk.unmount", "PyRun_SimpleString": "code.exec_computed",
+    "dlopen": "env.inject", "syscall": "code.exec_computed",
+}  # fmt: skip
 
 
 def judge(host: Host, text: str) -> None:
@@ -193,6 +199,9 @@ class _Reader:
             names += self.values.functions.get(node.func.id, [])
         if self.escaped and not self._is_named(node.func, dotted):
             names += self.escaped
+        owner, _, last = dotted.rpartition(".")
+        if last in _BY_LAST and owner and owner.partition(".")[0] not in self.names:  # whose it is, is not known
+            names.append(_BY_LAST[last])
         return [_usual_name(name) for name in dict.fromkeys(names)]
 
     def _is_named(self, function: ast.AST, dotted: str) -> bool:
@@ -294,7 +303,7 @@ class _Reader:
             )
             return
         keywords = {keyword.arg or "": fold(keyword.value, self.constants) for keyword in node.keywords}
-        if python_modules.judge(self.host, name, args, keywords, self.modules):
+        if judge_module(self.host, name, args, keywords, self.modules):
             return
         last = name.rpartition(".")[2]
         if last in _WORDS.argv_methods and len(args) > 1 and isinstance(args[0], str):
@@ -391,7 +400,8 @@ class _Reader:
             for keyword in node.keywords
         )
         if _RE.exec.fullmatch(name):
-            flat = [item for arg in args for item in (arg if isinstance(arg, list) else [arg]) if isinstance(item, str)]
+            flat = [word for arg in args for word in (map(_as_text, arg) if isinstance(arg, list) else [arg]) if word]
+            flat = [word for word in flat if isinstance(word, str)]
             if flat:
                 self.host.start(flat[0], *flat[2:], stdin=stdin)
             else:
@@ -485,3 +495,58 @@ def _usual_name(name: str) -> str:
     """The name by which a function is listed here."""
     name = _RE.builtins.sub("", name).removesuffix(".__call__")
     return f"os.{name[6:]}" if name.startswith("posix.") else name
+
+
+def judge_module(host: Host, name: str, args: list[Any], keywords: dict[str, Any], modules: AbstractSet[str]) -> bool:
+    """Whether the call `name(args)` is one of theirs; what is dangerous in it is reported to the host."""
+    last = name.rpartition(".")[2]
+    first = args[0] if args else None
+    if isinstance(first, bytes):
+        first = first.decode("utf-8", "replace")
+    if not modules.isdisjoint(("ctypes", "cffi")) and _from_c(host, last, args):
+        return True
+    if last in ("subprocess_exec", "subprocess_shell") and "asyncio" in modules:
+        words = [arg if isinstance(arg, str) else UNKNOWN for arg in args[1:]]
+        host.start(*words) if last == "subprocess_exec" else host.shell(words[0] if words else UNKNOWN)
+        return True
+    if name == "fileinput.input" and keywords.get("inplace") and isinstance(first, str):
+        host.write(first)
+        return True
+    if name.endswith(".drop") and "pymongo" in modules and not args:
+        host.find("sql.destructive")
+        return True
+    if "tkinter" in modules and last in ("eval", "evalfile"):
+        host.find("code.exec_computed")
+        return True
+    if last in _WORDS.run_methods and not _WORDS.runners.isdisjoint(modules) and isinstance(first, str):
+        host.shell(first)
+        return True
+    if "git" in modules and name.split(".")[-2:-1] == ["git"]:
+        host.run("git", last.replace("_", "-"), *(arg if isinstance(arg, str) else UNKNOWN for arg in args))
+        return True
+    if not _WORDS.http.isdisjoint(modules):
+        method = keywords.get("method") or (first if last in ("request", "stream") else None)
+        if (last == "delete" and name != "delete") or (isinstance(method, str) and method.upper() == "DELETE"):
+            host.find("cloud.api_delete")
+            return True
+    if not _WORDS.sdks.isdisjoint(modules) and _RE.deletes.fullmatch(last) and "." in name:
+        host.find("container.remove" if "docker" in modules else "cloud.delete")
+        return True
+    return False
+
+
+def _from_c(host: Host, name: str, args: list[Any]) -> bool:
+    """A function of the C library: what it is given are bytes."""
+    words = [arg.decode("utf-8", "replace") if isinstance(arg, bytes) else arg for arg in args if arg is not None]
+    known = [word if isinstance(word, str) else UNKNOWN for word in words] or [UNKNOWN]
+    if name in ("system", "popen"):
+        host.shell(known[0])
+    elif name.startswith("exec"):
+        host.start(known[0], *known[2:])
+    elif name == "rename":
+        host.run("mv", *known)
+    elif name in _C_LIBRARY and (name != "dlopen" or UNKNOWN not in known[0]):
+        host.find(_C_LIBRARY[name])
+    else:
+        return False
+    return True

@@ -1,2 +1,2 @@
 """What is known about programs: `tables` (those that run others, interpreters, programs whose operands are only data),
-`wrapper_options`, `long_options`, shell escapes, secret names and fork bombs."""
+`long_options` and endless loops."""

@@ -7,8 +7,7 @@ a rule that the walk raises itself (`dynamic.command`, `rce.download_to_shell`, 
 from __future__ import annotations
 
 from .command import Command
-from .model import Effect, Match, Rule
-from .rulebook import Rulebook, builtin, on_assign, on_read, on_search, on_write, rule
+from .rulebook import Effect, Match, Rule, Rulebook, builtin, on_assign, on_read, on_search, on_write, rule
 
 __all__ = [
     "Command", "Effect", "Match", "Rule", "Rulebook", "builtin", "on_assign", "on_read", "on_search", "on_write", "rule",

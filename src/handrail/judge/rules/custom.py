@@ -17,10 +17,8 @@ from ...errors import ConfigError, RuleError
 from ..values.assessment import Assessment, Severity
 from ..values.word_values import Arg
 from .command import Command
-from .model import Rule
-from .rulebook import Rulebook, builtin
-from .slow_patterns import compiled
-from .usage import PatternError, Usage, programs
+from .rulebook import Rule, Rulebook, builtin
+from .usage import PatternError, Usage, compiled, programs
 
 _FIELDS = ("severity", "why", "uses", "pattern", "match", "not_match", "spare")
 _MAX_RULES = 500

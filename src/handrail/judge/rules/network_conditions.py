@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ..programs.secret_names import secret_taints
 from ..values import paths
 from ..values.data_files import Patterns, Words
-from ..values.word_values import Arg, Taint, taints_of
+from ..values.word_values import Arg, Taint, secret_taints, taints_of
 from .command import Command
 from .targets import read
 
@@ -85,14 +84,16 @@ def method(command: Command, parameter: str) -> bool:
 
 
 def deleting_url(command: Command, _: str) -> bool:
-    """An address that is known to delete or shut down on a POST."""
+    """An address that is known to delete or shut down on a POST, or a GraphQL mutation that deletes."""
     posts = (
         any("query=" in operand for operand in command.operands)
         or method(command, "post")
         or command.has(("-d", "--data*", "--json"))
         or command.operands[:1] == ["POST"]
     )
-    return posts and any(_RE.deleting_url.search(operand) for operand in command.operands)
+    return (posts and any(_RE.deleting_url.search(operand) for operand in command.operands)) or any(
+        map(_RE.mutation.search, command.args)
+    )
 
 
 def searches_secrets(command: Command, _: str) -> bool:

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import enum
 import functools
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import NamedTuple, TypeVar
 
 from ...errors import RuleError
+from ..programs.tables import DATA_PROGRAMS
 from ..values import paths
 from ..values.assessment import Reach, Severity
-from ..values.data_files import read_tables
+from ..values.data_files import DataFileError, Entry, Section, read_sections, read_tables
 from .command import Command, canonical
-from .model import Match, Rule, read_rules
-from .protected_arguments import own_arguments, protected_arguments
-from .store_conditions import SQL_CLIENTS
 from .targets import READERS, WRITERS
-from .unknown_programs import destructive
-from .usage import EXCLUDED, FINDERS, Usage, programs
+from .tool_conditions import SQL_CLIENTS
+from .unknown_programs import destructive, own_arguments, protected_arguments, reveals_secrets
+from .usage import EXCLUDED, FINDERS, Usage, programs, says
 
 _THEMES = Path(__file__).parent / "themes"
 _GROUPS = {"$writers": WRITERS, "$readers": READERS, "$sql-clients": SQL_CLIENTS}
@@ -28,7 +31,12 @@ _EMPTIED_EVERY_DAY = ("/dev/", "/proc/", "/run/")
 _UNKNOWN_PROGRAM = "tail.destructive"
 _PROTECTED_ARGUMENT = "tail.protected_path"
 _OWN_ARGUMENT = "own.argument"
+_SECRET_STORE = "cred.store"
 _ON_WRITE = read_tables(__file__)["on write"]
+_ID = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)+")
+_LIST = re.compile(r"\$[A-Z][A-Z0-9_]*")
+_KEYS = ("severity", "why", "effect", "uses", "match", "not_match")
+_Choice = TypeVar("_Choice", bound=enum.StrEnum)
 
 
 class Rulebook:
@@ -90,6 +98,8 @@ class Rulebook:
         has_rules = command.name in self._by_program
         if not excluded and destructive(command, has_rules=has_rules):
             match = Match(self.rules[_UNKNOWN_PROGRAM])
+        elif not has_rules and command.name not in DATA_PROGRAMS and reveals_secrets(command):
+            match = Match(self.rules[_SECRET_STORE])
         elif places := protected_arguments(command, has_rules=has_rules):
             match = Match(self.rules[_PROTECTED_ARGUMENT], command.reach(places))
         else:
@@ -97,8 +107,6 @@ class Rulebook:
         return None if command.only_talks(grave=False) else match
 
     def _by_words(self, command: Command) -> dict[str, Match]:
-        from .slow_patterns import says
-
         text = " ".join((command.program, *command.args))
         return {rule.id: Match(rule) for rule in self._by_text if says(rule.id, rule.regex, text)}
 
@@ -210,3 +218,122 @@ def on_search(target: str, cwd: str = ".", project: str = "") -> list[Match]:
     if "credential" not in kinds and not kinds.isdisjoint(("root", "home-root")):
         return [Match(rule("cred.search"), paths.reach(target, cwd, project))]
     return on_read(target, cwd, project)
+
+
+class Effect(enum.StrEnum):
+    """What an action changes; an isolated environment makes only the first kind harmless."""
+
+    MACHINE = "machine"
+    """Files, processes or settings of the machine on which the command runs."""
+    REMOTE = "remote"
+    """Something elsewhere: a cloud account, a registry, a repository host, a database server, another machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One reason to stop and look.
+
+    `uses` are usage patterns (see `usage`). A rule without any is raised by the walk, by its id.
+    """
+
+    id: str
+    severity: Severity
+    why: str
+    uses: tuple[str, ...] = ()
+    match: tuple[str, ...] = ()
+    """Commands that it must find."""
+    not_match: tuple[str, ...] = ()
+    """Commands, like those, that it must not find."""
+    effect: Effect = Effect.MACHINE
+    regex: str = ""
+    """A pattern for the words of the command line, in rules that users write."""
+
+    def __post_init__(self) -> None:
+        if not _ID.fullmatch(self.id):
+            raise RuleError(
+                f"rule {self.id!r}: an id is lower-case words with dots between, such as 'deploy.production'"
+            )
+        if not self.why:
+            raise RuleError(f"rule {self.id!r}: say why it matters ('why')")
+        for field in ("uses", "match", "not_match"):
+            if not isinstance(getattr(self, field), tuple):
+                raise RuleError(f"rule {self.id!r}: '{field}' is a list of texts")
+        if not self.match or not self.not_match:
+            missing = "'match'" if not self.match else "'not_match'"
+            raise RuleError(
+                f"rule {self.id!r}: give examples that it must match and must not match; {missing} has none"
+            )
+
+    @property
+    def theme(self) -> str:
+        return self.id.partition(".")[0]
+
+
+class Match(NamedTuple):
+    """A rule that a command line matches, and how far the action goes."""
+
+    rule: Rule
+    reach: Reach = Reach.NOWHERE
+
+
+def read_rules(path: Path) -> list[Rule]:
+    """The rules in the file of a theme. Raises DataFileError."""
+    (_, _, first), *sections = read_sections(path)
+    lists: dict[str, str] = {}
+    for key, entry in first.items():
+        patterns = _patterns(path, entry, lists)
+        if not _LIST.fullmatch(key) or len(patterns) != 1:
+            raise DataFileError(
+                path, entry.line, f"{key!r} is before the first rule, and not a list such as '$VERBS: a|b'"
+            )
+        lists[key] = patterns[0]
+    return [_read_rule(path, section, lists) for section in sections]
+
+
+def _read_rule(path: Path, section: Section, lists: Mapping[str, str]) -> Rule:
+    nothing = Entry(section.line, [])
+    for key, entry in section.entries.items():
+        if key not in _KEYS:
+            raise DataFileError(path, entry.line, f"unknown key {key!r}; known: {', '.join(_KEYS)}")
+    severity, why, effect, uses, match, not_match = (section.entries.get(key, nothing) for key in _KEYS)
+    try:
+        return Rule(
+            section.name,
+            _choice(path, severity, Severity),
+            " ".join(why.values),
+            tuple(_patterns(path, uses, lists)),
+            tuple(match.values),
+            tuple(not_match.values),
+            _choice(path, effect, Effect) if effect.values else Effect.MACHINE,
+        )
+    except RuleError as error:
+        raise DataFileError(path, section.line, str(error)) from None
+
+
+def _choice(path: Path, entry: Entry, known: type[_Choice]) -> _Choice:
+    try:
+        return known(" ".join(entry.values))
+    except ValueError:
+        name, value = known.__name__.lower(), " ".join(entry.values)
+        raise DataFileError(path, entry.line, f"unknown {name} {value!r}; known: {', '.join(known)}") from None
+
+
+def _patterns(path: Path, entry: Entry, lists: Mapping[str, str]) -> list[str]:
+    """Usage patterns, each in one piece and with the words of the lists it names."""
+    found: list[str] = []
+    open_end = False
+    for value in entry.values:
+        text = value
+        if "$" in value:
+            for name in set(_LIST.findall(value)):
+                if name not in lists:
+                    raise DataFileError(path, entry.line, f"unknown list {name!r} in {value!r}")
+                text = re.sub(rf"\{name}\b", lists[name].replace("\\", r"\\"), text)
+        if open_end:
+            found[-1] += text
+        else:
+            found.append(text)
+        open_end = value[-1] == "|"
+    if open_end:
+        raise DataFileError(path, entry.line, f"{found[-1]!r} ends with '|', and nothing follows")
+    return found

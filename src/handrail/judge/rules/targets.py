@@ -146,14 +146,6 @@ def _curl_reads(command: Command) -> Paths:
     return [*uploads, *files, *(Arg(arg[7:]) for arg in command.operands if arg.startswith("file://"))]
 
 
-def _compressed(command: Command) -> Paths:
-    return () if command.has(("-c", "--stdout", "-l", "-t")) else command.operands
-
-
-def _yq(command: Command) -> Paths:
-    return command.operands[1:] if command.has(("-i", "--inplace", "--in-place", "-y")) else ()
-
-
 def _remote_sources(command: Command) -> Paths:
     return [operand for operand in command.operands[:-1] if not re.match(r"(\w[\w.-]*@)?[\w.-]+:", operand)]
 
@@ -184,26 +176,25 @@ def _seven_zip(command: Command) -> Paths:
     return [Arg(word[2:]) for word in command.words if word.startswith("-o") and len(word) > 2]
 
 
-def _crudini(command: Command) -> Paths:
-    return command.operands[:1] if command.has(("--set", "--del", "--merge")) else ()
-
-
-def _key_file(command: Command) -> Paths:
-    return () if command.has(("-l", "-y", "-e", "-F", "-B", "-L", "-H")) else command.given("-f")
-
-
-def _awk_in_place(command: Command) -> Paths:
-    return command.operands[1:] if "inplace" in command.args else ()
-
-
 def _finders(table: Mapping[str, str]) -> dict[str, Callable[[Command], Paths]]:
-    """By program: the function here that a line of `targets.txt` names, with the options that it names."""
+    """By program: the function here that a line of `targets.txt` names, with the options that it names after it."""
     found: dict[str, Callable[[Command], Paths]] = {}
     for line, programs in table.items():
+        line, unless, refused = line.partition(" unless ")
+        line, _, needed = line.partition(" if ")
         name, *options = line.split()
         function = globals()[f"_{name}"]
-        found.update(dict.fromkeys(programs.split(), partial(function, options) if options else function))
+        find = partial(function, options) if options else function
+        if needed or unless:
+            find = partial(_if, needed.split(), refused.split(), find)
+        found.update(dict.fromkeys(programs.split(), find))
     return found
+
+
+def _if(needed: Sequence[str], refused: Sequence[str], find: Callable[[Command], Paths], command: Command) -> Paths:
+    """What is found, if the command has one of the options (or arguments) after `if`, and none of those after `unless`."""
+    has = not needed or command.has(needed) or not set(needed).isdisjoint(command.args)
+    return find(command) if has and not (refused and command.has(refused)) else ()
 
 
 _WRITES, _READS = (_finders(read_tables(__file__)[title]) for title in ("writes", "reads"))

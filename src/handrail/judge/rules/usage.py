@@ -17,18 +17,27 @@ Words and values may have `*` and `?`; the first word is one program or several 
 from __future__ import annotations
 
 import enum
+import functools
 import operator
 import re
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase, translate
 from inspect import isfunction
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from ...errors import RuleError
 from ..values.assessment import Reach
 from ..values.word_values import Arg
-from . import file_conditions, network_conditions, store_conditions, targets, tool_conditions
+from . import file_conditions, network_conditions, targets, tool_conditions
 from .command import Command
 
+if TYPE_CHECKING:
+    import regex
+
+_SECONDS = 0.05
+_MAX_CHARS = 10_000
+_MAX_PATTERN = 1000
+_PROBE_CHARS = 400
 _MAX_SKIPPED = 4
 _NOUN = re.compile(r"[A-Za-z][\w.:-]*")
 _SPECIAL = "-!@<>{+"
@@ -41,7 +50,7 @@ FINDERS: dict[str, Callable[[Command], Sequence[Arg]]] = {
 _CLASS_TERMS = {"@": "operands", ">@": "writes", "<@": "reads"}
 CONDITIONS: dict[str, Callable[[Command, str], bool]] = {
     name.replace("_", "-").rstrip("-"): function
-    for module in (tool_conditions, file_conditions, network_conditions, store_conditions)
+    for module in (tool_conditions, file_conditions, network_conditions)
     for name, function in vars(module).items()
     if isfunction(function) and function.__module__ == module.__name__ and name[0] != "_"
 }
@@ -226,3 +235,51 @@ def _find_later(words: Sequence[Word], command: Command, word: int, at: int) -> 
         if start < len(operands) and not _NOUN.fullmatch(operands[start]) and start not in command.maybe:
             break
     return -1
+
+
+# Regular expressions that users write: none of them may take long, whatever the text.
+
+
+@functools.lru_cache(512)
+def compiled(rule_id: str, pattern: str) -> regex.Pattern[str]:
+    """The pattern, if it is sound and quick; else RuleError says what is wrong with it."""
+    import regex
+
+    if len(pattern) > _MAX_PATTERN:
+        raise RuleError(f"rule {rule_id!r}: the pattern is longer than {_MAX_PATTERN} characters")
+    try:
+        made = regex.compile(pattern)
+    except regex.error as error:
+        raise RuleError(f"rule {rule_id!r}: the pattern cannot be read: {error}") from None
+    if made.search("") is not None:
+        raise RuleError(f"rule {rule_id!r}: the pattern matches an empty text, so it would match everything")
+    for probe in _probes(pattern):
+        if _search(made, probe) is None:
+            raise RuleError(
+                f"rule {rule_id!r}: the pattern takes too long on a text that repeats itself, such as {probe[:12]!r}...; "
+                "repeat no group that has a repetition inside"
+            )
+    return made
+
+
+def says(rule_id: str, pattern: str, text: str) -> bool:
+    """Whether the pattern is found in the text. One that takes too long after all counts as found."""
+    return _search(compiled(rule_id, pattern), text[:_MAX_CHARS]) is not False
+
+
+def _search(made: regex.Pattern[str], text: str) -> bool | None:
+    try:
+        return made.search(text, timeout=_SECONDS) is not None
+    except TimeoutError:
+        return None
+
+
+def _probes(pattern: str) -> list[str]:
+    """Texts on which patterns that backtrack without end do so: what the pattern repeats, and then something else."""
+    literals = dict.fromkeys(re.findall(r"[A-Za-z0-9_/.-]+", pattern))
+    units = [
+        *literals,
+        *dict.fromkeys(re.sub(r"[^A-Za-z0-9 ]", "", pattern)),
+        *("a", "0", " ", "a ", "ab", "-", "/", "x=1 "),
+    ]
+    return [(unit * _PROBE_CHARS)[:_PROBE_CHARS] + "\n!" for unit in units[:60]]

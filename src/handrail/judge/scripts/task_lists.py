@@ -7,48 +7,59 @@ import json
 import re
 import shlex
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
+from ..values.data_files import read_tables
 from ..values.word_values import UNKNOWN
-from .compose import load_yaml
 
+_TABLES = read_tables(__file__)
 _MAX_DEPTH = 8
 _JUST_RECIPE = re.compile(r"@?([A-Za-z_][\w-]*)((?:\s+[^:\s]+)*)\s*:(?!=)\s*(.*)")
 _JUST_VARIABLE = re.compile(r"(?:export\s+)?([A-Za-z_][\w-]*)\s*:=\s*(.*)")
 _JUST_VALUE = re.compile(r"\{\{\s*(.*?)\s*\}\}")
 _BACKTICKS = re.compile(r"`([^`]+)`")
+CONFIG_FILES = {program: text.split() for program, text in _TABLES["files"].items()}
+"""By program: the language, and the names of the files. Braces stand for one of several endings."""
+TESTS = {program: text.split() for program, text in _TABLES["tests"].items()}
+"""Test runners: the language, which names are tests, and the folders that hold them."""
+LISTED = {program: text for programs, text in _TABLES["lists"].items() for program in programs.split()}
+"""Programs that run what a file lists: the names of files, then a pattern that finds the commands in them."""
+COMPOSE_NAMES = ("compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml")
+COMPOSE_OVERRIDES = tuple(name.replace(".y", ".override.y") for name in COMPOSE_NAMES)
+_MAX_TEXT = 30_000
+_MAX_SERVICES = 50
+_LISTS = {"cap_add": "--cap-add", "devices": "--device", "security_opt": "--security-opt"}
+_MODES = {"pid": "--pid", "ipc": "--ipc", "network_mode": "--network", "userns_mode": "--userns", "uts": "--uts"}
 
 
 def package_scripts(text: str, key: str = "scripts") -> dict[str, str]:
     """The `scripts` of a package.json, or what a file like it has under another key."""
+    scripts = _json(text).get(key)
+    return (
+        {name: value for name, value in scripts.items() if isinstance(value, str)} if isinstance(scripts, dict) else {}
+    )
+
+
+def _json(text: str) -> dict[str, Any]:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
         return {}
-    scripts = found.get(key) if isinstance(found, dict) else None
-    if not isinstance(scripts, dict):
-        return {}
-    return {str(name): value for name, value in scripts.items() if isinstance(value, str)}
+    return found if isinstance(found, dict) else {}
 
 
 def package_workspaces(text: str) -> list[str]:
     """The folders of a package.json's workspaces, as it writes them: `packages/*`."""
-    try:
-        found = json.loads(text).get("workspaces", [])
-    except (ValueError, AttributeError, RecursionError):
-        return []
+    found = _json(text).get("workspaces", [])
     found = found.get("packages", []) if isinstance(found, dict) else found
     return [str(one) for one in found] if isinstance(found, list) else []
 
 
 def composer_scripts(text: str) -> dict[str, list[str]]:
     """The `scripts` of a composer.json, each a list of commands."""
-    try:
-        scripts = json.loads(text).get("scripts", {})
-        return {name: [value] if isinstance(value, str) else list(map(str, value)) for name, value in scripts.items()}
-    except (ValueError, AttributeError, TypeError, RecursionError):
-        return {}
+    scripts = _json(text).get("scripts")
+    return {name: _commands(value) for name, value in scripts.items()} if isinstance(scripts, dict) else {}
 
 
 def just_imports(text: str) -> list[str]:
@@ -216,3 +227,64 @@ def _with_needs(names: list[str], needs: dict[str, list[str]]) -> list[str]:
             done[name] = None
             waiting += needs[name]
     return list(done)
+
+
+def spellings(names: Iterable[str]) -> list[str]:
+    """The names, with one for each ending in braces."""
+    found: list[str] = []
+    for name in names:
+        before, brace, rest = name.partition("{")
+        endings, _, after = rest.partition("}")
+        found += [f"{before}{end}{after}" for end in endings.split(",")] if brace else [name]
+    return found
+
+
+def load_yaml(text: str) -> Any:
+    """What a YAML file holds; None when it cannot be read, or is longer than is read."""
+    if len(text) > _MAX_TEXT:
+        return None
+    from ruamel.yaml import YAML  # takes longer to load than most commands take to judge
+    from ruamel.yaml.error import YAMLError
+
+    try:
+        return YAML(typ="safe").load(text)
+    except (YAMLError, RecursionError, ValueError):
+        return None
+
+
+def compose_options(text: str) -> list[list[str]] | None:
+    """The options of each service; None when the file cannot be read."""
+    found = load_yaml(text)
+    if found is None:
+        return None
+    services = found.get("services", found) if isinstance(found, dict) else {}
+    if not isinstance(services, dict) or len(services) > _MAX_SERVICES:
+        return None
+    volumes = found.get("volumes") if isinstance(found, dict) else None
+    return [_options(service, volumes) for service in services.values() if isinstance(service, dict)]
+
+
+def _options(service: dict[str, Any], volumes: Any) -> list[str]:
+    options = ["--privileged"] if service.get("privileged") else []
+    for key, option in _MODES.items():
+        if isinstance(service.get(key), str):
+            options.append(f"{option}={service[key]}")
+    for key, option in _LISTS.items():
+        values = service.get(key)
+        options += (
+            [f"{option}={value}" for value in values if isinstance(value, str)] if isinstance(values, list) else []
+        )
+    mounts = service.get("volumes")
+    for mount in mounts if isinstance(mounts, list) else []:
+        if isinstance(mount, dict):
+            mount = f"{mount.get('source', '')}:{mount.get('target', '')}{':ro' if mount.get('read_only') else ''}"
+        source, colon, rest = str(mount).partition(":")
+        options += ["-v", f"{_device(source, volumes)}{colon}{rest}"] if colon else []
+    return options
+
+
+def _device(source: str, volumes: Any) -> str:
+    """A named volume may stand for a folder of this machine."""
+    named = volumes.get(source) if isinstance(volumes, dict) else None
+    given = named.get("driver_opts") if isinstance(named, dict) else None
+    return str(given.get("device") or source) if isinstance(given, dict) else source

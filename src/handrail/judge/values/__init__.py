@@ -1,2 +1,2 @@
-"""What words, paths and results are: `word_values` (text that may be partly unknown), `paths` and `path_lists` (classes of
-paths), `assessment` (the result)."""
+"""What words, paths and results are: `word_values` (text that may be partly unknown), `paths` (classes of paths),
+`assessment` (the result)."""

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
+
+MAX_FILES = 160
+MAX_BYTES = 1_000_000
+MAX_SCRIPT = 200_000
+_MAX_LOOKUPS = 1_500
+_MAX_CODE = {False: 100_000, True: 200_000}
+_MAX_PARENTS = 12
+INSTALLED = tuple("/usr/ /bin/ /sbin/ /lib/ /lib64/ /opt/ /nix/ /snap/ /etc/alternatives/ /dev/ /proc/".split())
 
 
 class DiskEntry(NamedTuple):
@@ -40,3 +49,87 @@ class ShellMemory:
     """PATH, where a command has set it; what is unknown in it stays so."""
     variables: dict[str, str] = field(default_factory=dict)
     """Exported variables that say where programs find code: PYTHONPATH and its like."""
+
+
+class Source(NamedTuple):
+    """A file that would be run."""
+
+    path: str
+    text: str
+    is_new: bool
+    is_whole: bool = True
+    """False when only its start is here: it is too long, or the budget is used up."""
+    is_binary: bool = False
+
+
+class Sources:
+    """One judgement's view of the disk, or of no disk. What is over the budget is not read; `is_whole` says so."""
+
+    def __init__(self, disk: Disk | None) -> None:
+        self._disk = disk
+        self._files = MAX_FILES
+        self._bytes = MAX_BYTES
+        self._lookups = _MAX_LOOKUPS
+        self._code = 0
+        self._roots: dict[str, str] = {}
+        self.followed: set[object] = set()
+        """What was followed already: a target, a script with its arguments."""
+
+    def entry(self, path: str) -> DiskEntry | None:
+        self._lookups -= 1
+        return self._disk.find(path) if self._disk is not None and self._lookups >= 0 else None
+
+    def names(self, path: str) -> list[str]:
+        self._lookups -= 1
+        return sorted(self._disk.names(path)) if self._disk is not None and self._lookups >= 0 else []
+
+    def read(self, path: str, *, max_bytes: int = MAX_SCRIPT) -> Source | None:
+        """A file that is there; None for what is no file, and for programs that were installed long ago."""
+        entry = self.entry(path)
+        if entry is None or entry.is_dir or (entry.path.startswith(INSTALLED) and not entry.is_new):
+            return None
+        if self._files <= 0 or self._bytes <= 0:
+            return Source(path, "", entry.is_new, is_whole=False)
+        self._files -= 1
+        data = self._disk.read(entry.path, max_bytes) if self._disk is not None else None
+        if data is None:
+            return Source(path, "", entry.is_new, is_whole=False)
+        self._bytes -= len(data)
+        if b"\0" in data[:4096]:
+            return Source(entry.path, "", entry.is_new, is_binary=True)
+        return Source(path, data.decode("utf-8", "replace"), entry.is_new, is_whole=entry.size <= max_bytes)
+
+    def may_judge(self, size: int, *, is_new: bool) -> bool:
+        """Whether there is budget left for judging that much code. The first program is judged in any case."""
+        is_first = self._code == 0
+        self._code += size
+        return is_first or self._code <= _MAX_CODE[is_new]
+
+    def start(self, path: str, max_bytes: int) -> bytes:
+        """The first bytes of any file, whatever it is."""
+        return (self._disk.read(path, max_bytes) or b"") if self._disk is not None else b""
+
+    def root(self, cwd: str, project: str) -> str:
+        """The work tree around a directory: the nearest one with a repository, else the project."""
+        if cwd not in self._roots:
+            self._roots[cwd] = self._repository(cwd) or project or cwd
+        return self._roots[cwd]
+
+    def _repository(self, cwd: str) -> str:
+        place = cwd
+        for _ in range(_MAX_PARENTS):
+            if place in ("/", "", "~", "."):
+                return ""
+            if self.entry(f"{place}/.git") is not None:
+                return place
+            place = posixpath.dirname(place)
+        return ""
+
+
+def absolute(path: str, cwd: str) -> str:
+    """The path as the disk takes it; empty when the directory is not known."""
+    if path.startswith(("/proc/self/cwd/", "/proc/thread-self/cwd/")):
+        path = path.partition("/cwd/")[2]
+    if path[:1] == "/" or path[:2] in ("~", "~/"):
+        return posixpath.normpath(path)
+    return posixpath.normpath(f"{cwd}/{path}") if cwd[:1] in ("/", "~") else ""

@@ -2,7 +2,8 @@
 
 A path is normalised to one of three forms: absolute, `~` for the user's home and below, or relative to the project.
 `classes` returns its classes (a path can have several) and `reach` how far an action there goes. `with_homes` says where the
-homes are on the machine that is meant; `/home/*` and the like are homes everywhere.
+homes are on the machine that is meant; `/home/*` and the like are homes everywhere. The paths that
+matter (system directories, key files, files that run by themselves, devices) are in `paths.txt`.
 """
 
 from __future__ import annotations
@@ -14,14 +15,21 @@ from collections.abc import Iterable
 from contextvars import ContextVar
 from fnmatch import fnmatchcase, translate
 
-from . import path_lists as lists
 from .assessment import Reach
+from .data_files import Patterns, read_tables
 from .homes import NO_HOMES, Homes
 from .word_values import UNKNOWN
 
 Classes = frozenset[str]
-CLASSES = lists.CLASSES
-_RE = lists.PATTERNS
+_TABLES = read_tables(__file__)
+CLASSES = _TABLES["classes"]
+"""What each class of paths is."""
+_RE = Patterns(__file__)
+_LISTS = {name: tuple(paths.split()) for name, paths in _TABLES[""].items()}
+_TEMP = ("/tmp", "/var/tmp", "/dev/shm", "/private/tmp")
+_SYSTEM_TOP, _SYSTEM_ROOTS, _SETTINGS_ROOTS = (
+    frozenset(_LISTS[name]) for name in ("system top", "system roots", "settings roots")
+)
 _HOME = re.compile(
     r"(?:(?:/export|/data|/net|/nfs|/mnt|/srv|/var|/usr|/vol\w*)?/homes?/[^/]+|/Users/[^/]+|/root|/var/root)(/.*)?$"
 )
@@ -33,7 +41,7 @@ _DOT_FILES = re.compile(
 # The root and the working directory of a process: the same files by another name.
 _BY_PROCESS = re.compile(r"/proc/[^/]+/(root|cwd)(/.*)?$")
 _homes: ContextVar[Homes] = ContextVar("homes", default=NO_HOMES)
-_TEMP_BELOW = tuple(f"{folder}/" for folder in lists.TEMP)
+_TEMP_BELOW = tuple(f"{folder}/" for folder in _TEMP)
 _SOMEBODY = "/home/\0"
 _WILD = re.compile(r"[*?\[\ue000]")
 _TOP_GLOB = re.compile(r"/[^/]*[*?\[][^/]*")
@@ -152,7 +160,7 @@ def _as_home(path: str, homes: Homes) -> tuple[str, bool]:
 
 def _absolute(path: str, *, in_home: bool) -> set[str]:
     bare = path[:-2] if path.endswith(("/*", "/.")) else path
-    if bare in lists.TEMP:
+    if bare in _TEMP:
         return {"temp", "temp-root"}
     if path.startswith(_TEMP_BELOW):
         return {"temp"}
@@ -162,12 +170,12 @@ def _absolute(path: str, *, in_home: bool) -> set[str]:
     if top.startswith(UNKNOWN):
         return {"unknown", "system"}
     if _WILD.search(top) and re.search(r"\w", top):
-        tops = [name for name in sorted(lists.SYSTEM_TOP) if fnmatchcase(name, top)]
+        tops = [name for name in sorted(_SYSTEM_TOP) if fnmatchcase(name, top)]
         return {kind for name in tops for kind in _absolute(f"/{name}{slash}{below}", in_home=in_home)} or {"outside"}
-    if top not in lists.SYSTEM_TOP:
+    if top not in _SYSTEM_TOP:
         return {"outside"}
     found = _special(path, top)
-    whole = bare.count("/") == 1 or bare in lists.SYSTEM_ROOTS
+    whole = bare.count("/") == 1 or bare in _SYSTEM_ROOTS
     if whole:
         found |= {"home-root", "home"} if top in ("home", "Users", "root") else {"system-root"}
     return found if in_home else found | {"system"}
@@ -193,18 +201,24 @@ def _protected(as_home: str, path: str) -> set[str]:
     found = set()
     public = as_home.endswith((".pub", "known_hosts", ".ssh/config", "authorized_keys"))
     if not public and (
-        could_be(as_home, lists.CREDENTIALS)
-        or f"{as_home}/*" in lists.CREDENTIALS
-        or (as_home != path and could_be(path, lists.CREDENTIALS))
+        could_be(as_home, _LISTS["credentials"])
+        or f"{as_home}/*" in _LISTS["credentials"]
+        or (as_home != path and could_be(path, _LISTS["credentials"]))
     ):
         found.add("credential")
-    if path.startswith(lists.STARTUP_DIRS) or could_be(as_home, lists.STARTUP) or f"{as_home}/*" in lists.STARTUP:
+    if (
+        path.startswith(_LISTS["startup dirs"])
+        or could_be(as_home, _LISTS["startup"])
+        or f"{as_home}/*" in _LISTS["startup"]
+    ):
         found.add("startup")
-    if could_be(as_home, lists.HISTORY):
+    if as_home[0] == "~" and _RE.shadowing.fullmatch(as_home):
+        found.add("startup")
+    if could_be(as_home, _LISTS["history"]):
         found.add("history")
-    if could_be(as_home, lists.OWN):
+    if could_be(as_home, _LISTS["own"]):
         found.add("own")
-    if as_home in lists.SETTINGS_ROOTS:
+    if as_home in _SETTINGS_ROOTS:
         found.add("settings-root")
     return found
 
@@ -216,9 +230,9 @@ def _by_name(path: str) -> set[str]:
         found.add("vcs")
         if "/.git/hooks" in f"/{path}":
             found.add("hook")
-    if _compiled(lists.CREDENTIAL_NAMES).match(name) and not _RE.harmless_names.fullmatch(name):
+    if _compiled(_LISTS["credential names"]).match(name) and not _RE.harmless_names.fullmatch(name):
         found.add("credential-name")
-    if _compiled(lists.DATA_NAMES).match(name):
+    if _compiled(_LISTS["data names"]).match(name):
         found.add("data")
     if (name == "config.yaml" and path.endswith(".handrail/config.yaml")) or f"{UNKNOWN}/handrail/" in path:
         found.add("own")

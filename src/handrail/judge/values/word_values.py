@@ -7,9 +7,13 @@ The unknown is a character inside the text, not another type, so `/etc/$name` st
 from __future__ import annotations
 
 import enum
+import functools
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
+from .data_files import Patterns
+
+_RE = Patterns(__file__)
 UNKNOWN = "\ue000"
 MAX_TEXT = 1 << 20
 MAX_OPTIONS = 6
@@ -34,6 +38,7 @@ class Taint(enum.StrEnum):
 
 Taints = frozenset[Taint]
 NO_TAINTS: Taints = frozenset()
+_PRIVATE: Taints = frozenset((Taint.PRIVATE,))
 
 
 class SourceWord(Protocol):
@@ -184,3 +189,9 @@ def either(options: Iterable[Value | None]) -> Value | None:
     if len(distinct) > MAX_OPTIONS:
         return unknown(taints_of(option for option in distinct if option is not None))
     return Either(distinct)
+
+
+@functools.lru_cache(256)
+def secret_taints(name: str) -> Taints:
+    """Those of an environment variable that, by its name, holds a secret which must not leave the machine."""
+    return _PRIVATE if _RE.secret.search(name) and not _RE.about.search(name) else NO_TAINTS

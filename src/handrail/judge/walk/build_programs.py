@@ -7,17 +7,17 @@ import re
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
-from ..programs.wrapper_options import all_options, skip_options
-from ..scripts import cmake, task_lists
-from ..scripts.config_files import spellings
-from ..scripts.makefile import Makefile
+from ..programs.tables import all_options, skip_options
+from ..scripts import task_lists
+from ..scripts.makefile import Makefile, cmake_commands
+from ..scripts.task_lists import spellings
 from ..values.data_files import Words, read_tables
+from ..values.disk import Source, absolute
 from ..values.word_values import UNKNOWN, Arg, Value
 from .code_programs import build_package
 from .operators import shell_quoted
 from .script_files import here, lookup, run_line, run_shell, run_words
 from .script_programs import first_file, follow_compiler, follow_language
-from .sources import Source, absolute
 from .walk import Call, Walk
 
 _MAX_FOLDERS = 40
@@ -28,6 +28,7 @@ _WORDS = Words(__file__)
 _TABLES = read_tables(__file__)
 _NPM_WORDS = {word: scripts.split() for words, scripts in _TABLES["npm"].items() for word in words.split()}
 _NPM_VALUES = "prefix workspace dir cwd filter loglevel registry script-shell"
+_STARTS = frozenset(("up", "run", "create", "start", "restart", "watch"))
 
 
 def _make(walk: Walk, call: Call) -> None:
@@ -248,7 +249,7 @@ def _cmake(walk: Walk, call: Call) -> None:
     waiting = [source for name in names if (source := first_file(walk, [name], folder)) is not None]
     for number, source in enumerate(waiting):
         cwd = posixpath.dirname(absolute(source.path, here(walk)))
-        for words in cmake.commands(source.text):
+        for words in cmake_commands(source.text):
             if words and UNKNOWN not in words[0]:  # else a tool that cmake has searched for
                 run_words(walk, source, words, cwd=cwd)
         if number < _MAX_FOLDERS:
@@ -311,3 +312,40 @@ def _pre_commit(walk: Walk, call: Call) -> None:
     source = first_file(walk, (".pre-commit-config.yaml",))
     if source is not None and (not call.args or call.args[0] in ("run", "try-repo")):
         _run_lines(walk, source, [line.strip("'\" ") for line in re.findall(r"(?m)^\s*entry:\s*(.+)$", source.text)])
+
+
+def follow_compose(walk: Walk, call: Call) -> None:
+    """Judge each service as the `docker run` that would start it."""
+    args = call.args
+    if not call.name.endswith("-compose"):
+        start, _ = skip_options(args, "cHl", "config context host log-level")
+        if args[start : start + 1] != ["compose"]:
+            return
+        args = args[start + 1 :]
+    start, options = skip_options(
+        args, "fp", "file project-name project-directory profile env-file ansi parallel progress"
+    )
+    if start >= len(args) or args[start] not in _STARTS:
+        return
+    named = [str(value) for option, value in options if option in ("-f", "--file") and value]
+    piped = [Source("-", call.stdin.text, is_new=True)] if "-" in named and call.stdin is not None else []
+    for source in (*piped, *_files(walk, named)):
+        services = task_lists.compose_options(source.text) if source.is_whole else None
+        if services is None:
+            if source.is_new:
+                walk.report("limit.exceeded", [source.path])
+            continue
+        for given in services:
+            if given:
+                line = [Arg(word) for word in ("docker", "run", *given, "image")]
+                walk.start(line, None)
+
+
+def _files(walk: Walk, named: list[str]) -> list[Source]:
+    stored = walk.lookup("COMPOSE_FILE")
+    if not named and isinstance(stored, Value) and stored.known and stored.text:
+        named = stored.text.split(":")
+    if named:
+        return [source for path in named if (source := lookup(walk, path)) is not None]
+    found = (first_file(walk, task_lists.COMPOSE_NAMES), first_file(walk, task_lists.COMPOSE_OVERRIDES))
+    return [source for source in found if source is not None]

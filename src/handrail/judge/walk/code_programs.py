@@ -7,15 +7,20 @@ import posixpath
 import re
 from collections.abc import Callable, Sequence
 
+from ..programs.tables import skip_options
 from ..scripts import task_lists
-from ..scripts.config_files import CONFIG_FILES, LISTED, TESTS, spellings
+from ..scripts.task_lists import CONFIG_FILES, LISTED, TESTS, spellings
+from ..values.data_files import read_tables
+from ..values.disk import Source, absolute
 from ..values.word_values import UNKNOWN, Arg, Value
 from . import python_files
+from .operators import shell_quoted
 from .script_files import here, judge_code, lookup, run_line, run_words
 from .script_programs import first_file, follow, shell_words
-from .sources import Source, absolute
 from .walk import Call, Walk
 
+_TABLES = read_tables(__file__)
+_CARGO_BUILDS = frozenset("build run test check install bench clippy doc fix b r t c".split())
 _MAX_TESTS = 120
 _MAX_FOLDERS = 40
 _MAX_OWN_TESTS = 150_000
@@ -25,6 +30,10 @@ _JOINED = re.compile(r'"\s*,\s*"')
 _PLUGIN = re.compile(r"(?:^|\s)-p\s*([\w.]+)")
 _MODULE = re.compile(r"[A-Za-z_]\w*(?:\.\w+)*")
 _TEST_PATHS = re.compile(r"(?m)^\s*testpaths\s*=\s*((?:.|\n[ \t])+)")
+_SECTION = re.compile(r'\s*\[\s*([\w.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]\s*(.*)')
+_SETTING = re.compile(r"\s*([\w-]+)\s*=\s*(.*)")
+_FILTERS = frozenset("add commit checkout switch status diff stash reset merge rebase pull restore".split())
+_MAX_PARENTS = 12
 
 
 def _config(walk: Walk, call: Call) -> None:
@@ -33,7 +42,7 @@ def _config(walk: Walk, call: Call) -> None:
     given = [
         str(value)
         for arg, value in zip(call.args, call.args[1:], strict=False)
-        if arg in ("-f", "-c", "--config", "-t", "--rakefile", "--noxfile")
+        if arg in ("-f", "-c", "--config", "-t", "--rakefile", "--noxfile", "-b", "--build-file")
     ]
     for name in (*given, *spellings(names)):
         source = first_file(walk, (name,))
@@ -181,7 +190,7 @@ def _pip(walk: Walk, call: Call) -> None:
         return
     for path in operands[1:] or (["."] if call.name == "uv" else []):
         path = path.partition("[")[0].removeprefix("file://")
-        if _kind(walk, path) == "dir":
+        if path.rstrip("/") == "." or _kind(walk, path) == "dir":
             build_package(walk, call, absolute(path, here(walk)))
 
 
@@ -223,21 +232,7 @@ def _inner(walk: Walk, call: Call) -> None:
 
 def _cargo(walk: Walk, call: Call) -> None:
     words = [str(arg) for arg in call.args if arg[:1] != "-"]
-    if not words or words[0] not in (
-        "build",
-        "run",
-        "test",
-        "check",
-        "install",
-        "b",
-        "r",
-        "t",
-        "bench",
-        "clippy",
-        "doc",
-        "fix",
-        "c",
-    ):
+    if not words or words[0] not in _CARGO_BUILDS:
         return
     _listed(walk, Call(call.name, [], None, call.program))
     manifest = first_file(walk, ("Cargo.toml",))
@@ -258,3 +253,81 @@ def _go(walk: Walk, call: Call) -> None:
                 run_words(walk, source, shell_words(text))
     elif words[:1] and words[0] in ("run", "test", "build", "install"):
         _tests(walk, Call(call.name, [Arg(word.removesuffix("/...")) for word in words[1:2]], None, call.program))
+
+
+def follow_git(walk: Walk, call: Call) -> None:
+    start, options = skip_options(call.args, "Cc", "git-dir work-tree namespace exec-path config-env")
+    if start >= len(call.args):
+        return
+    folder = next((str(value) for option, value in options if option == "-C" and value), ".")
+    top, git = _repository(walk, absolute(folder, here(walk)))
+    source = lookup(walk, f"{git}/config") if git else None
+    settings = _settings(source) if source is not None else {}
+    command, rest = str(call.args[start]), call.args[start + 1 :]
+    for variable in ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG"):
+        stored = walk.lookup(variable)
+        if isinstance(stored, Value) and stored.text and (more := lookup(walk, stored.text)) is not None:
+            source, settings = source or more, settings | _settings(more)
+    for folder in (str(value) for option, value in options if option == "--exec-path" and value):
+        follow(walk, Call(f"git-{command}", rest, None, Arg(f"{folder}/git-{command}")))
+    alias = settings.get(f"alias.{command.lower()}")
+    if alias is not None and source is not None:
+        words = " ".join(map(shell_quoted, rest))
+        text = f"{alias[1:]} {words}" if alias.startswith("!") else f"git {alias} {words}"
+        run_line(walk, source, text, cwd=top)
+        return
+    if source is not None:
+        for name, value in settings.items():
+            often = _TABLES["settings"].get(name, "")
+            if (command in often.split() and value not in ("true", "false", "")) or (
+                name.startswith("filter.") and command in _FILTERS and not value.startswith("git-lfs")
+            ):
+                run_line(walk, source, value.lstrip("!"), cwd=top)
+    if git and "--no-verify" not in rest and not (command == "commit" and "-n" in rest):
+        hooks = settings.get("core.hookspath")
+        place = absolute(hooks, top) if hooks else f"{git}/hooks"
+        run = [str(arg) for arg in rest[1:2]] if command == "hook" and rest[:1] == ["run"] else []
+        for hook in (*_TABLES["hooks"].get(command, "").split(), *run):
+            path = Arg(f"{place}/{hook}")
+            follow(walk, Call(hook, [], None, path))
+
+
+def _repository(walk: Walk, folder: str) -> tuple[str, str]:
+    """The work tree around a folder, and where its settings and hooks are."""
+    sources = walk.sources
+    assert sources is not None
+    for _ in range(_MAX_PARENTS):
+        if not folder or folder == "/":
+            break
+        found = sources.entry(f"{folder}/.git")
+        if found is not None and found.is_dir:
+            return folder, found.path
+        if found is not None:  # a worktree or submodule: `gitdir: path`
+            text = sources.start(found.path, 4096).decode("utf-8", "replace")
+            path = absolute(text.partition("gitdir:")[2].strip(), folder)
+            common = sources.start(f"{path}/commondir", 4096).decode("utf-8", "replace").strip()
+            return folder, absolute(common, path) if common else path
+        folder = posixpath.dirname(folder)
+    return "", ""
+
+
+def _settings(source: Source) -> dict[str, str]:
+    found: dict[str, str] = {}
+    section = ""
+    for line in source.text.replace("\\\n", "").split("\n"):
+        if match := _SECTION.match(line):
+            section = ".".join(filter(None, (match[1].lower(), match[2])))
+            line = match[3]
+        if (match := _SETTING.match(line)) and not line.lstrip().startswith(("#", ";")):
+            found[f"{section}.{match[1].lower()}"] = _value(match[2])
+    return found
+
+
+def _value(text: str) -> str:
+    """Quotes and escapes of git's own."""
+    text = text.strip()
+    if '"' in text:
+        text = re.sub(r'(?<!\\)"', "", text)
+    elif match := re.search(r"\s[#;]", text):
+        text = text[: match.start()]
+    return text.replace('\\"', '"').replace("\\\\", "\\").strip()

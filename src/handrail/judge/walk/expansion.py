@@ -6,18 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Protocol
 
-from ..grammar.syntax import (
-    Arithmetic,
-    DoubleQuoted,
-    Literal,
-    Parameter,
-    Part,
-    ProcessSubstitution,
-    Quoted,
-    Substitution,
-    Word,
-)
-from ..programs.secret_names import secret_taints
+from ..grammar import syntax
 from ..values.word_values import (
     EMPTY,
     MAX_TEXT,
@@ -30,10 +19,11 @@ from ..values.word_values import (
     Taints,
     Value,
     make_arg,
+    secret_taints,
     taints_of,
     unknown,
 )
-from . import arithmetic, operators
+from . import operators
 from .fields import BREAK, LITERAL, MAX_FIELDS, QUOTED, SPLIT, Piece, Splitter, expand_braces
 from .judgement import Limit
 from .state import Held
@@ -58,8 +48,8 @@ class Shell(Protocol):
     def pick(self, key: object, value: Either) -> Value | None:
         """One of several possible values; the command is walked again for the others."""
 
-    def substitute(self, part: Substitution) -> Value: ...
-    def process(self, part: ProcessSubstitution) -> str:
+    def substitute(self, part: syntax.Substitution) -> Value: ...
+    def process(self, part: syntax.ProcessSubstitution) -> str:
         """The path of the file that a process substitution stands for."""
 
     def prompt(self, text: Value) -> Value:
@@ -77,7 +67,7 @@ class Expander:
         self._chain = 0
         """How many variables in arithmetic refer to one another up to the current one."""
 
-    def args(self, words: Sequence[Word]) -> list[Arg]:
+    def args(self, words: Sequence[syntax.Word]) -> list[Arg]:
         """The fields that a command gets."""
         out: list[Arg] = []
         for word in words:
@@ -91,33 +81,33 @@ class Expander:
                 raise Limit("a command line with too many words")
         return out
 
-    def one(self, word: Word | None) -> Value:
+    def one(self, word: syntax.Word | None) -> Value:
         """A word as one value, not split: an assignment's, a here-string's, a pattern's."""
         if word is None or not word.parts:
             return EMPTY
         if len(word.parts) == 1:
             part = word.parts[0]
-            if isinstance(part, Quoted) or (isinstance(part, Literal) and part.text[:1] != "~"):
+            if isinstance(part, syntax.Quoted) or (isinstance(part, syntax.Literal) and part.text[:1] != "~"):
                 return Value(part.text, NO_TAINTS, word)
+        return Value(*self._joined(word.parts), word)
+
+    def _joined(self, parts: Sequence[syntax.Part]) -> tuple[str, Taints]:
+        """The parts as one text, unknown when it would be too long to follow, and where it comes from."""
         texts: list[str] = []
         taints: Taints = NO_TAINTS
-        for number, part in enumerate(word.parts):
+        for number, part in enumerate(parts):
             for text, piece_taints, _ in self.pieces(part, first=number == 0, quoted=True):
                 texts.append(text)
                 taints |= piece_taints
-        return Value(self._joined(texts), taints, word)
-
-    def _joined(self, texts: list[str]) -> str:
-        """The pieces as one text; unknown when it would be too long to follow."""
         length = sum(map(len, texts))
         self._shell.spend(length)
-        return "".join(texts) if length <= MAX_TEXT else UNKNOWN
+        return "".join(texts) if length <= MAX_TEXT else UNKNOWN, taints
 
-    def text(self, parts: Sequence[Part]) -> Value:
+    def text(self, parts: Sequence[syntax.Part]) -> Value:
         """Parts as one value: the text of arithmetic."""
-        return self.one(Word(list(parts)))
+        return self.one(syntax.Word(list(parts)))
 
-    def fields(self, word: Word) -> list[Arg]:
+    def fields(self, word: syntax.Word) -> list[Arg]:
         """The fields that a word becomes; one that becomes too many ends in an unknown one."""
         if len(word.parts) == 1 and (single := self._single(word.parts[0], word)) is not None:
             return [single]
@@ -145,48 +135,44 @@ class Expander:
                 break
         return fields if len(fields) <= MAX_FIELDS else [*fields[:MAX_FIELDS], make_arg(UNKNOWN, word=word)]
 
-    def _single(self, part: Part, word: Word) -> Arg | None:
+    def _single(self, part: syntax.Part, word: syntax.Word) -> Arg | None:
         """What a word of one part becomes, when that is plainly one field."""
-        if type(part) is Literal:
+        if type(part) is syntax.Literal:
             return make_arg(part.text, word=word) if _PLAIN.match(part.text) else None
-        if type(part) is Quoted:
+        if type(part) is syntax.Quoted:
             return make_arg(part.text, quoted=True, word=word)
-        if type(part) is not DoubleQuoted or any(_may_be_many(inner) for inner in part.parts):
+        if type(part) is not syntax.DoubleQuoted or any(_may_be_many(inner) for inner in part.parts):
             return None
-        texts: list[str] = []
-        taints: Taints = NO_TAINTS
-        for text, piece_taints, _ in self.pieces(part, first=False, quoted=True):
-            texts.append(text)
-            taints |= piece_taints
-        return make_arg(self._joined(texts), taints=taints, quoted=True, word=word)
+        text, taints = self._joined((part,))
+        return make_arg(text, taints=taints, quoted=True, word=word)
 
     def _separators(self) -> str:
         value = self._scalar("IFS")
         return " \t\n" if value is None else value.text
 
-    def pieces(self, part: Part, *, first: bool, quoted: bool) -> list[Piece]:
+    def pieces(self, part: syntax.Part, *, first: bool, quoted: bool) -> list[Piece]:
         kind = type(part)
-        if kind is Literal:
+        if kind is syntax.Literal:
             return self._literal(part.text, first)  # type: ignore[union-attr]
-        if kind is Quoted:
+        if kind is syntax.Quoted:
             return [(part.text, NO_TAINTS, QUOTED)]  # type: ignore[union-attr]
-        if isinstance(part, DoubleQuoted):
+        if isinstance(part, syntax.DoubleQuoted):
             out: list[Piece] = [("", NO_TAINTS, QUOTED)]
             for inner in part.parts:
                 for text, taints, mode in self.pieces(inner, first=False, quoted=True):
                     out.append((text, taints, mode if mode == BREAK else QUOTED))
             return out
         mode = QUOTED if quoted else SPLIT
-        if isinstance(part, Parameter):
+        if isinstance(part, syntax.Parameter):
             return self._parameter(part, mode)
-        if isinstance(part, Substitution):
+        if isinstance(part, syntax.Substitution):
             value = self._shell.substitute(part)
             if isinstance(value, Either):
                 value = self._shell.pick((id(part), "substitution"), value) or EMPTY
             return [(value.text.rstrip("\n"), value.taints, mode)]
-        if isinstance(part, ProcessSubstitution):
+        if isinstance(part, syntax.ProcessSubstitution):
             return [(self._shell.process(part), NO_TAINTS, QUOTED)]
-        assert isinstance(part, Arithmetic)
+        assert isinstance(part, syntax.Arithmetic)
         return [(self.arithmetic(part.parts), NO_TAINTS, mode)]
 
     def _literal(self, text: str, first: bool) -> list[Piece]:
@@ -204,7 +190,7 @@ class Expander:
 
     # Parameters: `$x`, `${x:-d}`, `${a[1]}`, `"$@"`, `${!x}`, `$((x + 1))`
 
-    def _parameter(self, part: Parameter, mode: str) -> list[Piece]:
+    def _parameter(self, part: syntax.Parameter, mode: str) -> list[Piece]:
         if part.operator == "prefix":
             return [(UNKNOWN, NO_TAINTS, mode)]
         if not part.operator and part.index is None and not part.indirect and part.name not in ("@", "*"):
@@ -220,13 +206,13 @@ class Expander:
         value = self._modified(self._element(name, index), part, name, index)
         return [(value.text, value.taints, mode)]
 
-    def arithmetic(self, parts: Sequence[Part]) -> str:
+    def arithmetic(self, parts: Sequence[syntax.Part]) -> str:
         """The result of an expression as text; unknown when it cannot be computed."""
         value = self.number(self.text(parts))
         return UNKNOWN if value is None else str(value)
 
     def number(self, text: Value) -> int | None:
-        return arithmetic.evaluate(text.text, self._number_of, self._assign_number)
+        return operators.evaluate(text.text, self._number_of, self._assign_number)
 
     def _assign_number(self, name: str, value: int | None) -> None:
         if "[" not in name:
@@ -245,9 +231,9 @@ class Expander:
         if "$(" in text or "`" in text:
             text = self._shell.prompt(value).text
         with Held(self, _chain=self._chain + 1):
-            return 0 if not text.strip() else arithmetic.evaluate(text, self._number_of, self._assign_number)
+            return 0 if not text.strip() else operators.evaluate(text, self._number_of, self._assign_number)
 
-    def _target(self, part: Parameter) -> str | None:
+    def _target(self, part: syntax.Parameter) -> str | None:
         """The name that is meant, after `${!name}`; None when it is not known."""
         if not part.indirect:
             return part.name
@@ -289,7 +275,7 @@ class Expander:
         """The index of an element, which is an expression; None when it is not known."""
         return self.number(Value(text)) if text else None
 
-    def _all(self, name: str, every: str, part: Parameter, mode: str) -> list[Piece]:
+    def _all(self, name: str, every: str, part: syntax.Parameter, mode: str) -> list[Piece]:
         """`"$@"`, `${array[*]}` and the like."""
         stored = self._shell.lookup(name)
         if stored is None:
@@ -314,7 +300,7 @@ class Expander:
             out.append((value.text, value.taints, mode))
         return out
 
-    def _slice(self, values: list[Value], part: Parameter, name: str) -> list[Value]:
+    def _slice(self, values: list[Value], part: syntax.Parameter, name: str) -> list[Value]:
         start = self.number(self.one(part.argument))
         length = None if part.second is None else self.number(self.one(part.second))
         if start is None or (part.second is not None and length is None):
@@ -323,7 +309,7 @@ class Expander:
             start = max(start - 1, 0) if start >= 0 else start
         return values[start:][:length]
 
-    def _modified(self, value: Value | None, part: Parameter, name: str, index: str | None) -> Value:
+    def _modified(self, value: Value | None, part: syntax.Parameter, name: str, index: str | None) -> Value:
         """Apply the operator. None is a variable that the command has not set: unknown, but for a default."""
         operator = part.operator
         if not operator:
@@ -350,7 +336,7 @@ class Expander:
         except operators.NotComputed:
             return unknown(value.taints)
 
-    def _defaulted(self, value: Value | None, part: Parameter, name: str, index: str | None) -> Value:
+    def _defaulted(self, value: Value | None, part: syntax.Parameter, name: str, index: str | None) -> Value:
         operator = part.operator
         missing = value is None or (len(operator) == 2 and value.text == "")
         if operator[-1] == "+":
@@ -364,14 +350,14 @@ class Expander:
             self._shell.assign(name, default)
         return default
 
-    def _alternative(self, value: Value | None, missing: bool, part: Parameter) -> Value:
+    def _alternative(self, value: Value | None, missing: bool, part: syntax.Parameter) -> Value:
         if value is not None:
             return EMPTY if missing else self.one(part.argument)
         # It may have been set before this command.
         both = Either((EMPTY, self.one(part.argument)))
         return self._shell.pick((id(part), "alternative"), both) or EMPTY
 
-    def _substring(self, value: Value, part: Parameter) -> Value:
+    def _substring(self, value: Value, part: syntax.Parameter) -> Value:
         offset = self.number(self.one(part.argument))
         length = None if part.second is None else self.number(self.one(part.second))
         if part.name in _PLACES or not value.known or offset is None or (part.second is not None and length is None):
@@ -379,14 +365,14 @@ class Expander:
         return Value(operators.substring(value.text, offset, length), value.taints)
 
 
-def _may_be_many(part: Part) -> bool:
+def _may_be_many(part: syntax.Part) -> bool:
     """`"$@"`, `"${a[@]}"`, `"${!x}"`: several fields even inside quotes."""
-    return type(part) is Parameter and (part.name == "@" or part.index is not None or part.indirect)
+    return type(part) is syntax.Parameter and (part.name == "@" or part.index is not None or part.indirect)
 
 
-def _pattern(word: Word | None, text: str) -> str:
+def _pattern(word: syntax.Word | None, text: str) -> str:
     """A pattern with what was quoted in it made literal."""
-    if word is None or not any(isinstance(part, Quoted | DoubleQuoted) for part in word.parts):
+    if word is None or not any(isinstance(part, syntax.Quoted | syntax.DoubleQuoted) for part in word.parts):
         return text
     if len(word.parts) == 1:
         return re.sub(r"([*?\[\\])", r"\\\1", text)

@@ -45,17 +45,11 @@ def expand_braces(parts: list[Part]) -> list[list[Part]]:
 
 def _parts(atoms: list[Atom]) -> list[Part]:
     parts: list[Part] = []
-    run: list[str] = []
     for atom in atoms:
-        if isinstance(atom, str):
-            run.append(atom)
-            continue
-        if run:
-            parts.append(Literal("".join(run)))
-            run = []
-        parts.append(atom)
-    if run:
-        parts.append(Literal("".join(run)))
+        if isinstance(atom, str) and parts and isinstance(parts[-1], Literal):
+            parts[-1] = Literal(parts[-1].text + atom)
+        else:
+            parts.append(Literal(atom) if isinstance(atom, str) else atom)
     return parts
 
 

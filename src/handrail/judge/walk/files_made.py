@@ -6,10 +6,10 @@ import itertools
 import re
 from collections.abc import Iterator, Sequence
 
-from ..programs.tables import DATA_PROGRAMS, LANGUAGES, SHELLS, WRAPPERS
-from ..programs.wrapper_options import skip_options
+from ..programs.tables import DATA_PROGRAMS, LANGUAGES, SHELLS, WRAPPERS, skip_options
 from ..values.data_files import Patterns, Words
 from ..values.word_values import UNKNOWN, Arg, OtherName, Taint, unknown
+from .builtins import STDIN_PATHS
 from .script_files import entry
 from .walk import Call, Known, Walk
 
@@ -62,16 +62,6 @@ def _fetched(walk: Walk, target: str) -> None:
 def _fetched_below(walk: Walk, directory: str) -> None:
     """Anything in this directory may have come from the network."""
     walk.state.write(f"{walk.path(directory)}/", unknown([Taint.NETWORK]))
-
-
-def _curl(walk: Walk, call: Call) -> None:
-    for target in _curl_targets(call.args):
-        _fetched(walk, target)
-
-
-def _wget(walk: Walk, call: Call) -> None:
-    for target in _wget_targets(call.args):
-        _fetched(walk, target)
 
 
 def _fetcher(walk: Walk, call: Call) -> None:
@@ -153,34 +143,30 @@ def _unpacked(walk: Walk, call: Call) -> None:
     _fetched_below(walk, into)
 
 
-def _curl_targets(arguments: Sequence[Arg]) -> list[Arg]:
-    found: list[Arg] = []
-    urls = [arg for arg in arguments if "/" in arg and arg[:1] != "-"]
-    for index, arg in enumerate(arguments):
-        if re.fullmatch(r"-[a-zA-Z#]*o|--output", arg) and index + 1 < len(arguments):
-            found.append(arguments[index + 1])
-        elif arg.startswith("--output="):
-            found.append(arg.like(arg.partition("=")[2]))
-        elif re.fullmatch(r"-o.+", arg):
-            found.append(arg.like(arg[2:]))
+def _curl(walk: Walk, call: Call) -> None:
+    urls = [arg for arg in call.args if "/" in arg and arg[:1] != "-"]
+    for arg, following in itertools.pairwise([*call.args, Arg("")]):
+        if re.fullmatch(r"-[a-zA-Z#]*o|--output", arg):
+            _fetched(walk, following)
+        elif arg.startswith(("--output=", "-o")):
+            _fetched(walk, arg.partition("=")[2] if arg[:2] == "--" else arg[2:])
         elif re.fullmatch(r"-[a-zA-Z#]*O[a-zA-Z]*|--remote-name|--remote-name-all", arg):
-            found += [url.like(_last_part(url)) for url in urls]
-    return found
+            for url in urls:
+                _fetched(walk, _last_part(url))
 
 
-def _wget_targets(arguments: Sequence[Arg]) -> list[Arg]:
-    for index, arg in enumerate(arguments):
-        if re.fullmatch(r"-[a-zA-Z]*O|--output-document", arg) and index + 1 < len(arguments):
-            return [arguments[index + 1]]
+def _wget(walk: Walk, call: Call) -> None:
+    for arg, following in itertools.pairwise([*call.args, Arg("")]):
+        if re.fullmatch(r"-[a-zA-Z]*O|--output-document", arg) and following:
+            _fetched(walk, following)
+            return
         if arg.startswith(("--output-document=", "-O")) and len(arg) > 2:
-            return [arg.like(arg.partition("=")[2] if "=" in arg[:20] else arg[2:])]
-    directory = next((following for arg, following in itertools.pairwise(arguments) if arg == "-P"), None)
-    prefix = f"{directory}/" if directory else ""
-    return [
-        arg.like(prefix + _last_part(arg))
-        for arg in arguments
-        if arg[:1] != "-" and "/" in arg and arg is not directory
-    ]
+            _fetched(walk, arg.partition("=")[2] if "=" in arg[:20] else arg[2:])
+            return
+    directory = next((following for arg, following in itertools.pairwise(call.args) if arg == "-P"), None)
+    for arg in call.args:
+        if arg[:1] != "-" and "/" in arg and arg is not directory:
+            _fetched(walk, f"{directory}/{_last_part(arg)}" if directory else _last_part(arg))
 
 
 def _last_part(url: str) -> str:
@@ -190,7 +176,7 @@ def _last_part(url: str) -> str:
 def _copied_by_dd(walk: Walk, call: Call) -> None:
     target = next((arg.like(arg[3:]) for arg in call.args if arg.startswith("of=")), None)
     source = next((arg.like(arg[3:]) for arg in call.args if arg.startswith("if=")), None)
-    content = call.stdin if source is None else walk.known_file(source)
+    content = call.stdin if source is None or source in STDIN_PATHS else walk.known_file(source)
     if content is None and source is not None:
         content = OtherName(source if "/" in source else f"./{source}")
     if target is not None and content is not None:

@@ -5,16 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from typing import NamedTuple
 
 from .. import languages
 from ..languages.host import Host
-from ..programs.shell_escapes import only_describes_itself, raised
-from ..programs.tables import CODE_OPTIONS, LANGUAGES, SHELLS, VALUE_LETTERS
-from ..programs.wrapper_options import skip_options
+from ..programs.tables import (
+    LANGUAGES,
+    SHELLS,
+    only_describes_itself,
+    raised,
+    read_program,
+    skip_options,
+)
 from ..values.data_files import Patterns, Words
 from ..values.word_values import EMPTY, UNKNOWN, Arg, Either, OtherName, Taint, Value, taints_of, unknown
 from .builtins import STDIN_PATHS
-from .shell_options import ShellOptions, read_options
 from .state import Held
 from .walk import Call, Walk
 
@@ -24,6 +29,11 @@ _PROMPT_OPTIONS = {"python": "i", "perl": "d", "javascript": "i", "php": "a"}
 """Options with which interpreters take more code from their input, after what they were given."""
 _ONLY_CHECK = SHELLS - frozenset("nu xonsh elvish powershell pwsh".split())
 _POWERSHELL_VALUES = ("ex", "ep", "w", "v", "in", "o", "configurationn", "settings")
+_LONG_WITH_VALUE = frozenset(("--rcfile", "--init-file", "--command", "--init-command", "--eval", "--startup-file"))
+_COMMANDS = frozenset(("--command", "--eval", "--init-command"))
+_ATTACHED = frozenset(("zsh", "rzsh", "ksh", "ksh93", "mksh", "lksh", "yash"))
+"""Shells that also take the name of an option attached: `-oextendedglob`."""
+_FISH = frozenset(("-C", "--init-command"))
 
 
 def _shell(walk: Walk, call: Call) -> Value | None:
@@ -117,27 +127,34 @@ def _run_file(walk: Walk, call: Call, path: Arg, args: Sequence[Arg]) -> Value:
     if content is None:
         if path.startswith(("/dev/tcp/", "/dev/udp/")) or _RE.url.match(path):
             walk.report("rce.download_to_shell", call.argv)
+        _unread(walk, call, path)
         return unknown()
     if isinstance(content, OtherName):
         return _run_file(walk, call, path.like(content.program), args) if content.program != path else unknown()
     return _with_arguments(walk, [path, *args], content, call.stdin, "source")
 
 
+def _unread(walk: Walk, call: Call, path: Arg) -> None:
+    """Scripts that a list names, and that cannot be looked up."""
+    listed = UNKNOWN in path and Taint.WIDE in path.taints
+    if walk.sources is None and listed and _WORDS.only_checks.isdisjoint(call.args):
+        walk.report("dynamic.script", call.argv)
+
+
 def _language(walk: Walk, call: Call) -> Value | None:
     language = LANGUAGES.get(call.name) or LANGUAGES[call.name.rstrip("0123456789.").rstrip("-")]
-    codes, module = _codes(language, call.args)
+    codes, module, operands = read_program(language, call.args)
     for code in codes:
         judge_code(walk, call, language, code.value())
     if call.name in _WORDS.with_more_code:
         _more_code(walk, call, codes)
-    if call.stdin is not None and (codes or module) and _reads_more(language, call.args, codes):
+    if call.stdin is not None and (codes or module is not None) and _reads_more(language, call.args, codes):
         judge_code(walk, call, language, call.stdin)
-    if module:
-        return _run_module(walk, call)
+    if module is not None:
+        return _run_module(walk, call, [module, *operands] if module else [])
     if codes:
         return unknown([Taint.ENDLESS]) if any(map(_prints_forever, codes)) else None
-    start, _ = skip_options(call.args, VALUE_LETTERS.get(language, ""))
-    operands = call.args[start:]
+    start = len(call.args) - len(operands)
     if call.name in ("deno", "bun", "go", "dart", "nim", "crystal") and operands and operands[0] in _WORDS.subcommands:
         more, _ = skip_options(operands[1:])
         operands = operands[1 + more :]
@@ -153,7 +170,7 @@ def _language(walk: Walk, call: Call) -> Value | None:
     if operands[0].startswith("(") and language == "scheme":
         judge_code(walk, call, language, operands[0].value())
         return None
-    _run_code_file(walk, call, language, operands[0])
+    _run_code_file(walk, call, language, operands)
     return None
 
 
@@ -169,12 +186,16 @@ def _reads_more(language: str, args: Sequence[Arg], codes: Sequence[Arg]) -> boo
     return "pdb" in args or any(_RE.reads_code.search(code) for code in codes)
 
 
-def _run_code_file(walk: Walk, call: Call, language: str, path: Arg) -> None:
-    """`python file`: what the file holds, if the command itself has made it."""
+def _run_code_file(walk: Walk, call: Call, language: str, operands: Sequence[Arg]) -> None:
+    """`python file`: what the file holds, if the command itself has made it; else what its arguments say."""
+    path = operands[0]
     content = walk.known_file(path)
+    if walk.sources is None:  # it cannot be read
+        walk.programs.follow_unlisted(walk, Call(path.rpartition("/")[2], operands[1:], call.stdin, path))
     if content is None:
         if _RE.url.match(path):
             walk.report("rce.run_url", call.argv)
+        _unread(walk, call, path)
     elif not isinstance(content, OtherName):
         judge_code(walk, call, language, content)
 
@@ -198,12 +219,8 @@ def _magics(walk: Walk, codes: Sequence[Arg]) -> None:
             walk.run_text(Value(match[1], code.taints), None, "-c")
 
 
-def _run_module(walk: Walk, call: Call) -> Value | None:
+def _run_module(walk: Walk, call: Call, argv: list[Arg]) -> Value | None:
     """`python -m pip ...`: the module is a program with the same arguments."""
-    place = next(number for number, arg in enumerate(call.args) if arg[:1] == "-" and arg[1:2] != "-" and "m" in arg)
-    attached = call.args[place].partition("m")[2]
-    argv = [call.args[place].like(attached)] if attached else []
-    argv += call.args[place + 1 :]
     if argv[:1] == ["timeit"]:
         start, options = skip_options(argv[1:], "nrsu", "number repeat setup unit")
         lines = [*(value for option, value in options if option in ("-s", "--setup") and value), *argv[1 + start :]]
@@ -222,54 +239,11 @@ def _run_module(walk: Walk, call: Call) -> Value | None:
             if option in ("-c", "--command") and value is not None:
                 judge_code(walk, call, "python", Value(value.lstrip("! "), value.taints))
     if not argv or not walk.judgement.rulebook.knows(argv[0]):
+        if argv and UNKNOWN not in argv[0]:  # a program about which nothing is known
+            walk.show_to_rules(Call(str(argv[0]), argv[1:], call.stdin, argv[0]))
         return None
     with walk.wrapped(call.name), walk.nested():
         return walk.start(argv, call.stdin)
-
-
-def _codes(language: str, args: Sequence[Arg]) -> tuple[list[Arg], bool]:
-    """The programs given in options; and whether a module is run instead of a program."""
-    flags = CODE_OPTIONS[language].split()
-    letters = frozenset(flag[1] for flag in flags if len(flag) == 2)
-    takes = VALUE_LETTERS.get(language, "")
-    found: list[Arg] = []
-    index = 0
-    while index < len(args):
-        arg = args[index]
-        index += 1
-        name, equals, value = arg.partition("=")
-        if arg in flags:
-            found += args[index : index + 1]
-            index += 1
-        elif equals and name.startswith("--") and name in flags:
-            found.append(arg.like(value))
-        elif arg == "--" or arg[:1] != "-" or arg == "-":
-            break
-        elif not arg.startswith("--"):
-            code, used, module = _in_cluster(arg, letters, takes, language)
-            if module:
-                return found, True
-            if code is not None:
-                found += [arg.like(code)] if code else args[index : index + 1]
-                index += not code
-            else:
-                index += used
-        if found and language == "python":
-            break
-    return found, False
-
-
-def _in_cluster(arg: Arg, letters: frozenset[str], takes: str, language: str) -> tuple[str | None, int, bool]:
-    """The code in `-lane 'code'`: (what is left of the argument after the letter, arguments to skip, a module)."""
-    for place in range(1, len(arg)):
-        letter = arg[place]
-        if letter == "m" and language == "python":
-            return None, 0, True
-        if letter in letters:
-            return arg[place + 1 :], 0, False
-        if letter in takes:
-            return None, int(place + 1 == len(arg) and letter not in "iC0l"), False
-    return None, 0, False
 
 
 def _compiler(walk: Walk, call: Call) -> None:
@@ -286,17 +260,10 @@ def program_arguments(language: str, call: Call) -> list[str] | None:
     """What a program in this language is started with, its own name first; None when that is not known."""
     if LANGUAGES.get(call.name.rstrip("0123456789.")) != language:
         return None
-    takes, codes = VALUE_LETTERS.get(language, ""), CODE_OPTIONS[language].split()
-    letters = "".join(flag[1] for flag in codes if len(flag) == 2)
-    words = " ".join(flag[2:] for flag in codes if flag[:2] == "--")
-    start, options = skip_options(call.args, takes + letters, words)
-    given = {option for option, _ in options}
-    if language == "python" and "-c" in given:
-        start = next(place for place, arg in enumerate(call.args) if arg[:1] == "-" and "c" in arg)
-        start += 1 if call.args[start].partition("c")[2] else 2
-    if not given.isdisjoint(codes) or "-m" in given:
-        return ["-c", *map(str, call.args[start:])]
-    return [str(arg) for arg in call.args[start:]] or None
+    program = read_program(language, call.args)
+    if program.codes or program.module is not None:
+        return ["-c", *map(str, program.rest)]
+    return [str(arg) for arg in program.rest] or None
 
 
 def judge_code(walk: Walk, call: Call, language: str, code: Value) -> None:
@@ -343,3 +310,62 @@ def make_host(
         project,
         program_arguments(language, call),
     )
+
+
+class ShellOptions(NamedTuple):
+    """What a shell was started with."""
+
+    letters: frozenset[str]
+    """Single-letter options, whether a minus or a plus came before them."""
+    words: frozenset[str]
+    """Long options."""
+    startup: list[Arg]
+    """Files that it reads first."""
+    texts: list[Arg]
+    """Scripts that are given as values of options."""
+    operands: Sequence[Arg]
+
+
+def read_options(name: str, args: Sequence[Arg]) -> ShellOptions:
+    letters: set[str] = set()
+    words: set[str] = set()
+    startup: list[Arg] = []
+    texts: list[Arg] = []
+    place = 0
+    while place < len(args):
+        arg = args[place]
+        if arg[:1] not in ("-", "+") or arg == "+":
+            break
+        place += 1
+        if arg in ("-", "--"):
+            break
+        if arg.startswith("--"):
+            word, equals, value = arg.partition("=")
+            words.add(word)
+            given = arg.like(value) if equals else None
+            if not equals and word in _LONG_WITH_VALUE:
+                given = args[place] if place < len(args) else None
+                place += 1
+            if given is not None:
+                (texts if word in _COMMANDS else startup).append(given)
+        elif name == "fish" and arg[:2] in _FISH:
+            texts.append(arg.like(arg[2:]) if arg[2:] else args[place] if place < len(args) else Arg(""))
+            place += not arg[2:]
+        else:
+            place += _cluster(name, arg, letters)
+    return ShellOptions(frozenset(letters), frozenset(words), startup, texts, args[place:])
+
+
+def _cluster(name: str, arg: Arg, letters: set[str]) -> int:
+    """Take the letters of one argument; returns how many arguments after it are their values."""
+    values = 0
+    for position, letter in enumerate(arg[1:], 2):
+        if arg[0] == "+" and letter == "n":
+            letters.discard(letter)  # it runs what it reads again
+        else:
+            letters.add(letter)
+        if letter in "oO":
+            if name in _ATTACHED and arg[position:]:
+                return values
+            values += 1
+    return values

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from ..grammar.lexical import decode_escapes
+from ..values.word_values import UNKNOWN
+from .state import Held
 
 _MAX_TEXT = 65_536
 # How long a text may be for a pattern with that many stars: each star is one more loop over the text.
@@ -13,6 +16,20 @@ _CLASSES = {
     "alpha": "a-zA-Z", "digit": "0-9", "alnum": "a-zA-Z0-9", "upper": "A-Z", "lower": "a-z", "space": r"\s", "blank": r" \t",
     "punct": r"!-/:-@\[-`{-~", "word": r"\w", "xdigit": "0-9a-fA-F", "print": " -~", "graph": "!-~", "cntrl": r"\x00-\x1f\x7f",
 }  # fmt: skip
+_TOKEN = re.compile(
+    r"\s*(?:(\ue000|0[xX][0-9a-fA-F]+|\d+#[0-9a-zA-Z@_]+|\d+)|([A-Za-z_]\w*(?:\[[^\]]*\])?)"
+    r"|(\*\*|<<=|>>=|<<|>>|<=|>=|==|!=|&&|\|\||\+\+|--|[-+*/%&|^]=|[-+*/%&|^<>=!~?:(),]))"
+)
+_BINARY = [group.split() for group in ("||", "&&", "|", "^", "&", "== !=", "< > <= >=", "<< >>", "+ -", "* / %", "**")]
+_LEVEL = {operator: level for level, operators in enumerate(_BINARY) for operator in operators}
+_ASSIGNING = frozenset(("=", "+=", "-=", "*=", "/=", "%=", "<<=", ">>=", "&=", "^=", "|="))
+_ASSIGNED = re.compile(r"([A-Za-z_]\w*)\s*(?:(?:[-+*/%&|^]|<<|>>)?=(?!=)|\+\+|--)")
+_STEPPED = re.compile(r"(?:\+\+|--)\s*([A-Za-z_]\w*)")
+_MAX_EXPRESSION = 2_000
+_MAX_DEPTH = 40
+
+Lookup = Callable[[str], "int | None"]
+Assign = Callable[[str, "int | None"], None]
 
 
 class NotComputed(Exception):
@@ -132,17 +149,12 @@ def _cased(text: str, pattern: str, operator: str) -> str:
 
 
 def _transformed(text: str, letter: str) -> str:
-    if letter == "U":
-        return text.upper()
-    if letter == "L":
-        return text.lower()
-    if letter == "u":
-        return text[:1].upper() + text[1:]
-    if letter == "E":
-        return decode_escapes(text, dollar=True)
-    if letter in ("Q", "K", "k"):
-        return shell_quoted(text)
-    raise NotComputed
+    changed = {"U": text.upper(), "L": text.lower(), "u": text[:1].upper() + text[1:]}
+    if letter in changed:
+        return changed[letter]
+    if letter not in ("E", "Q", "K", "k"):
+        raise NotComputed
+    return decode_escapes(text, dollar=True) if letter == "E" else shell_quoted(text)
 
 
 def _check_cost(text: str, pattern: str) -> None:
@@ -156,3 +168,210 @@ def _compiled(pattern: str) -> re.Pattern[str]:
         return re.compile(f"(?s:{pattern_regex(pattern)})")
     except re.error as error:
         raise NotComputed from error
+
+
+class _Failed(Exception):
+    pass
+
+
+def evaluate(text: str, lookup: Lookup, assign: Assign) -> int | None:
+    """The value of an expression; variables are read and set through the two functions."""
+    if len(text) > _MAX_EXPRESSION:
+        _given_up(text, assign)
+        return None
+    if re.fullmatch(r"\s*\d{1,18}\s*", text) and not text.strip().startswith("0"):
+        return int(text)
+    try:
+        evaluation = _Evaluation(_tokens(text), lookup, assign)
+        value = evaluation.comma()
+        return value if evaluation.at_end() else None
+    except (_Failed, RecursionError):
+        _given_up(text, assign)
+        return None
+
+
+def _given_up(text: str, assign: Assign) -> None:
+    """Whatever it would assign is not known."""
+    for name in dict.fromkeys([*_ASSIGNED.findall(text), *_STEPPED.findall(text)]):
+        assign(name, None)
+
+
+def number(text: str) -> int | None:
+    """A number as the shell writes them: decimal, 0x.., 0.., base#.."""
+    text = text.strip()
+    sign = -1 if text.startswith("-") else 1
+    text = text.lstrip("+-")
+    try:
+        if "#" in text:
+            base, _, digits = text.partition("#")
+            return sign * int(digits, int(base)) if 2 <= int(base) <= 36 else None
+        if text[:2].lower() == "0x":
+            return sign * int(text, 16)
+        return sign * int(text, 8 if text.startswith("0") and len(text) > 1 else 10)
+    except ValueError:
+        return None
+
+
+def _tokens(text: str) -> list[str]:
+    tokens, place, end = [], 0, len(text.rstrip())
+    while place < end:
+        match = _TOKEN.match(text, place)
+        if match is None:
+            raise _Failed
+        tokens.append(match.group().strip())
+        place = match.end()
+    return tokens
+
+
+class _Evaluation:
+    def __init__(self, tokens: list[str], lookup: Lookup, assign: Assign) -> None:
+        self._tokens = tokens
+        self._place = 0
+        self._lookup = lookup
+        self._set = assign
+        self._depth = 0
+        self._perhaps = False
+        """Whether the part at hand is evaluated only if an unknown condition holds."""
+        self._skipped = False
+        """Whether it is not evaluated at all: `0 && (x=1)`."""
+
+    def _assign(self, name: str, value: int | None) -> None:
+        if not self._skipped:
+            self._set(name, None if self._perhaps else value)
+
+    def _guarded(self, runs: bool | None, evaluate: Callable[[], int | None]) -> int | None:
+        """Evaluate a part that runs, does not run, or may run (None)."""
+        with Held(self, _perhaps=self._perhaps or runs is None, _skipped=self._skipped or runs is False):
+            return evaluate()
+
+    def at_end(self) -> bool:
+        return self._place >= len(self._tokens)
+
+    def _peek(self) -> str:
+        return self._tokens[self._place] if self._place < len(self._tokens) else ""
+
+    def _next(self) -> str:
+        token = self._peek()
+        self._place += 1
+        return token
+
+    def comma(self) -> int | None:
+        if self.at_end():
+            return 0
+        value = self._assignment()
+        while self._peek() == ",":
+            self._place += 1
+            value = self._assignment()
+        return value
+
+    def _assignment(self) -> int | None:
+        self._depth += 1
+        if self._depth > _MAX_DEPTH:
+            raise _Failed
+        try:
+            name, operator = self._peek(), self._tokens[self._place + 1] if self._place + 1 < len(self._tokens) else ""
+            if operator not in _ASSIGNING or not (name[:1].isalpha() or name[:1] == "_"):
+                return self._conditional()
+            self._place += 2
+            value = self._assignment()
+            if operator != "=":
+                value = _computed(operator[:-1], self._lookup(name), value)
+            self._assign(name, value)
+            return value
+        finally:
+            self._depth -= 1
+
+    def _conditional(self) -> int | None:
+        test = self._binary(0)
+        if self._peek() != "?":
+            return test
+        self._place += 1
+        runs = None if test is None else bool(test)
+        yes = self._guarded(runs, self._assignment)
+        if self._next() != ":":
+            raise _Failed
+        no = self._guarded(None if runs is None else not runs, self._assignment)
+        if test is None:
+            return yes if yes == no else None
+        return yes if test else no
+
+    def _binary(self, level: int) -> int | None:
+        if level >= len(_BINARY):
+            return self._unary()
+        left = self._binary(level + 1)
+        while _LEVEL.get(self._peek()) == level:
+            operator = self._next()
+            if operator in ("&&", "||"):
+                left = self._logical(operator, left, level + 1)
+            else:
+                left = _computed(operator, left, self._binary(level if operator == "**" else level + 1))
+        return left
+
+    def _logical(self, operator: str, left: int | None, level: int) -> int | None:
+        """The right side of `&&` and `||` is evaluated only when the left one leaves the result open."""
+        runs = None if left is None else bool(left) is (operator == "&&")
+        right = self._guarded(runs, lambda: self._binary(level))
+        if runs is False:
+            return int(bool(left))
+        return None if left is None or right is None else int(bool(right))
+
+    def _unary(self) -> int | None:
+        token = self._next()
+        if token in ("+", "-", "!", "~"):
+            self._depth += 1
+            if self._depth > _MAX_DEPTH:
+                raise _Failed
+            value = self._unary()
+            self._depth -= 1
+            if value is None:
+                return None
+            return {"+": value, "-": -value, "!": int(not value), "~": ~value}[token]
+        if token in ("++", "--"):
+            return self._stepped(self._next(), token)
+        if token == "(":
+            value = self.comma()
+            if self._next() != ")":
+                raise _Failed
+            return value
+        if token[:1].isdigit():
+            return number(token)
+        if token == UNKNOWN:
+            return None
+        if not (token[:1].isalpha() or token[:1] == "_"):
+            raise _Failed
+        if self._peek() in ("++", "--"):
+            value = self._lookup(token)
+            self._stepped(token, self._next())
+            return value
+        return self._lookup(token)
+
+    def _stepped(self, name: str, operator: str) -> int | None:
+        old = self._lookup(name)
+        value = None if old is None else old + (1 if operator == "++" else -1)
+        self._assign(name, value)
+        return value
+
+
+def _computed(operator: str, left: int | None, right: int | None) -> int | None:
+    if left is None or right is None:
+        return None
+    if operator in ("/", "%") and right == 0:
+        raise _Failed
+    if operator in ("<<", ">>", "**") and not 0 <= right < 64:
+        raise _Failed
+    value = _OPERATIONS[operator](left, right)
+    return (value + (1 << 63)) % (1 << 64) - (1 << 63)
+
+
+def _divided(left: int, right: int) -> int:
+    quotient = abs(left) // abs(right)
+    return quotient if (left < 0) == (right < 0) else -quotient
+
+
+_OPERATIONS: dict[str, Callable[[int, int], int]] = {
+    "||": lambda a, b: int(bool(a or b)), "&&": lambda a, b: int(bool(a and b)), "|": lambda a, b: a | b, "^": lambda a, b: a ^ b,
+    "&": lambda a, b: a & b, "==": lambda a, b: int(a == b), "!=": lambda a, b: int(a != b), "<": lambda a, b: int(a < b),
+    ">": lambda a, b: int(a > b), "<=": lambda a, b: int(a <= b), ">=": lambda a, b: int(a >= b), "<<": lambda a, b: a << b,
+    ">>": lambda a, b: a >> b, "+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b, "/": _divided,
+    "%": lambda a, b: a - b * _divided(a, b), "**": lambda a, b: a**b,
+}  # fmt: skip

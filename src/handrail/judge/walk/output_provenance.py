@@ -7,11 +7,10 @@ import posixpath
 import re
 from collections.abc import Callable, Container, Sequence
 
-from ..programs.secret_names import secret_taints
 from ..values.data_files import Patterns, Words, read_tables
-from ..values.word_values import NO_TAINTS, UNKNOWN, Arg, Taint, Taints, Value, taints_of
+from ..values.disk import absolute
+from ..values.word_values import NO_TAINTS, UNKNOWN, Arg, Taint, Taints, Value, secret_taints, taints_of
 from .script_files import here
-from .sources import absolute
 from .walk import Call, Walk
 
 _WORDS = Words(__file__)

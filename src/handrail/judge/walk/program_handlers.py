@@ -5,22 +5,35 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Container
+from fnmatch import translate
 from importlib import import_module
+from itertools import pairwise
 from typing import Any
 
-from ..programs.shell_escapes import opens_root_shell
-from ..programs.tables import CONTAINERS, LANGUAGES, REMOTE, SHELLS, TEXT_OPTIONS, WRAPPERS
-from ..values.data_files import read_tables
-from ..values.word_values import EMPTY, Taint, Value, unknown
+from ..grammar.syntax import DoubleQuoted, Parameter
+from ..programs.tables import (
+    CONTAINERS,
+    DATA_PROGRAMS,
+    LANGUAGES,
+    REMOTE,
+    SHELLS,
+    TEXT_OPTIONS,
+    WRAPPERS,
+    opens_root_shell,
+)
+from ..rules import Rulebook
+from ..values.data_files import Patterns, Words, read_tables
+from ..values.disk import Sources
+from ..values.word_values import EMPTY, UNKNOWN, Arg, Taint, Value, unknown
 from . import (
     environment_variables,
     output_provenance,
-    program_names,
     script_programs,
     text_emulation,
-    unlisted_programs,
 )
 from .files_made import files_made, output_files
+from .interpreters import judge_code
+from .state import Held
 from .walk import Call, Known, Walk
 
 _GROUPS = {
@@ -39,12 +52,26 @@ TABLES = {
         for program in _GROUPS.get(name, (name,))
     }
     for section, functions in read_tables(__file__).items()
+    if section not in ("words", "patterns")
 }
 """By section of `program_handlers.txt` and program: the function that knows about it, as `module.function`."""
+_MAX_CANDIDATES = 8
+_MAX_NAME = 64
+_MIN_KNOWN = 3
+_TOOLS = frozenset(
+    "CC CXX CPP LD AR MAKE EDITOR VISUAL PAGER BROWSER PYTHON PYTHON3 PIP NODE NPM CARGO GO JAVA RUBY PERL GCC CLANG CMAKE "
+    "RUSTC DOCKER KUBECTL HELM TERRAFORM GIT PSQL".split()
+)
+"""Variables that by convention hold the name of a tool."""
+_OFTEN = ("rm", "sh", "bash", "dd", "find", "curl", "chmod", "cat")
+_WORDS = Words(__file__)
+_RE = Patterns(__file__)
+_MAX_ARGUMENT = 4096
+_MAX_CODES = 16
+_SOME_FOLDER = "/project"
+"""Where work is expected, if nobody has said where: files that are written there are looked up by absolute paths."""
 _COPY_INPUT = frozenset(("tee", "sponge"))
-follow_unlisted = unlisted_programs.follow
 follow_variable = environment_variables.follow_variable
-possible_names = program_names.possible_names
 source_file = script_programs.source_file
 follow_files = script_programs.follow
 
@@ -66,6 +93,7 @@ def _lookup(section: str, versioned: Container[str], name: str) -> Callable[...,
 
 
 follower_of = functools.partial(_lookup, "followers", TABLES["followers"])
+"""How to follow a program to the files on the disk that it runs."""
 
 
 @functools.lru_cache(4096)
@@ -83,6 +111,10 @@ def note_effects(walk: Walk, call: Call, known: Known) -> None:
     """What it does besides printing: files that it runs or writes, shells that it opens."""
     if walk.sources is not None:
         script_programs.follow(walk, call)
+    elif walk.state.files and (follower := follower_of(call.name)) is not None:
+        project = walk.judgement.project or _SOME_FOLDER
+        with Held(walk, sources=Sources(None)), Held(walk.judgement, project=project):
+            follower(walk, call)
     if (
         walk.under
         and call.stdin is None
@@ -115,3 +147,90 @@ def output(walk: Walk, call: Call) -> Value:
             if arg[:1] != "-":
                 walk.emit(out, [(">>" if appends else ">", arg, True)])
     return out
+
+
+def follow_unlisted(walk: Walk, call: Call) -> None:
+    """Judge what a program that no table lists would run: its arguments may hold a command line, after `--`, `exec` or `-c`."""
+    args, is_data = call.args, call.name in DATA_PROGRAMS
+    codes = [] if is_data else _codes(call)
+    for code in codes[:_MAX_CODES]:
+        judge_code(walk, call, "other", code)
+    if len(codes) > _MAX_CODES:
+        walk.report("limit.exceeded", call.argv)
+    after_word, is_unknown = False, not walk.judgement.rulebook.knows(call.name)
+    for place, arg in enumerate(args):
+        before = args[place - 1] if place else ""
+        if is_data and before[:2] != "--" and arg[:2] != "--":  # words and texts, but for options that say otherwise
+            continue
+        led = (
+            after_word
+            or before in _WORDS.just_before_command
+            or (before[:1] == "-" and _RE.before_command.fullmatch(before) is not None)
+            or (is_unknown and args[place + 1 : place + 2] and args[place + 1][:1] == "-")
+        )
+        if led and _is_command(arg):
+            walk.start(args[place:], call.stdin, under=call.name)
+            return
+        if " " in arg and len(arg) < _MAX_ARGUMENT:
+            setting = _RE.setting.fullmatch(arg)
+            text = setting[1] if setting else arg.lstrip("!|") if led or arg[0] in "!|" else ""
+            texts = [text, *("".join(groups) for groups in _RE.calls.findall(arg))]
+            for found in texts:
+                if " " in found and _is_command(found.split(None, 1)[0]):
+                    word = arg.word if found == arg else None
+                    walk.start_text(Value(found, arg.taints, word), call.stdin, under=call.name)
+        after_word = after_word or arg in _WORDS.before_command
+
+
+def _codes(call: Call) -> list[Value]:
+    """What may be code in a language that is not known: after `-e`, in parentheses, or the input of a prompt."""
+    found = [call.stdin] if call.stdin is not None and not _WORDS.prompts.isdisjoint(call.args) else []
+    for before, arg in pairwise((Arg(""), *call.args)):
+        glued = _RE.glued_code.fullmatch(arg) if arg[:2] == "--" else None
+        code = arg.like(glued[1]) if glued else arg
+        if (glued or before in _WORDS.before_code or arg[:1] == "(") and _RE.is_code.search(code):
+            found.append(code.value())
+    return found
+
+
+def _is_command(word: str | Arg) -> bool:
+    name = word.rsplit("/", 1)[-1]
+    return name in SHELLS or name in _WORDS.commands or name.startswith("mkfs.")
+
+
+def possible_names(name: Arg, rulebook: Rulebook) -> list[str] | None:
+    """The programs that it may be; the name itself when none of them matters; None when it may be anything."""
+    base = name.rsplit("/", 1)[-1]
+    if not name or len(base) > _MAX_NAME:
+        return [str(name)] if name and UNKNOWN not in name else None
+    if UNKNOWN not in base:
+        if not name.glob or not re.search(r"[*?\[]", base):
+            return [base]
+        found = _matching(base, _names(rulebook))
+        return None if len(found) > _MAX_CANDIDATES else found or [base]
+    if base == UNKNOWN:
+        return [base] if name == UNKNOWN and _is_tool(name) else None
+    if len(base.replace(UNKNOWN, "")) < _MIN_KNOWN:
+        return None
+    return None if _matching(base.replace(UNKNOWN, "*"), _names(rulebook)) else [base]
+
+
+def _is_tool(name: Arg) -> bool:
+    """`$CC`, `"$EDITOR"`, `${PYTHON:-..}`: variables that hold a program by convention."""
+    if name.word is None or len(name.word.parts) != 1:
+        return False
+    part = name.word.parts[0]
+    if isinstance(part, DoubleQuoted) and len(part.parts) == 1:
+        part = part.parts[0]
+    return isinstance(part, Parameter) and part.name in _TOOLS
+
+
+def _matching(pattern: str, names: tuple[str, ...]) -> list[str]:
+    matches = re.compile(translate(pattern)).match
+    return [name for name in names if matches(name)]
+
+
+@functools.lru_cache(8)
+def _names(rulebook: Rulebook) -> tuple[str, ...]:
+    every = {*rulebook.names(), *WRAPPERS, *SHELLS, *LANGUAGES, *CONTAINERS, *REMOTE, *_WORDS.run_others}
+    return (*_OFTEN, *sorted(every.difference(_OFTEN)))

@@ -10,9 +10,7 @@ import re
 from collections.abc import Sequence
 
 from ..grammar.lexical import decode_escapes
-from ..programs.shell_escapes import raised
-from ..programs.tables import TEXT_OPTIONS
-from ..programs.wrapper_options import skip_options
+from ..programs.tables import TEXT_OPTIONS, raised, skip_options
 from ..values.data_files import Words, read_tables
 from ..values.word_values import NO_TAINTS, UNKNOWN, Arg, Value, make_arg, unknown
 from .interpreters import judge_code

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import ast
+import functools
 import posixpath
 import re
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
-from ..scripts import python_parts
+from ..programs.tables import read_program
+from ..values.disk import Source, absolute
 from ..values.word_values import UNKNOWN, Arg, Value
 from .script_files import entry, here, judge_code, lookup
-from .sources import Source, absolute
 from .walk import Call, Walk
 
 _RUN_FILES = frozenset(
@@ -18,6 +21,13 @@ _RUN_FILES = frozenset(
 """Modules that run the file that they are given."""
 _MAX_MODULES = 48
 _MAX_IMPORTED = 150_000
+_MAX_TEXT = 200_000
+_IMPORT = re.compile(r"(?m)(?:^|[;:])[ \t]*(?:from\s+([\w.]+)\s+import\s+(\([^)]*\)|[^\n#]*)|import\s+([\w., \t]+))")
+_LOADED = re.compile(
+    r"\b(?:run_path|execfile|import_module|run_module|__import__|spec_from_file_location|SourceFileLoader)\b[^(\n]*\([^)\n]*?['\"]([\w./-]+)['\"]|"
+    r"\bexec\s*\([^\n]*?(?:open|Path)\s*\(\s*['\"]([\w./-]+)['\"]"
+)
+_WORD = re.compile(r"[A-Za-z_]\w*")
 
 
 def follow_python(walk: Walk, call: Call) -> None:
@@ -25,15 +35,15 @@ def follow_python(walk: Walk, call: Call) -> None:
     cwd = absolute(".", here(walk))
     if not cwd:
         return
-    place, code, module = _python_options(call.args)
+    codes, module, rest = read_program("python", call.args)
     if module is not None:
-        _module(walk, call, str(module), call.args[place:], cwd)
-    elif code is not None:
-        if "import" in code:
-            typed = Source("", str(code), is_new=False)
+        _module(walk, call, str(module), rest, cwd)
+    elif codes:
+        if "import" in codes[0]:
+            typed = Source("", str(codes[0]), is_new=False)
             follow(walk, call, [typed], [cwd, *_python_path(walk)])
-    elif place < len(call.args):
-        path = call.args[place]
+    elif rest:
+        path = rest[0]
         found = entry(walk, path)
         if found is not None and found.is_dir:
             path = path.like(f"{path}/__main__.py")
@@ -43,26 +53,6 @@ def follow_python(walk: Walk, call: Call) -> None:
         elif source is not None:
             folder = posixpath.dirname(absolute(path, here(walk)))
             follow(walk, call, [source], [folder, *_python_path(walk)])
-
-
-def _python_options(args: Sequence[Arg]) -> tuple[int, Arg | None, Arg | None]:
-    """Where the operands start, and what `-c` and `-m` are given."""
-    place = 0
-    while place < len(args) and args[place][:1] == "-" and args[place] not in ("-", "--"):
-        arg = args[place]
-        place += 1
-        if arg[:2] == "--":
-            continue
-        for number in range(1, len(arg)):
-            if arg[number] in "cmWXQ":
-                value = arg.like(arg[number + 1 :]) if arg[number + 1 :] else args[place] if place < len(args) else None
-                place += not arg[number + 1 :]
-                if arg[number] == "c":
-                    return place, value, None
-                if arg[number] == "m":
-                    return place, None, value
-                break
-    return place, None, None
 
 
 def _python_path(walk: Walk) -> list[str]:
@@ -124,7 +114,7 @@ def follow(walk: Walk, call: Call, entries: Sequence[Source], folders: Sequence[
         if whole or source.is_new or module is None:
             judge_code(walk, call, source, "python")
         else:
-            judge_code(walk, call, source, "python", python_parts.running_text(source.text, module, names))
+            judge_code(walk, call, source, "python", running_text(source.text, module, names))
 
 
 def module_file(walk: Walk, name: str, folders: Iterable[str]) -> Source | None:
@@ -139,7 +129,7 @@ def module_file(walk: Walk, name: str, folders: Iterable[str]) -> Source | None:
 
 class _Modules:
     def __init__(self, walk: Walk, folders: Sequence[str]) -> None:
-        self.found: dict[str, tuple[Source, python_parts.Module | None, bool]] = {}
+        self.found: dict[str, tuple[Source, Module | None, bool]] = {}
         self._walk = walk
         self._folders = folders
         self._left = _MAX_IMPORTED
@@ -150,12 +140,12 @@ class _Modules:
     def add(self, source: Source, *, whole: bool) -> None:
         if source.path in self.found:
             return
-        read = python_parts.read_whole if whole or source.is_new else python_parts.read
+        read = read_whole_module if whole or source.is_new else read_module
         module = read(source.text) if source.is_whole else None
         self.found[source.path] = (source, module, whole)
         if module is not None:
             self._waiting += [(name, source.path) for name in module.imports]
-        for name in python_parts.loaded(source.text):
+        for name in loaded(source.text):
             if "/" in name or name.endswith((".py", ".txt")):
                 self._add_file(name)
             else:
@@ -182,7 +172,7 @@ class _Modules:
             before = len(names)
             for source, module, whole in self.found.values():
                 if module is not None:
-                    names |= python_parts.reached(module, names, everything=whole or source.is_new)
+                    names |= reached(module, names, everything=whole or source.is_new)
             if len(names) == before:
                 break
         return names
@@ -218,3 +208,119 @@ class _Modules:
                 for end in ("", ".py")
             )
         return self._tops[top]
+
+
+class Part(NamedTuple):
+    """A function or method: where its body is, and the names that it uses."""
+
+    name: str
+    first: int
+    last: int
+    names: frozenset[str]
+
+
+class Module(NamedTuple):
+    """A module as far as it matters for what runs."""
+
+    imports: tuple[str, ...]
+    """Modules that it imports, relative ones with their dots; `a.b` also for `from a import b`."""
+    names: frozenset[str]
+    """Names that are used outside of functions."""
+    parts: tuple[Part, ...]
+
+
+@functools.lru_cache(512)
+def read_whole_module(text: str) -> Module:
+    """The same for a module of which everything counts as running: by its words, without reading its grammar."""
+    imports: dict[str, None] = {}
+    for match in _IMPORT.finditer(text):
+        if match[3]:
+            imports.update((name.split()[0], None) for name in match[3].split(",") if name.strip())
+            continue
+        module = match[1]
+        imports[module] = None
+        joined = module if module.endswith(".") else f"{module}."
+        imports.update((joined + name, None) for name in re.findall(r"(?:^|[,(])\s*(\w+)", match[2]))
+    return Module(tuple(imports), frozenset(_WORD.findall(text)), ())
+
+
+@functools.lru_cache(512)
+def read_module(text: str) -> Module | None:
+    """None when it is no Python."""
+    if len(text) > _MAX_TEXT:
+        return None
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    imports: dict[str, None] = {}
+    parts: list[Part] = []
+    outside: set[str] = set()
+    _visit(tree, imports, parts, outside)
+    return Module(tuple(imports), frozenset(outside), tuple(parts))
+
+
+def _visit(node: ast.AST, imports: dict[str, None], parts: list[Part], names: set[str]) -> None:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+            for decorator in child.decorator_list:
+                _visit(ast.Expression(decorator), imports, parts, names)
+            inner: set[str] = set()
+            for statement in child.body:
+                _visit(ast.Module([statement], []), imports, parts, inner)
+            parts.append(Part(child.name, child.body[0].lineno, child.end_lineno or child.lineno, frozenset(inner)))
+            if child.decorator_list:  # whoever decorates it may call it
+                names.add(child.name)
+            continue
+        if isinstance(child, ast.Import):
+            imports.update((alias.name, None) for alias in child.names)
+        elif isinstance(child, ast.ImportFrom):
+            module = "." * child.level + (child.module or "")
+            imports[module] = None
+            joined = module if module.endswith(".") or not module else f"{module}."
+            imports.update((joined + alias.name, None) for alias in child.names)
+        elif isinstance(child, ast.Name):
+            names.add(child.id)
+        elif isinstance(child, ast.Attribute):
+            names.add(child.attr)
+        _visit(child, imports, parts, names)
+
+
+def loaded(text: str) -> list[str]:
+    """Files and modules that it runs by a name in quotes: `runpy.run_path("x.py")`, `exec(open("x").read())`."""
+    return [match[1] or match[2] for match in _LOADED.finditer(text)]
+
+
+def reached(module: Module, names: set[str], *, everything: bool = False) -> set[str]:
+    """Every name that the parts of a module use which these names reach."""
+    found = set(module.names)
+    left = list(module.parts)
+    while True:
+        run = [part for part in left if everything or part.name in found or part.name in names or _is_special(part)]
+        if not run:
+            return found
+        left = [part for part in left if part not in run]
+        for part in run:
+            found |= part.names
+
+
+def running_text(text: str, module: Module, names: set[str]) -> str:
+    """The text without the functions that nothing reaches."""
+    inner = reached(module, names) | names
+    lines = text.split("\n")
+    for part in module.parts:
+        if part.name in inner or _is_special(part) or part.first > len(lines):
+            continue
+        first = lines[part.first - 1]
+        indent = first[: len(first) - len(first.lstrip())]
+        if not indent:  # on the line of its `def`
+            continue
+        lines[part.first - 1] = f"{indent}pass"
+        for number in range(part.first, min(part.last, len(lines))):
+            lines[number] = ""
+    return "\n".join(lines)
+
+
+def _is_special(part: Part) -> bool:
+    """Called by the language itself."""
+    return part.name.startswith("__") and part.name.endswith("__")

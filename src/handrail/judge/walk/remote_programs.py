@@ -6,8 +6,7 @@ import functools
 import re
 from collections.abc import Sequence
 
-from ..programs.tables import CONTAINERS, REMOTE
-from ..programs.wrapper_options import Container, skip_options
+from ..programs.tables import CONTAINERS, REMOTE, Container, skip_options
 from ..values.word_values import UNKNOWN, Arg, Taint, Value, taints_of, unknown
 from .script_files import lookup
 from .walk import Call, Walk

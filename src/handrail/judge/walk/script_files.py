@@ -10,17 +10,14 @@ from contextlib import contextmanager
 from fnmatch import fnmatchcase
 
 from .. import languages
-from ..grammar.source_map import SourceMap
-from ..grammar.syntax import TooLarge
+from ..grammar.syntax import SourceMap, TooLarge
 from ..programs.tables import SHELLS
 from ..rules import Rulebook
 from ..values.data_files import Patterns
-from ..values.disk import DiskEntry
+from ..values.disk import DiskEntry, Source, absolute
 from ..values.word_values import UNKNOWN, Arg, Array, OtherName, Value
 from .interpreters import make_host
-from .judgement import Judgement, Limit
-from .script_scope import Scope
-from .sources import Source, absolute
+from .judgement import Judgement, Limit, Scope
 from .state import Held, State
 from .walk import Call, Walk
 

@@ -7,13 +7,12 @@ import re
 import shlex
 from collections.abc import Iterable, Sequence
 
-from ..programs.tables import LANGUAGES, SHELLS
-from ..programs.wrapper_options import skip_options
+from ..programs.tables import LANGUAGES, SHELLS, skip_options
 from ..values.data_files import read_tables
+from ..values.disk import INSTALLED, Source, absolute
 from ..values.word_values import UNKNOWN, Arg, OtherName, Value
+from .interpreters import read_options
 from .script_files import entry, here, judge_code, lookup, matching, run_shell, run_with_file, run_words
-from .shell_options import read_options
-from .sources import INSTALLED, Source, absolute
 from .walk import Call, Walk
 
 _TABLES = read_tables(__file__)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import functools
 import re
 from collections.abc import Callable, Sequence
 
@@ -148,20 +149,15 @@ def _last_first(text: str, *_: object) -> str:
     return "\n".join(reversed(text.rstrip("\n").split("\n"))) + "\n"
 
 
-def _base64(text: str, flags: Sequence[str], _: Sequence[str]) -> str | None:
-    return _encoded(text, flags, 4, base64.b64decode, base64.b64encode)
-
-
-def _base32(text: str, flags: Sequence[str], _: Sequence[str]) -> str | None:
-    return _encoded(text, flags, 8, base64.b32decode, base64.b32encode)
-
-
-def _encoded(
-    text: str, flags: Sequence[str], block: int, decode: Callable[[str], bytes], encode: Callable[[bytes], bytes]
-) -> str | None:
+def _base64(text: str, flags: Sequence[str], _: Sequence[str], *, bits: int = 64) -> str | None:
     if any(re.match(r"-\w*[dD]|--d", flag) for flag in flags):
+        decode, block = getattr(base64, f"b{bits}decode"), 4 if bits == 64 else 8
         return _decoded(text, lambda data: decode(data + "=" * (-len(data) % block)))
-    return encode(text.encode("utf-8", "surrogateescape")).decode() + "\n"
+    encoded: bytes = getattr(base64, f"b{bits}encode")(text.encode("utf-8", "surrogateescape"))
+    return encoded.decode() + "\n"
+
+
+_base32 = functools.partial(_base64, bits=32)
 
 
 def _openssl(text: str, flags: Sequence[str], operands: Sequence[str]) -> str | None:
@@ -245,14 +241,18 @@ def _sed(text: str, flags: Sequence[str], operands: Sequence[str]) -> str | None
 
 
 def _head(text: str, flags: Sequence[str], operands: Sequence[str]) -> str | None:
-    count = re.fullmatch(r"-(?:n)?(\d+)", "".join(flags) + ("".join(operands[:1]) if flags == ["-n"] else ""))
-    return "".join(line + "\n" for line in text.split("\n")[: int(count[1])]) if count else None
+    count = _count(flags, operands)
+    return "".join(line + "\n" for line in text.split("\n")[:count]) if count is not None else None
 
 
 def _tail(text: str, flags: Sequence[str], operands: Sequence[str]) -> str | None:
-    count = re.fullmatch(r"-(?:n)?(\d+)", "".join(flags) + ("".join(operands[:1]) if flags == ["-n"] else ""))
-    lines = text.removesuffix("\n").split("\n")
-    return "".join(line + "\n" for line in lines[-int(count[1]) :]) if count and int(count[1]) else None
+    count, lines = _count(flags, operands), text.removesuffix("\n").split("\n")
+    return "".join(line + "\n" for line in lines[-count:]) if count else None
+
+
+def _count(flags: Sequence[str], operands: Sequence[str]) -> int | None:
+    match = re.fullmatch(r"-n?(\d+)", "".join(flags) + ("".join(operands[:1]) if flags == ["-n"] else ""))
+    return int(match[1]) if match else None
 
 
 def _tee(text: str, *_: object) -> str:

@@ -17,33 +17,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from ..grammar import syntax
 from ..grammar.parser import parse
-from ..grammar.source_map import SourceMap
-from ..grammar.syntax import (
-    AndOr,
-    ArithmeticCommand,
-    ArithmeticFor,
-    Assignment,
-    Block,
-    Case,
-    Command,
-    Compound,
-    Condition,
-    Coprocess,
-    For,
-    Function,
-    If,
-    Pipeline,
-    ProcessSubstitution,
-    Redirect,
-    Script,
-    ShellSyntaxError,
-    Simple,
-    Substitution,
-    TooLarge,
-    While,
-    Word,
-)
 from ..programs.endless_loops import goes_on_writing, is_endless, makes_files, starts_and_goes_on
 from ..programs.long_options import spelled_out
 from ..programs.tables import DATA_PROGRAMS
@@ -52,6 +27,7 @@ from ..rules import Rulebook, on_assign, on_read, on_write
 from ..values import paths
 from ..values.assessment import Span
 from ..values.data_files import Patterns, Words
+from ..values.disk import Sources
 from ..values.homes import NO_HOMES
 from ..values.word_values import (
     EMPTY,
@@ -73,9 +49,7 @@ from ..values.word_values import (
 from .expansion import Expander
 from .judgement import Judgement, Limit, Sink
 from .operators import shell_quoted
-from .path_exploration import PathExploration
-from .sources import Sources
-from .state import Changes, Defined, Held, State
+from .state import Changes, Defined, Held, PathExploration, State
 from .variables import Variables
 
 _WORDS = Words(__file__)
@@ -113,7 +87,7 @@ class Call:
     args: Sequence[Arg]
     stdin: Value | None
     program: Arg
-    declared: Sequence[Assignment] = ()
+    declared: Sequence[syntax.Assignment] = ()
 
     @property
     def argv(self) -> list[Arg]:
@@ -138,41 +112,29 @@ class Known(NamedTuple):
 
 
 class Programs(Protocol):
-    """What is known about single programs: the module `program_handlers`."""
+    """What is known about single programs: the module `program_handlers`, where each function says what it does."""
 
-    def known(self, name: str) -> Known:
-        """What is known about a program by its name."""
-
-    def follower_of(self, name: str) -> Callable[[Walk, Call], None] | None:
-        """How to follow a program to the files on the disk that it runs."""
-
-    def follow_unlisted(self, walk: Walk, call: Call) -> None:
-        """Follow a program that no table lists."""
-
-    def possible_names(self, name: Arg, rulebook: Rulebook) -> list[str] | None:
-        """The programs that a partly unknown name may stand for; None when it may be anything."""
-
-    def follow_files(self, walk: Walk, call: Call) -> None:
-        """Follow the files on the disk that a program runs."""
-
-    def source_file(self, walk: Walk, path: str, args: Sequence[Arg], stdin: Value | None) -> bool:
-        """Run a file on the disk in the same shell; whether it was found."""
-
-    def follow_variable(self, walk: Walk, name: str, value: Value) -> None:
-        """Judge what a variable of the environment brings with it."""
-
-    def note_effects(self, walk: Walk, call: Call, known: Known) -> None:
-        """What a program does besides printing."""
-
-    def output(self, walk: Walk, call: Call) -> Value:
-        """What a program prints, as far as that is known."""
+    def known(self, name: str) -> Known: ...
+    def follower_of(self, name: str) -> Callable[[Walk, Call], None] | None: ...
+    def follow_unlisted(self, walk: Walk, call: Call) -> None: ...
+    def possible_names(self, name: Arg, rulebook: Rulebook) -> list[str] | None: ...
+    def follow_files(self, walk: Walk, call: Call) -> None: ...
+    def source_file(self, walk: Walk, path: str, args: Sequence[Arg], stdin: Value | None) -> bool: ...
+    def follow_variable(self, walk: Walk, name: str, value: Value) -> None: ...
+    def note_effects(self, walk: Walk, call: Call, known: Known) -> None: ...
+    def output(self, walk: Walk, call: Call) -> Value: ...
 
 
 class Walk:
     """A walk through one command and everything that it runs."""
 
     def __init__(
-        self, judgement: Judgement, state: State, programs: Programs, source_map: SourceMap, sources: Sources | None
+        self,
+        judgement: Judgement,
+        state: State,
+        programs: Programs,
+        source_map: syntax.SourceMap,
+        sources: Sources | None,
     ) -> None:
         self.judgement = judgement
         self.state = state
@@ -216,7 +178,7 @@ class Walk:
 
     # Scripts
 
-    def script(self, script: Script, stdin: Value | None) -> Value:
+    def script(self, script: syntax.Script, stdin: Value | None) -> Value:
         if len(script.items) == 1 and len(script.items[0].items) == 1 and not script.items[0].background:
             return self.pipeline(script.items[0].items[0][1], stdin)
         outs: list[Value] = []
@@ -235,7 +197,7 @@ class Walk:
         for mark in reversed(marks):
             self.state.perhaps(mark)
 
-    def _and_or(self, item: AndOr, stdin: Value | None) -> Value:
+    def _and_or(self, item: syntax.AndOr, stdin: Value | None) -> Value:
         if item.background:
             self.concurrent += 1
             mark = self.state.mark()
@@ -245,7 +207,7 @@ class Walk:
             return out
         return self._chain(item.items, stdin)
 
-    def _chain(self, items: list[tuple[str, Pipeline]], stdin: Value | None) -> Value:
+    def _chain(self, items: list[tuple[str, syntax.Pipeline]], stdin: Value | None) -> Value:
         """`a && b || c`: the first runs, each other one may. After `&&` all before it has happened."""
         if len(items) == 1:
             return self.pipeline(items[0][1], stdin)
@@ -259,7 +221,7 @@ class Walk:
         self.state.perhaps(conditional)
         return joined(outs)
 
-    def pipeline(self, pipeline: Pipeline, stdin: Value | None) -> Value:
+    def pipeline(self, pipeline: syntax.Pipeline, stdin: Value | None) -> Value:
         commands = pipeline.commands
         if len(commands) == 1:
             return self.command(commands[0], stdin)
@@ -280,11 +242,11 @@ class Walk:
         self.concurrent -= 1
         return stdin or EMPTY
 
-    def command(self, node: Command, stdin: Value | None) -> Value:
-        if type(node) is Simple:
+    def command(self, node: syntax.Command, stdin: Value | None) -> Value:
+        if type(node) is syntax.Simple:
             outs = self.exploration.each(self.simple, node, stdin)
             return outs[0] if len(outs) == 1 else either(outs) or EMPTY
-        assert isinstance(node, Compound)
+        assert isinstance(node, syntax.Compound)
         self.judgement.step(_DEEP_COST if self.loops > _MANY_LOOPS else 1)
         self.place = (node.start, node.end)
         if not node.redirects:
@@ -297,16 +259,16 @@ class Walk:
 
     # Compound commands: every branch may be taken, every loop may run again
 
-    def compound(self, node: Compound, stdin: Value | None) -> Value:
+    def compound(self, node: syntax.Compound, stdin: Value | None) -> Value:
         return _WALKS[type(node)](self, node, stdin)
 
-    def _block(self, node: Block, stdin: Value | None) -> Value:
+    def _block(self, node: syntax.Block, stdin: Value | None) -> Value:
         if not node.subshell:
             return self.script(node.body, stdin)
         with self.subshell():
             return self.script(node.body, stdin)
 
-    def _if(self, node: If, stdin: Value | None) -> Value:
+    def _if(self, node: syntax.If, stdin: Value | None) -> Value:
         outs: list[Value] = []
         branches: list[Changes] = []
         outs.append(self.script(node.branches[0][0], stdin))
@@ -325,7 +287,7 @@ class Walk:
         self.state.one_of(branches)
         return joined(outs)
 
-    def _while(self, node: While, stdin: Value | None) -> Value:
+    def _while(self, node: syntax.While, stdin: Value | None) -> Value:
         def once() -> Value:
             return joined([self.script(node.condition, stdin), self.script(node.body, stdin)])
 
@@ -337,23 +299,23 @@ class Walk:
         self._read_to_the_end(node.condition)
         return self._endless(out, node.body, endless)
 
-    def _filling(self, body: Script, endless: bool) -> Held:
+    def _filling(self, body: syntax.Script, endless: bool) -> Held:
         """Inside a loop that may go on for ever: what each of its rounds appends to fills the disk."""
         fills = endless and goes_on_writing(body)
         if fills and makes_files(body):
             self.report("disk.fill", ["while"])
         return Held(self, _fills=self._fills + fills)
 
-    def _endless(self, out: Value, body: Script, endless: bool) -> Value:
+    def _endless(self, out: Value, body: syntax.Script, endless: bool) -> Value:
         return Value(out.text, out.taints | _ENDLESS) if endless and out.text and goes_on_writing(body) else out
 
-    def _read_to_the_end(self, condition: Script) -> None:
+    def _read_to_the_end(self, condition: syntax.Script) -> None:
         """`while read x`: when there is nothing left to read, the variables are empty."""
         command = condition.items[-1].items[-1][1].commands[-1] if condition.items else None
-        words = command.words if isinstance(command, Simple) else []
-        if words and isinstance(words[0], Word) and words[0].literal() == "read":
+        words = command.words if isinstance(command, syntax.Simple) else []
+        if words and isinstance(words[0], syntax.Word) and words[0].literal() == "read":
             for word in words[1:]:
-                name = word.literal() if isinstance(word, Word) else None
+                name = word.literal() if isinstance(word, syntax.Word) else None
                 old = self.state.variables.get(name) if name else None
                 if name and isinstance(old, Value):
                     self.assign(name, either([old, EMPTY]))
@@ -383,7 +345,7 @@ class Walk:
         self._perhaps(marks)
         return joined(outs)
 
-    def _for(self, node: For, stdin: Value | None) -> Value:
+    def _for(self, node: syntax.For, stdin: Value | None) -> Value:
         outs: list[Value] = []
         marks: list[int] = []
         with self._loop():
@@ -399,7 +361,7 @@ class Walk:
         self._perhaps(marks)
         return joined(outs)
 
-    def _loop_values(self, node: For, rounds: int) -> list[Value]:
+    def _loop_values(self, node: syntax.For, rounds: int) -> list[Value]:
         if node.words is None:
             arguments = self.state.arguments
             values = [unknown()] if arguments is None else list(arguments)
@@ -409,13 +371,13 @@ class Walk:
                 self.judgement.step(len(words) // 8)
             found: list[list[Arg]] = self.exploration.each(self.expander.args, words)
             values = [arg.value() for args in found for arg in args]
-            if any(isinstance(part, Substitution) for word in words for part in word.parts):
+            if any(isinstance(part, syntax.Substitution) for word in words for part in word.parts):
                 values = [unknown(value.taints | _WIDE) if value.text == UNKNOWN else value for value in values]
         if len(values) > rounds:
             return [*values[: rounds - 1], unknown(taints_of(values))]
         return values or [unknown()]
 
-    def _arithmetic_for(self, node: ArithmeticFor, stdin: Value | None) -> Value:
+    def _arithmetic_for(self, node: syntax.ArithmeticFor, stdin: Value | None) -> Value:
         number = self.expander.number
         start, test, step = (*self.expander.text(node.parts).text.split(";"), "", "")[:3]
         endless = test.strip() in ("", "1")
@@ -449,7 +411,7 @@ class Walk:
         self._perhaps(marks)
         return self._endless(joined(outs), node.body, endless)
 
-    def _case(self, node: Case, stdin: Value | None) -> Value:
+    def _case(self, node: syntax.Case, stdin: Value | None) -> Value:
         self.expander.one(node.subject)
         outs: list[Value] = []
         branches: list[Changes] = [{}]
@@ -465,11 +427,11 @@ class Walk:
         self.state.one_of(branches)
         return joined(outs)
 
-    def _arithmetic(self, node: ArithmeticCommand, _: Value | None) -> Value:
+    def _arithmetic(self, node: syntax.ArithmeticCommand, _: Value | None) -> Value:
         self.exploration.each(self.expander.arithmetic, node.parts)
         return EMPTY
 
-    def _condition(self, node: Condition, _: Value | None) -> Value:
+    def _condition(self, node: syntax.Condition, _: Value | None) -> Value:
         values = [self.expander.one(word) for word in node.words]
         for place, value in enumerate(values):
             if "[" in value.text and ("$(" in value.text or "`" in value.text):
@@ -481,25 +443,25 @@ class Walk:
                 self.assign("BASH_REMATCH", None)
         return EMPTY
 
-    def _function(self, node: Function, _: Value | None) -> Value:
+    def _function(self, node: syntax.Function, _: Value | None) -> Value:
         self.state.define(self.expander.one(node.name).text, Defined(node.body, self.source_map, self.variables.level))
         return EMPTY  # functions that are never called are followed at the end
 
-    def _coprocess(self, node: Coprocess, _: Value | None) -> Value:
+    def _coprocess(self, node: syntax.Coprocess, _: Value | None) -> Value:
         with self.subshell():
             return self.command(node.body, unknown())
 
     # Simple commands and assignments
 
-    def simple(self, node: Simple, stdin: Value | None) -> Value:
+    def simple(self, node: syntax.Simple, stdin: Value | None) -> Value:
         self.place = (node.start, node.end)
         if not node.words:
             return self._only_assignments(node)
-        declared: list[Assignment] = []
-        words: list[Word] = node.words  # type: ignore[assignment]
+        declared: list[syntax.Assignment] = []
+        words: list[syntax.Word] = node.words  # type: ignore[assignment]
         if node.declares:
-            declared = [word for word in node.words if isinstance(word, Assignment)]
-            words = [word for word in node.words if isinstance(word, Word)]
+            declared = [word for word in node.words if isinstance(word, syntax.Assignment)]
+            words = [word for word in node.words if isinstance(word, syntax.Word)]
         argv = self.expander.args(words)
         if argv and argv[0] in _WORDS.deleters:
             _mark_lists(argv)
@@ -526,7 +488,7 @@ class Walk:
             self._write_output(self.path(target), out, appends=True)
         return self.emit(out, outputs) if outputs else out
 
-    def _only_assignments(self, node: Simple) -> Value:
+    def _only_assignments(self, node: syntax.Simple) -> Value:
         for assignment in node.assignments:
             self.variables.make(assignment)
             value = self.state.variables.get(assignment.name)
@@ -539,7 +501,9 @@ class Walk:
             return self.emit(reads or EMPTY, outputs)
         return reads if reads is not None else EMPTY  # $(<file)
 
-    def _with_assignments(self, assignments: Sequence[Assignment], argv: list[Arg], stdin: Value | None) -> Value:
+    def _with_assignments(
+        self, assignments: Sequence[syntax.Assignment], argv: list[Arg], stdin: Value | None
+    ) -> Value:
         """`A=1 command`: the variables hold while it runs."""
         before = {node.name: self.state.variables.get(node.name) for node in assignments}
         added = [node.name for node in assignments if node.name not in self.variables.exported]
@@ -591,7 +555,7 @@ class Walk:
         argv: Sequence[Arg],
         stdin: Value | None,
         *,
-        declared: Sequence[Assignment] = (),
+        declared: Sequence[syntax.Assignment] = (),
         functions: bool = True,
         builtins: bool = True,
     ) -> Value:
@@ -621,11 +585,11 @@ class Walk:
                 return out
         if self.state.files and (made := self._made_program(name, call)) is not None:
             return made
-        if known.follow is None and len(argv) > 1 and base not in DATA_PROGRAMS:
+        if known.follow is None and len(argv) > 1 and (base not in DATA_PROGRAMS or "--" in " ".join(argv)):
             self.programs.follow_unlisted(self, call)
         elif known.follow is not None and out is None:
             out = known.follow(self, call)
-        self._show_to_rules(call)
+        self.show_to_rules(call)
         self.programs.note_effects(self, call, known)
         return out if out is not None else self.programs.output(self, call)
 
@@ -641,7 +605,8 @@ class Walk:
         with self.wrapped(under), self.subshell():
             return self.run_text(text, stdin, "-c")
 
-    def _show_to_rules(self, call: Call) -> None:
+    def show_to_rules(self, call: Call) -> None:
+        """Have the rules judge a command line by itself, whatever it runs in turn."""
         judgement = self.judgement
         judgement.shown += 1
         key = _line_key(call, self.cwd) if judgement.shown > _FEW_LINES else None
@@ -655,7 +620,7 @@ class Walk:
             argv = call.argv
             judgement.add(matches, argv, self.span(argv))
 
-    def _unknown_name(self, argv: Sequence[Arg], stdin: Value | None, declared: Sequence[Assignment]) -> Value:
+    def _unknown_name(self, argv: Sequence[Arg], stdin: Value | None, declared: Sequence[syntax.Assignment]) -> Value:
         """A name that is not known: every program that it may be is judged; when that is not known either, it is reported."""
         name = argv[0]
         names = self.programs.possible_names(name, self.judgement.rulebook)
@@ -783,9 +748,9 @@ class Walk:
             return unknown(value.taints)
         try:
             script, text_map = parse(value.text, self.nest)
-        except TooLarge as error:
+        except syntax.TooLarge as error:
             raise Limit(str(error)) from error
-        except ShellSyntaxError as error:
+        except syntax.ShellSyntaxError as error:
             self.report("parse.error", [how, str(error)])
             return unknown(value.taints)
         with self.inside(self.source_map.nested(value.word, self.place, text_map)):
@@ -808,9 +773,9 @@ class Walk:
 
     # Expansions that run something
 
-    def substitute(self, part: Substitution) -> Value:
+    def substitute(self, part: syntax.Substitution) -> Value:
         source_map = (
-            self.source_map if part.origin is None else SourceMap(self.source_map, shift=0, text_map=part.origin)
+            self.source_map if part.origin is None else syntax.SourceMap(self.source_map, shift=0, text_map=part.origin)
         )
         with self.inside(source_map), self.subshell():
             self.readers += 1
@@ -818,7 +783,7 @@ class Walk:
             self.readers -= 1
         return out
 
-    def process(self, part: ProcessSubstitution) -> str:
+    def process(self, part: syntax.ProcessSubstitution) -> str:
         path = f"/dev/fd/{63 + len(self.judgement.sinks)}"
         self.judgement.sinks[path] = Sink(part.script, self.source_map)
         reads = part.direction == ">"  # it runs even if nothing writes to it; what is written comes later
@@ -843,18 +808,18 @@ class Walk:
         try:
             # A here-document's text is expanded just like a prompt.
             script, _ = parse("<<_\n" + text.text.replace("\n_", "\n ") + "\n_\n", self.nest)
-        except ShellSyntaxError:
+        except syntax.ShellSyntaxError:
             self.report("parse.error", [text.text])
             return unknown(text.taints)
         node = script.items[0].items[0][1].commands[0]
-        body = node.redirects[0].body if isinstance(node, Simple) else None
-        with self.inside(SourceMap(self.source_map, whole=self.place)), self.nested():
+        body = node.redirects[0].body if isinstance(node, syntax.Simple) else None
+        with self.inside(syntax.SourceMap(self.source_map, whole=self.place)), self.nested():
             return self.expander.one(body)
 
     # Redirections
 
     def redirects(
-        self, redirects: Sequence[Redirect], stdin: Value | None
+        self, redirects: Sequence[syntax.Redirect], stdin: Value | None
     ) -> tuple[Value | None, list[tuple[str, Arg, bool]]]:
         """What the command reads, and the files that it writes: (operator, path, whether its output goes there)."""
         outputs: list[tuple[str, Arg, bool]] = []
@@ -902,7 +867,7 @@ class Walk:
                 self.state.keep("1", target)
         return EMPTY
 
-    def _document(self, redirect: Redirect) -> Value:
+    def _document(self, redirect: syntax.Redirect) -> Value:
         if redirect.operator == "<<<":
             value = self.expander.one(redirect.target)
             return Value(value.text + "\n", value.taints, redirect.target)
@@ -910,9 +875,9 @@ class Walk:
             return EMPTY
         if redirect.quoted:
             return self.expander.one(redirect.body)
-        with self.inside(SourceMap(self.source_map, shift=0, text_map=redirect.origin)):
+        with self.inside(syntax.SourceMap(self.source_map, shift=0, text_map=redirect.origin)):
             value = self.expander.one(redirect.body)
-        return Value(value.text, value.taints, Word([], redirect.body.start, redirect.body.end))
+        return Value(value.text, value.taints, syntax.Word([], redirect.body.start, redirect.body.end))
 
     def emit(self, out: Value, outputs: list[tuple[str, Arg, bool]]) -> Value:
         """Write what a command prints to its redirections; returns what is left for the next command."""
@@ -953,7 +918,7 @@ class Walk:
             yield
         self.state.undo(mark)
 
-    def inside(self, source_map: SourceMap) -> Held:
+    def inside(self, source_map: syntax.SourceMap) -> Held:
         """Walk in another text."""
         return Held(self, source_map=source_map, place=self.place)
 
@@ -1105,7 +1070,7 @@ def _line_key(call: Call, cwd: str) -> tuple[object, ...] | None:
 def _mark_lists(argv: Sequence[Arg]) -> None:
     """`rm $(cat list)`: one unknown word of a substitution stands for any number of them."""
     for arg in argv:
-        if arg == UNKNOWN and arg.word is not None and isinstance(arg.word.parts[0], Substitution):
+        if arg == UNKNOWN and arg.word is not None and isinstance(arg.word.parts[0], syntax.Substitution):
             arg.taints |= _WIDE
 
 
@@ -1124,15 +1089,15 @@ def _named(name: Arg, candidate: str) -> Arg:
     return made
 
 
-_WALKS: dict[type[Compound], Callable[..., Value]] = {
-    Block: Walk._block,
-    If: Walk._if,
-    While: Walk._while,
-    For: Walk._for,
-    ArithmeticFor: Walk._arithmetic_for,
-    Case: Walk._case,
-    ArithmeticCommand: Walk._arithmetic,
-    Condition: Walk._condition,
-    Function: Walk._function,
-    Coprocess: Walk._coprocess,
+_WALKS: dict[type[syntax.Compound], Callable[..., Value]] = {
+    syntax.Block: Walk._block,
+    syntax.If: Walk._if,
+    syntax.While: Walk._while,
+    syntax.For: Walk._for,
+    syntax.ArithmeticFor: Walk._arithmetic_for,
+    syntax.Case: Walk._case,
+    syntax.ArithmeticCommand: Walk._arithmetic,
+    syntax.Condition: Walk._condition,
+    syntax.Function: Walk._function,
+    syntax.Coprocess: Walk._coprocess,
 }

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import shlex
 from collections.abc import Sequence
 
-from ..programs.tables import TERMINALS, WRAPPERS
-from ..programs.wrapper_options import Wrapper, skip_options
-from ..values.word_values import EMPTY, UNKNOWN, Arg, Value, taints_of
+from ..grammar.lexical import decode_escapes
+from ..programs.tables import SHELLS, TERMINALS, WRAPPERS, Wrapper, skip_options
+from ..values.data_files import Words
+from ..values.word_values import EMPTY, UNKNOWN, Arg, Taint, Taints, Value, make_arg, taints_of, unknown
 from . import output_provenance
 from .walk import Call, Walk
 
+_WORDS = Words(__file__)
 _DAEMON_PROGRAM = frozenset(("-x", "--exec", "-a", "--startas"))
 _SPLITS = re.compile(r"-([iv0]*)S(.*)|--split-string(?:=(.*))?", re.S)
 _ARCHITECTURES = frozenset(
     "linux32 linux64 i386 i486 i586 i686 x86_64 athlon ppc ppc64 ppc64le s390 s390x arm64 aarch64".split()
+)
+_WIDE: Taints = frozenset((Taint.WIDE,))
+_MAX_ROOTS = 16
+_MAX_ITEMS = 64
+_MAX_LINES = 16
+_MAX_INPUT = 20_000
+_XARGS_WORDS = "arg-file delimiter replace max-lines max-args max-procs max-chars process-slot-var eof"
+_PARALLEL_WORDS = (
+    "jobs arg-file sshlogin colsep delay timeout results joblog halt load memfree retries workdir shuf-seed tagstring"
 )
 
 
@@ -175,3 +187,176 @@ def _split_string(text: Arg) -> list[Arg]:
 
 def _together(words: Sequence[Arg]) -> Value:
     return Value(" ".join(words), taints_of(words), words[0].word if len(words) == 1 else None)
+
+
+def _find(walk: Walk, call: Call) -> Value | None:
+    args = call.args
+    count = next((place for place, arg in enumerate(args) if arg[:1] in ("-", "(", "!")), len(args))
+    roots: Sequence[Arg] = args[:count] or [Arg(".")]
+    if len(roots) > _MAX_ROOTS:
+        roots = [*roots[:_MAX_ROOTS], Arg(UNKNOWN)]
+    found = [place for root in roots for place in _found(root, args)]
+    place = count
+    while place < len(args):
+        if args[place] not in ("-exec", "-execdir", "-ok", "-okdir"):
+            place += 1
+            continue
+        end = place + 1
+        while end < len(args) and args[end] != ";" and not (args[end] == "+" and args[end - 1] == "{}"):
+            end += 1
+        for command in _filled(args[place + 1 : end], found):
+            walk.start(command, call.stdin, under="find")
+        place = end
+    for arg, target in itertools.pairwise(args):
+        if arg in _WORDS.find_writes:
+            walk.emit(unknown(_WIDE), [(">", target, True)])
+    if not _WORDS.find_prints_other.isdisjoint(args):
+        return None
+    separator = "\0" if "-print0" in args else "\n"
+    return Value("".join(f"{path}{separator}" for path in found), frozenset(_WIDE))
+
+
+def _filled(words: Sequence[Arg], found: Sequence[str]) -> list[list[Arg]]:
+    """The command lines that find runs: with all paths at once, or one by one where `{}` is part of a word."""
+    if any("{}" in word and word != "{}" for word in words):
+        return [
+            [word.like(word.replace("{}", path), taints=_WIDE) if "{}" in word else word for word in words]
+            for path in found
+        ]
+    line: list[Arg] = []
+    for word in words:
+        line += [word.like(path, taints=_WIDE) for path in found] if word == "{}" else [word]
+    return [line]
+
+
+def _found(root: str, args: Sequence[Arg]) -> list[str]:
+    """Paths that find may return below a root: also the root itself, when no test selects among them."""
+    names = [following for arg, following in itertools.pairwise(args) if arg in ("-name", "-iname", "-path")]
+    below = root.rstrip("/")
+    if names:
+        return [f"{below}/{UNKNOWN}/{names[-1].lstrip('/')}"]
+    return [f"{below}/{UNKNOWN}"] if not _WORDS.find_selects.isdisjoint(args) else [root, f"{below}/{UNKNOWN}"]
+
+
+def _fd(walk: Walk, call: Call) -> None:
+    for place, arg in enumerate(call.args):
+        if arg in ("-x", "-X", "--exec", "--exec-batch") and place + 1 < len(call.args):
+            command = list(call.args[place + 1 :])
+            found = make_arg(f"./{UNKNOWN}", taints=_WIDE)
+            if any("{" in word for word in command):
+                command = [word.like(re.sub(r"\{[/.]*\}", found, word), taints=_WIDE) for word in command]
+            else:
+                command.append(found)
+            walk.start(command, call.stdin, under="fd")
+            return
+
+
+def _xargs(walk: Walk, call: Call) -> Value | None:
+    start, options = skip_options(call.args, "adEILnPsS", _XARGS_WORDS)
+    given = dict(options)
+    replace = next((str(value or "{}") for option, value in options if option in ("-I", "-i", "--replace", "-J")), "")
+    source = given.get("-a", given.get("--arg-file"))
+    value = walk.read_file(source) if source is not None else call.stdin
+    command = list(call.args[start:]) or [Arg("echo")]
+    items = _items(value, given, by_line=bool(replace))
+    return _with_items(walk, call, command, items, replace)
+
+
+def _parallel(walk: Walk, call: Call) -> Value | None:
+    start, options = skip_options(call.args, "jIaSNLPnlDdE", _PARALLEL_WORDS)
+    given = dict(options)
+    if not given.keys().isdisjoint(("--dry-run", "--dryrun")):
+        return None
+    source = given.get("-a", given.get("--arg-file"))
+    value = walk.read_file(source) if source is not None else call.stdin
+    command = list(call.args[start:])
+    for separator in (":::", ":::+", "::::"):
+        if separator in command:
+            place = command.index(Arg(separator))
+            listed, command = command[place + 1 :], command[:place]
+            value = Value("\n".join(arg for arg in listed if not arg.startswith(":::")), taints_of(listed))
+            if separator == "::::":
+                value = walk.read_file(listed[0]) if listed else value
+            break
+    if command and not given.keys().isdisjoint(("--pipe", "--spreadstdin")):
+        with walk.wrapped("parallel"), walk.subshell():
+            return walk.run_text(Value(" ".join(command), taints_of(command)), call.stdin, "-c")
+    items = _items(value, given, by_line=True)
+    replace = str(given.get("-I") or "{}")
+    if not command:
+        with walk.wrapped("parallel"):
+            return walk.run_text(Value("\n".join(items), taints_of(items)), None, "stdin") if items else None
+    if not any(replace in word for word in command):
+        command.append(Arg(replace))
+    out: Value | None = None
+    for item in _bounded(items, _MAX_LINES) or [make_arg(UNKNOWN, taints=_WIDE)]:
+        texts = [word.replace(replace, item) for word in command]
+        with walk.wrapped("parallel"), walk.subshell():
+            out = walk.run_text(Value(" ".join(texts), taints_of(command) | item.taints), None, "-c")
+    return out
+
+
+def _items(value: Value | None, given: dict[str, Arg | None], *, by_line: bool) -> list[Arg]:
+    """How the input is cut: at NULs, at a delimiter, by line, else at blanks with quotes."""
+    if value is None or value.text.strip() == UNKNOWN or len(value.text) > _MAX_INPUT:
+        return [make_arg(UNKNOWN, taints=(value.taints if value is not None else frozenset()) | _WIDE)]
+    text = value.text
+    more = [] if value.known else [make_arg(UNKNOWN, taints=value.taints | _WIDE)]
+    delimiter = given.get("-d") or given.get("--delimiter")
+    if "-0" in given or "--null" in given:
+        found = text.split("\0")
+    elif delimiter:
+        found = text.split(decode_escapes(delimiter))
+    elif by_line:
+        found = [line.strip() for line in text.split("\n")]
+    else:
+        words = re.findall(r"(?:'[^'\n]*'|\"[^\"\n]*\"|\\.|[^\s'\"\\])+", text)
+        found = [re.sub(r"\\(.)|['\"]", r"\1", word) for word in words]
+    return more + _bounded([make_arg(item, taints=value.taints) for item in found if item], _MAX_ITEMS)
+
+
+def _bounded(items: list[Arg], most: int) -> list[Arg]:
+    """The first ones; when there are more, an unknown one stands for the rest."""
+    return items if len(items) <= most else [*items[:most], make_arg(UNKNOWN, taints=taints_of(items) | _WIDE)]
+
+
+def _with_items(walk: Walk, call: Call, command: list[Arg], items: list[Arg], replace: str) -> Value | None:
+    if replace:
+        lines = [
+            [
+                word.like(word.replace(replace, item), taints=item.taints) if replace in word else word
+                for word in command
+            ]
+            for item in _bounded(items, _MAX_LINES)
+        ]
+    else:
+        lines = [[*command, *items]]
+    out: Value | None = None
+    for line in lines:
+        out = walk.start(line, EMPTY if line[0] in _WORDS.copy_input else None, under="xargs")
+    fetched = call.stdin is not None and Taint.NETWORK in call.stdin.taints
+    if fetched and command[0].rsplit("/", 1)[-1] in SHELLS:
+        walk.report("rce.download_to_shell", call.argv)
+    return out
+
+
+def _su(walk: Walk, call: Call) -> Value | None:
+    letters, words = "cgGsuwT", "command group supp-group shell user whitelist-environment session-command"
+    start, options = skip_options(call.args, letters, words)
+    args = list(call.args)
+    if args[start : start + 1] == ["-"]:  # a login shell
+        start += 1
+        options += skip_options(args[start:], letters, words)[1]
+    if start < len(args):  # options may follow the user
+        options += skip_options(args[start + 1 :], letters, words)[1]
+    text = next((value for option, value in options if option in ("-c", "--command", "--session-command")), None)
+    with walk.wrapped(call.name):
+        if text is not None:
+            return walk.run_text(text.value(), call.stdin, "-c")
+        if call.name == "runuser" and any(option in ("-u", "--user") for option, _ in options) and start < len(args):
+            return walk.start(args[start:], call.stdin)
+    if call.stdin is not None:
+        return walk.run_text(call.stdin, None, "stdin")
+    if not args or args[0] not in ("--help", "-h", "--version", "-V"):
+        walk.report("privilege.root_shell", call.argv)
+    return None

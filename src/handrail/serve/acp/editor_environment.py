@@ -25,6 +25,7 @@ from ...environments.base import CANCELLED_EXIT_CODE, TIMEOUT_EXIT_CODE, Command
 from ...environments.output import OutputSink
 from ...errors import ToolError
 from ...files.local import LocalFiles, ResolvedPath
+from ...protocols import Files, FileStat
 from ...types import CancelToken
 from .link import Change, EditorLink
 

@@ -12,6 +12,15 @@ from handrail.judge.values.assessment import Verdict
     "command",
     [
         "newtool -- rm -rf ~",
+        'newtool -e \'call("rm", "-rf", "/")\'',
+        "newtool --eval='os.execute(\"rm -rf ~\")'",
+        'newtool \'(call "rm" "-rf" "/")\'',
+        "newtool shell <<< 'os.system(\"rm -rf ~\")'",
+        "newtool \"'rm -rf ~'\"",
+        "python3 newtool.py shell -c 'import os; os.system(\"rm -rf ~\")'",
+        "ack --pager='rm -rf ~' x",
+        "newtool /mnt rm -rf ~",
+        "newtool host 22 /bin/rm -rf ~",
         "newtool exec box rm -rf ~",
         "newtool run --fast -- /bin/rm -rf ~",
         "newtool -c 'rm -rf ~'",
@@ -74,6 +83,11 @@ def test_options_that_load_code_or_touch_protected_files_are_asked_about(command
     "command",
     [
         "newtool show rm",
+        "newtool -e 'print_endline \"rm -rf /\"'",
+        'newtool \'(list "a" "b")\'',
+        "python3 newtool.py --note 'do not \"rm\" it'",
+        "ack 'rm -rf' --pager less",
+        "newtool /mnt git --version",
         "newtool exec ls -la",
         "newtool note 'rm -rf is a command'",
         "newtool --pager 'less -R' log",
@@ -130,3 +144,15 @@ def test_what_is_only_checked_or_shown_passes(command: str) -> None:
 )
 def test_lines_inside_a_substitution_are_not_the_text_of_a_document_outside(command: str) -> None:
     assert assess(command).verdict is Verdict.BLOCK
+
+
+@pytest.mark.parametrize("command", ["find . -name '*.todo' -exec bash {} \\;", "ls *.job | xargs -n1 python3"])
+def test_scripts_that_a_list_names_are_asked_about_where_they_cannot_be_read(command: str) -> None:
+    assert assess(command).dangerous
+
+
+@pytest.mark.parametrize(
+    "command", ["find . -name '*.rb' -exec ruby -c {} \\;", "bash run.sh", "ls *.sh | xargs wc -l"]
+)
+def test_scripts_that_are_named_or_only_checked_run_without_a_question(command: str) -> None:
+    assert not assess(command).dangerous

@@ -1,4 +1,4 @@
-"""A protected path in the arguments of a program about which nothing is known."""
+"""What a program about which nothing is known is given: protected paths, secrets, and options that answer its questions."""
 
 from __future__ import annotations
 
@@ -70,4 +70,42 @@ def test_moving_what_a_list_names_away_asks(command: str) -> None:
     ],
 )
 def test_renaming_files_of_the_project_asks_nothing(command: str) -> None:
+    assert not assess(command).dangerous
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "foo sync prod --yes",
+        "foo tenant merge acme --force",
+        "foo --auto-approve",
+        "python3 -m foo migrate --skip-confirmation",
+        "foo secrets dump",
+        "foo token print",
+        "foo config export --secrets",
+        "foo backup ~/.gnupg sftp://host.example/x",
+        "foo host.example:x ~/.ssh/id_rsa",
+        "python3 -m foo.tool in.json /etc/docker/daemon.json",
+        "ln -sf /tmp/x ~/.local/bin/git",
+    ],
+)
+def test_what_it_would_ask_about_itself_or_show_or_send_away_is_asked_about(command: str) -> None:
+    assert assess(command).dangerous
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "foo install x --yes",
+        "foo --yes new app",
+        "foo sync prod",
+        "foo token list",
+        "foo secrets/dump.txt",
+        "foo backup src sftp://host.example/x",
+        "python3 -m foo.tool in.json out.json",
+        "python3 -m unittest tests.test_kill",
+        "ln -sf $PWD/tool ~/.local/bin/tool",
+    ],
+)
+def test_ordinary_uses_run_without_a_question(command: str) -> None:
     assert not assess(command).dangerous

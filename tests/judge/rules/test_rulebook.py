@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from handrail.judge.rules import Effect, Rule
-from handrail.judge.rules.model import read_rules
+from handrail.judge.rules.rulebook import read_rules
 from handrail.judge.rules.usage import Usage
 from handrail.judge.values.assessment import Severity
 from handrail.judge.values.data_files import DataFileError
