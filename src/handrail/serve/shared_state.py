@@ -13,8 +13,8 @@ from ..agent.agent_factory import open_store
 from ..app import Handrail
 from ..approval.approvers.prompt import covered_by
 from ..approval.display import pieces, visible
-from ..approval.gate import HISTORY_NAME
 from ..approval.questions import has_excerpt, preview_of
+from ..approval.records import HISTORY_NAME
 from ..config.paths import state_dir
 from ..errors import StoreError
 from ..protocols import ApprovalRequest, Reply

@@ -18,10 +18,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 
 from ..shell_host import wire
-from ..shell_host.command_run import Command
+from ..shell_host.command_run import Command, Ended
 from ..shell_host.connection import Fatal, Lost, connect
 from ..shell_host.held_calls import DENY, STOP, HeldCall
-from ..shell_host.live_shell import Ended, LiveShell
+from ..shell_host.live_shell import LiveShell
 from ..shell_host.operations import Operations
 from ..shell_host.wire import Packet
 from . import bundle
