@@ -51,7 +51,19 @@ def test_a_pattern_matches_what_it_says(pattern: str, host: str, port: int, matc
 
 
 @pytest.mark.parametrize(
-    "text", ["", "*", "*.", "a b", "http://example.org", "example.org:x", "example.org:99999", "*.10.0.0.1", "a/b"]
+    "text",
+    [
+        "",
+        "*",
+        "*.",
+        "a b",
+        "http://example.org",
+        "example.org:x",
+        "example.org:99999",
+        "*.10.0.0.1",
+        "a/b",
+        "10.0.0.1:9-1",
+    ],
 )
 def test_what_is_no_host_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match="is not a host"):

@@ -148,6 +148,7 @@ def test_an_unknown_name_is_told() -> None:
         ("localhost:8080", ("localhost", 8080), ("localhost", 80)),
         ("localhost", ("localhost", 80), ("127.0.0.1", 80)),
         ("127.0.0.1", ("::ffff:127.0.0.1", 80), ("::ffff:127.0.0.2", 80)),
+        ("127.0.0.0/8:8000-8010", ("127.0.0.3", 8010), ("127.0.0.3", 8011)),
     ],
 )
 def test_the_user_can_allow_a_private_place(entry: str, good: tuple[str, int], bad: tuple[str, int]) -> None:
@@ -157,7 +158,9 @@ def test_the_user_can_allow_a_private_place(entry: str, good: tuple[str, int], b
         asyncio.run(guard.addresses(*bad))
 
 
-@pytest.mark.parametrize("entry", ["10.0.0.0/99", "http://x/", "host:port", "/", "a/b"])
+@pytest.mark.parametrize(
+    "entry", ["10.0.0.0/99", "http://x/", "host:port", "/", "a/b", "127.0.0.1:99999", "10.0.0.0/8:9-1"]
+)
 def test_an_exception_that_means_nothing_is_an_error(entry: str) -> None:
     with pytest.raises(ConfigError):
         Guard([entry])

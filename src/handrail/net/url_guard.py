@@ -8,6 +8,7 @@ any port, one port or a range.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ipaddress
 import re
 import socket
@@ -86,7 +87,7 @@ class Guard:
         except ValueError:
             name = ""  # only its address can be allowed
         at_port = [one for one in self._allowed if one.low <= port <= one.high]
-        return any(one.covers(address) if one.network is not None else one.name == name for one in at_port)
+        return any(one.covers(address) if one.network is not None else one.matches(name, port) for one in at_port)
 
 
 async def addresses_of(host: str, port: int) -> list[str]:
@@ -222,22 +223,21 @@ def _parsed(text: str, key: str) -> HostPattern:
     if found is not None:
         host, low = found["host"], int(found["low"])
         high = int(found["high"] or low)
-    try:
-        return HostPattern(
-            text, "", ipaddress.ip_network(host.replace("[", "").replace("]", ""), strict=False), low, high
-        )
-    except ValueError:
-        pass
-    try:
-        start = "*." if host.startswith("*.") else ""
-        name = plain_host(host.removeprefix("*."))
-        address = literal_address(name)
-        if low <= high <= 65_535 and not (start and address):
-            return HostPattern(
-                text, start + name, None if address is None else ipaddress.ip_network(address), low, high
-            )
-    except (ValueError, UnicodeError):
-        pass
+    if low <= high <= 65_535:
+        with contextlib.suppress(ValueError):  # also what cannot be encoded
+            return HostPattern(text, *_host_of(host), low, high)
     raise ConfigError(
         f"{text!r} is not a host; write a name, *.domain, an address or a network, each with or without :port", key=key
     )
+
+
+def _host_of(text: str) -> tuple[str, Network | None]:
+    """A name, or a network. Raises ValueError."""
+    with contextlib.suppress(ValueError):
+        return "", ipaddress.ip_network(text.replace("[", "").replace("]", ""), strict=False)
+    start = "*." if text.startswith("*.") else ""
+    name = plain_host(text.removeprefix("*."))
+    address = literal_address(name)
+    if start and address is not None:
+        raise ValueError("an address has no part before it")
+    return start + name, None if address is None else ipaddress.ip_network(address)
