@@ -53,3 +53,8 @@ debian_archive() { # [FOLDER]
   { cat "$apt"/sources.list "$apt"/sources.list.d/*.sources "$apt"/sources.list.d/*.list 2>/dev/null || true; } |
     sed -n -E 's/^(URIs:|deb( \[[^]]*\])?) +([^ ]+\/debian\/?)( .*)?$/\3/; T; p; q'
 }
+
+# The commands that the last lines of `make run` recommend, from what it printed.
+recommended() {
+  sed -n -E '/^Try next:$/,/^$/s/^  (.*)/\1/p; s/^To watch[^`]*`([^`]*)`.*/\1/p'
+}

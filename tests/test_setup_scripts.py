@@ -1,8 +1,9 @@
-"""What the set-up scripts share: they find the archive on any Debian, and say what they leave out."""
+"""What the set-up scripts share: they find the archive on any Debian, say what they leave out, and read what the demo says."""
 
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -61,3 +62,16 @@ def test_what_is_missing_fails_where_all_could_be_installed_and_ci_asks_for_it(
 def test_a_set_up_with_everything_says_nothing() -> None:
     ran = _bash("finish", CI="true")
     assert (ran.returncode, ran.stderr) == (0, "")
+
+
+def test_a_fresh_machine_follows_what_the_demo_recommends() -> None:
+    shown = subprocess.run(
+        [sys.executable, "-m", "handrail", "chat", "--or-demo"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    commands = _bash('recommended <<<"$SHOWN"', SHOWN=shown).stdout.splitlines()
+    ends = [command.rpartition("handrail ")[2] for command in commands]
+    assert ends == ["tools", "call read_file path=README.md", "serve"]

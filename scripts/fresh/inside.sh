@@ -62,7 +62,7 @@ run_and_follow() { # AS...
       *" serve") "$@" bash -c "$serve_and_stop" - "$command" || return 1 ;;
       *) "$@" bash -c "$command" >/dev/null || return 1 ;;
     esac
-  done < <(sed -n -E '/^Go on with$/,/^$/s/^  (.*)/\1/p; s/^To watch[^`]*`([^`]*)`.*/\1/p' <<<"$shown")
+  done < <(. scripts/lib.sh && recommended <<<"$shown")
   "$@" .venv/bin/handrail mcp serve </dev/null || return 1
   [ "$followed" -ge 3 ] || { echo "the last lines recommend too little: $followed commands"; return 1; }
 }
