@@ -93,6 +93,25 @@ def test_a_message_that_comes_at_the_end_is_one_more_turn(agent: Agent, model: M
     assert child.inbox == []
 
 
+def test_a_child_that_is_about_to_start_is_told_as_well(
+    agent: Agent, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_start, made = threading.Event(), agent.child
+
+    def late(*args: Any, **named: Any) -> Any:
+        assert may_start.wait(PATIENCE_SECONDS)
+        return made(*args, **named)
+
+    monkeypatch.setattr(agent, "child", late)
+    agent.manage_children("start", tasks=[{"goal": "count"}])
+    agent.manage_children("steer", child="child-1", message="only the red ones")
+    may_start.set()
+    model.go.set()
+    wait_until(lambda: agent.manage_children("list")[0]["status"] == "completed")
+    sent = str(agent._children._children["child-1"].child.loop.conversation.messages)  # type: ignore[union-attr]
+    assert "only the red ones" in sent
+
+
 def test_a_child_is_stopped_with_what_it_runs(agent: Agent, tmp_path: Path) -> None:
     agent.manage_children("start", tasks=[{"goal": "sleep"}])
     wait_until((tmp_path / "begun").exists)

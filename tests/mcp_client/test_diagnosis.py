@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from cryptography import x509
@@ -22,6 +22,7 @@ from cryptography.x509.oid import NameOID
 from handrail.runtime.dispatch import Runtime
 from handrail.settings.services import McpServerConfig
 
+from ..support import wait_until
 from .conftest import Connect
 from .test_http import Handler
 
@@ -37,10 +38,21 @@ def test_a_program_that_prints_no_messages(connect: Connect) -> None:
     assert "stdio mode" in problem
 
 
+def test_what_it_prints_is_said_before_its_time_is_over(connect: Connect) -> None:
+    """The doctor and the list wait for less long than a connection may take; what it logs does not hide it."""
+    noisy = McpServerConfig(command="sh", args=("-c", "echo loading >&2; echo Listening on 3000; cat >/dev/null"))
+    tools = connect(broken=noisy, wait=0)
+    wait_until(lambda: "3000" in tools.absent()["broken"])
+    assert tools.absent()["broken"].startswith(
+        "it has not answered yet: it printed 'Listening on 3000' to its standard"
+    )
+
+
 @pytest.mark.parametrize(
     ("said", "package"),
     [
         ("ModuleNotFoundError: No module named 'fastmcp'", "fastmcp"),
+        ("/usr/bin/python3: No module named mcp_server_x", "mcp_server_x"),
         ("Error: Cannot find module '@scope/tool'", "@scope/tool"),
         ("npm error 404  '@scope/nothing@*' is not in this registry.", "@scope/nothing"),
         ("ERROR: No matching distribution found for mcp-nothing", "mcp-nothing"),
@@ -90,6 +102,34 @@ def test_an_address_that_answers_otherwise(
         server.shutdown()
     assert expected in problem
     assert ("headers.Authorization" in problem) == (status in (401, 403) and not headers)
+
+
+@pytest.mark.parametrize("way", ["http", "sse"])
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        (404, "there is no MCP server at http://127.0.0.1"),
+        (401, "answered 401 Unauthorized; it does not accept the token that you send"),
+        (503, "answered 503 Service Unavailable; try later"),
+    ],
+)
+def test_a_token_that_is_not_accepted_and_the_older_transport(
+    connect: Connect, status: int, expected: str, way: Literal["http", "sse"]
+) -> None:
+    class Refusing(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.send_response(status)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        do_GET = do_POST  # noqa: N815  the name that http.server calls
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Refusing) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}/mcp"
+        problem = why(connect, McpServerConfig(url=url, type=way, headers={"Authorization": "Bearer old"}))
+        server.shutdown()
+    assert expected in problem
 
 
 def test_an_address_that_does_not_speak_tls(connect: Connect) -> None:

@@ -76,6 +76,17 @@ def test_what_is_no_file_of_ours_stays_as_it_is(tmp_path: Path) -> None:
         assert resolved(command, tmp_path) == (command, ())
 
 
+def test_a_hook_in_the_home_folder_is_found_and_pinned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    script = str(tmp_path / "hooks/look.sh")
+    _script(Path(script), _PASS)
+    assert resolved("~/hooks/look.sh", tmp_path) == (script, (script,))
+    assert resolved("sh ~/hooks/look.sh -v", tmp_path) == (f"sh {script} -v", (script,))
+    for command in ("'~/hooks/look.sh'", "~other/look.sh", "~/hooks/look.sh | cat"):
+        with pytest.raises(ConfigError, match=r"look.sh is relative"):
+            resolved(command, tmp_path)
+
+
 def test_a_module_of_the_current_folder_is_no_hook(home: Path, project: Path) -> None:
     (project / "checker.py").write_text("import sys\nopen('marker', 'w')\nsys.exit(0)\n")
     (home / "config.yaml").write_text("hooks:\n  PreToolUse: [{command: python3 -m checker, policy: true}]\n")

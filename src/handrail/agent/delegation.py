@@ -153,12 +153,14 @@ class BackgroundChild:
     def __init__(self, parent: Parent, name: str, task: Mapping[str, Any]) -> None:
         self.name, self.goal, self.cancel, self.is_reported = name, str(task["goal"]), CancelToken(), False
         self.child: Child | None = None
+        self.inbox: list[str] = []  # the child's, which may be told something before it is there
         self._began, self._doing = time.monotonic(), ""
         work = run_child(parent, 0, task, self.cancel, self._note, self._started)
         self.work: Future[JsonDict] = pool.submit(run_async, work)
 
     def _started(self, child: Child) -> None:
         self.child = child
+        child.inbox = self.inbox
 
     def _note(self, text: str) -> None:
         self._doing = text
@@ -195,10 +197,10 @@ class BackgroundChildren:
             wait([chosen.work], timeout=_CLOSE_SECONDS)
         elif not message.strip():
             raise InvalidArguments("steer needs a message")
-        elif chosen.work.done() or chosen.child is None:
+        elif chosen.work.done():
             raise ToolFailed(f"{child} is not running; start another one")
         else:
-            chosen.child.inbox.append(message)
+            chosen.inbox.append(message)
         return [chosen.described()]
 
     def _start(self, tasks: Sequence[Mapping[str, Any]]) -> list[BackgroundChild]:

@@ -160,12 +160,13 @@ def resolved(command: str, folder: Path) -> HookCommand:
         words = shlex.split(command)
     except ValueError:
         words = command.split()
-    is_plain = not _SHELL_SIGNS.search(command)
+    is_plain = not _SHELL_SIGNS.search(re.sub(r"(?<!\S)~/", "/", command))
     runs_file = bool(words) and _RUN_FILES.fullmatch(words[0]) is not None
     found: list[str] = []
     for number, word in enumerate(words):
-        if os.path.isabs(word):
-            found.append(word)
+        place = os.path.expanduser(word) if is_plain and word.startswith("~/") else word
+        if os.path.isabs(place):
+            found.append(place)
         elif _is_code(word, number, runs_file=runs_file):
             found.append(_beside(word, folder, is_plain=is_plain))
         else:
@@ -186,7 +187,7 @@ def _is_code(word: str, number: int, *, runs_file: bool) -> bool:
 
 
 def _beside(word: str, folder: Path, *, is_plain: bool) -> str:
-    place = os.path.normpath(folder / word)
+    place = os.path.normpath(folder / os.path.expanduser(word))
     if not is_plain:
         raise ConfigError(f"{word} is relative, in a command that is more than plain words; write {place}")
     if not os.path.isfile(place):

@@ -98,7 +98,9 @@ class Connection:
 
     def status(self) -> Status:
         pid = self._process.child.pid if self._process is not None else None
-        return Status(self.state, self.error, self.protocol, len(self.offer.tools), pid, self._in_flight, self._faults)
+        is_noisy = self.state is State.CONNECTING and self._process is not None and self._process.noise
+        error = explained("it has not answered yet", self._process) if is_noisy else self.error
+        return Status(self.state, error, self.protocol, len(self.offer.tools), pid, self._in_flight, self._faults)
 
     async def run(self) -> None:
         """Keep the server connected until `close`."""

@@ -10,9 +10,11 @@ from .server_config import Server, token_hint
 from .stdio import Process
 
 _MAX_NOISE = 80
+_REFUSED = "Server returned an error response"  # as the SDK has any other status of HTTP
+_HINTS = {"401": "it does not accept the token that you send", "403": "your login or token has no right there"}
 # What programs print when a package of theirs is missing.
 _MISSING_PACKAGES = (
-    r"ModuleNotFoundError: No module named '?(?P<name>[\w.-]+)",
+    r"(?:ModuleNotFoundError|python[\d.]*): No module named '?(?P<name>[\w.-]+)",
     r"Cannot find (?:module|package) '?(?P<name>[@\w./-]+)",
     r"(?:npm error|npm ERR!) 404 +'?(?P<name>[@\w./-]+?)(?:@[\w.*^~-]+)?'? is not in",
     r"No matching distribution found for (?P<name>[\w.-]+)",
@@ -31,7 +33,7 @@ def explained(why: str, process: Process | None) -> str:
         return f"{why}: there is no file {missing}; correct it in the command"
     if missing:
         return f"{why}: the package {missing} is missing; install it, or correct its name in the command\n{tail}"
-    if process.noise and not tail:
+    if process.noise and (not tail or process.child.returncode is None):
         return (
             f"{why}: it printed {process.noise[:_MAX_NOISE]!r} to its standard output, where only MCP messages belong; start it "
             "in its stdio mode, or have it log to standard error"
@@ -43,6 +45,8 @@ def connect_problem(error: BaseException, server: Server, answer: str) -> str:
     """Why a server at an address cannot be reached or used; empty if the error says it itself. `answer` is how it answered last,
     as HTTP has it: a status and its name, or a content type."""
     url, text = mask_secrets(server.settings.url), str(error)
+    if isinstance(error, httpx2.HTTPStatusError):  # of the older transport
+        text = {404: "Not Found", 405: "Method Not Allowed"}.get(error.response.status_code, _REFUSED)
     if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
         if "WRONG_VERSION_NUMBER" in text:
             return f"what answers at {url} does not speak TLS; write http:// in place of https://"
@@ -50,11 +54,10 @@ def connect_problem(error: BaseException, server: Server, answer: str) -> str:
             return f"the certificate of {url} is not trusted here ({text}); mcp_servers.{server.name}.ca_file names its authority"
         return f"nobody answers at {url} ({error}); check the address, and whether the server runs"
     if text in ("Not Found", "Method Not Allowed", "Session terminated"):  # as the SDK has HTTP's 404 and 405
-        return f"there is no MCP server at {url} ({error}); check the path of the address"
-    if text == "Server returned an error response":
-        hint = (
-            f"your login or token has no right there; {token_hint(server)}" if answer.startswith("403") else "try later"
-        )
+        return f"there is no MCP server at {url} ({text}); check the path of the address"
+    if text == _REFUSED:
+        known = _HINTS.get(answer[:3])
+        hint = f"{known}; {token_hint(server)}" if known else "try later"
         return f"{url} answered {answer or 'with an error'}; {hint}"
     if text.startswith("Unexpected content type"):
         return f"what answers at {url} is no MCP server: it sent {answer}; check the path of the address"

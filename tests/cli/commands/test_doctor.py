@@ -52,6 +52,13 @@ def test_it_works_when_the_configuration_does_not(cli: Cli) -> None:
     assert ran.err == ""
 
 
+def test_a_hook_that_stops_every_command_is_a_fault(cli: Cli) -> None:
+    (cli.home / "config.yaml").write_text("hooks:\n  pre_tool_call: [{command: 'cat | ./look.sh'}]\n")
+    ran = cli("doctor", "--json")
+    assert ran.code == 1
+    assert "hooks.pre_tool_call[0].command: ./look.sh is relative" in findings(ran.json)["config"]["detail"]
+
+
 def test_a_module_that_cannot_be_imported_is_a_fault_with_its_reason(with_tools: Cli) -> None:
     with_tools.is_fresh = True
     ran = with_tools("doctor", "--json", BREAK_A_MODULE="1")

@@ -77,6 +77,22 @@ def test_the_list_and_the_doctor_show_the_health_of_every_server(cli: Any) -> No
     assert (examined.json["ok"], examined.code) == (False, 1)
 
 
+def test_a_server_that_waits_to_be_confirmed_is_not_called_ready(cli: Any, home: Path) -> None:
+    config = home / "config.yaml"
+    config.write_text("approvals: {timeout: 50}\n")
+    assert cli("tools").code == 0  # confirms what it finds
+    config.write_text(
+        f"approvals: {{timeout: 50}}\nmcp_servers:\n  late: {{command: {PLAIN[0]}, args: [{PLAIN[1]}]}}\n"
+    )
+    (state,) = [each["state"] for each in cli("mcp", "list", "--json").json]
+    assert "`handrail config confirm`" in state
+    for command in ("test", "tools"):
+        ran = cli("mcp", command, "late")
+        assert ran.code == 2
+        assert "config confirm" in ran.err
+        assert "Traceback" not in ran.err
+
+
 @pytest.mark.parametrize("command", [["tools"], ["schema"], ["mcp", "list"], ["doctor"]])
 def test_a_missing_package_is_said_and_everything_else_goes_on(cli: Any, command: list[str]) -> None:
     assert cli("mcp", "add", "plain", "--", *PLAIN).code == 0

@@ -42,6 +42,17 @@ def test_a_skill_is_listed_shown_trusted_and_untrusted_again(project: Path) -> N
     assert run_here("call", "skill_view", "name=helper").code == 2
 
 
+def test_the_list_says_which_variables_a_skill_lacks(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = home / "skills" / "deploy"
+    folder.mkdir(parents=True)
+    needs = "required_environment_variables: [{name: CLUSTER_HOST}, CLUSTER_ZONE]"
+    (folder / "SKILL.md").write_text(f"---\nname: deploy\ndescription: Deploys.\n{needs}\n---\nGo.\n")
+    monkeypatch.setenv("CLUSTER_ZONE", "a")
+    assert "set CLUSTER_HOST in the environment" in run_here("skills", "list").out
+    monkeypatch.setenv("CLUSTER_HOST", "b")
+    assert "Deploys." in run_here("skills", "list").out
+
+
 def test_a_process_that_an_agent_started_cannot_trust(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _project_skill(project, HIDDEN.replace("\u200b", ""))
     monkeypatch.setenv("HANDRAIL_INSIDE", "1")

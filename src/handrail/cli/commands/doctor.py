@@ -38,6 +38,7 @@ from ...environments import protection
 from ...environments.tasks import TaskEnvironments
 from ...errors import HandrailError
 from ...mcp_client.server_config import find_servers
+from ...plugins.command_hooks import register_external
 from ...plugins.hook_manager import HookManager
 from ...plugins.loader import Plugins, State
 from ...store.approvals import ApprovalStore
@@ -138,6 +139,7 @@ def _config() -> tuple[Config, Finding]:
     path = config_path()
     try:
         config = load_config()
+        register_external(HookManager(), config.hooks, plugin="config")
     except ConfigError as error:
         fix = "correct it there, or with `handrail config edit`"
         return Config(), Finding("config", Health.BROKEN, str(error), fix)

@@ -47,6 +47,7 @@ Header = Annotated[list[str] | None, typer.Option("--header", metavar="'KEY: VAL
 Sse = Annotated[bool, typer.Option("--sse", help="The server uses the older SSE transport.")]
 Offline = Annotated[bool, typer.Option("--offline", help="Do not connect to them.")]
 TrustName = Annotated[str | None, typer.Argument(metavar="[NAME]", help="A server; without one, the project's file.")]
+_UNCONFIRMED = "it came into config.yaml since you confirmed that; `handrail config confirm` in a terminal of yours"
 
 
 @cli.command()
@@ -108,7 +109,7 @@ def list_servers(as_json: options.Json = False, offline: Offline = False) -> Non
     mcp = None if offline or not servers else open_runtime().mcp
     if mcp is not None:
         mcp.start(LIST_SECONDS)
-    states = {each.name: _state(each, mcp) for each in servers}
+    states = {each.name: _state(each, mcp, offline=offline) for each in servers}
     views = [{**_as_json(server), "state": states[server.name]} for server in servers]
     rows = []
     for each in servers:
@@ -269,7 +270,8 @@ def _get(name: str) -> Server:
 def _ready(name: str) -> McpTools:
     """Only this server, for as long as it may take to connect."""
     server, mcp = _get(name), open_runtime().mcp
-    assert mcp is not None
+    if mcp is None or name not in mcp.connections.servers:
+        refuse(f"{name}: {_UNCONFIRMED}")
     if problem := mcp.reach(name):
         is_usable = not server.problem and server.settings.enabled
         refuse(f"{name}: {problem}", ExitCode.FAILED if is_usable else ExitCode.USAGE)
@@ -281,11 +283,13 @@ def _shown_text(tool: Listed, whole: bool) -> str:
     return made_visible(" ".join(text.split()))
 
 
-def _state(server: Server, mcp: McpTools | None) -> str:
+def _state(server: Server, mcp: McpTools | None, *, offline: bool) -> str:
     if server.problem or not server.settings.enabled:
         return server.problem or "not enabled"
-    if mcp is None:
+    if offline:
         return "configured"
+    if mcp is None or server.name not in mcp.connections.servers:
+        return _UNCONFIRMED
     if problem := mcp.absent().get(server.name):
         return " ".join(problem.split())
     held = len(mcp.doubts.get(server.name, {}))

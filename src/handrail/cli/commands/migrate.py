@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -25,11 +27,16 @@ from ruamel.yaml.error import YAMLError
 
 from ...agent.memory import Memory, Store
 from ...app import Handrail
-from ...config import ConfigFile
+from ...base.safe_text import suspicion_of
+from ...config import Config, ConfigFile
 from ...config.paths import state_dir
-from ...config.validation import check, schema_at
+from ...config.validation import build, check, schema_at
+from ...environments.backend_table import backends
 from ...errors import ConfigError, HandrailError
+from ...plugins.command_hooks import register_external
+from ...plugins.hook_manager import HookManager
 from ...plugins.hook_specs import HOOK_NAMES
+from ...settings.services import PROVIDERS
 from ...tools.cron.job_requests import planned, save
 from ...tools.skills.library import inspect, user_folder
 from ...types import JsonDict
@@ -46,8 +53,8 @@ _SERVER_DONE = {
     *_SERVER_KEYS, *_SERVER_RENAMED, "tools", "transport", "ssl_verify", "client_cert", "auth", "supports_parallel_tool_calls",
 }  # fmt: skip
 _TABLE: dict[str, str] = json.loads(Path(__file__).parents[1].joinpath("hermes_settings.json").read_text("utf-8"))
-_RENAMED = {False: "off", "ask": "manual", "singularity": "apptainer"}
-_LISTS = ("toolsets", "folders", "disabled", "deny", "allowlist", "secrets")
+_RENAMED = {False: "off", "ask": "manual", "singularity": "apptainer", ".": None}  # the last is a folder to start in
+_LISTS = ("toolsets", "folders", "disabled", "deny", "allowlist", "secrets", "mounts")
 Folder = Annotated[Path | None, typer.Argument(help="Its folder; HERMES_HOME or ~/.hermes if not given.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 
@@ -106,10 +113,8 @@ def _settings(folder: Path) -> Iterator[Item]:
     table = _TABLE | {f"hooks.{each}": f"hooks.{each}" for each in HOOK_NAMES}
     for name, value in _with_ssh_user({**_flat(theirs), **_variables(folder)}).items():
         if name not in table:
-            is_variable = name.startswith(".env")
-            yield Item(
-                name, LEFT_OUT, "set it in the environment if you need it" if is_variable else "there is none here"
-            )
+            why = "set it in the environment if you need it" if name.startswith(".env") else "there is none here"
+            yield Item(name, LEFT_OUT, why)
         elif value in (None, "", []):
             continue
         elif str(wanted.setdefault(table[name], value)) == str(value):
@@ -123,6 +128,8 @@ def _settings(folder: Path) -> Iterator[Item]:
 def _setting(name: str, key: str, value: Any, file: ConfigFile) -> Item:
     steps = tuple(key.split("."))
     value = _RENAMED.get(value, value) if isinstance(value, str | bool) else value
+    if key.endswith(".memory"):
+        value = f"{value}m"  # theirs is a number of megabytes
     if isinstance(value, str):
         value = int(value) if value.isdigit() else [value] if key.endswith(_LISTS) else value
     ours: Any = value
@@ -130,14 +137,23 @@ def _setting(name: str, key: str, value: Any, file: ConfigFile) -> Item:
         ours = {step: ours}
     try:
         check(ours)
+        _check_usable(build(ours))
         now = file.get(steps)
-    except ConfigError as error:
+    except HandrailError as error:
         return Item(name, LEFT_OUT, str(error))
     if now == value:
         return Item(name, TAKEN, f"{key} is that already")
     if now not in (schema_at(steps).get("default"), None, [], ()):
         return Item(name, DIFFERS, f"{key} stays {now!r}; theirs is {value!r}")
     return Item(name, TAKEN, f"{key}: {value!r}", partial(file.set, steps, value))
+
+
+def _check_usable(config: Config) -> None:
+    """Raises HandrailError for what is valid, and would make commands fail."""
+    register_external(HookManager(), config.hooks, plugin="config")
+    backends.get(config.terminal.backend)
+    if config.model.provider not in ("", *PROVIDERS):
+        raise ConfigError(f"there is no provider {config.model.provider!r} here; without one, model.base_url is asked")
 
 
 def _server(name: str, given: JsonDict, file: ConfigFile) -> Item:
@@ -155,14 +171,15 @@ def _server(name: str, given: JsonDict, file: ConfigFile) -> Item:
     lost |= {f"tools.{key}": tools[key] for key in ("resources", "prompts") if tools.get(key) is False}
     if given.get("ssl_verify") is False:
         lost["ssl_verify: false"] = False
-    left, what = sorted(lost), f"MCP server {name}"
+    here = re.sub(r"[^A-Za-z0-9-]+", "_", name)[:32]
+    left, what = sorted(lost), f"MCP server {name}" + (f", here {here}" if here != name else "")
     try:
-        check({"mcp_servers": {name: ours}})
-        if name in file.load().mcp_servers:
+        check({"mcp_servers": {here: ours}})
+        if here in file.load().mcp_servers:
             return Item(what, DIFFERS, "there is one of that name; yours stays")
     except ConfigError as error:
         return Item(what, LEFT_OUT, str(error))
-    return _changed(what, left, "", partial(file.set, ("mcp_servers", name), ours))
+    return _changed(what, left, "", partial(file.set, ("mcp_servers", here), ours))
 
 
 def _changed(what: str, left: list[str], note: str, take: Callable[[], object]) -> Item:
@@ -175,7 +192,8 @@ def _memory(folder: Path, app: Handrail) -> Iterator[Item]:
         for entry in theirs.entries(store):
             is_there, what = entry in ours.entries(store), f"memory: {entry.partition(chr(10))[0][:60]}"
             note = "it is there already" if is_there else store.value[0]
-            yield Item(what, TAKEN, note, None if is_there else partial(ours.add, store, entry))
+            taken = Item(what, TAKEN, note, None if is_there else partial(ours.add, store, entry))
+            yield Item(what, LEFT_OUT, f"it {problem}") if (problem := suspicion_of(entry)) else taken
 
 
 def _skills(folder: Path) -> Iterator[Item]:
@@ -200,17 +218,19 @@ def _jobs(folder: Path, app: Handrail) -> Iterator[Item]:
         what, when = f"job {job.get('name') or job.get('id')}", job.get("schedule")
         if isinstance(when, dict):
             when = when.get("expr") or when.get("run_at") or when.get("display")
+        times = job["repeat"] if isinstance(job.get("repeat"), dict) else {}
         given = {"schedule": when, "prompt": job.get("prompt"), "name": job.get("name")}
+        given["repeat"] = max(1, times["times"] - (times.get("completed") or 0)) if times.get("times") else None
         left = [key for key in ("skills", "model", "script") if job.get(key)]
         left += ["deliver"] if job.get("deliver") not in (None, "local", "origin") else []
-        more: Any = {"config": app.config, "cwd": str(Path.home()), "tools_of": app.toolsets.select}
+        plan = partial(planned, given, app.registry, None, cwd=str(Path.home()), tools_of=app.toolsets.select)
         try:
-            made = planned(given, app.registry, None, **more)
+            made = plan(config=app.config)
         except HandrailError as error:
             yield Item(what, LEFT_OUT, str(error))
             continue
         is_on = job.get("enabled", True)
-        take = partial(save, made, app.config)
+        take = partial(lambda plan: save(plan(config=ConfigFile().load()), app.config), plan)  # in the zone taken over
         yield _changed(what, left, made.schedule, take) if is_on else Item(what, LEFT_OUT, "it is switched off there")
 
 
@@ -231,10 +251,8 @@ def _flat(settings: JsonDict, above: str = "") -> JsonDict:
 def _with_ssh_user(settings: JsonDict) -> JsonDict:
     """The user of ssh goes before the host here."""
     made = dict(settings)
-    for host, user in (
-        ("terminal.ssh_host", "terminal.ssh_user"),
-        (".env TERMINAL_SSH_HOST", ".env TERMINAL_SSH_USER"),
-    ):
+    for prefix, case in (("terminal.ssh_", str.lower), (".env TERMINAL_SSH_", str.upper)):
+        host, user = prefix + case("host"), prefix + case("user")
         if made.get(user) and made.get(host):
             made[host] = f"{made.pop(user)}@{made[host]}"
     return made
@@ -243,5 +261,12 @@ def _with_ssh_user(settings: JsonDict) -> JsonDict:
 def _variables(folder: Path) -> JsonDict:
     file = folder / ".env"
     lines = file.read_text("utf-8", "replace").splitlines() if file.is_file() else []
-    pairs = [line.removeprefix("export ").partition("=") for line in lines if "=" in line and not line.startswith("#")]
-    return {f".env {name.strip()}": value.strip().strip("\"'") for name, _, value in pairs}
+    pairs = [_without_comment(line).removeprefix("export ").partition("=") for line in lines]
+    return {f".env {name.strip()}": value.strip() for name, equals, value in pairs if equals}
+
+
+def _without_comment(line: str) -> str:
+    try:
+        return " ".join(shlex.split(line, comments=True))
+    except ValueError:  # a quote that is not closed is a part of the value
+        return re.sub(r"(^|\s)#.*", "", line).strip()

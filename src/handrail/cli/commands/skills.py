@@ -9,6 +9,7 @@ Examples:
 
 from __future__ import annotations
 
+import os
 from typing import Annotated
 
 import typer
@@ -78,6 +79,7 @@ def _get(name: str) -> Skill:
 
 
 def _as_json(skill: Skill) -> JsonDict:
+    missing = ", ".join(name for name in skill.header.variables if not os.environ.get(name))
     return {
         "name": skill.name,
         "description": skill.header.description,
@@ -85,5 +87,5 @@ def _as_json(skill: Skill) -> JsonDict:
         "folder": skill.place.folder,
         "category": skill.place.category,
         "state": skill.state.value,
-        "reason": skill.reason,
+        "reason": skill.reason or (f"set {missing} in the environment" if missing else ""),
     }
