@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shlex
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -52,6 +51,8 @@ _SERVER_RENAMED = {"idle_timeout_seconds": "idle_seconds"}
 _SERVER_DONE = {
     *_SERVER_KEYS, *_SERVER_RENAMED, "tools", "transport", "ssl_verify", "client_cert", "auth", "supports_parallel_tool_calls",
 }  # fmt: skip
+# A line of .env: a name, and a value in quotes or up to a comment.
+_VARIABLE = re.compile(r"""\s*(?:export\s+)?(\w+)\s*=\s*(?:"([^"]*)"|'([^']*)'|(.*?))\s*(?:\s#.*)?""")
 _TABLE: dict[str, str] = json.loads(Path(__file__).parents[1].joinpath("hermes_settings.json").read_text("utf-8"))
 _RENAMED = {False: "off", "ask": "manual", "singularity": "apptainer", ".": None}  # the last is a folder to start in
 _LISTS = ("toolsets", "folders", "disabled", "deny", "allowlist", "secrets", "mounts")
@@ -261,12 +262,5 @@ def _with_ssh_user(settings: JsonDict) -> JsonDict:
 def _variables(folder: Path) -> JsonDict:
     file = folder / ".env"
     lines = file.read_text("utf-8", "replace").splitlines() if file.is_file() else []
-    pairs = [_without_comment(line).removeprefix("export ").partition("=") for line in lines]
-    return {f".env {name.strip()}": value.strip() for name, equals, value in pairs if equals}
-
-
-def _without_comment(line: str) -> str:
-    try:
-        return " ".join(shlex.split(line, comments=True))
-    except ValueError:  # a quote that is not closed is a part of the value
-        return re.sub(r"(^|\s)#.*", "", line).strip()
+    pairs = [found.groups("") for found in map(_VARIABLE.fullmatch, lines) if found is not None]
+    return {f".env {name}": double or single or plain for name, double, single, plain in pairs}
