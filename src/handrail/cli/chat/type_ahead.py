@@ -1,4 +1,4 @@
-"""What is typed while the agent works: shown as it is typed, and sent when the agent has answered."""
+"""What is typed while the agent works: shown as it is typed, and heard by the agent or kept for the chat once it is sent."""
 
 from __future__ import annotations
 
@@ -13,6 +13,11 @@ _KEY = re.compile(
 )
 _ENDS = ("\r", "\n")
 _MAX_PENDING = 1_000_000  # a paste that never ends
+
+
+def is_command(line: str) -> bool:
+    """Whether the chat acts on it, not the agent."""
+    return line.startswith(("/", "!"))
 
 
 class TypedAhead:
