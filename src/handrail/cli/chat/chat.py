@@ -35,7 +35,7 @@ from .screen import Screen
 from .server_offers import Prompt, ServerOffers
 from .status_line import StatusLine
 from .turn import Leave
-from .type_ahead import TypedAhead, is_command
+from .type_ahead import COMMAND_SIGNS, TypedAhead
 from .view import OpenChild, View
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ class Chat:
         sent = len(typed.lines)
         typed.feed(self.screen.keys(turn.FRAME_SECONDS / 2))
         for line in typed.lines[sent:]:
-            take = self._ahead.append if is_command(line) else self.agent.steer
+            take = self._ahead.append if line.startswith(COMMAND_SIGNS) else self.agent.steer
             take(line)
         if typed.opened:
             typed.opened = False

@@ -11,13 +11,9 @@ _KEY = re.compile(
     r"|\x1b(?P<with_alt>[^\[O])|(?P<plain>[^\x1b])",
     re.DOTALL,
 )
+COMMAND_SIGNS = ("/", "!")  # of a line on which the chat acts, not the agent
 _ENDS = ("\r", "\n")
 _MAX_PENDING = 1_000_000  # a paste that never ends
-
-
-def is_command(line: str) -> bool:
-    """Whether the chat acts on it, not the agent."""
-    return line.startswith(("/", "!"))
 
 
 class TypedAhead:
