@@ -61,6 +61,14 @@ def test_a_no_is_a_denial(with_tools: Cli, answer: str) -> None:
     assert '"error_type": "denied"' in terminal.shown
 
 
+def test_at_a_terminal_your_own_no_is_called_yours(with_tools: Cli) -> None:
+    with with_tools.terminal("call", "shell", "command=rm -rf build") as terminal:
+        terminal.wait_for(QUESTION)
+        terminal.type("d")
+        assert terminal.end() == 3
+    assert "denied by you" in " ".join(terminal.shown.split())
+
+
 def test_enter_alone_and_other_words_are_no_answer(with_tools: Cli) -> None:
     with with_tools.terminal(*dangerous()) as terminal:
         terminal.wait_for(QUESTION)
@@ -220,7 +228,7 @@ def test_an_answer_from_another_terminal_ends_the_question(with_tools: Cli) -> N
         with with_tools.terminal("approvals", "answer", waiting["id"][:6], "once") as other:
             assert other.end() == 0
         assert asking.end() == 0
-    assert "No answer is needed any more" in asking.shown
+    assert "Answered elsewhere" in asking.shown
     assert ran(with_tools) == ["rm -rf build"]
 
 

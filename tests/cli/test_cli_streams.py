@@ -200,7 +200,7 @@ def test_what_blocks_everything_is_left_behind_after_a_while(
     "command", ["config show", "tools", "call read_file path=/etc/hostname", "--version", "--help", "completion bash"]
 )
 @pytest.mark.parametrize("unbuffered", ["", "1"])
-@pytest.mark.parametrize(("target", "why"), [("> /dev/full", "No space left on device"), (">&-", "closed")])
+@pytest.mark.parametrize(("target", "why"), [("> /dev/full", "No space left on device"), (">&-", "stdout is closed")])
 def test_a_result_that_cannot_be_written_is_one_line_and_a_failure(
     tmp_path: Path, command: str, unbuffered: str, target: str, why: str
 ) -> None:

@@ -36,9 +36,13 @@ def test_the_approval_menu_is_short_marks_what_is_dangerous_and_says_how_far_a_y
     assert menu[2:4] == ["    ls; rm -rf build", "        ^^^^^^^^^^^^"]
     assert "  task, session, always allow: deletes a tree of files in this folder" in menu
     desk.tmux.type("Right", "Right")
-    desk.tmux.wait_for("once, [try], task", "    it runs with every connection held; you see what it did, then keep it")
+    desk.tmux.wait_for("once, [try], task", "    run it with connections held; then keep or undo it\n")
     desk.tmux.type("Right")
     desk.tmux.wait_for("once, try, [task], session", "    the same kind in this task")
+    desk.tmux.type("t")  # begins two words, so it allows nothing by itself
+    desk.tmux.wait_for("once, [try], task")
+    desk.tmux.type("t")
+    desk.tmux.wait_for("once, try, [task], session")
     desk.tmux.type("Escape")
     screen = desk.answered("As you wish.")
     assert "the same kind in this task" not in screen
@@ -74,6 +78,20 @@ def test_a_no_says_what_to_do_instead(desk: Desk) -> None:
     desk.tmux.type("Enter")
     desk.answered("As you wish.")
     assert "use git clean" in desk.told()
+
+
+def test_a_command_typed_while_it_works_runs_afterwards_and_the_model_does_not_hear_it(desk: Desk) -> None:
+    desk.chat()
+    waits = call("terminal", command="until [ -e go ]; do sleep 0.1; done")
+    desk.server.say(ModelReply("", [waits]), ModelReply("Waited."))
+    desk.say("Wait for it")
+    desk.tmux.wait_for("terminal until")
+    desk.tmux.type("-l", "/title")
+    desk.tmux.type("Enter")
+    desk.tmux.wait_for("› /title (next)")
+    (desk.folder / "go").touch()
+    desk.tmux.wait_for("Waited.", "› /title\nWait for it\n", READY)
+    assert "/title" not in desk.told()
 
 
 def test_shift_tab_goes_through_the_modes_and_they_hold(desk: Desk) -> None:

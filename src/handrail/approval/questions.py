@@ -183,7 +183,7 @@ def has_excerpt(request: ApprovalRequest) -> bool:
 
 
 class Excerpt(NamedTuple):
-    """The first lines of a preview; `left` is how many lines follow. `is_cut`: something is left out."""
+    """The first lines of a preview; `left` is how many there are beside them. `is_cut`: something is left out."""
 
     lines: tuple[PreviewLine, ...]
     left: int
@@ -195,9 +195,16 @@ def excerpt(request: ApprovalRequest, max_lines: int | None) -> Excerpt:
     found = preview_of(request)
     if max_lines is None:
         return Excerpt(found, 0, is_cut=False)
-    first = () if has_excerpt(request) else found[:max_lines]
+    first = () if has_excerpt(request) else _first(found, max_lines)
     lines, left = tuple(map(_shortened, first)), len(found) - len(first)
     return Excerpt(lines, left, is_cut=left > 0 or lines != first)
+
+
+def _first(lines: tuple[PreviewLine, ...], count: int) -> tuple[PreviewLine, ...]:
+    """So many of them. Removed lines get the room that the others leave, or a third: what is added must be seen."""
+    removed = [number for number, line in enumerate(lines) if line.kind is Kind.REMOVED]
+    left_out = set(removed[max(count // 3, count - len(lines) + len(removed)) :])
+    return tuple(line for number, line in enumerate(lines) if number not in left_out)[:count]
 
 
 def _shortened(line: PreviewLine) -> PreviewLine:

@@ -73,7 +73,7 @@ def read_tasks(path: Path) -> Iterator[Task]:
                     seen.add(task.id)
                     yield task
     except (OSError, UnicodeError) as error:
-        raise InvalidArguments(f"{path} cannot be read: {error}") from None
+        raise InvalidArguments(f"{path} cannot be read: {getattr(error, 'strerror', error)}") from None
     if not seen:
         raise InvalidArguments(f'{path} has no tasks; a task is a line such as {{"prompt": "Fix the tests."}}')
 

@@ -105,6 +105,8 @@ class CommandGroup(TyperGroup):
         module = import_module(f".commands.{cmd_name}", __package__)
         command = guarded(get_command(module.cli), cmd_name)
         command.name, command.help = cmd_name, module.__doc__
+        for each in command.commands.values() if isinstance(command, TyperGroup) else ():
+            each.short_help = each.short_help or _first_sentence(each.help or "")  # click would cut it
         return command
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002  the base class calls it with both

@@ -145,7 +145,7 @@ def give_up(stream: TextIO, error: OSError) -> ExitCode:
     point_at_nothing(stream)
     if error.errno == errno.EPIPE:
         return ExitCode.READER_GONE
-    why = "it is closed" if error.errno == errno.EBADF else error.strerror
+    why = "stdout is closed" if error.errno == errno.EBADF else error.strerror
     say(f"the result cannot be written: {why}; what the command did is done")
     return ExitCode.FAILED
 

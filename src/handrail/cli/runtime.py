@@ -23,7 +23,7 @@ from ..errors import HandrailError
 from ..model_tools import default
 from ..platforms.table import chosen
 from ..types import CancelToken, Progress
-from .output import colours, note, notes_held, paint, say, visible
+from .output import colours, fitted, note, notes_held, paint, say, visible
 
 if TYPE_CHECKING:
     from ..app import Handrail
@@ -253,7 +253,8 @@ def ask_about_folder(*, trust: bool) -> None:
     found = [part.title.removeprefix("What ").removesuffix(" says") for part in project_files(here)]
     if not found or known.is_answered() or started_by_agent() or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return
-    say(f"{visible(str(known.project))} is new here. It tells agents what to do, in {visible(', '.join(found))}.")
+    told = f"{visible(str(known.project))} is new here. It tells agents what to do, in {visible(', '.join(found))}."
+    note(fitted(f"handrail: {told}", sys.stderr))
     known.answer(yes=confirmed_by_hand("Do you trust this folder?"))
 
 

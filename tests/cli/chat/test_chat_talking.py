@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from handrail.agent.models.base import CallPiece, Finished, Piece, ReasoningPiece, TextPiece
+from handrail.cli.chat.session_commands import resume_choices
 from handrail.cli.chat.tool_commands import model_choices
 from handrail.cli.chat.turn import Leave
 from handrail.cli.chat.type_ahead import TypedAhead
@@ -176,10 +177,15 @@ class TestSlashCommands:
         person = talk()
         assert "git: " in person("/diff")
         git = "git -c user.name=a -c user.email=a@example.org"
-        person(f"!git init -q && echo 'x = 1' > a.py && git add a.py && {git} commit -qm first")
+        person("!git init -q && echo 'x = 1' > a.py")
+        assert "a.py (new; git does not track it yet)" in person("/diff"), "before the first commit"
+        person(f"!git add a.py && {git} commit -qm first")
         assert "Nothing has changed" in person("/diff")
         (tmp_path / "a.py").write_text("x = 2\n")
-        assert "a.py\n   1 - x = 1\n   1 + x = 2\n" in person("/diff")
+        (tmp_path / "b.py").touch()
+        shown = person("/diff")
+        assert "a.py\n   1 - x = 1\n   1 + x = 2\n" in shown
+        assert "b.py (new; git does not track it yet)" in shown
 
     def test_a_cost_by_list_prices_says_how_old_they_are(self, talk: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
         person = talk(ModelReply("Hello."))
@@ -369,6 +375,7 @@ class TestSlashCommands:
             for reply in (ModelReply("", [call("write_file", path=str(path), content="x")]), ModelReply("Done."))
         ]
         person = talk(*replies)
+        assert "not said anything" in person("/rewind")
         for path in made:
             person(f"Write {path.name}")
         listed = person("/rewind")
@@ -403,6 +410,7 @@ class TestSlashCommands:
         person("/new")
         person("Second session")
         assert "First session" in person("/resume")
+        assert list(resume_choices(person.chat)) == [f"{first}\tFirst session"]
         shown = person(f"/resume {first}")
         assert "› First session" in shown
         assert person.chat.agent.session_id == first

@@ -17,7 +17,7 @@ from handrail.cli.chat.input import Input, Pastes, _Words
 
 CHOICES: dict[str, tuple[str, Callable[[], list[str]]]] = {
     "help": ("what there is", list),
-    "resume": ("go on", lambda: ["20260101-1", "20260102-2"]),
+    "resume": ("go on", lambda: ["20260101-1\tthe parser", "20260102-2"]),
 }
 
 
@@ -82,6 +82,7 @@ def test_history_is_kept_for_the_next_chat_and_from_others_eyes(typed: Callable[
     [
         ("/", ["/help", "/resume"]),
         ("/re", ["/resume"]),
+        ("/resume ", ["20260101-1", "20260102-2"]),
         ("/resume 20260102", ["20260102-2"]),
         ("/nonsense ", []),
         ("some words", []),
@@ -96,6 +97,12 @@ def test_what_is_completed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line
         Document(line, len(line)), CompleteEvent()
     )
     assert [each.text for each in found] == offered
+
+
+def test_a_session_is_offered_with_its_title() -> None:
+    line = "/resume 20260101"
+    (found,) = _Words(lambda: CHOICES, list, lambda: ".").get_completions(Document(line, len(line)), CompleteEvent())
+    assert (found.text, found.display_meta_text) == ("20260101-1", "the parser")
 
 
 def test_a_long_paste_is_folded_and_sent_whole(typed: Callable[..., str]) -> None:

@@ -116,6 +116,7 @@ def test_events_whose_reader_goes_away_end_the_turn_without_a_traceback(asking: 
     assert process.returncode == 141
     assert "Traceback" not in err.decode()
     assert "Exception" not in err.decode()
+    assert "nobody reads" not in err.decode()
     assert len(server.requests) < 20  # it stopped, instead of working for nobody
 
 

@@ -114,7 +114,7 @@ def _what(request: ApprovalRequest) -> str:
 
 _COVERED = {
     Decision.ONCE: "this, and nothing else",
-    Decision.TRY: "it runs with every connection held; you see what it did, then keep it or take it back",
+    Decision.TRY: "run it with connections held; then keep or undo it",
     Decision.TASK: "the same kind in this task, for a limited time and number of times",
     Decision.SESSION: "the same kind until this session ends",
     Decision.ALWAYS: "the same kind in every session; written to config.yaml",
@@ -211,6 +211,10 @@ class Menu:
             return NO_ANSWER if self.chosen is None else self.words[self.chosen]
         if key in ("\x1b", "\x04"):
             return Decision.DENY.value
+        same = [number for number, word in enumerate(self.words) if word[0] == key.lower()]
+        if len(same) > 1:  # such as try and task: the key goes from one to the next, and Enter takes it
+            self.chosen = next((number for number in same if number > (self.chosen or 0)), same[0])
+            return ""
         word = self._word(key.lower())
         if word in _TAKE_ENTER:
             self.chosen = self.words.index(word)

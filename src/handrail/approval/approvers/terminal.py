@@ -18,6 +18,7 @@ import shutil
 import struct
 import sys
 import termios
+import textwrap
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -168,10 +169,8 @@ class _Conversation:
         while True:
             word = self._answer()
             if word is None:
-                over = (
-                    "No answer is needed any more." if time.time() < self._request.expires_at else "Timed out: denied."
-                )
-                self._write(f"\n  {over}\n")
+                is_late = time.time() >= self._request.expires_at
+                self._write(f"\n  {'Timed out: denied.' if is_late else 'Answered elsewhere, or cancelled.'}\n")
                 return None
             if word == prompt.NO_ANSWER:
                 self._write("\n  Arrows and Enter, a word or its first letter; Enter alone is not an answer.\n")
@@ -252,7 +251,8 @@ class _Conversation:
             return line
         word = menu.words[menu.chosen]
         means = prompt.OTHERS.get(word) or prompt.covered_by(self._request, Decision(word))
-        return f"{line}\r\n\x1b[K    {means[: self._width - 5]}\x1b[A\r\x1b[{len(line)}C"
+        means = textwrap.shorten(means, self._width - 5, placeholder=" …")
+        return f"{line}\r\n\x1b[K    {means}\x1b[A\r\x1b[{len(line)}C"
 
     def _draw_again(self) -> None:
         self._watch.reset()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
@@ -34,7 +35,7 @@ from .screen import Screen
 from .server_offers import Prompt, ServerOffers
 from .status_line import StatusLine
 from .turn import Leave
-from .type_ahead import TypedAhead
+from .type_ahead import COMMAND_SIGNS, TypedAhead
 from .view import OpenChild, View
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ CODING = "coding"
 
 
 class Command(NamedTuple):
-    """A slash command. `run` gets what follows the name; `choices` completes it."""
+    """A slash command. `run` gets what follows the name; `choices` complete it, each with what it is after a tab."""
 
     name: str
     usage: str
@@ -183,11 +184,13 @@ class Chat:
             self._ahead.clear()
 
     def _read_keys(self, typed: TypedAhead) -> None:
-        """What is typed while the agent works: Esc stops it, and a line that is sent is heard before its next step."""
+        """What is typed while the agent works: Esc stops it, a message is heard before its next step, a command runs
+        after it."""
         sent = len(typed.lines)
         typed.feed(self.screen.keys(turn.FRAME_SECONDS / 2))
         for line in typed.lines[sent:]:
-            self.agent.steer(line)
+            take = self._ahead.append if line.startswith(COMMAND_SIGNS) else self.agent.steer
+            take(line)
         if typed.opened:
             typed.opened = False
             self.view.child.next()
@@ -233,8 +236,8 @@ class Chat:
         """The command and what follows it. None for a message, also for one that starts with a path."""
         if not line.startswith("/"):
             return None
-        name, _, rest = line[1:].partition(" ")
-        name = name.strip().lower()
+        typed = re.split(r"\s", line[1:], maxsplit=1)[0]
+        name, rest = typed.lower(), line[1 + len(typed) :]
         self.offers.refresh(wait=":" in name)
         for command in self.commands:
             if name in (command.name, *command.aliases):

@@ -25,7 +25,7 @@ from prompt_toolkit.output import ColorDepth
 from .mentions import FolderIndex
 from .screen import Screen
 
-# What can come after a command's name.
+# What can come after a command's name; after a tab, what it is.
 Choices = Callable[[], Iterable[str]]
 _MAX_PASTED_LINES, _MAX_PASTED_CHARS = 8, 2_000
 _PASTE_MARK = re.compile(r"\[Pasted text #(\d+) \+\d+ lines?\]")
@@ -150,7 +150,8 @@ class _Words(Completer):
             word = rest.rpartition(" ")[2]
             for each in choices[name[1:]][1]():
                 if each.startswith(word):
-                    yield Completion(each, start_position=-len(word))
+                    value, _, about = each.partition("\t")
+                    yield Completion(value, start_position=-len(word), display_meta=about)
         elif (mention := document.get_word_before_cursor(WORD=True)).startswith("@"):
             offered = [each for each in self._resources() if mention[1:].lower() in each.lower()]
             for path in [*self._files.matching(self._folder(), mention[1:]), *offered]:

@@ -50,6 +50,9 @@ def _go_back(chat: Chat, messages: Sequence[StoredMessage], part: str) -> None:
 
 
 def _list_messages(chat: Chat, asked: Sequence[StoredMessage]) -> None:
+    if not asked:
+        chat.say("You have not said anything in this session yet.")
+        return
     changing = [one.begun for one in chat.app.effects.last(1000, session=chat.agent.session_id)]
     rows = []
     for number, one in enumerate(asked, 1):
@@ -94,6 +97,11 @@ def resume(chat: Chat, rest: str) -> None:
         rows.append((info.id, since(info.updated), visible(info.title or "-") + mark))
     chat.screen.table(("ID", "AGE", "TITLE"), rows)
     chat.say("/resume ID continues one.", "dim")
+
+
+def resume_choices(chat: Chat) -> Iterable[str]:
+    found = [info for info in chat.store.recent(limit=LISTED) if info.id != chat.agent.session_id]
+    return [f"{info.id}\t{visible(info.title)}" for info in found]
 
 
 def new(chat: Chat, rest: str) -> None:  # noqa: ARG001  a command's signature

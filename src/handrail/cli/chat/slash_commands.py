@@ -68,7 +68,7 @@ COMMANDS = (
     Command("theme", "[NAME]", "colours of code", work_commands.theme, lambda _: work_commands.THEMES),
     Command("save", "[FILE]", "write the conversation to a file: .md or .jsonl", session_commands.save),
     Command("resume", "[ID]", "list earlier sessions, or continue one", session_commands.resume,
-            lambda chat: [info.id for info in chat.store.recent(limit=session_commands.LISTED)], ("sessions",)),
+            session_commands.resume_choices, ("sessions",)),
     Command("new", "", "start a new session", session_commands.new, aliases=("clear",)),
     Command("branch", "", "continue in a copy of this session", session_commands.branch),
     Command("title", "[TEXT]", "show or change the title of this session", session_commands.title),

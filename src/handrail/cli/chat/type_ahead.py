@@ -1,4 +1,4 @@
-"""What is typed while the agent works: shown as it is typed, and sent when the agent has answered."""
+"""What is typed while the agent works: shown as it is typed, and heard by the agent or kept for the chat once it is sent."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ _KEY = re.compile(
     r"|\x1b(?P<with_alt>[^\[O])|(?P<plain>[^\x1b])",
     re.DOTALL,
 )
+COMMAND_SIGNS = ("/", "!")  # of a line on which the chat acts, not the agent
 _ENDS = ("\r", "\n")
 _MAX_PENDING = 1_000_000  # a paste that never ends
 

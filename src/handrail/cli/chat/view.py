@@ -18,7 +18,7 @@ from ..call_text import counted, main_text, shortened
 from ..output import visible
 from .calls import Call, seconds, spin
 from .screen import Screen
-from .type_ahead import TypedAhead
+from .type_ahead import COMMAND_SIGNS, TypedAhead
 
 _ROWS_FOR_THE_REST = 8
 
@@ -85,7 +85,8 @@ class View:
         if self.ahead is None:
             return []
         room = self.screen.width - 10
-        waiting = [Text(f"› {shortened(_in_one_line(line), room)} (sent)", "dim") for line in self.ahead.lines]
+        sent = [(shortened(_in_one_line(line), room), line.startswith(COMMAND_SIGNS)) for line in self.ahead.lines]
+        waiting = [Text(f"› {line} ({'next' if is_next else 'sent'})", "dim") for line, is_next in sent]
         return [*waiting, Text(f"› {_in_one_line(self.ahead.text)[-room:]}")] if self.ahead.text else waiting
 
     def end(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import os
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 
 from ... import __version__
@@ -17,6 +18,7 @@ from .chat import Chat, Command, run_quietly
 from .diffs import diff_lines
 
 _DIFF_LINES = 200
+_LAST_COMMIT = "$(git rev-parse --quiet --verify HEAD || git hash-object -t tree /dev/null)"  # or an empty tree
 _INIT = (
     "Look at this project, then write AGENTS.md in its root for the agents that will work here: what it is, how to build, run, "
     "test and lint it (try the commands), how the code is laid out, and the conventions that are not obvious. Keep it under 60 "
@@ -32,17 +34,21 @@ THEMES = ("ansi_dark", "ansi_light", "monokai", "github-dark", "default", "bw")
 
 def diff(chat: Chat, rest: str) -> None:
     """The uncommitted changes; by git in the agent's shell, which is where the agent works."""
-    command = f"git --no-pager diff --no-ext-diff --no-color HEAD {rest}"
-    ran = run_quietly(chat.app, command, task_id=chat.agent.session_id)
+    run = partial(run_quietly, chat.app, task_id=chat.agent.session_id)
+    ran = run(f"git --no-pager diff --no-ext-diff --no-color {_LAST_COMMIT} {rest}")
     if ran.exit_code:
         raise ToolFailed(f"git: {ran.output.strip()[:300]}")
-    if not ran.output.strip():
+    new = run(f"git ls-files --others --exclude-standard {rest}")
+    names = [] if new.exit_code else new.output.splitlines()
+    if not (names or ran.output.strip()):
         chat.say("Nothing has changed since the last commit.")
     for part in ran.output.split("diff --git ")[1:]:
         path = part.partition("\n")[0].rpartition(" b/")[2]
         hunks = part[part.find("@@") :] if "@@" in part else ""
         chat.say(path, "bold")
         chat.screen.print(*diff_lines(hunks, path, _DIFF_LINES))
+    for name in names:
+        chat.say(f"{name} (new; git does not track it yet)", "bold")
 
 
 def status(chat: Chat, rest: str) -> None:  # noqa: ARG001  a command's signature

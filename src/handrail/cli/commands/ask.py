@@ -177,7 +177,7 @@ class Reporter:
             note(f"session {session}; continue with: {typed(f'ask --resume {session}')}")
 
     def _report(self, event: ToolEnded) -> None:
-        if self._quiet:
+        if self._quiet or self.lost is not None:
             return
         about = self._abouts.pop(event.call_id, event.tool).rstrip()
         line = f"{about} ({duration(event.seconds * 1000)})"

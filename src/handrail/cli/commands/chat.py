@@ -1,10 +1,10 @@
 """Talk with an agent that works in this folder.
 
-Enter sends, Alt-Enter starts a new line. Ctrl-C stops what is running; a second one leaves. Dangerous actions ask
-first. `!command` runs your own command in the agent's shell. /help shows the rest.
+Enter sends, Alt-Enter starts a new line. Esc or Ctrl-C stops what is running; a second Ctrl-C leaves. Dangerous
+actions ask first. `!command` runs your own command in the agent's shell. /help shows the rest.
 
-The model comes from HANDRAIL_MODEL or config.yaml, its key from OPENAI_API_KEY. Needs `pip install
-'handrail[agent]'`.
+`handrail setup` chooses the model. Or set HANDRAIL_MODEL and the key of its provider, such as OPENAI_API_KEY or
+ANTHROPIC_API_KEY. Needs `pip install 'handrail[agent]'`.
 
 \b
 Examples:

@@ -117,7 +117,7 @@ def edit() -> None:
 
 @cli.command()
 def confirm(yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False) -> None:
-    """Let the file hold as it is now, where it became weaker since you last confirmed it.
+    """Accept the file as it is now, where it became weaker since you last confirmed it.
 
     What you set with `handrail config`, and what is in the file when you start Handrail at a terminal, is confirmed. A
     service, or what runs already, applies a weaker file only after this; the policy file of a project counts, too.

@@ -34,7 +34,7 @@ from ..runtime import open_runtime
 from .call import read_arguments
 
 cli = options.new_cli()
-_NO_SCHEDULER = "no scheduler runs, so no job does; `handrail cron run` is one, and so is `handrail serve`"
+_NO_SCHEDULER = "no scheduler runs, so your jobs do not run; start `handrail cron run` or `handrail serve`"
 JobName = Annotated[str, typer.Argument(metavar="JOB", help="A job's id or name.", show_default=False)]
 Zone = Annotated[
     str, typer.Option("--timezone", metavar="ZONE", help="Such as Europe/Berlin; default: the machine's own.")

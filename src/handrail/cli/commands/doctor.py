@@ -143,7 +143,7 @@ def _config() -> tuple[Config, Finding]:
     except ConfigError as error:
         fix = "correct it there, or with `handrail config edit`"
         return Config(), Finding("config", Health.BROKEN, str(error), fix)
-    return config, Finding("config", Health.OK, f"{path}" if path.exists() else f"{path} (not there: defaults hold)")
+    return config, Finding("config", Health.OK, f"{path}" if path.exists() else f"{path} (not there; defaults apply)")
 
 
 def _state_folder() -> Finding:
@@ -185,7 +185,7 @@ def _mcp_servers(config: Config) -> Iterator[Finding]:
             if server.name not in started:  # not enabled, or it waits for your trust or for a package of ours
                 yield Finding(what, Health.MISSING, problem or "not enabled")
             elif problem:
-                fix = f"correct that; `handrail mcp test {server.name}` tries it again"
+                fix = f"install it or correct its entry; `handrail mcp test {server.name}` tries it again"
                 yield Finding(what, Health.BROKEN, problem, fix)
             else:
                 yield Finding(what, Health.OK, f"{started[server.name].tools} tools")

@@ -1,7 +1,7 @@
 """List models, and try the one that an agent would ask.
 
 Which one that is: HANDRAIL_MODEL or `model.name` in the configuration; its provider: OPENAI_BASE_URL, or `model.base_url`;
-its key: OPENAI_API_KEY, in the environment or the system's keyring (`keyring set handrail OPENAI_API_KEY`).
+its key: such as OPENAI_API_KEY, in the environment or the system's keyring (`keyring set handrail OPENAI_API_KEY`).
 
 \b
 Examples:
@@ -90,7 +90,7 @@ def try_model(name: Name = None, as_json: options.Json = False) -> None:
     value = {"model": choice.name, "where": where, "source": choice.source, **trial._asdict()}
     text = f"{visible(choice.name)} at {visible(where)} ({choice.source})\n"
     text += f"✓ answers: first word after {trial.first_seconds:.2f} s, all of it after {trial.seconds:.2f} s\n"
-    useless = "– did not call the tool it was asked to call: an agent will be of little use"
+    useless = "– did not make the tool call that it was asked for: it will probably not work as an agent"
     emit_either(value, text + ("✓ calls tools" if trial.calls_tools else useless), as_json=as_json)
 
 

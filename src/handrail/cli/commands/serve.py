@@ -41,7 +41,7 @@ logins = options.new_cli(help="Browsers that are logged in.")
 cli.add_typer(logins, name="login")
 _NEW_TOKEN = "`handrail serve token new NAME`"
 DEFAULT = "127.0.0.1:8765"
-Http = Annotated[str, typer.Option("--http", metavar="[HOST:]PORT", help="Where to listen.")]
+Http = Annotated[str, typer.Option("--http", "--port", metavar="[HOST:]PORT", help="Where to listen.")]
 NoCron = Annotated[bool, typer.Option("--no-cron", help="Do not run scheduled jobs.")]
 
 

@@ -60,8 +60,7 @@ def setup(
     if provider and provider not in providers:
         raise InvalidArguments(f"unknown provider {provider!r}; {did_you_mean(provider, providers)}")
     if not model and not sys.stdin.isatty():
-        how = "give --model, and --provider where its name does not say it"
-        raise InvalidArguments(f"{how}; at a terminal you are asked")
+        raise InvalidArguments("without a terminal you cannot be asked; give --model NAME, and --provider if needed")
     if provider or base_url or model:
         named = provider or (not base_url and _provider_of(model, providers)) or DEFAULT_PROVIDER
         place = Place(named, base_url, lacks="" if base_url else _lacking(named, providers))
