@@ -211,3 +211,14 @@ def test_a_result_that_cannot_be_written_is_one_line_and_a_failure(
     assert ran.returncode == 1, ran.stderr
     assert why in ran.stderr
     assert len(ran.stderr.strip().splitlines()) == 1
+
+
+def test_an_agent_for_editors_without_pipes_says_so_instead_of_waiting(tmp_path: Path) -> None:
+    env = {"HANDRAIL_HOME": str(tmp_path), "PATH": os.environ["PATH"], "HANDRAIL_MODEL": "x", "OPENAI_API_KEY": "x"}
+    ran = subprocess.run(
+        f"{PYTHON} -m handrail acp < /dev/null",
+        shell=True, env=env, cwd=tmp_path, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert ran.returncode == 2
+    assert "an editor starts this" in ran.stderr
+    assert "Traceback" not in ran.stderr

@@ -12,6 +12,8 @@ import stat
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
+from ...errors import InvalidArguments
+
 _PIECE_BYTES = 64 * 1024
 _IN, _OUT, _ERR = 0, 1, 2
 
@@ -36,7 +38,9 @@ async def stdio_streams() -> AsyncIterator[Any]:
 
 @contextlib.asynccontextmanager
 async def stdio_pair() -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-    """Standard input and output as streams. Both must be pipes, as a client's are."""
+    """Standard input and output as streams. Both must be pipes, as a client's are, or a terminal."""
+    if not all(_is_pipe(each) or os.isatty(each) for each in (_IN, _OUT)):
+        raise InvalidArguments("an editor starts this and talks to it through pipes; stdin or stdout is not one")
     loop = asyncio.get_running_loop()
     with _taken(_IN, os.open(os.devnull, os.O_RDONLY)) as reads, _taken(_OUT, os.dup(_ERR)) as writes:
         reader = asyncio.StreamReader(limit=_PIECE_BYTES)
