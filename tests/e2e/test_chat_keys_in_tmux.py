@@ -171,7 +171,7 @@ def test_the_status_line_shows_what_changes_and_the_todo_list_stays_in_view(desk
         assert fact in line
     assert not line.rstrip().endswith("·"), "what does not fit is left out whole"
     (left,) = json.loads(subprocess.check_output([sys.executable, "-m", "handrail", "ps", "--json"]))
-    subprocess.run([sys.executable, "-m", "handrail", "ps", "kill", left["id"]], check=True)
+    subprocess.run([sys.executable, "-m", "handrail", "ps", "kill", left["session_id"]], check=True)
 
 
 def test_a_diff_has_line_numbers_colours_and_marked_words(desk: Desk) -> None:

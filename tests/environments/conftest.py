@@ -165,10 +165,12 @@ def _is_of_this_test(pid: int) -> bool:
     process of another test, or of a container, often has the same."""
     if pid in proc.tree(os.getpid()):
         return True
+    stat = proc.stat_of(pid)
     folder = os.path.dirname(os.environ["HANDRAIL_HOME"])  # all folders of this worker's tests lie in it
-    mark = f"HANDRAIL_HOME={folder}/".encode()
-    is_marked = any(each.startswith(mark) for each in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"))
-    return is_marked or os.readlink(f"/proc/{pid}/cwd").startswith(folder + "/")
+    places = [os.readlink(f"/proc/{pid}/cwd")]
+    if stat is not None:  # its supervisor, which writes to the folder of the process
+        places += [os.readlink(link) for link in Path(f"/proc/{stat.parent}/fd").iterdir() if link.is_symlink()]
+    return any(place.startswith(folder + "/") for place in places)
 
 
 def _runs(pid: int) -> bool:
