@@ -411,7 +411,8 @@ class TestInterrupting:
 
 def test_a_process_that_used_it_ends_cleanly() -> None:
     code = (
-        "import asyncio, threading\nfrom handrail.base.workers import run_async\n"
+        "import asyncio, logging, threading\nfrom handrail.base.workers import run_async\n"
+        "logging.getLogger('asyncio').setLevel(logging.ERROR)\n"  # that a busy machine was slow is a warning
         "async def work():\n    await asyncio.sleep(0)\n    return 1\n"
         "async def main():\n    return run_async(work())\n"
         "run_async(work()); asyncio.run(main())\n"
