@@ -101,7 +101,8 @@ def test_a_watcher_killed_at_any_moment_leaves_no_call_half_done(work: Path, hom
     number = 0
     with LocalEnvironment(str(work)) as shell:
         for step, command in enumerate(commands):
-            for is_killed in (True, False, False, False):  # that it was lost may be seen in the next command only
+            is_killed, end = True, time.monotonic() + PATIENCE_SECONDS
+            while time.monotonic() < end:  # that the watcher was lost may be seen in a later command only
                 number += 1
                 shell.start()
                 timer = threading.Timer(choice.uniform(0, 0.06), _kill_watchers)
@@ -123,6 +124,7 @@ def test_a_watcher_killed_at_any_moment_leaves_no_call_half_done(work: Path, hom
                 assert [one["failed"] for one in recovered] in ([], [[]])
                 if now == states[step + 1]:
                     break
+                is_killed = False
             assert now == states[step + 1], command
 
 
