@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _FILE, _LEDGER, _LOCK, _KNOWN = "batch.json", "ledger.db", ".lock", "batches"
 STOP = "stop"
 # Who only looks whether a batch runs holds its lock for a moment.
-_LOOK_SECONDS = 0.5
+_LOCK_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ def replace_file(path: Path, text: str | Iterable[str]) -> None:
 def locked(out: Path) -> Iterator[None]:
     """Raises InvalidArguments when another driver runs it."""
     with open(os.open(out / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+b") as file:
-        if not _waited(lambda: _flock(file, fcntl.LOCK_EX), _LOOK_SECONDS):
+        if not _waited(lambda: _flock(file, fcntl.LOCK_EX), _LOCK_SECONDS):
             raise InvalidArguments(f"{out} is being run already; `handrail batch status {out}` shows how far")
         yield
 
