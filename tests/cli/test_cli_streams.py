@@ -80,6 +80,49 @@ def test_every_file_of_the_folder_is_a_command_with_help() -> None:
         assert run_here("--help").out.count(f"\n  {name} ") == 1
 
 
+CORE_ALONE = """
+import re, sys
+from importlib import import_module, metadata
+
+def plain(name):
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+def needed(name, found):
+    if name not in found:
+        found.add(name)
+        for line in metadata.requires(name) or ():
+            if "extra ==" not in line:
+                try:
+                    needed(plain(re.match(r"[\\w.-]+", line)[0]), found)
+                except metadata.PackageNotFoundError:
+                    pass  # for another system
+    return found
+
+core = needed("handrail", set())
+others = {
+    top
+    for top, names in metadata.packages_distributions().items()
+    if not set(map(plain, names)) & core
+}
+
+class CoreAlone:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in others:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, CoreAlone())
+for name in sys.argv[1:]:
+    import_module(f"handrail.cli.commands.{name}")
+assert "playwright" not in sys.modules
+"""
+
+
+def test_every_command_can_be_loaded_with_the_core_alone() -> None:
+    """Without the extras that it can do without: it says itself what it lacks for something."""
+    ran = subprocess.run([PYTHON, "-c", CORE_ALONE, *command_names()], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr[-2000:]
+
+
 def test_no_arguments_show_the_help(cli: Cli) -> None:
     ran = cli()
     assert ran.code == 2

@@ -13,6 +13,8 @@ from .shell_host import proc
 
 # A socket's address has 107 bytes.
 _MAX_PLACE = 40
+# Of the folders for browsers. Named here, because those who prune them may not have the browser's packages.
+BROWSER_PREFIX = "handrail-browser"
 
 
 def make(prefix: str) -> str:
@@ -41,6 +43,10 @@ def prune(prefix: str, whose: str, *, dry_run: bool) -> list[str]:
         for folder in found:
             shutil.rmtree(folder, ignore_errors=True)
     return [f"{whose}: {folder}, of a process that has ended" for folder in found]
+
+
+def prune_browsers(*, dry_run: bool) -> list[str]:
+    return prune(BROWSER_PREFIX, "browser", dry_run=dry_run)
 
 
 def every(prefix: str) -> Iterator[str]:

@@ -18,7 +18,6 @@ from handrail import model_tools
 from handrail.environments import private_dirs
 from handrail.model_tools import get_tool_definitions
 from handrail.runtime.dispatch import Runtime
-from handrail.tools.browser import browsers
 from handrail.types import CancelToken, Unavailable
 
 from ...support import error_in, in_thread, takes_less_than, wait_until
@@ -327,7 +326,7 @@ def test_a_killed_runtime_leaves_no_browser_and_no_file(site: Site, own_browser:
     wait_until(lambda: not running & _browser_processes(), otherwise=lambda: f"left: {running & _browser_processes()}")
 
     def are_taken_away() -> bool:
-        browsers.prune(dry_run=False)
+        private_dirs.prune_browsers(dry_run=False)
         return not folders & _folders_of(runtime.pid)
 
     wait_until(are_taken_away)  # the driver may still be at it too

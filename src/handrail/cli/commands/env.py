@@ -24,10 +24,10 @@ import typer
 from ...app import Handrail
 from ...config.paths import state_dir
 from ...environments.base import Environment
+from ...environments.private_dirs import prune_browsers
 from ...environments.task_settings import resolve
 from ...errors import HandrailError
 from ...processes.leftovers import prune_expired, prune_unknown
-from ...tools.browser import browsers
 from ...types import JsonDict
 from .. import options
 from ..demo import FOLDER_PREFIX
@@ -135,7 +135,7 @@ def remove_leftovers(app: Handrail, *, dry_run: bool) -> tuple[list[str], list[s
             problems.append(f"{name}: {error}")
     found += prune_expired(app.processes, dry_run=dry_run)
     found += prune_unknown(app.processes, state_dir() / "processes", dry_run=dry_run)
-    found += browsers.prune(dry_run=dry_run)
+    found += prune_browsers(dry_run=dry_run)
     for folder in _demo_folders():
         found.append(f"the folder of a demonstration that was cut off, {folder}")
         if not dry_run:

@@ -46,7 +46,6 @@ _ARGUMENTS = (
 _WITHOUT_WEBRTC = (
     "for (const name of ['RTCPeerConnection', 'webkitRTCPeerConnection', 'WebTransport']) delete globalThis[name];"
 )
-_PREFIX = "handrail-browser"
 
 
 class Loop(asyncio.SelectorEventLoop):
@@ -59,11 +58,6 @@ class Loop(asyncio.SelectorEventLoop):
     async def subprocess_exec(self, *program: Any, env: dict[str, str] | None = None, **how: Any) -> Any:
         given = os.environ if env is None else env
         return await super().subprocess_exec(*program, env={**given, "TMPDIR": self._folder}, **how)
-
-
-def prune(*, dry_run: bool) -> list[str]:
-    """The folders that killed processes left behind; removed unless `dry_run`."""
-    return private_dirs.prune(_PREFIX, "browser", dry_run=dry_run)
 
 
 class Browsers:
@@ -116,8 +110,8 @@ class _BrowserThread:
         self._starting = asyncio.Lock()
         self._sessions: dict[str, Session] = {}
         self._ended = asyncio.Event()
-        prune(dry_run=False)
-        self._profile = private_dirs.make(_PREFIX)  # for the browser's profile and temporary files
+        private_dirs.prune_browsers(dry_run=False)
+        self._profile = private_dirs.make(private_dirs.BROWSER_PREFIX)  # for the browser's profile and temporary files
         self._loop = Loop(self._profile)
         self.thread = threading.Thread(target=self._live, name="handrail-browser", daemon=True)
         self.thread.start()
