@@ -117,7 +117,7 @@ on_root() {
 }
 
 on_places() {
-  apt-get update -qq && apt-get install -y -qq --no-install-recommends bubblewrap procps >/dev/null
+  apt-get update -qq && apt-get install -y -qq --no-install-recommends bubblewrap git procps >/dev/null
   useradd --create-home --shell /bin/bash "$user"
   mkdir -p -m 700 /run/user/1000
   chown "$user:" /run/user/1000
