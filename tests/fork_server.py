@@ -277,8 +277,13 @@ def _preload_package() -> None:
         del os.environ["HANDRAIL_HOME"]
     for module in pkgutil.walk_packages(handrail.__path__, "handrail."):
         # The adapters import frameworks, each of which is installed in an environment of its own.
-        if not module.name.endswith(".__main__") and not module.name.startswith("handrail.adapters."):
+        if module.name.endswith(".__main__") or module.name.startswith("handrail.adapters."):
+            continue
+        try:
             importlib.import_module(module.name)
+        except ModuleNotFoundError as error:
+            if str(error.name).startswith("handrail"):  # anything else is a package of an extra that is not installed
+                raise
     for name in ("openai", "mcp", "mcp.server", "uvicorn", "starlette.applications"):
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
