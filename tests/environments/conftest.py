@@ -165,7 +165,9 @@ def _is_of_this_test(pid: int) -> bool:
     process of another test, or of a container, often has the same."""
     if pid in proc.tree(os.getpid()):
         return True
-    stat = proc.stat_of(pid)
+    stat, mine = proc.stat_of(pid), proc.stat_of(os.getpid())
+    if stat is not None and mine is not None and os.readlink(f"/proc/{pid}/ns/pid") == os.readlink("/proc/self/ns/pid"):
+        return stat.start >= mine.start  # in no namespace of its own, a number is nobody else's
     folder = os.path.dirname(os.environ["HANDRAIL_HOME"])  # all folders of this worker's tests lie in it
     places = [os.readlink(f"/proc/{pid}/cwd")]
     if stat is not None:  # its supervisor, which writes to the folder of the process

@@ -292,6 +292,7 @@ def test_a_killed_keeper_costs_no_more_than_the_jobs(run: Run) -> None:
 
 def test_a_command_that_kills_the_keeper_does_not_break_the_next(run: Run) -> None:
     run("KEPT=1")
+    _save(run)
     run("kill -9 $PPID; sleep 1000")
     result = run("echo $KEPT")
     assert text(result) == "1\n"

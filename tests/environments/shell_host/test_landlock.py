@@ -177,4 +177,4 @@ local.execute("echo $TMPDIR; sleep 2002", on_output=lambda b: print(b.decode().s
         lambda: not any(is_running(int(pid)) for pid in pids),
         otherwise=lambda: str([proc.command_line(int(p)) for p in pids if is_running(int(p))]),
     )
-    assert not Path(folder).exists()
+    wait_until(lambda: not Path(folder).exists())

@@ -333,3 +333,20 @@ def test_a_file_that_another_program_loads_is_read(command: str, tmp_path: Path)
     dangerous, harmless = ("/etc/cron.d/x", "out.html") if "curl" in command else ("rm -rf ~/work", "rm -rf build")
     check(tmp_path, {name: text.replace("@@", dangerous)}, command, asked=True)
     check(tmp_path, {name: text.replace("@@", harmless)}, command, asked=False)
+
+
+@pytest.mark.parametrize(
+    ("interpreter", "code", "asked"),
+    [
+        ('"{folder}/bin/python3.11"', "import sys\nfrom json.tool import main\nsys.exit(main())", False),
+        ("{folder}/bin/python", "print('it is Python')", False),
+        ('"{folder}/bin/python"', "import shutil\nshutil.rmtree('/home')", True),
+        ('"{folder}/bin/rm"', "print('no Python reads this')", True),
+    ],
+)
+def test_pips_launcher_for_a_path_with_spaces_is_python(
+    tmp_path: Path, interpreter: str, code: str, asked: bool
+) -> None:
+    start = interpreter.replace("{folder}", str(tmp_path))
+    text = f"#!/bin/sh\n'''exec' {start} \"$0\" \"$@\"\n' '''\n# -*- coding: utf-8 -*-\n{code}\n"
+    check(tmp_path, {"bin/tool": text}, "bin/tool --help", asked=asked, only_new=True)

@@ -29,6 +29,8 @@ _MAX_CONSOLE = 60_000
 _MAX_IMPORTS = 24
 _MAX_DIRECTORIES = 8
 _SOURCES = re.compile(r".+\.(?:c|cc|cpp|cxx|m|rs|go|java|kts?|cs|fsx?|v|ml|swift|zig|hs|d|nim|cr)")
+# How pip starts a program whose interpreter is in a path with spaces: the shell hands the file to Python in its second line.
+_LAUNCHER = re.compile(r"""#!/bin/sh\n'''exec' "?(?P<python>/[^"$`\\\n]*/python[\d.]*)"? "\$0" "\$@"\n' '''\n""")
 
 
 def follow_shell(walk: Walk, call: Call) -> None:
@@ -188,7 +190,8 @@ def follow_path(walk: Walk, call: Call) -> None:
     if not first.startswith("#!"):
         run_shell(walk, source, call.args, call.stdin)
         return
-    words = [word for word in first[2:].split() if word not in ("-S", "-i")]
+    launcher = _LAUNCHER.match(source.text)
+    words = [launcher["python"]] if launcher else [word for word in first[2:].split() if word not in ("-S", "-i")]
     if words and words[0].endswith("/env"):
         words = [word for word in words[1:] if "=" not in word]
     if words:
