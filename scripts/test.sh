@@ -7,11 +7,13 @@ pytest=("${VENV:-.venv}/bin/python" -m pytest)
 # Without its caches every worker would compile all tests again, and every process that they start the whole package.
 unset PYTHONDONTWRITEBYTECODE
 
-"${pytest[@]}" -q -n $(($(nproc) + 2)) --dist worksteal "${@/#/--ignore=}"
-together=$?
-if [ "$together" -eq 1 ]; then
+try() { # ARGUMENTS...
+	"${pytest[@]}" -q "$@"
+	local result=$?
+	[ "$result" -eq 1 ] || return "$result"
 	echo "Once more, alone:"
-	"${pytest[@]}" --last-failed --maxfail=1 -v && together=0 && echo "These are UNSTEADY: they passed only when run alone. Mend them."
-fi
-[ "$together" -eq 0 ] || exit "$together"
-[ $# -eq 0 ] || exec "${pytest[@]}" -q "$@"
+	"${pytest[@]}" --last-failed --maxfail=1 -v && echo "These are UNSTEADY: they passed only when run alone. Mend them."
+}
+
+try -n $(($(nproc) + 2)) --dist worksteal "${@/#/--ignore=}" || exit
+[ $# -eq 0 ] || try "$@"

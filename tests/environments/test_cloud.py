@@ -151,7 +151,7 @@ def test_a_client_that_falls_silent_is_missed(place: Place) -> None:
 @pytest.mark.usefixtures("orphans")
 def test_a_killed_runtime_leaves_nothing_that_runs_and_its_sandbox_is_pruned(place: Place) -> None:
     runtime = place.start_runtime(keepalive=1)
-    assert len(place.running()) >= 4
+    wait_until(lambda: len(place.running()) >= 4)
     [sandbox] = place.sandboxes()
     assert not [found for found in place.kind.prune(dry_run=True) if sandbox in found], "its owner lives"
     os.kill(runtime.pid, signal.SIGKILL)
