@@ -14,6 +14,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
+import handrail
 from handrail import model_tools
 from handrail.approval.gate import STORE_NAME as APPROVALS
 from handrail.cli.app import READERS, WRITERS, command_names, guarded
@@ -145,6 +146,15 @@ def test_a_group_lets_readers_below_a_writer_pass(used: Path, monkeypatch: pytes
     monkeypatch.setenv("HANDRAIL_INSIDE", "1")
     assert "phone" in run_here("serve", "token", "list").out
     assert "@ada" in run_here("pair", "list").out
+
+
+@pytest.mark.parametrize("command", ["calls", "approvals list", "sessions list", "ps", "cron list", "effects 1"])
+def test_a_reader_does_not_call_hidden_state_empty(used: Path, command: str) -> None:
+    words = f"{sys.executable} -I -c 'from handrail.cli import main; main()' {command}"
+    with handrail.session(cwd=str(used.parent), approver=lambda _: "once") as session:
+        result = session.call("terminal", {"command": words})
+    assert result.data["exit_code"] == 3
+    assert "state is hidden" in result.data["output"]
 
 
 def test_a_command_that_nobody_declared_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,7 @@ from typer.main import get_command
 
 from .. import __version__
 from ..base.own_process import refuse_agents
-from ..config.paths import find_plugins
+from ..config.paths import find_plugins, state_dir
 from ..errors import HandrailError
 from .output import ExitCode, end_quietly, exit_code_of_error, say
 
@@ -195,6 +195,7 @@ def _make_streams_usable() -> None:
 # whose stores are copies in memory. The others are refused, each with what an agent must not do.
 _ACCESS = json.loads(Path(__file__).with_name("agent_access.json").read_text("utf-8"))
 READERS: frozenset[str] = frozenset(_ACCESS["allowed"])
+STATE_READERS: frozenset[str] = frozenset(_ACCESS["reads_state"])
 WRITERS: dict[str, str] = _ACCESS["refused"]
 
 
@@ -202,7 +203,7 @@ def guarded(command: Any, name: str) -> Any:
     """The command, with all that are below it, refused by name where an agent may not use it. `--help` works everywhere."""
     for inner, each in command.commands.items() if isinstance(command, TyperGroup) else ():
         guarded(each, f"{name} {inner}")
-    if command.callback is None or name in READERS:
+    if command.callback is None or name in READERS - STATE_READERS:
         return command
     invoke, callback, contexts = command.invoke, command.callback, []
 
@@ -212,8 +213,20 @@ def guarded(command: Any, name: str) -> Any:
 
     def checked(*args: Any, **given: Any) -> Any:
         if contexts[-1].invoked_subcommand is None:  # a group's function runs before what is below it, too
-            refuse_agents(WRITERS.get(name, f"use `handrail {name}`"))
+            if name not in STATE_READERS:
+                refuse_agents(WRITERS.get(name, f"use `handrail {name}`"))
+            elif _state_is_hidden():  # an empty list would be a wrong answer
+                refuse_agents(f"use `handrail {name}` here, because Handrail's state is hidden from what agents run")
         return callback(*args, **given)
 
     command.invoke, command.callback = noted, checked
     return command
+
+
+def _state_is_hidden() -> bool:
+    """Whether the state folder is covered by an empty, read-only one, as it is for what agents run in a mount namespace."""
+    folder = state_dir()
+    try:
+        return bool(os.statvfs(folder).f_flag & os.ST_RDONLY) and not any(folder.iterdir())
+    except OSError:
+        return False
