@@ -258,6 +258,8 @@ class Variables:
         if not index.known or not value.known:
             self._walk.report("dynamic.command", [table, value.text])
             return
+        if table == "BASH_CMDS" and "temp" in self._walk.classes(value.text):
+            self._walk.report("env.inject", [table, value.text])
         self._state.alias(index.text, value)
 
     def _array(self, node: Assignment, old: Stored | None) -> Array:
