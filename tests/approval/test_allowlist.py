@@ -107,6 +107,7 @@ def test_another_project_named_in_between_is_not_allowed(options: str) -> None:
         ("rm -rf $DIR", "replaced before"),
         ("rm $(cat list)", "replaced before"),
         ("git push [z-a]", "brackets"),
+        ("git push |", "nothing follows"),
         ("tool:", "tool's name"),
         ("tool:send mail", "no spaces"),
         ("git 'push", "cannot be read"),

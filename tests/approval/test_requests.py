@@ -153,7 +153,7 @@ class TestWaiting:
             return result
 
         told = asyncio.run(scenario())
-        assert "denied by cli: not today" in told
+        assert "denied by the user: not today" in told
         assert "Go on without it, or ask the user" in told
 
     def test_no_answer_in_time_is_a_no(self) -> None:

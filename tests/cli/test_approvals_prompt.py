@@ -61,12 +61,12 @@ def test_a_no_is_a_denial(with_tools: Cli, answer: str) -> None:
     assert '"error_type": "denied"' in terminal.shown
 
 
-def test_at_a_terminal_your_own_no_is_called_yours(with_tools: Cli) -> None:
+def test_a_no_at_a_terminal_is_said_to_be_the_users(with_tools: Cli) -> None:
     with with_tools.terminal("call", "shell", "command=rm -rf build") as terminal:
         terminal.wait_for(QUESTION)
         terminal.type("d")
         assert terminal.end() == 3
-    assert "denied by you" in " ".join(terminal.shown.split())
+    assert "denied by the user" in " ".join(terminal.shown.split())
 
 
 def test_enter_alone_and_other_words_are_no_answer(with_tools: Cli) -> None:
@@ -182,7 +182,7 @@ def test_a_no_can_say_what_to_do_instead(with_tools: Cli) -> None:
         terminal.wait_for("What should it do instead?")
         terminal.type("use git clean\n")
         assert terminal.end() == 3
-    assert "denied by cli: use git clean" in " ".join(terminal.shown.split())
+    assert "denied by the user: use git clean" in " ".join(terminal.shown.split())
     assert ran(with_tools) == []
 
 
@@ -284,7 +284,7 @@ class TestNobodyThere:
             assert with_tools("approvals", "answer", waiting["id"], "deny").code == 0
             out, _ = process.communicate(timeout=60)
         assert process.returncode == 3
-        assert "denied by cli" in json.loads(out)["error"]
+        assert "denied by the user" in json.loads(out)["error"]
 
 
 @pytest.fixture

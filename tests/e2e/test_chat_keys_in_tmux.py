@@ -47,7 +47,7 @@ def test_the_approval_menu_is_short_marks_what_is_dangerous_and_says_how_far_a_y
     screen = desk.answered("As you wish.")
     assert "the same kind in this task" not in screen
     assert "(waited " in screen, "it never ran"
-    assert "denied by you" in screen
+    assert "denied by the user" in screen
     assert (desk.folder / "build").is_dir()
 
 

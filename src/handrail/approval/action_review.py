@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from ..config.paths import cache_dir, config_path, state_dir
 from ..judge.values.assessment import Assessment, Finding, Reach, Severity
+from ..judge.values.data_files import read_tables
 from ..judge.values.disk import ShellMemory
 from ..judge.values.homes import NO_HOMES, local_homes, make_homes
 from ..protocols import Action, ActionKind
@@ -248,36 +249,9 @@ def _within(finding: Finding, shift: int, length: int, *, exact: bool) -> Findin
     return replace(finding, span=span)
 
 
-_START = r"(?:^|[\s;&|(`/])"  # where a command's name can start
-_REST = r"[^;&|\n]*"  # within the same command
-
 DANGEROUS_PATTERNS: list[tuple[str, str]] = [
-    (rf"{_START}rm\b{_REST}\s(?:-\w*[rR]|--recursive\b)", "deletes a tree of files"),
-    (rf"{_START}find\s+{_REST}(?:-delete\b|-exec\s+rm\b)", "deletes the files that find finds"),
-    (rf"{_START}(?:shred|wipe|srm)\s+\S", "overwrites files beyond recovery"),
-    (rf"{_START}mkfs(?:\.\w+)?(?=\s|$)", "formats a disk"),
-    (rf"{_START}(?:wipefs|fdisk|parted|sgdisk|sfdisk)\s+{_REST}/dev/", "changes the layout of a disk"),
-    (rf"{_START}dd\s+{_REST}(?:if|of)=", "copies raw data over a file or disk"),
-    (r">\s*/dev/(?:sd|nvme|vd|hd|mmcblk|disk)", "writes to a raw disk"),
-    (r"(?i)\bDROP\s+(?:TABLE|DATABASE|SCHEMA)\b", "drops a table or database"),
-    (r"(?i)\bDELETE\s+FROM\b(?!.*\bWHERE\b)", "deletes every row of a table"),
-    (r"(?i)\bTRUNCATE\s+(?:TABLE\s+)?\w", "empties a table"),
-    (r">>?\s*/etc/", "overwrites system configuration"),
-    (rf"{_START}tee\s+{_REST}/etc/", "overwrites system configuration"),
-    (rf"{_START}systemctl\s+{_REST}\b(?:stop|restart|disable|mask|kill)\b", "stops or disables a service"),
-    (rf"{_START}(?:service|rc-service)\s+\S+\s+(?:stop|restart)\b", "stops or restarts a service"),
-    (
-        rf"{_START}(?:curl|wget)\s[^;&\n]*\|\s*(?:sudo\s+)?(?:\w*sh|python\d?|perl|ruby|node)\b",
-        "runs code from the network",
-    ),
-    (r"(?:\w*sh|source|eval)\s+(?:-c\s+)?[\"']?(?:<\(|\$\()\s*(?:curl|wget)\b", "runs code from the network"),
-    (r":\s*\(\s*\)\s*\{\s*:\s*\|\s*:\s*&\s*\}\s*;\s*:", "a fork bomb"),
-    (rf"{_START}kill\s+(?:-\w+\s+)*-?\d", "kills processes"),
-    (rf"{_START}(?:pkill|killall)\s+\S", "kills processes by name"),
-    (rf"{_START}chmod\b{_REST}\s(?:-\w*R|--recursive\b|[0-7]?777\b)", "opens files to everybody"),
-    (rf"{_START}chown\b{_REST}\s(?:-\w*R|--recursive\b)", "changes the owner of a tree of files"),
-    (rf"{_START}(?:shutdown|reboot|halt|poweroff)(?=\s|$)", "shuts the machine down"),
-    (rf"{_START}git\s+{_REST}(?:push\s{_REST}(?:--force|-f)\b|reset\s+--hard|clean\s+-\w*f)", "discards work in git"),
+    (text.replace("START", r"(?:^|[\s;&|(`/])").replace("REST", r"[^;&|\n]*"), why)
+    for why, text in read_tables(__file__)[""].items()
 ]
 # The documented list, which a program may add to: what it adds is asked about. The judge needs none of these, which describe
 # what it finds.

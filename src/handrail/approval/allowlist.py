@@ -33,6 +33,7 @@ _ELSEWHERE = (
 ).split()
 _KEYWORDS = frozenset("if then elif else fi for while until do done case esac select function { } [[ ]] ( ) !".split())
 _OPERATOR = re.compile(r"(?:\d*(?:[<>]{1,3}&?|>\|)|&>>?|\|&?|\|\||&&?|;;?)\S*")
+_JOINS = frozenset(("|", "||", "&&", ">", ">>", "<"))
 _WILD = re.compile(r"[*?\[]")
 _UNKNOWN = "?"
 _NOTHING = "(?!)"  # what `translate` makes of a set that no character is in
@@ -171,6 +172,8 @@ def _never(text: str, words: Sequence[str]) -> str:
         return "an assignment is not part of a command line; name the program after it"
     if first[:1] == "-":
         return f"it does not name a program; write `*{first}*` for any command with {first}"
+    if not wild and words[-1] in _JOINS:
+        return f"nothing follows {words[-1]!r}"
     if first in _KEYWORDS or _OPERATOR.fullmatch(first):
         return f"{first!r} is a word of the shell, not a program"
     return ""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .policy import Pending, Ruling
 
 _WEAKER = "own.settings"
+_AT_A_TERMINAL = "cli"
 _LONGER = (Decision.TASK, Decision.SESSION, Decision.ALWAYS)
 _NO_OTHER_WAY = "Do not try to reach the same by another command, tool or file."
 _NEVER = "No approval and no setting allows it."
@@ -130,8 +131,9 @@ def unanswered(request: ApprovalRequest, answer: Answer, *, by_person: bool) -> 
     reasons = "; ".join(dict.fromkeys(f"{concern.why} ({concern.rule})" for concern in request.concerns))
     reason = f": {answer.why}" if answer.why else ""
     advice = _DENIED_BY_USER if by_person else _NOBODY
+    who = "the user" if answer.by == _AT_A_TERMINAL else answer.by
     return Denied(
-        f"Not run: it needs approval ({reasons}), and that was denied by {answer.by}{reason}. {_NO_OTHER_WAY} {advice}",
+        f"Not run: it needs approval ({reasons}), and that was denied by {who}{reason}. {_NO_OTHER_WAY} {advice}",
         rules=list(dict.fromkeys(concern.rule for concern in request.concerns)),
         decided_by=answer.by,
         request_id=request.id,

@@ -14,40 +14,13 @@ from typing import NamedTuple
 
 from ..judge.programs.tables import LANGUAGES, SHELLS
 from ..judge.values.assessment import Finding, Reach, Severity
+from ..judge.values.data_files import Patterns, Words, read_tables
 from ..protocols import Action
 
-_CONSOLES = frozenset(
-    "psql pgcli mysql mariadb mycli sqlite3 litecli gdb lldb ftp tnftp lftp sftp ncftp telnet smbclient mail mailx mutt "
-    "neomutt ed red ex mongo mongosh m4 dc".split()
-)
-_EDITORS = frozenset("vi vim nvim view gvim vimdiff rvim rview".split())
-_PAGERS = frozenset("less more most man info pinfo pg".split())
-_KEY_EDITORS = {
-    "nano": r"[\x14\x18]",
-    "pico": r"[\x14\x18]",
-    "emacs": r"\x1b[!|&x:]|\x18\x05",
-    "mg": r"\x1b[!|&x:]",
-    "joe": r"\x0b",
-    "mcedit": r"\x1b[!]|\x15",
-    "tig": r"[!:]",
-    "ranger": r"[!:@S]",
-    "nnn": r"[!\]p]",
-    "mc": r"[\r\n]",
-}
+_WORDS = Words(__file__)
+_RE = Patterns(__file__)
+_KEY_EDITORS = read_tables(__file__)["keys"]
 """Keys of other full-screen programs that run something which is not judged here."""
-_KEEPS = re.compile(
-    r"\b(?:system|popen|subprocess|exec\w*|spawn\w*|rmtree|unlink|child_process|posix_spawn|eval|__import__|import_module|"
-    r"shell_exec|passthru|proc_open|getoutput)\b(?!\s*\(|\s*\.)"
-)
-_ONLY_IMPORTS = re.compile(
-    r"\s*import\s+[\w., ]+\s*|.*\brequire\(\s*['\"](?:node:)?child_process['\"]\s*\)\.\w+\(.*", re.S
-)
-_CODE_SIGN = re.compile(r"[=;(\[{,]|\b(?:import|require|use)\b")
-_LITERAL = re.compile(r"'((?:[^'\\\n]|\\.)+)'|\"((?:[^\"\\\n]|\\.)+)\"|`([^`\n]+)`")
-_EX_COMMAND = re.compile(r"(?:^|[\x1b\n\r])\s*:+([^\n\r\x1b]+)(?=[\n\r])")
-_FILTER = re.compile(r"(?:^|\x1b)\s*\d*!(?:!|gg|\d*[}{()GjkHLM])([^\n\r]*)[\n\r]")
-_PAGER_COMMAND = re.compile(r"(?:^|[\n\r\x1b])[^\n\r]*?(?:!|#|\|.)([^\n\r]*)[\n\r]")
-_DEBUGGER = re.compile(r"(?m)^\s*(?:!!|\|\|?)\s*(.+)$")
 _END = "_end_of_typed_input_"
 _MAX_LITERALS = 50
 
@@ -67,22 +40,24 @@ class ConsoleInput(NamedTuple):
 
 
 def console_input(program: str, typed: str) -> ConsoleInput | None:
-    """What stands for input to a program; None for one without a known prompt."""
+    """What stands for input to a program; None for one without a name."""
     name = (
-        program.rstrip("0123456789.").rstrip("-") if program not in LANGUAGES and program not in _CONSOLES else program
+        program.rstrip("0123456789.").rstrip("-")
+        if program not in LANGUAGES and program not in _WORDS.consoles
+        else program
     )
     if name in LANGUAGES and name not in _KEY_EDITORS:
         return _code(name, typed)
-    if program in _CONSOLES:
+    if program in _WORDS.consoles:
         return ConsoleInput((_with_input(program, typed),))
-    if program in _EDITORS:
+    if program in _WORDS.editors:
         return _editor(program, typed)
-    if program in _PAGERS:
+    if program in _WORDS.pagers:
         return _pager(typed)
     if program in _KEY_EDITORS:
         risky = re.search(_KEY_EDITORS[program], typed) is not None
         return ConsoleInput(unclear=f"keys with which {program} runs commands" if risky else "")
-    return None
+    return ConsoleInput((_with_input(program, typed),)) if _RE.name.fullmatch(program) else None
 
 
 def _with_input(program: str, typed: str) -> Judged:
@@ -92,15 +67,15 @@ def _with_input(program: str, typed: str) -> Judged:
 def _code(language: str, typed: str) -> ConsoleInput:
     commands = [_with_input(language, typed)]
     commands += [Judged(text, certain=False) for text in _literals(typed)]
-    if LANGUAGES[language] in ("perl", "ruby", "other"):
-        commands += [Judged(match[1], certain=True) for match in _DEBUGGER.finditer(typed)]
-    bare = _LITERAL.sub("''", typed)
-    keeps = _KEEPS.search(bare) and _CODE_SIGN.search(bare) and not _ONLY_IMPORTS.fullmatch(typed)
+    if LANGUAGES[language] in ("perl", "ruby", "julia", "other"):
+        commands += [Judged(match[1], certain=True) for match in _RE.debugger.finditer(typed)]
+    bare = _RE.literal.sub("''", typed)
+    keeps = _RE.keeps.search(bare) and _RE.code_sign.search(bare) and not _RE.only_imports.fullmatch(typed)
     return ConsoleInput(tuple(commands), "a function that runs something is kept for later" if keeps else "")
 
 
 def _literals(typed: str) -> Iterator[str]:
-    for number, match in enumerate(_LITERAL.finditer(typed)):
+    for number, match in enumerate(_RE.literal.finditer(typed)):
         if number >= _MAX_LITERALS:
             return
         text = match[1] or match[2] or match[3]
@@ -110,28 +85,17 @@ def _literals(typed: str) -> Iterator[str]:
 
 def _editor(program: str, typed: str) -> ConsoleInput:
     """Ex commands after a colon; `!` in normal mode pipes lines through a command."""
-    commands = [Judged(f"{program} -c {shlex.quote(match[1])}", certain=True) for match in _EX_COMMAND.finditer(typed)]
-    commands += [Judged(match[1], certain=True) for match in _FILTER.finditer(typed) if match[1].strip()]
+    commands = [
+        Judged(f"{program} -c {shlex.quote(match[1])}", certain=True) for match in _RE.ex_command.finditer(typed)
+    ]
+    commands += [Judged(match[1], certain=True) for match in _RE.filter.finditer(typed) if match[1].strip()]
     return ConsoleInput(tuple(commands))
 
 
 def _pager(typed: str) -> ConsoleInput:
-    found = [match[1].strip() for match in _PAGER_COMMAND.finditer(typed)]
+    found = [match[1].strip() for match in _RE.pager_command.finditer(typed)]
     unclear = "it opens a shell" if any(not text or "%" in text for text in found) else ""
     return ConsoleInput(tuple(Judged(text, certain=True) for text in found if text), unclear)
-
-
-# Programs that take command lines, and those that lead to one, somewhere.
-_SHELLS = SHELLS | frozenset(
-    "busybox ssh su sudo doas tmux screen script docker podman kubectl nsenter chroot machinectl toolbox unshare env nohup "
-    "setsid mosh distrobox lxc incus".split()
-)
-_RUNS_LINE = re.compile(r"[\r\n]")
-_FORGETS_LINE = re.compile(r"^.*[\x03\x15]", re.DOTALL)  # Ctrl-C, Ctrl-U
-_KEYS = re.compile(
-    r"[\x00-\x02\x05-\x09\x0b\x0e-\x14\x16-\x1f\x7f]"
-)  # but Ctrl-C, Ctrl-D, Ctrl-L, Ctrl-U and ends of lines
-_CONTINUED = re.compile(r"\\[\r\n]+\Z")
 
 
 class Reading(NamedTuple):
@@ -153,11 +117,11 @@ def read_typed(action: Action) -> Reading | None:
     typed = action.text.replace("\r\n", "\n")
     if is_shell and (found := _unforeseeable(typed)) is not None:
         return Reading(typed, 0, is_shell, (found,))
-    if not _RUNS_LINE.search(typed):
+    if not _RE.runs_line.search(typed):
         return None
-    forgotten = _FORGETS_LINE.match(typed)
+    forgotten = _RE.forgets_line.match(typed)
     start = forgotten.end() if forgotten else 0
-    text = _RUNS_LINE.sub("\n", typed[start:])
+    text = _RE.runs_line.sub("\n", typed[start:])
     console = None if is_shell else console_input(_program(action), text)
     if console is None:
         return Reading(text, start, is_shell)
@@ -169,11 +133,11 @@ def read_typed(action: Action) -> Reading | None:
 
 
 def _unforeseeable(typed: str) -> Finding | None:
-    keys = [key.start() for key in _KEYS.finditer(typed)]
+    keys = [key.start() for key in _RE.keys.finditer(typed)]
     if keys:
         why = "keys that recall, complete or edit a line: what the shell will run cannot be known"
         return Finding("input.keys", Severity.ASK, why, (keys[0], keys[-1] + 1), (), Reach.UNKNOWN)
-    if _CONTINUED.search(typed):
+    if _RE.continued.search(typed):
         why = "the line continues in the next one: what the shell will run cannot be known"
         return Finding("input.continued", Severity.ASK, why, (0, len(typed)), (), Reach.UNKNOWN)
     return None
@@ -196,4 +160,4 @@ def _program(action: Action) -> str:
 
 def _reads_as_shell(action: Action) -> bool:
     base = _program(action)
-    return not base or base in _SHELLS
+    return not base or base in SHELLS or base in _WORDS.lead_to_shells

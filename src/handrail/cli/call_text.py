@@ -47,8 +47,7 @@ def pretty(outcome: Outcome, *, colour: bool, width: int) -> str:
     lines, hidden = [], set()
     if error_of(outcome) is not None:
         kind = f"{result['error_type']}: " if result.get("error_type") else ""
-        reason = str(result["error"]).replace("denied by cli", "denied by you")
-        lines.append(paint(visible(f"✗ {kind}{reason}"), "red", on=colour))
+        lines.append(paint(visible(f"✗ {kind}{result['error']}"), "red", on=colour))
         hidden = {"error", "error_type", "problems"}  # the message holds them
     facts: list[str] = []
     for name, value in result.items():

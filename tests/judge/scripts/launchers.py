@@ -150,6 +150,8 @@ PYTHON = [
         ("python -m pkg.tool", {"pkg/__init__.py": "@@\n", "pkg/tool.py": "print(1)\n"}),
         ("python pkg", {"pkg/__main__.py": "@@\n"}),
         ('python -c "import x"', {"x.py": "@@\n"}),
+        ("python -c 'import sys; sys.path.insert(0, \"lib\"); import x'", {"lib/x.py": "@@\n"}),
+        ("uv run x.py", {"x.py": "@@\n"}),
         ('python3 -c "from pkg import x; x.go()"', {"pkg/__init__.py": "", "pkg/x.py": "def go():\n    @@\n"}),
         ("python x.py", {"x.py": "import helper\nhelper.go()\n", "helper.py": "def go():\n    @@\n"}),
         (

@@ -341,12 +341,15 @@ def test_a_file_that_another_program_loads_is_read(command: str, tmp_path: Path)
         ('"{folder}/bin/python3.11"', "import sys\nfrom json.tool import main\nsys.exit(main())", False),
         ("{folder}/bin/python", "print('it is Python')", False),
         ('"{folder}/bin/python"', "import shutil\nshutil.rmtree('/home')", True),
-        ('"{folder}/bin/rm"', "print('no Python reads this')", True),
+        ("/bin/rm -rf /home/bob", "print('no Python reads this')", True),
     ],
 )
+@pytest.mark.parametrize("command", ["bin/tool --help", "sh bin/tool", "env bash ./bin/tool"])
 def test_pips_launcher_for_a_path_with_spaces_is_python(
-    tmp_path: Path, interpreter: str, code: str, asked: bool
+    tmp_path: Path, interpreter: str, code: str, asked: bool, command: str
 ) -> None:
     start = interpreter.replace("{folder}", str(tmp_path))
     text = f"#!/bin/sh\n'''exec' {start} \"$0\" \"$@\"\n' '''\n# -*- coding: utf-8 -*-\n{code}\n"
-    check(tmp_path, {"bin/tool": text}, "bin/tool --help", asked=asked, only_new=True)
+    check(tmp_path, {"bin/tool": text}, command, asked=asked, only_new=True)
+    written = f"cat > made <<'EOF'\n{text}EOF\nchmod +x made; {command.replace('bin/tool', './made')}"
+    check(tmp_path, {}, written, asked=asked, only_new=True)

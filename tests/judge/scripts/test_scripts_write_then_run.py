@@ -64,3 +64,24 @@ def test_what_the_command_itself_has_written_is_judged_without_a_disk_too(comman
     for payload, dangerous in (("rm -rf ~/work", True), ("echo done", False)):
         script = f"{before}cat > {name} <<'E'\n{text.format(payload)}E\n{command}"
         assert assess(script).dangerous is dangerous, script
+
+
+def test_a_program_about_which_nothing_is_known_may_run_what_was_written(tmp_path: Path) -> None:
+    for payload, dangerous in (("rm -rf ~/work", True), ("ls -l", False)):
+        (tmp_path / "x.zork").write_text(f'system("{payload}")\n')
+        judgement = assess("zork x.zork", cwd=str(tmp_path), project=str(tmp_path), disk=HostDisk(NEW))
+        assert judgement.dangerous is dangerous
+        assert not assess("zork x.zork", cwd=str(tmp_path), project=str(tmp_path), disk=HostDisk(OLD)).dangerous
+
+
+def test_make_computes_its_variables_when_it_only_prints(tmp_path: Path) -> None:
+    for payload, dangerous in (("rm -rf ~/work", True), ("date", False)):
+        (tmp_path / "Makefile").write_text(f"X := $(shell {payload})\nall:\n\trm -rf ~/other\n")
+        for command in ("make -n", "make --dry-run all"):
+            assert assess(command, cwd=str(tmp_path), project=str(tmp_path), disk=HostDisk(NEW)).dangerous is dangerous
+
+
+def test_scripts_that_a_list_names_ask(tmp_path: Path) -> None:
+    (tmp_path / "x.py").write_text("print(1)\n")
+    for command in ("ls *.py | xargs -n1 python3", "cat list | xargs -n1 sh"):
+        assert assess(command, cwd=str(tmp_path), project=str(tmp_path), disk=HostDisk(NEW)).dangerous

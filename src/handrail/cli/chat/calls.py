@@ -75,8 +75,7 @@ class Call:
         elif failure is not None:
             # What follows the first sentence is advice for the model.
             reason = " ".join(str(failure["error"]).split()).partition(". ")[0]
-            reason = shortened(reason.replace("denied by cli", "denied by you"), _REASON_CHARS)
-            details.append(Text(visible(reason), "red"))
+            details.append(Text(visible(shortened(reason, _REASON_CHARS)), "red"))
         result = parsed(event.result) if event.result else None
         if isinstance(result, dict):
             if isinstance(edit := result.get("edited"), dict) and "edited_by" in edit:

@@ -40,12 +40,13 @@ _SIMPLE_ESCAPES = dict(zip("abeEfnrtv\\'\"?", "\a\b\x1b\x1b\f\n\r\t\v\\'\"?", st
 
 
 def decode_escapes(text: str, *, dollar: bool = False) -> str:
-    """Escapes as `echo -e` and `printf` read them; with `dollar` as `$'..'` does. What follows a NUL is cut off."""
+    """Escapes as `echo -e` and `printf` read them; with `dollar` as `$'..'` does, where what follows a NUL is cut off."""
     if "\\" not in text:
         return text
     if dollar and "\\x{" in text:
         text = _BRACED_HEX.sub(_braced, text)
-    return _ESCAPE.sub(_decoded, text).split("\0", 1)[0]
+    found = _ESCAPE.sub(_decoded, text)
+    return found.split("\0", 1)[0] if dollar else found
 
 
 def _braced(match: re.Match[str]) -> str:

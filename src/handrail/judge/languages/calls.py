@@ -343,6 +343,8 @@ def judge_strings(host: Host, text: str) -> None:
     for words in _series(found):
         if not shown.intersection(words) and host.is_program(words[0]):
             host.run(*words)
+            if len(words) > 1 and " " in words[1]:  # Start("rm", "-rf x")
+                host.shell(" ".join(words))
     reverses = _RE.reverses.search(text) is not None
     for string in _strings(found) if runs else ():
         for line in (string, string[::-1]) if reverses else (string,):

@@ -81,9 +81,9 @@ class _Reader:
                 self.host.find("proc.fork_bomb")
             if isinstance(node, ast.While) and self._fills(node):
                 self.host.find("disk.fill")
-            if isinstance(node, ast.Call):
-                for _ in self.values.worlds(node):
-                    self._call(node)
+        for call in sorted((node for node in self.nodes if isinstance(node, ast.Call)), key=_end):
+            for _ in self.values.worlds(call):
+                self._call(call)
 
     def _define(self, node: ast.AST) -> None:
         if isinstance(node, ast.Import):
@@ -269,7 +269,7 @@ class _Reader:
             self._evaluates_later(args)
         elif name in _WORDS.unpicklers or (name in _WORDS.yaml and "!!python/" in str(args[:1])):
             given = args[0].decode("latin-1") if args and isinstance(args[0], bytes) else str(args[:1])
-            if _RE.dangerous_words.search(given):
+            if _RE.dangerous_words.search(given) or _RE.packed.search(ast.unparse(node)):
                 self.host.find("code.exec_computed")
         elif last == "extractall" or (name == "shutil.unpack_archive" and len(args) > 1):
             if args and isinstance(args[-1], str):
@@ -479,6 +479,11 @@ class _Reader:
         )
         empties = ".truncate(" in self.text
         self.host.write(args[0], empties=empties) if writes else self.host.read(args[0])
+
+
+def _end(node: ast.expr) -> tuple[int, int]:
+    """Where it ends: what is called first ends first."""
+    return node.end_lineno or 0, node.end_col_offset or 0
 
 
 def _last(function: ast.expr) -> str:

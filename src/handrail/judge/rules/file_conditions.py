@@ -287,8 +287,8 @@ def acl_open(command: Command, _: str) -> bool:
 
 
 def writes_new_key(command: Command, _: str) -> bool:
-    """Makes a key pair, which asks by itself before it overwrites one."""
-    return command.name == "ssh-keygen"
+    """Makes a key pair, which asks by itself before it overwrites one; unless its question is answered already."""
+    return command.name == "ssh-keygen" and command.stdin is None
 
 
 def writes(command: Command, parameter: str) -> bool:

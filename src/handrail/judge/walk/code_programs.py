@@ -186,6 +186,11 @@ def _pip(walk: Walk, call: Call) -> None:
     operands = [str(arg) for arg in call.args if arg[:1] != "-"]
     if operands[:1] == ["pip"]:  # uv pip
         operands = operands[1:]
+    if operands[:1] == ["run"] and (
+        script := next((arg for arg in operands if arg.endswith(".py")), "")
+    ):  # uv run x.py
+        place = next(number for number, arg in enumerate(call.args) if arg == script)
+        follow(walk, Call("python", call.args[place:], call.stdin, Arg("python")))
     if operands[:1] not in (["install"], ["wheel"], ["download"]):
         return
     for path in operands[1:] or (["."] if call.name == "uv" else []):

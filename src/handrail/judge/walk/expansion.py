@@ -169,7 +169,7 @@ class Expander:
             value = self._shell.substitute(part)
             if isinstance(value, Either):
                 value = self._shell.pick((id(part), "substitution"), value) or EMPTY
-            return [(value.text.rstrip("\n"), value.taints, mode)]
+            return [(value.text.replace("\0", "").rstrip("\n"), value.taints, mode)]
         if isinstance(part, syntax.ProcessSubstitution):
             return [(self._shell.process(part), NO_TAINTS, QUOTED)]
         assert isinstance(part, syntax.Arithmetic)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from ..programs.tables import DATA_PROGRAMS, LANGUAGES, SHELLS, WRAPPERS, skip_options
-from ..values.data_files import Patterns, Words
+from ..values.data_files import Patterns, Words, read_tables
 from ..values.word_values import UNKNOWN, Arg, OtherName, Taint, unknown
 from .builtins import STDIN_PATHS
 from .script_files import entry
@@ -15,6 +15,8 @@ from .walk import Call, Known, Walk
 
 _RE = Patterns(__file__)
 _WORDS = Words(__file__)
+_IN_PLACE = {name: option for names, option in read_tables(__file__)["in place"].items() for name in names.split()}
+"""By program that changes the files it is given: the option with which it does so."""
 _MAX_COPIES = 32
 _MAX_OPERANDS = 64
 _READERS = DATA_PROGRAMS | SHELLS | LANGUAGES.keys() | frozenset(WRAPPERS) | frozenset(("tee", "sponge"))
@@ -204,53 +206,18 @@ def _operands(call: Call, letters: str = "") -> list[Arg]:
     return [arg for arg in call.args[start:] if arg[:1] != "-"]
 
 
-def _edited(_: Walk, call: Call) -> Iterator[str]:
-    """An editor may write each file that it opens."""
-    for place, arg in enumerate(call.args):
-        before = call.args[place - 1] if place else ""
-        if arg[:1] not in ("-", "+") and not re.fullmatch(r"-[a-zA-Z]*[cS]|--cmd|-e[sS]?c", before):
-            yield arg
-
-
-def _sed(_: Walk, call: Call) -> Iterator[str]:
-    if any(_RE.in_place.fullmatch(arg) for arg in call.args):
-        given = [arg for arg in call.args if re.match(r"-\w*[ef]|--(?:expression|file)", arg)]
-        yield from _operands(call, "efl")[0 if given else 1 :]
-
-
-def _edited_by_code(walk: Walk, call: Call) -> Iterator[str]:
-    """`perl -pi -e code file`, `ruby -i -pe code file`."""
-    if any(re.fullmatch(r"-[pnlaw0-9]*i.*", arg) for arg in call.args):
-        yield from (arg for arg in call.args if arg[:1] != "-" and walk.written_file(arg) is not None)
-
-
-def _awk(_: Walk, call: Call) -> Iterator[str]:
-    if any(arg in ("inplace", "-iinplace", "--include=inplace") for arg in call.args):
-        yield from _operands(call, "Fvfie")
-
-
-def _sort(_: Walk, call: Call) -> Iterator[str]:
-    for place, arg in enumerate(call.args):
-        if arg[:1] != "-" or "o" not in arg:
-            continue
-        if match := _RE.output_attached.fullmatch(arg):
-            yield match[1]
-        elif _RE.output.fullmatch(arg):
-            yield from call.args[place + 1 : place + 2]
-
-
-def _second(_: Walk, call: Call) -> Iterator[str]:
-    """`uniq from to`, `xxd -r from to`."""
-    yield from _operands(call, "fswlcgo")[1:2]
-
-
-def _every(_: Walk, call: Call) -> Iterator[str]:
-    yield from _operands(call, "sr")
+def _in_place(_: Walk, call: Call) -> Iterator[str]:
+    """Programs that change files which they are given, always or with an option: `sed -i`, `perl -pi`, `sort -o`."""
+    if any(re.fullmatch(_IN_PLACE[call.name], arg) for arg in call.args):
+        paths = (_RE.output_option.sub("", arg) for arg in call.args)
+        yield from (path for path in paths if path and path[0] not in "-+")
 
 
 def _patch(walk: Walk, call: Call) -> Iterator[str]:
     """The files that a patch changes are named in it."""
     if call.name == "git" and not {"apply", "am"}.intersection(call.args[:4]):
+        if {"checkout", "restore"}.intersection(call.args[:4]):
+            yield from (arg for arg in call.args if walk.written_file(arg) is not None)
         return
     yield from _all(walk, "")
     yield from _operands(call, "pdiorFVBbzD")[:1]

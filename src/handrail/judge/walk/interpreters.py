@@ -137,7 +137,7 @@ def _run_file(walk: Walk, call: Call, path: Arg, args: Sequence[Arg]) -> Value:
 def _unread(walk: Walk, call: Call, path: Arg) -> None:
     """Scripts that a list names, and that cannot be looked up."""
     listed = UNKNOWN in path and Taint.WIDE in path.taints
-    if walk.sources is None and listed and _WORDS.only_checks.isdisjoint(call.args):
+    if (walk.sources is None or path == UNKNOWN) and listed and _WORDS.only_checks.isdisjoint(call.args):
         walk.report("dynamic.script", call.argv)
 
 

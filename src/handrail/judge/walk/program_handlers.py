@@ -68,6 +68,7 @@ _WORDS = Words(__file__)
 _RE = Patterns(__file__)
 _MAX_ARGUMENT = 4096
 _MAX_CODES = 16
+_MAX_INPUT = 20_000
 _SOME_FOLDER = "/project"
 """Where work is expected, if nobody has said where: files that are written there are looked up by absolute paths."""
 _COPY_INPUT = frozenset(("tee", "sponge"))
@@ -152,15 +153,17 @@ def output(walk: Walk, call: Call) -> Value:
 def follow_unlisted(walk: Walk, call: Call) -> None:
     """Judge what a program that no table lists would run: its arguments may hold a command line, after `--`, `exec` or `-c`."""
     args, is_data = call.args, call.name in DATA_PROGRAMS
-    codes = [] if is_data else _codes(call)
+    after_word, is_unknown = False, not is_data and not walk.judgement.rulebook.knows(call.name)
+    codes = [] if is_data else _codes(call, is_unknown=is_unknown)
     for code in codes[:_MAX_CODES]:
         judge_code(walk, call, "other", code)
     if len(codes) > _MAX_CODES:
         walk.report("limit.exceeded", call.argv)
-    after_word, is_unknown = False, not walk.judgement.rulebook.knows(call.name)
     for place, arg in enumerate(args):
         before = args[place - 1] if place else ""
         if is_data and before[:2] != "--" and arg[:2] != "--":  # words and texts, but for options that say otherwise
+            continue
+        if before in _WORDS.before_text:
             continue
         led = (
             after_word
@@ -173,8 +176,10 @@ def follow_unlisted(walk: Walk, call: Call) -> None:
             return
         if " " in arg and len(arg) < _MAX_ARGUMENT:
             setting = _RE.setting.fullmatch(arg)
+            led = led or (is_unknown and before[:1] == "-" and _RE.command_line.match(arg) is not None)
             text = setting[1] if setting else arg.lstrip("!|") if led or arg[0] in "!|" else ""
-            texts = [text, *("".join(groups) for groups in _RE.calls.findall(arg))]
+            calls = (match for match in _RE.calls.finditer(arg) if not _RE.prose.search(arg, 0, match.start()))
+            texts = [text, *("".join(filter(None, match.groups())) for match in calls)]
             for found in texts:
                 if " " in found and _is_command(found.split(None, 1)[0]):
                     word = arg.word if found == arg else None
@@ -182,13 +187,24 @@ def follow_unlisted(walk: Walk, call: Call) -> None:
         after_word = after_word or arg in _WORDS.before_command
 
 
-def _codes(call: Call) -> list[Value]:
-    """What may be code in a language that is not known: after `-e`, in parentheses, or the input of a prompt."""
-    found = [call.stdin] if call.stdin is not None and not _WORDS.prompts.isdisjoint(call.args) else []
+def _codes(call: Call, *, is_unknown: bool) -> list[Value]:
+    """What may be code in a language that is not known: after `-e`, in parentheses, or the input of a prompt.
+
+    Of a program about which nothing is known, each argument and its input, if they call something as code does.
+    """
+    found: list[Value] = []
+    stdin = call.stdin
+    if stdin is not None and (
+        not _WORDS.prompts.isdisjoint(call.args)
+        or (is_unknown and len(stdin.text) < _MAX_INPUT and _RE.calls_something.search(stdin.text))
+    ):
+        found.append(stdin)
     for before, arg in pairwise((Arg(""), *call.args)):
         glued = _RE.glued_code.fullmatch(arg) if arg[:2] == "--" else None
         code = arg.like(glued[1]) if glued else arg
-        if (glued or before in _WORDS.before_code or arg[:1] == "(") and _RE.is_code.search(code):
+        leads = glued or before in _WORDS.before_code or arg[:1] == "("
+        pattern = _RE.is_code if leads else _RE.calls_something
+        if (leads or (is_unknown and before not in _WORDS.before_text)) and pattern.search(code):
             found.append(code.value())
     return found
 

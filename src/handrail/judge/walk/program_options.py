@@ -141,16 +141,6 @@ def _run_parts(walk: Walk, call: Call) -> None:
         walk.start([folder.like(f"{folder}/{name}")], None, under="run-parts")
 
 
-def _tex(walk: Walk, call: Call) -> None:
-    """`\\write18{command}`, `\\input|"command"` and Lua's `os.execute`, where they are allowed."""
-    if any(re.fullmatch(r"--?(?:shell-escape|enable-write18)", arg) for arg in call.args):
-        for arg in call.args:
-            for match in re.finditer(
-                r"\\write18\s*\{(.*?)\}|\\input\s*\|\s*\"([^\"]+)\"|os\.execute\W+(.+?)[\"']", arg
-            ):
-                _run_option(walk, match[1] or match[2] or match[3], arg)
-
-
 def _strace(walk: Walk, call: Call) -> Value | None:
     """`-o '|command'` writes to a program."""
     for arg, following in itertools.pairwise([*call.args, Arg("")]):

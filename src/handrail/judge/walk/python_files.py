@@ -27,6 +27,8 @@ _LOADED = re.compile(
     r"\b(?:run_path|execfile|import_module|run_module|__import__|spec_from_file_location|SourceFileLoader)\b[^(\n]*\([^)\n]*?['\"]([\w./-]+)['\"]|"
     r"\bexec\s*\([^\n]*?(?:open|Path)\s*\(\s*['\"]([\w./-]+)['\"]"
 )
+_ADDED_FOLDER = re.compile(r"\bsys\.path\b[^'\"\n]{0,40}['\"]([\w./~-]+)['\"]")
+_MAX_ADDED = 8
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -105,7 +107,8 @@ def _module(walk: Walk, call: Call, name: str, args: Sequence[Arg], cwd: str) ->
 def follow(walk: Walk, call: Call, entries: Sequence[Source], folders: Sequence[str]) -> None:
     """Judge these programs, and what they import from these folders as far as they use it."""
     assert walk.sources is not None
-    modules = _Modules(walk, folders)
+    added = [match[1] for source in entries for match in _ADDED_FOLDER.finditer(source.text)]
+    modules = _Modules(walk, [*folders, *filter(None, (absolute(place, here(walk)) for place in added[:_MAX_ADDED]))])
     for source in entries:
         modules.add(source, whole=True)
     modules.import_all()

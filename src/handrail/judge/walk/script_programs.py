@@ -7,7 +7,7 @@ import re
 import shlex
 from collections.abc import Iterable, Sequence
 
-from ..programs.tables import LANGUAGES, SHELLS, skip_options
+from ..programs.tables import DATA_PROGRAMS, LANGUAGES, SHELLS, skip_options
 from ..values.data_files import read_tables
 from ..values.disk import INSTALLED, Source, absolute
 from ..values.word_values import UNKNOWN, Arg, OtherName, Value
@@ -28,9 +28,8 @@ _MAX_OPERANDS = 16
 _MAX_CONSOLE = 60_000
 _MAX_IMPORTS = 24
 _MAX_DIRECTORIES = 8
+_PROSE = re.compile(r"(?i).+\.(?:md|rst|txt|json|ya?ml|toml|html?|css|csv|log|xml|svg)")
 _SOURCES = re.compile(r".+\.(?:c|cc|cpp|cxx|m|rs|go|java|kts?|cs|fsx?|v|ml|swift|zig|hs|d|nim|cr)")
-# How pip starts a program whose interpreter is in a path with spaces: the shell hands the file to Python in its second line.
-_LAUNCHER = re.compile(r"""#!/bin/sh\n'''exec' "?(?P<python>/[^"$`\\\n]*/python[\d.]*)"? "\$0" "\$@"\n' '''\n""")
 
 
 def follow_shell(walk: Walk, call: Call) -> None:
@@ -190,8 +189,7 @@ def follow_path(walk: Walk, call: Call) -> None:
     if not first.startswith("#!"):
         run_shell(walk, source, call.args, call.stdin)
         return
-    launcher = _LAUNCHER.match(source.text)
-    words = [launcher["python"]] if launcher else [word for word in first[2:].split() if word not in ("-S", "-i")]
+    words = [word for word in first[2:].split() if word not in ("-S", "-i")]
     if words and words[0].endswith("/env"):
         words = [word for word in words[1:] if "=" not in word]
     if words:
@@ -241,6 +239,23 @@ def follow(walk: Walk, call: Call) -> None:
         follow_path(walk, Call(call.name, call.args, call.stdin, Arg(place)))
     if (follower := walk.programs.follower_of(call.name)) is not None:
         follower(walk, call)
+    elif call.name not in DATA_PROGRAMS and not walk.judgement.rulebook.knows(call.name):
+        _unlisted(walk, call)
+
+
+def _unlisted(walk: Walk, call: Call) -> None:
+    """A program about which nothing is known may run what it is given: files that were written in this session are read."""
+    for arg in call.args[:_MAX_OPERANDS]:
+        if (
+            arg[:1] != "-"
+            and "." in arg
+            and (found := entry(walk, arg)) is not None
+            and found.is_new
+            and not found.is_dir
+        ):
+            source = lookup(walk, arg)
+            if source is not None and not source.is_binary and not _PROSE.fullmatch(arg):
+                judge_code(walk, call, source, "other")
 
 
 def _several(walk: Walk, call: Call) -> bool:

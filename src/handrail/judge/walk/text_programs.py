@@ -260,7 +260,7 @@ def _editor_commands(walk: Walk, call: Call) -> Iterator[tuple[Arg, str]]:
 def _by_pattern(walk: Walk, call: Call) -> None:
     """Follow the commands that the input of ed or m4 holds where its pattern says so."""
     pattern = _RE.m4_runs if call.name == "m4" else _RE.ed_runs
-    texts = [call.stdin, *(walk.known_file(arg) for arg in call.args if arg[:1] != "-")]
+    texts = [call.stdin, *(walk.known_file(arg) or arg.value() for arg in call.args)]
     for text in texts:
         if text is not None and not _too_long(walk, call, text.text):
             for match in pattern.finditer(text.text):

@@ -41,6 +41,7 @@ class Shell(Protocol):
     expander: Expander
     state: State
 
+    def classes(self, path: str) -> frozenset[str]: ...
     def notice(self, name: str, value: Stored | None) -> None: ...
     def pick(self, key: object, value: Either) -> Value | None: ...
     def report(self, rule_id: str, argv: Sequence[str]) -> None: ...
@@ -258,6 +259,8 @@ class Variables:
         if not index.known or not value.known:
             self._walk.report("dynamic.command", [table, value.text])
             return
+        if table == "BASH_CMDS" and "temp" in self._walk.classes(value.text):
+            self._walk.report("env.inject", [table, value.text])
         self._state.alias(index.text, value)
 
     def _array(self, node: Assignment, old: Stored | None) -> Array:

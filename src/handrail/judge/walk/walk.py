@@ -585,13 +585,17 @@ class Walk:
                 return out
         if self.state.files and (made := self._made_program(name, call)) is not None:
             return made
-        if known.follow is None and len(argv) > 1 and (base not in DATA_PROGRAMS or "--" in " ".join(argv)):
-            self.programs.follow_unlisted(self, call)
-        elif known.follow is not None and out is None:
+        if known.follow is None:
+            self._follow_unlisted(call)
+        elif out is None:
             out = known.follow(self, call)
         self.show_to_rules(call)
         self.programs.note_effects(self, call, known)
         return out if out is not None else self.programs.output(self, call)
+
+    def _follow_unlisted(self, call: Call) -> None:
+        if (call.args or call.stdin is not None) and (call.name not in DATA_PROGRAMS or "--" in " ".join(call.args)):
+            self.programs.follow_unlisted(self, call)
 
     def start(self, argv: Sequence[Arg], stdin: Value | None, *, under: str = "") -> Value:
         """A program that another one (`under`) starts: its name is never a function or a builtin."""
@@ -747,10 +751,13 @@ class Walk:
         if not value.known and self._unknown_script(value, how):
             return unknown(value.taints)
         try:
-            script, text_map = parse(value.text, self.nest)
+            script, text_map = parse(value.text.replace("\0", ""), self.nest)
         except syntax.TooLarge as error:
             raise Limit(str(error)) from error
         except syntax.ShellSyntaxError as error:
+            replaced = _RE.replaces_shell.match(value.text) if "exec" not in self.state.functions else None
+            if replaced is not None and replaced.group() != value.text:
+                return self.run_text(Value(replaced.group(), value.taints), stdin, how, same_shell=same_shell)
             self.report("parse.error", [how, str(error)])
             return unknown(value.taints)
         with self.inside(self.source_map.nested(value.word, self.place, text_map)):
@@ -851,7 +858,7 @@ class Walk:
             if operator in (">", ">>", ">|", "&>", "&>>", "<>") or (operator == ">&" and not _is_descriptor(target)):
                 whole = redirect.descriptor in ("", "1") and operator != "<>"
                 outputs.append((operator, target, whole))
-                if redirect.descriptor not in _STANDARD and target not in self.judgement.sinks:
+                if redirect.descriptor not in _STANDARD:
                     self.state.keep(redirect.descriptor, target)
             elif operator == ">&" and (kept := self.state.settings.get(f"&{target}")) is not None:
                 outputs.append((">>", kept, redirect.descriptor in ("", "1")))
