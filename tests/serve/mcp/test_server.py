@@ -65,7 +65,7 @@ def test_what_is_reported_after_the_server_has_ended_is_dropped(recwarn: pytest.
         return ClientRequest(context, params, ())
 
     request = asyncio.run(begin())
-    request.report(Progress(message="late"))
+    request.report(Progress("terminal", "late"))
     request.log("info", "late")
     assert [str(each.message) for each in recwarn if "never awaited" in str(each.message)] == []
 
