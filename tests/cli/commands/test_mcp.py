@@ -60,6 +60,7 @@ def test_the_list_and_the_doctor_show_the_health_of_every_server(cli: Any) -> No
     assert cli("mcp", "add", "crash", "--", "sh", "-c", "echo no key >&2; exit 3").code == 0
     assert cli("mcp", "add", "off", "--", "none").code == 0
     assert cli("config", "set", "mcp_servers.off.enabled", "false").code == 0
+    assert cli("config", "set", "mcp_servers.half.timeout", "30").code == 0
     states = {each["name"]: each["state"] for each in cli("mcp", "list", "--json").json}
     assert states["plain"].startswith("ready: ")
     assert states["crash"] == "it ended with code 3: no key"
@@ -72,6 +73,7 @@ def test_the_list_and_the_doctor_show_the_health_of_every_server(cli: Any) -> No
         "MCP server plain": "ok",
         "MCP server crash": "broken",
         "MCP server off": "missing",
+        "MCP server half": "broken",
     }
     assert "no key" in found["MCP server crash"]["detail"]
     assert (examined.json["ok"], examined.code) == (False, 1)

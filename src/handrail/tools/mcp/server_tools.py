@@ -153,7 +153,7 @@ class McpTools:
             return server.problem or self._not_installed or "it is not enabled"
         if status.state in (State.READY, State.PARKED):
             return ""
-        return status.error or f"it is not connected yet; `handrail tools --toolset {server.name}` waits for it"
+        return status.error or f"it has not answered yet; `handrail mcp test {server.name}` waits longer"
 
     def close(self) -> None:
         self.connections.close()
