@@ -15,7 +15,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -47,17 +47,8 @@ from ..runtime import open_runtime
 
 cli = options.new_cli()
 TAKEN, DIFFERS, LEFT_OUT = "taken over", "differs", "left out"
-_SERVER_KEYS = ("command", "args", "env", "url", "headers", "enabled", "timeout", "connect_timeout", "cwd")
-_SERVER_RENAMED = {"idle_timeout_seconds": "idle_seconds"}
-# The settings of parts of a server, by our names; what else is in such a part is lost.
-_SERVER_PARTS = {
-    "tools": {"include": "include", "exclude": "exclude"},
-    "oauth": {"client_id": "client_id", "client_secret": "client_secret", "redirect_port": "callback_port"},
-    "sampling": {"enabled": "sampling"},
-}
-# Taken over by another name, or how it is here anyway: a login is offered where a server wants one, and calls run in parallel.
-_SERVER_DONE = {*_SERVER_KEYS, *_SERVER_RENAMED, *_SERVER_PARTS, "transport", "ssl_verify", "client_cert", "auth"}
-_SERVER_DONE |= {"supports_parallel_tool_calls"}
+# Taken over in another way, or how it is here anyway: a login is offered where a server wants one, and calls run in parallel.
+_SERVER_DONE = ("transport", "ssl_verify", "client_cert", "auth", "supports_parallel_tool_calls")
 # A line of .env: a name, and a value in quotes or up to a comment.
 _VARIABLE = re.compile(r"""\s*(?:export\s+)?(\w+)\s*=\s*(?:"([^"]*)"|'([^']*)'|(.*?))\s*(?:\s#.*)?""")
 _TABLE: dict[str, str] = json.loads(Path(__file__).parents[1].joinpath("hermes_settings.json").read_text("utf-8"))
@@ -223,23 +214,20 @@ def _server(name: str, given: Any, file: ConfigFile) -> tuple[str, Item]:
     what = f"MCP server {name}" + (f", here {here}" if here != name else "")
     if not isinstance(given, dict):
         return here, Item(what, LEFT_OUT, "it has no settings")
-    found = {_SERVER_RENAMED.get(key, key): value for key, value in given.items()}
-    ours = {key: found[key] for key in (*_SERVER_KEYS, *_SERVER_RENAMED.values()) if found.get(key) is not None}
+    ours: JsonDict = {}
+    lost = ["ssl_verify: false"] if given.get("ssl_verify") is False else []
+    for key, value in _flat(given, whole=("env", "headers")).items():
+        known = _TABLE.get(f"mcp_servers.{key}")
+        if known is not None and value is not None:
+            ours[known] = _typed(known, value)
+        elif known is None and key not in _SERVER_DONE and not (key.startswith("tools.") and value is True):
+            lost.append(key)
     ours |= {"type": "sse"} if given.get("transport") == "sse" else {}
     if isinstance(given.get("ssl_verify"), str):
         ours["ca_file"] = given["ssl_verify"]
     if given.get("client_cert"):
         cert = given["client_cert"]
         ours |= dict(zip(("tls_cert", "tls_key"), [cert] if isinstance(cert, str) else cert, strict=False))
-    lost = [key for key in given if key not in _SERVER_DONE]
-    lost += ["ssl_verify: false"] if given.get("ssl_verify") is False else []
-    for part, known in _SERVER_PARTS.items():
-        inner = given[part] if isinstance(given.get(part), dict) else {}
-        ours |= {known[key]: value for key, value in inner.items() if key in known and value}
-        lost += [
-            f"{part}.{key}" for key, value in inner.items() if key not in known and (part, value) != ("tools", True)
-        ]
-    ours = {key: _typed(key, value) for key, value in ours.items()}
     try:
         check({"mcp_servers": {here: ours}})
         if problem := problem_of(Server(here, build({"mcp_servers": {here: ours}}).mcp_servers[here], "")):
@@ -310,11 +298,12 @@ def _plugins(folder: Path) -> Iterator[Item]:
         yield Item(f"plugin {name}", LEFT_OUT, f"copy it to the folder plugins, then `handrail plugins trust {name}`")
 
 
-def _flat(settings: JsonDict, above: str = "") -> JsonDict:
-    """Values by their dotted names. Lists are values."""
+def _flat(settings: JsonDict, above: str = "", *, whole: Sequence[str] = ()) -> JsonDict:
+    """Values by their dotted names. Lists are values, and so is what `whole` names."""
     made: JsonDict = {}
     for key, value in settings.items():
-        made |= _flat(value, f"{above}{key}.") if isinstance(value, dict) else {f"{above}{key}": value}
+        is_inner = isinstance(value, dict) and key not in whole
+        made |= _flat(value, f"{above}{key}.") if is_inner else {f"{above}{key}": value}
     return made
 
 
