@@ -66,7 +66,7 @@ async def call_as_task(session: Any, tool: str, arguments: JsonDict, on_progress
     answer = await session._dispatcher.send_raw_request("tools/call", params, options)
     created = mcp_types.CreateTaskResult.model_validate(answer).task
     try:
-        while (await send(session, "tasks/get", created.task_id))["status"] == "working":  # noqa: ASYNC110  a poll
+        while (await send(session, "tasks/get", created.task_id))["status"] == "working":  # noqa: ASYNC110  only the server knows
             await asyncio.sleep(_pause(created.poll_interval))
         # What the task asks of us, it asks while we wait for its result.
         return mcp_types.CallToolResult.model_validate(await send(session, "tasks/result", created.task_id))

@@ -218,6 +218,8 @@ def _plugins(plugins: Plugins) -> Iterator[Finding]:
 
 def _toolsets(config: Config, registry: ToolRegistry) -> Iterator[Finding]:
     toolsets = Toolsets(registry, config.toolsets)
+    servers = find_servers(config.mcp_servers, config_file=config_path())
+    toolsets.expected = frozenset(f"mcp-{server.name}" for server in servers)
     with_tools = 0
     for name in toolsets.names():
         try:

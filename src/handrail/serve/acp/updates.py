@@ -98,7 +98,7 @@ def text_content(text: str) -> list[Any]:
 
 def _ended(event: ToolEnded) -> Any:
     is_short = len(event.result) <= _MAX_CHARS
-    changes = [each for each in event.changes if len(each.before or "") + len(each.after or "") <= _MAX_DIFF_CHARS]
+    changes = [each for each in event.changes if each.before != each.after and _size(each) <= _MAX_DIFF_CHARS]
     return acp.update_tool_call(
         event.call_id,
         status="failed" if event.error_type else "completed",
@@ -107,6 +107,10 @@ def _ended(event: ToolEnded) -> Any:
         locations=[schema.ToolCallLocation(path=change.path) for change in changes] or None,
         raw_output=(is_short and _parsed(event.result)) or event.result[:_MAX_CHARS],
     )
+
+
+def _size(change: FileChange) -> int:
+    return len(change.before or "") + len(change.after or "")
 
 
 def _result_content(tool: str, result: Any) -> list[Any]:
