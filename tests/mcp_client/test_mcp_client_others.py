@@ -48,6 +48,8 @@ def test_fetch(connect: Connect, runtime: Runtime) -> None:
 def test_everything(connect: Connect, runtime: Runtime) -> None:
     ready(connect, "mcp-server-everything")
     assert "hello" in str(runtime.handle("mcp__other__echo", {"message": "hello"}))
+    researched = runtime.handle("mcp__other__simulate-research-query", {"topic": "rails"})  # runs only as a task
+    assert "Research Report: rails" in str(researched)
 
 
 def test_filesystem(connect: Connect, runtime: Runtime, tmp_path: Path) -> None:

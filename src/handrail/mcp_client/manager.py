@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import contextlib
 import logging
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
@@ -139,12 +140,11 @@ class McpConnections:
         """End every connection, and every server that was started. May be called twice."""
         if self.loop.is_closed():
             return
-        try:
+        with contextlib.suppress(TimeoutError):  # the watchdog ends those that do not end by themselves
             self._submit(self._close_all()).result(CLOSE_SECONDS)
-        finally:
-            self.loop.call_soon_threadsafe(self.loop.stop)
-            self._thread.join(CLOSE_SECONDS)
-            self._watchdog.close()
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join(CLOSE_SECONDS)
+        self._watchdog.close()
 
     async def _close_all(self) -> None:
         for connection in self._connections.values():

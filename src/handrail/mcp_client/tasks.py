@@ -1,4 +1,7 @@
-"""Calls that a server goes on with as a task of the protocol's extension: poll it, answer its questions, cancel it."""
+"""Calls that a server goes on with as a task: poll it, answer its questions, cancel it.
+
+Tasks are an extension of the protocol. The revision 2025-11-25 had them in another form, in which the client asks for one.
+"""
 
 from __future__ import annotations
 
@@ -46,6 +49,32 @@ async def send(session: Any, method: str, task: str, **more: Any) -> JsonDict:
     return answer
 
 
+async def _cancel(session: Any, task: str) -> None:
+    with contextlib.suppress(Exception):  # the server is gone, or the task has ended
+        await asyncio.wait_for(send(session, "tasks/cancel", task), _CANCEL_SECONDS)
+
+
+def _pause(milliseconds: int | None) -> float:
+    return min(max((milliseconds or 500) / 1000, _MIN_POLL_SECONDS), _MAX_POLL_SECONDS)
+
+
+async def call_as_task(session: Any, tool: str, arguments: JsonDict, on_progress: Any) -> mcp_types.CallToolResult:
+    """Call a tool of a server of 2025-11-25 that runs it only as a task."""
+    params: JsonDict = {"name": tool, "arguments": arguments, "task": {}}
+    options: JsonDict = {} if on_progress is None else {"on_progress": on_progress}
+    # The session itself takes nothing but a tool's result for an answer to this.
+    answer = await session._dispatcher.send_raw_request("tools/call", params, options)
+    created = mcp_types.CreateTaskResult.model_validate(answer).task
+    try:
+        while (await send(session, "tasks/get", created.task_id))["status"] == "working":  # noqa: ASYNC110  only the server knows
+            await asyncio.sleep(_pause(created.poll_interval))
+        # What the task asks of us, it asks while we wait for its result.
+        return mcp_types.CallToolResult.model_validate(await send(session, "tasks/result", created.task_id))
+    except asyncio.CancelledError:
+        await _cancel(session, created.task_id)
+        raise
+
+
 class TaskExtension(ClientExtension):
     """For the SDK's client of one server. `callbacks` answer what a task asks, as if it were asked during the call.
     `reconnected` gives the session to go on with when the one is lost in which a task was started."""
@@ -59,15 +88,13 @@ class TaskExtension(ClientExtension):
         return [ResultClaim(result_type="task", model=Created, resolve=self._result)]
 
     async def _result(self, created: Created, context: Any) -> Any:
-        session, task = context.session, created.task_id
-        pause = min(max((created.poll_interval_ms or 500) / 1000, _MIN_POLL_SECONDS), _MAX_POLL_SECONDS)
+        session, task, pause = context.session, created.task_id, _pause(created.poll_interval_ms)
         while True:
             try:
                 now = await self._ended(session, task, pause)
                 break
             except asyncio.CancelledError:
-                with contextlib.suppress(Exception):  # the server is gone, or the task has ended
-                    await asyncio.wait_for(send(session, "tasks/cancel", task), _CANCEL_SECONDS)
+                await _cancel(session, task)
                 raise
             except Exception as error:  # which one a lost connection is, the connection knows
                 if session is not context.session and isinstance(error, MCPError) and error.code == _UNKNOWN_TASK:

@@ -42,6 +42,7 @@ class Listed(NamedTuple):
     annotations: JsonDict
     problem: str = ""
     title: str = ""
+    needs_task: bool = False  # the server runs it only as a task
 
 
 class Offer(NamedTuple):
@@ -108,7 +109,8 @@ def _listed(tool: Any) -> Listed:
     schema = tool.input_schema if isinstance(tool.input_schema, dict) else {}
     description = tool.description or tool.title or annotations.get("title") or ""
     problem = _schema_problem(schema)
-    return Listed(tool.name, description, {} if problem else schema, annotations, problem, tool.title or "")
+    needs_task = tool.execution is not None and tool.execution.task_support == "required"
+    return Listed(tool.name, description, {} if problem else schema, annotations, problem, tool.title or "", needs_task)
 
 
 def _schema_problem(schema: JsonDict) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import logging
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -182,6 +183,34 @@ class PluginApi:
     ) -> None:
         """Add a slash command for chats: a function of what is typed behind its name, which returns the reply."""
         self._contribute("chat_commands", name.lstrip("/"), ChatCommand(handler, description, args_hint))
+
+    def register_cli_command(
+        self,
+        name: str,
+        help: str,  # noqa: A002  the name that plugins know
+        setup_fn: Callable[[Any], None],
+        handler_fn: Callable[[Any], Any] | None = None,
+        description: str = "",
+    ) -> None:
+        """Add a command of `handrail` as plugins of Hermes Agent do: `setup_fn` describes its arguments to argparse, and the
+        handler gets them."""
+
+        def add_to(app: Any) -> None:
+            from argparse import ArgumentParser  # of a command line, which has loaded both
+
+            from typer import Context
+
+            def run(context: Any) -> None:
+                parser = ArgumentParser(prog=context.command_path, description=description or help)
+                setup_fn(parser)
+                given = parser.parse_args(context.args)
+                sys.exit((handler_fn or given.func)(given))
+
+            run.__annotations__["context"] = Context
+            options = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
+            app.command(name, help=help, context_settings=options)(run)
+
+        self.command(name, add_to)
 
     def dispatch_tool(self, name: str, args: Mapping[str, Any], **context: Any) -> Any:
         """Call a tool, with the gate and limits of every call."""

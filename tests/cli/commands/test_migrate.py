@@ -30,7 +30,7 @@ command_allowlist: [recursive delete, git force push]
 display: {compact: true}
 mcp_servers:
   time: {command: mcp-server-time, args: [--local], timeout: 30, tools: {include: [get_*]}}
-  far: {url: "https://mcp.example/sse", transport: sse, headers: {Authorization: "Bearer ${TOKEN}"}, sampling: {enabled: true}}
+  far: {url: "https://mcp.example/sse", transport: sse, headers: {Authorization: "Bearer ${TOKEN}"}, sampling: {model: m}}
   broken: {command: [not, a, text]}
 """
 SKILL = "---\nname: release\ndescription: How a release is made.\n---\nTag it.\n"
@@ -71,7 +71,7 @@ def test_what_would_be_taken_over_is_shown_and_nothing_is_changed(home: Path, th
     assert "left out" in rows["display.compact"]
     assert "left out" in rows[".env OPENAI_API_KEY"]
     assert "sk-1234567890" not in text
-    assert "differs without sampling" in rows["MCP server far"]
+    assert "differs without sampling.model" in rows["MCP server far"]
     assert "left out" in rows["MCP server broken"]
     assert "left out" in rows["skill bad"]
     assert "left out it is switched off there" in rows["job off"]
@@ -213,6 +213,53 @@ def test_every_command_works_afterwards(home: Path, theirs: Path) -> None:
     env = {"HANDRAIL_HOME": str(home), "PATH": os.environ["PATH"], "HOME": str(home.parent)}
     ran = fork_server.run("-m", "handrail", "call", "terminal", "command=echo it works", env=env, cwd=theirs.parent)
     assert "it works" in ran.stdout, ran.stderr
+
+
+ODD = """
+toolsets: [web, terminal, no_such_set]
+agent: {disabled_toolsets: [bogus]}
+timezone: Nowhere/Land
+command_allowlist: [recursive delete, "", 5]
+mcp_servers:
+  numbers: {command: node, args: [1, true], env: {PORT: 8080}, timeout: "30", tools: {include: one_tool, resources: true}}
+  login: {url: "https://mcp.example/mcp", oauth: {client_id: me, redirect_port: 8765, scope: read}}
+  a b: {command: x}
+  a.b: {command: y}
+  empty: {}
+  nothing:
+"""
+
+
+def test_what_has_another_shape_is_taken_as_far_as_it_means_something(home: Path, theirs: Path) -> None:
+    (theirs / "config.yaml").write_text(ODD)
+    (theirs / "cron/jobs.json").write_text('{"jobs": ["junk", {}]}')
+    code, text = migrate(home, theirs, "--yes")
+    assert code == 0, text
+    rows = {line.split("  ")[0]: " ".join(line.split()) for line in text.splitlines()}
+    assert rows["toolsets"].endswith("differs without 'no_such_set'")
+    assert "without 'bogus' nothing is left" in rows["agent.disabled_toolsets"]
+    assert "left out unknown time zone" in rows["timezone"]
+    assert rows["command_allowlist"].endswith("differs without '', 5")
+    assert "left out another one has that name here" in rows["MCP server a.b, here a_b"]
+    assert "left out it needs either a command or a url" in rows["MCP server empty"]
+    assert rows["MCP server login"].endswith("differs without oauth.scope")
+    config = load_config()
+    assert config.command_allowlist == ("recursive delete",)
+    assert config.tools.enabled_toolsets == ("web", "terminal", "mcp-numbers", "mcp-login", "mcp-a_b")
+    numbers = config.mcp_servers["numbers"]
+    assert (numbers.args, numbers.env, numbers.timeout) == (("1", "true"), {"PORT": "8080"}, 30)
+    assert numbers.include == ("one_tool",)
+    assert (config.mcp_servers["login"].client_id, config.mcp_servers["login"].callback_port) == ("me", 8765)
+    assert config.mcp_servers["a_b"].command == "x"
+    assert config.mcp_servers.keys() == {"numbers", "login", "a_b"}
+
+
+@pytest.mark.parametrize("written", ["- a list", "a: [b", "terminal: local\nmcp_servers: [a]\nhooks: x"])
+def test_a_file_of_any_other_shape_is_said_to_be_left_out(home: Path, theirs: Path, written: str) -> None:
+    (theirs / "config.yaml").write_text(written)
+    (theirs / "cron/jobs.json").write_text('{"jobs": {}}')
+    code, text = migrate(home, theirs, "--dry-run")
+    assert (code, "left out" in text, "Traceback" in text) == (0, True, False), text
 
 
 @pytest.mark.parametrize(

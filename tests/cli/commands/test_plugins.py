@@ -64,8 +64,15 @@ def test_a_plugin_can_bring_a_command(cli: Any) -> None:
         "def register(api):\n    api.command('greet', add)\n"
         "def add(app):\n    @app.command('greet')\n    def greet(name: str):\n        print('hi', name)\n"
     )
+    (folder / "original.py").write_text(  # as the documentation of Hermes Agent has it
+        "def register(ctx):\n    ctx.register_cli_command('hail', 'Hails.', setup, handle)\n"
+        "def setup(subparser):\n    subparser.add_argument('whom')\n    subparser.add_argument('--loud', action='store_true')\n"
+        "def handle(args):\n    print('HAIL' if args.loud else 'hail', args.whom)\n"
+    )
     trust_plugins(cli.home)
     assert cli("greet", "Ada").out.strip() == "hi Ada"
+    assert cli("hail", "--loud", "Ada").out.strip() == "HAIL Ada"
+    assert cli("hail").code == 2
     assert "greet" in cli("--help").out
 
 

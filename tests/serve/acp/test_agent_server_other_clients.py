@@ -101,7 +101,16 @@ def test_acplint_finds_nothing_that_is_the_protocol(cwd: Path, env: dict[str, st
     """Each exception is checked to be one: when the linter learns the protocol, it is to be taken off the list."""
     report = cwd / "report.json"
     words = [program("py", "bin", "acplint"), "--agent", sys.executable, "--agent-args", "-m handrail acp"]
-    words += ["--cwd", str(cwd), "--output", "json", "--output-file", str(report)]
+    words += [
+        "--cwd",
+        str(cwd),
+        "--output",
+        "json",
+        "--output-file",
+        str(report),
+        "--timeout",
+        str(PATIENCE_SECONDS * 2),
+    ]
     subprocess.run(words, cwd=cwd, env=env, capture_output=True, timeout=PATIENCE_SECONDS * 8, check=False)
     results = json.loads(report.read_text())["results"]
     failed = {each["name"].rstrip("_0123456789") if "notification" in each["name"] else each["name"]

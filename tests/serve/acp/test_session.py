@@ -255,15 +255,21 @@ def test_what_a_turn_changed_can_be_taken_back(home: Path, cwd: Path, model: Mod
 def test_a_write_that_is_asked_about_is_shown_as_a_diff(home: Path, cwd: Path, model: ModelServer) -> None:
     place = cwd / ".bashrc"
     place.write_text("old\n")
-    model.say(ModelReply("", [call("write_file", "w", path=str(place), content="new\n")]), ModelReply("ok"))
+    model.say(
+        ModelReply("", [call("write_file", "w", path=str(place), content="new\nline\n")]),
+        ModelReply("", [call("patch", "p", path=str(place), old_string="new", new_string="newer")]),
+        ModelReply("ok"),
+    )
 
     async def work(editor: Editor) -> None:
         await editor.prompt("go")
 
     editor = run(home, cwd, model, work)
-    diff = editor.asked[0].content[1]
-    assert (diff.path, diff.old_text, diff.new_text) == (str(place), "old\n", "new\n")
-    assert place.read_text() == "new\n"
+    write, patch = (each.content[1] for each in editor.asked)
+    assert (write.path, write.old_text, write.new_text) == (str(place), "old\n", "new\nline\n")
+    assert (patch.path, patch.old_text, patch.new_text) == (str(place), "new\nline", "newer\nline")
+    assert [each.tool_call_id for each in editor.asked] == ["w", "p"]
+    assert place.read_text() == "newer\nline\n"
 
 
 def test_a_question_is_answered_where_somebody_is_first(home: Path, cwd: Path, model: ModelServer) -> None:

@@ -7,14 +7,17 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from handrail import Handrail
 from handrail.core.registry import ToolRegistry
+from handrail.serve.mcp import server as server_module
 from handrail.serve.mcp.server import HandrailServer
 from handrail.settings.schema import Config
 from handrail.settings.services import McpServerConfig
 from mcp import Client
 
-from ...support import PATIENCE_SECONDS, add
+from ...support import PATIENCE_SECONDS, add, parameters
 from .test_server import talk
 
 PLAIN = str(Path(__file__).parents[2] / "mcp_servers" / "plain.py")
@@ -32,6 +35,9 @@ def test_a_client_of_the_handshake_family_is_told_of_new_tools(default_registry:
         before = [tool.name for tool in (await client.list_tools()).tools]
         add(default_registry, "second", toolset="art")
         async with asyncio.timeout(PATIENCE_SECONDS):
+            await heard.wait()
+            heard.clear()
+            add(default_registry, "second", toolset="art", schema=parameters(size={"type": "integer"}))
             await heard.wait()
         return before, sorted(tool.name for tool in (await client.list_tools()).tools)
 
@@ -74,13 +80,17 @@ async def _keep_changing(registry: ToolRegistry, file: Path, text: str) -> None:
         await asyncio.sleep(0.5)
 
 
-def test_the_first_list_waits_for_a_slow_server(tmp_path: Path) -> None:
+def test_the_first_list_waits_for_a_slow_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_module, "FIRST_LIST_SECONDS", PATIENCE_SECONDS)
     slow = McpServerConfig(command="sh", args=("-c", f"sleep 3; exec {sys.executable} {PLAIN}"))
 
-    async def work(server: Any) -> list[str]:
+    async def work(server: Any) -> Any:
         async with Client(server) as client:
-            return [tool.name for tool in (await client.list_tools()).tools]
+            names = [tool.name for tool in (await client.list_tools()).tools]
+            return names, await client.call_tool("mcp__slow__say", {"text": "hello"})
 
     with Handrail(Config(mcp_servers={"slow": slow}), home=tmp_path) as app:
-        names = asyncio.run(work(HandrailServer(app, toolsets=["slow"]).build()))
+        names, said = asyncio.run(work(HandrailServer(app, toolsets=["slow"]).build()))
     assert "mcp__slow__add" in names
+    # As the server behind ours gave it.
+    assert (said.structured_content, said.content[0].text) == (None, "hello")

@@ -8,6 +8,7 @@ import json
 import threading
 from collections.abc import Callable, Coroutine
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,9 +22,10 @@ from handrail.core.registry import ToolRegistry
 from handrail.environments.errors import UnknownEnvironment
 from handrail.model_tools import default
 from handrail.protocols import Answer, Decision
+from handrail.serve.mcp.client_requests import ClientRequest
 from handrail.serve.mcp.server import DEFAULT_TOOLSETS, HandrailServer
 from handrail.store.approvals import ApprovalStore
-from handrail.types import JsonDict, ToolContext
+from handrail.types import JsonDict, Progress, ToolContext
 from mcp import Client
 
 from ...environments.conftest import naps
@@ -55,6 +57,17 @@ def talk(
             return await work(connected)
 
     return asyncio.run(session())
+
+
+def test_what_is_reported_after_the_server_has_ended_is_dropped(recwarn: pytest.WarningsRecorder) -> None:
+    async def begin() -> ClientRequest:
+        context, params = SimpleNamespace(protocol_version="2025-11-25"), SimpleNamespace(input_responses=None)
+        return ClientRequest(context, params, ())
+
+    request = asyncio.run(begin())
+    request.report(Progress("terminal", "late"))
+    request.log("info", "late")
+    assert [str(each.message) for each in recwarn if "never awaited" in str(each.message)] == []
 
 
 def test_tools_are_listed_with_schemas_and_hints(mode: str) -> None:

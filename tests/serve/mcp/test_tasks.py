@@ -210,6 +210,8 @@ class Relay:
                 continue
             far = socket.create_connection(("127.0.0.1", self.to))
             self._open += [near, far]
+            if self._is_cut.is_set():  # meanwhile
+                self.cut()
             for source, target in ((near, far), (far, near)):
                 threading.Thread(target=self._pass_on, args=(source, target), daemon=True).start()
 

@@ -37,7 +37,7 @@ from ...core.registry import ToolRegistry
 from ...environments import protection
 from ...environments.tasks import TaskEnvironments
 from ...errors import HandrailError
-from ...mcp_client.server_config import find_servers
+from ...mcp_client.server_config import find_servers, problem_of
 from ...plugins.command_hooks import register_external
 from ...plugins.hook_manager import HookManager
 from ...plugins.loader import Plugins, State
@@ -182,10 +182,12 @@ def _mcp_servers(config: Config) -> Iterator[Finding]:
         problems, started = mcp.absent(), mcp.connections.status()
         for server in servers:
             what, problem = f"MCP server {server.name}", problems.get(server.name, "")
-            if server.name not in started:  # not enabled, or it waits for your trust or for a package of ours
+            fix = f"install it or correct its entry; `handrail mcp test {server.name}` tries it again"
+            if problem and problem == problem_of(server):
+                yield Finding(what, Health.BROKEN, problem, "correct its entry with `handrail config edit`")
+            elif server.name not in started:  # not enabled, or it waits for your trust or for a package of ours
                 yield Finding(what, Health.MISSING, problem or "not enabled")
             elif problem:
-                fix = f"install it or correct its entry; `handrail mcp test {server.name}` tries it again"
                 yield Finding(what, Health.BROKEN, problem, fix)
             else:
                 yield Finding(what, Health.OK, f"{started[server.name].tools} tools")
@@ -216,6 +218,8 @@ def _plugins(plugins: Plugins) -> Iterator[Finding]:
 
 def _toolsets(config: Config, registry: ToolRegistry) -> Iterator[Finding]:
     toolsets = Toolsets(registry, config.toolsets)
+    servers = find_servers(config.mcp_servers, config_file=config_path())
+    toolsets.expected = frozenset(f"mcp-{server.name}" for server in servers)
     with_tools = 0
     for name in toolsets.names():
         try:

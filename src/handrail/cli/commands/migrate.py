@@ -15,7 +15,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -31,12 +31,14 @@ from ...config import Config, ConfigFile
 from ...config.paths import state_dir
 from ...config.validation import build, check, schema_at
 from ...environments.backend_table import backends
-from ...errors import ConfigError, HandrailError
+from ...errors import ConfigError, HandrailError, UnknownToolset
+from ...mcp_client.server_config import Server, problem_of
 from ...plugins.command_hooks import register_external
 from ...plugins.hook_manager import HookManager
 from ...plugins.hook_specs import HOOK_NAMES
 from ...settings.services import PROVIDERS
 from ...tools.cron.job_requests import planned, save
+from ...tools.cron.schedule import zone_of
 from ...tools.skills.library import inspect, user_folder
 from ...types import JsonDict
 from .. import options
@@ -45,17 +47,14 @@ from ..runtime import open_runtime
 
 cli = options.new_cli()
 TAKEN, DIFFERS, LEFT_OUT = "taken over", "differs", "left out"
-_SERVER_KEYS = ("command", "args", "env", "url", "headers", "enabled", "timeout", "connect_timeout", "cwd")
-_SERVER_RENAMED = {"idle_timeout_seconds": "idle_seconds"}
-# Taken over by another name, or how it is here anyway: a login is offered where a server wants one, and calls run in parallel.
-_SERVER_DONE = {
-    *_SERVER_KEYS, *_SERVER_RENAMED, "tools", "transport", "ssl_verify", "client_cert", "auth", "supports_parallel_tool_calls",
-}  # fmt: skip
+# Taken over in another way, or how it is here anyway: a login is offered where a server wants one, and calls run in parallel.
+_SERVER_DONE = ("transport", "ssl_verify", "client_cert", "auth", "supports_parallel_tool_calls")
 # A line of .env: a name, and a value in quotes or up to a comment.
 _VARIABLE = re.compile(r"""\s*(?:export\s+)?(\w+)\s*=\s*(?:"([^"]*)"|'([^']*)'|(.*?))\s*(?:\s#.*)?""")
 _TABLE: dict[str, str] = json.loads(Path(__file__).parents[1].joinpath("hermes_settings.json").read_text("utf-8"))
 _RENAMED = {False: "off", "ask": "manual", "singularity": "apptainer", ".": None}  # the last is a folder to start in
-_LISTS = ("toolsets", "folders", "disabled", "deny", "allowlist", "secrets", "mounts")
+_LISTS = ("toolsets", "folders", "disabled", "deny", "allowlist", "secrets", "mounts", "include", "exclude")
+_WHOLE = {"all", "*", "hermes-cli"}  # every toolset, which is what is offered without a choice
 Folder = Annotated[Path | None, typer.Argument(help="Its folder; HERMES_HOME or ~/.hermes if not given.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 
@@ -84,8 +83,11 @@ def hermes(path: Folder = None, dry_run: options.DryRun = False, yes: Yes = Fals
     if not folder.is_dir():
         refuse(f"{folder} is not a folder; give the one that Hermes Agent keeps its files in")
     app = open_runtime(asks=False)
-    found = [*_settings(folder), *_memory(folder, app), *_skills(folder), *_jobs(folder, app), *_plugins(folder)]
-    emit_table(("WHAT", "", "NOTE"), [[visible(each.what), each.state, visible(each.note)] for each in found], wide=2)
+    found = [*_settings(folder, app), *_memory(folder, app), *_skills(folder), *_jobs(folder, app), *_plugins(folder)]
+    if not found:
+        refuse(f"{folder} has nothing to take over", ExitCode.OK)
+    rows = [[visible(each.what), each.state, visible(each.note.partition("\n")[0])] for each in found]
+    emit_table(("WHAT", "", "NOTE"), rows, wide=2)
     work = [(each.what, each.take) for each in found if each.take is not None]
     if dry_run or not work:
         return
@@ -102,14 +104,25 @@ def hermes(path: Folder = None, dry_run: options.DryRun = False, yes: Yes = Fals
     raise typer.Exit(ExitCode.FAILED if failed else ExitCode.OK)
 
 
-def _settings(folder: Path) -> Iterator[Item]:
+def _settings(folder: Path, app: Handrail) -> Iterator[Item]:
+    found: Any = {}
     try:
-        found = YAML(typ="safe", pure=True).load((folder / "config.yaml").read_text("utf-8"))
+        found = YAML(typ="safe", pure=True).load((folder / "config.yaml").read_text("utf-8")) or {}
+        problem = "" if isinstance(found, dict) else "it is no mapping of names to settings"
     except (OSError, UnicodeDecodeError, YAMLError) as error:
-        yield Item("config.yaml", LEFT_OUT, f"it cannot be read: {error}".partition("\n")[0])
-        found = None
+        problem = "" if isinstance(error, FileNotFoundError) else f"it cannot be read: {' '.join(str(error).split())}"
+    if problem:
+        yield Item("config.yaml", LEFT_OUT, problem)
     theirs: JsonDict = found if isinstance(found, dict) else {}
     servers, file = theirs.pop("mcp_servers", None), ConfigFile()
+    listed = [_server(str(name), given, file) for name, given in servers.items()] if isinstance(servers, dict) else []
+    # There, the servers' tools go with any toolset.
+    bundles = dict.fromkeys(f"mcp-{here}" for here, item in listed if item.take is not None)
+    app.toolsets.expected |= bundles.keys()
+    if isinstance(sets := theirs.get("toolsets"), list):
+        if _WHOLE & set(map(str, sets)):
+            yield Item("toolsets", TAKEN, "every toolset is offered here anyway")
+        theirs["toolsets"] = [] if _WHOLE & set(map(str, sets)) else [*sets, *bundles]
     wanted: JsonDict = {}
     table = _TABLE | {f"hooks.{each}": f"hooks.{each}" for each in HOOK_NAMES}
     for name, value in _with_ssh_user({**_flat(theirs), **_variables(folder)}).items():
@@ -119,20 +132,24 @@ def _settings(folder: Path) -> Iterator[Item]:
         elif value in (None, "", []):
             continue
         elif str(wanted.setdefault(table[name], value)) == str(value):
-            yield _setting(name, table[name], value, file)
+            yield _setting(name, table[name], value, file, app)
         else:
             yield Item(name, DIFFERS, f"their config.yaml says {wanted[table[name]]!r}, which holds")
-    for name, given in (servers if isinstance(servers, dict) else {}).items():
-        yield _server(str(name), given if isinstance(given, dict) else {}, file)
+    names: set[str] = set()
+    for here, item in listed:
+        is_second = here in names and item.take is not None
+        yield Item(item.what, LEFT_OUT, "another one has that name here") if is_second else item
+        names.add(here)
 
 
-def _setting(name: str, key: str, value: Any, file: ConfigFile) -> Item:
+def _setting(name: str, key: str, value: Any, file: ConfigFile, app: Handrail) -> Item:
     steps = tuple(key.split("."))
     value = _RENAMED.get(value, value) if isinstance(value, str | bool) else value
     if key.endswith(".memory"):
         value = f"{value}m"  # theirs is a number of megabytes
-    if isinstance(value, str):
-        value = int(value) if value.isdigit() else [value] if key.endswith(_LISTS) else value
+    value, lost = _known(key, _typed(key, value), app)
+    if value == []:
+        return Item(name, LEFT_OUT, f"without {', '.join(lost)} nothing is left")
     ours: Any = value
     for step in reversed(steps):
         ours = {step: ours}
@@ -146,7 +163,39 @@ def _setting(name: str, key: str, value: Any, file: ConfigFile) -> Item:
         return Item(name, TAKEN, f"{key} is that already")
     if now not in (schema_at(steps).get("default"), None, [], ()):
         return Item(name, DIFFERS, f"{key} stays {now!r}; theirs is {value!r}")
-    return Item(name, TAKEN, f"{key}: {value!r}", partial(file.set, steps, value))
+    return _changed(name, lost, f"{key}: {value!r}", partial(file.set, steps, value))
+
+
+def _typed(key: str, value: Any) -> Any:
+    """Numbers that were written as text, texts that were written as numbers, and single words of lists."""
+    if isinstance(value, str):
+        return int(value) if value.isdigit() else [value] if key.endswith(_LISTS) else value
+    if key == "args":
+        return [_word(each) for each in value] if isinstance(value, list) else value
+    if key in ("env", "headers"):
+        return {name: _word(each) for name, each in value.items()} if isinstance(value, dict) else value
+    return value
+
+
+def _word(value: Any) -> Any:
+    return json.dumps(value) if isinstance(value, int | float) else value
+
+
+def _known(key: str, value: Any, app: Handrail) -> tuple[Any, list[str]]:
+    """The entries of a list that mean something here, and those that do not."""
+    if not isinstance(value, list) or not key.endswith(("toolsets", "allowlist")):
+        return value, []
+    usable = [each for each in value if isinstance(each, str) and each.strip()]
+    if key.endswith("toolsets"):
+        usable = [each for each in usable if _is_toolset(each, app)]
+    return usable, [repr(each) for each in value if each not in usable]
+
+
+def _is_toolset(name: str, app: Handrail) -> bool:
+    try:
+        return bool(app.toolsets.canonical(name))
+    except UnknownToolset:
+        return False
 
 
 def _check_usable(config: Config) -> None:
@@ -155,32 +204,39 @@ def _check_usable(config: Config) -> None:
     backends.get(config.terminal.backend)
     if config.model.provider not in ("", *PROVIDERS):
         raise ConfigError(f"there is no provider {config.model.provider!r} here; without one, model.base_url is asked")
+    if config.schedule.timezone:
+        zone_of(config.schedule.timezone)
 
 
-def _server(name: str, given: JsonDict, file: ConfigFile) -> Item:
-    tools: JsonDict = given["tools"] if isinstance(given.get("tools"), dict) else {}
-    ours = {key: given[key] for key in _SERVER_KEYS if given.get(key) is not None}
-    ours |= {key: tools[key] for key in ("include", "exclude") if tools.get(key)}
+def _server(name: str, given: Any, file: ConfigFile) -> tuple[str, Item]:
+    """The name that it has here, and the server."""
+    here = re.sub(r"[^A-Za-z0-9-]+", "_", name)[:32]
+    what = f"MCP server {name}" + (f", here {here}" if here != name else "")
+    if not isinstance(given, dict):
+        return here, Item(what, LEFT_OUT, "it has no settings")
+    ours: JsonDict = {}
+    lost = ["ssl_verify: false"] if given.get("ssl_verify") is False else []
+    for key, value in _flat(given, whole=("env", "headers")).items():
+        known = _TABLE.get(f"mcp_servers.{key}")
+        if known is not None and value is not None:
+            ours[known] = _typed(known, value)
+        elif known is None and key not in _SERVER_DONE and not (key.startswith("tools.") and value is True):
+            lost.append(key)
     ours |= {"type": "sse"} if given.get("transport") == "sse" else {}
-    ours |= {key: given[theirs] for theirs, key in _SERVER_RENAMED.items() if given.get(theirs)}
     if isinstance(given.get("ssl_verify"), str):
         ours["ca_file"] = given["ssl_verify"]
     if given.get("client_cert"):
         cert = given["client_cert"]
         ours |= dict(zip(("tls_cert", "tls_key"), [cert] if isinstance(cert, str) else cert, strict=False))
-    lost = {key: value for key, value in given.items() if key not in _SERVER_DONE}
-    lost |= {f"tools.{key}": tools[key] for key in ("resources", "prompts") if tools.get(key) is False}
-    if given.get("ssl_verify") is False:
-        lost["ssl_verify: false"] = False
-    here = re.sub(r"[^A-Za-z0-9-]+", "_", name)[:32]
-    left, what = sorted(lost), f"MCP server {name}" + (f", here {here}" if here != name else "")
     try:
         check({"mcp_servers": {here: ours}})
+        if problem := problem_of(Server(here, build({"mcp_servers": {here: ours}}).mcp_servers[here], "")):
+            return here, Item(what, LEFT_OUT, problem)
         if here in file.load().mcp_servers:
-            return Item(what, DIFFERS, "there is one of that name; yours stays")
+            return here, Item(what, DIFFERS, "there is one of that name; yours stays")
     except ConfigError as error:
-        return Item(what, LEFT_OUT, str(error))
-    return _changed(what, left, "", partial(file.set, ("mcp_servers", here), ours))
+        return here, Item(what, LEFT_OUT, str(error))
+    return here, _changed(what, sorted(lost), "", partial(file.set, ("mcp_servers", here), ours))
 
 
 def _changed(what: str, left: list[str], note: str, take: Callable[[], object]) -> Item:
@@ -215,7 +271,8 @@ def _jobs(folder: Path, app: Handrail) -> Iterator[Item]:
         found = json.loads((folder / "cron" / "jobs.json").read_text("utf-8"))
     except (OSError, ValueError):
         return
-    for job in found.get("jobs", []) if isinstance(found, dict) else found:
+    listed = found.get("jobs") if isinstance(found, dict) else found
+    for job in [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else ():
         what, when = f"job {job.get('name') or job.get('id')}", job.get("schedule")
         if isinstance(when, dict):
             when = when.get("expr") or when.get("run_at") or when.get("display")
@@ -241,11 +298,12 @@ def _plugins(folder: Path) -> Iterator[Item]:
         yield Item(f"plugin {name}", LEFT_OUT, f"copy it to the folder plugins, then `handrail plugins trust {name}`")
 
 
-def _flat(settings: JsonDict, above: str = "") -> JsonDict:
-    """Values by their dotted names. Lists are values."""
+def _flat(settings: JsonDict, above: str = "", *, whole: Sequence[str] = ()) -> JsonDict:
+    """Values by their dotted names. Lists are values, and so is what `whole` names."""
     made: JsonDict = {}
     for key, value in settings.items():
-        made |= _flat(value, f"{above}{key}.") if isinstance(value, dict) else {f"{above}{key}": value}
+        is_inner = isinstance(value, dict) and key not in whole
+        made |= _flat(value, f"{above}{key}.") if is_inner else {f"{above}{key}": value}
     return made
 
 

@@ -1,7 +1,7 @@
 """The environment of a session in an editor: unsaved text is what the tools read, and commands may run in its terminals.
 
 It wraps the environment that the configuration names. The editor's files and terminals are used where paths mean the same as on
-this machine and there is no sandbox, which both would get around; everywhere else changes are only noted, for the diffs.
+this machine and there is no sandbox, which both would get around; everywhere else they are not.
 """
 
 from __future__ import annotations
@@ -27,9 +27,8 @@ from ...errors import ToolError
 from ...files.local import LocalFiles, ResolvedPath
 from ...protocols import Files, FileStat
 from ...types import CancelToken
-from .link import Change, EditorLink
+from .link import EditorLink
 
-_MAX_DIFF_BYTES = 1 << 20
 _MAX_OUTPUT_BYTES = 4 << 20
 _KILL_SECONDS = 2.0
 _UNWATCHED = Coverage("none", "it ran in a terminal of the editor, where nothing is watched")
@@ -216,27 +215,20 @@ class EditorFiles:
 
     def write(self, path: str, data: bytes, *, mode: int | None = None, call: int = 0) -> FileStat:
         path = self._absolute(path)
-        resolved, before, link = self.resolve(path), self._text(path), self._link
+        link = self._link
         if self._local is not None and link.writes_files and (text := _as_text(data)) is not None:
             self._local.check_write(path, data)
-            link.wait(link.client.write_text_file(session_id=link.session_id, path=resolved, content=text))
+            place = self.resolve(path)
+            link.wait(link.client.write_text_file(session_id=link.session_id, path=place, content=text))
         # An editor may save with other line ends, format, or not save at all: the file gets exactly what was asked for.
         if self._disk(path) != data:
             self._inner.write(path, data, mode=mode, call=call)
-        self._note(Change(resolved, before, _as_text(data[:_MAX_DIFF_BYTES])))
         written = self.stat(path)
         assert written is not None
         return written
 
     def remove(self, path: str, *, call: int = 0) -> None:
-        path = self._absolute(path)
-        resolved, before = self.resolve(path), self._text(path)
-        self._inner.remove(path, call=call)
-        self._note(Change(resolved, before, None))
-
-    def _note(self, change: Change) -> None:
-        earlier = self._link.changes.get(change.path, change)
-        self._link.changes[change.path] = change._replace(before=earlier.before)
+        self._inner.remove(self._absolute(path), call=call)
 
     def _absolute(self, path: str) -> str:
         """Relative to where the last command in a terminal was, if there was one."""
@@ -263,11 +255,6 @@ class EditorFiles:
             return self._inner.read(path, max_bytes=limit) if is_file else None
         except ToolError:
             return None
-
-    def _text(self, path: str) -> str | None:
-        unsaved = self._unsaved(path)
-        data = self._disk(path) if unsaved is None else unsaved
-        return None if data is None or len(data) > _MAX_DIFF_BYTES else _as_text(data)
 
 
 def _as_text(data: bytes) -> str | None:

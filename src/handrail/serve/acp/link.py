@@ -8,7 +8,7 @@ import json
 import logging
 from collections.abc import Coroutine
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...agent.events import ToolStarted
 from ...errors import ToolFailed
@@ -25,14 +25,6 @@ REQUEST_SECONDS = 30.0
 PRESENTATION: dict[str, Any] = json.loads(Path(__file__).with_name("presentation.json").read_text("utf-8"))
 
 
-class Change(NamedTuple):
-    """What a call did to a file. None for a file that was not there before, or is gone afterwards."""
-
-    path: str
-    before: str | None
-    after: str | None
-
-
 class EditorLink:
     """One session's side of the connection. Made in the connection's loop; agents and tools run in others."""
 
@@ -44,7 +36,6 @@ class EditorLink:
         self.has_terminals = bool(offered and offered.terminal)
         self.has_forms = bool(offered and offered.elicitation and offered.elicitation.form)
         self.uses_terminals = False  # whether commands run in the editor's terminals
-        self.changes: dict[str, Change] = {}  # of the running calls, by path
         self.open_calls: dict[str, ToolStarted] = {}  # whose cards are not over
         self._updates: asyncio.Queue[Any] = asyncio.Queue()
         self._sender = self.loop.create_task(self._send_all())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -15,13 +16,15 @@ from ...approval.display import visible
 from ...effects.trial import TRIED
 from ...errors import HandrailError, ToolError
 from ...protocols import Answer, ApprovalRequest, Decision
-from ...types import JsonDict
-from .link import Change, EditorLink
+from ...types import FileChange, JsonDict
+from .link import EditorLink
 from .updates import card, diff_content, fenced, text_content
 
 _WIDTH, _MAX_LINES = 100, 60
 _MAX_DIFF_BYTES = 1 << 20
 _MAX_CREATED = 20
+# The first two lines of each file in a unified diff.
+_FILE = re.compile(r"^--- (.*)\n\+\+\+ (.*)\n(?=@@ )", re.MULTILINE)
 _OPTIONS: dict[Decision, tuple[Any, str]] = {
     Decision.ONCE: ("allow_once", "Allow once"),
     Decision.TRY: ("allow_once", "Try: keep or undo it after you have seen its effect"),
@@ -80,7 +83,7 @@ class EditorApprover:
         changes = await asyncio.to_thread(lambda: list(self._changes(request)))
         return content + [diff_content(change) for change in changes]
 
-    def _changes(self, request: ApprovalRequest) -> Iterator[Change]:
+    def _changes(self, request: ApprovalRequest) -> Iterator[FileChange]:
         call = self._link.open_calls.get(request.tool_call_id)
         if request.rule_key == TRIED:
             try:
@@ -89,18 +92,23 @@ class EditorApprover:
                 return  # what it did is in the text of the question
         elif call is not None and call.tool == "write_file":
             path, before = self._read(str(call.arguments.get("path", "")))
-            yield Change(path, before, str(call.arguments.get("content", "")))
+            yield FileChange(path, before, str(call.arguments.get("content", "")))
+        else:
+            _, *parts = _FILE.split(request.preview)
+            for old, new, hunks in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
+                before, after = _sides(hunks.splitlines())
+                yield FileChange(self._read(new)[0], None if old == "/dev/null" else before, after)
 
-    def _tried(self, told: JsonDict) -> Iterator[Change]:
+    def _tried(self, told: JsonDict) -> Iterator[FileChange]:
         """The parts of the files that are different, and the new files."""
         for one in [*told["changed"], *told["lost"]]:
             lines = one.get("diff", "").splitlines()[2:]
             if lines:
-                before, after = ("\n".join(line[1:] for line in lines if line[:1] in (" ", sign)) for sign in "-+")
-                yield Change(one["path"], before, None if one in told["lost"] else after)
+                before, after = _sides(lines)
+                yield FileChange(one["path"], before, None if one in told["lost"] else after)
         for one in told["created"][:_MAX_CREATED]:
             if one["kind"] == "file" and (text := self._read(one["path"])[1]) is not None:
-                yield Change(one["path"], None, text)
+                yield FileChange(one["path"], None, text)
 
     def _read(self, path: str) -> tuple[str, str | None]:
         """The whole path, and the text that is there now."""
@@ -126,6 +134,12 @@ class EditorApprover:
         field = {"reason": {"type": "string", "title": "Reason", "maxLength": 2000}}
         filled = await _form(self._link, "Why not? The agent is told, and may do something else.", field, call_id)
         return str(filled.get("reason") or "").strip()
+
+
+def _sides(hunks: Sequence[str]) -> tuple[str, str]:
+    """What the lines of a unified diff show of a file, before and after."""
+    before, after = ("\n".join(line[1:] for line in hunks if line[:1] in (" ", sign)) for sign in "-+")
+    return before, after
 
 
 class EditorPerson:

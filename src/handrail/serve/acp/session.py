@@ -95,7 +95,6 @@ class Session:
             if isinstance(event, ToolEnded) and event.tool == "todo" and is_shown:
                 self.link.send(plan_of(self.agent.todos.items()))
 
-        self.link.changes.clear()
         work = asyncio.ensure_future(self.in_turns(self._answer(content, listen)))
         cancelled = asyncio.ensure_future(cancel.wait())
         await asyncio.wait({work, cancelled}, return_when=asyncio.FIRST_COMPLETED)

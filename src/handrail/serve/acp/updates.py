@@ -17,10 +17,10 @@ from ...approval.display import visible
 from ...core.outcome import error_of
 from ...protocols import TodoItem
 from ...store.sessions import StoredMessage
-from ...types import JsonDict
-from .link import PRESENTATION, Change, EditorLink
+from ...types import FileChange, JsonDict
+from .link import PRESENTATION, EditorLink
 
-_MAX_CHARS = 20_000
+_MAX_CHARS, _MAX_DIFF_CHARS = 20_000, 2 << 20
 _TITLE_CHARS = 120
 _EDITS = ("write_file", "patch")
 _STATES: dict[str, Any] = {name: name for name in ("pending", "in_progress", "completed")}
@@ -42,7 +42,7 @@ def updates_of(event: Event, link: EditorLink, cwd: str) -> Iterator[Any]:
         yield acp.update_tool_call(event.call_id, content=text_content(f"{event.message}{share}"))
     elif isinstance(event, ToolEnded):
         link.open_calls.pop(event.call_id, None)
-        yield _ended(event, _changes_of(event, link))
+        yield _ended(event)
 
 
 def card(call_id: str, tool: str, arguments: JsonDict, *, cwd: str, status: Any, **more: Any) -> Any:
@@ -88,7 +88,7 @@ def replayed(messages: Sequence[StoredMessage], cwd: str) -> Iterator[Any]:
                 yield card(call["id"], name, arguments_of(call["function"]), cwd=cwd, **more)
 
 
-def diff_content(change: Change) -> Any:
+def diff_content(change: FileChange) -> Any:
     return acp.tool_diff_content(change.path, change.after or "", change.before)
 
 
@@ -96,18 +96,9 @@ def text_content(text: str) -> list[Any]:
     return [acp.tool_content(acp.text_block(_bounded(text)))] if text else []
 
 
-def _changes_of(event: ToolEnded, link: EditorLink) -> list[Change]:
-    """The files that the call changed: calls that change the same file run one after the other, so the paths tell them apart."""
-    if event.tool not in _EDITS or event.error_type:
-        return []
-    found = _parsed(event.result)
-    entries = [found, *found.get("files", ())]
-    named = [str(entry[key]) for entry in entries for key in ("path", "moved_to") if entry.get(key)]
-    return [link.changes.pop(path) for path in dict.fromkeys(named) if path in link.changes]
-
-
-def _ended(event: ToolEnded, changes: Sequence[Change]) -> Any:
+def _ended(event: ToolEnded) -> Any:
     is_short = len(event.result) <= _MAX_CHARS
+    changes = [each for each in event.changes if each.before != each.after and _size(each) <= _MAX_DIFF_CHARS]
     return acp.update_tool_call(
         event.call_id,
         status="failed" if event.error_type else "completed",
@@ -116,6 +107,10 @@ def _ended(event: ToolEnded, changes: Sequence[Change]) -> Any:
         locations=[schema.ToolCallLocation(path=change.path) for change in changes] or None,
         raw_output=(is_short and _parsed(event.result)) or event.result[:_MAX_CHARS],
     )
+
+
+def _size(change: FileChange) -> int:
+    return len(change.before or "") + len(change.after or "")
 
 
 def _result_content(tool: str, result: Any) -> list[Any]:

@@ -7,12 +7,11 @@ In the handshake family the server sends its question during the request. In the
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
 import contextlib
 import contextvars
 import secrets
 import warnings
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, NamedTuple
 
 import mcp_types
@@ -58,7 +57,7 @@ class ClientRequest:
         self._given: JsonDict = dict(params.input_responses or {})
         self._loop = asyncio.get_running_loop()
         self._count = 0.0
-        self._sending: set[concurrent.futures.Future[None]] = set()
+        self._sending: set[asyncio.Task[None]] = set()
         self.failure: Exception | None = None  # why a tool that failed could not be served to this client at all
         self.continue_in(context)
 
@@ -132,35 +131,41 @@ class ClientRequest:
     def log(self, level: str, message: object) -> None:
         """See `protocols.CallingClient`."""
 
-        async def send(context: Any) -> None:
+        context = self._context
+
+        async def send() -> None:
             with contextlib.suppress(Exception), warnings.catch_warnings():  # the client is gone
                 warnings.simplefilter("ignore")  # older clients have it, newer ones ask for it
                 await context.session.send_log_message(level, message, "handrail", context.request_id)
 
         if LEVELS.index(level) >= LEVELS.index(self._log_level):
-            self._send(send(self._context))
+            self._send(send)
 
     def report(self, update: Progress) -> None:
         """Report progress to the client. Handlers may run on any thread."""
+        self._count += 1
+        context, total = self._context, None if update.fraction is None else 1.0
+        progress = self._count if update.fraction is None else update.fraction
 
-        async def send(context: Any, progress: float) -> None:
-            total = 1.0 if update.fraction is not None else None
+        async def send() -> None:
             with contextlib.suppress(Exception):  # the client is gone, or did not ask for it
                 await context.session.report_progress(progress, total, update.message)
 
-        self._count += 1
-        progress = self._count if update.fraction is None else update.fraction
-        self._send(send(self._context, progress))
+        self._send(send)
 
-    def _send(self, notification: Coroutine[Any, Any, None]) -> None:
-        sending = asyncio.run_coroutine_threadsafe(notification, self._loop)
-        self._sending.add(sending)
-        sending.add_done_callback(self._sending.discard)
+    def _send(self, send: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        def start() -> None:
+            sending = asyncio.ensure_future(send())
+            self._sending.add(sending)
+            sending.add_done_callback(self._sending.discard)
+
+        with contextlib.suppress(RuntimeError):  # the server has ended
+            self._loop.call_soon_threadsafe(start)
 
     async def result(self) -> Any:
         """What the work gave, after all that it reported: nothing may follow the answer to a request."""
         while self._sending:
-            await asyncio.wait(map(asyncio.wrap_future, list(self._sending)))
+            await asyncio.wait(set(self._sending))
         return self.work.result()
 
     def give_up(self, why: str) -> None:

@@ -45,6 +45,17 @@ def answer_of(outcome: Outcome, *, has_schema: bool = False) -> mcp_types.CallTo
     )
 
 
+def passed_on(outcome: Outcome) -> mcp_types.CallToolResult:
+    """The result of another server's tool in the form that its own server gave it: its text as text, its data as data."""
+    found = _object_in(outcome) if isinstance(outcome, str) else None
+    if found is None or not found.keys() <= {"content", "structured"}:  # it failed, was cut, or is more than text
+        return answer_of(outcome)
+    text = found.get("content", json.dumps(found.get("structured"), ensure_ascii=False))
+    return mcp_types.CallToolResult(
+        content=[mcp_types.TextContent(text=text)], structured_content=found.get("structured")
+    )
+
+
 def _object_in(text: str) -> dict[str, Any] | None:
     try:
         data = json.loads(text)

@@ -30,7 +30,7 @@ from ...core.outcome import error_of, error_outcome
 from ...errors import HandrailError, TooManyCalls
 from ...types import JsonDict
 from .client_requests import LEVELS, ClientApprover, ClientRequest, ParkedRequests, current
-from .offers import Offers, answer_of
+from .offers import Offers, answer_of, passed_on
 from .stdio import stdio_streams
 from .tasks import TASK_AFTER_SECONDS, Tasks, knows_tasks
 
@@ -219,6 +219,8 @@ class HandrailServer:
         )
         if request.failure is not None and error_of(outcome) is not None:
             raise request.failure
+        if self._app.mcp is not None and self._app.mcp.listed(params.name) is not None:
+            return passed_on(outcome)
         return answer_of(outcome, has_schema="outputSchema" in self._listing.get(params.name, {}))
 
     async def _get_prompt(self, context: Any, params: Any) -> Any:
@@ -331,8 +333,8 @@ class HandrailServer:
 
 
 def _names_of(tools: list[JsonDict]) -> list[str]:
-    """With their descriptions, which may change too."""
-    return [f"{each['name']}: {each['description']}" for each in tools]
+    """With their descriptions and schemas, which may change too."""
+    return [json.dumps(each, default=str) for each in tools]
 
 
 def _owner(context: Any) -> str:

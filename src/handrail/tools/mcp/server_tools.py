@@ -153,7 +153,7 @@ class McpTools:
             return server.problem or self._not_installed or "it is not enabled"
         if status.state in (State.READY, State.PARKED):
             return ""
-        return status.error or f"it is not connected yet; `handrail tools --toolset {server.name}` waits for it"
+        return status.error or f"it has not answered yet; `handrail mcp test {server.name}` waits longer"
 
     def close(self) -> None:
         self.connections.close()
@@ -170,7 +170,7 @@ class McpTools:
             doubts = self.doubts[server.name] = self._review(server, offer)
             now: set[str] = set()
             for tool in offer.tools:
-                now |= self._register(server, tool, _call(tool.name), doubts.get(tool.name, ""))
+                now |= self._register(server, tool, _call(tool), doubts.get(tool.name, ""))
             for tool, work in _extras(server.name, offer):
                 if tool_name(server.name, tool.name) not in now:  # the server has no tool of that name
                     now |= self._register(server, tool, work)
@@ -259,13 +259,17 @@ def _written_out(args: JsonDict) -> str:
     return "\n".join(f"{name}:\n{text}" if "\n" in text else f"{name}: {text}" for name, text in texts.items())
 
 
-def _call(tool: str) -> Work:
+def _call(tool: Listed) -> Work:
     async def work(client: mcp.Client, args: JsonDict, context: ToolContext) -> JsonDict:
         async def report(progress: float, total: float | None, message: str | None) -> None:
             context.progress(message or "", progress / total if total else None)
 
         on_progress = report if context.on_progress else None
-        return result_of(await client.call_tool(tool, args, progress_callback=on_progress))
+        if tool.needs_task:
+            from ...mcp_client.tasks import call_as_task  # imports the SDK
+
+            return result_of(await call_as_task(client.session, tool.name, args, on_progress))
+        return result_of(await client.call_tool(tool.name, args, progress_callback=on_progress))
 
     return work
 
