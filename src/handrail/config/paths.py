@@ -14,7 +14,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from ..base.own_process import import_folders, refuse_agents
+from ..base.own_process import import_folders, refuse_agents, started_by_agent
 from ..errors import ConfigError
 
 MAX_BYTES = 1024 * 1024
@@ -23,7 +23,7 @@ LOCK_TIMEOUT = 30.0
 
 
 def read_text(path: Path) -> str | None:
-    """The file's text, or None when there is no file."""
+    """The file's text, or None when there is no file, or a sandbox of agents' commands hides it."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             raise ConfigError("is not a regular file", path=str(path))
@@ -34,6 +34,8 @@ def read_text(path: Path) -> str | None:
             raise ConfigError(f"is a link to {path.readlink()}, which does not exist", path=str(path)) from None
         return None
     except OSError as error:
+        if isinstance(error, PermissionError) and started_by_agent():  # Landlock cannot make a file invisible
+            return None
         raise ConfigError(f"cannot be read: {error.strerror}", path=str(path)) from None
     if len(data) > MAX_BYTES:
         raise ConfigError(f"is larger than {MAX_BYTES:,} bytes; a configuration is not", path=str(path))

@@ -96,6 +96,14 @@ def test_keys_and_the_runtimes_own_files_cannot_be_read(
         assert _run(local, f"cat {users}/notes") == "public"
 
 
+def test_handrail_works_inside_though_it_cannot_read_its_configuration(work: Path, home: Path) -> None:
+    (home / "config.yaml").write_text("terminal: {backends: {local: {sandbox: true}}}\n")
+    (work / "notes").write_text("read me")
+    with LocalEnvironment(str(work), env={"HANDRAIL_HOME": str(home)}, sandbox=LANDLOCK) as local:
+        handrail = f"{PYTHON} -I -c 'from handrail.cli import main; main()'"
+        assert "read me" in _run(local, f"{handrail} call read_file path=notes")
+
+
 def test_the_temporary_folder_is_its_own_and_goes_with_it(held_back: LocalEnvironment) -> None:
     mark = Path(tempfile.gettempdir()) / f"handrail-mark-{os.getpid()}"
     mark.write_text("of somebody else")
