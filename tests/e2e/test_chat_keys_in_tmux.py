@@ -38,16 +38,16 @@ def test_the_approval_menu_is_short_marks_what_is_dangerous_and_says_how_far_a_y
     desk.tmux.type("Right", "Right")
     desk.tmux.wait_for("once, [try], task", "    run it with connections held; then keep or undo it\n")
     desk.tmux.type("Right")
-    desk.tmux.wait_for("once, try, [task], session", "    the same kind in this task")
+    desk.tmux.wait_for("once, try, [task], session", "    this kind in this task")
     desk.tmux.type("t")  # begins two words, so it allows nothing by itself
     desk.tmux.wait_for("once, [try], task")
     desk.tmux.type("t")
     desk.tmux.wait_for("once, try, [task], session")
     desk.tmux.type("Escape")
     screen = desk.answered("As you wish.")
-    assert "the same kind in this task" not in screen
+    assert "this kind in this task" not in screen
     assert "(waited " in screen, "it never ran"
-    assert "denied by you" in screen
+    assert "    Denied by you\n" in screen
     assert (desk.folder / "build").is_dir()
 
 
@@ -250,7 +250,7 @@ def test_every_command_that_people_try_says_something(desk: Desk) -> None:
         "/mcp": "handrail mcp add",
         "/skills": "handrail skills list",
         "/status": "folder  ",
-        "/permissions": "what destroys asks you",
+        "/permissions": "it asks before anything destructive",
         "/theme": "Others: ",
         "/cost": "tokens",
         "/copy": "",

@@ -177,6 +177,9 @@ def _main_name(registry: ToolRegistry, tool: str, arguments: JsonDict) -> str | 
 
 def _one_line(value: Any) -> str:
     if isinstance(value, list):
-        return counted(len(value), "item")
+        if len(value) == 1 and isinstance(value[0], dict):  # such as the one task that is delegated
+            value = next((each for each in value[0].values() if isinstance(each, str)), value)
+        if isinstance(value, list):
+            return counted(len(value), "item")
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return visible(" ".join(text.split()))

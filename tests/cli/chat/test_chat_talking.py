@@ -84,7 +84,7 @@ def test_a_dangerous_call_is_denied_by_the_person_and_shown_as_such(talk: Begin,
     person = talk(ModelReply("", [call("terminal", command="rm -rf build")]), ModelReply("I leave it."))
     shown = person("Clean")
     assert "✗ 💻 terminal rm -rf build" in shown
-    assert "denied" in shown
+    assert "    Denied by " in shown
     assert "Do not try" not in shown, "that is advice for the model"
     assert (tmp_path / "build").is_dir()
 
@@ -168,7 +168,7 @@ class TestOwnCommands:
 class TestSlashCommands:
     def test_the_mode_is_shown_and_changed(self, talk: Begin) -> None:
         person = talk(ModelReply("", [call("write_file", path="a.txt", content="x")]), ModelReply("It may not."))
-        assert "● auto  what destroys asks you" in person("/mode")
+        assert "● auto  it asks before anything destructive" in person("/mode")
         assert "● plan  nothing that changes anything runs" in person("/mode plan")
         assert "this session only plans" in person("Write it")
         assert "no mode 'fast'; choose plan, ask, auto or yolo" in person("/mode fast")
@@ -224,7 +224,7 @@ class TestSlashCommands:
         assert all(f"/{command.name}" in shown for command in COMMANDS)
         assert max(map(len, shown.splitlines())) <= 80
         assert all(
-            line.startswith(("/", "!", "@", "Alt-", "Ctrl-O", "Esc", "Shift-", "while")) for line in shown.splitlines()
+            line.startswith(("/", "!", "@", "Alt-", "Ctrl-", "Esc", "Shift-", "while")) for line in shown.splitlines()
         ), "one line each"
 
     @pytest.mark.parametrize(
@@ -279,7 +279,7 @@ class TestSlashCommands:
         assert {"terminal", "read_file", "patch", "tool_search", "tool_call"} <= offered()
         assert not offered() & {"rl_start", "cronjob", "text_to_speech"}
         assert "rl_start" in person.chat.agent.loop.tool_calls._names(), "it may be called"
-        assert "It finds others by tool_search" in person("/tools")
+        assert "The agent finds other tools with tool_search" in person("/tools")
         person("/toolsets +cronjob")
         person("Hello again")
         assert "cronjob" in offered()

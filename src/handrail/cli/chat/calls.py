@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections import deque
 from collections.abc import Iterator
@@ -25,8 +26,9 @@ _OUTPUT_LINES = 6
 _DIFF_LINES = 40
 _NEW_FILE_LINES = 10
 _REASON_CHARS = 300
+_DENIED = re.compile(r"\ANot run: it needs approval \(.*\), and that was denied by")
 _DELEGATES = "delegate_task"
-_TODO_MARKS = {"pending": "☐", "in_progress": "▶", "completed": "☑", "cancelled": "☒"}
+TODO_MARKS = {"pending": "☐", "in_progress": "▶", "completed": "☑", "cancelled": "☒"}
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
@@ -72,11 +74,15 @@ class Call:
         details = []
         if event.error_type in ("cancelled", "timeout") and self._output:
             details = [Text("Stopped; output so far:", "yellow"), *(Text(line, "dim") for line in self._output)]
+        elif event.error_type == "cancelled" and failure is not None:
+            details = [Text("Interrupted", "yellow")]
         elif failure is not None:
             # What follows the first sentence is advice for the model.
             reason = " ".join(str(failure["error"]).split()).partition(". ")[0]
-            reason = shortened(reason.replace("denied by cli", "denied by you"), _REASON_CHARS)
-            details.append(Text(visible(reason), "red"))
+            reason = _DENIED.sub("Denied by", reason).replace(
+                "by cli", "by you", 1
+            )  # the question said why it was asked
+            details.append(Text(visible(shortened(reason, _REASON_CHARS)), "red"))
         result = parsed(event.result) if event.result else None
         if isinstance(result, dict):
             if isinstance(edit := result.get("edited"), dict) and "edited_by" in edit:
@@ -119,7 +125,7 @@ def _last_lines(output: str) -> Iterator[Text]:
 
 
 def _todo(item: JsonDict) -> Text:
-    mark = _TODO_MARKS.get(str(item.get("status")), "☐")
+    mark = TODO_MARKS.get(str(item.get("status")), "☐")
     return Text(f"{mark} {visible(str(item.get('content', '')))}", "dim")
 
 

@@ -28,9 +28,10 @@ _KEYS = (
     ("!command", "run a command in the agent's shell; the agent sees it"),
     ("!!command", "the same, but hidden from the agent"),
     ("Alt-Enter", "a new line; also Ctrl-J, or \\ and Enter"),
-    ("@path", "send a file, a folder's names or an image along"),
+    ("@path", "attach a file, an image, or the names in a folder"),
+    ("Ctrl-V", "attach the image in the clipboard"),
     ("Shift-Tab", "the next mode: plan, ask, auto, yolo"),
-    ("while it works", "what you type and send is heard before its next step"),
+    ("while it works", "the agent gets what you send before its next step"),
     ("Ctrl-O", "while it works: open a child agent, the next, none"),
     ("Esc, Ctrl-C", "stop what is running; Ctrl-C again: leave"),
 )

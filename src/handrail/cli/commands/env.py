@@ -31,7 +31,7 @@ from ...processes.leftovers import prune_expired, prune_unknown
 from ...types import JsonDict
 from .. import options
 from ..demo import FOLDER_PREFIX
-from ..output import ExitCode, colours, emit, emit_json, emit_listing, paint, result_stream, say, visible
+from ..output import ExitCode, as_typed, colours, emit, emit_json, emit_listing, paint, result_stream, say, visible
 from ..runtime import open_runtime
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="An environment: local, docker, docker:python:3.12, …")]
@@ -55,7 +55,7 @@ def list_environments(as_json: options.Json = False) -> None:
     rows = []
     for row in listed:
         status = "available" if row["available"] else "; ".join(filter(None, (row["reason"], row["fix"])))
-        rows.append((f"{row['name']}{' *' if row['configured'] else ''}", visible(status)))
+        rows.append((f"{row['name']}{' *' if row['configured'] else ''}", visible(as_typed(status))))
     emit_listing(listed, ("ENVIRONMENT", "STATUS"), rows, as_json=as_json, wide=1)
 
 

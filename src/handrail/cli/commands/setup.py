@@ -30,7 +30,7 @@ from ...errors import InvalidArguments, ModelError
 from ...settings.services import DEFAULT_PROVIDER, ModelConfig
 from ...types import JsonDict
 from .. import options
-from ..output import ExitCode, as_typed, emit, note, refuse, say, visible
+from ..output import ExitCode, as_typed, emit, fitted, note, refuse, say, visible
 from ..runtime import TerminalPerson, open_runtime
 from .model import tried
 
@@ -159,4 +159,4 @@ def _write(config: ModelConfig) -> None:
 
     file = ConfigFile()
     file.update(change)
-    emit(as_typed(f"✓ {config.name} is in {file.path}; `handrail chat` talks with it"))
+    emit(fitted(as_typed(f"✓ {config.name} is in {file.path}; `handrail chat` talks with it")))
