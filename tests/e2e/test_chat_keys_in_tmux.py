@@ -60,7 +60,8 @@ def test_a_command_is_changed_before_it_is_allowed_and_judged_again(desk: Desk) 
     desk.tmux.type(*["BSpace"] * 6)
     desk.tmux.type("Enter")
     wait_until(
-        lambda: desk.tmux.screen().count(ASKED) == 2, timeout=PATIENCE_SECONDS
+        lambda: desk.tmux.screen().count("approval needed") == 2 and ASKED in desk.tmux.screen(),
+        timeout=PATIENCE_SECONDS,
     )  # it asks again, and may be answered
     desk.tmux.type("o")
     screen = desk.answered("As you wish.")
@@ -163,7 +164,10 @@ def test_the_status_line_shows_what_changes_and_the_todo_list_stays_in_view(desk
     )
     desk.chat()
     desk.say("Work")
-    desk.tmux.wait_for("▶ Fix it (1/2 done)", "tick 3", "Esc stops it")
+    desk.tmux.wait_for("\n☑ Read it\n▶ Fix it\n scripted · auto · ", "todo 1/2", "tick 3", "Esc stops it")
+    desk.tmux.type("BTab")
+    desk.tmux.wait_for(" scripted · yolo · ")
+    desk.tmux.type("BTab", "BTab", "BTab")
     desk.tmux.type("Escape")
     desk.answered("Interrupted by you.")
     line = desk.tmux.screen().rstrip().splitlines()[-1]

@@ -145,6 +145,12 @@ def duration(milliseconds: float) -> str:
     return f"{milliseconds:.0f} ms" if milliseconds < 1000 else f"{milliseconds / 1000:.1f} s"
 
 
+def ran_and_waited(seconds: float, waited: float) -> str:
+    """How long a call took, without the time that it waited for an answer."""
+    ran = duration(max(0.0, seconds - waited) * 1000)
+    return f"ran {ran}, waited {duration(waited * 1000)}" if waited else ran
+
+
 def age(seconds: float) -> str:
     """How long something has been there, in the two largest units."""
     whole = int(seconds)

@@ -15,7 +15,7 @@ from handrail.cli.chat.session_commands import resume_choices
 from handrail.cli.chat.tool_commands import model_choices
 from handrail.cli.chat.turn import Leave
 from handrail.cli.chat.type_ahead import TypedAhead
-from handrail.cli.chat.work_commands import own_commands
+from handrail.cli.chat.work_commands import last_theme, own_commands
 from handrail.config.paths import config_path
 from handrail.protocols import Decision, ModelReply
 from handrail.testing import call
@@ -203,7 +203,8 @@ class TestSlashCommands:
         assert "No MCP servers" in person("/mcp")
         assert "mode    auto" in person("/status")
         assert "No skills" in person("/skills")
-        assert "colours of monokai" in person("/theme monokai")
+        assert "theme monokai" in person("/theme monokai")
+        assert last_theme() == "monokai", "the next chat has it, too"
         assert "no theme 'pink'" in person("/theme pink")
 
     def test_own_commands_are_files_beside_the_configuration(self, talk: Begin, tmp_path: Path) -> None:

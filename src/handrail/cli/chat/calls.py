@@ -16,7 +16,7 @@ from ...agent.events import ToolEnded, ToolProgress, ToolStarted
 from ...core.outcome import error_of
 from ...core.registry import ToolRegistry
 from ...types import JsonDict
-from ..call_text import duration, main_argument, parsed, shortened
+from ..call_text import main_argument, parsed, ran_and_waited, shortened
 from ..output import visible
 from .diffs import diff_lines
 
@@ -35,8 +35,8 @@ SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 class Call:
     """One call, from when it was asked for until it has ended."""
 
-    def __init__(self, started: ToolStarted, registry: ToolRegistry, *, width: int) -> None:
-        self.since, self._width = time.monotonic(), width
+    def __init__(self, started: ToolStarted, registry: ToolRegistry, *, width: int, theme: str = "ansi_dark") -> None:
+        self.since, self._width, self._theme = time.monotonic(), width, theme
         room = max(20, width - len(started.tool) - 24)
         about = main_argument(registry, started.tool, started.arguments, max_chars=room)
         self._name = Text.assemble(f"{started.emoji} ", (visible(started.tool), "bold"), f" {about}" if about else "")
@@ -64,10 +64,9 @@ class Call:
     def ended(self, event: ToolEnded) -> Iterator[RenderableType]:
         """What stays: one line, and below it what you would look for."""
         mark = ("✗ ", "red") if event.error_type else ("✓ ", "green")
-        ran = duration(max(0.0, event.seconds - event.waited) * 1000)
-        waited = f"waited {duration(event.waited * 1000)}" if event.waited else ""
-        did_run = event.error_type != "denied" or not waited
-        times = ", ".join(filter(None, [f"ran {ran}" if waited else ran, waited])) if did_run else waited
+        times = ran_and_waited(event.seconds, event.waited)
+        if event.error_type == "denied":  # it never ran
+            times = times.rpartition(", ")[2]
         self._name.truncate(max(20, self._width - len(times) - 5), overflow="ellipsis")
         yield Text.assemble(mark, self._name, (f" ({times})", "dim"))
         failure = error_of(event.result) if event.result else None
@@ -87,7 +86,7 @@ class Call:
         if isinstance(result, dict):
             if isinstance(edit := result.get("edited"), dict) and "edited_by" in edit:
                 details += [Text(f"Changed to: {visible(str(value))}", "yellow") for value in list(edit.values())[1:]]
-            details += _details(result, self._arguments)
+            details += _details(result, self._arguments, self._theme)
         yield from (Padding(line, (0, 0, 0, 4)) for line in details)
 
 
@@ -99,17 +98,20 @@ def seconds(elapsed: float) -> str:
     return f"{elapsed:.0f} s" if elapsed < 60 else f"{elapsed // 60:.0f}:{elapsed % 60:02.0f} min"
 
 
-def _details(result: JsonDict, arguments: JsonDict) -> Iterator[Text]:
+def _details(result: JsonDict, arguments: JsonDict, theme: str) -> Iterator[Text]:
     """What a result shows of itself depends on what it holds, not on whose it is."""
     if isinstance(result.get("diff"), str):
-        yield from diff_lines(result["diff"], str(arguments.get("path") or ""), _DIFF_LINES)
+        yield from diff_lines(result["diff"], str(arguments.get("path") or ""), _DIFF_LINES, theme=theme)
     elif result.get("created") is True and isinstance(arguments.get("content"), str):
         added = "".join(f"+{line}\n" for line in arguments["content"].splitlines())
-        yield from diff_lines(added, str(arguments.get("path") or ""), _NEW_FILE_LINES)
+        yield from diff_lines(added, str(arguments.get("path") or ""), _NEW_FILE_LINES, theme=theme)
     elif isinstance(result.get("output"), str):
         yield from _last_lines(result["output"])
     elif isinstance(result.get("todos"), list):
         yield from (_todo(item) for item in result["todos"] if isinstance(item, dict))
+    elif "undone" in result or "redone" in result:
+        for key in ("put_back", "as_before", "taken_away"):
+            yield from (Text(f"{key.replace('_', ' ')}: {visible(path)}", "dim") for path in result.get(key) or ())
     elif isinstance(result.get("results"), list):
         yield from (_child(item) for item in result["results"] if isinstance(item, dict) and "summary" in item)
 

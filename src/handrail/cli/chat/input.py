@@ -27,7 +27,7 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.output import ColorDepth
 
-from .mentions import FolderIndex
+from .mentions import PASTED_PREFIX, FolderIndex
 from .screen import Screen
 
 # What can come after a command's name; after a tab, what it is.
@@ -131,7 +131,7 @@ class Pastes:
 
     @cached_property
     def _folder(self) -> tempfile.TemporaryDirectory[str]:
-        return tempfile.TemporaryDirectory(prefix="handrail-pasted-")  # gone with the chat
+        return tempfile.TemporaryDirectory(prefix=f"{PASTED_PREFIX}{os.getpid()}-")  # gone with the chat
 
     def kept(self, image: bytes) -> str:
         """A file that holds the image until the chat ends; the message that names it carries the image itself."""

@@ -66,7 +66,7 @@ COMMANDS = (
     Command("mcp", "", "list the MCP servers, and how they are", work_commands.mcp),
     Command("skills", "", "list the skills; /NAME uses one", work_commands.skills),
     Command("copy", "", "copy the last answer to the clipboard", work_commands.copy),
-    Command("theme", "[NAME]", "colours of code", work_commands.theme, lambda _: work_commands.THEMES),
+    Command("theme", "[NAME]", "change the colours of code and diffs", work_commands.theme, lambda _: work_commands.THEMES),
     Command("save", "[FILE]", "write the conversation to a file: .md or .jsonl", session_commands.save),
     Command("resume", "[ID]", "list earlier sessions, or continue one", session_commands.resume,
             session_commands.resume_choices, ("sessions",)),

@@ -115,7 +115,9 @@ class View:
                     self._thought.add(text)
             case events.ToolStarted():
                 self._finish()
-                self._calls[event.call_id] = Call(event, self._registry, width=self.screen.width)
+                self._calls[event.call_id] = Call(
+                    event, self._registry, width=self.screen.width, theme=self.screen.code_theme
+                )
             case events.ToolProgress():
                 call = self._calls.get(event.call_id)
                 if call is not None:

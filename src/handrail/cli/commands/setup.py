@@ -107,7 +107,7 @@ def _places(providers: selection.Providers) -> list[Place]:
         servers.append(Place(DEFAULT_PROVIDER, each.base_url, each.models, about=f"{each.what} at {each.base_url}"))
     for name in providers:
         lacks = _lacking(name, providers)
-        about = f"{name} ({f'needs {lacks}' if lacks else 'its key is there'})"
+        about = f"{name} ({f'needs {lacks}' if lacks else 'ready'})"
         named.append(Place(name, lacks=lacks, about=about))
     return [*servers, *sorted(named, key=lambda place: bool(place.lacks))]
 
