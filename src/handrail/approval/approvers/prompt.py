@@ -237,7 +237,11 @@ class Menu:
         rows = textwrap.wrap(", ".join(words) + "?", width - 3, initial_indent="  ", subsequent_indent="  ")
         if not painted:
             return rows
-        return [re.sub(r"\[\w+\]|\b\w", lambda found: _paint(found[0], "key", on=True), row) for row in rows]
+
+        def paint(found: re.Match[str]) -> str:
+            return _paint(found[0], "ours" if found[0].startswith("[") else "key", on=True)
+
+        return [re.sub(r"\[\w+\]|\b\w", paint, row) for row in rows]
 
 
 @contextlib.contextmanager

@@ -176,7 +176,7 @@ class _Conversation:
                 self._write(f"{self._without_menu()}  {_TOO_LATE if is_late else _NOT_NEEDED}\n")
                 return None
             if word == prompt.NO_ANSWER:
-                self._write("  Arrows and Enter, a word or its first letter; Enter alone is not an answer.\n")
+                self._write("  Enter alone is not an answer; type one of these words.\n")
             elif word in prompt.OTHERS:
                 if (answer := self._others[word]()) is not None:
                     return answer
