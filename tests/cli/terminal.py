@@ -58,7 +58,7 @@ class Terminal:
 
     def wait_for(self, text: str, *, times: int = 1) -> None:
         end = time.monotonic() + PATIENCE_SECONDS
-        while self.shown.count(text) < times:
+        while max(self.shown.count(text), self.text.count(text)) < times:
             assert time.monotonic() < end, f"never showed {text!r}, but: {self.shown}"
             assert self._read(), f"ended without showing {text!r}: {self.shown}"
 

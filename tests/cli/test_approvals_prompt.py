@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from handrail.approval.approvers.prompt import NO_ANSWER, Menu
 from tests.support import PYTHON, wait_until
 from tests.tmux import Tmux, need_tmux
 
@@ -89,9 +90,7 @@ def test_arrows_choose_enter_takes_and_escape_denies(with_tools: Cli) -> None:
         terminal.wait_for("[once], task")
         terminal.type("\x1b[C\x1b[C")
         # What the chosen word means is on a line of its own, so that it fits.
-        terminal.wait_for(
-            "[session], always, deny, edit, instead? \r\n\x1b[K    the same kind until this session ends: deletes"
-        )
+        terminal.wait_for("[session], always, deny, edit, instead?\n    this kind until this session ends")
         terminal.type("\x1b[D")
         terminal.wait_for("[task], session")
         assert ran(with_tools) == []
@@ -184,6 +183,35 @@ def test_a_no_can_say_what_to_do_instead(with_tools: Cli) -> None:
         assert terminal.end() == 3
     assert "denied by the user: use git clean" in " ".join(terminal.shown.split())
     assert ran(with_tools) == []
+
+
+def test_esc_goes_back_from_what_to_do_instead_and_only_the_answer_stays(with_tools: Cli, tmux: Tmux) -> None:
+    tmux.type(f"clear; {PYTHON} -m handrail {' '.join(dangerous('rm -rf build')[:2])} command='rm -rf build'", "Enter")
+    tmux.wait_for(QUESTION.strip())
+    tmux.type("i")
+    tmux.wait_for("What should it do instead?")
+    tmux.type("x", "Escape")
+    tmux.wait_for(QUESTION.strip())
+    tmux.type("Right", "Right")
+    tmux.wait_for("[task]")
+    tmux.type("Escape")
+    screen = tmux.wait_for("  Denied.")
+    assert "[task]" not in screen
+    assert QUESTION.strip() not in screen
+    assert ran(with_tools) == []
+
+
+def test_a_letter_that_begins_two_words_is_no_answer_on_a_line() -> None:
+    menu = Menu(["once", "try", "task", "deny"])
+    assert menu.feed("t\n") == NO_ANSWER
+    assert menu.feed("task\n") == "task"
+    assert menu.feed("r\n") == "try"
+    assert menu.feed("o\n") == "once"
+
+
+def test_a_menu_that_does_not_fit_goes_on_in_the_next_row() -> None:
+    menu = Menu(["once", "try", "task", "session", "always", "deny", "edit", "instead"])
+    assert menu.rows(40, painted=False) == ["  once, try, task, session, always,", "  deny, edit, instead?"]
 
 
 def test_a_terminal_that_draws_nothing_takes_words(with_tools: Cli) -> None:

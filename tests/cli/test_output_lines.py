@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import io
+import sys
 
 import pytest
 
-from handrail.cli.output import fitted, say
+from handrail.cli.output import emit_table, fitted, say
 
 
 class _Tty(io.StringIO):
@@ -32,3 +33,14 @@ def test_a_message_names_commands_as_they_have_to_be_typed(
     monkeypatch.setattr("sys.argv", ["venv/bin/handrail"])
     say("no model is configured; run `handrail setup`")
     assert capsys.readouterr().err == "handrail: no model is configured; run `venv/bin/handrail setup`\n"
+
+
+def test_messages_and_empty_lists_break_between_words_at_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "24")
+    monkeypatch.setattr("sys.stderr", _Tty())
+    monkeypatch.setattr("sys.stdout", _Tty())
+    monkeypatch.setattr("sys.argv", ["venv/bin/handrail"])
+    say("nothing was found in this folder")
+    emit_table(("ID",), [], empty="No sessions yet. `handrail chat` starts one.")
+    assert sys.stderr.getvalue() == "handrail: nothing was\nfound in this folder\n"  # type: ignore[attr-defined]
+    assert sys.stdout.getvalue() == "No sessions yet.\n`venv/bin/handrail chat`\nstarts one.\n"  # type: ignore[attr-defined]

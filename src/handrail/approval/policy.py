@@ -250,7 +250,7 @@ class Mode(StrEnum):
 
         plan    nothing that changes anything runs; reading does
         ask     edits, commands and other tools that change something ask
-        auto    the gate decides: what destroys asks
+        auto    the gate decides: it asks before anything destructive
         yolo    nobody is asked; the floor and the deny list hold
     """
 
@@ -267,9 +267,9 @@ class Mode(StrEnum):
 
 MEANINGS = {
     Mode.PLAN: "nothing that changes anything runs",
-    Mode.ASK: "edits and commands ask you",
-    Mode.AUTO: "what destroys asks you",
-    Mode.YOLO: "you are not asked; blocked actions and your deny list still hold",
+    Mode.ASK: "it asks before edits and commands",
+    Mode.AUTO: "it asks before anything destructive",
+    Mode.YOLO: "it never asks; blocked actions and your deny list still apply",
 }
 
 

@@ -144,6 +144,12 @@ def duration(milliseconds: float) -> str:
     return f"{milliseconds:.0f} ms" if milliseconds < 1000 else f"{milliseconds / 1000:.1f} s"
 
 
+def ran_and_waited(seconds: float, waited: float) -> str:
+    """How long a call took, without the time that it waited for an answer."""
+    ran = duration(max(0.0, seconds - waited) * 1000)
+    return f"ran {ran}, waited {duration(waited * 1000)}" if waited else ran
+
+
 def age(seconds: float) -> str:
     """How long something has been there, in the two largest units."""
     whole = int(seconds)
@@ -176,6 +182,9 @@ def _main_name(registry: ToolRegistry, tool: str, arguments: JsonDict) -> str | 
 
 def _one_line(value: Any) -> str:
     if isinstance(value, list):
-        return counted(len(value), "item")
+        if len(value) == 1 and isinstance(value[0], dict):  # such as the one task that is delegated
+            value = next((each for each in value[0].values() if isinstance(each, str)), value)
+        if isinstance(value, list):
+            return counted(len(value), "item")
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return visible(" ".join(text.split()))

@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from ..app import Handrail
 from ..config import json_schema
-from ..errors import HandrailError
+from ..errors import HandrailError, InvalidArguments
 from ..types import JsonDict
 from .output import refuse
 
@@ -27,6 +28,16 @@ def require_terminal(otherwise: str) -> None:
     """End the command, unless both its input and its output are a terminal. `otherwise` is for programs."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         refuse(f"this needs a terminal for input and output; a program uses `{otherwise}`")
+
+
+def text_of(name: str) -> str:
+    """The text of a file that was named, or of stdin for `-`. Raises InvalidArguments."""
+    try:
+        return sys.stdin.read() if name == "-" else Path(name).expanduser().read_text("utf-8")
+    except OSError as error:
+        raise InvalidArguments(f"cannot read {name}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise InvalidArguments(f"{'stdin' if name == '-' else name} is not UTF-8 text") from None
 
 
 def _tool_names(incomplete: str) -> list[str]:
@@ -136,8 +147,8 @@ Mode = Annotated[
     typer.Option(
         "--mode",
         metavar="MODE",
-        help="plan (change nothing), ask (edits and commands ask), auto (what destroys asks), yolo. Default: auto; in a chat "
-        "with the profile `open`: ask.",
+        help="plan (change nothing), ask (before edits and commands), auto (before anything destructive), yolo. "
+        "Default: auto; in a chat with the profile `open`: ask.",
     ),
 ]
 Model = Annotated[

@@ -79,7 +79,7 @@ def say(message: str) -> None:
 
 def note(line: str, *, mark: str = "") -> None:
     """One line on stderr, after a mark that may be painted. It waits while a question is shown."""
-    text = f"{mark} {visible(line)}\n" if mark else f"{visible(line)}\n"
+    text = f"{mark} {fitted(visible(line), sys.stderr)}\n" if mark else f"{fitted(visible(line), sys.stderr)}\n"
     with _notes:
         if _held is not None:
             _held.append(text)
@@ -164,7 +164,7 @@ def emit_table(
     `empty` is said instead of a table without rows: what to do next.
     """
     if empty and not rows:
-        emit(as_typed(empty))
+        emit(fitted(as_typed(empty)))
     elif sys.stdout.isatty():
         _draw(headers, rows, wide)
     else:

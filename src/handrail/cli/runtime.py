@@ -8,6 +8,7 @@ import logging
 import os
 import select
 import sys
+import termios
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -23,7 +24,7 @@ from ..errors import HandrailError
 from ..model_tools import default
 from ..platforms.table import chosen
 from ..types import CancelToken, Progress
-from .output import colours, fitted, note, notes_held, paint, say, visible
+from .output import colours, note, notes_held, paint, say, visible
 
 if TYPE_CHECKING:
     from ..app import Handrail
@@ -254,7 +255,7 @@ def ask_about_folder(*, trust: bool) -> None:
     if not found or known.is_answered() or started_by_agent() or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return
     told = f"{visible(str(known.project))} is new here. It tells agents what to do, in {visible(', '.join(found))}."
-    note(fitted(f"handrail: {told}", sys.stderr))
+    note(f"handrail: {told}")
     known.answer(yes=confirmed_by_hand("Do you trust this folder?"))
 
 
@@ -271,6 +272,8 @@ def confirmed_by_hand(question: str) -> bool:
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         say("this needs a terminal, to ask you")
         return False
+    with contextlib.suppress(termios.error):  # what was typed before the question was meant for something else
+        termios.tcflush(0, termios.TCIFLUSH)
     sys.stderr.write(f"{question} [y/N] ")
     sys.stderr.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes")

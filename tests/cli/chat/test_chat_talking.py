@@ -15,7 +15,7 @@ from handrail.cli.chat.session_commands import resume_choices
 from handrail.cli.chat.tool_commands import model_choices
 from handrail.cli.chat.turn import Leave
 from handrail.cli.chat.type_ahead import TypedAhead
-from handrail.cli.chat.work_commands import own_commands
+from handrail.cli.chat.work_commands import last_theme, own_commands
 from handrail.config.paths import config_path
 from handrail.protocols import Decision, ModelReply
 from handrail.testing import call
@@ -84,7 +84,7 @@ def test_a_dangerous_call_is_denied_by_the_person_and_shown_as_such(talk: Begin,
     person = talk(ModelReply("", [call("terminal", command="rm -rf build")]), ModelReply("I leave it."))
     shown = person("Clean")
     assert "✗ 💻 terminal rm -rf build" in shown
-    assert "denied" in shown
+    assert "    Denied by " in shown
     assert "Do not try" not in shown, "that is advice for the model"
     assert (tmp_path / "build").is_dir()
 
@@ -168,7 +168,7 @@ class TestOwnCommands:
 class TestSlashCommands:
     def test_the_mode_is_shown_and_changed(self, talk: Begin) -> None:
         person = talk(ModelReply("", [call("write_file", path="a.txt", content="x")]), ModelReply("It may not."))
-        assert "● auto  what destroys asks you" in person("/mode")
+        assert "● auto  it asks before anything destructive" in person("/mode")
         assert "● plan  nothing that changes anything runs" in person("/mode plan")
         assert "this session only plans" in person("Write it")
         assert "no mode 'fast'; choose plan, ask, auto or yolo" in person("/mode fast")
@@ -203,7 +203,8 @@ class TestSlashCommands:
         assert "No MCP servers" in person("/mcp")
         assert "mode    auto" in person("/status")
         assert "No skills" in person("/skills")
-        assert "colours of monokai" in person("/theme monokai")
+        assert "theme monokai" in person("/theme monokai")
+        assert last_theme() == "monokai", "the next chat has it, too"
         assert "no theme 'pink'" in person("/theme pink")
 
     def test_own_commands_are_files_beside_the_configuration(self, talk: Begin, tmp_path: Path) -> None:
@@ -224,7 +225,7 @@ class TestSlashCommands:
         assert all(f"/{command.name}" in shown for command in COMMANDS)
         assert max(map(len, shown.splitlines())) <= 80
         assert all(
-            line.startswith(("/", "!", "@", "Alt-", "Ctrl-O", "Esc", "Shift-", "while")) for line in shown.splitlines()
+            line.startswith(("/", "!", "@", "Alt-", "Ctrl-", "Esc", "Shift-", "while")) for line in shown.splitlines()
         ), "one line each"
 
     @pytest.mark.parametrize(
@@ -279,7 +280,7 @@ class TestSlashCommands:
         assert {"terminal", "read_file", "patch", "tool_search", "tool_call"} <= offered()
         assert not offered() & {"rl_start", "cronjob", "text_to_speech"}
         assert "rl_start" in person.chat.agent.loop.tool_calls._names(), "it may be called"
-        assert "It finds others by tool_search" in person("/tools")
+        assert "The agent finds other tools with tool_search" in person("/tools")
         person("/toolsets +cronjob")
         person("Hello again")
         assert "cronjob" in offered()

@@ -41,3 +41,9 @@ def test_a_long_diff_is_cut_and_an_unknown_language_is_plain() -> None:
 
 def test_escapes_in_a_diff_are_shown_not_obeyed() -> None:
     assert "\x1b" not in "".join(line.plain for line in diff_lines("@@ -1 +1 @@\n+\x1b[2Jgone\n", "a.py"))
+
+
+def test_a_light_theme_has_light_backgrounds() -> None:
+    removed, added = diff_lines("-old\n+new\n", "a.txt", theme="ansi_light")
+    assert "#ffebe9" in str(removed.spans)
+    assert "#dafbe1" in str(added.spans)

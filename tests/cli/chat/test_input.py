@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,7 +14,7 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
-from handrail.cli.chat.input import Input, Pastes, _Words
+from handrail.cli.chat.input import Input, Pastes, _Words, clipboard_image
 
 CHOICES: dict[str, tuple[str, Callable[[], list[str]]]] = {
     "help": ("what there is", list),
@@ -37,7 +38,7 @@ def typed(tmp_path: Path) -> Iterator[Callable[..., str]]:
                 next_mode=lambda: modes.append("next"),
             )
             pipe.send_text(keys)
-            return made.read("› ", text=text)
+            return made.read(lambda: "› ", text=text)
 
         read.modes = modes  # type: ignore[attr-defined]
         yield read
@@ -141,3 +142,23 @@ def test_files_are_completed_after_an_at(word: str, first: str, tmp_path: Path) 
     ]
     assert (found[0] if found else "") == first
     assert not any(".git" in each for each in found)
+
+
+def test_ctrl_v_attaches_the_image_in_the_clipboard(
+    typed: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "xclip"
+    program.write_text("#!/bin/sh\nprintf '\\211PNG and more'\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    assert clipboard_image() == b"\x89PNG and more"
+    assert re.fullmatch(r"see @/\S+/image-1\.png", typed("see \x16\r").strip())
+    program.write_text("#!/bin/sh\necho text\n")
+    assert typed("see \x16it\r") == "see it"
+
+
+def test_the_history_keeps_a_paste_whole(typed: Callable[..., str], tmp_path: Path) -> None:
+    typed(f"\x1b[200~{chr(10).join(['pasted'] * 20)}\x1b[201~\r")
+    kept = (tmp_path / "state" / "history").read_text()
+    assert kept.count("pasted") == 20
+    assert "[Pasted text" not in kept

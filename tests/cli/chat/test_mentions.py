@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from pathlib import Path
 
-from handrail.cli.chat.mentions import mentioned
+from handrail.cli.chat.mentions import FolderIndex, mentioned
 
 
 def test_a_file_goes_along_with_what_it_holds(tmp_path: Path) -> None:
@@ -36,4 +36,18 @@ def test_an_image_is_sent_as_an_image_by_mention_and_by_a_dropped_path(tmp_path:
 
 def test_what_is_no_file_is_only_text(tmp_path: Path) -> None:
     found = mentioned("mail ada@example.org about @property and @nobody", str(tmp_path))
-    assert found == ([], [], [])
+    assert found == ([], [], [], [])
+
+
+def test_the_end_of_a_sentence_is_no_part_of_a_name_and_what_goes_along_is_said(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("print(1)\nprint(2)\n")
+    (tmp_path / "plot.png").write_bytes(b"png")
+    (tmp_path / "src").mkdir()
+    found = mentioned("Read @a.py. Is it like @plot.png? See @src, too!", str(tmp_path))
+    assert found.attached == ["a.py (2 lines)", "plot.png (image)", "src (0 names)"]
+
+
+def test_folders_are_completed_too(tmp_path: Path) -> None:
+    (tmp_path / "source").mkdir()
+    (tmp_path / "source" / "a.py").touch()
+    assert FolderIndex().matching(str(tmp_path), "sour") == ["source/", "source/a.py"]

@@ -57,3 +57,9 @@ def test_esc_by_itself_is_told_from_keys_that_begin_with_it() -> None:
     typed.feed(b"")
     assert typed.escaped
     assert typed.text == "ab"
+
+
+def test_shift_tab_is_counted_and_types_nothing() -> None:
+    ahead = TypedAhead()
+    ahead.feed(b"a\x1b[Zb\x1b[Z")
+    assert (ahead.text, ahead.modes) == ("ab", 2)

@@ -61,7 +61,7 @@ def test_an_empty_stdin_means_no_arguments(cli: Cli) -> None:
         (["path"], "'path' is not an argument; write key=value"),
         (["path=a", "path=b"], "path is given twice"),
         (["limit:=many"], "limit:= needs JSON"),
-        (["content=@/proc/nowhere.txt"], "content: cannot read /proc/nowhere.txt: No such file"),
+        (["content=@/proc/nowhere.txt"], "cannot read /proc/nowhere.txt: No such file"),
     ],
 )
 def test_what_is_no_argument_says_what_to_write(arguments: list[str], message: str) -> None:

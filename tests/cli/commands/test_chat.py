@@ -65,12 +65,14 @@ def test_the_chat_asks_once_and_remembers_the_answer(cli: Cli) -> None:
             env = {"HANDRAIL_MODEL": "scripted", "OPENAI_BASE_URL": server.base_url}
             with cli.terminal("chat", **env) as terminal:
                 if answer:
+                    terminal.type("y\n")  # before the question, so it is no answer
                     terminal.wait_for("Do you trust this folder? [y/N] ")
                     terminal.type(answer)
                 terminal.wait_for("›")  # what is typed before the prompt is taken for a message
                 terminal.type("\x04")
                 terminal.end()
         assert ("Do you trust" in terminal.shown) is bool(answer)
+        assert "› n" not in terminal.text
 
 
 def test_make_run_shows_the_demo_and_says_how_to_give_it_a_model(cli: Cli) -> None:

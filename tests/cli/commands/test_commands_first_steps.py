@@ -77,7 +77,7 @@ def test_tools_has_one_line_for_the_tools_of_an_extra(cli: Cli) -> None:
 
 def test_serve_says_goodbye(cli: Cli) -> None:
     with cli.terminal("serve", "--port", "127.0.0.1:0") as terminal:
-        terminal.wait_for("Ctrl-C stops it")
+        terminal.wait_for("Ctrl-C stops")
         terminal.interrupt()
         terminal.end()
     assert terminal.text.rstrip().endswith("Goodbye.")

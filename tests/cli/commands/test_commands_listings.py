@@ -48,7 +48,11 @@ def test_a_table_fits_the_terminal(with_tools: Cli) -> None:
 
 
 def test_toolsets_are_listed_with_what_they_are_for() -> None:
-    assert "read, write, patch and search files" in run_here("toolsets").out
+    shown = run_here("toolsets")
+    assert "read, write, patch and search files" in shown.out
+    assert "handrail-telegram" not in shown.out
+    assert "toolsets --all" in shown.err
+    assert "handrail-telegram" in run_here("toolsets", "--all").out
     listed = {info["name"]: info for info in run_here("toolsets", "--json").json}
     assert "read_file" in listed["coding"]["tools"]
     assert "write_file" not in listed["safe"]["tools"]

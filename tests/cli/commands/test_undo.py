@@ -116,6 +116,7 @@ def test_receipts_are_verified_offline_and_every_change_is_found(cli: Cli) -> No
     for name in ("a", "b", "c"):
         cli("call", "write_file", f"path={name}", "content=x")
     assert "3 receipts under 3 seals: all as signed." in cli("audit", "verify").out
+    assert cli("audit", "verify", "nofile").err == "handrail: cannot read nofile: No such file or directory\n"
     cli("audit", "export", "receipts.jsonl")
     (cli.cwd / "key.pem").write_text(cli("audit", "key").out)
     check = ("audit", "verify", "receipts.jsonl", "--key", "key.pem")

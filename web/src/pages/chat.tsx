@@ -17,8 +17,8 @@ const TOUCHED_MS = 1_000;
 const INPUTS = ["wheel", "touchmove", "keydown", "pointerdown"];
 const MAX_SHOWN = 150;
 const MODES: Record<string, string> = {
-  plan: "nothing that changes anything runs", ask: "edits and commands ask you", auto: "what destroys asks you",
-  yolo: "you are not asked; blocked actions and your deny list still hold",
+  plan: "nothing that changes anything runs", ask: "it asks before edits and commands", auto: "it asks before anything destructive",
+  yolo: "it never asks; blocked actions and your deny list still apply",
 };
 
 /** `id` is null for a conversation that has not begun. `onBegun` gets its id with the first message. */

@@ -112,12 +112,12 @@ def _what(request: ApprovalRequest) -> str:
     return f"{who}{visible(request.tool)} {_VERBS[request.kind]}{where}{on}:"
 
 
-_COVERED = {
+MEANINGS = {
     Decision.ONCE: "this, and nothing else",
     Decision.TRY: "run it with connections held; then keep or undo it",
-    Decision.TASK: "the same kind in this task, for a limited time and number of times",
-    Decision.SESSION: "the same kind until this session ends",
-    Decision.ALWAYS: "the same kind in every session; written to config.yaml",
+    Decision.TASK: "this kind in this task, for a limited time and number of uses",
+    Decision.SESSION: "this kind until this session ends",
+    Decision.ALWAYS: "this kind in every session; written to config.yaml",
     Decision.DENY: "no; the model is informed",
 }
 _LASTING = (Decision.TASK, Decision.SESSION, Decision.ALWAYS)
@@ -126,7 +126,7 @@ _LASTING = (Decision.TASK, Decision.SESSION, Decision.ALWAYS)
 def covered_by(request: ApprovalRequest, decision: Decision) -> str:
     """What an answer means, and what else it would allow."""
     kinds = _kinds(request)
-    return f"{_COVERED[decision]}: {visible(kinds)}" if decision in _LASTING and kinds else _COVERED[decision]
+    return f"{MEANINGS[decision]}: {visible(kinds)}" if decision in _LASTING and kinds else MEANINGS[decision]
 
 
 def _kinds(request: ApprovalRequest) -> str:
@@ -140,10 +140,9 @@ def _offers(request: ApprovalRequest, *, width: int, painted: bool) -> Iterator[
         yield from _filled(f"{', '.join(longer)} allow: {visible(covered)}", width, indent="  ")
     left = max(0, round(request.expires_at - time.time()))
     if left:
-        no_answer = f"Auto-deny in {_duration(left)}, Esc denies now."
+        line = f"  Auto-deny in {_duration(left)}, Esc denies now."
         here = f" Also: handrail approvals answer {request.id}" if request.id else ""
-        for line in _filled(no_answer + here, width, indent="  "):
-            yield _paint(line, "dim", on=painted)
+        yield _paint(line + here * (len(line + here) <= width), "dim", on=painted)
 
 
 def _filled(text: str, width: int, *, indent: str, first: str | None = None) -> list[str]:
@@ -194,8 +193,10 @@ class Menu:
 
     def feed(self, text: str) -> str:
         """The word that was answered; empty when there is none yet; NO_ANSWER for what means nothing here."""
-        if (word := self._word(text.strip().lower())) and len(text.strip()) > 1:  # typed whole, or pasted
-            return word
+        typed = text.strip().lower()
+        is_line = bool(typed) and text.endswith("\n") and typed.isprintable()
+        if is_line or (len(typed) > 1 and self._word(typed)):  # typed whole, or pasted
+            return NO_ANSWER if len(self._beginning_with(typed)) > 1 else self._word(typed) or NO_ANSWER
         for key in KEY.findall(text):
             if answered := self._press(key):
                 return answered
@@ -211,8 +212,8 @@ class Menu:
             return NO_ANSWER if self.chosen is None else self.words[self.chosen]
         if key in ("\x1b", "\x04"):
             return Decision.DENY.value
-        same = [number for number, word in enumerate(self.words) if word[0] == key.lower()]
-        if len(same) > 1:  # such as try and task: the key goes from one to the next, and Enter takes it
+        if len(same := self._beginning_with(key.lower())) > 1:
+            # Such as try and task: the key goes from one to the next, and Enter takes it.
             self.chosen = next((number for number in same if number > (self.chosen or 0)), same[0])
             return ""
         word = self._word(key.lower())
@@ -221,15 +222,26 @@ class Menu:
             return ""
         return word or NO_ANSWER
 
+    def _beginning_with(self, letter: str) -> list[int]:
+        return [number for number, word in enumerate(self.words) if word[0] == letter]
+
     def _word(self, typed: str) -> str:
         decision = ANSWERS.get(typed)
         if decision is not None and decision.value in self.words:
             return decision.value
         return next((word for word in self.words if word in OTHERS and typed in (word, word[0])), "")
 
-    def line(self) -> str:
-        """All words, the chosen one in brackets."""
-        return ", ".join(f"[{word}]" if number == self.chosen else word for number, word in enumerate(self.words))
+    def rows(self, width: int, *, painted: bool) -> list[str]:
+        """All words in as many rows as they need, the chosen one in brackets, the keys of the others painted."""
+        words = [f"[{word}]" if number == self.chosen else word for number, word in enumerate(self.words)]
+        rows = textwrap.wrap(", ".join(words) + "?", width - 3, initial_indent="  ", subsequent_indent="  ")
+        if not painted:
+            return rows
+
+        def paint(found: re.Match[str]) -> str:
+            return _paint(found[0], "ours" if found[0].startswith("[") else "key", on=True)
+
+        return [re.sub(r"\[\w+\]|\b\w", paint, row) for row in rows]
 
 
 @contextlib.contextmanager
@@ -260,11 +272,11 @@ _MOVES = {
 
 
 class Line:
-    """A text and the place of the cursor in it. Enter ends it; Esc ends it and empties it. A pasted line end is kept."""
+    """A text and the place of the cursor in it. Enter ends it, Esc leaves it. A pasted line end is kept."""
 
     def __init__(self, text: str) -> None:
         self.text, self.at = text, len(text)
-        self.is_done = False
+        self.is_done = self.is_left = False
 
     def feed(self, typed: str) -> None:
         if typed.endswith(("\n", "\r")):
@@ -274,7 +286,7 @@ class Line:
 
     def _press(self, key: str) -> None:
         if key == "\x1b":
-            self.text, self.at, self.is_done = "", 0, True
+            self.is_left = self.is_done = True
         elif key in _MOVES:
             self.at = min(max(0, self.at + _MOVES[key]), len(self.text))
         elif key in ("\x7f", "\x08"):

@@ -137,6 +137,7 @@ _NOT_YET = "\0"
 _FRESH = "\x1b[?1049l\x1b[!p\x1b[r\x1b(B\x0f\x1b[0m\x1b[?25h\x1b[H\x1b[2J"
 # The lines of a question beside those of what would be written.
 _OTHER_LINES = 16
+_TOO_LATE, _NOT_NEEDED = "Timed out: denied.", "Answered elsewhere, or cancelled."
 _TOUCHED = "\n  Something else wrote to this terminal, so the question is drawn again. Answer this one.\n"
 _TAKEN = "\n  Something else keeps writing here: no answer counts. In another terminal: handrail approvals answer {}\n"
 
@@ -156,6 +157,8 @@ class _Conversation:
         self._max_lines = max(6, min(prompt.PREVIEW_LINES, size.lines - _OTHER_LINES))
         self._has_more = prompt.has_more(request, self._max_lines)
         self._by_key = os.environ.get("TERM", "dumb") != "dumb"
+        self._painted = self._by_key and not os.environ.get("NO_COLOR")
+        self._menu_rows = 0
         self._calm_at = 0.0
         # What is done for a word that is no decision. None asks on.
         self._others: dict[str, Callable[[], Answer | None]] = {
@@ -170,17 +173,17 @@ class _Conversation:
             word = self._answer()
             if word is None:
                 is_late = time.time() >= self._request.expires_at
-                self._write(f"\n  {'Timed out: denied.' if is_late else 'Answered elsewhere, or cancelled.'}\n")
+                self._write(f"{self._without_menu()}  {_TOO_LATE if is_late else _NOT_NEEDED}\n")
                 return None
             if word == prompt.NO_ANSWER:
-                self._write("\n  Arrows and Enter, a word or its first letter; Enter alone is not an answer.\n")
+                self._write("  Enter alone is not an answer; type one of these words.\n")
             elif word in prompt.OTHERS:
                 if (answer := self._others[word]()) is not None:
                     return answer
             else:
                 decision = Decision(word)
                 said = "Denied." if decision is Decision.DENY else prompt.allowed(self._request, decision)
-                self._write(f"\n  {said}\n")
+                self._write(f"  {said}\n")
                 self._forget_typed()
                 return Answer(decision, TerminalApprover.name)
 
@@ -189,41 +192,46 @@ class _Conversation:
 
     def _edited(self) -> Answer | None:
         """What is to run instead; None when nothing was changed, or something else wrote to the terminal meanwhile."""
-        line = prompt.Line(self._request.text if self._by_key else "")
-        self._write("\n  Change it; Enter takes it, Esc leaves it as it was:\n")
+        text = self._line("Change it; Enter takes it, Esc leaves it as it was:", self._request.text)
+        if text is None or self._watch.was_touched() or text.strip() in ("", self._request.text.strip()):
+            return None
+        return Answer(Decision.DENY, TerminalApprover.name, edited=text)
+
+    def _denied_with_reason(self) -> Answer | None:
+        text = self._line("What should it do instead? Enter denies, Esc goes back:", "")
+        if text is None:
+            return None
+        self._write("  Denied.\n")
+        return Answer(Decision.DENY, TerminalApprover.name, text.strip())
+
+    def _line(self, question: str, text: str) -> str | None:
+        """A line that is typed below a question, which begins with `text`; None for Esc, or when it is not needed any more."""
+        line = prompt.Line(text if self._by_key else "")
+        self._write(f"  {question}\n")
         with prompt.by_key(self._tty.read) if self._by_key else contextlib.nullcontext(False):
             while not line.is_done:
                 self._write(line.drawn(self._width - 5) if self._by_key else "  > ")
                 typed = _read(self._tty.read, self._gone, self._request.expires_at, [], by_line=not self._by_key)
                 line.feed(typed or "\x1b")
-        self._write("\n")
-        if self._watch.was_touched() or line.text.strip() in ("", self._request.text.strip()):
-            return None
-        return Answer(Decision.DENY, TerminalApprover.name, edited=line.text)
-
-    def _denied_with_reason(self) -> Answer:
-        self._write("\n  What should it do instead? ")
-        line = _read(self._tty.read, self._gone, self._request.expires_at, [], by_line=True)
-        self._write("  Denied.\n")
-        return Answer(Decision.DENY, TerminalApprover.name, (line or "").strip())
+        self._write("\n" if self._by_key else "")
+        return None if line.is_left else line.text
 
     def _answer(self) -> str | None:
         """A word that was answered below a question which nobody has painted over; None when it is not needed any more."""
         menu = prompt.Menu(prompt.words_for(self._request, has_more=self._has_more))
-        self._write(self._prompt(menu))
         refused = 0
         with prompt.by_key(self._tty.read) if self._by_key else contextlib.nullcontext(False):
+            self._draw_menu(menu)
             while True:
                 typed = self._typed()
                 if typed is None:
                     return None
                 if not (self._watch.was_touched() or typed == _NOT_YET):
-                    was_chosen = menu.chosen is not None
                     word = menu.feed(typed) if typed else Decision.DENY.value
                     if word or not self._by_key:
-                        self._write("\r\n\x1b[K\x1b[A" if was_chosen else "")
+                        self._write(self._without_menu())
                         return word or prompt.NO_ANSWER
-                    self._write(f"\r\x1b[K{self._prompt(menu)}")
+                    self._draw_menu(menu)
                     continue
                 refused += typed != _NOT_YET
                 if refused > _MAX_REFUSED:
@@ -232,7 +240,7 @@ class _Conversation:
                     return None
                 if typed != _NOT_YET or time.time() >= self._calm_at:
                     self._draw_again()
-                    self._write(self._prompt(menu))
+                    self._draw_menu(menu)
 
     def _typed(self) -> str | None:
         """What was typed; _NOT_YET when something else wrote to the terminal; None when no answer is needed any more."""
@@ -244,18 +252,24 @@ class _Conversation:
             return _NOT_YET
         return typed
 
-    def _prompt(self, menu: prompt.Menu) -> str:
+    def _draw_menu(self, menu: prompt.Menu) -> None:
         """What can be answered; below it what the chosen word means, on one line."""
-        line = f"  {menu.line()}? "
-        if menu.chosen is None:
-            return line
-        word = menu.words[menu.chosen]
-        means = prompt.OTHERS.get(word) or prompt.covered_by(self._request, Decision(word))
-        means = textwrap.shorten(means, self._width - 5, placeholder=" …")
-        return f"{line}\r\n\x1b[K    {means}\x1b[A\r\x1b[{len(line)}C"
+        rows = menu.rows(self._width, painted=self._painted)
+        if menu.chosen is not None:
+            word = menu.words[menu.chosen]
+            means = prompt.OTHERS.get(word) or prompt.MEANINGS[Decision(word)]
+            rows.append(f"    {textwrap.shorten(means, self._width - 5, placeholder=' …')}")
+        self._write(f"{self._without_menu()}{chr(10).join(rows)} ")
+        self._menu_rows = len(rows)
+
+    def _without_menu(self) -> str:
+        """Go back to where the menu began, and clear from there, so that only the answer stays."""
+        up, self._menu_rows = self._menu_rows - 1, 0
+        return "\r" + (f"\x1b[{up}A" if up > 0 else "") + "\x1b[J" if self._by_key and up >= 0 else ""
 
     def _draw_again(self) -> None:
         self._watch.reset()
+        self._menu_rows = 0
         self._write(_FRESH + _TOUCHED)
         self._draw()
         # An answer that was on its way is for what stood there before.
@@ -264,11 +278,11 @@ class _Conversation:
         self._calm_at = time.time() + _CALM_SECONDS
 
     def _draw(self, *, whole: bool = False) -> None:
-        painted = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
         lines = None if whole else self._max_lines
-        self._write(
-            prompt.question(self._request, width=self._width, painted=painted, max_lines=lines, how="v shows all")
+        text = prompt.question(
+            self._request, width=self._width, painted=self._painted, max_lines=lines, how="v shows all"
         )
+        self._write(text)
         self._forget_typed()
 
     def _forget_typed(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections import deque
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ from ...agent.events import ToolEnded, ToolProgress, ToolStarted
 from ...core.outcome import error_of
 from ...core.registry import ToolRegistry
 from ...types import JsonDict
-from ..call_text import duration, main_argument, parsed, shortened
+from ..call_text import main_argument, parsed, ran_and_waited, shortened
 from ..output import visible
 from .diffs import diff_lines
 
@@ -25,16 +26,17 @@ _OUTPUT_LINES = 6
 _DIFF_LINES = 40
 _NEW_FILE_LINES = 10
 _REASON_CHARS = 300
+_DENIED = re.compile(r"\ANot run: it needs approval \(.*\), and that was denied by")
 _DELEGATES = "delegate_task"
-_TODO_MARKS = {"pending": "☐", "in_progress": "▶", "completed": "☑", "cancelled": "☒"}
+TODO_MARKS = {"pending": "☐", "in_progress": "▶", "completed": "☑", "cancelled": "☒"}
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
 class Call:
     """One call, from when it was asked for until it has ended."""
 
-    def __init__(self, started: ToolStarted, registry: ToolRegistry, *, width: int) -> None:
-        self.since, self._width = time.monotonic(), width
+    def __init__(self, started: ToolStarted, registry: ToolRegistry, *, width: int, theme: str = "ansi_dark") -> None:
+        self.since, self._width, self._theme = time.monotonic(), width, theme
         room = max(20, width - len(started.tool) - 24)
         about = main_argument(registry, started.tool, started.arguments, max_chars=room)
         self._name = Text.assemble(f"{started.emoji} ", (visible(started.tool), "bold"), f" {about}" if about else "")
@@ -62,25 +64,27 @@ class Call:
     def ended(self, event: ToolEnded) -> Iterator[RenderableType]:
         """What stays: one line, and below it what you would look for."""
         mark = ("✗ ", "red") if event.error_type else ("✓ ", "green")
-        ran = duration(max(0.0, event.seconds - event.waited) * 1000)
-        waited = f"waited {duration(event.waited * 1000)}" if event.waited else ""
-        did_run = event.error_type != "denied" or not waited
-        times = ", ".join(filter(None, [f"ran {ran}" if waited else ran, waited])) if did_run else waited
+        times = ran_and_waited(event.seconds, event.waited)
+        if event.error_type == "denied":  # it never ran
+            times = times.rpartition(", ")[2]
         self._name.truncate(max(20, self._width - len(times) - 5), overflow="ellipsis")
         yield Text.assemble(mark, self._name, (f" ({times})", "dim"))
         failure = error_of(event.result) if event.result else None
         details = []
         if event.error_type in ("cancelled", "timeout") and self._output:
             details = [Text("Stopped; output so far:", "yellow"), *(Text(line, "dim") for line in self._output)]
+        elif event.error_type == "cancelled" and failure is not None:
+            details = [Text("Interrupted", "yellow")]
         elif failure is not None:
             # What follows the first sentence is advice for the model.
             reason = " ".join(str(failure["error"]).split()).partition(". ")[0]
+            reason = _DENIED.sub("Denied by", reason)  # the question said why it was asked
             details.append(Text(visible(shortened(reason, _REASON_CHARS)), "red"))
         result = parsed(event.result) if event.result else None
         if isinstance(result, dict):
             if isinstance(edit := result.get("edited"), dict) and "edited_by" in edit:
                 details += [Text(f"Changed to: {visible(str(value))}", "yellow") for value in list(edit.values())[1:]]
-            details += _details(result, self._arguments)
+            details += _details(result, self._arguments, self._theme)
         yield from (Padding(line, (0, 0, 0, 4)) for line in details)
 
 
@@ -92,17 +96,20 @@ def seconds(elapsed: float) -> str:
     return f"{elapsed:.0f} s" if elapsed < 60 else f"{elapsed // 60:.0f}:{elapsed % 60:02.0f} min"
 
 
-def _details(result: JsonDict, arguments: JsonDict) -> Iterator[Text]:
+def _details(result: JsonDict, arguments: JsonDict, theme: str) -> Iterator[Text]:
     """What a result shows of itself depends on what it holds, not on whose it is."""
     if isinstance(result.get("diff"), str):
-        yield from diff_lines(result["diff"], str(arguments.get("path") or ""), _DIFF_LINES)
+        yield from diff_lines(result["diff"], str(arguments.get("path") or ""), _DIFF_LINES, theme=theme)
     elif result.get("created") is True and isinstance(arguments.get("content"), str):
         added = "".join(f"+{line}\n" for line in arguments["content"].splitlines())
-        yield from diff_lines(added, str(arguments.get("path") or ""), _NEW_FILE_LINES)
+        yield from diff_lines(added, str(arguments.get("path") or ""), _NEW_FILE_LINES, theme=theme)
     elif isinstance(result.get("output"), str):
         yield from _last_lines(result["output"])
     elif isinstance(result.get("todos"), list):
         yield from (_todo(item) for item in result["todos"] if isinstance(item, dict))
+    elif "undone" in result or "redone" in result:
+        for key in ("put_back", "as_before", "taken_away"):
+            yield from (Text(f"{key.replace('_', ' ')}: {visible(path)}", "dim") for path in result.get(key) or ())
     elif isinstance(result.get("results"), list):
         yield from (_child(item) for item in result["results"] if isinstance(item, dict) and "summary" in item)
 
@@ -118,7 +125,7 @@ def _last_lines(output: str) -> Iterator[Text]:
 
 
 def _todo(item: JsonDict) -> Text:
-    mark = _TODO_MARKS.get(str(item.get("status")), "☐")
+    mark = TODO_MARKS.get(str(item.get("status")), "☐")
     return Text(f"{mark} {visible(str(item.get('content', '')))}", "dim")
 
 

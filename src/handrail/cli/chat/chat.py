@@ -83,6 +83,7 @@ class Chat:
         self.draft = ""  # already typed at the next prompt
         self._ahead: list[str] = []  # messages that were typed while the agent worked
         self._status = StatusLine(app, store, lambda: self.agent, lambda: self.mode)
+        self.view.status_line = partial(self._status.text, is_busy=True)
 
     @property
     def commands(self) -> list[Command]:
@@ -194,6 +195,9 @@ class Chat:
         if typed.opened:
             typed.opened = False
             self.view.child.next()
+        while typed.modes:
+            typed.modes -= 1
+            self.set_mode(self.mode.next)
         if typed.escaped:
             typed.escaped = False
             self._stop()
@@ -202,6 +206,8 @@ class Chat:
         found = mentioned(text, self.agent.cwd)
         for problem in found.problems:
             self.say(problem, "yellow")
+        if found.attached:
+            self.say(f"With {', '.join(found.attached)}", "dim")
         whole = "\n\n".join([text, *found.texts, *self.offers.mentioned(text)])
         return [{"type": "text", "text": whole}, *found.images] if found.images else whole
 
@@ -268,16 +274,17 @@ class Chat:
         self.draft = typed.text
 
     def _read(self) -> str:
-        prompt = "› " if self.mode is Mode.AUTO else f"{self.mode.value} › "
         if self._ahead:
             line = self._ahead.pop(0)
             self._input.remember(line)
-            self.screen.write(f"{prompt}{visible(line)}\n")
+            self.screen.write(f"{self._prompt()}{visible(line)}\n")
             return line
         draft, self.draft = self.draft, ""
-        self._status.refresh()
         self.offers.refresh()
-        return self._input.read(prompt, text=draft)
+        return self._input.read(self._prompt, text=draft)
+
+    def _prompt(self) -> str:
+        return "› " if self.mode is Mode.AUTO else f"{self.mode.value} › "
 
     def _choices(self) -> Mapping[str, tuple[str, Callable[[], Iterable[str]]]]:
         return {command.name: (command.about, partial(command.choices, self)) for command in self.commands}

@@ -13,17 +13,20 @@ from ..output import visible
 
 _PLACE = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
 _WORDS = re.compile(r"\w+|\s+|[^\w\s]")
-_BACKGROUND = {"+": "on #12351f", "-": "on #3d1518"}
-_MARKED = {"+": "on #1f6b38", "-": "on #7a2329"}
+_LIGHT_THEMES = ("ansi_light", "default")
+# Behind what changed, and behind the changed words of it, in a dark and in a light theme.
+_BACKGROUND = {"+": ("on #12351f", "on #dafbe1"), "-": ("on #3d1518", "on #ffebe9")}
+_MARKED = {"+": ("on #1f6b38", "on #aceebb"), "-": ("on #7a2329", "on #ffc1ba")}
 _SIGNS = {"+": "green", "-": "red", " ": "dim"}
 _MAX_WORDS = 400
 
 
-def diff_lines(diff: str, path: str = "", most: int = 40) -> Iterator[Text]:
+def diff_lines(diff: str, path: str = "", most: int = 40, *, theme: str = "ansi_dark") -> Iterator[Text]:
     """The lines of a diff, at most so many; `path` tells the language."""
     old = new = 1
+    light = theme in _LIGHT_THEMES
     lines = [line for line in visible(diff).splitlines() if not line.startswith(("--- ", "+++ ", "\\ "))]
-    colour = _Highlighter(path)
+    colour = _Highlighter(path, theme)
     partners = _partners(lines)
     for number, line in enumerate(lines[:most]):
         if place := _PLACE.match(line):
@@ -36,9 +39,9 @@ def diff_lines(diff: str, path: str = "", most: int = 40) -> Iterator[Text]:
         old, new = old + (sign != "+"), new + (sign != "-")
         text = colour(code)
         if sign in _BACKGROUND:
-            text.stylize(_BACKGROUND[sign])
+            text.stylize(_BACKGROUND[sign][light])
             for start, end in _changed_words(code, partners.get(number, "")):
-                text.stylize(_MARKED[sign], start, end)
+                text.stylize(_MARKED[sign][light], start, end)
         yield Text.assemble((f"{shown:4} ", "dim"), (f"{sign} ", _SIGNS.get(sign, "dim")), text)
     if len(lines) > most:
         yield Text(f"… {len(lines) - most} more lines", "dim")
@@ -47,9 +50,9 @@ def diff_lines(diff: str, path: str = "", most: int = 40) -> Iterator[Text]:
 class _Highlighter:
     """Colours one line of code; plain text for a language that is not known."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, theme: str) -> None:
         lexer = Syntax.guess_lexer(path) if path else "default"
-        self._syntax = None if lexer == "default" else Syntax("", lexer, theme="ansi_dark")
+        self._syntax = None if lexer == "default" else Syntax("", lexer, theme=theme)
 
     def __call__(self, code: str) -> Text:
         if self._syntax is None:

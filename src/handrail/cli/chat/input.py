@@ -1,16 +1,21 @@
 """Input of one line or several, with history and completion, or plain lines from a terminal that cannot move its cursor.
 
 Enter sends; Alt-Enter, Ctrl-J or a backslash at the end of the line start another one; what is pasted stays together, and is
-folded when it is long. Shift-Tab changes the mode.
+folded when it is long. Ctrl-V attaches the image in the clipboard. Shift-Tab changes the mode.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
 from pathlib import Path
+from subprocess import DEVNULL
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application import get_app
@@ -22,11 +27,12 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.output import ColorDepth
 
-from .mentions import FolderIndex
+from .mentions import PASTED_PREFIX, FolderIndex
 from .screen import Screen
 
 # What can come after a command's name; after a tab, what it is.
 Choices = Callable[[], Iterable[str]]
+_REFRESH_SECONDS = 1.0  # of the line below the prompt
 _MAX_PASTED_LINES, _MAX_PASTED_CHARS = 8, 2_000
 _PASTE_MARK = re.compile(r"\[Pasted text #(\d+) \+\d+ lines?\]")
 
@@ -48,20 +54,21 @@ class Input:
         _make_private(history)
         self._pastes = Pastes()
         self._session: PromptSession[str] = PromptSession(
-            history=FileHistory(str(history)),
+            history=_History(str(history), self._pastes),
             completer=_Words(choices, resources, folder),
             complete_while_typing=Condition(_completes),
             multiline=True,
             key_bindings=_keys(self._pastes, next_mode),
             prompt_continuation="  ",
             bottom_toolbar=toolbar,
+            refresh_interval=_REFRESH_SECONDS,
             color_depth=None if coloured else ColorDepth.DEPTH_1_BIT,
             reserve_space_for_menu=8,
         )
         for window in self._session.layout.find_all_windows():
             window.dont_extend_height = Always()  # the toolbar is below the text, not at the bottom of the screen
 
-    def read(self, prompt: str, *, text: str = "") -> str:
+    def read(self, prompt: Callable[[], str], *, text: str = "") -> str:
         """A message; `text` is already typed there. Raises EOFError for Ctrl-D, KeyboardInterrupt for Ctrl-C."""
         return self._pastes.unfolded(self._session.prompt(prompt, default=text))
 
@@ -75,6 +82,17 @@ class Input:
         return not self._session.default_buffer.text
 
 
+class _History(FileHistory):
+    """Keeps pastes whole: the marks that fold them mean nothing to another chat."""
+
+    def __init__(self, filename: str, pastes: Pastes) -> None:
+        super().__init__(filename)
+        self._pastes = pastes
+
+    def store_string(self, string: str) -> None:
+        super().store_string(self._pastes.unfolded(string))
+
+
 class PlainInput:
     """Reads as `Input` does. A backslash at the end of a line begins another one."""
 
@@ -83,10 +101,10 @@ class PlainInput:
     def __init__(self, screen: Screen) -> None:
         self._screen = screen
 
-    def read(self, prompt: str, *, text: str = "") -> str:
+    def read(self, prompt: Callable[[], str], *, text: str = "") -> str:
         if text:
             self._screen.write(f"(was: {text})\n")
-        self._screen.write(prompt)
+        self._screen.write(prompt())
         lines = [_line()]
         while lines[-1].endswith("\\"):
             lines[-1] = lines[-1][:-1]
@@ -109,6 +127,18 @@ class Pastes:
 
     def __init__(self) -> None:
         self._texts: list[str] = []
+        self._images = 0
+
+    @cached_property
+    def _folder(self) -> tempfile.TemporaryDirectory[str]:
+        return tempfile.TemporaryDirectory(prefix=f"{PASTED_PREFIX}{os.getpid()}-")  # gone with the chat
+
+    def kept(self, image: bytes) -> str:
+        """A file that holds the image until the chat ends; the message that names it carries the image itself."""
+        self._images += 1
+        path = Path(self._folder.name, f"image-{self._images}.png")
+        path.write_bytes(image)
+        return str(path)
 
     def folded(self, text: str) -> str:
         """What the prompt shows of a paste: itself while it is short."""
@@ -169,8 +199,33 @@ def _completes() -> bool:
     return document.text.startswith("/") or document.get_word_before_cursor(WORD=True).startswith("@")
 
 
+_CLIPBOARDS = (
+    ("wl-paste", "--type", "image/png"),
+    ("xclip", "-selection", "clipboard", "-t", "image/png", "-o"),
+    ("pngpaste", "-"),
+)
+_CLIPBOARD_SECONDS = 5.0
+
+
+def clipboard_image() -> bytes:
+    """The image in the clipboard of this machine as PNG, by a program that can read it; empty when there is none."""
+    for command in _CLIPBOARDS:
+        with contextlib.suppress(OSError, subprocess.SubprocessError):  # not installed, no clipboard, or it hangs
+            found = subprocess.run(command, stdin=DEVNULL, capture_output=True, timeout=_CLIPBOARD_SECONDS, check=False)
+            if found.stdout.startswith(b"\x89PNG"):
+                return found.stdout
+    return b""
+
+
 def _keys(pastes: Pastes, next_mode: Callable[[], object]) -> KeyBindings:
     keys = KeyBindings()
+
+    @keys.add("c-v")
+    def paste_image(event: KeyPressEvent) -> None:
+        if image := clipboard_image():
+            event.current_buffer.insert_text(f"@{pastes.kept(image)} ")
+        else:
+            event.app.output.bell()
 
     @keys.add(Keys.BracketedPaste)
     def paste(event: KeyPressEvent) -> None:

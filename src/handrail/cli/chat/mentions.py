@@ -13,7 +13,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...types import JsonDict
+from ..call_text import counted
 
+# Of the folder for images from the clipboard; the process id follows, so that `env prune` finds what a killed chat left.
+PASTED_PREFIX = "handrail-pasted-"
 _MENTION = re.compile(r"(?<!\S)@(\"[^\"\n]+\"|\S+)")
 _IMAGE_PATH = re.compile(r"(?<!\S)(?:file://)?(['\"]?)(/\S.*?\.(?:png|jpe?g|gif|webp))\1(?!\S)", re.IGNORECASE)
 _IMAGES = (".png", ".jpg", ".jpeg", ".gif", ".webp")
@@ -26,15 +29,16 @@ _SKIPPED = {".git", "node_modules", ".venv", "__pycache__", ".tox", ".mypy_cache
 
 
 class Mentioned(NamedTuple):
-    """What goes with a message: texts for the model, images, and what could not be read, for the user."""
+    """What goes with a message: texts and images for the model; what was attached and what could not be, for the user."""
 
     texts: list[str]
     images: list[JsonDict]
+    attached: list[str]
     problems: list[str]
 
 
 class FolderIndex:
-    """The files below a folder, listed anew after a few seconds: all but the usual caches."""
+    """The files and folders below a folder, listed anew after a few seconds: all but the usual caches."""
 
     def __init__(self) -> None:
         self._folder, self._at = "", 0.0
@@ -55,8 +59,8 @@ class FolderIndex:
 def _score(name: str, wanted: str) -> int | None:
     """Smaller is better; None when the letters are not in it."""
     if not wanted:
-        return name.count("/")
-    base = name.rpartition("/")[2]
+        return name.rstrip("/").count("/")
+    base = name.rstrip("/").rpartition("/")[2]
     if base.startswith(wanted):
         return 0
     if wanted in base:
@@ -77,42 +81,49 @@ def _files(folder: str) -> Iterator[str]:
         folders[:] = sorted(name for name in folders if name not in _SKIPPED)
         below = os.path.relpath(place, folder)
         yield from (os.path.normpath(os.path.join(below, name)) for name in files)
+        yield from (os.path.normpath(os.path.join(below, name)) + "/" for name in folders)
 
 
 def mentioned(text: str, cwd: str) -> Mentioned:
     """What `@path` in a message, and the path of an image that was dropped or pasted, stand for."""
-    found = Mentioned([], [], [])
-    names = [match[1].strip('"').rstrip(",;:") for match in _MENTION.finditer(text)]
+    found = Mentioned([], [], [], [])
+    names = [match[1].strip('"') for match in _MENTION.finditer(text)]
     names += [match[2] for match in _IMAGE_PATH.finditer(text)]
-    for name in dict.fromkeys(names):
-        path = Path(cwd, os.path.expanduser(name))
-        if not path.exists():  # an address, a decorator, a handle
+    for typed in dict.fromkeys(names):
+        # The end of a sentence may follow a name. What is neither file nor folder is an address, a decorator, a handle.
+        known = (each for each in (typed, typed.rstrip(".,;:!?)")) if Path(cwd, os.path.expanduser(each)).exists())
+        if (name := next(known, None)) is None:
             continue
+        path = Path(cwd, os.path.expanduser(name))
         try:
-            _add(found, name, path)
+            found.attached.extend(filter(None, [_add(found, name, path)]))
         except OSError as error:
             found.problems.append(f"@{name} cannot be read: {error.strerror}")
     return found
 
 
-def _add(found: Mentioned, name: str, path: Path) -> None:
+def _add(found: Mentioned, name: str, path: Path) -> str:
+    """What was attached, in words; empty for nothing."""
     if path.is_dir():
         names = sorted(f"{each.name}/" if each.is_dir() else each.name for each in path.iterdir())
         more = f"\n… {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
         found.texts.append(f"[The folder {name} holds:]\n" + "\n".join(names[:_MAX_NAMES]) + more)
+        return f"{name} ({counted(len(names), 'name')})"
     elif path.suffix.lower() in _IMAGES:
         if path.stat().st_size > _MAX_IMAGE_BYTES:
             found.problems.append(f"@{name} is larger than {_MAX_IMAGE_BYTES >> 20} MB, and was not sent")
-            return
+            return ""
         kind = mimetypes.guess_type(path.name)[0] or "image/png"
         data = base64.b64encode(path.read_bytes()).decode("ascii")
         found.images.append({"type": "image_url", "image_url": {"url": f"data:{kind};base64,{data}"}})
-    else:
-        with path.open("rb") as file:
-            content = file.read(_MAX_CHARS * 4)
-        if b"\0" in content:
-            found.texts.append(f"[{name} is a binary file of {path.stat().st_size:,} bytes.]")
-            return
-        text = content.decode("utf-8", "replace")
-        cut = "\n[… it goes on; read_file reads the rest]" if len(text) > _MAX_CHARS else ""
-        found.texts.append(f"[{name}:]\n{text[:_MAX_CHARS]}{cut}")
+        return f"{name} (image)"
+    with path.open("rb") as file:
+        content = file.read(_MAX_CHARS * 4)
+    if b"\0" in content:
+        found.texts.append(f"[{name} is a binary file of {path.stat().st_size:,} bytes.]")
+        return f"{name} (binary: its size only)"
+    text = content.decode("utf-8", "replace")
+    is_cut = len(text) > _MAX_CHARS
+    text = text[:_MAX_CHARS]
+    found.texts.append(f"[{name}:]\n{text}" + "\n[… it goes on; read_file reads the rest]" * is_cut)
+    return f"{name} ({'the first ' * is_cut}{counted(len(text.splitlines()), 'line')})"

@@ -126,6 +126,8 @@ def title(chat: Chat, rest: str) -> None:
 def history(chat: Chat, rest: str) -> None:
     if rest and not (rest.isascii() and rest.isdigit()):
         raise InvalidArguments("/history, or /history and how many messages")
+    if not len(chat.agent.loop.conversation):
+        chat.say("No messages yet.")
     show(chat.screen, chat.agent.loop.conversation.messages, last=int(rest or 20))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 from shutil import get_terminal_size
@@ -13,18 +14,21 @@ from ...app import Handrail
 from ...approval.policy import Mode
 from ...store.sessions import SessionStore
 
+_FRESH_SECONDS = 1.0
+
 
 class StatusLine:
-    """Looked up once per prompt, not per key: `refresh` before each."""
+    """Looked up at most once per second, not per key or frame."""
 
     def __init__(
         self, app: Handrail, store: SessionStore, agent: Callable[[], Agent], mode: Callable[[], Mode]
     ) -> None:
         self._app, self._store, self._agent, self._mode = app, store, agent, mode
         self._facts: list[str] = []
+        self._at = -_FRESH_SECONDS
 
-    def refresh(self) -> None:
-        agent = self._agent()
+    def _refresh(self) -> None:
+        self._at, agent = time.monotonic(), self._agent()
         used, window = estimate(agent.loop.conversation), agent.models[0].context_tokens
         facts = [f"{used / window:.0%} context"] if used else []
         cost = self._store.get(agent.session_id).cost
@@ -39,9 +43,12 @@ class StatusLine:
         facts.append(str(self._app.environments.settings(agent.session_id).options.get("profile") or ""))
         self._facts = [*filter(None, facts), "/help"]
 
-    def text(self) -> str:
+    def text(self, *, is_busy: bool = False) -> str:
         """What changes comes first; a fact that does not fit the terminal is left out whole."""
-        line, room = f" {self._agent().models[0].name} · {self._mode().value} (Shift-Tab)", get_terminal_size().columns
+        if time.monotonic() - self._at > _FRESH_SECONDS:
+            self._refresh()
+        hint, room = "" if is_busy else " (Shift-Tab)", get_terminal_size().columns
+        line = f" {self._agent().models[0].name} · {self._mode().value}{hint}"
         for fact in self._facts:
             line += f" · {fact}" if len(line) + len(fact) + 3 < room else ""
         return line

@@ -34,7 +34,9 @@ def tools(chat: Chat, rest: str) -> None:  # noqa: ARG001  a command's signature
         rows.append((f"{registry.get_emoji(function['name'])} {function['name']}", visible(about)))
     chat.screen.table(("TOOL", "WHAT IT DOES"), rows)
     if agent.loop.tool_calls.at_hand is not None:
-        chat.say("It finds others by tool_search. /toolsets +NAME puts the tools of a set at hand.", "dim")
+        chat.say(
+            "The agent finds other tools with tool_search. /toolsets +NAME adds those of a toolset to this list.", "dim"
+        )
 
 
 def toolsets(chat: Chat, rest: str) -> None:
@@ -62,7 +64,7 @@ def toolsets(chat: Chat, rest: str) -> None:
             mark = "○" if not names & usable else "●" if names & usable <= listed else "◐"
             rows.append((mark, info["name"], f"{len(names & usable)}/{len(names)}", visible(info["description"])))
     chat.screen.table(("", "TOOLSET", "TOOLS", "WHAT FOR"), rows)
-    chat.say("● at hand  ◐ found by tool_search  ○ off, or cannot be used: `handrail tools` says why", "dim")
+    chat.say("● listed  ◐ found with tool_search  ○ off, or cannot be used: `handrail tools` says why", "dim")
 
 
 def model(chat: Chat, rest: str) -> None:
@@ -190,6 +192,6 @@ def yolo(chat: Chat, rest: str) -> None:
         raise InvalidArguments("/yolo on, or /yolo off")
     chat.set_mode(Mode.YOLO if wanted else Mode.AUTO)
     if wanted:
-        chat.say("You are not asked from now on. Blocked actions and your deny list still hold.", "yellow")
+        chat.say("You are not asked from now on. Blocked actions and your deny list still apply.", "yellow")
     else:
         chat.say("You are asked again.")

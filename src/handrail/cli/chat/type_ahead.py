@@ -7,6 +7,7 @@ import re
 
 _KEY = re.compile(
     r"\x1b\[200~(?P<pasted>.*?)\x1b\[201~"  # as terminals mark it
+    r"|(?P<shift_tab>\x1b\[Z)"
     r"|\x1b\[(?!200~)[0-?]*[ -/]*[@-~]|\x1bO."  # arrows and the like: there is one place to type, the end
     r"|\x1b(?P<with_alt>[^\[O])|(?P<plain>[^\x1b])",
     re.DOTALL,
@@ -26,6 +27,7 @@ class TypedAhead:
         self._pending = ""
         self.escaped = False  # Esc was pressed, by itself
         self.opened = False  # Ctrl-O was pressed
+        self.modes = 0  # how often Shift-Tab was pressed
 
     def feed(self, data: bytes) -> None:
         """What came from the terminal, in any pieces; b"" when nothing came for a moment."""
@@ -37,6 +39,8 @@ class TypedAhead:
             place = match.end()
             if (pasted := match["pasted"]) is not None:
                 self.text += pasted.replace("\r\n", "\n").replace("\r", "\n")
+            elif match["shift_tab"]:
+                self.modes += 1
             elif (key := match["with_alt"] or match["plain"]) is not None:
                 self._press(key, with_alt=match["with_alt"] is not None)
         self._pending = self._pending[place:][:_MAX_PENDING]

@@ -16,11 +16,12 @@ from ...store.sessions import SessionInfo, SessionStore
 from ...types import JsonDict
 from ..call_text import counted, main_text, shortened
 from ..output import visible
-from .calls import Call, seconds, spin
+from .calls import TODO_MARKS, Call, seconds, spin
 from .screen import Screen
 from .type_ahead import COMMAND_SIGNS, TypedAhead
 
 _ROWS_FOR_THE_REST = 8
+_TODO_LINES = 6
 
 
 class View:
@@ -38,6 +39,7 @@ class View:
         self._since = 0.0
         self._status, self._is_stopping = "", False
         self.todos: Callable[[], Sequence[TodoItem]] = lambda: ()
+        self.status_line: Callable[[], str] = lambda: ""
 
     def begin(self, status: str) -> None:
         """A turn begins."""
@@ -69,16 +71,23 @@ class View:
                 lines.append(
                     Text.assemble((f"{spin(now)} ", "cyan"), (f"{self._status} · {seconds(now - self._since)}", "dim"))
                 )
-            self.screen.below([*lines, *self._typed()])
+            self.screen.below([*lines, *self._typed(), Text(self.status_line(), "dim")])
 
     def _open_todos(self) -> list[Text]:
-        """The todo list while the agent works on it: what is under way, and how much is done."""
+        """The todo list while something of it is open; of a long one the part around what is under way."""
         items = self.todos()
-        current = next((item for item in items if item.status == "in_progress"), None)
-        if current is None:
+        places = [number for number, item in enumerate(items) if item.status in ("in_progress", "pending")]
+        if not places:
             return []
-        done = sum(1 for item in items if item.status == "completed")
-        return [Text(f"▶ {visible(current.content)} ({done}/{len(items)} done)", "dim")]
+        start = max(0, min(places[0] - 1, len(items) - _TODO_LINES))
+        shown = items[start : start + _TODO_LINES]
+        lines = [
+            Text(f"{TODO_MARKS[item.status]} {visible(item.content)}", "" if item.status == "in_progress" else "dim")
+            for item in shown
+        ]
+        if len(shown) < len(items):
+            lines.append(Text(f"  {len(items)} in all", "dim"))
+        return lines
 
     def _typed(self) -> list[Text]:
         """What was typed: queued messages, and the one that is not sent yet."""
@@ -106,7 +115,9 @@ class View:
                     self._thought.add(text)
             case events.ToolStarted():
                 self._finish()
-                self._calls[event.call_id] = Call(event, self._registry, width=self.screen.width)
+                self._calls[event.call_id] = Call(
+                    event, self._registry, width=self.screen.width, theme=self.screen.code_theme
+                )
             case events.ToolProgress():
                 call = self._calls.get(event.call_id)
                 if call is not None:

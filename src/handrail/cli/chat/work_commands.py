@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import os
 from collections.abc import Iterable, Sequence
 from functools import partial
@@ -10,7 +11,7 @@ from pathlib import Path
 
 from ... import __version__
 from ...approval.policy import MEANINGS
-from ...config.paths import config_path
+from ...config.paths import config_path, state_dir
 from ...errors import InvalidArguments, ToolFailed
 from ...tools.skills.library import Library
 from ..output import visible
@@ -46,7 +47,7 @@ def diff(chat: Chat, rest: str) -> None:
         path = part.partition("\n")[0].rpartition(" b/")[2]
         hunks = part[part.find("@@") :] if "@@" in part else ""
         chat.say(path, "bold")
-        chat.screen.print(*diff_lines(hunks, path, _DIFF_LINES))
+        chat.screen.print(*diff_lines(hunks, path, _DIFF_LINES, theme=chat.screen.code_theme))
     for name in names:
         chat.say(f"{name} (new; git does not track it yet)", "bold")
 
@@ -101,7 +102,21 @@ def theme(chat: Chat, rest: str) -> None:
         if rest not in THEMES:
             raise InvalidArguments(f"there is no theme {rest!r}; choose one of {', '.join(THEMES)}")
         chat.screen.code_theme = rest
-    chat.say(f"Code is shown in the colours of {chat.screen.code_theme}. Others: {', '.join(THEMES)}")
+        _theme_file().write_text(rest, "utf-8")
+    others = ", ".join(each for each in THEMES if each != chat.screen.code_theme)
+    chat.say(f"Code and diffs use the theme {chat.screen.code_theme}. Others: {others}")
+
+
+def last_theme() -> str:
+    """The theme that was chosen last, in any chat."""
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        if (name := _theme_file().read_text("utf-8")) in THEMES:
+            return name
+    return THEMES[0]
+
+
+def _theme_file() -> Path:
+    return state_dir() / "chat_theme"
 
 
 def own_commands(app_skills: Library, taken: Iterable[str]) -> list[Command]:

@@ -31,7 +31,7 @@ from ...store.approvals import DecisionRecord, StoredGrant, StoredRequest
 from ...types import JsonDict
 from .. import options
 from ..approvals import chosen, come_too_late, open_approvals, show_request
-from ..output import ExitCode, as_typed, emit, emit_json, emit_listing, emit_table, refuse, say
+from ..output import ExitCode, as_typed, emit, emit_json, emit_listing, emit_table, fitted, refuse, say
 
 cli = options.new_cli()
 _ALL = 1_000_000
@@ -74,7 +74,7 @@ def list_waiting(as_json: options.Json = False) -> None:
     for stored in waiting:
         show_request(stored)
     if not waiting:
-        emit(as_typed("No requests are pending. `handrail approvals log` shows what was decided."))
+        emit(fitted(as_typed("No requests are pending. `handrail approvals log` shows what was decided.")))
     if grants or always:
         emit("")
         rows = [_grant_row(grant) for grant in grants]

@@ -34,7 +34,7 @@ from ...approval.policy import Mode, read_mode
 from ...core.outcome import error_of
 from ...types import CancelToken, JsonDict
 from .. import options
-from ..call_text import duration, main_argument, report_call
+from ..call_text import main_argument, ran_and_waited, report_call
 from ..output import ExitCode, emit, emit_json, note, result_stream, say, typed, visible
 from ..runtime import Ending, ask_about_folder, open_runtime, stdin_has_input, supervise
 
@@ -180,7 +180,7 @@ class Reporter:
         if self._quiet or self.lost is not None:
             return
         about = self._abouts.pop(event.call_id, event.tool).rstrip()
-        line = f"{about} ({duration(event.seconds * 1000)})"
+        line = f"{about} ({ran_and_waited(event.seconds, event.waited)})"
         report_call(line, error_of(event.result) if event.result else None, is_good=not event.error_type)
 
     def _summary(self, ended: TurnEnded) -> JsonDict:

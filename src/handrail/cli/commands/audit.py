@@ -22,15 +22,15 @@ from ...effects.audit import verify as check
 from ...errors import ToolFailed
 from .. import options
 from ..call_text import counted
-from ..output import ExitCode, emit, emit_json, say
+from ..output import ExitCode, as_typed, emit, emit_json, fitted, say
 from ..runtime import open_runtime
 
 cli = options.new_cli()
 File = Annotated[
-    Path | None, typer.Argument(metavar="[FILE]", help="An export; without it stdout, or what is kept here.")
+    str | None, typer.Argument(metavar="[FILE]", help="An export; without it stdout, or what is kept here.")
 ]
-KeyFile = Annotated[Path | None, typer.Option("--key", metavar="FILE", help="The public key; default: your own.")]
-Witness = Annotated[Path | None, typer.Option(metavar="FILE", help="Seals that a witness has kept.")]
+KeyFile = Annotated[str | None, typer.Option("--key", metavar="FILE", help="The public key; default: your own.")]
+Witness = Annotated[str | None, typer.Option(metavar="FILE", help="Seals that a witness has kept.")]
 
 
 @cli.command()
@@ -46,7 +46,7 @@ def export(file: File = None) -> None:
         emit(text, end="")
         return
     try:
-        file.write_text(text, "utf-8")
+        Path(file).write_text(text, "utf-8")
     except OSError as error:
         raise ToolFailed(f"{file} cannot be written: {error.strerror}") from None
 
@@ -73,14 +73,14 @@ def verify(file: File = None, key_file: KeyFile = None, witness: Witness = None,
 
     Exit codes: 0 all is as it was signed, 1 it is not.
     """
+    kept = open_runtime().effects.receipts if not (file and key_file) else None
+    public = options.text_of(key_file) if key_file else kept.public_key() if kept else ""
+    lines = options.text_of(file).splitlines() if file else list(kept.export() if kept else ())
+    witnessed = options.text_of(witness).splitlines() if witness else []
     try:
-        kept = open_runtime().effects.receipts if file is None or key_file is None else None
-        public = key_file.read_text("utf-8") if key_file is not None else kept.public_key() if kept else ""
-        lines = file.read_text("utf-8").splitlines() if file is not None else list(kept.export() if kept else ())
-        seals = [json.loads(line) for line in witness.read_text("utf-8").splitlines()] if witness is not None else []
-        seals += kept.known_head() if kept is not None and file is None else []
+        seals = [*map(json.loads, witnessed), *(kept.known_head() if kept is not None and file is None else ())]
         found = check(lines, public, witnessed=seals)
-    except (OSError, ValueError) as error:
+    except ValueError as error:
         raise ToolFailed(str(error)) from None
     if as_json:
         emit_json(found._asdict())
@@ -90,5 +90,5 @@ def verify(file: File = None, key_file: KeyFile = None, witness: Witness = None,
         what = f"{counted(found.receipts, 'receipt')} under {counted(found.seals, 'seal')}"
         emit(f"{what}: {'not as signed' if found.problems else 'all as signed'}.")
         if not found.receipts:
-            emit("There is nothing to check before a call has changed something; `handrail calls` lists those.")
+            emit(fitted(as_typed("No call has changed anything yet; `handrail calls` lists those that do.")))
     raise typer.Exit(ExitCode.FAILED if found.problems else ExitCode.OK)

@@ -27,7 +27,6 @@ import re
 import shutil
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Annotated, Any, TextIO
 
 import typer
@@ -141,7 +140,7 @@ def _read_item(item: str) -> tuple[str, Any]:
         raise InvalidArguments(f"{item!r} is not an argument; write key=value, key:=json or key=@file")
     key, sign, value = match["key"], match["sign"], match["value"]
     if value.startswith("@"):
-        value = _text_of(key, value[1:])
+        value = options.text_of(value[1:])
     if sign == "=":
         return key, value
     try:
@@ -152,20 +151,8 @@ def _read_item(item: str) -> tuple[str, Any]:
         ) from None
 
 
-def _text_of(key: str, name: str) -> str:
-    try:
-        return Path(name).expanduser().read_text("utf-8")
-    except OSError as error:
-        raise InvalidArguments(f"{key}: cannot read {name}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise InvalidArguments(f"{key}: {name} is not UTF-8 text") from None
-
-
 def _from_stdin() -> str:
     """The text as it is: the runtime parses and repairs what a model would send, and says what is wrong with it."""
     if not stdin_has_input():
         say("reading the arguments as a JSON object from stdin; give key=value, or </dev/null for none")
-    try:
-        return sys.stdin.read().strip() or "{}"
-    except UnicodeDecodeError:
-        raise InvalidArguments("stdin is not UTF-8 text") from None
+    return options.text_of("-").strip() or "{}"

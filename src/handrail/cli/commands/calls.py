@@ -20,7 +20,7 @@ from ...effects.calls import as_json as call_view
 from ...effects.calls import folder_here
 from .. import options
 from ..call_text import counted
-from ..output import as_typed, emit_either, emit_listing, fitted
+from ..output import emit_either, emit_listing
 from ..runtime import open_runtime
 from .effects import call_row
 
@@ -42,7 +42,7 @@ def calls(
     where = f"of session {session}" if session else "anywhere" if everything else "in this folder"
     more = "" if everything else "; `handrail calls --all` lists those made elsewhere"
     example = "`handrail call terminal command='touch x'` makes one."
-    empty = fitted(as_typed(f"No call {where} has changed anything yet{more}. {example}"))
+    empty = f"No call {where} has changed anything yet{more}. {example}"
     views = [call_view(record, effects.keep_days) for record in found]
     rows = [call_row(record, effects.keep_days) for record in reversed(found)]
     emit_listing(views, ("CALL", "TOOL", "WHAT", "EFFECT", "UNDO"), rows, as_json=as_json, wide=2, empty=empty)

@@ -35,7 +35,7 @@ from ..chat.screen import Screen
 from ..chat.session_commands import greet
 from ..chat.slash_commands import COMMANDS
 from ..chat.turn import Leave, leave_on_signals
-from ..chat.work_commands import own_commands
+from ..chat.work_commands import last_theme, own_commands
 from ..output import as_typed, emit, fitted, typed
 from ..runtime import ask_about_folder, open_runtime
 
@@ -96,6 +96,7 @@ def _made(mode: str, with_agent: dict[str, str | list[str] | None]) -> Chat:
     except ImportError:
         raise ModelError("the chat needs more packages; pip install 'handrail[agent]'") from None
     screen = Screen()
+    screen.code_theme = last_theme()
     log_to(screen)
     app = open_runtime(hold=screen.held)
     own = own_commands(Library(app.config.skills), [name for each in COMMANDS for name in (each.name, *each.aliases)])

@@ -31,7 +31,7 @@ from ...judge import assess
 from ...judge.rules.custom import configured
 from ...judge.values.assessment import Assessment, Finding, stretches
 from .. import options
-from ..output import ExitCode, colours, emit, emit_json, paint, visible
+from ..output import ExitCode, colours, emit, emit_json, fitted, paint, visible
 
 cli = options.new_cli()
 Command = Annotated[str, typer.Argument(metavar="COMMAND", help="A shell command; or - to read it from stdin.")]
@@ -70,14 +70,14 @@ def _show(assessment: Assessment) -> None:
         _show_finding(assessment, finding, painted)
     for segment in assessment.segments[:_MAX_LINES_SHOWN]:
         line = " ".join(arg if arg == "?" else quote(arg) for arg in segment.argv)
-        emit(f"{paint('runs', 'dim', on=painted)}   {visible(line)}")
+        _say("runs", line, "dim", on=painted)
     if len(assessment.segments) > _MAX_LINES_SHOWN:
         emit(f"       and {len(assessment.segments) - _MAX_LINES_SHOWN} more")
     if assessment.unknown:
         parts = ", ".join(dict.fromkeys(part.what for part in assessment.unknown))
-        emit(f"{paint('open', 'dim', on=painted)}   {visible(parts)}: known only when it runs")
+        _say("open", f"{parts}: known only when it runs", "dim", on=painted)
     verdict = assessment.verdict.value
-    emit(f"{paint(verdict, _STYLES[verdict], on=painted)}{' ' * (7 - len(verdict))}{_MEANING[verdict]}")
+    _say(verdict, _MEANING[verdict], _STYLES[verdict], on=painted)
 
 
 _MEANING = {
@@ -89,11 +89,16 @@ _MEANING = {
 
 def _show_finding(assessment: Assessment, finding: Finding, painted: bool) -> None:
     severity = finding.severity.value
-    emit(f"{paint(severity, _STYLES[severity], on=painted)}{' ' * (7 - len(severity))}{finding.rule}: {finding.why}")
+    _say(severity, f"{finding.rule}: {finding.why}", _STYLES[severity], on=painted)
     start, end = finding.span
     excerpt = assessment.command[start:end]
     if (start, end) != (0, len(assessment.command)):
         emit(f"       at {start}-{end}: {visible(_short(excerpt))}")
+
+
+def _say(word: str, text: str, style: str, *, on: bool) -> None:
+    line = fitted(f"{word:7}{visible(text)}", indent=7)
+    emit(paint(word, style, on=on) + line[len(word) :])
 
 
 def _short(text: str, most: int = 120) -> str:

@@ -112,7 +112,7 @@ class Finding(NamedTuple):
 def examine() -> Iterator[Finding]:
     """Everything, from the ground up."""
     yield Finding("python", Health.OK, f"{platform.python_version()} ({sys.executable})")
-    yield Finding("handrail", Health.OK, f"{__version__} ({Path(__file__).parent.parent})")
+    yield Finding("handrail", Health.OK, f"{__version__} ({Path(__file__).parents[2]})")
     config, finding = _config()
     yield finding
     yield _state_folder()

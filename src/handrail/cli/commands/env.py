@@ -30,8 +30,9 @@ from ...errors import HandrailError
 from ...processes.leftovers import prune_expired, prune_unknown
 from ...types import JsonDict
 from .. import options
+from ..chat.mentions import PASTED_PREFIX
 from ..demo import FOLDER_PREFIX
-from ..output import ExitCode, colours, emit, emit_json, emit_listing, paint, result_stream, say, visible
+from ..output import ExitCode, as_typed, colours, emit, emit_json, emit_listing, paint, result_stream, say, visible
 from ..runtime import open_runtime
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="An environment: local, docker, docker:python:3.12, …")]
@@ -55,7 +56,7 @@ def list_environments(as_json: options.Json = False) -> None:
     rows = []
     for row in listed:
         status = "available" if row["available"] else "; ".join(filter(None, (row["reason"], row["fix"])))
-        rows.append((f"{row['name']}{' *' if row['configured'] else ''}", visible(status)))
+        rows.append((f"{row['name']}{' *' if row['configured'] else ''}", visible(as_typed(status))))
     emit_listing(listed, ("ENVIRONMENT", "STATUS"), rows, as_json=as_json, wide=1)
 
 
@@ -136,18 +137,18 @@ def remove_leftovers(app: Handrail, *, dry_run: bool) -> tuple[list[str], list[s
     found += prune_expired(app.processes, dry_run=dry_run)
     found += prune_unknown(app.processes, state_dir() / "processes", dry_run=dry_run)
     found += prune_browsers(dry_run=dry_run)
-    for folder in _demo_folders():
-        found.append(f"the folder of a demonstration that was cut off, {folder}")
+    for folder in _left_folders():
+        found.append(f"the folder of a demonstration or chat that was cut off, {folder}")
         if not dry_run:
             shutil.rmtree(folder, ignore_errors=True)
     return found, problems
 
 
-def _demo_folders() -> list[Path]:
+def _left_folders() -> list[Path]:
     """Those of this user whose process has exited."""
     folders = []
-    for path in Path(tempfile.gettempdir()).glob(f"{FOLDER_PREFIX}*"):
-        pid = re.match(rf"{FOLDER_PREFIX}(\d+)-", path.name)
+    for path in Path(tempfile.gettempdir()).glob("handrail-*"):
+        pid = re.match(rf"(?:{FOLDER_PREFIX}|{PASTED_PREFIX})(\d+)-", path.name)
         if pid and path.stat().st_uid == os.getuid() and not os.path.exists(f"/proc/{pid[1]}"):
             folders.append(path)
     return folders

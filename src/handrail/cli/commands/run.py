@@ -20,12 +20,10 @@ from __future__ import annotations
 
 import contextlib
 import json
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Annotated, Any, TextIO
 
@@ -165,7 +163,7 @@ class BatchInput:
 
 def read_batches(name: str, *, by_line: bool = False) -> BatchInput:
     """Read a file, or stdin for `-`. Everything is read before anything runs. Raises InvalidArguments."""
-    text = _text(name)
+    text = options.text_of(name)
     by_line = by_line or name.endswith((".jsonl", ".ndjson"))
     if not by_line:
         try:
@@ -185,15 +183,6 @@ def read_batches(name: str, *, by_line: bool = False) -> BatchInput:
             what = f"line {number} is not JSON: {error}" if by_line or values else f"this is not JSON: {first}"
             raise InvalidArguments(f"{name}: {what}") from None
     return BatchInput(_grouped(values), by_line=True)
-
-
-def _text(name: str) -> str:
-    try:
-        return sys.stdin.read() if name == "-" else Path(name).read_text("utf-8")
-    except OSError as error:
-        raise InvalidArguments(f"cannot read {name}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise InvalidArguments(f"{name} is not UTF-8 text") from None
 
 
 def _grouped(values: list[tuple[str, Any]]) -> list[list[Any]]:

@@ -28,7 +28,7 @@ from ...serve.shared_state import Served
 from ...serve.tokens import STORE_NAME, Keys, Login, Role, StoredToken
 from ...types import JsonDict
 from .. import options
-from ..output import as_typed, emit, emit_listing, note, refuse, say
+from ..output import as_typed, emit, emit_listing, fitted, note, refuse, say
 from ..runtime import ask_about_folder, ask_about_plugins, log_as_notes
 
 if TYPE_CHECKING:
@@ -88,10 +88,11 @@ def run(
 def _greet(link: str, url: str) -> None:
     if link:
         emit(f"Open {link}")
-        emit(as_typed(f"The link works once, within ten minutes. Other devices need {_NEW_TOKEN}. Ctrl-C stops it."))
+        text = f"The link works once, within ten minutes. Other devices need {_NEW_TOKEN}. Ctrl-C stops it."
+        emit(fitted(as_typed(text)))
     else:  # from a log, whoever reads that could log in
         emit(f"Serving on {url}")
-        emit(as_typed(f"To log in, make a token in a terminal of yours: {_NEW_TOKEN}"))
+        emit(fitted(as_typed(f"To log in, make a token in a terminal of yours: {_NEW_TOKEN}")))
 
 
 @tokens.command("new")

@@ -30,7 +30,7 @@ from ...errors import InvalidArguments, ModelError
 from ...settings.services import DEFAULT_PROVIDER, ModelConfig
 from ...types import JsonDict
 from .. import options
-from ..output import ExitCode, as_typed, emit, note, refuse, say, visible
+from ..output import ExitCode, as_typed, emit, fitted, note, refuse, say, visible
 from ..runtime import TerminalPerson, open_runtime
 from .model import tried
 
@@ -107,7 +107,7 @@ def _places(providers: selection.Providers) -> list[Place]:
         servers.append(Place(DEFAULT_PROVIDER, each.base_url, each.models, about=f"{each.what} at {each.base_url}"))
     for name in providers:
         lacks = _lacking(name, providers)
-        about = f"{name} ({f'needs {lacks}' if lacks else 'its key is there'})"
+        about = f"{name} ({f'needs {lacks}' if lacks else 'ready'})"
         named.append(Place(name, lacks=lacks, about=about))
     return [*servers, *sorted(named, key=lambda place: bool(place.lacks))]
 
@@ -159,4 +159,4 @@ def _write(config: ModelConfig) -> None:
 
     file = ConfigFile()
     file.update(change)
-    emit(as_typed(f"✓ {config.name} is in {file.path}; `handrail chat` talks with it"))
+    emit(fitted(as_typed(f"✓ {config.name} is in {file.path}; `handrail chat` talks with it")))

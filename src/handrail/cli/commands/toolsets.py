@@ -11,24 +11,33 @@ Examples:
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import typer
+
 from ...types import JsonDict
 from .. import options
-from ..output import emit, emit_json, emit_listing
+from ..output import emit, emit_json, emit_listing, say
 from ..runtime import open_runtime
 
 cli = options.new_cli()
+_SURFACES = "handrail-"
+Everything = Annotated[bool, typer.Option("--all", help="Include those of surfaces and chat platforms.")]
 
 
 @cli.command()
-def toolsets(name: options.ToolsetName = None, as_json: options.Json = False) -> None:
+def toolsets(name: options.ToolsetName = None, everything: Everything = False, as_json: options.Json = False) -> None:
     known = open_runtime().toolsets
     if name is not None:
         info = known.info(name)
         emit_json(info) if as_json else _show(info)
         return
     listed = [known.info(each) for each in known.names()]
-    rows = [(info["name"], str(len(info["tools"])), info["description"]) for info in listed]
+    shown = [info for info in listed if everything or not info["name"].startswith(_SURFACES)]
+    rows = [(info["name"], str(len(info["tools"])), info["description"]) for info in shown]
     emit_listing(listed, ("TOOLSET", "TOOLS", "WHAT FOR"), rows, as_json=as_json, wide=2)
+    if len(shown) < len(listed) and not as_json:
+        say(f"{len(listed) - len(shown)} more say what a surface or chat platform offers; `handrail toolsets --all`")
 
 
 def _show(info: JsonDict) -> None:
