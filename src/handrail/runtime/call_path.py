@@ -22,14 +22,13 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..base.safe_text import safe_error
-from ..base.workers import is_being_ended, is_interrupt
 from ..core.outcome import error_outcome, failure_outcome, text_of, to_outcome, tool_error
 from ..core.registry import ToolRegistry, unknown_tool
 from ..errors import CallCancelled, CallTimeout, Denied, Edited, NeedsAgent, ToolError, ToolUnavailable
 from ..protocols import Action, ActionKind, CallEffects
 from ..types import CancelToken, Gate, JsonDict, Outcome, ToolContext
 from .arguments import prepare
-from .steps import TURN, Call, Flow, Step, StepKind, cause, foreign, guarded
+from .steps import TURN, Call, Flow, Step, StepKind, caught, cause, guarded
 
 if TYPE_CHECKING:
     from ..core.entry import ToolEntry
@@ -117,13 +116,13 @@ class CallPath:
                 to_outcome(call.name, outcome) if call.entry is None else self._fitted(self._plan(call.entry), outcome)
             )
         except BaseException as error:  # noqa: BLE001  whatever went wrong around a call becomes its answer
-            return _failed_around(call.name, _caught(call, error))
+            return _failed_around(call.name, caught(call, error))
 
     def report(self, inner: Inner, call: Call) -> Flow[Outcome]:
         try:
             return (yield from inner(call))
         except BaseException as raised:  # noqa: BLE001  whatever went wrong around a call becomes its answer
-            error = _caught(call, raised)
+            error = caught(call, raised)
             if not isinstance(error, Edited) or call.edits >= _MAX_EDITS:
                 call.blocked = isinstance(error, Denied)
                 return error_outcome(error) if isinstance(error, ToolError) else _failed_around(call.name, error)
@@ -369,15 +368,6 @@ def _entry(call: Call) -> ToolEntry:
     if call.entry is None:
         raise ToolUnavailable(f"{call.name} was not looked up")
     return call.entry
-
-
-def _caught(call: Call, error: BaseException) -> BaseException:
-    """The error itself, without its wrapper. Raises what is not the call's to decide: the caller's own cancel, Ctrl-C or exit."""
-    if isinstance(error, Exception):
-        return cause(error)
-    if not call.contained or is_being_ended(error) or is_interrupt(error):
-        raise error
-    return cause(foreign(error, contained=True))
 
 
 def _failed_around(name: str, error: BaseException) -> str:

@@ -184,3 +184,12 @@ def foreign(error: BaseException, *, contained: bool) -> BaseException:
         return error
     did = f"called sys.exit({error.code!r})" if isinstance(error, SystemExit) else f"raised {type(error).__name__}"
     return Foreign(ToolFailed(f"the handler {did}"))
+
+
+def caught(call: Call, error: BaseException) -> BaseException:
+    """The error itself, without its wrapper. Raises what is not the call's to decide: the caller's own cancel, Ctrl-C or exit."""
+    if isinstance(error, Exception):
+        return cause(error)
+    if not call.contained or is_being_ended(error) or is_interrupt(error):
+        raise error
+    return cause(foreign(error, contained=True))
