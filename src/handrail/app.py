@@ -18,7 +18,7 @@ from .environments.tasks import TaskEnvironments
 from .plugins.hook_manager import ApprovalHooks, HookManager, OutputHooks
 from .processes import process_table
 from .runtime import dispatch
-from .runtime.definitions import Definitions, previous_uses, remember_uses, room
+from .runtime.definitions import Definitions, room
 from .toolsets import Toolsets
 
 if TYPE_CHECKING:
@@ -224,7 +224,7 @@ class Handrail:
     @cached_property
     def _definitions(self) -> Definitions:
         definitions = Definitions(self.registry, self._toolsets)
-        definitions.uses = previous_uses(self.config.home)
+        definitions.uses = dispatch.previous_uses(self.config.home)
         return definitions
 
     def chosen_toolsets(self) -> tuple[list[str] | None, list[str]]:
@@ -249,7 +249,7 @@ class Handrail:
             self.registry.late = None
             self.mcp.close()
         if self._source.temporary_home is None:
-            remember_uses(self.runtime.uses, self.config.home)
+            dispatch.remember_uses(self.runtime.uses, self.config.home)
         self.processes.close()
         if "effects" in self.__dict__:  # likewise
             self.effects.recorder.flush()  # what calls have changed elsewhere is asked for there

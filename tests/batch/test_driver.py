@@ -18,9 +18,21 @@ from handrail.testing import ModelServer
 from handrail.testing.model_server import Fault
 from tests.services.postgres import Postgres
 from tests.services.small_disk import small_disk
-from tests.support import wait_until
+from tests.support import trust_plugins, wait_until
 
 from .conftest import Batch, commands, kill, scripted, unknown
+
+STOPS_THE_LOOP = """
+import asyncio
+
+async def stop(args, **_):
+    asyncio.get_running_loop().stop()
+    await asyncio.sleep(30)
+
+def register(api):
+    schema = {"description": "Stop.", "parameters": {"type": "object", "properties": {}}}
+    api.register_tool(name="stop", toolset="bad", handler=stop, is_async=True, schema=schema)
+"""
 
 
 def test_every_task_is_run_once_and_its_trajectory_kept(batch: Batch) -> None:
@@ -34,6 +46,17 @@ def test_every_task_is_run_once_and_its_trajectory_kept(batch: Batch) -> None:
     lines = batch.trajectories()
     assert [message["role"] for message in lines["t0"]["messages"]] == ["user", *["assistant", "tool"] * 2, "assistant"]
     assert json.loads((batch.out / "summary.json").read_text())["done"] == 6
+
+
+def test_a_tool_that_stops_the_loop_ends_its_own_call_and_no_session(batch: Batch, home: Path) -> None:
+    (home / "plugins" / "bad").mkdir(parents=True)
+    (home / "plugins" / "bad" / "__init__.py").write_text(STOPS_THE_LOOP)
+    trust_plugins(home)
+    stop = {"tool": "stop", "arguments": {}}
+    tasks = [batch.task("t0", stop, "echo t0 >> effects", toolsets=["terminal", "bad"]), batch.task("t1", "sleep 1")]
+    results = batch.run(tasks, "--workers", "1", "--sessions", "2")
+    assert [(each["state"], each["attempt"]) for each in results] == [("done", 1)] * 2
+    assert batch.count_effects() == {"t0": 1}
 
 
 def _with_effects(batch: Batch, count: int) -> list[dict[str, Any]]:

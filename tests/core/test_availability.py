@@ -11,6 +11,7 @@ import pytest
 
 from handrail.core.availability import Availability
 from handrail.core.registry import ToolRegistry
+from handrail.errors import UnknownTool
 from handrail.settings.schema import Config
 from handrail.types import Unavailable
 from tests.support import PATIENCE_SECONDS, add, error_in, in_threads, takes_less_than, wait_until
@@ -366,13 +367,14 @@ class TestReasons:
 def test_asking_whether_an_answer_is_fresh_runs_nothing(registry: ToolRegistry, clock: Clock) -> None:
     check = Check()
     add(registry, "tool", check_fn=check)
-    assert not registry.answers_now("tool")
+    assert registry.ready("tool") is None
     assert check.runs == 0
     listed(registry)
-    assert registry.answers_now("tool")
-    assert registry.answers_now("unheard of")
+    assert registry.ready("tool") is registry.get_entry("tool")
+    with pytest.raises(UnknownTool):
+        registry.ready("unheard of")
     clock.now += 31
-    assert not registry.answers_now("tool")
+    assert registry.ready("tool") is None
 
 
 def test_a_listing_leaves_no_thread_behind(registry: ToolRegistry) -> None:

@@ -13,7 +13,8 @@ from handrail.config.paths import remembered
 from handrail.core.builtin import builtin_tools
 from handrail.core.builtin import registry as builtin
 from handrail.core.registry import ToolRegistry
-from handrail.runtime.definitions import USES_FILE, Definitions, room
+from handrail.runtime.definitions import Definitions, room
+from handrail.runtime.dispatch import USES_FILE
 from handrail.toolsets import Toolsets
 
 from ..support import add, parameters

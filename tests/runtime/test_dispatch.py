@@ -17,6 +17,7 @@ from handrail.agent.memory import Todos
 from handrail.config import Config
 from handrail.core.registry import ToolRegistry
 from handrail.errors import Denied, ToolFailed
+from handrail.runtime.batches import Batches
 from handrail.runtime.dispatch import Runtime
 from handrail.settings.sections import CallsConfig, ResultsConfig
 from handrail.store.results import FileResultStore
@@ -204,7 +205,7 @@ class TestErrors:
         self, registry: ToolRegistry, handle: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         add(registry, "tool")
-        monkeypatch.setattr(registry, "lookup", lambda name: 1 / 0)
+        monkeypatch.setattr(registry, "ready", lambda name: 1 / 0)
         assert error_in(handle("tool", {}))["error"] == "Error executing tool: division by zero"
 
     @pytest.mark.parametrize("leaving", [KeyboardInterrupt, SystemExit])
@@ -236,6 +237,62 @@ class TestErrors:
             runtime.handle("leave", {})
         assert runtime.handle("fine", {}) == "fine"
         assert "never retrieved" not in caplog.text
+
+    @pytest.mark.parametrize("leaving", [KeyboardInterrupt, SystemExit, GeneratorExit])
+    @pytest.mark.parametrize("way", ["raised", "task", "gather", "group"])
+    def test_leaving_the_program_is_an_error_of_the_call_for_an_async_caller(
+        self, registry: ToolRegistry, runtime: Runtime, leaving: type[BaseException], way: str
+    ) -> None:
+        async def leave() -> None:
+            await asyncio.sleep(0)
+            raise leaving
+
+        async def handler(args: Any, **kw: Any) -> str:
+            if way == "group":
+                async with asyncio.TaskGroup() as group:
+                    group.create_task(leave())
+            await (asyncio.gather(leave(), asyncio.sleep(0)) if way == "gather" else leave())
+            return "never"
+
+        async def in_task(args: Any, **kw: Any) -> str:
+            await asyncio.create_task(leave())
+            return "never"
+
+        add(registry, "leave", in_task if way == "task" else handler, is_async=True)
+        add(registry, "fine", read_only=True)
+
+        async def program() -> None:
+            assert error_in(await runtime.ahandle("leave", {}))["error_type"] == "tool_failed"
+            calls = [{"id": name, "function": {"name": name, "arguments": "{}"}} for name in ("leave", "fine")]
+            first, second = await Batches(runtime).run(calls)
+            assert error_in(first["content"])["error_type"] == "tool_failed"
+            assert json.loads(second["content"]) == {"got": {}}
+
+        asyncio.run(program())
+
+    @pytest.mark.parametrize("leaving", [SystemExit, GeneratorExit, asyncio.CancelledError])
+    def test_an_error_whose_text_cannot_be_had_is_an_error_all_the_same(
+        self, registry: ToolRegistry, handle: Any, leaving: type[BaseException]
+    ) -> None:
+        class Hostile(Exception):
+            def __str__(self) -> str:
+                raise leaving
+
+        def fail(args: Any, **kw: Any) -> str:
+            raise Hostile
+
+        add(registry, "fail", fail)
+        assert "its text cannot be had" in error_in(handle("fail", {}))["error"]
+
+    def test_looking_at_what_a_handler_returned_cannot_end_an_async_caller(
+        self, registry: ToolRegistry, runtime: Runtime
+    ) -> None:
+        class Hostile:
+            def __getattr__(self, name: str) -> Any:
+                sys.exit(3)
+
+        add(registry, "leave", lambda args, **kw: Hostile())
+        assert "sys.exit(3)" in error_in(asyncio.run(runtime.ahandle("leave", {})))["error"]  # type: ignore[arg-type]
 
     def test_leaving_the_program_from_a_bounded_handler_is_a_typed_error(
         self, registry: ToolRegistry, handle: Any

@@ -230,7 +230,7 @@ def _homes(action: Action) -> Homes:
 @functools.cache
 def _assess() -> Callable[..., Assessment]:
     """The parser is loaded with the first command: some programs never run one."""
-    from ..judge import assess
+    from ..judge.assessor import assess
 
     return assess
 

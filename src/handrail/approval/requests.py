@@ -16,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..base.loops import on_database, on_worker, result_of
-from ..base.workers import is_being_cancelled, is_interrupt
+from ..base.workers import is_being_ended, is_interrupt
 from ..errors import StoreError
 from ..protocols import Answer, ApprovalRequest, Approver, Decision, Reply
 from ..store.approvals import ApprovalStore, State, StoredRequest, new_id
@@ -123,13 +123,11 @@ async def consult(approver: Approver, request: ApprovalRequest) -> Answer:
     name = str(getattr(approver, "name", "") or type(approver).__name__)
     try:
         reply = await reply_of(approver, request)
-    except asyncio.CancelledError:
-        if is_being_cancelled():
-            raise
-        return Answer(Decision.DENY, name, "asking was cancelled")
     except BaseException as error:
-        if is_interrupt(error):
+        if is_interrupt(error) or is_being_ended(error):
             raise
+        if isinstance(error, asyncio.CancelledError):
+            return Answer(Decision.DENY, name, "asking was cancelled")
         log.warning("the approver %s failed: %s: %s", name, type(error).__name__, error)
         return Answer(Decision.DENY, name, f"asking failed: {type(error).__name__}: {error}")
     if isinstance(reply, Decision):

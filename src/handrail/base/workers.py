@@ -230,10 +230,15 @@ def is_cancellation(error: BaseException) -> bool:
     return known is not None and isinstance(error, getattr(known, "CancelledError", ()))
 
 
-def is_being_cancelled() -> bool:
-    """Whether the running task is being cancelled; otherwise a CancelledError is just an exception."""
+def is_being_ended(error: BaseException) -> bool:
+    """Whether it comes from outside: the running task is being cancelled, or its coroutine closed. A CancelledError or a
+    GeneratorExit that the code raised itself is just an exception."""
+    if not is_cancellation(error) and not isinstance(error, GeneratorExit):
+        return False
     import asyncio
 
+    if isinstance(error, GeneratorExit):
+        return asyncio._get_running_loop() is None
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 

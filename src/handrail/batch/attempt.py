@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..agent.agent import Agent
-from ..agent.events import Budgets, End, TurnEnded, Usage
+from ..agent.events import End, TurnEnded, Usage
 from ..agent.memory import Memory
 from ..agent.models.base import CallPiece, Finished, Messages, Piece, StreamingModel, TextPiece
 from ..agent.telemetry import Telemetry
@@ -102,7 +102,7 @@ class Attempt:
 
     def __init__(self, parts: Parts, journal: Journal) -> None:
         self._parts, self.journal = parts, journal
-        self.task = Task.model_validate_json(journal.lease.body)
+        self.task = Task.from_json(journal.lease.body)
         self.session = f"batch-{parts.run}-{self.task.id}"
         self._agent: Agent | None = None
         self._folder = ""
@@ -158,7 +158,7 @@ class Attempt:
             session=info,
             toolsets=enabled if task.toolsets is None else list(task.toolsets),
             without=[*disabled, *parts.without],
-            budgets=Budgets(**task.limits.model_dump()),
+            budgets=task.limits,
             platform="batch",
             cwd=cwd,
             memory=Memory(work_folder(parts.run) / ".none"),

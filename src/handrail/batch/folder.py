@@ -62,7 +62,7 @@ def create(tasks: Iterable[Task], out: Path, options: Options) -> Options:
         Artifacts(options.artifacts).check()
     with contextlib.closing(open_ledger(out, options)) as ledger:
         try:
-            ledger.add((task.id, task.model_dump_json()) for task in _checked(tasks, options))
+            ledger.add((task.id, task.to_json()) for task in _checked(tasks, options))
         except BaseException:
             if not options.ledger:
                 for path in out.glob(f"{_LEDGER}*"):

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from typing import Any, NamedTuple
 
+from ..agent.events import Budgets
 from ..agent.models.base import StreamingModel
 from ..app import Handrail
 from ..errors import ToolFailed
@@ -55,13 +56,13 @@ class Rollouts:
         toolsets = tuple(plan.toolsets or self._environment.toolsets or _DEFAULT_TOOLSETS)
         common: dict[str, Any] = {"toolsets": toolsets, "reward": {"environment": plan.environment}}
         common["environment"] = {"backend": plan.backend or config.rollouts.backend}
-        common["limits"] = {"model_calls": plan.model_calls, "seconds": plan.timeout}
+        common["limits"] = Budgets(model_calls=plan.model_calls, seconds=plan.timeout)
         with closing(self._ledger()) as ledger:
             made = (
                 Task(id=str(number), prompt=task.prompt, files=dict(task.files), data={"task": task.id}, **common)
                 for number, task in enumerate(self._tasks)
             )
-            ledger.add((task.id, task.model_dump_json()) for task in made)
+            ledger.add((task.id, task.to_json()) for task in made)
 
     def run_all(self) -> RunState:
         """Run all rollouts, each recorded when it ends. Returns how the run ended."""

@@ -5,59 +5,85 @@ from __future__ import annotations
 import json
 import posixpath
 from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import AfterValidator, BaseModel, Field, PositiveFloat, PositiveInt, ValidationError, model_validator
-
-from ..agent.events import DEFAULT_BUDGETS
-from ..base.suggest import did_you_mean
+from ..agent.events import DEFAULT_BUDGETS, Budgets
+from ..core.entry import Contract
 from ..errors import InvalidArguments
+from ..runtime.arguments import prepare
+from ..types import JsonDict
 
 _IN_ENVIRONMENT = ("cwd", "backend")
+_COUNT = {"type": ["integer", "null"], "minimum": 1}
+_AMOUNT = {"type": ["number", "null"], "exclusiveMinimum": 0}
+_LIMITS = {"model_calls": _COUNT, "tokens": _COUNT, "seconds": _AMOUNT, "cost": _AMOUNT}
+_SCHEMA = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["id", "prompt"],
+    "properties": {
+        "id": {"type": "string", "pattern": r"^[\w:-][\w.:-]{0,99}$"},
+        "prompt": {"type": "string", "pattern": r"\S"},
+        "environment": {"type": "object"},
+        "toolsets": {"type": ["array", "null"], "items": {"type": "string"}},
+        "limits": {"type": "object", "additionalProperties": False, "properties": _LIMITS},
+        "model": {"type": "string"},
+        "files": {"type": "object", "additionalProperties": {"type": "string"}},
+        "keep": {"type": "array", "items": {"type": "string"}},
+        "reward": {"type": ["string", "object"]},
+        "data": {},
+    },
+}
 
 
-def _inside(path: str) -> str:
-    if not path or path != posixpath.normpath(path) or path.startswith(("/", "..")):
-        raise ValueError("a path below the folder where the task works")
-    return path
-
-
-class Limits(BaseModel, frozen=True, extra="forbid"):
-    """As `Budgets`."""
-
-    model_calls: PositiveInt | None = DEFAULT_BUDGETS.model_calls
-    tokens: PositiveInt | None = None
-    seconds: PositiveFloat | None = None
-    cost: PositiveFloat | None = None
-
-
-class Task(BaseModel, frozen=True, extra="forbid", coerce_numbers_to_str=True):
+@dataclass(frozen=True)
+class Task:
     """`environment` says where its commands run, as for `register_task_env_overrides`; `cwd` and `backend` are a part of it.
     `files` are written before the agent starts, `keep` are paths that are kept afterwards.
     `reward` is a command that scores what the agent has done; a mapping is for those who make tasks by program.
     `data` is for the reader of the results."""
 
-    id: Annotated[str, Field(pattern=r"^[\w:-][\w.:-]{0,99}$")]
-    prompt: Annotated[str, Field(pattern=r"\S")]
-    environment: dict[str, Any] = {}
+    id: str
+    prompt: str
+    environment: JsonDict = field(default_factory=dict)
     toolsets: tuple[str, ...] | None = None
-    limits: Limits = Limits()
+    limits: Budgets = DEFAULT_BUDGETS
     model: str = ""
-    files: dict[str, str] = {}
-    keep: tuple[Annotated[str, AfterValidator(_inside)], ...] = ()
-    reward: str | dict[str, Any] = ""
+    files: dict[str, str] = field(default_factory=dict)
+    keep: tuple[str, ...] = ()
+    reward: str | JsonDict = ""
     data: Any = None
 
-    @model_validator(mode="before")
+    def to_json(self) -> str:
+        return json.dumps({**asdict(self), "limits": self.limits._asdict()}, ensure_ascii=False)
+
     @classmethod
-    def _gather(cls, given: Any) -> Any:
-        """What is about the environment may be written beside it."""
-        if not isinstance(given, dict) or not isinstance(given.get("environment", {}), dict):
-            return given
+    def from_json(cls, text: str) -> Task:
+        """Raises InvalidArguments."""
+        return read_task(json.loads(text))
+
+
+@cache
+def _contract() -> Contract:
+    return Contract("batch", _SCHEMA)
+
+
+def read_task(given: Any) -> Task:
+    """A task as it was written. Raises InvalidArguments."""
+    if isinstance(given, dict) and isinstance(given.get("environment", {}), dict):
         own = {name: given[name] for name in _IN_ENVIRONMENT if name in given}
         rest = {name: value for name, value in given.items() if name not in own}
-        return {**rest, "environment": {**given.get("environment", {}), **own}}
+        given = {**rest, "environment": {**given.get("environment", {}), **own}}
+    fields = prepare(_contract(), given)
+    for path in fields.get("keep", ()):
+        if not path or path != posixpath.normpath(path) or path.startswith(("/", "..")):
+            raise InvalidArguments(f"argument 'keep': {path!r} is not a path below the folder where the task works")
+    toolsets = fields.get("toolsets")
+    parts = {"toolsets": None if toolsets is None else tuple(toolsets), "keep": tuple(fields.get("keep", ()))}
+    return Task(**{**fields, **parts, "limits": Budgets(**fields.get("limits", {}))})
 
 
 def read_tasks(path: Path) -> Iterator[Task]:
@@ -81,12 +107,6 @@ def read_tasks(path: Path) -> Iterator[Task]:
 def _read(line: str, number: int, where: str) -> Task:
     try:
         given = json.loads(line)
-        return Task.model_validate({"id": str(number), **given} if isinstance(given, dict) else given)
-    except ValidationError as error:
-        first = error.errors()[0]
-        name = ".".join(map(str, first["loc"]))
-        known = [*Task.model_fields, *_IN_ENVIRONMENT, *(f"limits.{each}" for each in Limits.model_fields)]
-        hint = f"; {did_you_mean(name, known)}" if first["type"] == "extra_forbidden" else ""
-        raise InvalidArguments(f"{where}: {name + ': ' if name else ''}{first['msg']}{hint}") from None
+        return read_task({"id": str(number), **given} if isinstance(given, dict) else given)
     except (ValueError, RecursionError) as error:
         raise InvalidArguments(f"{where}: {error}") from None

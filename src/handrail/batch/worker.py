@@ -134,6 +134,7 @@ def work(address: Address, name: str, *, is_apart: bool) -> None:
         app = closing.enter_context(Handrail(setup["config"], home=folder) if is_apart else Handrail())
         # Nobody may undo what a killed worker was at, as after any other crash: other sessions work in the same places.
         app.__dict__["effects"] = Calls(Path(folder), app.environments, lambda: app.config)
+        app.runtime.path.isolates = True  # one task's tool ends no other's session
         leases: dict[str, tuple[str, int]] = {}
         if setup["asks"]:
             app.gate.__dict__["store"] = RemoteApprovals(link, leases)

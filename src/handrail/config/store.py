@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..base.own_process import started_by_agent
 from ..errors import ConfigError, Denied
-from ..settings.schema import ANYTHING, Config, settings_of
+from ..settings.schema import ANYTHING, Config
+from ..settings.sections import settings_of
 from .paths import POLICY_FILE, PROJECT_FOLDER, config_path, folders_above, locked, make_private, read_text, write_text
 
 if TYPE_CHECKING:

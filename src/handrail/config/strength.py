@@ -12,8 +12,8 @@ from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
 from ..base.safe_text import mask_secrets
-from ..settings.schema import Config, settings_of
-from ..settings.sections import Section
+from ..settings.schema import Config
+from ..settings.sections import Section, settings_of
 
 _MAX_SHOWN = 60
 

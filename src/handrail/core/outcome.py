@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from ..base.safe_text import safe_error, well_formed
-from ..base.workers import is_cancellation
+from ..base.workers import is_cancellation, is_interrupt
 from ..errors import CallCancelled, ResultContract, ToolError
 from ..types import JsonDict
 from ..types import Outcome as Outcome
@@ -25,7 +25,7 @@ def tool_error(message: str, /, *, error_type: str = "tool_failed", **details: A
 def error_outcome(error: ToolError) -> str:
     """What the model gets for an error that was raised on purpose: all of it safe to show."""
     details = {name: _safe(value) for name, value in error.details.items() if name not in ("error", "error_type")}
-    fields = {"error": safe_error(_text_of(error)), "error_type": error.error_type, **details}
+    fields = {"error": safe_error(text_of(error)), "error_type": error.error_type, **details}
     try:
         return well_formed(to_json(fields))
     except (TypeError, ValueError, RecursionError):  # details that JSON cannot carry
@@ -38,13 +38,16 @@ def failure_outcome(error: BaseException, prefix: str = "Tool execution failed")
         return error_outcome(error)
     if is_cancellation(error):
         return error_outcome(CallCancelled("it was cancelled from within"))
-    return tool_error(safe_error(f"{prefix}: {type(error).__name__}: {_text_of(error)}"))
+    return tool_error(safe_error(f"{prefix}: {type(error).__name__}: {text_of(error)}"))
 
 
-def _text_of(error: BaseException) -> str:
+def text_of(error: BaseException) -> str:
+    """The error's message, whatever its class makes of that."""
     try:
         return str(error)
-    except Exception:  # noqa: BLE001  an exception's own __str__ may fail too
+    except BaseException as failure:  # an exception's own __str__ may fail too
+        if is_interrupt(failure):
+            raise
         return "(its text cannot be had)"
 
 

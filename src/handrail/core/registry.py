@@ -422,11 +422,15 @@ class ToolRegistry:
                 raise ToolUnavailable(f"{name} is unavailable: {why}", reason=why.reason, fix=why.fix)
         return entry
 
-    def answers_now(self, name: str) -> bool:
-        """Whether `lookup` answers without running a check or waiting for a server, which may take seconds."""
-        self._load()
+    def ready(self, name: str) -> ToolEntry | None:
+        """What `lookup` returns, or None where that may run a check or wait for a server, which may take seconds."""
+        if self._loader is not None:
+            self._load()
         entry = self._tools.get(name) if isinstance(name, str) else None
-        return self.late is None if entry is None else entry.check_fn is None or self.availability.is_fresh(entry)
+        if entry is not None and entry.check_fn is None:
+            return entry
+        is_known = self.late is None if entry is None else self.availability.is_fresh(entry)
+        return self.lookup(name) if is_known else None
 
     def dispatch(self, name: str, args: JsonDict, **context: Any) -> Outcome:
         """Run one call without hooks. Whatever goes wrong comes back as a JSON error; KeyboardInterrupt and SystemExit pass.

@@ -74,9 +74,9 @@ def _describe(error: jsonschema_rs.ValidationError, schema: JsonDict) -> Iterato
         expected = _expected(_property(schema, missing)) if not error.instance_path else ""
         yield f"missing argument {_join(place, missing)!r}" + (f" (expected {expected})" if expected else "")
     elif keyword in ("additionalProperties", "unevaluatedProperties"):
-        known = list(schema.get("properties", {})) if not error.instance_path else []
+        known = list(_below(schema, error.instance_path).get("properties", {}))
         for name in getattr(error.kind, "unexpected", []):
-            hint = "" if place else f"; {did_you_mean(name, known)}"
+            hint = f"; {did_you_mean(name, known)}" if known or not place else ""
             yield f"unknown argument {_join(place, _short(name))!r}{hint}"
     elif keyword == "type":
         expected = _types(getattr(error.kind, "types", None) or error.message)
@@ -91,6 +91,14 @@ def _describe(error: jsonschema_rs.ValidationError, schema: JsonDict) -> Iterato
 def _property(schema: JsonDict, name: str) -> JsonDict:
     found = schema.get("properties", {}).get(name, {})
     return found if isinstance(found, dict) else {}
+
+
+def _below(schema: JsonDict, path: list[str | int]) -> JsonDict:
+    """The schema of what is at a path in the arguments; an empty one where it does not say so plainly."""
+    for step in path:
+        found = schema.get("items", {}) if isinstance(step, int) else _property(schema, step)
+        schema = found if isinstance(found, dict) else {}
+    return schema
 
 
 def _expected(schema: JsonDict) -> str:

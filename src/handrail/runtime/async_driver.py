@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import threading
+import inspect
+import weakref
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from contextvars import ContextVar
 from functools import partial
-from typing import Any, TypeVar, cast
+from time import monotonic
+from typing import Any, TypeVar
 
 from ..base.loops import bounded, result_of
-from ..base.workers import is_being_cancelled, pool, run_async
-from ..errors import CallCancelled, CallTimeout, ToolFailed
-from .steps import TURN, Flow, Foreign, Step, foreign, guarded
+from ..base.workers import pool, run_async
+from ..errors import CallCancelled, CallTimeout
+from .steps import TURN, Flow, Step, aguarded, cause, foreign_await, guarded
 
 T = TypeVar("T")
 
@@ -31,30 +34,24 @@ async def aperform(step: Step) -> Any:
     return await bounded(aguarded(value, contained=True), timeout=step.timeout, cancel=step.cancel)
 
 
-def adrive(flow: Flow[T], perform: Perform = aperform) -> Awaitable[T]:
-    """Run a flow in the running loop, from its start or from where `adrive_to_turn` left it."""
-    return cast("Awaitable[T]", _adrive(flow, perform, stop_at=None))
-
-
 async def adrive_to_turn(flow: Flow[T], perform: Perform = aperform) -> T | None:
     """Run a flow until it waits for its turn. Returns None then, and the flow's value if it ends before."""
-    return await _adrive(flow, perform, stop_at=TURN)
+    return await adrive(flow, perform, stop_at=TURN)
 
 
 class _Pace:
     """Lets calls begin for a few milliseconds per turn of the loop: many at once would hold up everything else in it."""
 
     def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
         self._until, self._waiting = 0.0, deque[asyncio.Future[None]]()
 
     def turn(self) -> asyncio.Future[None] | None:
         """What to await before a call begins; None if it may begin at once."""
         if not self._until:
-            self._until = self._loop.time() + _BEGIN_SECONDS
-            self._loop.call_soon(self._next)
-        elif self._waiting or self._loop.time() > self._until:
-            self._waiting.append(self._loop.create_future())
+            self._until = monotonic() + _BEGIN_SECONDS
+            asyncio.get_running_loop().call_soon(self._next)
+        elif self._waiting or monotonic() > self._until:
+            self._waiting.append(asyncio.get_running_loop().create_future())
             return self._waiting[-1]
         return None
 
@@ -65,8 +62,8 @@ class _Pace:
             turn = self._waiting.popleft()
             if not turn.done():
                 turn.set_result(None)
-                self._until = self._loop.time() + _BEGIN_SECONDS
-                self._loop.call_soon(self._next)
+                self._until = monotonic() + _BEGIN_SECONDS
+                asyncio.get_running_loop().call_soon(self._next)
                 return
 
 
@@ -112,47 +109,74 @@ def _nothing() -> None:
     """What is left to do when a place was given up before."""
 
 
-_YOUNG_AT_ONCE, _YOUNG_SECONDS = 8, 0.002
+_YOUNG_AT_ONCE, _YOUNG_SECONDS = 3, 0.002
 _BEGIN_SECONDS = 0.003
 
 
-class _OfLoop(threading.local):
-    """Those of the loop that ran last in a thread."""
-
-    loop: asyncio.AbstractEventLoop | None = None
-    pace: _Pace
-    young: _Young
+_Limits = tuple[_Pace, _Young]
+_limits: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Limits] = weakref.WeakKeyDictionary()
+_latest: tuple[asyncio.AbstractEventLoop | None, _Limits] = (None, (_Pace(), _Young()))
+_within_a_call: ContextVar[bool] = ContextVar("handrail_within_a_call", default=False)
 
 
-_of_loop = _OfLoop()
+def _limits_of_loop() -> _Limits:
+    global _latest  #  most programs have one loop, and every call comes here
+    loop, (latest, limits) = asyncio.get_running_loop(), _latest
+    if latest is loop:
+        return limits
+    if loop not in _limits:
+        _limits[loop] = (_Pace(), _Young())
+        _contain_tasks(loop)
+    _latest = (loop, _limits[loop])
+    return _limits[loop]
 
 
-def _paced() -> _OfLoop:
-    loop = asyncio.get_running_loop()
-    if _of_loop.loop is not loop:
-        _of_loop.loop, _of_loop.pace, _of_loop.young = loop, _Pace(), _Young()
-    return _of_loop
-
-
-async def _adrive(flow: Flow[T], perform: Perform, *, stop_at: Step | None) -> T | None:
-    if (turn := _paced().pace.turn()) is not None:
+async def adrive(flow: Flow[T], perform: Perform = aperform, *, stop_at: Step | None = None) -> T:
+    """Run a flow in the running loop, from its start or from where `adrive_to_turn` left it."""
+    if (turn := _limits_of_loop()[0].turn()) is not None:
         await turn
+    is_within = _within_a_call.get()
+    _within_a_call.set(True)
     try:
         step = flow.send(None)
         while step is not stop_at:
             try:
-                value = await (perform(step) if isinstance(step, Step) else aguarded(step, contained=False))
+                value = await (perform(step) if isinstance(step, Step) else step)
             except BaseException as error:  # noqa: BLE001  the flow decides what becomes of it
-                step = flow.throw(error)
+                step = flow.throw(error if isinstance(step, Step) else foreign_await(error, contained=True))
             else:
                 step = flow.send(value)
     except StopIteration as end:
         return end.value  # type: ignore[no-any-return]
-    return None
+    finally:
+        _within_a_call.set(is_within)
+    return None  # type: ignore[return-value]  # it waits at `stop_at`
+
+
+def _contain_tasks(loop: asyncio.AbstractEventLoop) -> None:
+    """Let no task that a handler starts end the loop with a SystemExit or KeyboardInterrupt of its own, or whoever waits for
+    it: a GeneratorExit that is thrown into a coroutine closes all that it awaits."""
+    make: Any = loop.get_task_factory() or _new_task
+
+    def factory(loop: asyncio.AbstractEventLoop, work: Any, **more: Any) -> Any:
+        return make(loop, _contained(work) if _within_a_call.get() and inspect.iscoroutine(work) else work, **more)
+
+    loop.set_task_factory(factory)
+
+
+def _new_task(loop: asyncio.AbstractEventLoop, work: Any, **more: Any) -> asyncio.Task[Any]:
+    return asyncio.Task(work, loop=loop, **more)
+
+
+async def _contained(work: Coroutine[Any, Any, T]) -> T:
+    try:
+        return await work
+    except (SystemExit, KeyboardInterrupt, GeneratorExit) as error:
+        raise cause(foreign_await(error, contained=True)) from None
 
 
 async def _on_worker(step: Step) -> Any:
-    leave = await _paced().young.enter()
+    leave = await _limits_of_loop()[1].enter()
     function = partial(_complete, step) if step.apart else step.function
     future = pool.submit(partial(guarded, function, contained=True))
     try:
@@ -177,18 +201,3 @@ def _complete(step: Step) -> Any:
     if not hasattr(value, "__await__"):
         return value
     return run_async(aguarded(value, contained=True), timeout=step.timeout, cancel=step.cancel)
-
-
-async def aguarded(awaitable: Any, *, contained: bool) -> Any:
-    try:
-        return await awaitable
-    except asyncio.CancelledError as error:
-        if is_being_cancelled():
-            raise
-        raise Foreign(error) from None
-    except GeneratorExit:
-        if asyncio._get_running_loop() is None:  # nobody raised it: the coroutine is being closed
-            raise
-        raise Foreign(ToolFailed("the handler raised GeneratorExit")) from None
-    except BaseException as error:  # noqa: BLE001  what others' code raises must not pass for something of ours
-        raise foreign(error, contained=contained) from None

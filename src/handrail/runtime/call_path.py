@@ -10,7 +10,7 @@
     note            its journal, if it has one, knows that it begins and how it ended
     run             the handler, bounded in time; its answer is cut to what the model's context can bear
 
-`registry.dispatch` is the same stack without hooks.
+A call without hooks, or without a journal, has no wrappers for them. `registry.dispatch` is the same stack without hooks.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..base.safe_text import safe_error
-from ..core.outcome import error_outcome, failure_outcome, to_outcome, tool_error
+from ..core.outcome import error_outcome, failure_outcome, text_of, to_outcome, tool_error
 from ..core.registry import ToolRegistry, unknown_tool
 from ..errors import CallCancelled, CallTimeout, Denied, Edited, NeedsAgent, ToolError, ToolUnavailable
 from ..protocols import Action, ActionKind, CallEffects
-from ..types import CancelToken, Gate, JournalEntry, JsonDict, Outcome, ToolContext
+from ..types import CancelToken, Gate, JsonDict, Outcome, ToolContext
 from .arguments import prepare
-from .steps import TURN, Call, Flow, Step, StepKind, cause, guarded
+from .steps import TURN, Call, Flow, Step, StepKind, caught, cause, guarded
 
 if TYPE_CHECKING:
     from ..core.entry import ToolEntry
@@ -79,13 +79,23 @@ class CallPath:
         self._reviewed: set[str] = set()
         # Others' handlers and hooks get no hold of the caller's loop: for programs that serve many.
         self.isolates = False
-        before = (self.report, self.look_up, self.read_arguments)
-        inside = (self.recall, self.ask_hooks, self.pass_gate, self.note, self.run)
-        self._whole = stack(self.notify_hooks, *before, *inside)
-        self.without_hooks = stack(*before, self.pass_gate, self.run)
+        self._stacks = {(hooks, journal): self._stack(hooks, journal) for hooks in (0, 1) for journal in (0, 1)}
+        self.without_hooks = self._stacks[0, 0]
 
     def __call__(self, call: Call) -> Flow[Outcome]:
-        return self._whole(call)
+        return self._stacks[self._hooks.around_calls, call.caller.journal is not None](call)
+
+    def _stack(self, hooks: int, journal: int) -> Inner:
+        """The wrappers of a call, with those for hooks and for a journal or without them."""
+        return stack(
+            *[self.notify_hooks] * hooks,
+            *(self.report, self.look_up, self.read_arguments),
+            *[self.recall] * journal,
+            *[self.ask_hooks] * hooks,
+            self.pass_gate,
+            *[self.note] * journal,
+            self.run,
+        )
 
     def until_run(self, gate: Gate) -> Inner:
         """The way of a call up to its handler, which does not run, past another gate. What goes wrong is raised."""
@@ -99,28 +109,23 @@ class CallPath:
         return HooksAroundCall(self._hooks, self._ask, isolates=lambda: self.isolates)
 
     def notify_hooks(self, inner: Inner, call: Call) -> Flow[Outcome]:
-        if not self._hooks.around_calls:
-            return inner(call)
-        return self._notified(inner, call)
-
-    def _notified(self, inner: Inner, call: Call) -> Flow[Outcome]:
         outcome = yield from inner(call)
         try:
             outcome = yield from self._around.after(call, outcome)
             return (
                 to_outcome(call.name, outcome) if call.entry is None else self._fitted(self._plan(call.entry), outcome)
             )
-        except Exception as error:  # noqa: BLE001  whatever went wrong around a call becomes its answer
-            return _failed_around(call.name, error)
+        except BaseException as error:  # noqa: BLE001  whatever went wrong around a call becomes its answer
+            return _failed_around(call.name, caught(call, error))
 
     def report(self, inner: Inner, call: Call) -> Flow[Outcome]:
         try:
             return (yield from inner(call))
-        except Exception as raised:  # noqa: BLE001  whatever went wrong around a call becomes its answer
-            error = cause(raised)
+        except BaseException as raised:  # noqa: BLE001  whatever went wrong around a call becomes its answer
+            error = caught(call, raised)
             if not isinstance(error, Edited) or call.edits >= _MAX_EDITS:
                 call.blocked = isinstance(error, Denied)
-                return error_outcome(error) if isinstance(error, ToolError) else _failed_around(call.name, raised)
+                return error_outcome(error) if isinstance(error, ToolError) else _failed_around(call.name, error)
         call.edits = number = call.edits + 1
         call.raw = {**call.arguments, error.argument: error.text}
         outcome = yield from self.report(inner, call)
@@ -130,9 +135,10 @@ class CallPath:
         name = call.name
         if call.enabled_tools is not None and name not in call.enabled_tools:
             raise unknown_tool(name, call.enabled_tools)
-        if not self._registry.answers_now(name):
+        entry = self._registry.ready(name)
+        if entry is None:
             return self._looked_up(inner, call)
-        self._found(call, self._registry.lookup(name))
+        self._found(call, entry)
         return inner(call)
 
     def _looked_up(self, inner: Inner, call: Call) -> Flow[Outcome]:
@@ -152,9 +158,6 @@ class CallPath:
         return inner(call)
 
     def recall(self, inner: Inner, call: Call) -> Flow[Outcome]:
-        return inner(call) if call.caller.journal is None else self._recalled(inner, call)
-
-    def _recalled(self, inner: Inner, call: Call) -> Flow[Outcome]:
         entry, journal = _entry(call), call.caller.journal
         assert journal is not None
         call.journal_entry = journal.open(
@@ -169,18 +172,14 @@ class CallPath:
         return (yield from inner(call))
 
     def note(self, inner: Inner, call: Call) -> Flow[Outcome]:
-        return inner(call) if call.journal_entry is None else self._noted(inner, call, call.journal_entry)
-
-    def _noted(self, inner: Inner, call: Call, entry: JournalEntry) -> Flow[Outcome]:
+        entry = call.journal_entry
+        assert entry is not None  # `recall` has opened it
         yield Step(entry.begin, in_caller=False)
         outcome = yield from inner(call)
         recorded: Outcome = yield Step(partial(entry.end, outcome), in_caller=False)
         return recorded
 
     def ask_hooks(self, inner: Inner, call: Call) -> Flow[Outcome]:
-        return self._hooked(inner, call) if self._hooks.around_calls else inner(call)
-
-    def _hooked(self, inner: Inner, call: Call) -> Flow[Outcome]:
         call.arguments = yield from self._around.before(call, _entry(call))
         return (yield from inner(call))
 
@@ -300,8 +299,12 @@ class CallPath:
             known["agent"] = call.agent
         if plan.wants_context:
             known["context"] = call.context or self._services.context(call, stop or CancelToken())
-        handler = partial(plan.entry.handler, call.arguments, **known)
-        return handler if call.effects is None else partial(_ended_after, call.effects, handler)
+        entry, arguments = plan.entry, call.arguments
+
+        def bound() -> Any:
+            return entry.handler(arguments, **known)
+
+        return bound if call.effects is None else partial(_ended_after, call.effects, bound)
 
     def _fitted(self, plan: Plan, value: Any) -> Outcome:
         """What a handler returned, as the model gets it."""
@@ -368,7 +371,7 @@ def _entry(call: Call) -> ToolEntry:
 
 
 def _failed_around(name: str, error: BaseException) -> str:
-    return tool_error(safe_error(f"Error executing {name}: {cause(error)}"))
+    return tool_error(safe_error(f"Error executing {name}: {text_of(error)}"))
 
 
 def _with_argument(action: Action, arguments: JsonDict) -> Action:

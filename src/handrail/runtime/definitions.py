@@ -15,7 +15,6 @@ from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from ..config.paths import remember, remembered
 from .provider_formats import Format, writer
 
 if TYPE_CHECKING:
@@ -314,24 +313,3 @@ def invitation(description: str, deferred: Sequence[ToolEntry]) -> str:
 
 def _is_brought(entry: ToolEntry) -> bool:
     return bool(entry.owner) or entry.toolset.startswith("mcp-")
-
-
-USES_FILE = "tool-uses.json"
-MAX_USES = 10_000
-
-
-def previous_uses(home: str) -> dict[str, int]:
-    """What earlier runtimes with this home have counted."""
-    known = remembered(USES_FILE, home=home)
-    return {name: count for name, count in known.items() if isinstance(count, int)}
-
-
-def remember_uses(uses: Mapping[str, int], home: str) -> None:
-    """Add the uses of a runtime that ends."""
-    if not uses:
-        return
-    known = previous_uses(home)
-    total = {name: known.get(name, 0) + uses.get(name, 0) for name in {*known, *uses}}
-    if sum(total.values()) > MAX_USES:  # what was used long ago counts ever less
-        total = {name: count // 2 for name, count in total.items() if count > 1}
-    remember(USES_FILE, total, home=home)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..base.suggest import did_you_mean
 from ..config import Config
-from ..config.paths import config_path, find_plugins, project_mcp_file, state_dir
+from ..config.paths import config_path, find_plugins, project_mcp_file, remember, remembered, state_dir
 from ..config.store import Confirmed, held_config
 from ..core.registry import ToolEntry, ToolRegistry
 from ..errors import ConfigError
@@ -213,6 +213,8 @@ class CallersTools:
 log = logging.getLogger(__name__)
 
 CONFIG_HOOKS = "config.yaml"
+USES_FILE = "tool-uses.json"
+MAX_USES = 10_000
 _MAX_NAMED = 5
 
 
@@ -356,3 +358,20 @@ def open_gate(source: Source, rules: Sequence[Rule], notices: Notices, *, confir
         baseline=source.baseline,
     )
     return ApprovalGate(settings, folder=state_dir(home), notices=notices, private=private_dirs(home))
+
+
+def previous_uses(home: str) -> dict[str, int]:
+    """What earlier runtimes with this home have counted."""
+    known = remembered(USES_FILE, home=home)
+    return {name: count for name, count in known.items() if isinstance(count, int)}
+
+
+def remember_uses(uses: Mapping[str, int], home: str) -> None:
+    """Add the uses of a runtime that ends."""
+    if not uses:
+        return
+    known = previous_uses(home)
+    total = {name: known.get(name, 0) + uses.get(name, 0) for name in {*known, *uses}}
+    if sum(total.values()) > MAX_USES:  # what was used long ago counts ever less
+        total = {name: count // 2 for name, count in total.items() if count > 1}
+    remember(USES_FILE, total, home=home)

@@ -6,10 +6,10 @@ import itertools
 import time
 from collections.abc import Awaitable, Callable, Generator
 from enum import Enum
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from ..base.workers import is_interrupt, run_async, run_bounded
+from ..base.workers import is_being_ended, is_interrupt, run_async, run_bounded
 from ..errors import ToolFailed
 from ..protocols import CallEffects, CallingClient
 from ..types import (
@@ -34,13 +34,19 @@ Flow = Generator["Step | Awaitable[Any]", Any, T]
 
 
 class Call:
-    """The first twelve fields are the caller's; the wrappers of the call path fill in the rest."""
+    """The caller's fields are those of `__init__`; the wrappers of the call path fill in the rest."""
 
-    __slots__ = (
-        "agent", "arguments", "batched", "blocked", "caller", "cancel", "changes", "client", "contained", "context",
-        "edits", "effects", "enabled_tools", "entry", "extra", "journal_entry", "judged_paths", "name", "number",
-        "on_progress", "raw", "session_id", "started", "task_id", "tool_call_id", "user_task",
-    )  # fmt: skip
+    arguments: JsonDict
+    entry: ToolEntry | None = None
+    blocked = False
+    edits = 0  # how often a user changed it instead of saying yes
+    judged_paths: tuple[str, ...] = ()  # of the files that the gate let it write
+    contained = False  # leaving the program is not the handler's to decide
+    effects: CallEffects | None = None
+    journal_entry: JournalEntry | None = None
+    batched = False  # it shares the machine with other calls of its message
+    context: ToolContext | None = None  # given by who dispatches on a bare registry
+    extra: JsonDict | None = None  # further keyword arguments for the handler, likewise
 
     def __init__(  # noqa: PLR0913  one per fact about the caller
         self,
@@ -68,17 +74,7 @@ class Call:
         self.caller = caller
         self.changes: list[FileChange] = []
         self.client = client
-        self.entry: ToolEntry | None = None
-        self.arguments: JsonDict = {}
-        self.blocked = False
-        self.edits = 0  # how often a user changed it instead of saying yes
-        self.judged_paths: tuple[str, ...] = ()  # of the files that the gate let it write
-        self.contained = False  # leaving the program is not the handler's to decide
-        self.effects: CallEffects | None = None
-        self.journal_entry: JournalEntry | None = None
-        self.batched = False  # it shares the machine with other calls of its message
-        self.context: ToolContext | None = None  # given by who dispatches on a bare registry
-        self.extra: JsonDict | None = None  # further keyword arguments for the handler, likewise
+        self.arguments = {}
         self.started = time.perf_counter()
 
 
@@ -157,15 +153,8 @@ def _perform(step: Step | Awaitable[Any]) -> Any:
         work = partial(guarded, step.function, contained=True)
         value = run_bounded(work, timeout=step.timeout, cancel=step.cancel, grace=step.grace)
     if hasattr(value, "__await__"):
-        return run_async(_aguarded()(value, contained=step.contained), timeout=step.timeout, cancel=step.cancel)
+        return run_async(aguarded(value, contained=step.contained), timeout=step.timeout, cancel=step.cancel)
     return value
-
-
-@cache
-def _aguarded() -> Callable[..., Awaitable[Any]]:
-    from .async_driver import aguarded  # imports asyncio, which most programs never need
-
-    return aguarded
 
 
 def guarded(function: Callable[[], Any], *, contained: bool = False) -> Any:
@@ -173,6 +162,18 @@ def guarded(function: Callable[[], Any], *, contained: bool = False) -> Any:
         return function()
     except BaseException as error:  # noqa: BLE001  what others' code raises must not pass for something of ours
         raise foreign(error, contained=contained) from None
+
+
+async def aguarded(awaitable: Awaitable[Any], *, contained: bool) -> Any:
+    try:
+        return await awaitable
+    except BaseException as error:  # noqa: BLE001  likewise
+        raise foreign_await(error, contained=contained) from None
+
+
+def foreign_await(error: BaseException, *, contained: bool) -> BaseException:
+    """`foreign` for what an awaitable raised. That its task is being cancelled or closed passes."""
+    return error if is_being_ended(error) else foreign(error, contained=contained)
 
 
 def foreign(error: BaseException, *, contained: bool) -> BaseException:
@@ -183,3 +184,12 @@ def foreign(error: BaseException, *, contained: bool) -> BaseException:
         return error
     did = f"called sys.exit({error.code!r})" if isinstance(error, SystemExit) else f"raised {type(error).__name__}"
     return Foreign(ToolFailed(f"the handler {did}"))
+
+
+def caught(call: Call, error: BaseException) -> BaseException:
+    """The error itself, without its wrapper. Raises what is not the call's to decide: the caller's own cancel, Ctrl-C or exit."""
+    if isinstance(error, Exception):
+        return cause(error)
+    if not call.contained or is_being_ended(error) or is_interrupt(error):
+        raise error
+    return cause(foreign(error, contained=True))

@@ -13,7 +13,7 @@ from dataclasses import field
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from . import sections, services
-from .sections import Section, named, option
+from .sections import Section, named, option, settings_of
 
 ANYTHING = ("string", "boolean", "integer", "number", "array", "object", "null")
 
@@ -59,11 +59,6 @@ class Config(Section):
         "Kinds of action that need no asking, because someone answered 'always': a rule and how far it reaches, such as "
         "fs.rm.recursive@project:/srv/app.",
     )
-
-
-def settings_of(kind: type) -> list[dataclasses.Field[Any]]:
-    """The fields of a section that can be set."""
-    return [item for item in dataclasses.fields(kind) if "internal" not in item.metadata]
 
 
 def json_schema() -> dict[str, Any]:

@@ -81,6 +81,11 @@ class Section:
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.__dict__.items())})"
 
 
+def settings_of(kind: type) -> list[dataclasses.Field[Any]]:
+    """The fields of a section that can be set."""
+    return [item for item in dataclasses.fields(kind) if "internal" not in item.metadata]
+
+
 class ToolsetConfig(Section):
     """A named bundle of tools."""
 
