@@ -5,7 +5,7 @@ import { mainArgument, openTodos, storedEntries, withEvent, type Entry, type Tex
 import { fieldsOf, type Todo } from "../results";
 import { Markdown, Output, Picture, ResultView, Todos } from "../rich";
 import type { Decided, Me, Session, Whole } from "../types";
-import { clock, lasting, Tag, Text, Trouble, useAnswer, useNow, visible } from "../ui";
+import { clock, lasting, money, Tag, Text, Trouble, useAnswer, useNow, visible } from "../ui";
 import { useWatch } from "../watch";
 import { Card } from "./approvals";
 
@@ -13,12 +13,13 @@ const STEP_MS = 900;
 const POLL_SECONDS = 2;
 const DRAW_MS = 60;
 const NEAR_PX = 48;
+const QUESTION_PX = 12;
 const TOUCHED_MS = 1_000;
 const INPUTS = ["wheel", "touchmove", "keydown", "pointerdown"];
 const MAX_SHOWN = 150;
 const MODES: Record<string, string> = {
-  plan: "nothing that changes anything runs", ask: "edits and commands ask you", auto: "what destroys asks you",
-  yolo: "you are not asked; blocked actions and your deny list still hold",
+  plan: "nothing is changed", ask: "edits and commands ask first", auto: "dangerous calls ask first",
+  yolo: "approvals are off; blocked commands and your deny list still apply",
 };
 
 /** `id` is null for a conversation that has not begun. `onBegun` gets its id with the first message. */
@@ -128,7 +129,14 @@ function useFollowing() {
   const box = useRef<HTMLDivElement>(null);
   const follows = useRef(true);
   const [isAway, setAway] = useState(false);
-  const toEnd = () => { follows.current = true; setAway(false); box.current!.scrollTop = box.current!.scrollHeight; };
+  /** To the end; if a question is there that does not fit, to its start: you see what you answer before the answers. */
+  const scroll = () => {
+    const outer = box.current!;
+    const question = outer.querySelector(".card");
+    const start = question ? question.getBoundingClientRect().top - outer.getBoundingClientRect().top + outer.scrollTop - QUESTION_PX : Infinity;
+    outer.scrollTop = Math.min(outer.scrollHeight, start);
+  };
+  const toEnd = () => { follows.current = true; setAway(false); scroll(); };
   useLayoutEffect(() => {
     const outer = box.current!;
     let touched = -Infinity;
@@ -143,7 +151,7 @@ function useFollowing() {
       // A wheel is heard before its scrolling, which the next piece of text would undo.
       if (event instanceof WheelEvent && event.deltaY < 0 && outer.scrollTop > 0) follow(false);
     };
-    const sized = new ResizeObserver(() => { if (follows.current) outer.scrollTop = outer.scrollHeight; });
+    const sized = new ResizeObserver(() => { if (follows.current) scroll(); });
     sized.observe(outer);
     sized.observe(outer.firstElementChild!);
     outer.addEventListener("scroll", scrolled, { passive: true });
@@ -308,5 +316,5 @@ function Composer({ id, busy, trouble, draft, mode, onMode, onSend }: {
 
 export function cost(session: Session): string {
   const tokens = `${(session.input_tokens + session.output_tokens).toLocaleString()} tokens`;
-  return session.cost === null ? tokens : `${tokens} · $${session.cost.toFixed(4)}`;
+  return session.cost === null ? tokens : `${tokens} · ${money(session.cost)}`;
 }
