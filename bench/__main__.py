@@ -1,13 +1,15 @@
 """`python -m bench [TABLE...]`: print the tables. With --check, fail when a figure is missed; with --record, keep the ratios in
-bench/recorded, which the README's figures are tested against."""
+bench/recorded, which the README's figures are tested against. A busy machine records nothing."""
 
 from __future__ import annotations
 
 import json
 import os
 import pkgutil
+import platform
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from importlib import import_module
@@ -19,9 +21,15 @@ from .harness import Figure
 
 _COLUMNS = "{:<48} {:>12} {:>12} {:>7} {:>6}  {}"
 _NO_TABLES = ("__main__", "harness", "samples")
+# Per core, when the run begins: beyond this, what others do is measured too.
+_MAX_LOAD = 0.5
 
 
 def main() -> int:
+    load = os.getloadavg()[0] / (os.cpu_count() or 1)
+    if "--record" in sys.argv[1:] and load > _MAX_LOAD:
+        print(f"not recorded: the load is {load:.1f} per core, at most {_MAX_LOAD} counts as quiet", file=sys.stderr)
+        return 2
     with tempfile.TemporaryDirectory() as home:
         os.environ["HANDRAIL_HOME"] = home
         tables = [found.name for found in pkgutil.iter_modules(bench.__path__) if found.name not in _NO_TABLES]
@@ -49,7 +57,11 @@ def _table(name: str) -> list[Figure]:
     content = json.dumps([asdict(figure) for figure in rows], indent=1, ensure_ascii=False)
     (results / f"{name}.json").write_text(content)
     if "--record" in sys.argv[1:]:
-        ratios = {figure.what.strip(): round(figure.ratio, 2) for figure in rows}
+        machine = (
+            f"{os.cpu_count()} cores, Python {platform.python_version()}, {platform.system()} {platform.release()}"
+        )
+        about = {"recorded": time.strftime("%Y-%m-%d", time.gmtime()), "on": machine}
+        ratios = about | {figure.what.strip(): round(figure.ratio, 2) for figure in rows}
         (results.parent / "recorded" / f"{name}.json").write_text(
             json.dumps(ratios, indent=1, ensure_ascii=False) + "\n"
         )

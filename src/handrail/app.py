@@ -18,6 +18,7 @@ from .environments.tasks import TaskEnvironments
 from .plugins.hook_manager import ApprovalHooks, HookManager, OutputHooks
 from .processes import process_table
 from .runtime import dispatch
+from .runtime.call_reports import report_to_consoles
 from .runtime.definitions import Definitions, room
 from .toolsets import Toolsets
 
@@ -94,6 +95,7 @@ class Handrail:
         self.runtime.given_by_default = lambda: self.definitions.names(*self.chosen_toolsets())
         self._mcp_started = False
         self.mcp = dispatch.find_mcp_servers(config, self.registry)
+        report_to_consoles(self.hooks, state_dir(config.home))
         begun = state_dir(config.home) / "begun-calls"  # of a runtime that was killed, or that still runs
         if begun.is_dir() and any(begun.iterdir()) and not started_by_agent():
             self.effects.recover()

@@ -42,6 +42,10 @@ class Preview(NamedTuple):
     base: str = ""
 
 
+# `ApprovalRequest.editable` of a call that was tried: an answer may name the lines of the text that are kept, and no others.
+PICKED = "kept paths"
+
+
 class Action(NamedTuple):
     """One thing that a call is about to do, told before it is done. A tool says so with `actions` at registration.
 
@@ -93,7 +97,7 @@ class ApprovalRequest(NamedTuple):
     )
     tool_call_id: str = ""  # the model's call that it is about
     fingerprint: str = ""  # equal for the same question of the same session; an answer given in advance is bound to it
-    editable: str = ""  # the argument that is the text, where an answer may give another text for it
+    editable: str = ""  # the argument that is the text, where an answer may give another text for it; or PICKED
 
     def as_offered(self, answer: Answer) -> Answer:
         """Of what was not offered, a longer yes counts once, and what cannot be tried is denied. What was edited does not run
@@ -205,7 +209,7 @@ class CallEffects(Protocol):
     def uncovered(self, head: str, reason: str) -> None: ...
     def approved(self, request: ApprovalRequest, answer: Answer) -> None: ...
     def journaled(self, files: Files) -> Files: ...
-    def take_back(self, number: int) -> str: ...
+    def take_back(self, number: int, only: str = "") -> str: ...
     def end(self) -> None: ...
 
 

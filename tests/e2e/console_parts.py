@@ -26,7 +26,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 FLAGS = "--no-sandbox --disable-gpu --no-first-run --disable-background-networking --disable-component-update --disable-sync"
 PICTURES = os.environ.get("CONSOLE_PICTURES", "")
 # A machine may be so busy that nothing of ours runs for a while; where all is well nobody waits so long.
-PATIENCE_SECONDS = 180
+PATIENCE_SECONDS = int(os.environ.get("CONSOLE_PATIENCE", "180"))
 HOSTILE_NAME = "<img src=x onerror=\"document.title='owned'\">"
 HOSTILE = f"{HOSTILE_NAME}<script>document.title='owned'</script>"
 OLD_SESSIONS = 10_000

@@ -295,6 +295,28 @@ class TestApprovals:
         deny_all(server)
         asking.over()
 
+    @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+    def test_a_command_is_tried_and_a_part_of_it_is_kept(
+        self, visit: Visit, server: Server, size: dict[str, int]
+    ) -> None:
+        (server.cwd / "tried").mkdir(exist_ok=True)
+        (server.cwd / "tried/old").write_text("the old text\n")
+        page = visit("approvals", viewport=size)
+        asking = Asking(server, "rm -rf tried; echo new > made-by-try")
+        _card(page).get_by_role("button", name="Try").click()
+        changes = page.get_by_role("list", name="Changes")
+        expect(changes).to_contain_text("made-by-try")
+        expect(page.get_by_label("What it changed")).to_contain_text("-the old text")
+        assert not (server.cwd / "tried/old").exists()
+        changes.get_by_role("listitem").filter(has_text="deleted").get_by_role("checkbox").first.uncheck()
+        shoot(page, f"console-tried-{size['width']}", height=700)
+        assert violations(page) == []
+        assert overlaps(page) == []
+        page.get_by_role("button", name="Keep 1 of 3").click()
+        assert "Not kept" in asking.over()["error"]
+        assert (server.cwd / "tried/old").read_text() == "the old text\n"
+        assert (server.cwd / "made-by-try").exists()
+
     def test_keys_allow_for_the_task_and_the_grant_can_be_revoked(self, visit: Visit, server: Server) -> None:
         page = visit("approvals")
         asking = Asking(server, "rm -rf granted")
@@ -491,7 +513,8 @@ def test_a_keyboard_is_enough(visit: Visit, server: Server) -> None:
     expect(page.get_by_text("Skip to content")).to_be_focused()
     for number, name in enumerate(PAGES, 1):
         page.keyboard.press(f"Alt+{number}")
-        expect(page.get_by_role("heading", level=1, name=name.title())).to_be_attached()
+        shown = {"calls": "Changes"}.get(name, name.title())
+        expect(page.get_by_role("heading", level=1, name=shown)).to_be_attached()
         expect(page.get_by_role("main")).to_be_focused()
     page.keyboard.press("Alt+4")
     page.get_by_role("option").first.wait_for()

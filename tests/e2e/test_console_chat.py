@@ -188,6 +188,25 @@ class TestTalking:
         expect(page.get_by_text("And again.")).to_be_visible()
         expect(page.locator(".talk > li")).to_have_count(4)
 
+    def test_an_image_is_attached_and_reaches_the_model(self, visit: Visit, model: ModelServer) -> None:
+        model.say(ModelReply("A grey pixel."))
+        page = visit("sessions/new", viewport=PHONE)
+        data = base64.b64decode(_picture().partition(",")[2])
+        files = [{"name": f"{each}.png", "mimeType": "image/png", "buffer": data} for each in ("one", "two")]
+        page.locator("input[type=file]").set_input_files(files)
+        page.get_by_role("button", name="Remove image 2").click()
+        expect(page.get_by_role("list", name="Attached images").get_by_role("listitem")).to_have_count(1)
+        page.get_by_label("Message to the agent").fill("What is this?")
+        shoot(page, "console-image")
+        assert violations(page) == []
+        assert overlaps(page) == []
+        page.get_by_role("button", name="Send").click()
+        expect(page.get_by_text("A grey pixel.")).to_be_visible()
+        expect(page.locator(".talk .user .picture")).to_have_count(1)
+        expect(page.get_by_role("list", name="Attached images")).to_have_count(0)
+        sent = [each["content"] for each in model.requests[-1]["messages"] if each["role"] == "user"][-1]
+        assert sent[1]["image_url"]["url"] == _picture()
+
     def test_a_question_is_answered_in_the_conversation(self, visit: Visit, server: Server, model: ModelServer) -> None:
         folder = server.cwd / "precious"
         folder.mkdir()

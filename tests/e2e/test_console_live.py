@@ -46,6 +46,13 @@ class TestLive:
         row = _row(page, "from-the-command-line")
         expect(row).to_have_count(1)
         expect(row.locator("time")).to_have_text(re.compile(r"\d:\d\d"))
+        # Also one that no gate sees, with how long it took and what came out.
+        server.cli("call", "read_file", "path=/etc/hostname")
+        row = _row(page, "/etc/hostname")
+        expect(row).to_contain_text("ok")
+        expect(row).to_contain_text(re.compile(r"\d+ ms|\d s"))
+        row.click()
+        expect(page.get_by_label("Result")).to_contain_text("content")
 
     def test_an_agent_of_another_process_shows_while_it_runs(
         self, visit: Visit, server: Server, model: ModelServer

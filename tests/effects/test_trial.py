@@ -35,6 +35,7 @@ class Approver:
         self.seen: list[bool] = []
         self.looks_at: Path | None = None
         self.meanwhile: Callable[[], object] = lambda: None
+        self.pick = ""  # the lines that are kept, if not all
 
     def decide(self, request: ApprovalRequest) -> Answer:
         if request.kind is ActionKind.COMMAND:
@@ -47,7 +48,7 @@ class Approver:
         if self.looks_at is not None:
             self.seen.append(self.looks_at.exists())
         self.meanwhile()
-        return Answer(self.keep)
+        return Answer(self.keep, edited=self.pick)
 
 
 @pytest.fixture
@@ -94,6 +95,39 @@ def test_what_is_kept_stays_and_has_run_once(run: Run, work: Path, approver: App
     assert (result["exit_code"], len(approver.effects)) == (0, 1)
     assert (work / "new").read_text() == "ran\n"
     assert not (work / "old").exists()
+
+
+def test_what_it_did_is_shown_as_a_diff(run: Run, work: Path, approver: Approver) -> None:
+    run("rm -rf old; echo ran >> new")
+    assert "-a" in approver.effects[0].preview.splitlines()
+    assert "+ran" in approver.effects[0].preview.splitlines()
+
+
+@pytest.mark.parametrize("tries", ["run", "isolated"])
+def test_a_part_of_it_is_kept(request: pytest.FixtureRequest, work: Path, approver: Approver, tries: str) -> None:
+    run: Run = request.getfixturevalue(tries)
+    (work / "notes").write_text("one\n")
+    approver.pick = f"~ {work}/notes\n+ {work}/b\n+ /never/offered"
+    result = run("rm -rf old; echo b > b; echo c > c; echo two >> notes")
+    assert "+two" in approver.effects[0].preview.splitlines()
+    assert "Not kept" in str(result["error"])
+    assert f"{work}/old/a" in str(result["error"])
+    assert (work / "old" / "a").read_text() == "a"
+    assert sorted(os.listdir(work)) == ["b", "notes", "old"]
+    assert (work / "notes").read_text() == "one\ntwo\n"
+
+
+def test_a_file_is_kept_with_the_new_folder_that_it_is_in(isolated: Run, work: Path, approver: Approver) -> None:
+    approver.pick = f"+ {work}/made/b"
+    isolated("rm -rf old; mkdir made; echo b > made/b; echo c > made/c")
+    assert sorted(os.listdir(work)) == ["made", "old"]
+    assert os.listdir(work / "made") == ["b"]
+
+
+def test_picking_nothing_keeps_nothing(run: Run, work: Path, approver: Approver) -> None:
+    approver.pick = "nothing of that"
+    assert run("rm -rf old; echo ran >> new")["error_type"] == "denied"
+    assert sorted(os.listdir(work)) == ["old"]
 
 
 def test_connections_wait_and_the_program_goes_on_without_them_after_a_no(

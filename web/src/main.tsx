@@ -18,7 +18,7 @@ import { useWatch, watch } from "./watch";
 
 const PAGES: [string, string, ComponentType<PageProps>][] = [
   ["live", "Live", Live], ["approvals", "Approvals", Approvals], ["terminal", "Terminal", Terminal],
-  ["tools", "Tools", Tools], ["sessions", "Sessions", Sessions], ["policy", "Policy", Policy], ["stats", "Stats", Stats], ["calls", "Calls", Calls],
+  ["tools", "Tools", Tools], ["sessions", "Sessions", Sessions], ["policy", "Policy", Policy], ["stats", "Stats", Stats], ["calls", "Changes", Calls],
   ["batches", "Batches", Batches],
 ];
 

@@ -7,7 +7,7 @@ export type Piece = { text: string; marked: boolean; ours: boolean };
 export type Line = { kind: "plain" | "header" | "place" | "added" | "removed"; pieces: Piece[] };
 
 export type Question = {
-  id: string; state: string; tool: string; kind: string; asker: string; reason: string; pieces: Piece[];
+  id: string; state: string; tool: string; kind: string; rule_key: string; asker: string; reason: string; pieces: Piece[];
   preview: { lines: Line[]; is_excerpt: boolean } | null;
   /** The text, where you may change it before it runs. */
   editable: string | null;

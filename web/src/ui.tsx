@@ -18,7 +18,7 @@ export function Command({ pieces }: { pieces: Piece[] }) {
 const PREVIEW_LINES = 16;
 
 /** What would be written: the first lines, and the rest on request. `all` is kept by the caller, who has a key for it. */
-export function Preview({ preview, all, onAll }: { preview: Question["preview"]; all: boolean; onAll: () => void }) {
+export function Preview({ preview, label, all, onAll }: { preview: Question["preview"]; label: string; all: boolean; onAll: () => void }) {
   if (!preview) return null;
   const { lines } = preview;
   const shown = all ? lines : preview.is_excerpt ? [] : lines.slice(0, PREVIEW_LINES);
@@ -26,7 +26,7 @@ export function Preview({ preview, all, onAll }: { preview: Question["preview"];
   return (
     <div class="preview">
       {shown.length > 0 && (
-        <pre class="text" tabIndex={0} aria-label="What would be written">
+        <pre class="text" tabIndex={0} aria-label={label}>
           {shown.map((line) => <span class={line.kind}><LineText line={line} />{"\n"}</span>)}
         </pre>
       )}
@@ -175,6 +175,10 @@ export function lasting(seconds: number): string {
   if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;
   if (seconds < 60) return `${seconds.toFixed(1)} s`;
   return `${Math.floor(seconds / 60)} min ${Math.floor(seconds % 60)} s`;
+}
+
+export function money(dollars: number): string {
+  return `$${dollars.toFixed(dollars < 1 ? 4 : 2)}`;
 }
 
 export function countdown(seconds: number): string {

@@ -103,7 +103,6 @@ class Records:
             "cwd": action.cwd,
             "verdict": verdict,
             "by": by,
-            "pid": os.getpid(),
         }
         if session:
             line["session"] = session

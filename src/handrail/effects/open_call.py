@@ -101,21 +101,22 @@ class OpenCall:
     def is_tried(self) -> bool:
         return self._is_tried
 
-    def take_back(self, number: int) -> str:
-        """Undo what the call has changed: its command was stopped, or is not kept. Returns what the model is told."""
+    def take_back(self, number: int, only: str = "") -> str:
+        """Undo what the call has changed, or what it changed at the path `only`: its command was stopped, or is not kept. Returns
+        what the model is told."""
         _, session, task = self._who
         if not self.is_changed:
             return "it had changed nothing"
         self.is_running = False  # all of it was ended
         self.end()
         try:
-            done = self.calls.undo(number, session=session, task=task)
+            done = self.calls.undo(number, session=session, task=task, only=only)
         except HandrailError as error:
             done = {"status": "refused", "reason": str(error)}
         if done["status"] == "undone" and not done["failed"]:
-            return f"what it had changed is as it was before (undone by call {done['number']})"
+            return f"{only or 'what it had changed'} is as it was before (undone by call {done['number']})"
         why = done.get("reason") or ", ".join(one["path"] for one in [*done["conflicts"], *done["failed"]][:_MAX_NAMED])
-        return f"what it had changed could not all be put back: {why}"
+        return f"{only or 'what it had changed'} could not all be put back: {why}"
 
     def end(self) -> None:
         """The tool has returned. What changed nothing, and was watched, leaves no record."""

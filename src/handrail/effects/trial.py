@@ -8,21 +8,22 @@ to bring it to the work tree, written to the journal like every other change; no
 from __future__ import annotations
 
 import contextlib
+import difflib
 import errno
 import os
 import shlex
 import shutil
 import stat
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from ..base.workers import run_async
 from ..environments.shell_host.bash import OF_BASH
 from ..environments.shell_host.journal_log import lstat
-from ..errors import CallNotFound, Denied
-from ..protocols import Action, ActionKind
+from ..errors import CallNotFound, Denied, Edited
+from ..protocols import PICKED, Action, ActionKind, Preview
 
 if TYPE_CHECKING:
     from ..environments.base import Environment
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 TRIED, FOLDER = "effect.tried", "tried"
 _SIGNS = {"lost": "-", "changed": "~", "created": "+", "moved": ">"}
-_MAX_LINES = 40
+_MAX_LINES, _MAX_DIFF_BYTES = 40, 256 << 10
 _WHY = "it was tried and has run; this is what it did. A yes keeps it, a no takes it back"
 _OPAQUE, _OWN = "user.overlay.opaque", "user.overlay."
 # Without the variables of the loop that runs commands.
@@ -47,10 +48,13 @@ def settle(context: ToolContext, number: int, end_left: Callable[[], object]) ->
         return []
     effects.end()
     try:
-        told = effects.calls.describe(number)
+        told = effects.calls.describe(number, diff=True)
     except CallNotFound:  # it has changed nothing
         return []
-    why = _denied(context, told, number)
+    diffs = [one.get("diff") or _diff("", one["path"]) for kind in _SIGNS for one in told.get(kind, ())[:_MAX_LINES]]
+    why, kept = _reviewed(context, told, diffs, number)
+    if kept:
+        return [why, *(effects.take_back(number, path) for path in _listed(told).values() if path not in kept)]
     if why:
         end_left()
         return [why, effects.take_back(number)]
@@ -71,9 +75,11 @@ def settle_isolated(context: ToolContext, trial: IsolatedTrial) -> list[str]:
     assert effects is not None
     if not changes:
         return []
-    told = {kind: [{"path": one.path} for one in changes if one.kind == kind] for kind in _SIGNS}
-    why = _denied(context, {**told, "counts": {kind: len(found) for kind, found in told.items()}})
-    if why:
+    told: JsonDict = {kind: [{"path": one.path} for one in changes if one.kind == kind] for kind in _SIGNS}
+    told["counts"] = {kind: len(found) for kind, found in told.items()}
+    diffs = [_diff("" if one.kind == "created" else one.path, one.source, one.path) for one in changes[:_MAX_LINES]]
+    why, kept = _reviewed(context, told, diffs)
+    if why and not kept:
         return [why, "nothing has changed"]
     conflicts = trial.conflicts(changes)
     if conflicts:
@@ -82,30 +88,61 @@ def settle_isolated(context: ToolContext, trial: IsolatedTrial) -> list[str]:
     effects.has_run(trial.environment, changed=True)
     try:
         with effects.calls.recorder.files.writing(effects.number) as record:
-            trial.keep(changes, record)
+            trial.keep(_picked(changes, kept) if kept else changes, record)
     except OSError as error:
         return [f"It was tried, and cannot be kept: {error}", effects.take_back(effects.number)]
-    return []
+    return [why] if why else []
 
 
-def _denied(context: ToolContext, told: JsonDict, number: int = 0) -> str:
-    """Show what a command did. What the model is told if it is not kept; empty if it is."""
+def _reviewed(context: ToolContext, told: JsonDict, diffs: list[str], number: int = 0) -> tuple[str, set[str]]:
+    """Show what a command did. What the model is told if not all of it is kept, and the paths that are kept then."""
     details: JsonDict = {"why": _WHY, "rule": TRIED, "path": "", "project": "", "once": True}
-    details["arguments"] = {"call": number}
-    action = Action(ActionKind.HELD, "\n".join(_lines(told)) or "nothing is different", details=details)
+    details["arguments"], listed = {"call": number}, _listed(told)
+    if len(listed) <= _MAX_LINES:
+        details["argument"] = PICKED
+    shown = Preview("\n".join(filter(None, diffs)))
+    text = "\n".join(_lines(told)) or "nothing is different"
+    action = Action(ActionKind.HELD, text, details=details, preview=lambda: shown)
     try:
         if context.gate is None:
             raise Denied("nobody can be asked", decided_by="policy")
         waiting = context.gate.review([action], context)
         if waiting is not None:
             run_async(waiting, cancel=context.cancel)
+    except Edited as answer:
+        kept = {listed[line] for line in answer.text.splitlines() if line in listed}
+        created = [one["path"] for one in told.get("created", ())]
+        kept |= {folder for path in kept for folder in _above(path, created)}
+        # With a folder, everything below it is taken back.
+        dropped = [path for path in listed.values() if not kept.issuperset({path, *_above(path, listed.values())})]
+        kept -= set(dropped)
+        if not dropped:
+            return "", set()
+        return f"It was tried, and {answer.by} did not keep all of it. Not kept: {', '.join(dropped)}", kept
     except Denied as error:
-        return f"It was tried, and is not kept: {str(error).removeprefix('Not run: ')}"
-    return ""
+        return f"It was tried, and is not kept: {str(error).removeprefix('Not run: ')}", set()
+    return "", set()
+
+
+def _above(path: str, paths: Iterable[str]) -> set[str]:
+    return {str(folder) for folder in Path(path).parents}.intersection(paths)
+
+
+def _picked(changes: list[Change], kept: set[str]) -> list[Change]:
+    """The changes at these paths, without the removal of folders in which something stays."""
+    left = {folder for change in changes if change.path not in kept for folder in _above(change.path, kept)}
+    return [each for each in changes if each.path in kept and not (each.kind == "lost" and each.path in left)]
+
+
+def _listed(told: JsonDict) -> dict[str, str]:
+    """The paths, by the lines that show them."""
+    return {
+        f"{sign} {one['path']}{_more(one)}": one["path"] for kind, sign in _SIGNS.items() for one in told.get(kind, ())
+    }
 
 
 def _lines(told: JsonDict) -> Iterator[str]:
-    found = [f"{sign} {one['path']}{_more(one)}" for kind, sign in _SIGNS.items() for one in told.get(kind, ())]
+    found = list(_listed(told))
     yield from found[:_MAX_LINES]
     if len(found) > _MAX_LINES:
         yield f"and {sum(told['counts'].values()) - _MAX_LINES:,} more"
@@ -113,6 +150,25 @@ def _lines(told: JsonDict) -> Iterator[str]:
         yield f"! contacted {host}, which cannot be taken back"
     for one in told.get("unsaved", ()):
         yield f"! not saved: {one['path'] or 'something'}: {one['reason']}"
+
+
+def _diff(before: str, after: str, name: str = "") -> str:
+    """Of two text files, either of which may be missing (an empty path). Empty for what is no text, or too long."""
+    try:
+        old, new = _text_lines(before), _text_lines(after)
+    except (OSError, ValueError):
+        return ""
+    was, now = (name or path if path else "/dev/null" for path in (before, after))
+    return "\n".join(difflib.unified_diff(old, new, was, now, lineterm=""))
+
+
+def _text_lines(path: str) -> list[str]:
+    if not path:
+        return []
+    found = os.lstat(path)
+    if not stat.S_ISREG(found.st_mode) or found.st_size > _MAX_DIFF_BYTES:
+        raise ValueError(path)
+    return Path(path).read_text().splitlines()
 
 
 def _more(one: JsonDict) -> str:

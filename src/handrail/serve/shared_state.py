@@ -14,10 +14,10 @@ from ..app import Handrail
 from ..approval.approvers.prompt import covered_by
 from ..approval.display import pieces, visible
 from ..approval.questions import has_excerpt, preview_of
-from ..approval.records import HISTORY_NAME
 from ..config.paths import state_dir
 from ..errors import StoreError
 from ..protocols import ApprovalRequest, Reply
+from ..runtime.call_reports import REPORTS
 from ..store.approvals import ApprovalStore, State, StoredRequest
 from ..store.sessions import SessionStore
 from ..types import JsonDict
@@ -46,7 +46,7 @@ class ServedApprover:
         try:
             return await never
         finally:
-            self._live.waited(request.tool, request.task_id, request.session_id, time.monotonic() - since)
+            self._live.hooks.waited(request.tool, request.task_id, request.session_id, time.monotonic() - since)
             self._watch.poll_soon()  # answered, timed out or cancelled: the store only reports answers
 
 
@@ -137,7 +137,7 @@ class Served:
 
     @cached_property
     def shared(self) -> SharedCalls:
-        return SharedCalls(self.live, self.bus, self.sessions, self.approvals, state_dir() / HISTORY_NAME)
+        return SharedCalls(self.live, self.bus, self.sessions, self.approvals, state_dir())
 
     @cached_property
     def turns(self) -> Turns:
@@ -147,7 +147,7 @@ class Served:
     async def running(self) -> AsyncIterator[None]:
         """While this is open, events are published."""
         self.bus.attach()
-        self.live.attach(self.app.runtime.hooks)
+        self.live.hooks.attach(self.app.runtime.hooks)
         watching = {asyncio.create_task(self.requests.run()), asyncio.create_task(self.shared.run())}
         forget = self.app.processes.on_notice(lambda notice: self.bus.publish("process.notice", text=str(notice)))
         try:
@@ -159,7 +159,7 @@ class Served:
             await asyncio.wait(watching)
             if "turns" in self.__dict__:
                 await self.turns.close()
-            self.live.detach(self.app.runtime.hooks)
+            self.app.runtime.hooks.unregister_plugin(REPORTS)
             if "sessions" in self.__dict__:
                 self.sessions.close()
             self.keys.close()
@@ -174,6 +174,7 @@ def request_view(stored: StoredRequest) -> JsonDict:
         "state": stored.state.value,
         "tool": request.tool,
         "kind": request.kind.value,
+        "rule_key": request.rule_key,
         "asker": request.asker,
         "reason": request.reason,
         "pieces": [piece._asdict() for piece in pieces(request.text, spans)],

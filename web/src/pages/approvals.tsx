@@ -2,7 +2,7 @@
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { ask } from "../api";
 import type { Decision, PageProps, Question } from "../types";
-import { clock, Command, countdown, Empty, Preview, Tag, Trouble, useNow } from "../ui";
+import { clock, Command, countdown, Empty, Preview, Tag, Trouble, useNow, visible } from "../ui";
 import { useWatch, watch } from "../watch";
 
 /** What each answer is called, and the key that gives it. */
@@ -10,6 +10,10 @@ const ANSWERS: Record<Decision, [name: string, key: string]> = {
   once: ["Once", "o"], try: ["Try", "r"], task: ["Task", "t"], session: ["Session", "s"], always: ["Always", "a"], deny: ["Deny", "d"],
   edit: ["Edit", "e"],
 };
+// These last: they are one step further away than a single yes.
+const LONGER: Decision[] = ["task", "session", "always"];
+// The rule of a question about a command that was tried: it has run, and its changes are kept or not.
+const TRIED = "effect.tried";
 // A key press meant for something else must not answer a card that just appeared.
 const CALM_MS = 600;
 
@@ -59,26 +63,31 @@ export function Approvals({ me }: PageProps) {
   );
 }
 
-export function Card({ question, mayAnswer, onAnswered }: { question: Question; mayAnswer: boolean; onAnswered: () => void }) {
+type CardProps = { question: Question; mayAnswer: boolean; onAnswered: () => void };
+
+export function Card({ question, mayAnswer, onAnswered }: CardProps) {
   const [form, setForm] = useState<"" | "deny" | "edit">("");
   const [why, setWhy] = useState("");
   const [text, setText] = useState(question.editable ?? "");
   const [trouble, setTrouble] = useState("");
   const [isBusy, setBusy] = useState(false);
   const [showsAll, setShowsAll] = useState(false);
+  const [showsLonger, setShowsLonger] = useState(false);
   const card = useRef<HTMLElement>(null);
   const field = useRef<HTMLInputElement & HTMLTextAreaElement>(null);
   const shown = useRef(performance.now());
   const left = question.expires_at - useNow(1000);
-  const offers = question.editable === null ? question.offers
+  const isTried = question.rule_key === TRIED;
+  const offers = isTried || question.editable === null ? question.offers
     : [...question.offers, { decision: "edit" as const, covers: "change it first; what you write is judged again" }];
+  const shownOffers = showsLonger ? offers : offers.filter((each) => !LONGER.includes(each.decision));
 
-  async function answer(decision: Decision) {
+  async function answer(decision: Decision, lines = text) {
     if (isBusy) return;
     setBusy(true);
     const hadFocus = card.current?.contains(document.activeElement);
     try {
-      const body = decision === "edit" ? { decision, text } : why && decision === "deny" ? { decision, why } : { decision };
+      const body = decision === "edit" ? { decision, text: lines } : why && decision === "deny" ? { decision, why } : { decision };
       const answered = await ask<{ holds: boolean; request: Question }>("POST", `/v1/approvals/${question.id}`, body);
       if (hadFocus) onAnswered();
       watch.closed(answered.request);
@@ -97,6 +106,7 @@ export function Card({ question, mayAnswer, onAnswered }: { question: Question; 
     choose(decision);
   }
   function choose(decision: Decision) {
+    if (isTried) { card.current!.querySelector<HTMLElement>(decision === "deny" ? "button.deny" : "button.allow")?.click(); return; }
     if (decision === "deny" || decision === "edit") setForm(decision);
     else void answer(decision);
   }
@@ -113,17 +123,18 @@ export function Card({ question, mayAnswer, onAnswered }: { question: Question; 
         {question.asker && <Tag>{question.asker}</Tag>}
         <span class={left < 30 ? "left soon" : "left"}>{!question.is_waiting ? "the process that asked has exited; your answer applies if it asks again"
           : left > 0 ? `auto-deny in ${countdown(left)}` : "timed out"}</span></div>
-      <Command pieces={question.pieces} />
-      <Preview preview={question.preview} all={showsAll} onAll={() => setShowsAll(true)} />
+      {isTried ? <p>The command has run, and nothing is final yet. Keep what it changed?</p> : <Command pieces={question.pieces} />}
+      <Preview preview={question.preview} label={isTried ? "What it changed" : "What would be written"} all={showsAll} onAll={() => setShowsAll(true)} />
       <dl class="facts">
         {question.cwd && <><dt>in</dt><dd>{question.cwd}</dd></>}
         <dt>on</dt><dd>{question.environment}</dd>
         {question.session && <><dt>session</dt><dd><a href={`#/sessions/${question.session}`}>{question.session}</a></dd></>}
-        {question.concerns.map((each) => <><dt>rule</dt><dd><a href={`#/policy/${each.rule}`}>{each.rule}</a> {each.why}</dd></>)}
+        {!isTried && question.concerns.map((each) => <><dt>rule</dt><dd><a href={`#/policy/${each.rule}`}>{each.rule}</a> {each.why}</dd></>)}
       </dl>
-      {mayAnswer ? !form && (
+      {isTried && <Tried question={question} isBusy={isBusy} mayAnswer={mayAnswer} onAnswer={(decision, lines) => void answer(decision, lines)} />}
+      {mayAnswer ? !form && !isTried && (
         <ul class="answers">
-          {offers.map(({ decision, covers }) => (
+          {shownOffers.map(({ decision, covers }) => (
             <li>
               <button class={decision === "deny" ? "deny" : "allow"} disabled={isBusy} onClick={() => choose(decision)}>
                 {ANSWERS[decision][0]} <kbd aria-hidden="true">{ANSWERS[decision][1]}</kbd>
@@ -131,6 +142,8 @@ export function Card({ question, mayAnswer, onAnswered }: { question: Question; 
               <small>{covers}</small>
             </li>
           ))}
+          {shownOffers.length < offers.length && <li class="longer"><button aria-expanded={false} onClick={() => setShowsLonger(true)}>Allow for longer…</button>
+            <small>this kind in this task, this session, or always</small></li>}
         </ul>
       ) : <p>Read-only: answering needs the role “approve”.</p>}
       {form === "edit" && (
@@ -155,6 +168,45 @@ export function Card({ question, mayAnswer, onAnswered }: { question: Question; 
       <Trouble text={trouble} />
     </article>
   );
+}
+
+/** The changes of a command that was tried: keep all, some, or none. */
+function Tried({ question, isBusy, mayAnswer, onAnswer }: {
+  question: Question; isBusy: boolean; mayAnswer: boolean; onAnswer: (decision: Decision, lines: string) => void;
+}) {
+  const lines = (question.editable ?? question.pieces.map((piece) => piece.text).join("")).split("\n");
+  const mayPick = mayAnswer && question.editable !== null && lines.length > 1;
+  const [dropped, setDropped] = useState<string[]>([]);
+  const kept = lines.filter((line) => !dropped.includes(line));
+  // A folder goes with everything below it.
+  const toggle = (line: string) => setDropped(dropped.includes(line) ? dropped.filter((each) => each !== line && !isBelow(line, each))
+    : lines.filter((each) => each === line || dropped.includes(each) || isBelow(each, line)));
+  return (
+    <>
+      <ul class="tried" aria-label="Changes">{lines.map((line) => (
+        <li>{mayPick && SIGNS[line[0]] ? <label class="check"><input type="checkbox" checked={!dropped.includes(line)} onChange={() => toggle(line)} /><Changed line={line} /></label>
+          : <Changed line={line} />}</li>
+      ))}</ul>
+      {mayAnswer && <p class="line">
+        <button class="allow" disabled={isBusy || !kept.length} onClick={() => onAnswer(dropped.length ? "edit" : "once", kept.join("\n"))}>
+          {dropped.length ? `Keep ${kept.length} of ${lines.length}` : "Keep"} <kbd aria-hidden="true">o</kbd></button>
+        <button class="deny" disabled={isBusy} onClick={() => onAnswer("deny", "")}>Undo all <kbd aria-hidden="true">d</kbd></button>
+      </p>}
+    </>
+  );
+}
+
+const SIGNS: Record<string, [word: string, kind: string]> = {
+  "-": ["deleted", "bad"], "~": ["changed", ""], "+": ["created", "good"], ">": ["moved", ""],
+};
+
+function isBelow(line: string, folder: string): boolean {
+  return SIGNS[folder[0]] !== undefined && line.slice(2).startsWith(`${folder.slice(2)}/`);
+}
+
+function Changed({ line }: { line: string }) {
+  const [word, kind] = SIGNS[line[0]] ?? ["", ""];
+  return word ? <span><Tag kind={kind}>{word}</Tag> <code>{visible(line.slice(2))}</code></span> : <span>{visible(line)}</span>;
 }
 
 function Over({ question }: { question: Question }) {

@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { ask, get } from "../api";
 import type { Batch, Failure, PageProps } from "../types";
-import { countdown, Empty, Rows, Split, Tag, Trouble, useAnswer, visible } from "../ui";
+import { countdown, Empty, money, Rows, Split, Tag, Trouble, useAnswer, visible } from "../ui";
 import { useWatch } from "../watch";
 import { Card } from "./approvals";
 
@@ -102,10 +102,6 @@ function name(batch: Batch): string {
 
 function rate(batch: Batch): string {
   return batch.per_second ? `${batch.per_second.toFixed(batch.per_second < 1 ? 2 : 1)}/s` : "";
-}
-
-function money(cost: number): string {
-  return `$${cost.toFixed(cost < 1 ? 4 : 2)}`;
 }
 
 function figures(batch: Batch): string {

@@ -5,7 +5,7 @@ import { mainArgument, openTodos, storedEntries, withEvent, type Entry, type Tex
 import { fieldsOf, type Todo } from "../results";
 import { Markdown, Output, Picture, ResultView, Todos } from "../rich";
 import type { Decided, Me, Session, Whole } from "../types";
-import { clock, lasting, Tag, Text, Trouble, useAnswer, useNow, visible } from "../ui";
+import { clock, lasting, money, Tag, Text, Trouble, useAnswer, useNow, visible } from "../ui";
 import { useWatch } from "../watch";
 import { Card } from "./approvals";
 
@@ -13,9 +13,13 @@ const STEP_MS = 900;
 const POLL_SECONDS = 2;
 const DRAW_MS = 60;
 const NEAR_PX = 48;
+const QUESTION_PX = 12;
 const TOUCHED_MS = 1_000;
 const INPUTS = ["wheel", "touchmove", "keydown", "pointerdown"];
 const MAX_SHOWN = 150;
+const IMAGES = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+const MAX_IMAGES = 10;
+const MAX_IMAGE_BYTES = 5_000_000;
 const MODES: Record<string, string> = {
   plan: "nothing that changes anything runs", ask: "it asks before edits and commands", auto: "it asks before anything destructive",
   yolo: "it never asks; blocked actions and your deny list still apply",
@@ -66,7 +70,7 @@ export function Chat({ id, me, onBegun, onChanged }: {
       <div class="end-line">{isAway && <button class="to-end" onClick={toEnd}>↓ Latest</button>}</div>
       <TodoStrip todos={openTodos(all)} />
       {mayTalk && <Composer id={id} busy={busy} trouble={turn.trouble} draft={turn.draft} mode={answer?.mode ?? null}
-        onMode={again} onSend={(text, mode) => { toEnd(); void turn.send(text, lastStored, mode); }} />}
+        onMode={again} onSend={(text, mode, pictures) => { toEnd(); void turn.send(text, lastStored, mode, pictures); }} />}
     </div>
   );
 }
@@ -80,9 +84,9 @@ function useTurn(id: string | null, onBegun: (id: string) => void, onEnded: () =
   const [draft, setDraft] = useState("");
   const listening = useRef<AbortController | null>(null);
   useEffect(() => () => listening.current?.abort(), []);
-  async function send(text: string, last: number, mode: string | null) {
+  async function send(text: string, last: number, mode: string | null, pictures: string[]) {
     const { signal } = (listening.current = new AbortController());
-    let current: Entry[] = [{ kind: "user", id: "live", text, pictures: [] }];
+    let current: Entry[] = [{ kind: "user", id: "live", text, pictures }];
     let timer = 0;
     let took = 0;
     // Many pieces of text make one render, and the longer a render takes the fewer there are.
@@ -98,7 +102,7 @@ function useTurn(id: string | null, onBegun: (id: string) => void, onEnded: () =
     let failure = "";
     let begun = id ?? "";
     try {
-      const body = { text, detached: true, ...(mode ? { mode } : {}) };
+      const body = { text, detached: true, ...(mode ? { mode } : {}), ...(pictures.length ? { images: pictures } : {}) };
       for await (const [kind, data] of streamEvents(id ? `/v1/sessions/${id}/turns` : "/v1/sessions", body, signal)) {
         if (kind === "session" && !begun) onBegun(begun = String(data.id));
         if (kind === "error") failure = String(data.error);
@@ -128,7 +132,14 @@ function useFollowing() {
   const box = useRef<HTMLDivElement>(null);
   const follows = useRef(true);
   const [isAway, setAway] = useState(false);
-  const toEnd = () => { follows.current = true; setAway(false); box.current!.scrollTop = box.current!.scrollHeight; };
+  /** To the end; if a question is there that does not fit, to its start: you see what you answer before the answers. */
+  const scroll = () => {
+    const outer = box.current!;
+    const question = outer.querySelector(".card");
+    const start = question ? question.getBoundingClientRect().top - outer.getBoundingClientRect().top + outer.scrollTop - QUESTION_PX : Infinity;
+    outer.scrollTop = Math.min(outer.scrollHeight, start);
+  };
+  const toEnd = () => { follows.current = true; setAway(false); scroll(); };
   useLayoutEffect(() => {
     const outer = box.current!;
     let touched = -Infinity;
@@ -143,7 +154,7 @@ function useFollowing() {
       // A wheel is heard before its scrolling, which the next piece of text would undo.
       if (event instanceof WheelEvent && event.deltaY < 0 && outer.scrollTop > 0) follow(false);
     };
-    const sized = new ResizeObserver(() => { if (follows.current) outer.scrollTop = outer.scrollHeight; });
+    const sized = new ResizeObserver(() => { if (follows.current) scroll(); });
     sized.observe(outer);
     sized.observe(outer.firstElementChild!);
     outer.addEventListener("scroll", scrolled, { passive: true });
@@ -259,12 +270,22 @@ function TodoStrip({ todos }: { todos: Todo[] | null }) {
 
 function Composer({ id, busy, trouble, draft, mode, onMode, onSend }: {
   id: string | null; busy: boolean; trouble: string; draft: string; mode: string | null; onMode: () => void;
-  onSend: (text: string, mode: string | null) => void;
+  onSend: (text: string, mode: string | null, pictures: string[]) => void;
 }) {
   const [text, setText] = useState("");
   const [first, setFirst] = useState("auto");
   const [problem, setProblem] = useState("");
+  const [pictures, setPictures] = useState<string[]>([]);
   const field = useRef<HTMLTextAreaElement>(null);
+  const chooser = useRef<HTMLInputElement>(null);
+  /** Images that were chosen, pasted or dropped. Returns whether there were any. */
+  function take(files: FileList | undefined | null): boolean {
+    const found = [...files ?? []].filter((file) => IMAGES.includes(file.type));
+    const small = found.filter((file) => file.size <= MAX_IMAGE_BYTES);
+    setProblem(small.length < found.length ? `An image has at most ${MAX_IMAGE_BYTES / 1e6} MB.` : "");
+    void Promise.all(small.map(dataUrl)).then((urls) => setPictures((before) => [...before, ...urls].slice(0, MAX_IMAGES)));
+    return found.length > 0;
+  }
   useEffect(() => { if (draft) setText(draft); }, [draft]);
   // As high as its text, up to a limit.
   useLayoutEffect(() => {
@@ -281,15 +302,21 @@ function Composer({ id, busy, trouble, draft, mode, onMode, onSend }: {
     event.preventDefault();
     if (!text.trim() || busy) return;
     setText("");
-    onSend(text, id ? null : first);
+    setPictures([]);
+    onSend(text, id ? null : first, pictures);
   }
   function press(event: KeyboardEvent) {
     if (event.key === "Escape" && busy) stop();
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing) send(event);
   }
   return (
-    <form class="composer" onSubmit={send}>
+    <form class="composer" onSubmit={send} onPaste={(event) => { if (take(event.clipboardData?.files)) event.preventDefault(); }}
+      onDragOver={(event) => event.preventDefault()} onDrop={(event) => { event.preventDefault(); take(event.dataTransfer?.files); }}>
       <Trouble text={trouble || problem} />
+      {pictures.length > 0 && <ul class="attached-images" aria-label="Attached images">{pictures.map((url, index) => (
+        <li><img src={url} alt={`Image ${index + 1}`} /><button type="button" class="small" aria-label={`Remove image ${index + 1}`}
+          onClick={() => setPictures(pictures.filter((_, at) => at !== index))}>✕</button></li>
+      ))}</ul>}
       <textarea ref={field} rows={1} aria-label="Message to the agent" placeholder={`${id ? "Reply" : "What should I do?"} (Enter sends, Shift+Enter: new line)`} value={text}
         onInput={(event) => setText(event.currentTarget.value)} onKeyDown={press} />
       <div class="line">
@@ -298,6 +325,9 @@ function Composer({ id, busy, trouble, draft, mode, onMode, onSend }: {
         </select>
         <small class="hint wide-only">{busy ? "Esc stops it; it continues when you leave this page" : MODES[mode ?? first]}</small>
         <span class="push">
+          <input ref={chooser} type="file" hidden accept={IMAGES.join(",")} multiple
+            onChange={(event) => { take(event.currentTarget.files); event.currentTarget.value = ""; }} />
+          <button type="button" onClick={() => chooser.current!.click()}>Image</button>
           <button type="button" class="deny" disabled={!busy || !id} onClick={stop}>Stop</button>
           <button class="main" disabled={busy}>Send</button>
         </span>
@@ -306,7 +336,16 @@ function Composer({ id, busy, trouble, draft, mode, onMode, onSend }: {
   );
 }
 
+function dataUrl(file: File): Promise<string> {
+  return new Promise((found, failed) => {
+    const reader = new FileReader();
+    reader.onload = () => found(String(reader.result));
+    reader.onerror = () => failed(reader.error);
+    reader.readAsDataURL(file);
+  });
+}
+
 export function cost(session: Session): string {
   const tokens = `${(session.input_tokens + session.output_tokens).toLocaleString()} tokens`;
-  return session.cost === null ? tokens : `${tokens} · $${session.cost.toFixed(4)}`;
+  return session.cost === null ? tokens : `${tokens} · ${money(session.cost)}`;
 }

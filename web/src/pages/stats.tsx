@@ -1,7 +1,7 @@
 // Statistics: calls per minute, duration per tool, tokens and cost.
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { get } from "../api";
-import { clock, Empty, lasting, Trouble, useAnswer, visible } from "../ui";
+import { clock, Empty, lasting, money, Trouble, useAnswer, visible } from "../ui";
 
 type Minute = { minute: number; calls: number; errors: number; denied: number };
 type ToolTimes = { tool: string; calls: number; errors: number; total: number; waited: number; p50: number; p95: number };
@@ -127,8 +127,4 @@ function Plot({ label, x, lines }: { label: string; x: number[]; lines: [string,
   }, []);
   useEffect(() => drawn.current?.setData(data));
   return <div class="plot" ref={box} role="img" aria-label={`${label}: now ${lines.map(([name, , values]) => `${values.at(-1) ?? 0} ${name}`).join(", ")}`} />;
-}
-
-function money(cost: number): string {
-  return `$${cost.toFixed(cost < 1 ? 4 : 2)}`;
 }

@@ -9,7 +9,7 @@ import textwrap
 import time
 from collections.abc import Iterator, Sequence
 
-from ...protocols import ActionKind, ApprovalRequest, Decision
+from ...protocols import PICKED, ActionKind, ApprovalRequest, Decision
 from ..display import Piece, columns, lines, visible, wrapped
 from ..questions import Kind, excerpt
 
@@ -180,7 +180,7 @@ NO_ANSWER = "\0"
 
 def words_for(request: ApprovalRequest, *, has_more: bool) -> list[str]:
     """What can be answered to it."""
-    fitting = {EDIT: bool(request.editable), INSTEAD: True, VIEW: has_more}
+    fitting = {EDIT: request.editable not in ("", PICKED), INSTEAD: True, VIEW: has_more}
     return [*(decision.value for decision in request.offers), *(word for word in OTHERS if fitting[word])]
 
 

@@ -15,7 +15,7 @@ from ...approval.approvers.prompt import question
 from ...approval.display import visible
 from ...effects.trial import TRIED
 from ...errors import HandrailError, ToolError
-from ...protocols import Answer, ApprovalRequest, Decision
+from ...protocols import PICKED, Answer, ApprovalRequest, Decision
 from ...types import FileChange, JsonDict
 from .link import EditorLink
 from .updates import card, diff_content, fenced, text_content
@@ -56,7 +56,7 @@ class EditorApprover:
         await link.flush()
         title, content = visible(request.text, max_chars=200), await self._content(request)
         shown = schema.ToolCallUpdate(tool_call_id=call_id, status="pending", title=title, content=content)
-        options = [*_options(request), *([_EDIT] if request.editable and link.has_forms else ())]
+        options = [*_options(request), *([_EDIT] if request.editable not in ("", PICKED) and link.has_forms else ())]
         while True:
             try:
                 asked = link.client.request_permission(session_id=link.session_id, tool_call=shown, options=options)

@@ -63,7 +63,7 @@ def metrics(context: RequestContext) -> object:
     gauges = {
         "uptime_seconds": f"{time.time() - served.started:.0f}",
         "approvals_waiting": len(served.approvals.pending()),
-        "calls_running": len(served.live.running()),
+        "calls_running": len(served.live.hooks.running()),
     }
     lines = []
     for name, value in gauges.items():

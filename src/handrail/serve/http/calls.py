@@ -98,7 +98,7 @@ def _value(outcome: Any) -> Any:
 async def recent(context: RequestContext) -> JsonDict:
     """Running calls, and the latest finished ones, of all processes that use this state folder."""
     live = context.served.live
-    running = [*live.running(), *context.served.shared.running()]
+    running = [*live.hooks.running(), *context.served.shared.running()]
     return {"running": running, "ended": live.recent()[-context.query["limit"] :]}
 
 

@@ -20,7 +20,9 @@ _DETACHED = {"type": "boolean", "description": "The turn continues when you stop
 _MODE = {"type": "string", "enum": [each.value for each in Mode]}
 _OF_MODE = record(mode=_MODE)
 _TURN = {"model": bounded(200), "toolsets": many(bounded(100)), "detached": _DETACHED}
-_MESSAGE = record(("text",), mode=_MODE, text=bounded(1_000_000, minLength=1), **_TURN)
+_IMAGE = bounded(10_000_000, pattern=r"^data:image/(png|jpeg|gif|webp);base64,[A-Za-z0-9+/=]+$")
+_IMAGES = {"type": "array", "items": _IMAGE, "maxItems": 10, "description": "Images for the model, as data: URLs."}
+_MESSAGE = record(("text",), mode=_MODE, text=bounded(1_000_000, minLength=1), images=_IMAGES, **_TURN)
 _SESSION = loose(id=TEXT, title=TEXT)
 _FOUND = record(sessions=many(_SESSION), hits=many(ANYTHING))
 _WHOLE = loose(session=_SESSION, messages=many(ANYTHING), calls=many(ANYTHING))
@@ -79,6 +81,9 @@ async def _turn(context: RequestContext, session_id: str | None) -> Any:
 
 async def _events(context: RequestContext, agent: Any) -> AsyncIterator[bytes]:
     text, detached = context.body["text"], context.body.get("detached", False)
+    if images := context.body.get("images"):
+        shown = ({"type": "image_url", "image_url": {"url": each}} for each in images)
+        text = [{"type": "text", "text": text}, *shown]
     yield frame("session", {"id": agent.session_id})
     try:
         async for event in context.served.turns.run(agent, text, detached=detached):

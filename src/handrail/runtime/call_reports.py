@@ -1,0 +1,122 @@
+"""Report calls as they start and end: to the server that runs them, or to the consoles that use the same state folder.
+
+A server makes the folder and, while it runs, a file in it. Other processes add a line to that file per start and end of a call.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..base.safe_text import safe_error
+
+if TYPE_CHECKING:
+    from ..plugins.hook_manager import HookManager
+    from ..types import JsonDict
+
+FOLDER, FILE = "live", "calls.jsonl"
+REPORTS = "call reports"
+_MAX_SHOWN = 2_000
+_MAX_FILE_BYTES = 8 << 20  # a server that was killed left it behind
+
+Publish = Callable[["JsonDict"], object]
+
+
+class CallHooks:
+    """Hooks around every call of this process. They run on the caller's thread and do very little."""
+
+    def __init__(self, on_start: Publish, on_end: Publish) -> None:
+        self._on_start, self._on_end = on_start, on_end
+        self._lock = threading.Lock()
+        self._running: dict[int, JsonDict] = {}
+
+    def attach(self, hooks: HookManager) -> None:
+        hooks.unregister_plugin(REPORTS)
+        hooks.register_hook("pre_tool_call", self._started, plugin=REPORTS, inline=True, trylast=True)
+        hooks.register_hook("post_tool_call", self._ended, plugin=REPORTS, inline=True)
+
+    def _started(
+        self,
+        tool_name: str,
+        args: JsonDict,
+        task_id: str | None,
+        session_id: str | None,
+        tool_call_id: str,
+        call_number: int,
+    ) -> None:
+        call: JsonDict = {
+            "call": call_number,
+            "tool": tool_name,
+            "arguments": shown(args),
+            "task": task_id,
+            "session": session_id,
+            "tool_call_id": tool_call_id,
+            "started": time.time(),
+        }
+        with self._lock:
+            if (changed := self._running.get(call_number)) is not None:  # by a user, instead of allowing it
+                call = {**changed, "arguments": call["arguments"]}
+            self._running[call_number] = call
+        self._on_start(call)
+
+    def _ended(
+        self,
+        tool_name: str,
+        result: Any,
+        status: str,
+        error_type: str | None,
+        duration_ms: float,
+        task_id: str | None,
+        call_number: int,
+    ) -> None:
+        with self._lock:
+            call = self._running.pop(call_number, {"call": call_number, "tool": tool_name, "task": task_id})
+        text = result if isinstance(result, str) else "[not text]"
+        times = {"seconds": duration_ms / 1000, "result": text[-_MAX_SHOWN:]}
+        self._on_end({**call, "status": status, "error_type": error_type, **times})
+
+    def waited(self, tool: str, task: str | None, session: str | None, seconds: float) -> None:
+        """A call has waited so long for an answer."""
+        with self._lock:
+            for call in self._running.values():
+                if (call["tool"], call["task"], call["session"]) == (tool, task, session):
+                    call["waited"] = call.get("waited", 0.0) + seconds
+                    return
+
+    def running(self) -> list[JsonDict]:
+        with self._lock:
+            return [dict(call) for call in self._running.values()]
+
+
+def shown(args: JsonDict) -> JsonDict:
+    """Arguments for display: long ones are cut."""
+    return {
+        name: safe_error(value[:_MAX_SHOWN]) if isinstance(value, str) and len(value) > _MAX_SHOWN else value
+        for name, value in args.items()
+    }
+
+
+def report_to_consoles(hooks: HookManager, state: Path) -> None:
+    """Report the calls of this process to the servers that run now or later, if there was ever one."""
+    if not (state / FOLDER).is_dir():
+        return
+    path = state / FOLDER / FILE
+
+    def add(call: JsonDict) -> None:
+        try:
+            file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        except OSError:  # nobody watches
+            return
+        try:
+            if os.fstat(file).st_size < _MAX_FILE_BYTES:
+                line = json.dumps({**call, "pid": os.getpid()}, default=str) + "\n"
+                os.write(file, line.encode())
+        finally:
+            os.close(file)
+
+    CallHooks(add, add).attach(hooks)
