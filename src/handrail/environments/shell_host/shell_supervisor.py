@@ -12,7 +12,8 @@ Packets from the client, each with an `op`:
     stdin   what the next command reads                save    save the state now
 
 Packets to the client: `started` with its ends of GO and DONE and how the previous bash ended, `ready`, `saved` when the state was
-saved, and `fatal` when no shell can be started. A packet that wants an answer carries the socket for it.
+saved, `plain` when it has no functions, aliases and traps, and `fatal` when no shell can be started. A packet that wants an
+answer carries the socket for it.
 """
 
 from __future__ import annotations
@@ -162,6 +163,8 @@ class ShellSupervisor:
                 self._has_exit_state = True
             if report.kind == bash_template.SNAPSHOT:
                 shell.asked = max(0, shell.asked - 1)  # the client asks too
+                if report.is_plain:
+                    self._notify({"op": "plain", "number": self._snapshot.command})
                 if self._spec["is_remote"]:
                     self._notify({"op": "saved"}, [self._snapshot.fd])
 
