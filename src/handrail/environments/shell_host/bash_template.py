@@ -50,7 +50,8 @@ _DUMP = f"command printf '%s' \"$__hr\"; {_STATE}"
 # First the user's own EXIT trap of an earlier command. Unlike the loop, this is parsed when it runs, so aliases are off.
 _FAREWELL = (
     '\\command eval "${__hr_exit[2]-}" 2>&1\n\\command shopt -u expand_aliases\n'
-    f"{{ command unset -v __hr_exit; command printf 'E'; {_STATE} }} >@STATE 2>/dev/null"
+    f"command unset -v __hr_exit; __hr=E; if [[ /dev/fd/11 -ef @STATE ]]; then {{ {_DUMP} }} >&11 2>&-; "
+    f"else {{ {_DUMP} }} >@STATE 2>/dev/null; fi"
 )
 _TRAPS = (
     'command trap \'\\command mapfile -d "" -t __hr <@FAREWELL; \\command eval "$__hr"\' EXIT; '
