@@ -21,9 +21,9 @@ from importlib.resources import files
 
 from ..types import Unavailable
 from .errors import SandboxUnavailable
-from .profiles import TEMPORARY
 from .protection import Protection, own_folders
 from .shell_host import landlock
+from .shell_host.work_tree import TEMPORARY
 from .transport.link import Link
 from .transport.session import Session, Transport
 
