@@ -79,7 +79,7 @@ def outside() -> Iterator[Path]:
 
 def _somewhere_else() -> str:
     """A folder that this user may write to and that commands may not."""
-    usual = writable_folders(tempfile.gettempdir(), None)
+    usual = writable_folders(tempfile.gettempdir(), ())
     for place in ("/opt", "/srv", os.path.expanduser("~"), os.getcwd()):
         if os.access(place, os.W_OK) and not any(f"{place}/".startswith(f"{one}/") for one in usual):
             return place
@@ -317,8 +317,8 @@ def test_the_work_tree_may_be_the_home_and_a_folder_in_a_repository(tmp_path: Pa
     (repository / "a" / "b").mkdir(parents=True)
     (repository / ".git").mkdir()
     assert repository_of(str(repository / "a" / "b")) == [str(repository)]
-    assert os.path.expanduser("~") in writable_folders(os.path.expanduser("~"), None)
-    assert "/" not in writable_folders("/", None)
+    assert os.path.expanduser("~") in writable_folders(os.path.expanduser("~"), ())
+    assert "/" not in writable_folders("/", ())
 
 
 def test_a_worktree_is_believed_only_if_its_repository_names_it(tmp_path: Path) -> None:

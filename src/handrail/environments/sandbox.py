@@ -141,7 +141,8 @@ class SandboxPolicy:
                 steps[path] = ["--ro-bind", path, path]
         steps |= {path: ["--bind", path, path] for path in writable}
         # Not --die-with-parent, which means the thread that started it. It ends with its stdin, and everything in it.
-        words = ["--unshare-all", *(["--share-net"] if self.network else []), "--new-session", "--cap-drop", "ALL"]
+        words = "--unshare-all --as-pid-1 --new-session --cap-drop ALL".split()
+        words += ["--share-net"] if self.network else []
         words += [word for path in sorted(steps, key=lambda path: path.split("/")) for word in steps[path]]
         return [*words, "--chdir", cwd]
 
