@@ -64,12 +64,14 @@ class LiveShell:
         self, command: Command, read: Reader, *, may_block: bool = False, on_begin: Callable[[int], None] | None = None
     ) -> Ended:
         """Run to the end. `may_block`: `read` may take long. `on_begin` gets the number that `kill` takes."""
-        if not self._is_plain:
+        if self.connection.plain_at < self._changed[1]:
             self.receive_while_idle()
         self._number += 1
         run = CommandRun(self._number, command, read, self._last_codes)
         run.may_block = may_block
-        self._changed = (self._changed[1], self._changed[1] if self._is_plain and run.keeps_state else run.number)
+        # Whether it has functions, aliases and traps is known from a state that nothing has changed since.
+        is_kept = self.connection.plain_at >= self._changed[1] and run.keeps_state
+        self._changed = (self._changed[1], self._changed[1] if is_kept else run.number)
         self._killed_at = None
         self._running, self._began, self._run = run.number, run.began, run
         self._page.begin(command.call, is_tried=command.is_tried)
@@ -402,11 +404,6 @@ class LiveShell:
         last = self._number - 1 if self._running else self._number
         self._restarted("supervisor", self.connection.began_with, self.connection.started["saved"], last=last)
         self._last_codes = (0,)
-
-    @property
-    def _is_plain(self) -> bool:
-        """Whether the shell is known to have no functions, aliases and traps: from a state that nothing has changed since."""
-        return self.connection.plain_at >= self._changed[1]
 
     def _restarted(self, why: str, state: str, saved: int, *, last: int) -> None:
         """`last` is the command whose state the new shell should have."""
