@@ -20,11 +20,12 @@ from handrail import Handrail
 from handrail.base.workers import run_async
 from handrail.config import Config
 from handrail.environments.held_calls import held_calls
-from handrail.environments.profiles import repository_of, writable_folders
+from handrail.environments.shell_host.work_tree import repository_of, writable_folders
 from handrail.protocols import ApprovalRequest, Decision
 from tests.support import PYTHON, configure, wait_until
 
 TASK = "t"
+RACES = int(os.environ.get("HANDRAIL_RACES", "500"))  # read before the tests' own environment takes its place
 
 
 class Person:
@@ -78,7 +79,7 @@ def outside() -> Iterator[Path]:
 
 def _somewhere_else() -> str:
     """A folder that this user may write to and that commands may not."""
-    usual = writable_folders(tempfile.gettempdir(), None)
+    usual = writable_folders(tempfile.gettempdir(), ())
     for place in ("/opt", "/srv", os.path.expanduser("~"), os.getcwd()):
         if os.access(place, os.W_OK) and not any(f"{place}/".startswith(f"{one}/") for one in usual):
             return place
@@ -316,8 +317,8 @@ def test_the_work_tree_may_be_the_home_and_a_folder_in_a_repository(tmp_path: Pa
     (repository / "a" / "b").mkdir(parents=True)
     (repository / ".git").mkdir()
     assert repository_of(str(repository / "a" / "b")) == [str(repository)]
-    assert os.path.expanduser("~") in writable_folders(os.path.expanduser("~"), None)
-    assert "/" not in writable_folders("/", None)
+    assert os.path.expanduser("~") in writable_folders(os.path.expanduser("~"), ())
+    assert "/" not in writable_folders("/", ())
 
 
 def test_a_worktree_is_believed_only_if_its_repository_names_it(tmp_path: Path) -> None:
@@ -380,8 +381,7 @@ def test_a_swapped_path_does_not_lead_outside(contained: Contained) -> None:
     victim.write_text("kept")
     (contained.work / "swap.py").write_text(_SWAP)
     contained.person.decide_on = lambda _: Decision.DENY
-    count = int(os.environ.get("HANDRAIL_RACES", "500"))
-    made = contained.run(f"{PYTHON} swap.py s {contained.outside} {count}", timeout=600)
+    made = contained.run(f"{PYTHON} swap.py s {contained.outside} {RACES}", timeout=600)
     assert made["exit_code"] == 0, made
     assert victim.read_text() == "kept"
     assert [path.name for path in contained.outside.iterdir()] == ["victim"]

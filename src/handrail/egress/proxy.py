@@ -18,6 +18,7 @@ import secrets
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Iterator
+from fcntl import F_SETPIPE_SZ, fcntl
 from threading import Thread
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
@@ -302,6 +303,8 @@ async def relay(client: socket.socket, server: socket.socket) -> None:
 
 def _copy(source: socket.socket, target: socket.socket) -> None:
     out, into = os.pipe()
+    with contextlib.suppress(OSError):  # this user has too many big pipes already; a small one is enough
+        fcntl(into, F_SETPIPE_SZ, _PIECE_BYTES)
     try:
         while count := os.splice(source.fileno(), into, _PIECE_BYTES):
             while count:

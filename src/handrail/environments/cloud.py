@@ -185,6 +185,7 @@ class CloudEnvironment(LiveEnvironment):
                     state=state,
                     must_have_cwd=True,
                     effects=self.effects_elsewhere(),
+                    on_held=self.held.answer,
                 )
         finally:
             if self._sandbox is None:

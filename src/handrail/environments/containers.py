@@ -282,7 +282,15 @@ class ContainerEnvironment(LiveEnvironment):
             self.prepare(program)
             jobs_root = _JOBS_ROOT if settings.persistent else ""
             effects = self.effects_elsewhere()
-            return Session(transport, env=dict(settings.env), cwd="", jobs_root=jobs_root, state=state, effects=effects)
+            return Session(
+                transport,
+                env=dict(settings.env),
+                cwd="",
+                jobs_root=jobs_root,
+                state=state,
+                effects=effects,
+                on_held=self.held.answer,
+            )
         except (Fatal, EnvironmentStartError) as error:
             if is_new:
                 self.disconnected()

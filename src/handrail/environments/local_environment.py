@@ -15,9 +15,10 @@ from .base import Coverage
 from .clean_env import clean_environment, login_environment
 from .errors import EnvironmentStartError
 from .live_environment import LiveEnvironment
-from .profiles import Profile, work_trees
+from .profiles import Profile
 from .protection import JOBS_FOLDER, Protection
 from .shell_host.operations import JobOperations
+from .shell_host.work_tree import work_trees
 from .transport.link import DirectLink, Link
 
 if TYPE_CHECKING:

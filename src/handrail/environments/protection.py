@@ -26,9 +26,10 @@ from ..egress.secret_sources import secret_files
 from ..errors import InvalidArguments
 from ..settings.schema import Config
 from .private_dirs import shared_parents
-from .profiles import MEANINGS, TEMPORARY, Profile, contained_policy
+from .profiles import MEANINGS, Profile, contained_policy
 from .shell_host.protection import CONTAINED, LANDLOCK, NOTHING, OUTER
 from .shell_host.wire import Packet
+from .shell_host.work_tree import TEMPORARY
 from .transport.link import Confinement, fork_servers
 
 _PACKAGE = __name__.partition(".")[0]

@@ -21,9 +21,9 @@ from importlib.resources import files
 
 from ..types import Unavailable
 from .errors import SandboxUnavailable
-from .profiles import TEMPORARY
 from .protection import Protection, own_folders
 from .shell_host import landlock
+from .shell_host.work_tree import TEMPORARY
 from .transport.link import Link
 from .transport.session import Session, Transport
 
@@ -141,7 +141,8 @@ class SandboxPolicy:
                 steps[path] = ["--ro-bind", path, path]
         steps |= {path: ["--bind", path, path] for path in writable}
         # Not --die-with-parent, which means the thread that started it. It ends with its stdin, and everything in it.
-        words = ["--unshare-all", *(["--share-net"] if self.network else []), "--new-session", "--cap-drop", "ALL"]
+        words = "--unshare-all --as-pid-1 --new-session --cap-drop ALL".split()
+        words += ["--share-net"] if self.network else []
         words += [word for path in sorted(steps, key=lambda path: path.split("/")) for word in steps[path]]
         return [*words, "--chdir", cwd]
 

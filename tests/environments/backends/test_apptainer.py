@@ -21,6 +21,7 @@ from ...services.apptainer import Apptainer
 from ...services.docker import Docker
 from ..conftest import PATIENCE_SECONDS, text
 from ..container_kinds import Kind, name_of
+from ..held_elsewhere import check_pause
 from ..image_registry import serve_image
 from ..undo_elsewhere import check_undo
 
@@ -157,3 +158,11 @@ def test_a_program_can_be_chosen(kind: Kind) -> None:
 def test_what_a_command_changes_in_an_instance_can_be_undone(kind: Kind) -> None:
     with kind.make("undo") as shell:
         check_undo(shell)
+
+
+def test_a_command_that_deletes_much_in_an_instance_waits_for_an_answer(kind: Kind) -> None:
+    shell = kind.make("pause")
+    try:
+        check_pause(shell)
+    finally:
+        shell.close()

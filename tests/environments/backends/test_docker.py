@@ -17,6 +17,7 @@ from handrail.environments.errors import EnvironmentLost, EnvironmentStartError
 from ...services.docker import Docker
 from ..conftest import PATIENCE_SECONDS, text
 from ..container_kinds import Kind, name_of
+from ..held_elsewhere import check_pause
 from ..image_registry import serve_image
 from ..undo_elsewhere import check_undo
 
@@ -184,3 +185,11 @@ def test_an_engine_that_is_killed_costs_the_shell_and_the_container_when_it_is_b
 def test_what_a_command_changes_in_a_container_can_be_undone(kind: Kind) -> None:
     with kind.make("undo") as shell:
         check_undo(shell)
+
+
+def test_a_command_that_deletes_much_in_a_container_waits_for_an_answer(kind: Kind) -> None:
+    shell = kind.make("pause")
+    try:
+        check_pause(shell)
+    finally:
+        shell.close()

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import uuid
 from collections.abc import Callable, Iterator
@@ -24,12 +25,14 @@ from handrail.environments.errors import (
     LoginRefused,
 )
 from handrail.environments.shell_host import proc
+from handrail.environments.shell_host.held_calls import ALLOW, DENY
 from handrail.errors import ConfigError
 
 from ...services.proofs import running_with
 from ...services.sshd import Ssh
 from ...support import takes_less_than, wait_until
 from ..conftest import PATIENCE_SECONDS, text
+from ..held_elsewhere import answering, check_pause
 from ..undo_elsewhere import check_undo
 
 Make = Callable[..., SshEnvironment]
@@ -447,3 +450,32 @@ def test_a_time_limit_holds_there(ssh_service: Ssh, make: Make, mark: str) -> No
 
 def test_what_a_command_changes_on_a_host_can_be_undone(ssh_service: Ssh, make: Make) -> None:
     check_undo(make(ssh_service))
+
+
+def test_a_command_that_deletes_much_waits_for_an_answer(ssh_service: Ssh, make: Make) -> None:
+    check_pause(make(ssh_service))
+
+
+def test_contained_writes_outside_of_its_folder_wait_for_an_answer(ssh_service: Ssh, make: Make) -> None:
+    usual = next(
+        place for place in ("/opt", os.path.expanduser("~")) if os.access(place, os.W_OK)
+    )  # none for temporary files
+    with tempfile.TemporaryDirectory(dir=usual) as outside:
+        Path(outside, "kept").write_text("kept\n")
+        for place in (outside, f"{outside}/kept"):
+            os.chmod(place, 0o777)  # its user may write there
+        shell = make(ssh_service, profile="contained")
+        asked = answering(shell, lambda held: ALLOW if held.target.endswith("/yes") else DENY)
+        written = shell.execute(f"echo a > in && echo b > {outside}/yes && cat in {outside}/kept", timeout=60, call=1)
+        assert (text(written), written.exit_code) == ("a\nkept\n", 0)
+        refused = shell.execute(f"rm in {outside}/kept; echo c > {outside}/no", timeout=60, call=2)
+        assert refused.exit_code != 0
+        names = [(held.kind, os.path.basename(held.target)) for held in asked]
+        assert names == [("write outside", name) for name in ("yes", "kept", "no")]
+        assert Path(outside, "yes").read_text() == "b\n"
+        assert sorted(os.listdir(outside)) == ["kept", "yes"]
+
+
+def test_an_unknown_profile_is_a_mistake_in_the_settings() -> None:
+    with pytest.raises(ConfigError, match="choose open or contained"):
+        SshEnvironment.from_settings({"host": "a", "profile": "sealed"}, task_id="")

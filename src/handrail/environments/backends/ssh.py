@@ -27,6 +27,7 @@ from ..backend_table import option, read_settings
 from ..command_line_tools import ask
 from ..errors import EnvironmentStartError, HostKeyRefused, LoginRefused
 from ..live_environment import LiveEnvironment
+from ..profiles import Profile, caches
 from ..transport import bundle
 from ..transport.link import Link, Shared
 from ..transport.session import Session, Transport
@@ -53,6 +54,10 @@ class SshSettings:
     env: Mapping[str, str] = option({}, "environment variables of the shell")
     python: str = option("python3", "the name of Python 3.8 or newer there")
     accept_new_hosts: bool = option(False, "trust the key of a host that was never seen before")
+    profile: str = option(
+        "open",
+        "contained: writes outside of the folder that the shell starts in wait for your answer, and sudo gains no rights there",
+    )
     keepalive: int = option(
         5, "seconds between keep-alives; a connection is lost after three missed ones", least=1, most=600
     )
@@ -86,6 +91,8 @@ class SshEnvironment(LiveEnvironment):
         read = read_settings(SshSettings, settings, backend=cls.name, cwd=cwd, env=env)
         if not read.host or read.host.startswith("-"):
             raise ConfigError(f"{cls.name}.host: it must be a name of your ssh configuration, or user@host")
+        if read.profile not in (Profile.OPEN, Profile.CONTAINED):
+            raise ConfigError(f"{cls.name}.profile: choose open or contained, not {read.profile!r}")
         for key, path in (("identity_file", read.identity_file), ("config_file", read.config_file)):
             if path and not os.path.isfile(os.path.expanduser(path)):
                 raise ConfigError(f"{cls.name}.{key}: there is no file {path}")
@@ -128,6 +135,8 @@ class SshEnvironment(LiveEnvironment):
                 state=state,
                 must_have_cwd=True,
                 effects=self.effects_elsewhere(),
+                contained=caches() if settings.profile == Profile.CONTAINED else None,
+                on_held=self.held.answer,
             )
         except BaseException:
             self.disconnected()

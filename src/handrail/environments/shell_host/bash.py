@@ -41,6 +41,7 @@ OF_BASH = re.compile(
     rb"|SRANDOM|UID|_)(?:=.*)?\n"
 )
 _ARGUMENTS = re.compile(rb"(?m)^set --.*\n")
+_TRAP = re.compile(rb"(?m)^trap -- ")
 _KINDS = (b"R", b"S", b"D", b"E")
 _END = re.compile(rb"\n#end (-?\d+) ([0-9a-f]*)\n\Z")
 
@@ -80,7 +81,7 @@ class Bash:
         actions = [
             (os.POSIX_SPAWN_DUP2, script, 0),
             (os.POSIX_SPAWN_DUP2, self.done, 1),
-            (os.POSIX_SPAWN_OPEN, 2, "/dev/null", os.O_RDWR, 0),
+            (os.POSIX_SPAWN_DUP2, self._state_write, 2),
         ]
         self.pid = spawn(program, (), actions, cwd=cwd, env=env, watch=watch)
         os.close(script)
@@ -307,6 +308,11 @@ class Report(NamedTuple):
     variables: bytes
     options: bytes
     functions: bytes
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether there are no functions, aliases and traps, as of the state on request."""
+        return not self.functions.strip() and not _TRAP.search(self.variables)
 
 
 class Reports:

@@ -45,10 +45,13 @@ _STATE = (
     "command declare -f; command declare -Fx; command alias -p; command printf '\\0'; "
 )
 
+_DUMP = f"command printf '%s' \"$__hr\"; {_STATE}"
+
 # First the user's own EXIT trap of an earlier command. Unlike the loop, this is parsed when it runs, so aliases are off.
 _FAREWELL = (
     '\\command eval "${__hr_exit[2]-}" 2>&1\n\\command shopt -u expand_aliases\n'
-    f"{{ command unset -v __hr_exit; command printf 'E'; {_STATE} }} >@STATE 2>/dev/null"
+    f"command unset -v __hr_exit; __hr=E; if [[ /dev/fd/11 -ef @STATE ]]; then {{ {_DUMP} }} >&11 2>&-; "
+    f"else {{ {_DUMP} }} >@STATE 2>/dev/null; fi"
 )
 _TRAPS = (
     'command trap \'\\command mapfile -d "" -t __hr <@FAREWELL; \\command eval "$__hr"\' EXIT; '
@@ -63,9 +66,9 @@ _FINISH = (
     # In posix mode `unset` is found before functions are.
     f"__hr_memo=; {_SAY}; [[ ${{__hr_memo-}} ]] || {{ "
     f"POSIXLY_CORRECT=1; unset -f command; unset POSIXLY_CORRECT; command shopt -s expand_aliases; {_SAY}; }}; "
-    # This closes OUT, or keeps it as descriptor 11 for the next command, if bash has started nothing that may hold it as well.
+    # This closes OUT, or keeps it as descriptor 12 for the next command, if bash has started nothing that may hold it as well.
     # `builtin exec` would undo its redirections again; `command exec` does not.
-    "if [[ ! ${!-} && /dev/fd/1 -ef @OUT && ! -e /dev/fd/11 ]]; then command exec 11>&1; fi; "
+    "if [[ ! ${!-} && /dev/fd/1 -ef @OUT && ! -e /dev/fd/12 ]]; then command exec 12>&1; fi; "
     "if [[ /dev/fd/10 -ef @DONE ]]; then command exec >&10; else command exec >@DONE; fi; "
     'command printf %s "$__hr_memo"; '
     "if [[ ${__hr[1]-} == t ]]; then command trap -p EXIT >@MEMO; command mapfile -d '' -t __hr_memo <@MEMO; "
@@ -80,7 +83,7 @@ _TAKE = (
     "[[ ${!-} ]] && command jobs; "
     "__hr_number=${__hr-} __hr_code=-0 __hr_pipe=(); "
     # After `ulimit -n 5` there are too few descriptors to continue: the next shell, which has more, runs the command.
-    'if [[ /dev/fd/11 -ef @OUT ]]; then command exec <"${__hr[2]-}" >&11 11>&-; '
+    'if [[ /dev/fd/12 -ef @OUT ]]; then command exec <"${__hr[2]-}" >&12 12>&-; '
     'else command exec <"${__hr[2]-}" >@OUT; fi || { command printf C >@GO; command exit; }; '
 )
 # The loop's own stderr is /dev/null, so that `set -x` shows the command alone.
@@ -91,17 +94,18 @@ _GO_THERE = (
 )
 
 # `break` and `continue` typed as a command act on these loops: either way the inner condition comes next, and finishes.
-# bash begins with DONE as its stdout. The redirection around everything makes it keep that as descriptor 10, closed on exec.
-# Nothing has to be opened for writing then, which the effect watcher would have to be asked for: that takes half as long again as
-# a short command.
+# bash begins with DONE as its stdout and STATE as its stderr. The redirections around everything make it keep those as 10 and 11,
+# closed on exec. Nothing has to be opened for writing then, which the effect watcher would have to be asked for: that takes half
+# as long again as a short command.
 _LOOP = (
     f"{{ {{ command printf 'R%s\\n\\0\\0' \"$BASH_VERSION\"; {_OPTIONS} }} >@STATE; "
     "command . @RESTORE 2>/dev/null; [[ ${PWD-} -ef . ]] || command cd .; command shopt -s expand_aliases; "
     f"{_TRAPS}; command printf '\\0\\0' >@STATE; "
     f"while :; do while {_FINISH} command read -rN1 __hr <@GO || command exit; do case $__hr in "
-    "H) if [[ /dev/fd/11 -ef @OUT ]]; then command exec 11>&-; fi;; "
-    f"S|D) {{ command printf '%s' \"$__hr\"; {_STATE} }} >@STATE 2>/dev/null; {_TRAPS};; "
-    f"C) {_TAKE}{_EVAL};; W) {_TAKE}{_GO_THERE}if [[ $__hr_code != cd ]]; then {_EVAL}; fi;; esac; done; done; }} >/dev/null"
+    "H) if [[ /dev/fd/12 -ef @OUT ]]; then command exec 12>&-; fi;; "
+    f"S|D) if [[ /dev/fd/11 -ef @STATE ]]; then {{ {_DUMP} }} >&11; else {{ {_DUMP} }} >@STATE; fi; {_TRAPS};; "
+    f"C) {_TAKE}{_EVAL};; W) {_TAKE}{_GO_THERE}if [[ $__hr_code != cd ]]; then {_EVAL}; fi;; esac; done; done; }} "
+    ">/dev/null 2>/dev/null"
 )
 
 

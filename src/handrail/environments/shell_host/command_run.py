@@ -15,6 +15,21 @@ _CODE_OF_REASON = {"timeout": CODE_TIMEOUT, "cancelled": CODE_CANCELLED}
 # Words that can end the shell without its EXIT trap, so that the state is saved first. The kill commands can also end the
 # supervisor, which must have the state before that.
 _RISKY = re.compile(rb"\b(?:exec|trap|kill|pkill|killall)\b")
+# Commands that cannot change the shell's variables, options or directory as long as it has no functions, aliases and traps: plain
+# words, strings and variables, in lists and pipelines with redirections, of programs that are neither keywords nor builtins which
+# change the shell.
+_CHANGING = (
+    rb"\.|\[\[|alias|bg|bind|break|builtin|case|cd|command|compgen|complete|compopt|continue|coproc|declare|dirs|disown|do|done|elif"
+    rb"|else|enable|esac|eval|exec|exit|export|fc|fg|fi|for|function|getopts|hash|history|if|in|jobs|kill|let|local|logout|mapfile"
+    rb"|popd|printf|pushd|read|readarray|readonly|return|select|set|shift|shopt|source|suspend|test|then|time|trap|typeset|ulimit"
+    rb"|umask|unalias|unset|until|wait|while"
+)
+_PROGRAM = rb"(?!(?:" + _CHANGING + rb")(?:[ \t\n;|&<>]|\Z))[\w./+@%:,-]+(?=[ \t\n;|&<>]|\Z)"
+_WORD = rb"(?:[^\s'\"$`\\;&|<>(){}!#]|'[^']*'|\"[^\"$`\\]*\"|\$[\w?])+"
+_MORE = rb"(?:[ \t]+" + _WORD + rb"|[ \t]*[012]?(?:>>?|<)[ \t]*" + _WORD + rb"|[ \t]*[012]?>&[12](?![^ \t\n;|&<>]))*"
+_SIMPLE = _PROGRAM + _MORE + rb"[ \t]*"
+_KEEPS_STATE = re.compile(rb"\s*" + _SIMPLE + rb"(?:(?:\|\||&&|\||;|\n)[ \t]*" + _SIMPLE + rb")*\n*\Z")
+_MAX_KEEPING_BYTES = 2000
 _LAST_STATUS = re.compile(rb"\$\{?#?\?|PIPESTATUS")
 # After this, an added line would become part of the command.
 _OPEN_ENDED = re.compile(rb"<<|[|&\\]\s*\Z")
@@ -73,6 +88,12 @@ class CommandRun:
         self.must_save = risk is not None and b"kill" in command.text
         if risk is not None:
             self.words = bash_template.DUMP + self.words
+
+    @property
+    def keeps_state(self) -> bool:
+        """Whether a shell without functions, aliases and traps is the same after it as before."""
+        text = self.command.text
+        return len(text) <= _MAX_KEEPING_BYTES and _KEEPS_STATE.match(text) is not None
 
     def text_fields(self, stdin_path: str, stderr_path: str) -> bytes:
         """The fields of TEXT that bash reads."""

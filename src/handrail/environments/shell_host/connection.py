@@ -75,6 +75,9 @@ class Connection:
         self.text_path = self.stdin_path = self.stderr_path = self.cwd = ""
         self._stderr_here = ""
         self.started: Packet = {}  # what the supervisor reported about the current bash
+        self.plain_at = (
+            -1
+        )  # the last command after which the shell had no functions, aliases and traps, as far as known
         self._last_children: tuple[bytes, bytes] | None = None
         self._children_at_end = b""  # of the command that has just ended, if they were looked at
         self._is_ready = self._has_large_text = False
@@ -262,6 +265,8 @@ class Connection:
             self._on_started(packet, fds)
         elif op == "saved":
             self.on_saved(wire.read_whole(fds[0]))
+        elif op == "plain":
+            self.plain_at = packet["number"]
         elif op == "ready":
             self._is_ready = True
         elif op == "fatal":

@@ -4,10 +4,11 @@ A frame is kind, number, length, body. messages.py encodes the bodies; some are 
 
     from the client   R run a command                        K abandon the command
                       Q request: object with `op`, data      B keep-alive: how many bytes it has received
-                      E it leaves
+                      E it leaves                            Y the answer about a system call that waits
     to the client     H hello: object                        O output of the command
                       D the command has ended                A answer: object, data
                       S the state, for a later shell to continue from
+                      W a system call of the command waits: object (held_calls.py), numbered for the answer
                       F no shell can be started, or the shell is gone: object
 
 The end of stdin means that the client has left. Where a connection would not show that, `client_timeout` seconds without a frame
@@ -23,9 +24,10 @@ import socket
 import struct
 from typing import Callable  # noqa: UP035  Python 3.8 knows no other place
 
-from . import jobs, wire
+from . import jobs, wire, work_tree
 from .bash import of_another
 from .connection import Fatal, Lost, connect
+from .held_calls import DENY, STOP, HeldCall
 from .live_shell import LiveShell
 from .messages import pack, pack_ended, pack_state, unpack, unpack_command, unpack_state
 from .operations import Operations
@@ -39,7 +41,9 @@ class Gone(Exception):
 
 
 class FrameRelay:
-    def __init__(self, shell: Callable[[], LiveShell], arguments: Packet) -> None:
+    def __init__(self, shell: Callable[[], LiveShell], fork_server: socket.socket, arguments: Packet) -> None:
+        self._fork_server = fork_server
+        self._held: dict[int, tuple[int, Callable[[], None]]] = {}  # the call of what waits, and how its time goes on
         self._make_shell, self._jobs_root, self._journal = shell, arguments["jobs_root"], arguments["journal"]
         self._uncovered = arguments["uncovered"]
         self._client_timeout, self._window = arguments["client_timeout"], arguments["window"]
@@ -62,7 +66,7 @@ class FrameRelay:
             return
         self._ops = Operations(self._shell, self._jobs_root or jobs.default_folder(), self._journal)
         self._shell.on_saved = self._on_saved
-        self._shell.others[0] = self._on_input
+        self._shell.others = {0: self._on_input, self._fork_server.fileno(): self._on_held}
         connection = self._shell.connection
         hello = {"cwd": connection.cwd, "state": connection.began_with, "uncovered": self._uncovered}
         self._send(b"H", 0, pack(hello))
@@ -86,9 +90,12 @@ class FrameRelay:
         poll = select.poll()
         poll.register(0, select.POLLIN)
         poll.register(supervisor, select.POLLIN)
+        poll.register(self._fork_server, select.POLLIN)
         ready = [fd for fd, _ in poll.poll()]
         if 0 in ready:
             self._on_input()
+        elif self._fork_server.fileno() in ready:
+            self._on_held()
         elif supervisor in ready:
             self._shell.receive_while_idle()
 
@@ -161,6 +168,8 @@ class FrameRelay:
             self._answer(number, *unpack(body))
         elif kind == b"B":
             self._received = max(self._received, *struct.unpack(">Q", body))
+        elif kind == b"Y":
+            self._release(number, body.decode())
         elif kind == b"E":
             raise Gone
 
@@ -174,6 +183,26 @@ class FrameRelay:
         except Lost as error:
             answer = {"errno": 5, "reason": str(error)}
         self._send(b"A", number, pack(answer, content))
+
+    def _on_held(self) -> None:
+        """A system call waits. The client reads while a command runs; at other times nobody can be asked."""
+        packet, _ = wire.receive(self._fork_server)
+        if packet is None:
+            raise Lost("the fork server is gone")
+        number, about = packet["held"], HeldCall(*packet["about"])
+        self._held[number] = (about.call, self._shell.hold(about.call))
+        if self._current[0]:
+            self._send(b"W", self._current[0], pack(packet))
+        else:
+            self._release(number, DENY)
+
+    def _release(self, number: int, answer: str) -> None:
+        call, go_on = self._held.pop(number, (0, None))
+        if go_on is not None:
+            go_on()
+            if answer == STOP:
+                self._shell.stop(call)
+            wire.send(self._fork_server, {"op": "answer", "held": number, "answer": answer})
 
     def _on_saved(self, state: bytes) -> None:
         packed = pack_state(state)
@@ -224,14 +253,19 @@ def run_frame_relay(fork_server: socket.socket, arguments: Packet) -> None:
     # Without a given directory it is the one that this process was started in.
     cwd = os.path.abspath(os.path.expanduser(arguments["cwd"]))
     spec = {"env": arguments["env"], "cwd": cwd, "is_remote": True}
+    if arguments["contained"] is not None:
+        contained = work_tree.contained(cwd, arguments["contained"], [arguments["journal"] or jobs.default_folder()])
+        spec["confinement"] = {"read_only": [], "covered": [], "contained": contained}
     state = of_another(unpack_state(arguments["state"])) if arguments["state"] else None
 
     def ask_fork_server(packet: Packet, fds: list[int]) -> None:
         wire.send(fork_server, packet, fds)
 
     def shell() -> LiveShell:
+        if arguments["refused"]:
+            raise Fatal(arguments["refused"])
         if arguments["must_have_cwd"] and state is None and not os.path.isdir(cwd):
             raise Fatal(f"the working directory {cwd} does not exist; create it, or set another")
         return LiveShell(lambda begin, page: connect(ask_fork_server, "shell", spec, begin, page), state)
 
-    FrameRelay(shell, arguments).serve()
+    FrameRelay(shell, fork_server, arguments).serve()

@@ -57,15 +57,21 @@ class LiveShell:
         self._last_codes: tuple[int, ...] = (0,)
         self._restart = ("", "")
         self._known = 0  # the command whose state, or saved state, the current bash started with
+        self._changed = (0, 0)  # the last command that may have changed the shell: before the current one, and with it
         self._connect(state)
 
     def run(
         self, command: Command, read: Reader, *, may_block: bool = False, on_begin: Callable[[int], None] | None = None
     ) -> Ended:
         """Run to the end. `may_block`: `read` may take long. `on_begin` gets the number that `kill` takes."""
+        if self.connection.plain_at < self._changed[1]:
+            self.receive_while_idle()
         self._number += 1
         run = CommandRun(self._number, command, read, self._last_codes)
         run.may_block = may_block
+        # Whether it has functions, aliases and traps is known from a state that nothing has changed since.
+        is_kept = self.connection.plain_at >= self._changed[1] and run.keeps_state
+        self._changed = (self._changed[1], self._changed[1] if is_kept else run.number)
         self._killed_at = None
         self._running, self._began, self._run = run.number, run.began, run
         self._page.begin(command.call, is_tried=command.is_tried)
@@ -178,13 +184,14 @@ class LiveShell:
             connection.write_text(run.text_fields(connection.stdin_path, connection.stderr_path))
             # After a pause bash saves its state right after a call's command; otherwise the supervisor finds the time for it.
             has_time = run.command.call != 0 and run.began > self._busy_until
-            connection.send_words(run.words + SNAPSHOT if has_time else run.words)
+            is_changed = self._changed[1] == run.number
+            connection.send_words(run.words + SNAPSHOT if has_time and is_changed else run.words)
         except (FileNotFoundError, BrokenPipeError):
             self.receive_while_idle()
             return False
         run.is_given = True
         self._busy_until = run.began + BUSY_SECONDS
-        if not has_time and run.began - self._dirty_at > DIRTY_EVERY_SECONDS:
+        if is_changed and not has_time and run.began - self._dirty_at > DIRTY_EVERY_SECONDS:
             self._dirty_at = run.began
             connection.notify({"op": "dirty"})
         return True
@@ -400,9 +407,11 @@ class LiveShell:
 
     def _restarted(self, why: str, state: str, saved: int, *, last: int) -> None:
         """`last` is the command whose state the new shell should have."""
-        is_older = state == "snapshot" and max(saved, self._known) < last
+        changed = self._changed[last == self._number]
+        is_older = state == "snapshot" and max(saved, self._known) < min(last, changed)
         self._restart = (why, "older" if is_older else state)
         self._known = self._number
+        self._changed = (self._number, self._number)
 
 
 def _discard(fd: int) -> int:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import json
 import os
 import resource
 import signal
 import socket
 from typing import Callable  # noqa: UP035  Python 3.8 knows no other place
 
-from . import jobs, proc, wire
+from . import jobs, proc, protection, wire
 from .effect_server import EffectServer, pair, probe
 from .fork_server import ForkServer, open_pidfd
 from .syscall_filter import watch_messages
 from .wire import Packet
+
+_NOT_CONTAINED = "commands cannot be contained there: {}; choose the profile open for it"
 
 
 def main(arguments: Packet) -> None:
@@ -27,6 +30,7 @@ def main(arguments: Packet) -> None:
     journal = jobs.journal_folder(effects["name"]) if effects is not None else ""
     effects = {**effects, "journal": journal} if journal else None
     hello, report = os.pipe()
+    gc.freeze()  # all processes here share these pages until something is written to them
     if os.fork() == 0:
         try:
             os.setsid()
@@ -36,23 +40,26 @@ def main(arguments: Packet) -> None:
             os.dup2(null, 0)
             os.dup2(null, 1)
             outside = _Outside(effects, socket.socket(fileno=client))
-            alive = _fork_inside(outside.stay) if outside.to_watcher is not None else None
-            os.write(report, outside.probe().encode())
+            entered = _Entered(_contained(journal) if arguments["contained"] is not None else None, outside)
+            is_refused = arguments["contained"] is not None and not entered.contains
+            refused = _NOT_CONTAINED.format(entered.report.get("why", "")) if is_refused else ""
+            os.write(report, json.dumps({"uncovered": outside.probe(), "refused": refused}).encode())
             os.close(report)
-            ForkServer(outside.for_fork_server(), open_pidfd(relay), alive, outside.to_watcher).run()
+            if not is_refused:
+                server = outside.for_fork_server()
+                ForkServer(server, open_pidfd(relay), entered.alive, outside.to_watcher, entered.confine).run()
         finally:
             os._exit(0)
     theirs.close()
     os.close(report)
     with open(hello, "rb") as file:
-        uncovered = file.read().decode()
+        found = json.loads(file.read() or b'{"uncovered": "", "refused": "the fork server ended"}')
     if arguments["effects"] is not None and not journal:
-        uncovered = "no folder for the journal can be made there"
+        found["uncovered"] = "no folder for the journal can be made there"
     proc.set_title("handrail-relay")
     from .frame_relay import run_frame_relay  # not sent along when the shell is local
 
-    found = {"env": {**os.environ, **arguments["env"]}, "uncovered": uncovered, "journal": journal}
-    run_frame_relay(mine, {**arguments, **found})
+    run_frame_relay(mine, {**arguments, **found, "env": {**os.environ, **arguments["env"]}, "journal": journal})
 
 
 def _serve_here(arguments: Packet) -> None:
@@ -62,18 +69,43 @@ def _serve_here(arguments: Packet) -> None:
     if effects is not None and policy is not None:
         effects = {**effects, "private": [*policy["covered"], *policy["hidden"]]}
     outside = _Outside(effects, served, policy["jobs_root"] if policy is not None else "")
-    report, alive, confine = {}, None, lambda _: None  # type: Packet, int | None, Callable[[Packet], None]
-    if policy is not None:
-        from . import protection  # sent along only when the shell is local
+    entered = _Entered(policy, outside)
+    wire.send(served, {**entered.report, "uncovered": outside.probe(), "can_hold": outside.can_hold})
+    ForkServer(outside.for_fork_server(), owner, entered.alive, outside.to_watcher, entered.confine).run()
 
-        report = protection.enter(policy, outside.stay)
-        alive = report.pop("alive", None)
-        confine = protection.ShellMounts(policy, report).confine
-    if alive is None and outside.to_watcher is not None:
-        alive = _fork_inside(outside.stay)
-    report.update(uncovered=outside.probe(), can_hold=outside.can_hold)
-    wire.send(served, report)
-    ForkServer(outside.for_fork_server(), owner, alive, outside.to_watcher, confine).run()
+
+class _Entered:
+    """This process, the future fork server, where `policy` protects it: as protection.enter reports."""
+
+    def __init__(self, policy: Packet | None, outside: _Outside) -> None:
+        self.report: Packet = {}
+        self.alive: int | None = None
+        self.confine: Callable[[Packet], None] = lambda _: None
+        if policy is not None:
+            self.report = protection.enter(policy, outside.stay)
+            self.alive = self.report.pop("alive", None)
+            self.confine = protection.ShellMounts(policy, self.report).confine
+        if self.alive is None and outside.to_watcher is not None:
+            self.alive = _fork_inside(outside.stay)
+
+    @property
+    def contains(self) -> bool:
+        return self.report["by"] == protection.NAMESPACES and protection.CONTAINED not in self.report["missing"]
+
+
+def _contained(journal: str) -> Packet:
+    """The policy for shells elsewhere: their commands see everything, and write where a shell's own mounts let them."""
+    nothing: Packet = {name: [] for name in ("hidden", "shown", "writable", "covered", "kept")}
+    read_only = [journal] if journal else []
+    return {
+        **nothing,
+        "read_only": read_only,
+        "isolated": None,
+        "pids": False,
+        "contained": True,
+        "network": True,
+        "is_nested": False,
+    }
 
 
 class _Outside:

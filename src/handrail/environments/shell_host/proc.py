@@ -78,6 +78,15 @@ def stat_of(pid: int, among: str = "/proc") -> Stat | None:
     return Stat(fields[0], int(fields[1]), int(fields[2]), int(fields[19])) if len(fields) > 19 else None
 
 
+def cpu_seconds(pid: int) -> float:
+    """How long a process has run so far; 0 if the kernel does not say."""
+    try:
+        with open(f"/proc/{pid}/schedstat", "rb") as file:
+            return int(file.read().split()[0]) / 1e9
+    except (OSError, IndexError):
+        return 0.0
+
+
 def is_alive(pid: int, start: int) -> bool:
     stat = stat_of(pid)
     return stat is not None and stat.start == start and stat.state not in b"ZX"

@@ -12,7 +12,8 @@ Packets from the client, each with an `op`:
     stdin   what the next command reads                save    save the state now
 
 Packets to the client: `started` with its ends of GO and DONE and how the previous bash ended, `ready`, `saved` when the state was
-saved, and `fatal` when no shell can be started. A packet that wants an answer carries the socket for it.
+saved, `plain` when it has no functions, aliases and traps, and `fatal` when no shell can be started. A packet that wants an
+answer carries the socket for it.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from .wire import Packet
 
 TERM_SECONDS = 0.03
 ANSWER_SECONDS = 0.03
+STARVED_SECONDS = 1.0  # for an answer of a shell that could not run, on a busy machine
 IDLE_SECONDS = 0.2
 READY_SECONDS = 10.0
 CLIENT_FIRST_SECONDS = 0.005
@@ -162,6 +164,8 @@ class ShellSupervisor:
                 self._has_exit_state = True
             if report.kind == bash_template.SNAPSHOT:
                 shell.asked = max(0, shell.asked - 1)  # the client asks too
+                if report.is_plain:
+                    self._notify({"op": "plain", "number": self._snapshot.command})
                 if self._spec["is_remote"]:
                     self._notify({"op": "saved"}, [self._snapshot.fd])
 
@@ -201,7 +205,15 @@ class ShellSupervisor:
         proc.signal_each(victims(), signal.SIGTERM)
         self._wait(TERM_SECONDS, until=lambda: not victims())
         proc.stop_and_kill(victims, self._events.reap, seconds=1)
-        self._wait(ANSWER_SECONDS, until=lambda: shell.status is not None)
+        asked, used = time.monotonic(), proc.cpu_seconds(shell.pid)
+
+        def had_its_chance() -> bool:
+            if shell.status is not None or time.monotonic() - asked < ANSWER_SECONDS:
+                return shell.status is not None
+            stat = proc.stat_of(shell.pid)
+            return stat is None or stat.state != b"R" or proc.cpu_seconds(shell.pid) - used > ANSWER_SECONDS
+
+        self._wait(STARVED_SECONDS, until=had_its_chance)
         # No answer: it is in a long builtin, it is stopped, or our trap was removed.
         proc.signal_each([shell.pid] if shell.status is None else [], signal.SIGKILL)
         self._wait(READY_SECONDS, until=lambda: shell.status is not None)

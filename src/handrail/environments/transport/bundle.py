@@ -16,13 +16,15 @@ from typing import Any, cast
 
 from .. import shell_host
 
-# In the order of their imports. A local shell does not need `frame_relay` and its imports, and only a local one is protected.
+# In the order of their imports. A local shell does not need `frame_relay` and its imports.
 _COMMON = """proc wire bash_template syscall_filter leftovers jobs bash job_supervisor shell_supervisor fork_server journal_log
     stash journal syscall_names held_calls outside_writes deletion_limit held_connects effect_watcher effect_server""".split()
-LOCAL = (*_COMMON, "mounts", "landlock", "protection", "main")
+_PROTECTION = ("mounts", "landlock", "protection")
+LOCAL = (*_COMMON, *_PROTECTION, "main")
 REMOTE = (
     *_COMMON,
-    *"""connection command_run live_shell operations messages journal_expiry journal_undo journal_conflicts call_effects
+    *_PROTECTION,
+    *"""work_tree connection command_run live_shell operations messages journal_expiry journal_undo journal_conflicts call_effects
     frame_relay main""".split(),
 )
 

@@ -30,7 +30,18 @@ if TYPE_CHECKING:
     from ...types import CancelToken
     from ..output import OutputSink
 
-__all__ = ["Command", "Confinement", "DirectLink", "Ended", "Fatal", "Link", "Lost", "Shared", "fork_servers"]
+__all__ = [
+    "Command",
+    "Confinement",
+    "DirectLink",
+    "Ended",
+    "Fatal",
+    "Link",
+    "Lost",
+    "Shared",
+    "answer_of",
+    "fork_servers",
+]
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -244,12 +255,7 @@ class ForkServerClient:
                     threading.Thread(target=self._answer, args=(packet,), name="handrail-ask", daemon=True).start()
 
     def _answer(self, packet: Packet) -> None:
-        held, answer = HeldCall(*packet["about"]), DENY
-        try:
-            asker = self.askers.get(packet["shell"])
-            answer = asker(held) if asker is not None else DENY
-        except Exception as error:  # noqa: BLE001  a question that cannot be asked is a no, and somebody waits for it
-            log.warning("a system call that waits could not be asked about: %s: %s", type(error).__name__, error)
+        answer = answer_of(self.askers.get(packet["shell"]), packet)
         with contextlib.suppress(OSError):  # it is gone, and whoever waited too
             self.ask({"op": "answer", "held": packet["held"], "answer": answer}, [])
 
@@ -277,6 +283,15 @@ class ForkServerClient:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+
+
+def answer_of(asker: Callable[[HeldCall], str] | None, packet: Packet) -> str:
+    """The answer about a system call that waits. A question that cannot be asked is a no, and somebody waits for it."""
+    try:
+        return asker(HeldCall(*packet["about"])) if asker is not None else DENY
+    except Exception as error:  # noqa: BLE001  an approver may raise anything
+        log.warning("a system call that waits could not be asked about: %s: %s", type(error).__name__, error)
+        return DENY
 
 
 class ForkServerClients:

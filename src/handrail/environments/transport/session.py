@@ -20,10 +20,12 @@ from ..shell_host.messages import pack, pack_command, unpack, unpack_ended
 from ..shell_host.wire import FRAME, Packet
 from . import bundle
 from .channel import Launcher, Transport
+from .link import answer_of
 
 if TYPE_CHECKING:
     from ...types import CancelToken
     from ..output import OutputSink
+    from ..shell_host.held_calls import HeldCall
 
 __all__ = ["Session", "Transport"]
 
@@ -41,12 +43,20 @@ class _Waiting:
         self.sink = sink
         self.pieces: list[bytes] = []
         self.answer: bytes | None = None
+        self.held = 0  # system calls that wait for an answer: the time of the command stands still
+        self.held_at = self.held_seconds = 0.0
+
+    def count_hold(self, more: int) -> None:
+        now = time.monotonic()
+        if self.held:
+            self.held_seconds += now - self.held_at
+        self.held, self.held_at = self.held + more, now
 
 
 class Session:
     """A `Link` without a thread of its own: whoever waits for an answer reads, and passes on what is for others."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  one per option of a shell elsewhere
         self,
         launcher: Launcher,
         *,
@@ -56,9 +66,17 @@ class Session:
         state: bytes | None = None,
         must_have_cwd: bool = False,
         effects: Packet | None = None,
+        contained: list[str] | None = None,
+        on_held: Callable[[HeldCall], str] | None = None,
     ) -> None:
-        """Without a `state` the shell starts in `cwd`, or in the nearest folder above that exists unless `must_have_cwd`."""
+        """Without a `state` the shell starts in `cwd`, or in the nearest folder above that exists unless `must_have_cwd`.
+
+        `on_held` answers when a system call of a command waits (shell_host/held_calls.py). With `contained`, a list of caches,
+        those that write outside of the work tree do.
+        """
         self.state = state
+        self._on_held = on_held
+        effects = {**effects, "asks": True} if effects is not None and on_held is not None else effects
         self._number = self._running = 0
         self._waiting: dict[int, _Waiting] = {}
         self._changed = threading.Condition()
@@ -76,6 +94,7 @@ class Session:
                 state=state.hex() if state else "",
                 must_have_cwd=must_have_cwd,
                 effects=effects,
+                contained=contained,
             )
             self.cwd: str = hello["cwd"]
             self.uncovered: str = hello["uncovered"]
@@ -181,7 +200,7 @@ class Session:
             self._confirmed = received
 
     def _await(self, number: int, waiting: _Waiting, seconds: float | None) -> bytes:
-        end = None if seconds is None else time.monotonic() + seconds
+        began = time.monotonic()
         try:
             while True:
                 with self._changed:
@@ -199,7 +218,8 @@ class Session:
                 if answer is not None:
                     return answer
                 if must_read:
-                    self._read(end)
+                    is_limited = seconds is not None and not waiting.held
+                    self._read(began + (seconds or 0.0) + waiting.held_seconds if is_limited else None)
         finally:
             with self._changed:
                 self._waiting.pop(number, None)
@@ -240,10 +260,20 @@ class Session:
         if waiting is None:
             return  # nobody waits for it any longer
         with self._changed:
-            if kind == b"O":
+            if kind == b"W":
+                waiting.count_hold(1)
+                threading.Thread(target=self._answer_held, args=(waiting, unpack(body)[0]), daemon=True).start()
+            elif kind == b"O":
                 waiting.pieces.append(body)
             else:
                 waiting.answer = body
+
+    def _answer_held(self, waiting: _Waiting, packet: Packet) -> None:
+        answer = answer_of(self._on_held, packet)
+        with self._changed:
+            waiting.count_hold(-1)
+        with contextlib.suppress(Lost):  # and with it what waited
+            self._write(FRAME.pack(b"Y", packet["held"], len(answer)) + answer.encode())
 
 
 class KeepAlive:
