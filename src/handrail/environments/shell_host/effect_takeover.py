@@ -17,7 +17,7 @@ from .journal import CallJournal
 from .journal_log import parent_of
 from .syscall_names import Elsewhere, Memory, Names, Unreadable
 
-PROGRAMS = (b"/bin/rm", b"/usr/bin/rm")
+_PROGRAMS = (b"/bin/rm", b"/usr/bin/rm")
 _MIN_FILES = 100  # fewer are reported as fast
 _MAX_WORDS, _MAX_VARIABLES, _MAX_DEPTH = 64, 4096, 128
 _LONG_OPTIONS = {"--recursive": "r", "--force": "f", "--preserve-root": ""}
@@ -59,11 +59,13 @@ class Takeover:
         self._checks_modes = user != 0 or capabilities & _IGNORE_MODES != _IGNORE_MODES
         self._is_ours = user == os.geteuid()  # else we may do more
 
-    def before(self, pid: int, words: int, variables: int, call_of: Callable[[int], CallJournal]) -> None:
-        """The process is about to run one of the PROGRAMS with these arguments and this environment."""
+    def before(self, pid: int, program: int, given: tuple[int, int], call_of: Callable[[int], CallJournal]) -> None:
+        """The process is about to run a program. `given` are the places of its arguments and of its environment."""
         try:
-            operands = self._operands(pid, words) if self._is_ours else []
-            if operands and _rights(pid) == self._rights and not self._is_preloaded(pid, variables):
+            if not self._is_ours or self._names.memory.name(pid, program) not in _PROGRAMS:
+                return
+            operands = self._operands(pid, given[0])
+            if operands and _rights(pid) == self._rights and not self._is_preloaded(pid, given[1]):
                 for address in operands:
                     self._take(pid, self._names.path(pid, _CWD, address), call_of)
         except (Doubtful, Elsewhere, Unreadable, OSError, ValueError):

@@ -19,7 +19,7 @@ import struct
 from operator import itemgetter
 from typing import Any, Callable, Iterable, Union  # noqa: UP035  Python 3.8 knows no other place
 
-from . import effect_takeover, syscall_filter
+from . import syscall_filter
 from .effect_takeover import Takeover
 from .held_calls import Ask, HeldCall, HeldNotices, Hold, Reply, answer_notice, nobody
 from .held_connects import HeldConnects, contact
@@ -209,8 +209,6 @@ class EffectWatcher:
             path = followed
         if _VIRTUAL(path):
             return self._opened_virtual(pid, path)
-        if self._is_kept_out(path):
-            return self._kept_out_error
         if found is None:
             return self._change(pid, lambda call: call.create(path), path) if flags & os.O_CREAT else None
         if stat.S_ISDIR(found.st_mode) and flags & _O_TMPFILE:
@@ -271,8 +269,7 @@ class EffectWatcher:
         path = self._names.path(pid, folder, name)
         if path is None or lstat(path) is not None:
             return None
-        link_to = os.lstat(source).st_ino if source else 0
-        paths = (source, path) if source else (path,)
+        link_to, paths = (os.lstat(source).st_ino, (source, path)) if source else (0, (path,))
         return self._change(pid, lambda call: call.create(path, is_folder=is_folder, link_to=link_to), *paths)
 
     def _linked(self, pid: int, folder: int, name: int, to_folder: int, to: int, flags: int = 0) -> Answer:
@@ -293,8 +290,8 @@ class EffectWatcher:
         name = os.fsdecode(raw[2:].split(b"\0")[0])
         path = os.path.join(self._names.folder(pid, _CWD), name)
         path = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
-        is_new = not path.startswith("/proc/") and lstat(path) is None
-        return self._change(pid, lambda call: call.create(path), path) if is_new else None
+        is_old = path.startswith("/proc/") or lstat(path) is not None
+        return None if is_old else self._change(pid, lambda call: call.create(path), path)
 
     # Content and attributes
 
@@ -369,9 +366,8 @@ class EffectWatcher:
         self._names.forget()
 
     def _executed(self, pid: int, name: int, words: int, variables: int) -> None:
-        with contextlib.suppress(Unreadable):
-            if self._takeover is not None and self._names.memory.name(pid, name) in effect_takeover.PROGRAMS:
-                self._takeover.before(pid, words, variables, self._call_of)
+        if self._takeover is not None:
+            self._takeover.before(pid, name, (words, variables), self._call_of)
 
     def _restricted(self, _: int) -> None:
         """A process may do less from now on, in a way that cannot be seen from outside."""
