@@ -90,8 +90,9 @@ class Watched:
             contained=contained,
             holds_network=holds,
         )
-        if "private" not in self._settings or _has_own_mounts(bash):
-            watcher.take_folders_over(bash)
+        with contextlib.suppress(OSError):  # it has ended already, or lets nobody look
+            if "private" not in self._settings or _has_own_mounts(bash):
+                watcher.take_folders_over(bash)
         return watcher
 
     def end_late_changes(self) -> None:

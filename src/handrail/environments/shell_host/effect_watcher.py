@@ -33,11 +33,10 @@ _RECEIVE, _SET_FLAGS = 0xC0502100, 0x40082104
 _SYNC_WAKE_UP = 1
 _NOTICE = struct.Struct("<QIIiIQ6Q")  # struct seccomp_notif
 _ZEROS = bytes(_NOTICE.size)
-_CWD = 0xFFFFFF9C
+_CWD, _MAX_ADDRESS = 0xFFFFFF9C, 128
 _O_TMPFILE, _O_NEW = 0x400000, os.O_CREAT | os.O_EXCL
 _RENAME_NOREPLACE, _RENAME_EXCHANGE = 1, 2
 _AT_SYMLINK_NOFOLLOW, _AT_EMPTY_PATH = 0x100, 0x1000
-_MAX_ADDRESS = 128
 _IS_ROOT = os.geteuid() == 0
 _VIRTUAL = re.compile(r"/(?:proc|sys|dev(?!/shm/))/").match
 
@@ -209,6 +208,8 @@ class EffectWatcher:
             path = followed
         if _VIRTUAL(path):
             return self._opened_virtual(pid, path)
+        if self._is_kept_out(path):  # also what the probe opens, which is not there
+            return self._kept_out_error
         if found is None:
             return self._change(pid, lambda call: call.create(path), path) if flags & os.O_CREAT else None
         if stat.S_ISDIR(found.st_mode) and flags & _O_TMPFILE:
@@ -221,10 +222,9 @@ class EffectWatcher:
     def _opened_virtual(self, pid: int, path: str) -> Answer:
         """The memory of another process: what is written there makes that one act."""
         words = path.split("/")
-        if words[-1] != "mem" or words[1] != "proc":
-            return None
         # As _of_process of syscall_names spells it: /proc/PID/mem if it is its own, else /proc/PID/root/proc/OTHER/mem.
-        return self._other_process(pid, int(words[5])) if words[3] == "root" else None
+        is_memory = words[-1] == "mem" and words[1] == "proc" and words[3] == "root"
+        return self._other_process(pid, int(words[5])) if is_memory else None
 
     def _truncated(self, pid: int, folder: int, name: int) -> Answer:
         return self._opened(pid, folder, name, os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
