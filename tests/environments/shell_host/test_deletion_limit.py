@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 from collections.abc import Callable, Iterator
@@ -11,6 +12,7 @@ import pytest
 
 from handrail import Config, Handrail
 from handrail.approval import Answer, ApprovalRequest, Decision
+from handrail.base.workers import run_async
 from handrail.config.strength import Kept, _limit
 from handrail.environments.shell_host.deletion_limit import read_index
 from handrail.protocols import ActionKind
@@ -35,6 +37,12 @@ class Approver(RecordingApprover):
         if is_held:
             self.held.append(request.reason)
         return Answer(self.answer if is_held else Decision.ONCE, "test")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _shared_loop() -> None:
+    """It stays until the process ends, and is not what a test has left open."""
+    run_async(asyncio.sleep(0))
 
 
 @pytest.fixture
