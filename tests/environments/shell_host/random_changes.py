@@ -12,6 +12,8 @@ CHANGES = (
     "echo {r} >> {p}",
     "rm -f {p}",
     "rm -rf {p}",
+    "mkdir -p {p}/many; touch {p}/many/f{{1..120}}",
+    "mkdir -p {p}/many; touch {p}/many/f{{1..120}}; rm -rf {p}",
     "mkdir -p {p}",
     "mkdir -p {p}/deep/er; echo {r} > {p}/deep/er/f",
     "mv {p} {q}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 from collections.abc import Callable, Iterator
@@ -11,6 +12,7 @@ import pytest
 
 from handrail import Config, Handrail
 from handrail.approval import Answer, ApprovalRequest, Decision
+from handrail.base.workers import run_async
 from handrail.config.strength import Kept, _limit
 from handrail.environments.shell_host.deletion_limit import read_index
 from handrail.protocols import ActionKind
@@ -35,6 +37,12 @@ class Approver(RecordingApprover):
         if is_held:
             self.held.append(request.reason)
         return Answer(self.answer if is_held else Decision.ONCE, "test")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _shared_loop() -> None:
+    """It stays until the process ends, and is not what a test has left open."""
+    run_async(asyncio.sleep(0))
 
 
 @pytest.fixture
@@ -93,6 +101,15 @@ def test_a_yes_lets_the_command_go_on_and_its_time_stands_still(run: Run, work: 
     fill(work / "notes")
     result = run("rm -rf notes; touch after")
     assert (result["exit_code"], len(approver.held), names(work)) == (0, 1, ["after"])
+
+
+def test_a_folder_that_is_moved_away_whole_counts_as_its_files_do(run: Run, work: Path, approver: Approver) -> None:
+    before = fill(work / "notes", 150)
+    fill(work / "build", 150)
+    assert run("rm -rf build")["exit_code"] == 0
+    assert (approver.held, names(work)) == ([], ["notes"])
+    assert run("rm -rf notes")["error_type"] == "denied"
+    assert (len(approver.held), names(work / "notes")) == (1, before)
 
 
 def test_nobody_to_ask_stops_it_too(work: Path, tmp_path: Path) -> None:

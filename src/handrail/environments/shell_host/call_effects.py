@@ -9,14 +9,14 @@ import difflib
 import hashlib
 import os
 import stat
-from typing import Any, Dict, NamedTuple, Tuple  # noqa: UP035  Python 3.8 knows no other place
+from typing import Any, Callable, Dict, Iterable, Iterator, NamedTuple, Tuple  # noqa: UP035  Python 3.8 knows no other place
 
 from . import journal_log as log
 from . import journal_undo
 from .journal import CallJournal
 from .journal_conflicts import conflicts
 from .journal_expiry import expired_calls, is_prune_due, locked, prune
-from .journal_log import Damaged, Entry, Journal, LogWriter, lstat, writer_name
+from .journal_log import Damaged, Entry, Journal, LogWriter, lstat, meta_of, writer_name
 from .journal_undo import Undo, select
 from .stash import Stash
 
@@ -235,15 +235,53 @@ class PathHistory:
 
     def __init__(self, journal: Journal, call: int, entries: list[Entry], max_bytes: int) -> None:
         self._max_bytes = max_bytes
-        is_stashed = Stash(journal.folder, "").holds
-        self._first = {path: entry for path, entry in _first(entries).items() if not is_stashed(path)}
-        self._moved = {path: now for path, now in _moved(entries).items() if not is_stashed(now)}
+        later = {number: journal.entries(number) for number in journal.calls() if number > call}
+        self._is_stashed = Stash(journal.folder, "").holds
+        self._renames = [entry for found in later.values() for entry in found if entry.kind == log.RENAME]
+        first = _first(entries, self._tree)
+        self._first = {path: entry for path, entry in first.items() if not self._is_stashed(path)}
+        self._moved = {path: now for path, now in _moved(entries).items() if not self._is_stashed(now)}
         self.unsaved = {entry.path for entry in entries if entry.kind == log.UNSAVED}
         self.before = {path: _state_before(path, entry) for path, entry in self._first.items()}
         self._later: dict[str, list[tuple[int, Entry]]] = {}  # by path, what later calls met there first
-        for later in (number for number in journal.calls() if number > call):
-            for path, entry in _first(journal.entries(later)).items():
-                self._later.setdefault(path, []).append((later, entry))
+        for number, found in later.items():
+            for path, entry in _first(found, self._own_in_tree).items():
+                self._later.setdefault(path, []).append((number, entry))
+
+    def _tree(self, entry: Entry) -> Iterator[Entry]:
+        """What was in a folder that was moved to the stash, as if each had been."""
+        top = self._kept_tree(entry)
+        for parent, folders, names in os.walk(top) if top else ():
+            for name in (*folders, *names):
+                yield from self._in_tree(entry, top, f"{parent}/{name}"[len(top) :])
+
+    def _own_in_tree(self, entry: Entry) -> Iterator[Entry]:
+        """The same of a later call, for the paths that this history is about."""
+        top = self._kept_tree(entry)
+        is_back = self._is_stashed(entry.path) and not self._is_stashed(entry.second)
+        above = (entry.path if top else entry.second if is_back else "") + "/"
+        for path in [path for path in self._first if path.startswith(above)] if len(above) > 1 else ():
+            rest = path[len(above) - 1 :]
+            if top:
+                yield from self._in_tree(entry, top, rest)
+            else:
+                yield entry._replace(path=entry.path + rest, second=path)
+
+    @staticmethod
+    def _in_tree(entry: Entry, top: str, rest: str) -> Iterator[Entry]:
+        found = lstat(top + rest)
+        if found is not None:
+            path, kept = entry.path + rest, entry.second + rest
+            yield entry._replace(kind=log.STASHED, path=path, second=kept, meta=meta_of(found))
+
+    def _kept_tree(self, entry: Entry) -> str:
+        """Where a folder is now that was moved to the stash, or nothing. An undo may have moved it since."""
+        if not stat.S_ISDIR(entry.meta.mode) or not self._is_stashed(entry.second) or self._is_stashed(entry.path):
+            return ""
+        place = entry.second
+        for moved in self._renames:
+            place = moved.second if moved.path == place else place
+        return place
 
     def after(self, path: str) -> State:
         """As the next call that has touched it found it, or as it is now."""
@@ -295,14 +333,15 @@ class PathHistory:
         return content if is_regular and len(content) <= self._max_bytes else None
 
 
-def _first(entries: list[Entry]) -> dict[str, Entry]:
-    """The first entry about each path."""
+def _first(entries: list[Entry], tree: Callable[[Entry], Iterable[Entry]]) -> dict[str, Entry]:
+    """The first entry about each path. `tree` says what a folder held that was moved away as a whole."""
     found: dict[str, Entry] = {}
     for entry in entries:
-        if entry.kind not in _NO_PATH:
-            found.setdefault(entry.path, entry)
-            if entry.kind in _MOVES:
-                found.setdefault(entry.second, entry)
+        for one in (entry, *(tree(entry) if entry.kind == log.RENAME else ())):
+            if one.kind not in _NO_PATH:
+                found.setdefault(one.path, one)
+                if one.kind in _MOVES:
+                    found.setdefault(one.second, one)
     return found
 
 

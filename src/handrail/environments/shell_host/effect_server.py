@@ -81,7 +81,7 @@ class Watched:
         self.listeners.append(listener)
         private = self._settings.get("private", ())
         contained, holds = self._settings.get("contained"), bool(self._settings.get("holds_network"))
-        return EffectWatcher(
+        watcher = EffectWatcher(
             listener,
             self.call_of,
             self.stash.holds,
@@ -90,6 +90,10 @@ class Watched:
             contained=contained,
             holds_network=holds,
         )
+        with contextlib.suppress(OSError):  # it has ended already, or lets nobody look
+            if "private" not in self._settings or _has_own_mounts(bash):
+                watcher.take_folders_over(bash)
+        return watcher
 
     def end_late_changes(self) -> None:
         """Processes that an ended call had left have changed something more."""
@@ -361,6 +365,11 @@ def probe(sock: socket.socket) -> tuple[str, bool]:
         why = file.read().decode()
     os.waitpid(pid, 0)
     return ("", True) if why == _CAN_HOLD.decode() else (why, False)
+
+
+def _has_own_mounts(pid: int) -> bool:
+    """A shell that is protected otherwise is restricted in a way that cannot be seen from outside."""
+    return not os.path.samestat(os.stat(f"/proc/{pid}/ns/mnt"), os.stat("/proc/self/ns/mnt"))
 
 
 def _end(call: CallJournal) -> None:

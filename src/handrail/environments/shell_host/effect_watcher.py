@@ -20,6 +20,7 @@ from operator import itemgetter
 from typing import Any, Callable, Iterable, Union  # noqa: UP035  Python 3.8 knows no other place
 
 from . import syscall_filter
+from .effect_takeover import Takeover
 from .held_calls import Ask, HeldCall, HeldNotices, Hold, Reply, answer_notice, nobody
 from .held_connects import HeldConnects, contact
 from .journal import CallJournal
@@ -32,11 +33,10 @@ _RECEIVE, _SET_FLAGS = 0xC0502100, 0x40082104
 _SYNC_WAKE_UP = 1
 _NOTICE = struct.Struct("<QIIiIQ6Q")  # struct seccomp_notif
 _ZEROS = bytes(_NOTICE.size)
-_CWD = 0xFFFFFF9C
+_CWD, _MAX_ADDRESS = 0xFFFFFF9C, 128
 _O_TMPFILE, _O_NEW = 0x400000, os.O_CREAT | os.O_EXCL
 _RENAME_NOREPLACE, _RENAME_EXCHANGE = 1, 2
 _AT_SYMLINK_NOFOLLOW, _AT_EMPTY_PATH = 0x100, 0x1000
-_MAX_ADDRESS = 128
 _IS_ROOT = os.geteuid() == 0
 _VIRTUAL = re.compile(r"/(?:proc|sys|dev(?!/shm/))/").match
 
@@ -73,12 +73,17 @@ class EffectWatcher:
         self._current: tuple[int, list[int]] = (0, [])
         self._called = {number: name for name, number in syscall_filter.numbers().items()}
         self._connects = HeldConnects(self._names.memory) if holds_network else None
+        self._takeover: Takeover | None = None
         self._buffer = bytearray(_ZEROS)
         self._handlers: dict[int, tuple[Callable[..., Answer], Callable[..., Any]]] = {
             number: (getattr(self, _HANDLERS[name][0]), _HANDLERS[name][1]) for number, name in self._called.items()
         }
         with contextlib.suppress(OSError):  # a kernel before 6.6
             fcntl.ioctl(listener, _SET_FLAGS, _SYNC_WAKE_UP)
+
+    def take_folders_over(self, shell: int) -> None:
+        """Move what `rm -rf` is to delete: see effect_takeover.py. `shell` is the process that has installed the filter."""
+        self._takeover = Takeover(shell, self._names, self._is_kept_out)
 
     def serve(self, event: int) -> bool:
         """Answer a notice that waits, after a poll of the listener has found `event`. False when no process is left under the
@@ -203,7 +208,7 @@ class EffectWatcher:
             path = followed
         if _VIRTUAL(path):
             return self._opened_virtual(pid, path)
-        if self._is_kept_out(path):
+        if self._is_kept_out(path):  # also what the probe opens, which is not there
             return self._kept_out_error
         if found is None:
             return self._change(pid, lambda call: call.create(path), path) if flags & os.O_CREAT else None
@@ -217,10 +222,9 @@ class EffectWatcher:
     def _opened_virtual(self, pid: int, path: str) -> Answer:
         """The memory of another process: what is written there makes that one act."""
         words = path.split("/")
-        if words[-1] != "mem" or words[1] != "proc":
-            return None
         # As _of_process of syscall_names spells it: /proc/PID/mem if it is its own, else /proc/PID/root/proc/OTHER/mem.
-        return self._other_process(pid, int(words[5])) if words[3] == "root" else None
+        is_memory = words[-1] == "mem" and words[1] == "proc" and words[3] == "root"
+        return self._other_process(pid, int(words[5])) if is_memory else None
 
     def _truncated(self, pid: int, folder: int, name: int) -> Answer:
         return self._opened(pid, folder, name, os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
@@ -265,8 +269,7 @@ class EffectWatcher:
         path = self._names.path(pid, folder, name)
         if path is None or lstat(path) is not None:
             return None
-        link_to = os.lstat(source).st_ino if source else 0
-        paths = (source, path) if source else (path,)
+        link_to, paths = (os.lstat(source).st_ino, (source, path)) if source else (0, (path,))
         return self._change(pid, lambda call: call.create(path, is_folder=is_folder, link_to=link_to), *paths)
 
     def _linked(self, pid: int, folder: int, name: int, to_folder: int, to: int, flags: int = 0) -> Answer:
@@ -287,8 +290,8 @@ class EffectWatcher:
         name = os.fsdecode(raw[2:].split(b"\0")[0])
         path = os.path.join(self._names.folder(pid, _CWD), name)
         path = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
-        is_new = not path.startswith("/proc/") and lstat(path) is None
-        return self._change(pid, lambda call: call.create(path), path) if is_new else None
+        is_old = path.startswith("/proc/") or lstat(path) is not None
+        return None if is_old else self._change(pid, lambda call: call.create(path), path)
 
     # Content and attributes
 
@@ -362,6 +365,14 @@ class EffectWatcher:
     def _root_changed(self, _: int) -> None:
         self._names.forget()
 
+    def _executed(self, pid: int, name: int, words: int, variables: int) -> None:
+        if self._takeover is not None:
+            self._takeover.before(pid, name, (words, variables), self._call_of)
+
+    def _restricted(self, _: int) -> None:
+        """A process may do less from now on, in a way that cannot be seen from outside."""
+        self._takeover = None
+
 
 # By method: the system calls, each with the places of its arguments that the method takes. A dash is the working directory, where
 # the method takes a folder.
@@ -391,6 +402,8 @@ _METHODS = {
     "_traced": "ptrace 01",
     "_refused": "pidfd_getfd",
     "_root_changed": "chroot",
+    "_executed": "execve 012",
+    "_restricted": "landlock_restrict_self",
 }
 
 

@@ -16,12 +16,12 @@ import os
 import shutil
 import stat
 import time
-from typing import Any, Callable, Iterable, NamedTuple  # noqa: UP035  Python 3.8 knows no other place
+from typing import Any, Callable, Iterable, Iterator, NamedTuple  # noqa: UP035  Python 3.8 knows no other place
 
 from . import journal_log as log
-from .journal import CallJournal, copy_content
+from .journal import CallJournal, copy_content, extended_attributes
 from .journal_expiry import locked
-from .journal_log import OPEN_SUFFIX, SUFFIX, Entry, Journal, Meta, lstat, writer_name
+from .journal_log import OPEN_SUFFIX, SUFFIX, Entry, Journal, Meta, lstat, meta_of, writer_name
 from .stash import Stash
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -175,7 +175,7 @@ class Undo:
         """A folder that is gone since: an older entry takes it away again."""
         parent = os.path.dirname(path)
         if lstat(parent) is None:
-            self._create(parent, is_folder=True)
+            self._create(parent, is_folder=True)  # which makes the one above
             os.mkdir(parent)
 
     def _make_room(self, path: str, found: os.stat_result | None) -> None:
@@ -224,12 +224,27 @@ class Undo:
 
 
 def select(entries: list[Entry], only: str) -> list[Entry]:
-    """Those about a path, and about what is below it. A path that is new with its folder gets an entry of its own."""
+    """Those about a path, and about what is below it. A path that came or went with its folder gets an entry of its own."""
     prefix = only + "/"
     chosen = [entry for entry in entries if _concerns(entry, only, prefix)]
-    if not chosen and any(entry.kind == log.ABSENT and only.startswith(entry.path + "/") for entry in entries):
+    above = [entry for entry in entries if only.startswith(entry.path + "/")] if not chosen else []
+    if any(entry.kind == log.ABSENT for entry in above):
         return [Entry(entries[0].call, log.ABSENT, only)]
+    for entry in above:
+        if entry.kind == log.RENAME and lstat(entry.second + only[len(entry.path) :]) is not None:
+            return list(_part_of_tree(entry, only))
     return chosen
+
+
+def _part_of_tree(moved: Entry, only: str) -> Iterator[Entry]:
+    """As if the folders above, and the path itself, had been moved one by one."""
+    for end in [at for at, letter in enumerate(only) if letter == "/" and at >= len(moved.path)]:
+        path, kept = only[:end], moved.second + only[len(moved.path) : end]
+        yield moved._replace(
+            kind=log.FOLDER, path=path, second="", meta=meta_of(os.lstat(kept)), extended=extended_attributes(kept)
+        )
+    kept = moved.second + only[len(moved.path) :]
+    yield moved._replace(path=only, second=kept, meta=meta_of(os.lstat(kept)))
 
 
 def _concerns(entry: Entry, only: str, prefix: str) -> bool:

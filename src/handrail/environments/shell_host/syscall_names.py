@@ -159,12 +159,13 @@ class Names:
             return self.of_descriptor(pid, folder)
         if name[0] == "/":
             return self._absolute(pid, name)
-        return self._canonical(f"{self.folder(pid, folder)}/{name}")
+        base = self.folder(pid, folder)
+        # Only the kernel knows what is above a folder that is gone.
+        return self._canonical(f"{base if not base.endswith(_DELETED) else _link(pid, folder)}/{name}")
 
     def folder(self, pid: int, descriptor: int) -> str:
-        descriptor &= 0xFFFFFFFF
         try:
-            return os.readlink(f"/proc/{pid}/cwd" if descriptor == _CWD else f"/proc/{pid}/fd/{descriptor}")
+            return os.readlink(_link(pid, descriptor))
         except PermissionError:
             raise Unreadable from None
 
@@ -242,6 +243,12 @@ class Names:
             if not parent.startswith("/proc/"):
                 self._folders[parent] = known
         return f"{known}/{last}" if known != "/" else f"/{last}"
+
+
+def _link(pid: int, descriptor: int) -> str:
+    """Leads to what is open, or to the working directory."""
+    descriptor &= 0xFFFFFFFF
+    return f"/proc/{pid}/cwd" if descriptor == _CWD else f"/proc/{pid}/fd/{descriptor}"
 
 
 def masked_socket(pid: int, address: bytes, covered: tuple[str, ...]) -> str:

@@ -18,7 +18,8 @@ from .. import shell_host
 
 # In the order of their imports. A local shell does not need `frame_relay` and its imports.
 _COMMON = """proc wire bash_template syscall_filter leftovers jobs bash job_supervisor shell_supervisor fork_server journal_log
-    stash journal syscall_names held_calls outside_writes deletion_limit held_connects effect_watcher effect_server""".split()
+    stash journal syscall_names held_calls outside_writes deletion_limit held_connects effect_takeover
+    effect_watcher effect_server""".split()
 _PROTECTION = ("mounts", "landlock", "protection")
 LOCAL = (*_COMMON, *_PROTECTION, "main")
 REMOTE = (
