@@ -10,6 +10,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
+from . import timestamps
 from .receipts import FORMAT, Seal, day_roots, digest
 
 
@@ -25,8 +26,11 @@ class BadExport(ValueError):
     """It is no export, or no key."""
 
 
-def verify(lines: Iterable[str], public_key: str, *, witnessed: Iterable[Seal] = ()) -> Verified:
-    """`witnessed` are seals that somebody else has kept: each must be there. Raises BadExport."""
+def verify(
+    lines: Iterable[str], public_key: str, *, witnessed: Iterable[Seal] = (), authority: bytes = b""
+) -> Verified:
+    """`witnessed` are seals that somebody else has kept: each must be there. `authority` are the certificates of the timestamp
+    authority, which must have stamped the last seal. Raises BadExport."""
     audit = _Audit(public_key)
     problems = audit.problems
     for number, line in enumerate(lines, 1):
@@ -46,6 +50,9 @@ def verify(lines: Iterable[str], public_key: str, *, witnessed: Iterable[Seal] =
             problems.append("a witnessed seal is not signed with this key")
         elif seal["body"] not in known:
             problems.append(f"a seal that was witnessed is missing: {seal['body'][:200]}")
+    if authority:
+        seals = {digest(seal["body"]): seal["body"] for seal in audit.seals}
+        problems += timestamps.check(seals, audit.timestamps, authority)
     return Verified(len(audit.receipts), len(audit.seals), problems)
 
 
@@ -61,11 +68,14 @@ class _Audit:
         self.receipts: list[str] = []
         self.seals: list[Seal] = []
         self.ends: list[Seal] = []
+        self.timestamps: list[tuple[str, str]] = []
         self.problems: list[str] = []
 
     def take(self, line: dict[str, Any]) -> None:
         if "receipt" in line:
             self.receipts.append(str(line["receipt"]))
+        elif "timestamp" in line:
+            self.timestamps.append((str(line["timestamp"]["seal"]), str(line["timestamp"]["response"])))
         elif line.get("format") != FORMAT:
             signed = line["seal" if "seal" in line else "end"]
             found = {name: str(signed[name]) for name in ("body", "signature")}

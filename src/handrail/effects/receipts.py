@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from ..config.paths import make_private
+from . import timestamps
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -29,7 +30,7 @@ log = logging.getLogger(__name__)
 
 FORMAT = "handrail-audit-1"
 BATCH = 256
-_KEY, _HEAD = "key.pem", "head.json"
+_KEY, _HEAD, _TIMESTAMPS = "key.pem", "head.json", "timestamps.jsonl"
 _NOT_BOUND = ("settings", "undone_by", "is_told")
 _WITNESS_SECONDS = 10.0
 Seal = dict[str, Any]
@@ -38,7 +39,8 @@ Seal = dict[str, Any]
 class Receipts:
     """The chain in `database`. The key is in `folder`, which no agent's process can read.
 
-    `witness` is given each new seal: a file, to which a line is appended, or an http address, to which it is posted.
+    `witness` is given each new seal: a file, to which a line is appended, or an http address, to which it is posted. After
+    `tsa+`, the address is that of a timestamp authority, whose answers are kept in `folder`.
     """
 
     def __init__(self, database: Database, folder: Path, witness: str = "") -> None:
@@ -77,7 +79,7 @@ class Receipts:
             seal = self._signed({**head, "previous": digest(last["body"]) if last else ""})
             connection.execute("INSERT INTO seals (body, signature) VALUES (?, ?)", (seal["body"], seal["signature"]))
         _write(self._folder / _HEAD, json.dumps(seal).encode(), os.replace)
-        self._tell_witness(json.dumps(seal))
+        self._notify_witness(seal)
 
     def export(self) -> Iterator[str]:
         """The lines of an export, which `audit.verify` checks."""
@@ -87,6 +89,7 @@ class Receipts:
         yield json.dumps({"format": FORMAT, "public_key": self.public_key()})
         yield from (json.dumps({"receipt": body}) for body in receipts)
         yield from (json.dumps({"seal": dict(row)}) for row in seals)
+        yield from (json.dumps({"timestamp": json.loads(line)}) for line in self._timestamps())
         head = digest(receipts[-1]) if receipts else ""
         yield json.dumps({"end": self._signed({"receipts": len(receipts), "seals": len(seals), "head": head})})
 
@@ -116,16 +119,30 @@ class Receipts:
             _write(path, Ed25519PrivateKey.generate().private_bytes(*plain), _keep_first)
         return cast("Ed25519PrivateKey", form.load_pem_private_key(path.read_bytes(), None))
 
-    def _tell_witness(self, line: str) -> None:
+    def _timestamps(self) -> list[str]:
+        path = self._folder / _TIMESTAMPS
+        return path.read_text("utf-8").splitlines() if path.exists() else []
+
+    def _notify_witness(self, seal: Seal) -> None:
         try:
-            if self._witness.startswith(("http://", "https://")):
-                request = urllib.request.Request(self._witness, line.encode(), {"Content-Type": "application/json"})
+            if self._witness.startswith(timestamps.PREFIX):
+                answer = timestamps.timestamp(self._witness, seal["body"], timeout=_WITNESS_SECONDS)
+                line = json.dumps({"seal": digest(seal["body"]), "response": answer})
+                _append(self._folder / _TIMESTAMPS, line)
+            elif self._witness.startswith(("http://", "https://")):
+                request = urllib.request.Request(
+                    self._witness, json.dumps(seal).encode(), {"Content-Type": "application/json"}
+                )
                 urllib.request.urlopen(request, timeout=_WITNESS_SECONDS).close()
             elif self._witness:
-                with Path(self._witness).expanduser().open("a", encoding="utf-8") as file:
-                    file.write(line + "\n")
+                _append(Path(self._witness).expanduser(), json.dumps(seal))
         except OSError as error:  # the next seal is bound to this one
-            log.warning("the witness %s could not be told of a seal: %s", self._witness, error)
+            log.warning("the witness %s did not get a seal: %s", self._witness, error)
+
+
+def _append(path: Path, line: str) -> None:
+    with path.open("a", encoding="utf-8") as file:
+        file.write(line + "\n")
 
 
 def canonical(value: Any) -> str:

@@ -221,7 +221,8 @@ class EffectsConfig(Section):
     pause: PauseConfig = field(default_factory=PauseConfig)
     witness: str = option(
         "",
-        "A file, or an http address, that is given each signature over the receipts of calls; see `handrail audit verify`.",
+        "A file, or an http address, that is given each signature over the receipts of calls; or tsa+ and the http address of a "
+        "timestamp authority (RFC 3161). See `handrail audit verify`.",
     )
 
 

@@ -120,6 +120,7 @@ def test_receipts_are_verified_offline_and_every_change_is_found(cli: Cli) -> No
     cli("audit", "export", "receipts.jsonl")
     (cli.cwd / "key.pem").write_text(cli("audit", "key").out)
     check = ("audit", "verify", "receipts.jsonl", "--key", "key.pem")
+    assert cli(*check, "--tsa", "key.pem").err == "handrail: the file for --tsa holds no certificates in PEM form\n"
     assert cli(*check).code == 0
     path = cli.cwd / "receipts.jsonl"
     path.write_text(path.read_text().replace("write_file", "write_fire", 1))

@@ -31,6 +31,9 @@ File = Annotated[
 ]
 KeyFile = Annotated[str | None, typer.Option("--key", metavar="FILE", help="The public key; default: your own.")]
 Witness = Annotated[str | None, typer.Option(metavar="FILE", help="Seals that a witness has kept.")]
+Authority = Annotated[
+    str | None, typer.Option("--tsa", metavar="FILE", help="Certificates (PEM) of the timestamp authority.")
+]
 
 
 @cli.command()
@@ -63,13 +66,20 @@ def key() -> None:
 
 
 @cli.command()
-def verify(file: File = None, key_file: KeyFile = None, witness: Witness = None, as_json: options.Json = False) -> None:
+def verify(
+    file: File = None,
+    key_file: KeyFile = None,
+    witness: Witness = None,
+    authority: Authority = None,
+    as_json: options.Json = False,
+) -> None:
     """Check that no receipt was changed, removed, moved or cut off.
 
     \b
     Examples:
       handrail audit verify
       handrail audit verify receipts.jsonl --key handrail.pem
+      handrail audit verify receipts.jsonl --key handrail.pem --tsa authority.pem
 
     Exit codes: 0 all is as it was signed, 1 it is not.
     """
@@ -79,7 +89,9 @@ def verify(file: File = None, key_file: KeyFile = None, witness: Witness = None,
     witnessed = options.text_of(witness).splitlines() if witness else []
     try:
         seals = [*map(json.loads, witnessed), *(kept.known_head() if kept is not None and file is None else ())]
-        found = check(lines, public, witnessed=seals)
+        found = check(
+            lines, public, witnessed=seals, authority=options.text_of(authority).encode() if authority else b""
+        )
     except ValueError as error:
         raise ToolFailed(str(error)) from None
     if as_json:
