@@ -5,9 +5,11 @@ Known secret values are hidden in it: the runtime's own, and those that commands
 
 from __future__ import annotations
 
+import itertools
+import operator
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from ..base.safe_text import clean
@@ -158,22 +160,39 @@ def describe(output: Output, *, max_chars: int = 20_000) -> str:
 
 
 def _text_lines(data: bytes) -> list[bytes]:
-    """The lines that are text; one that says how much was left out for those between them. Empty when none is text."""
-    found: list[bytes] = []
-    left_out, is_stray, has_text = 0, False, False
+    """The lines that are text, and for those between them how much was left out. Empty when none is text.
+
+    Text that touches the others without a line break, as of `printf 'key: '; cat key.bin`, counts too.
+    """
     lines = data.split(b"\n")
+    found: list[bytes] = []
+    has_text = False
+    for is_stray, group in itertools.groupby(zip(lines, _strays(lines), strict=True), key=operator.itemgetter(1)):
+        run = [line for line, _ in group]
+        if is_stray:
+            start, end = _text_at_start(run[0]), _text_at_start(run[-1][::-1])[::-1]
+            left_out = sum(map(len, run)) + len(run) - len(start) - len(end)
+            run = [*filter(None, [start]), b"[%d bytes that are not text]" % left_out, *filter(None, [end])]
+            has_text = has_text or bool(start or end)
+        else:
+            has_text = has_text or any(len(line) >= _SHORTEST_LINE or _SHORT_TEXT.match(line) for line in run)
+        found += run
+    return found * has_text
+
+
+def _text_at_start(line: bytes) -> bytes:
+    found = _STRINGS.match(line)
+    return found[0] if found else b""
+
+
+def _strays(lines: list[bytes]) -> Iterator[bool]:
+    is_stray = False
     for number, line in enumerate(lines):
         if number in (0, len(lines) - 2) and _SHORT_TEXT.fullmatch(line):  # what a command says before and after
-            is_stray, has_text = False, True
+            is_stray = False
         elif len(line) >= _SHORTEST_LINE:  # a shorter one is like those before it
             is_stray = b"\0" in line or _is_stray(line)
-        if is_stray:
-            left_out += len(line) + 1
-            continue
-        found += [b"[%d bytes that are not text]" % left_out] if left_out else []
-        left_out, has_text = 0, has_text or len(line) >= _SHORTEST_LINE
-        found.append(line)
-    return [*found, b"[%d bytes that are not text]" % left_out] if left_out and has_text else found * has_text
+        yield is_stray
 
 
 MASK = "[secret]"

@@ -58,6 +58,12 @@ class TestWhatTheModelGets:
         assert answer["output"] == "[####      ] 40000\ndone\n"
         assert stored.texts == {}
 
+    def test_text_that_touches_binary_output_is_kept(self, terminal: Terminal) -> None:
+        answer = terminal(
+            "printf 'before: '; head -c 400 /dev/zero | tr '\\0' '\\377'; printf ' and after\\n'; echo ready"
+        )
+        assert answer["output"].endswith("\nbefore: \n[401 bytes that are not text]\n and after\nready\n")
+
     def test_binary_output_is_described(self, terminal: Terminal) -> None:
         answer = terminal("head -c 300000 /bin/bash")
         assert answer["output"].startswith("[binary output of 300,000 bytes, starting with 7f 45 4c 46")
