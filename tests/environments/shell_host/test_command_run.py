@@ -100,3 +100,10 @@ def _snapshot_of(shell: object) -> int:
             content = Path(path).read_bytes()
             return int(content.rpartition(b"\n#end ")[2].split()[0]) if b"\n#end " in content else -1
     return -1
+
+
+def test_warnings_that_bash_prints_at_its_start_do_not_spoil_the_channel_of_its_state(tmp_path: Path) -> None:
+    with LocalEnvironment(str(tmp_path), env={"LC_ALL": "xx_YY.UTF-8"}) as local:
+        assert text(local.execute("X=set; echo $LC_ALL", timeout=PATIENCE_SECONDS)) == "xx_YY.UTF-8\n"
+        local.execute("exit", timeout=PATIENCE_SECONDS)
+        assert text(local.execute("echo $X", timeout=PATIENCE_SECONDS)) == "set\n"

@@ -43,6 +43,7 @@ OF_BASH = re.compile(
 _ARGUMENTS = re.compile(rb"(?m)^set --.*\n")
 _TRAP = re.compile(rb"(?m)^trap -- ")
 _KINDS = (b"R", b"S", b"D", b"E")
+_MIN_STATE_DESCRIPTOR = 16
 _END = re.compile(rb"\n#end (-?\d+) ([0-9a-f]*)\n\Z")
 
 
@@ -64,8 +65,11 @@ class Bash:
     ) -> None:
         self.go_read, self.go = os.pipe()
         self.done_read, self.done = os.pipe()
-        self.state, self._state_write = os.pipe()
+        self.state, end = os.pipe()
         os.set_blocking(self.state, False)
+        # bash begins with it under the same number, which must be out of the way of those that bash chooses itself.
+        self._state_write = fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, _MIN_STATE_DESCRIPTOR)
+        os.close(end)
         for end in (self.go, self.done):
             os.fchmod(end, wire.PIPE_MODE)
         self._reports = Reports()
@@ -76,12 +80,13 @@ class Bash:
         channels = {name.upper(): path_of(fd) for name, fd in numbers.items()}
         os.ftruncate(files.farewell, 0)
         os.pwrite(files.farewell, bash_template.farewell(channels).encode(), 0)
-        script = wire.memory_file("script", bash_template.loop(channels).encode())
+        script = wire.memory_file("script", bash_template.loop(channels, self._state_write).encode())
         os.lseek(script, 0, os.SEEK_SET)
         actions = [
             (os.POSIX_SPAWN_DUP2, script, 0),
             (os.POSIX_SPAWN_DUP2, self.done, 1),
-            (os.POSIX_SPAWN_DUP2, self._state_write, 2),
+            (os.POSIX_SPAWN_OPEN, 2, "/dev/null", os.O_RDWR, 0),
+            (os.POSIX_SPAWN_DUP2, self._state_write, self._state_write),
         ]
         self.pid = spawn(program, (), actions, cwd=cwd, env=env, watch=watch)
         os.close(script)
@@ -192,6 +197,7 @@ def _apply(actions: list[Any]) -> None:
     for action, *rest in actions:
         if action == os.POSIX_SPAWN_DUP2:
             os.dup2(*rest)
+            os.set_inheritable(rest[1], True)  # also where both are the same
         else:
             target, path, flags, mode = rest
             fd = os.open(path, flags, mode)

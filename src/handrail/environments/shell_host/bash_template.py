@@ -94,8 +94,8 @@ _GO_THERE = (
 )
 
 # `break` and `continue` typed as a command act on these loops: either way the inner condition comes next, and finishes.
-# bash begins with DONE as its stdout and STATE as its stderr. The redirections around everything make it keep those as 10 and 11,
-# closed on exec. Nothing has to be opened for writing then, which the effect watcher would have to be asked for: that takes half
+# bash begins with DONE as its stdout, and STATE open, but not as its stderr: it may print warnings at its start. The redirections
+# around everything make it keep those as 10 and 11, closed on exec. Nothing has to be opened for writing then, which the effect watcher would have to be asked for: that takes half
 # as long again as a short command.
 _LOOP = (
     f"{{ {{ command printf 'R%s\\n\\0\\0' \"$BASH_VERSION\"; {_OPTIONS} }} >@STATE; "
@@ -105,13 +105,13 @@ _LOOP = (
     "H) if [[ /dev/fd/12 -ef @OUT ]]; then command exec 12>&-; fi;; "
     f"S|D) if [[ /dev/fd/11 -ef @STATE ]]; then {{ {_DUMP} }} >&11; else {{ {_DUMP} }} >@STATE; fi; {_TRAPS};; "
     f"C) {_TAKE}{_EVAL};; W) {_TAKE}{_GO_THERE}if [[ $__hr_code != cd ]]; then {_EVAL}; fi;; esac; done; done; }} "
-    ">/dev/null 2>/dev/null"
+    ">/dev/null %d>&-"
 )
 
 
-def loop(channels: dict[str, str]) -> str:
-    """The script, for channels at these paths."""
-    return _at(_LOOP, channels)
+def loop(channels: dict[str, str], state: int) -> str:
+    """The script, for channels at these paths. `state` is the descriptor with which bash begins."""
+    return _at(_LOOP.replace("%d", str(state)), channels)
 
 
 def farewell(channels: dict[str, str]) -> str:
