@@ -108,7 +108,8 @@ def test_a_worker_that_was_cut_off_is_fenced_when_it_comes_back(batch: Batch) ->
         kill(cut_off, signal.SIGCONT)
     results = batch.ended(driver)
     _check_effects(batch, results, 4)
-    assert batch.count_effects() == effects
+    # Each of its two sessions may have been between being allowed to begin a call and running it: that outcome is unknown.
+    assert len(batch.count_effects() - effects) <= 2
     assert sorted(each["attempt"] for each in results) == [1, 1, 2, 2]
 
 

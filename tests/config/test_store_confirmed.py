@@ -162,7 +162,7 @@ def test_a_service_keeps_what_was_confirmed_and_a_persons_start_confirms(home: P
     assert "handrail config confirm" in ran.stderr
     env = {"HANDRAIL_HOME": str(home), "PATH": os.environ["PATH"], "HOME": str(home)}
     with Terminal(["-m", "handrail", "config", "confirm"], cwd=home, env=env, columns=200) as terminal:
-        terminal.wait_for("approvals.deny")
+        terminal.wait_for("[y/N]")
         terminal.type("y\n")
         terminal.end()
     assert "deny list" not in _started(home, start_new_session=True).stdout

@@ -208,6 +208,7 @@ def test_a_model_that_there_is_not_is_refused_and_coding_tools_are_at_hand(desk:
     desk.say("/model nope")
     desk.tmux.wait_for("the provider has no model 'nope'; known: scripted", READY)
     desk.tmux.type("-l", "/model sc")
+    desk.tmux.wait_for("› /model sc\n            scripted")
     desk.tmux.type("Tab")
     desk.tmux.wait_for("› /model scripted")
     desk.tmux.type("C-u")

@@ -215,7 +215,11 @@ _END_SECONDS = 10
 def scheduler() -> Iterator[None]:
     """While this is open, due jobs run; by another scheduler if one is already running."""
     quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    process = subprocess.Popen(self_command("cron", "run"), preexec_fn=_end_with_parent, **quiet)  # type: ignore[call-overload]
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # Python loses a Ctrl-C that comes while it forks
+    try:
+        process = subprocess.Popen(self_command("cron", "run"), preexec_fn=_end_with_parent, **quiet)  # type: ignore[call-overload]
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
     try:
         yield
     finally:
@@ -229,4 +233,5 @@ def scheduler() -> Iterator[None]:
 
 def _end_with_parent() -> None:
     """Also if the server is killed."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)

@@ -27,6 +27,8 @@ def typed(tmp_path: Path) -> Iterator[Callable[..., str]]:
     with create_pipe_input() as pipe, create_app_session(input=pipe, output=DummyOutput()):
         modes: list[str] = []
 
+        opened: list[Input] = []
+
         def read(keys: str, text: str = "") -> str:
             made = Input(
                 history=tmp_path / "state" / "history",
@@ -37,11 +39,14 @@ def typed(tmp_path: Path) -> Iterator[Callable[..., str]]:
                 folder=lambda: str(tmp_path),
                 next_mode=lambda: modes.append("next"),
             )
+            opened.append(made)
             pipe.send_text(keys)
             return made.read(lambda: "› ", text=text)
 
         read.modes = modes  # type: ignore[attr-defined]
         yield read
+        for each in opened:
+            each.close()
 
 
 @pytest.mark.parametrize(
@@ -152,7 +157,9 @@ def test_ctrl_v_attaches_the_image_in_the_clipboard(
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     assert clipboard_image() == b"\x89PNG and more"
-    assert re.fullmatch(r"see @/\S+/image-1\.png", typed("see \x16\r").strip())
+    kept = re.fullmatch(r"see @(/\S+/image-1\.png)", typed("see \x16\r").strip())
+    assert kept
+    assert Path(kept[1]).read_bytes() == b"\x89PNG and more"
     program.write_text("#!/bin/sh\necho text\n")
     assert typed("see \x16it\r") == "see it"
 

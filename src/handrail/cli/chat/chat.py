@@ -131,6 +131,12 @@ class Chat:
 
     def talk(self, first: str = "") -> None:
         """Runs until the user leaves, which raises Leave."""
+        try:
+            self._talk(first)
+        finally:
+            self._input.close()
+
+    def _talk(self, first: str) -> None:
         self._say_what_protects()
         if first:
             self.screen.write(f"› {visible(first)}\n")

@@ -9,11 +9,11 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property
 from pathlib import Path
 from subprocess import DEVNULL
 
@@ -81,6 +81,9 @@ class Input:
         """Whether nothing had been typed when reading ended."""
         return not self._session.default_buffer.text
 
+    def close(self) -> None:
+        self._pastes.close()
+
 
 class _History(FileHistory):
     """Keeps pastes whole: the marks that fold them mean nothing to another chat."""
@@ -114,6 +117,9 @@ class PlainInput:
     def remember(self, line: str) -> None:
         """There is no history."""
 
+    def close(self) -> None:
+        """Nothing was kept."""
+
 
 def _line() -> str:
     line = sys.stdin.readline()
@@ -127,16 +133,17 @@ class Pastes:
 
     def __init__(self) -> None:
         self._texts: list[str] = []
-        self._images = 0
+        self._images, self._folder = 0, ""
 
-    @cached_property
-    def _folder(self) -> tempfile.TemporaryDirectory[str]:
-        return tempfile.TemporaryDirectory(prefix=f"{PASTED_PREFIX}{os.getpid()}-")  # gone with the chat
+    def close(self) -> None:
+        if self._folder:
+            shutil.rmtree(self._folder, ignore_errors=True)
 
     def kept(self, image: bytes) -> str:
         """A file that holds the image until the chat ends; the message that names it carries the image itself."""
         self._images += 1
-        path = Path(self._folder.name, f"image-{self._images}.png")
+        self._folder = self._folder or tempfile.mkdtemp(prefix=f"{PASTED_PREFIX}{os.getpid()}-")
+        path = Path(self._folder, f"image-{self._images}.png")
         path.write_bytes(image)
         return str(path)
 

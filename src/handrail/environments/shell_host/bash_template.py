@@ -94,9 +94,9 @@ _GO_THERE = (
 )
 
 # `break` and `continue` typed as a command act on these loops: either way the inner condition comes next, and finishes.
-# bash begins with DONE as its stdout, and STATE open, but not as its stderr: it may print warnings at its start. The redirections
-# around everything make it keep those as 10 and 11, closed on exec. Nothing has to be opened for writing then, which the effect watcher would have to be asked for: that takes half
-# as long again as a short command.
+# bash begins with DONE as its stdout, and with STATE open, but not as its stderr: it may print warnings when it starts. The
+# redirections around everything make it keep those as 10 and 11, closed on exec. Nothing has to be opened for writing then, which
+# the effect watcher would have to be asked for: that takes half as long again as a short command.
 _LOOP = (
     f"{{ {{ command printf 'R%s\\n\\0\\0' \"$BASH_VERSION\"; {_OPTIONS} }} >@STATE; "
     "command . @RESTORE 2>/dev/null; [[ ${PWD-} -ef . ]] || command cd .; command shopt -s expand_aliases; "
