@@ -52,7 +52,7 @@ _CARRIER = McpServerConfig(
 class ScriptedUser:
     """Answers from a list, at the prompt that you would get."""
 
-    name = "person"
+    name = "the user"
 
     def __init__(self, answers: list[Decision]) -> None:
         self._answers = answers
