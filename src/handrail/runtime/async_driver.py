@@ -109,7 +109,7 @@ def _nothing() -> None:
     """What is left to do when a place was given up before."""
 
 
-_YOUNG_AT_ONCE, _YOUNG_SECONDS = 3, 0.002
+_YOUNG_AT_ONCE, _YOUNG_SECONDS = 8, 0.002
 _BEGIN_SECONDS = 0.003
 
 
