@@ -58,7 +58,8 @@ def _table(name: str) -> list[Figure]:
     (results / f"{name}.json").write_text(content)
     if "--record" in sys.argv[1:]:
         machine = (
-            f"{os.cpu_count()} cores, Python {platform.python_version()}, {platform.system()} {platform.release()}"
+            f"{os.cpu_count()} cores, Python {platform.python_version()}, "
+            f"{platform.system()} {'.'.join(platform.release().split('.')[:2])}"
         )
         about = {"recorded": time.strftime("%Y-%m-%d", time.gmtime()), "on": machine}
         ratios = about | {figure.what.strip(): round(figure.ratio, 2) for figure in rows}
