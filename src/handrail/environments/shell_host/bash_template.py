@@ -105,13 +105,13 @@ _LOOP = (
     "H) if [[ /dev/fd/12 -ef @OUT ]]; then command exec 12>&-; fi;; "
     f"S|D) if [[ /dev/fd/11 -ef @STATE ]]; then {{ {_DUMP} }} >&11; else {{ {_DUMP} }} >@STATE; fi; {_TRAPS};; "
     f"C) {_TAKE}{_EVAL};; W) {_TAKE}{_GO_THERE}if [[ $__hr_code != cd ]]; then {_EVAL}; fi;; esac; done; done; }} "
-    ">/dev/null %d>&-"
+    ">/dev/null @OPEN>&-"
 )
 
 
 def loop(channels: dict[str, str], state: int) -> str:
     """The script, for channels at these paths. `state` is the descriptor with which bash begins."""
-    return _at(_LOOP.replace("%d", str(state)), channels)
+    return _at(_LOOP, {**channels, "OPEN": str(state)})
 
 
 def farewell(channels: dict[str, str]) -> str:

@@ -75,9 +75,8 @@ class Connection:
         self.text_path = self.stdin_path = self.stderr_path = self.cwd = ""
         self._stderr_here = ""
         self.started: Packet = {}  # what the supervisor reported about the current bash
-        self.plain_at = (
-            -1
-        )  # the last command after which the shell had no functions, aliases and traps, as far as known
+        # The last command after which the shell is known to have had no functions, aliases and traps.
+        self.plain_at = -1
         self._last_children: tuple[bytes, bytes] | None = None
         self._children_at_end = b""  # of the command that has just ended, if they were looked at
         self._is_ready = self._has_large_text = False
