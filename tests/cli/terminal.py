@@ -57,8 +57,10 @@ class Terminal:
         self._process.send_signal(signal.SIGINT)
 
     def wait_for(self, text: str, *, times: int = 1) -> None:
+        """Wait until it shows the text; a line may break at any space of it."""
+        wrapped = re.compile(r"\s+".join(map(re.escape, text.split(" "))))
         end = time.monotonic() + PATIENCE_SECONDS
-        while max(self.shown.count(text), self.text.count(text)) < times:
+        while max(self.shown.count(text), len(wrapped.findall(self.text))) < times:
             assert time.monotonic() < end, f"never showed {text!r}, but: {self.shown}"
             assert self._read(), f"ended without showing {text!r}: {self.shown}"
 
