@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Awaitable, Mapping, Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from .base.own_process import started_by_agent
 from .base.workers import MAX_SECONDS, run_async
@@ -16,9 +17,7 @@ from .effects.open_call import OpenCall
 from .environments.backend_table import Backends
 from .environments.tasks import TaskEnvironments
 from .plugins.hook_manager import ApprovalHooks, HookManager, OutputHooks
-from .processes import process_table
-from .runtime import dispatch
-from .runtime.call_reports import report_to_consoles
+from .runtime import call_reports, dispatch
 from .runtime.definitions import Definitions, room
 from .toolsets import Toolsets
 
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
 
     from .approval.gate import ApprovalGate
     from .effects.calls import Calls
+    from .processes.table import ProcessTable
     from .protocols import Action, Approver, Person
     from .runtime.batches import Batches
     from .runtime.provider_formats import Format
@@ -77,7 +77,7 @@ class Handrail:
         dispatch.add_command_hooks(self.hooks, source)
         self.environments = TaskEnvironments(config, backends=self.backends)
         self.environments.change_output = OutputHooks(self.hooks)
-        self.processes = process_table(config, self.environments)
+        self.processes = cast("ProcessTable", _LateProcesses(config, self.environments))
         self.runtime = dispatch.Runtime(
             self.registry,
             hooks=self.hooks,
@@ -95,7 +95,8 @@ class Handrail:
         self.runtime.given_by_default = lambda: self.definitions.names(*self.chosen_toolsets())
         self._mcp_started = False
         self.mcp = dispatch.find_mcp_servers(config, self.registry)
-        report_to_consoles(self.hooks, state_dir(config.home))
+        if (consoles := state_dir(config.home) / call_reports.FOLDER).is_dir():  # there was a server once
+            call_reports.report_to_consoles(self.hooks, consoles)
         begun = state_dir(config.home) / "begun-calls"  # of a runtime that was killed, or that still runs
         if begun.is_dir() and any(begun.iterdir()) and not started_by_agent():
             self.effects.recover()
@@ -332,6 +333,29 @@ class _LateGate:
     def is_strict(self, session_id: str | None) -> bool:
         """Whether a tool that names no actions is reviewed too. A gate that is not loaded has no modes."""
         return "gate" in self._app.__dict__ and self._app.gate.modes.are_strict(session_id)
+
+
+class _LateProcesses:
+    """Reads the table of background processes when it is first used."""
+
+    def __init__(self, config: Config, environments: TaskEnvironments) -> None:
+        self._config, self._environments = config, environments
+        self._made: ProcessTable | None = None
+        self._making = threading.Lock()
+
+    def __getattr__(self, name: str) -> Any:
+        with self._making:
+            if self._made is None:
+                from .processes.table import ProcessTable
+                from .store.processes import ProcessRecords
+
+                records = ProcessRecords(state_dir(self._config.home) / "process-table")
+                self._made = ProcessTable(records, self._environments, self._config.processes)
+        return getattr(self._made, name)
+
+    def close(self) -> None:
+        if self._made is not None:
+            self._made.close()
 
 
 def _names(toolsets: Sequence[str] | str) -> list[str]:

@@ -201,7 +201,7 @@ def _allowlist(texts: Sequence[str]) -> tuple[tuple[GrantKey, ...], tuple[Entry,
 def _rulebook(config: Config, more: Sequence[Rule]) -> Rulebook | None:
     if not config.approval_rules and not more:
         return None
-    from ..judge import assess
+    from ..judge.assessor import assess
     from ..judge.rules.custom import configured
 
     return configured(config.approval_rules, more, assess=assess)

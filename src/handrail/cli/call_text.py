@@ -7,7 +7,7 @@ import sys
 import time
 from typing import Any
 
-from ..core.outcome import Outcome, error_of
+from ..core.outcome import Outcome, error_of, parsed
 from ..core.registry import ToolRegistry
 from ..types import JsonDict
 from .output import colours, note, paint, visible
@@ -25,16 +25,6 @@ def main_text(outcome: Outcome) -> str | None:
     if not isinstance(result, dict):
         return outcome if isinstance(outcome, str) and result is None else None
     return next((result[name] for name in MAIN_FIELDS if isinstance(result.get(name), str)), None)
-
-
-def parsed(outcome: Outcome) -> Any:
-    """The JSON value of an outcome; None when it is plain text."""
-    if not isinstance(outcome, str):
-        return outcome
-    try:
-        return json.loads(outcome)
-    except ValueError:
-        return None
 
 
 def pretty(outcome: Outcome, *, colour: bool, width: int) -> str:

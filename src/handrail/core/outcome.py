@@ -41,6 +41,16 @@ def failure_outcome(error: BaseException, prefix: str = "Tool execution failed")
     return tool_error(safe_error(f"{prefix}: {type(error).__name__}: {text_of(error)}"))
 
 
+def parsed(outcome: Outcome) -> Any:
+    """The JSON value of an outcome; None when it is plain text."""
+    if not isinstance(outcome, str):
+        return outcome
+    try:
+        return json.loads(outcome)
+    except (ValueError, RecursionError):
+        return None
+
+
 def text_of(error: BaseException) -> str:
     """The error's message, whatever its class makes of that."""
     try:
@@ -84,11 +94,8 @@ def error_of(outcome: Outcome) -> JsonDict | None:
     """The error that an outcome reports, or None when it is a success."""
     if not isinstance(outcome, str) or not outcome.startswith("{") or '"error"' not in outcome:
         return None
-    try:
-        parsed = json.loads(outcome)
-    except (ValueError, RecursionError):
-        return None
-    return parsed if isinstance(parsed, dict) and parsed.get("error") else None
+    value = parsed(outcome)
+    return value if isinstance(value, dict) and value.get("error") else None
 
 
 def to_json(data: object) -> str:

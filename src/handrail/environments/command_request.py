@@ -7,10 +7,10 @@ import logging
 import re
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple, Self, cast
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from ..base.safe_text import TextCleaner, clean
-from ..errors import InvalidArguments, ToolFailed
+from ..errors import InvalidArguments
 from .output import MaskedStream, Masker, Output, OutputSink, describe, is_binary
 
 if TYPE_CHECKING:
@@ -59,14 +59,6 @@ def read_request(args: JsonDict, environments: TaskEnvironments) -> Request:
         tuple(args.get("watch_patterns") or ()),
         tuple(notes),
     )
-
-
-def environments_of(context: ToolContext | None) -> TaskEnvironments:
-    if context is None or context.environments is None:
-        raise ToolFailed(
-            "this runtime has no environments to run commands in; give it some: environments=TaskEnvironments()"
-        )
-    return cast("TaskEnvironments", context.environments)
 
 
 log = logging.getLogger(__name__)

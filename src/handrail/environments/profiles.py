@@ -28,20 +28,19 @@ class Profile(StrEnum):
     OPEN = "open"
     SEALED = "sealed"
 
+    @classmethod
+    def _missing_(cls, value: object) -> Profile:
+        """Spelled in another way. Raises InvalidArguments."""
+        if isinstance(value, str) and (found := next((one for one in cls if one == value.strip().lower()), None)):
+            return found
+        raise InvalidArguments(f"there is no profile {value!r}; choose {', '.join(cls)}")
+
 
 MEANINGS = {
     Profile.CONTAINED: "writes outside of the work tree wait for your answer",
     Profile.OPEN: "commands may write everything that you may, and `sudo` works; only file tools can be undone",
     Profile.SEALED: "no network, and nothing outside of the work tree is written",
 }
-
-
-def read_profile(name: str) -> Profile:
-    """Raises InvalidArguments."""
-    try:
-        return Profile(name.strip().lower())
-    except ValueError:
-        raise InvalidArguments(f"there is no profile {name!r}; choose contained, open or sealed") from None
 
 
 def contained_policy(cwd: str, profile: Profile | None, sealed: Sequence[str]) -> Packet | None:

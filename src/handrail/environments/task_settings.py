@@ -13,7 +13,7 @@ from ..errors import InvalidArguments, ToolFailed
 from ..types import Unavailable
 from .backend_table import Backends, backends, is_host
 from .errors import UnknownEnvironment
-from .profiles import Profile, read_profile
+from .profiles import Profile
 
 if TYPE_CHECKING:
     from ..config import Config
@@ -156,7 +156,7 @@ def _effects(config: Config) -> dict[str, Any]:
 
 def _protection(config: Config, overrides: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        "profile": read_profile(overrides.get("profile") or config.terminal.profile).value,
+        "profile": Profile(overrides.get("profile") or config.terminal.profile).value,
         "protect": config.terminal.protect,
         "protect_package": config.protect.package,
         "allow_sockets": list(config.terminal.allow_sockets),

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from ..config import Config
-from ..errors import HandrailError
+from ..errors import HandrailError, ToolFailed
 from .backend_table import Backends, backends, is_host
 from .task_settings import DEFAULT_TASK, EnvironmentSettings, check_overrides, resolve
 
@@ -378,3 +378,11 @@ def _close(slot: _Slot) -> None:
         environment.close()
     except Exception as error:  # noqa: BLE001  one that cannot be closed must not keep the others open
         log.warning("an environment could not be closed: %s: %s", type(error).__name__, error)
+
+
+def environments_of(context: ToolContext | None) -> TaskEnvironments:
+    if context is None or context.environments is None:
+        raise ToolFailed(
+            "this runtime has no environments to run commands in; give it some: environments=TaskEnvironments()"
+        )
+    return cast("TaskEnvironments", context.environments)

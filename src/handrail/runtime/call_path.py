@@ -22,7 +22,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..base.safe_text import safe_error
-from ..core.outcome import error_outcome, failure_outcome, text_of, to_outcome, tool_error
+from ..core.outcome import error_outcome, failure_outcome, parsed, text_of, to_outcome, tool_error
 from ..core.registry import ToolRegistry, unknown_tool
 from ..errors import CallCancelled, CallTimeout, Denied, Edited, NeedsAgent, ToolError, ToolUnavailable
 from ..protocols import Action, ActionKind, CallEffects
@@ -384,10 +384,7 @@ def _with_edit(outcome: Outcome, edit: Edited) -> Outcome:
     """The answer, with what ran instead of what the model wrote."""
     if not isinstance(outcome, str):
         return outcome
-    try:
-        had = json.loads(outcome)
-    except (ValueError, RecursionError):
-        had = outcome
+    had = outcome if (value := parsed(outcome)) is None else value
     note = {"edited_by": edit.by, edit.argument: edit.text}
     return json.dumps({**(had if isinstance(had, dict) else {"result": had}), "edited": note}, ensure_ascii=False)
 

@@ -101,11 +101,9 @@ def shown(args: JsonDict) -> JsonDict:
     }
 
 
-def report_to_consoles(hooks: HookManager, state: Path) -> None:
-    """Report the calls of this process to the servers that run now or later, if there was ever one."""
-    if not (state / FOLDER).is_dir():
-        return
-    path = state / FOLDER / FILE
+def report_to_consoles(hooks: HookManager, folder: Path) -> None:
+    """Report the calls of this process to the servers that run now or later."""
+    path = folder / FILE
 
     def add(call: JsonDict) -> None:
         try:

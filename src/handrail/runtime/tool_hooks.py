@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..core.entry import ToolEntry
-from ..core.outcome import error_of
+from ..core.outcome import error_of, parsed
 from ..errors import Denied
 from ..plugins.hook_manager import HookManager, Implementation
 from ..plugins.hook_specs import Ask, Block, Change
@@ -120,11 +120,7 @@ def _with_remark(outcome: Outcome, remark: str) -> Outcome:
     """What came of a call, and what a hook has to say about it. The result itself stays as it is."""
     if isinstance(outcome, dict):
         return {**outcome, "content": [*outcome["content"], {"type": "text", "text": remark}]}
-    try:
-        result = json.loads(outcome)
-    except (ValueError, RecursionError):
-        result = None
-    if isinstance(result, dict):
+    if isinstance(result := parsed(outcome), dict):
         return json.dumps({**result, "remark": remark}, ensure_ascii=False)
     return f"{outcome}\n\n{remark}"
 

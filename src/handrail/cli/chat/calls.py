@@ -13,10 +13,10 @@ from rich.padding import Padding
 from rich.text import Text
 
 from ...agent.events import ToolEnded, ToolProgress, ToolStarted
-from ...core.outcome import error_of
+from ...core.outcome import error_of, parsed
 from ...core.registry import ToolRegistry
 from ...types import JsonDict
-from ..call_text import main_argument, parsed, ran_and_waited, shortened
+from ..call_text import main_argument, ran_and_waited, shortened
 from ..output import visible
 from .diffs import diff_lines
 

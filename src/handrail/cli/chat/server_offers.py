@@ -9,11 +9,10 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from ...app import Handrail
-from ...core.outcome import error_of
+from ...core.outcome import error_of, parsed
 from ...errors import InvalidArguments, ToolFailed
 from ...store.export import text_of
 from ...types import JsonDict
-from ..call_text import parsed
 from ..output import visible
 
 _LISTS = re.compile(r"mcp__(.+)__list_(prompts|resources)")

@@ -31,11 +31,11 @@ from typing import Annotated, Any, TextIO
 
 import typer
 
-from ...core.outcome import Outcome, error_of, error_outcome, to_json
+from ...core.outcome import Outcome, error_of, error_outcome, parsed, to_json
 from ...errors import CallCancelled, CallTimeout, InvalidArguments, ToolFailed
 from ...types import CancelToken, JsonDict
 from .. import options
-from ..call_text import main_text, parsed, pretty
+from ..call_text import main_text, pretty
 from ..output import colours, direction_escaped, emit, exit_code_of, result_stream, say, visible
 from ..runtime import Ending, open_runtime, show_progress, stdin_has_input, supervise
 

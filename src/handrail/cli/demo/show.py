@@ -15,10 +15,11 @@ from typing import Any, NamedTuple
 from rich.console import Console
 from rich.text import Text
 
+from ...core.outcome import parsed
 from ...core.registry import ToolRegistry
 from ...testing import ScriptedModel
 from ...types import JsonDict
-from ..call_text import duration, main_argument, other_arguments, parsed
+from ..call_text import duration, main_argument, other_arguments
 from ..output import emit, typed, visible
 from .stage import Scene, Stage, Turn, read_scenes, set_stage
 

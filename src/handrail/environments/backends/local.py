@@ -100,14 +100,15 @@ def _file_limits(settings: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def _protection(settings: Mapping[str, Any]) -> Protection | None:
-    from ..profiles import Profile, read_profile
+    from ..profiles import Profile
     from ..protection import Protection, check_allowed
 
-    profile = read_profile(settings.get("profile", Profile.CONTAINED))
+    profile = Profile(settings.get("profile", Profile.CONTAINED))
     if not settings.get("protect", True) or profile is Profile.OPEN:
         return None
     allowed = tuple(settings.get("allow_sockets", ()))
-    check_allowed(allowed)
+    if allowed:
+        check_allowed(allowed)
     hidden, package = tuple(settings.get("hidden_files", ())), settings.get("protect_package", True)
     return Protection(settings.get("home", ""), package, allowed, profile=profile, hidden_files=hidden)
 

@@ -25,9 +25,9 @@ from ...core.entry import ToolEntry
 from ...core.outcome import to_json, tool_error, tool_result
 from ...effects.open_call import call_number, has_run, stopped
 from ...environments.base import CANCELLED_EXIT_CODE, TIMEOUT_EXIT_CODE, BackgroundProcess
-from ...environments.command_request import Capture, environments_of
+from ...environments.command_request import Capture
 from ...environments.held_calls import held_calls
-from ...environments.tasks import TaskEnvironments
+from ...environments.tasks import TaskEnvironments, environments_of
 from ...errors import InvalidArguments, ToolFailed
 from ...files.task_arguments import everything
 from ...protocols import Action, ActionKind

@@ -15,11 +15,11 @@ from ...core.outcome import tool_result
 from ...effects import trial
 from ...effects.open_call import call_number, has_run, stopped
 from ...environments.base import CANCELLED_EXIT_CODE, CommandResult, Environment, LeftRunning
-from ...environments.command_request import Request, capture_of, environments_of, read_request
+from ...environments.command_request import Request, capture_of, read_request
 from ...environments.held_calls import held_calls
 from ...environments.output import Output
 from ...environments.protection import names_program
-from ...environments.tasks import TaskEnvironments
+from ...environments.tasks import TaskEnvironments, environments_of
 from ...errors import ToolError, ToolFailed
 from ...files.task_arguments import everything
 from ...processes.interact import wait
