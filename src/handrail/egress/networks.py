@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import ipaddress
 import os
+import random
 import shutil
 import struct
 import threading
@@ -34,12 +35,22 @@ _CERTIFICATES = (
     *("NPM_CONFIG_CAFILE", "AWS_CA_BUNDLE", "CARGO_HTTP_CAINFO", "DENO_CERT"),
 )
 _CLOSE_SECONDS = 5.0
+_FAR_PORTS = range(20_000, 32_000)  # below those that a system gives away itself
 _NAME_PORT = 53
 _HEADER = struct.Struct(">HHHHHH")
 _TYPES = {1: 4, 28: 6}  # A and AAAA, and the version of address that each is about
 _ANSWER, _REFUSED, _UNKNOWN = 0x8180, 0x8185, 0x8183
 _MAX_ANSWERS = 20
 _SECONDS = 10  # for which an answer holds
+
+
+class FarEnd(NamedTuple):
+    """How commands elsewhere reach a proxy here: it is to appear at `port` of their loopback, and `file` at `path`."""
+
+    proxy: tuple[str, int]
+    port: int
+    path: str
+    file: bytes
 
 
 class _Network(NamedTuple):
@@ -52,6 +63,7 @@ class _Network(NamedTuple):
     proxy_place: str = ""
     variables: Mapping[str, str] = {}
     bundle: Path | None = None
+    far_end: FarEnd | None = None
 
 
 class Networks:
@@ -66,13 +78,20 @@ class Networks:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
 
-    def variables(self, task_id: str, *, asks: bool) -> Mapping[str, str]:
+    def variables(self, task_id: str, *, asks: bool, is_far: bool = False) -> Mapping[str, str]:
         """What the task's commands get: the way out, the placeholders of keys, and whom to trust there. Raises ConfigError.
 
-        `asks`: whether somebody is asked about hosts that are not listed.
+        `asks`: whether somebody is asked about hosts that are not listed. `is_far`: whether they run elsewhere, where `far_end`
+        has to be made first.
         """
         with self._lock:
-            return self._of(task_id, asks, has_proxy=True).variables
+            return self._of(task_id, asks, has_proxy=True, is_far=is_far).variables
+
+    def far_end(self, task_id: str) -> FarEnd:
+        """For a task with `is_far`."""
+        found = self._networks[task_id].far_end
+        assert found is not None
+        return found
 
     def prepare(self, task_id: str, context: ToolContext, *, asks: bool) -> None:
         """A connection of the task waits, maybe its first one. Raises ConfigError."""
@@ -80,9 +99,9 @@ class Networks:
             self._contexts.setdefault(task_id, context)
             self._of(task_id, asks, has_proxy=False)
 
-    def _of(self, task_id: str, asks: bool, *, has_proxy: bool) -> _Network:
+    def _of(self, task_id: str, asks: bool, *, has_proxy: bool, is_far: bool = False) -> _Network:
         if task_id not in self._networks:
-            self._networks[task_id] = made = self._run(self._made(asks, has_proxy))
+            self._networks[task_id] = made = self._run(self._made(asks, has_proxy, is_far))
             if task_id in self._contexts:
                 made.questions.begin(self._contexts[task_id])
         return self._networks[task_id]
@@ -111,6 +130,8 @@ class Networks:
         if f"{host}:{port}" in (found.proxy_place, found.name_place):
             return ""
         if port == _NAME_PORT and is_udp:
+            if found.far_end is not None:
+                raise Denied(f"{program} looks up a name by itself; only what uses HTTPS_PROXY has a way out here")
             return found.name_place
         asked = found.questions.connect(host, port, lambda: program) if port else self._look_up(found, host, program)
         future = asyncio.run_coroutine_threadsafe(asked, self._loop)
@@ -157,7 +178,7 @@ class Networks:
     def _folder(self) -> Path:
         return cache_dir(self._config.home) / "egress"
 
-    async def _made(self, asks: bool, has_proxy: bool) -> _Network:
+    async def _made(self, asks: bool, has_proxy: bool, is_far: bool) -> _Network:
         config, secrets = self._config.network, self._config.secrets
         keys = TaskKeys(secrets, self._values)
         questions = Questions(HostPolicy(config, keys.hosts, asks=asks), config.resolve)
@@ -166,14 +187,24 @@ class Networks:
         if not has_proxy:
             return _Network(questions, names, name_place)
         authority = Authority(keys.hosts) if secrets else None
-        proxy = Proxy(questions, keys, authority, ca_file=config.ca_file)
+        proxy = Proxy(questions, keys, authority, ca_file=config.ca_file, is_far=is_far)
         url = await proxy.start()
+        bundle, far_end = self._folder / runtime_id() / f"{os.urandom(8).hex()}.pem", None
+        if is_far:
+            begin, _, own_port = url.rpartition(":")
+            there, path = (
+                random.SystemRandom().choice(_FAR_PORTS),
+                f"/tmp/{bundle.name}" if authority is not None else "",
+            )
+            far_end = FarEnd(("127.0.0.1", int(own_port)), there, path, authority.bundle() if authority else b"")
+            url, bundle = f"{begin}:{there}", Path(path)
         variables = {**dict.fromkeys(_PROXY, url), "NO_PROXY": _HERE, "no_proxy": _HERE, "NODE_USE_ENV_PROXY": "1"}
-        bundle = self._folder / runtime_id() / f"{os.urandom(8).hex()}.pem"
         if authority is not None:
-            self._write(bundle, authority.bundle())
+            if far_end is None:
+                self._write(bundle, authority.bundle())
             variables |= {**dict.fromkeys(_CERTIFICATES, str(bundle)), **keys.variables()}
-        return _Network(questions, names, name_place, proxy, url.rpartition("@")[2], variables, bundle)
+        written = bundle if far_end is None else None
+        return _Network(questions, names, name_place, proxy, url.rpartition("@")[2], variables, written, far_end)
 
     def _write(self, bundle: Path, content: bytes) -> None:
         """Where commands can read it and not write; what a killed runtime has left there is removed."""

@@ -64,8 +64,10 @@ class Proxy:
         *,
         ca_file: str = "",
         is_open: bool = False,
+        is_far: bool = False,
     ) -> None:
         self.way, self.keys, self.authority, self._ca_file = way, keys, authority, ca_file
+        self.is_far = is_far  # whether its clients come through a tunnel, from where their programs cannot be seen
         self._login = "" if is_open else f"{_USER}:{secrets.token_urlsafe(18)}"
         self._listener: socket.socket | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -149,7 +151,8 @@ class _Client:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def _program(self) -> str:
-        return program_of(self._sock.getpeername()[1]) or "a command"
+        found = "" if self._proxy.is_far else program_of(self._sock.getpeername()[1])
+        return found or "a command"
 
     async def serve(self) -> None:
         try:

@@ -182,6 +182,8 @@ class ContainerSettings:
 class ContainerEnvironment(LiveEnvironment):
     """A bash in a container. `on_progress` gets the lines that are printed while an image is loaded."""
 
+    can_tunnel = True
+    without_network: ClassVar[Mapping[str, str]] = {"network": "none"}  # the settings for that
     settings_type: ClassVar[type[Any]]
     program_setting: ClassVar[str]  # the setting that names the engine's program
     listing: ClassVar[tuple[str, ...]]  # asks the engine for something, to see whether it works
@@ -290,6 +292,7 @@ class ContainerEnvironment(LiveEnvironment):
                 state=state,
                 effects=effects,
                 on_held=self.held.answer,
+                way_out=self.way_out,
             )
         except (Fatal, EnvironmentStartError) as error:
             if is_new:

@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from ..protocols import Files
     from ..types import CancelToken
     from .shell_host.wire import Packet
+    from .transport.channel import Transport
+    from .transport.tunnel import Tunnel
 
 _LOCK_POLL_SECONDS = 0.05
 _CLOSE_SECONDS = 15.0
@@ -61,10 +63,12 @@ class LiveEnvironment(ABC):
     name: str = "live"
     isolated = reaches_host = persistent = False
     has_pty = True
+    can_tunnel = False  # whether its commands can be given a way to a proxy of this machine
 
     def __init__(self) -> None:
         self.effects: Mapping[str, Any] | None = {}
         self.held = HeldCalls()
+        self.way_out: Callable[[Transport], Tunnel] | None = None  # for `connect`
         self._running = threading.Lock()
         self._connecting = threading.Lock()
         self._link: Link | None = None

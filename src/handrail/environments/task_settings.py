@@ -93,8 +93,10 @@ def resolve(task_id: str, config: Config, overrides: Mapping[str, Any], backends
         has_effects = False  # watching takes the right to gain rights away
     effects = _effects(config) if has_effects else None
     contain = config.network.contain
-    if effects is not None and is_host(backend) and contain != "off":
-        is_contained = options.get("profile") == Profile.CONTAINED and options.get("protect")
+    if contain == "on":
+        options = {**getattr(backend, "without_network", {}), **options}
+    if effects is not None and contain != "off" and (is_host(backend) or getattr(backend, "holds_connections", False)):
+        is_contained = options.get("profile") == Profile.CONTAINED and options.get("protect", True)
         effects["holds_network"] = contain if contain == "on" or is_contained else ""
     return EnvironmentSettings(task_id, name, cwd, env, tuple(secrets), options, effects)
 

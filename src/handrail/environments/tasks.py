@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ..protocols import Files
     from ..types import ToolContext
     from .base import Environment
+    from .live_environment import LiveEnvironment
     from .output import Masker
     from .shell_pool import ShellPool
 
@@ -275,12 +276,18 @@ class TaskEnvironments:
                 return self.of(task_id)
             if slot.environment is None:
                 settings = resolve(task_id, self.config, self._overrides.get(task_id, {}), self.backends)
-                is_here, contain = is_host(self.backends.get(settings.backend)), self.config.network.contain
+                backend, contain = self.backends.get(settings.backend), self.config.network.contain
+                is_here, is_far = is_host(backend), getattr(backend, "can_tunnel", False)
                 asks = contain == "on" or bool((settings.effects or {}).get("holds_network"))
-                has_proxy = is_here and (self.config.secrets or contain == "on")
-                network = self.networks().variables(task_id, asks=asks) if has_proxy else {}
+                has_proxy = (is_far and asks) or ((is_here or is_far) and (self.config.secrets or contain == "on"))
+                network = self.networks().variables(task_id, asks=asks, is_far=is_far) if has_proxy else {}
                 slot.environment = settings._replace(env={**settings.env, **network}).open(self.backends)
                 slot.settings = settings
+                if network and is_far:
+                    from .transport.tunnel import Tunnel  # few tasks have one
+
+                    end = self.networks().far_end(task_id)
+                    cast("LiveEnvironment", slot.environment).way_out = lambda transport: Tunnel(transport, *end)
                 if hasattr(slot.environment, "pool") and self.config.terminal.pool:
                     slot.environment.pool, self._has_opened = self._shell_pool(), True
                 if (network or asks) and hasattr(slot.environment, "held"):

@@ -72,7 +72,7 @@ class SshEnvironment(LiveEnvironment):
 
     name = "ssh"
     shorthand = "host"
-    persistent = True
+    persistent = can_tunnel = holds_connections = True
 
     def __init__(self, settings: SshSettings) -> None:
         super().__init__()
@@ -137,6 +137,7 @@ class SshEnvironment(LiveEnvironment):
                 effects=self.effects_elsewhere(),
                 contained=caches() if settings.profile == Profile.CONTAINED else None,
                 on_held=self.held.answer,
+                way_out=self.way_out,
             )
         except BaseException:
             self.disconnected()

@@ -71,8 +71,8 @@ class Transport(NamedTuple):
     client_timeout: float = 0.0
     explain: Callable[[int, str], None] | None = None  # raises if it knows what an exit code and an error message mean
 
-    def open(self) -> Channel:
-        return PipeChannel(self)
+    def open(self, arguments: Sequence[str] = bundle.PYTHON_ARGUMENTS) -> Channel:
+        return PipeChannel(self, arguments)
 
 
 class PipeChannel:
@@ -80,13 +80,13 @@ class PipeChannel:
 
     window = 0
 
-    def __init__(self, transport: Transport) -> None:
+    def __init__(self, transport: Transport, arguments: Sequence[str] = bundle.PYTHON_ARGUMENTS) -> None:
         self.where, self.client_timeout = transport.where, transport.client_timeout
         self._explain = transport.explain
         self._errors = os.memfd_create("errors")
         try:
             self._process = subprocess.Popen(
-                [*transport.argv([transport.python, *bundle.PYTHON_ARGUMENTS])],
+                [*transport.argv([transport.python, *arguments])],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._errors,

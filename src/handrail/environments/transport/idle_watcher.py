@@ -21,7 +21,7 @@ import time
 STOP_SIGNAL = signal.SIGPWR  # ends process 1. A command that kills all processes it can see sends another
 IN_USE = 3  # the exit code of `leave`
 _NAME = b"handrail-wait"
-_ENDING = {b"handrail-relay", b"handrail-fork", b"handrail-shell"}
+_ENDING = {b"handrail-relay", b"handrail-fork", b"handrail-shell", b"handrail-tunnel"}
 
 
 def source() -> str:

@@ -12,6 +12,7 @@ import struct
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ..shell_host.command_run import Command, Ended
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from ...types import CancelToken
     from ..output import OutputSink
     from ..shell_host.held_calls import HeldCall
+    from .tunnel import Tunnel
 
 __all__ = ["Session", "Transport"]
 
@@ -68,11 +70,12 @@ class Session:
         effects: Packet | None = None,
         contained: list[str] | None = None,
         on_held: Callable[[HeldCall], str] | None = None,
+        way_out: Callable[[Transport], Tunnel] | None = None,
     ) -> None:
         """Without a `state` the shell starts in `cwd`, or in the nearest folder above that exists unless `must_have_cwd`.
 
         `on_held` answers when a system call of a command waits (shell_host/held_calls.py). With `contained`, a list of caches,
-        those that write outside of the work tree do.
+        those that write outside of the work tree do. `way_out` opens the tunnel to a proxy that commands are told of.
         """
         self.state = state
         self._on_held = on_held
@@ -84,6 +87,10 @@ class Session:
         self._lost: Exception | None = None
         self._buffer = bytearray()
         self._received = self._confirmed = 0
+        self._open_tunnel = (
+            partial(way_out, launcher) if way_out is not None and isinstance(launcher, Transport) else None
+        )
+        self._tunnel = self._open_tunnel() if self._open_tunnel is not None else None
         self._channel = launcher.open()
         self._where = self._channel.where
         try:
@@ -113,6 +120,9 @@ class Session:
                 self.call("call_effects", operation="prune_if_due", arguments=limits)
 
     def run(self, command: Command, sink: OutputSink, cancel: CancelToken | None) -> Ended:
+        if self._tunnel is not None and self._open_tunnel is not None and not self._tunnel.is_alive:  # it was killed
+            self._tunnel.close()
+            self._tunnel = self._open_tunnel()
         waiting = _Waiting(sink)
         number = self._running = self._ask(b"R", pack_command(command), waiting)
         forget = cancel.on_cancel(lambda: self._cancel(number)) if cancel is not None else None
@@ -142,12 +152,16 @@ class Session:
 
     def close_inherited(self) -> None:
         self._channel.close_inherited()
+        if self._tunnel is not None:
+            self._tunnel.close_inherited()
 
     def close(self) -> None:
         keep_alive.remove(self._confirm)
         with contextlib.suppress(Lost):  # a stream may have no end that the shell host would see
             self._channel.send(FRAME.pack(b"E", 0, 0), time.monotonic())
         self._channel.close()
+        if self._tunnel is not None:
+            self._tunnel.close()
 
     def _greet(self, **arguments: object) -> Packet:
         waiting = self._waiting[0] = _Waiting()
