@@ -69,7 +69,10 @@ def test_a_proxy_that_is_gone_ends_the_connection_and_not_the_tunnel() -> None:
 
 
 def test_a_port_that_is_taken_is_said() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(Fatal, match=r"no way out of the box: .*: handrail: .* in use"):
+    with (
+        socket.create_server(("127.0.0.1", 0)) as taken,
+        pytest.raises(Fatal, match=r"out of the box: .*: handrail: .* in use"),
+    ):
         Tunnel(HERE, ("127.0.0.1", 1), taken.getsockname()[1], "", b"")
 
 
