@@ -22,6 +22,7 @@ from handrail.errors import ConfigError
 from handrail.protocols import Decision
 from handrail.settings.services import SecretConfig
 
+from ..services.components import require
 from .conftest import VALUE, MakeTask
 from .servers import HOST, OTHER, Recorded, serving
 
@@ -227,6 +228,35 @@ def test_python_clients_use_a_key(make_task: MakeTask, tls: Recorded, client: st
 
     assert tls.requests[0][2]["Authorization"] == f"Bearer {VALUE}", answer
     assert VALUE not in json.dumps(answer)
+    assert STARS in answer["output"]
+
+
+GO_CLIENT = """
+package main
+
+import ("fmt"; "io"; "net/http"; "os")
+
+func main() {
+    request, _ := http.NewRequest("GET", os.Args[1], nil)
+    request.Header.Set("Authorization", "Bearer " + os.Getenv("API"))
+    answer, err := http.DefaultClient.Do(request)
+    if err != nil { panic(err) }
+    body, _ := io.ReadAll(answer.Body)
+    fmt.Println(string(body))
+}
+"""
+
+
+def test_go_uses_a_key(make_task: MakeTask, tls: Recorded, tmp_path: Path) -> None:
+    require("go", packages="golang-go")
+    (tmp_path / "client.go").write_text(GO_CLIENT)
+    env = {**os.environ, "GOCACHE": str(tmp_path / "cache"), "GOFLAGS": "-mod=mod", "GOPROXY": "off"}
+    subprocess.run(["go", "build", "-o", "client", "client.go"], cwd=tmp_path, env=env, check=True)
+    task = make_task({}, {"api": {}})
+
+    answer = task.run(f"./client https://{HOST}:{tls.port}/")
+
+    assert tls.requests[0][2]["Authorization"] == f"Bearer {VALUE}", answer
     assert STARS in answer["output"]
 
 
