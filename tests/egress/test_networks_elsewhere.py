@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,9 +17,21 @@ from ..services.apptainer import Apptainer
 from ..services.docker import Docker
 from ..services.podman import Podman
 from ..services.sshd import Ssh
+from ..support import wait_until
 from .conftest import VALUE, MakeTask, Task
 from .servers import HOST, OTHER, Recorded
 
+CLIENT = """
+import json, sys
+from handrail import Handrail
+from handrail.settings.schema import Config
+from handrail.settings.services import SecretConfig
+secrets = {"api": SecretConfig(source="environment:TESTS_VALUE", hosts=("api.example.test",))}
+app = Handrail(Config(secrets=secrets), home=sys.argv[1])
+app.register_task_env_overrides("t", **json.loads(sys.argv[2]))
+print(json.loads(app.handle_function_call("terminal", {"command": "echo $SSL_CERT_FILE"}, task_id="t"))["output"], flush=True)
+sys.stdin.read()
+"""
 FETCH = """
 import os, sys, urllib.request
 request = urllib.request.Request(sys.argv[1], headers={"Authorization": "Bearer " + os.environ.get("API", "none")})
@@ -143,3 +158,14 @@ def test_what_was_written_on_a_host_goes_with_the_task(ssh_service: Ssh, make_ta
     assert path.exists()
     task.app.close()
     assert not path.exists()
+
+
+def test_a_killed_runtime_leaves_no_tunnel_and_no_file(ssh_service: Ssh, tmp_path: Path) -> None:
+    there = json.dumps({"backend": "ssh", "host": ssh_service.alias, "config_file": str(ssh_service.config)})
+    words = [sys.executable, "-c", CLIENT, str(tmp_path / "home"), there]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as client:
+        assert client.stdout is not None
+        path = Path(client.stdout.readline().strip())
+        assert path.exists()
+        client.kill()
+    wait_until(lambda: not path.exists())
