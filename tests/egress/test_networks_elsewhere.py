@@ -80,6 +80,25 @@ def test_a_key_is_put_in_on_the_way_and_the_value_never_gets_there(make_far: Mak
     assert VALUE not in everywhere
 
 
+def test_the_proxy_is_no_way_to_the_machine_itself(make_far: MakeFar, plain: Recorded) -> None:
+    """Where nobody is asked about hosts, a container could not reach it otherwise."""
+    task = make_far({"contain": "off"}, {"api": {}})
+    for host in ("127.0.0.1", "localhost", "[::1]", "0.0.0.0", "127.1", "[::ffff:127.0.0.1]"):
+        answer = task.run(f"no_proxy= NO_PROXY= API=x python3 -c '{FETCH}' http://{host}:{plain.port}/")
+        assert answer["exit_code"] != 0, answer
+    assert not plain.requests
+
+
+def test_a_container_that_has_no_network_gets_none_with_a_key(
+    docker_service: Docker, make_task: MakeTask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in docker_service.env.items():
+        monkeypatch.setenv(name, value)
+    task = make_task({}, {"api": {}})
+    task.app.register_task_env_overrides("t", backend="docker", image=docker_service.image, network="none")
+    assert "PROXY" not in task.run("env")["output"]
+
+
 def test_a_host_that_is_not_listed_is_asked_about(make_far: MakeFar, tls: Recorded, plain: Recorded) -> None:
     task = make_far({"contain": "on", "allow": (HOST,)}, decision=Decision.DENY)
 

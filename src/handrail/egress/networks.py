@@ -181,7 +181,7 @@ class Networks:
     async def _made(self, asks: bool, has_proxy: bool, is_far: bool) -> _Network:
         config, secrets = self._config.network, self._config.secrets
         keys = TaskKeys(secrets, self._values)
-        questions = Questions(HostPolicy(config, keys.hosts, asks=asks), config.resolve)
+        questions = Questions(HostPolicy(config, keys.hosts, asks=asks), config.resolve, is_far=is_far)
         names = NameServer(questions)
         name_place = await names.start()
         if not has_proxy:

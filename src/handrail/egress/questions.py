@@ -33,11 +33,12 @@ class Questions:
     """About the connections of one task. `begin` says which call runs; its approver is asked.
 
     An answer holds for the host until the next call begins: a program that opens ten connections asks once. Longer answers are
-    the gate's grants. Everything but `begin` and `notes` runs in the proxy's loop.
+    the gate's grants. Everything but `begin` and `notes` runs in the proxy's loop. `is_far`: its commands run elsewhere, and the
+    proxy must not lead them to services of this machine.
     """
 
-    def __init__(self, policy: HostPolicy, fixed: Mapping[str, str]) -> None:
-        self.policy = policy
+    def __init__(self, policy: HostPolicy, fixed: Mapping[str, str], *, is_far: bool = False) -> None:
+        self.policy, self._is_far = policy, is_far
         self._fixed = {plain_host(name): address for name, address in fixed.items()}
         self._context: ToolContext | None = None
         self._asked: dict[str, asyncio.Future[None]] = {}
@@ -62,9 +63,12 @@ class Questions:
         """Where a connection to the host may go now. Raises Denied, or ToolFailed for a name that is not known."""
         host = plain_host(host)
         await self._settle(self.policy.decide(host, port), host, port, program)
-        if literal_address(host) is not None:
-            return [host]
-        found = await self._lookup(host, port)
+        found = [host] if literal_address(host) is not None else await self._lookup(host, port)
+        if self._is_far and host not in self._fixed and any(map(_is_here, found)):
+            why = f"{with_port(host, port)} is a service of the machine of Handrail, to which there is no way from here"
+            await self._settle(HostRuling(Verdict.DENY, why), host, port, program)
+        if found == [host]:
+            return found
         for address in found:
             await self._settle(self.policy.decide_address(host, port, address), address, port, program)
         return found
@@ -139,6 +143,11 @@ class Questions:
 def _is_loopback(address: str) -> bool:
     literal = literal_address(address)
     return literal is not None and literal.is_loopback
+
+
+def _is_here(address: str) -> bool:
+    literal = literal_address(address)
+    return literal is not None and (literal.is_loopback or literal.is_unspecified)
 
 
 class ToolHosts:

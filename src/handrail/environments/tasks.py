@@ -279,7 +279,9 @@ class TaskEnvironments:
                 backend, contain = self.backends.get(settings.backend), self.config.network.contain
                 is_here, is_far = is_host(backend), getattr(backend, "can_tunnel", False)
                 asks = contain == "on" or bool((settings.effects or {}).get("holds_network"))
-                has_proxy = (is_far and asks) or ((is_here or is_far) and (self.config.secrets or contain == "on"))
+                has_network = asks or settings.options.get("network") != "none"
+                has_proxy = is_here and (self.config.secrets or contain == "on")
+                has_proxy = has_proxy or (is_far and (asks or self.config.secrets) and has_network)
                 network = self.networks().variables(task_id, asks=asks, is_far=is_far) if has_proxy else {}
                 slot.environment = settings._replace(env={**settings.env, **network}).open(self.backends)
                 slot.settings = settings
