@@ -329,6 +329,7 @@ def _apple(host: Host, text: str) -> None:
 
 def judge_strings(host: Host, text: str) -> None:
     """Show to the rules the strings that could be run and have not been shown yet."""
+    text = with_homes(text)
     found = tokens(host.language, text)
     _touched(host, text, found)
     if host.language in _WORDS.unread:

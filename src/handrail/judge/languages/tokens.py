@@ -17,7 +17,7 @@ _RE = Patterns(__file__)
 _MAX_CHARS = 200_000
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "a": "\a", "b": "\b", "e": "\x1b", "\n": ""}
 _ESCAPE = re.compile(r"\\(x[0-9A-Fa-f]{1,2}|u\{[0-9A-Fa-f]+\}|u[0-9A-Fa-f]{4}|[0-7]{3}|.)", re.DOTALL)
-_CLOSING = {"(": ")", "[": "]", "{": "}", "<": ">"}
+_CLOSING = {"(": ")", "[": "]", "{": "}", "<": ">", "«": "»"}
 _TABLES = read_tables(__file__)
 _HASH = r"#[^\n]*"
 _STRING = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
@@ -27,7 +27,7 @@ _IN_TEXT = re.compile(rf"[$#]\{{\s*(?:{_RE.home.pattern})\s*\}}|\$ENV\{{['\"]?HO
 _ROUNDS = 3
 _MAX_NAMES = 8
 _MAX_TEXT = 30_000
-_WITHOUT_PARENTHESES = frozenset(("perl", "ruby", "lua", "haskell", "scheme"))
+_WITHOUT_PARENTHESES = frozenset(("perl", "raku", "ruby", "lua", "haskell", "scheme"))
 _HOME_NAMES = frozenset(("os.homedir", "process.env.HOME", "Dir.home"))
 _MAX_TOKENS = 300
 

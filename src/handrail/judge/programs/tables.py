@@ -191,11 +191,11 @@ def read_program(language: str, args: Sequence[Arg]) -> Program:
         if (arg[:1] != "-" or arg == "-") and arg not in flags:
             break
         index += 1
-        name, equals, value = arg.partition("=")
+        name, equals, value = arg.partition(":" if language == "other" and ":" in arg[:7] else "=")
         if arg in flags:
             found += args[index : index + 1]
             index += 1
-        elif equals and name.startswith("--") and name in flags:
+        elif equals and name in flags:
             found.append(arg.like(value))
         elif arg == "--":
             break

@@ -76,16 +76,16 @@ def empties_many(command: Command, _: str) -> bool:
         return False
     return any(
         "*" in path or not command.classes(path).isdisjoint(_WORDS.far)
-        for path in command.operands
+        for path in targets.written(command)
         if path[:5] != "/dev/"
     )
 
 
 def globs_far(command: Command, _: str) -> bool:
-    """A pattern for files outside the project."""
+    """A pattern or a list of files outside the project."""
     return any(
-        "*" in operand and not command.classes(operand).isdisjoint(_WORDS.far - {"unknown"})
-        for operand in command.operands
+        ("*" in path or Taint.WIDE in path.taints) and not command.classes(path).isdisjoint(_WORDS.far - {"unknown"})
+        for path in (*command.operands, *targets.read(command))
     )
 
 
@@ -194,11 +194,12 @@ def spreads(command: Command, _: str) -> bool:
     )
 
 
-def mounts_over(command: Command, _: str) -> bool:
-    """Something is mounted over a system directory or a home."""
+def mounts_over(command: Command, parameter: str) -> bool:
+    """Something is mounted over a system directory, a home, or a path of the class that is named."""
     if len(command.operands) < 2 or command.operands[-1].startswith("/boot"):
         return False
-    return command.any_class({"root", "config", "home-root", "settings-root", "own"}, command.operands[-1:])
+    wanted = {"root", "config", "home-root", "settings-root", "own", parameter}
+    return command.any_class(wanted, command.operands[-1:])
 
 
 def windows_root(command: Command, _: str) -> bool:

@@ -155,7 +155,7 @@ def _language(walk: Walk, call: Call) -> Value | None:
     if codes:
         return unknown([Taint.ENDLESS]) if any(map(_prints_forever, codes)) else None
     start = len(call.args) - len(operands)
-    if call.name in ("deno", "bun", "go", "dart", "nim", "crystal") and operands and operands[0] in _WORDS.subcommands:
+    if call.name in _WORDS.with_subcommands and operands and operands[0] in _WORDS.subcommands:
         more, _ = skip_options(operands[1:])
         operands = operands[1 + more :]
     if not operands or operands[0] in STDIN_PATHS:
@@ -306,6 +306,7 @@ def make_host(
         argv,
         lambda name: walk.programs.known(name).follow is not None,
         lambda path: walk.state.write(walk.path(path), unknown()),
+        lambda name, value: walk.on_assign(name, Value(value)),
         walk.cwd,
         project,
         program_arguments(language, call),

@@ -181,7 +181,8 @@ def follow_unlisted(walk: Walk, call: Call) -> None:
             calls = (match for match in _RE.calls.finditer(arg) if not _RE.prose.search(arg, 0, match.start()))
             texts = [text, *("".join(filter(None, match.groups())) for match in calls)]
             for found in texts:
-                if " " in found and _is_command(found.split(None, 1)[0]):
+                words = found.split(None, 1)
+                if len(words) > 1 and _is_command(words[0]):
                     word = arg.word if found == arg else None
                     walk.start_text(Value(found, arg.taints, word), call.stdin, under=call.name)
         after_word = after_word or arg in _WORDS.before_command

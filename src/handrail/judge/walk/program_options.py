@@ -90,8 +90,8 @@ def follow_text_options(walk: Walk, call: Call) -> None:
         following = call.args[place + 1] if place + 1 < len(call.args) else None
         for option in TEXT_OPTIONS[call.name].split():
             value = _option_value(option, arg, following)
-            if value is not None:
-                _run_option(walk, str(value), value)
+            if value is not None:  # a filter reads what it is given, whatever that is
+                _run_option(walk, str(value), value, stdin=unknown() if option == "--filter" else None)
 
 
 def _option_value(option: str, arg: Arg, following: Arg | None) -> Arg | None:

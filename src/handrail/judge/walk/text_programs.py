@@ -27,11 +27,14 @@ _QUOTED = re.compile(r"\s*(['\"])(.*)\1\s*", re.S)
 
 
 def _awk(walk: Walk, call: Call) -> None:
-    start, options = skip_options(call.args, "FvfieEoDlL", "file field-separator assign include exec source")
+    start, options = skip_options(call.args, "FvfieEoDlL", "file field-separator assign include exec source load")
     texts = [value for option, value in options if option in ("-e", "--source") and value is not None]
     if not texts and not any(option in ("-f", "--file", "-E", "--exec") for option, _ in options):
         texts = list(call.args[start : start + 1])
     texts += _scripts(walk, call, options)
+    loaded = [value for option, value in options if option in ("-l", "--load") and value]
+    if any("/" in name for name in (*loaded, *_RE.awk_loads.findall(" ".join(texts)))):
+        walk.report("env.inject", call.argv)
     settings = [value for option, value in options if option in ("-v", "--assign") and value is not None]
     given = {
         name: arg.like(value) for arg in (*settings, *call.args[start:]) for name, _, value in [arg.partition("=")]
@@ -340,7 +343,7 @@ def _texts(walk: Walk, call: Call, console: Console) -> Iterator[Value]:
             if arg[:1] != "-":
                 operands += 1
                 if operands > 0:
-                    yield arg.value()
+                    yield walk.known_file(arg) or arg.value()
             continue
         if option != name:
             value = arg.like(arg[2:])
