@@ -545,9 +545,6 @@ def judge_module(host: Host, name: str, args: list[Any], keywords: dict[str, Any
     if last in _WORDS.run_methods and not _WORDS.runners.isdisjoint(modules) and isinstance(first, str):
         host.shell(first)
         return True
-    if last in ("run_line_magic", "run_cell_magic") and len(args) > 1 and isinstance(args[-1], str):  # of IPython
-        host.shell(args[-1])
-        return True
     if "git" in modules and name.split(".")[-2:-1] == ["git"]:
         host.run("git", last.replace("_", "-"), *(arg if isinstance(arg, str) else UNKNOWN for arg in args))
         return True

@@ -15,26 +15,25 @@ from ...errors import RuleError
 from ..programs.tables import DATA_PROGRAMS
 from ..values import paths
 from ..values.assessment import Reach, Severity
-from ..values.data_files import DataFileError, Entry, Section, read_sections, read_tables
+from ..values.data_files import DataFileError, Entry, Patterns, Section, Words, read_sections, read_tables
 from .command import Command, canonical
 from .targets import READERS, WRITERS
 from .tool_conditions import SQL_CLIENTS
 from .unknown_programs import destructive, own_arguments, protected_arguments, reveals_secrets
 from .usage import EXCLUDED, FINDERS, Usage, programs, says
 
+_RE = Patterns(__file__)
+_WORDS = Words(__file__)
+
 _THEMES = Path(__file__).parent / "themes"
 _GROUPS = {"$writers": WRITERS, "$readers": READERS, "$sql-clients": SQL_CLIENTS}
-_HISTORY_VARIABLES = frozenset("HISTFILE HISTSIZE HISTFILESIZE SAVEHIST".split())
 _MAX_KEPT = 4096
-_BAD_TO_EMPTY = frozenset(("data", "home", "home-root", "outside", "system"))
 _EMPTIED_EVERY_DAY = ("/dev/", "/proc/", "/run/")
 _UNKNOWN_PROGRAM = "tail.destructive"
 _PROTECTED_ARGUMENT = "tail.protected_path"
 _OWN_ARGUMENT = "own.argument"
 _SECRET_STORE = "cred.store"
 _ON_WRITE = read_tables(__file__)["on write"]
-_ID = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)+")
-_LIST = re.compile(r"\$[A-Z][A-Z0-9_]*")
 _KEYS = ("severity", "why", "effect", "uses", "match", "not_match")
 _Choice = TypeVar("_Choice", bound=enum.StrEnum)
 
@@ -193,14 +192,16 @@ def on_write(target: str, cwd: str = ".", project: str = "", *, empties: bool = 
     for kind, rule_id in _ON_WRITE.items():
         if kind in kinds:
             return [Match(rule(rule_id), paths.reach(target, cwd, project))]
-    if empties and not kinds.isdisjoint(_BAD_TO_EMPTY) and not target.startswith(_EMPTIED_EVERY_DAY):
+    if empties and not kinds.isdisjoint(_WORDS.bad_to_empty) and not target.startswith(_EMPTIED_EVERY_DAY):
         return [Match(rule("redirect.data"), paths.reach(target, cwd, project))]
     return []
 
 
 def on_assign(name: str, value: str) -> list[Match]:
     """What is dangerous in giving this value to a variable of the shell."""
-    if (name in _HISTORY_VARIABLES and value in ("", "0", "/dev/null")) or (name == "HISTIGNORE" and value == "*"):
+    if (name in _WORDS.history_variables and value in ("", "0", "/dev/null")) or (
+        name == "HISTIGNORE" and value == "*"
+    ):
         return [Match(rule("history.variable"))]
     return []
 
@@ -249,7 +250,7 @@ class Rule:
     """A pattern for the words of the command line, in rules that users write."""
 
     def __post_init__(self) -> None:
-        if not _ID.fullmatch(self.id):
+        if not _RE.id.fullmatch(self.id):
             raise RuleError(
                 f"rule {self.id!r}: an id is lower-case words with dots between, such as 'deploy.production'"
             )
@@ -282,7 +283,7 @@ def read_rules(path: Path) -> list[Rule]:
     lists: dict[str, str] = {}
     for key, entry in first.items():
         patterns = _patterns(path, entry, lists)
-        if not _LIST.fullmatch(key) or len(patterns) != 1:
+        if not _RE.list.fullmatch(key) or len(patterns) != 1:
             raise DataFileError(
                 path, entry.line, f"{key!r} is before the first rule, and not a list such as '$VERBS: a|b'"
             )
@@ -325,7 +326,7 @@ def _patterns(path: Path, entry: Entry, lists: Mapping[str, str]) -> list[str]:
     for value in entry.values:
         text = value
         if "$" in value:
-            for name in set(_LIST.findall(value)):
+            for name in set(_RE.list.findall(value)):
                 if name not in lists:
                     raise DataFileError(path, entry.line, f"unknown list {name!r} in {value!r}")
                 text = re.sub(rf"\{name}\b", lists[name].replace("\\", r"\\"), text)

@@ -55,7 +55,9 @@ def destructive(command: Command, *, has_rules: bool) -> bool:
         return True
     if not has_rules and not _WORDS.unasked.isdisjoint(given) and _WORDS.harmless.isdisjoint(command.operands[:2]):
         return True  # it would ask by itself, and is told not to
-    if _by_values(command) or _by_text(command):
+    if any(option in _WORDS.actions and _is_verb(value, first=True) for option, value in command.values):
+        return True  # --action=reboot
+    if _by_text(command):
         return True
     if has_rules or "/" in command.argv0:
         return False
@@ -173,11 +175,6 @@ def _costs_nothing(command: Command, place: int, seen: int) -> bool:
     if verb == "format":
         return not any(word.startswith("/dev/") or "disk" in word or "storage" in word for word in command.args)
     return seen == 0 and place in command.maybe and len(operands) == place + 1 and verb in ("clear", "reset", "empty")
-
-
-def _by_values(command: Command) -> bool:
-    """`--action=reboot`."""
-    return any(option in _WORDS.actions and _is_verb(value, first=True) for option, value in command.values)
 
 
 def _by_text(command: Command) -> bool:

@@ -21,7 +21,6 @@ from ..grammar import syntax
 from ..grammar.parser import parse
 from ..programs.endless_loops import goes_on_writing, is_endless, makes_files, starts_and_goes_on
 from ..programs.long_options import spelled_out
-from ..programs.tables import DATA_PROGRAMS
 from ..rules import Command as Line
 from ..rules import Rulebook, on_assign, on_read, on_write
 from ..values import paths
@@ -586,16 +585,12 @@ class Walk:
         if self.state.files and (made := self._made_program(name, call)) is not None:
             return made
         if known.follow is None:
-            self._follow_unlisted(call)
+            self.programs.follow_unlisted(self, call)
         elif out is None:
             out = known.follow(self, call)
         self.show_to_rules(call)
         self.programs.note_effects(self, call, known)
         return out if out is not None else self.programs.output(self, call)
-
-    def _follow_unlisted(self, call: Call) -> None:
-        if (call.args or call.stdin is not None) and (call.name not in DATA_PROGRAMS or "--" in " ".join(call.args)):
-            self.programs.follow_unlisted(self, call)
 
     def start(self, argv: Sequence[Arg], stdin: Value | None, *, under: str = "") -> Value:
         """A program that another one (`under`) starts: its name is never a function or a builtin."""
@@ -764,7 +759,7 @@ class Walk:
             if same_shell:
                 with self.nested():
                     return self.script(script, stdin)
-            with self.subshell(), self.child_shell():
+            with self.subshell(), Held(self.variables, level=self.variables.level + 1):
                 return self.script(script, stdin)
 
     def _unknown_script(self, value: Value, how: str) -> bool:
@@ -929,10 +924,6 @@ class Walk:
         """Walk in another text."""
         return Held(self, source_map=source_map, place=self.place)
 
-    def child_shell(self) -> Held:
-        """A shell that was started as a program: it has only what was exported."""
-        return Held(self.variables, level=self.variables.level + 1)
-
     def wrapped(self, name: str) -> Held:
         """Inside a program that runs another."""
         if len(self.under) >= MAX_WRAPPERS:
@@ -1022,7 +1013,8 @@ class Walk:
 
     def on_write(self, target: Arg, operator: str, content: Value) -> None:
         grows = ">>" in operator or UNKNOWN in target
-        if (Taint.ENDLESS in content.taints or (self._fills and grows and content.text)) and not _is_device(target):
+        is_device = target.startswith("/dev/") and not target.startswith("/dev/shm/")
+        if (Taint.ENDLESS in content.taints or (self._fills and grows and content.text)) and not is_device:
             self.report("disk.fill", [operator, target])
         empties = operator in (">", ">|", "&>") and not content.text.strip()
         matches = on_write(target, self.cwd, self.judgement.project, empties=empties)
@@ -1079,10 +1071,6 @@ def _mark_lists(argv: Sequence[Arg]) -> None:
     for arg in argv:
         if arg == UNKNOWN and arg.word is not None and isinstance(arg.word.parts[0], syntax.Substitution):
             arg.taints |= _WIDE
-
-
-def _is_device(target: str) -> bool:
-    return target.startswith("/dev/") and not target.startswith("/dev/shm/")
 
 
 def _is_descriptor(target: str) -> bool:

@@ -9,17 +9,14 @@ from collections.abc import Sequence
 
 from ..grammar.lexical import decode_escapes
 from ..programs.tables import SHELLS, TERMINALS, WRAPPERS, Wrapper, skip_options
-from ..values.data_files import Words
+from ..values.data_files import Patterns, Words
 from ..values.word_values import EMPTY, UNKNOWN, Arg, Taint, Taints, Value, make_arg, taints_of, unknown
 from . import output_provenance
 from .walk import Call, Walk
 
+_RE = Patterns(__file__)
+
 _WORDS = Words(__file__)
-_DAEMON_PROGRAM = frozenset(("-x", "--exec", "-a", "--startas"))
-_SPLITS = re.compile(r"-([iv0]*)S(.*)|--split-string(?:=(.*))?", re.S)
-_ARCHITECTURES = frozenset(
-    "linux32 linux64 i386 i486 i586 i686 x86_64 athlon ppc ppc64 ppc64le s390 s390x arm64 aarch64".split()
-)
 _WIDE: Taints = frozenset((Taint.WIDE,))
 _MAX_ROOTS = 16
 _MAX_ITEMS = 64
@@ -115,7 +112,7 @@ def _split_up(args: Sequence[Arg]) -> list[Arg] | None:
     place = 0
     while place < len(args):
         arg = args[place]
-        if match := _SPLITS.fullmatch(arg):
+        if match := _RE.splits.fullmatch(arg):
             flags = [Arg(f"-{match[1]}")] if match[1] else []
             attached = match[2] or match[3]
             text = arg.like(attached) if attached else args[place + 1] if place + 1 < len(args) else Arg("")
@@ -147,9 +144,9 @@ def _before_command(
     if name in TERMINALS:
         return _in_terminal(call.args)
     if name == "start-stop-daemon":
-        program = [value for option, value in options if option in _DAEMON_PROGRAM and value is not None]
+        program = [value for option, value in options if option in _WORDS.daemon_program and value is not None]
         return [*program[-1:], *rest] if program else None
-    if name == "setarch" and rest and rest[0] not in _ARCHITECTURES:
+    if name == "setarch" and rest and rest[0] not in _WORDS.architectures:
         return rest
     if name == "dotenv" and rest[:1] == ["run"]:
         rest = rest[1:]
