@@ -35,6 +35,7 @@ _OWN_ARGUMENT = "own.argument"
 _SECRET_STORE = "cred.store"
 _ON_WRITE = read_tables(__file__)["on write"]
 _KEYS = ("severity", "why", "effect", "uses", "match", "not_match")
+_ORDER = {Severity.BLOCK: 0, Severity.ASK: 1, Severity.NOTE: 2}
 _Choice = TypeVar("_Choice", bound=enum.StrEnum)
 
 
@@ -86,7 +87,7 @@ class Rulebook:
             found |= self._by_words(command)
         if not found and (unlisted := self._unlisted(command, excluded=excluded)) is not None:
             return [unlisted]
-        return sorted(found.values(), key=_gravity) if len(found) > 1 else list(found.values())
+        return sorted(found.values(), key=lambda match: (_ORDER[match.rule.severity], -match.reach))
 
     def _unlisted(self, command: Command, *, excluded: bool) -> Match | None:
         """What can be said about a use of a program that no rule names."""
@@ -166,11 +167,6 @@ class _Uses:
 
 
 _read = functools.cache(Usage)
-
-
-def _gravity(match: Match) -> tuple[bool, bool, int]:
-    severity = match.rule.severity
-    return severity is not Severity.BLOCK, severity is Severity.NOTE, -match.reach
 
 
 @functools.cache

@@ -47,7 +47,7 @@ def destructive(command: Command, *, has_rules: bool) -> bool:
     if (
         command.has_long
         and not has_rules
-        and any(map(_abbreviates, given))
+        and any(len(word) > 4 and option.startswith(word) for word in given for option in _ABBREVIATED)
         and options_of(name, command.operands) is None
     ):
         return True
@@ -74,11 +74,6 @@ def _with_nouns(pattern: str) -> re.Pattern[str]:
 def _refused(command: Command) -> set[str]:
     """The options that are switched off: `--destroy=never`."""
     return {option for option, value in command.values if value.lower() in _WORDS.refusals}
-
-
-def _abbreviates(word: str) -> bool:
-    """Whether it can be an abbreviation of an option that destroys something."""
-    return len(word) > 4 and any(option.startswith(word) for option in _ABBREVIATED)
 
 
 def _destructive_option(word: str) -> bool:

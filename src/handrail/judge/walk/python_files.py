@@ -141,15 +141,12 @@ class _Modules:
         self.found[source.path] = (source, module, whole)
         if module is not None:
             self._waiting += [(name, source.path) for name in module.imports]
-        for name in loaded(source.text):
-            if "/" in name or name.endswith((".py", ".txt")):
-                self._add_file(name)
-            else:
+        for match in _RE.loaded.finditer(source.text):  # runpy.run_path("x.py"), exec(open("x").read())
+            name = match[1] or match[2]
+            if "/" not in name and not name.endswith((".py", ".txt")):
                 self._waiting.append((name, source.path))
-
-    def _add_file(self, name: str) -> None:
-        for folder in self._folders[:1]:
-            found = lookup(self._walk, name if name.startswith("/") else f"{folder}/{name}")
+                continue
+            found = lookup(self._walk, name if name.startswith("/") else f"{self._folders[0]}/{name}")
             if found is not None and not found.is_binary:
                 self.add(found, whole=True)
 
@@ -280,11 +277,6 @@ def _visit(node: ast.AST, imports: dict[str, None], parts: list[Part], names: se
         elif isinstance(child, ast.Attribute):
             names.add(child.attr)
         _visit(child, imports, parts, names)
-
-
-def loaded(text: str) -> list[str]:
-    """Files and modules that it runs by a name in quotes: `runpy.run_path("x.py")`, `exec(open("x").read())`."""
-    return [match[1] or match[2] for match in _RE.loaded.finditer(text)]
 
 
 def reached(module: Module, names: set[str], *, everything: bool = False) -> set[str]:

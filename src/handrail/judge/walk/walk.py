@@ -850,7 +850,8 @@ class Walk:
                     stdin = content
                 else:
                     self.state.write(f"/dev/fd/{redirect.descriptor}", content)
-            if operator in (">", ">>", ">|", "&>", "&>>", "<>") or (operator == ">&" and not _is_descriptor(target)):
+            to_file = operator == ">&" and target != "-" and not target.rstrip("-").isdigit()
+            if to_file or operator in (">", ">>", ">|", "&>", "&>>", "<>"):
                 whole = redirect.descriptor in ("", "1") and operator != "<>"
                 outputs.append((operator, target, whole))
                 if redirect.descriptor not in _STANDARD:
@@ -1018,7 +1019,8 @@ class Walk:
             self.report("disk.fill", [operator, target])
         empties = operator in (">", ">|", "&>") and not content.text.strip()
         matches = on_write(target, self.cwd, self.judgement.project, empties=empties)
-        if empties and not matches and (Taint.WIDE in target.taints or "*" in target or self._is_one_of_many(target)):
+        each = UNKNOWN in target and not _WORDS.many.isdisjoint(self.under)  # one of those that find or xargs has found
+        if empties and not matches and (Taint.WIDE in target.taints or "*" in target or each):
             self.report("redirect.data", [operator, target])
         if matches:
             self.judgement.add(matches, [operator, target], self.span([target]))
@@ -1029,10 +1031,6 @@ class Walk:
                 self.report("rce.reverse_shell", [operator, target])
             elif re.search(_EMPTIES_STORE, content.text):
                 self.report("sql.destructive", [operator, target])
-
-    def _is_one_of_many(self, target: Arg) -> bool:
-        """Whether a path that is not known stands for each one that find or xargs has found."""
-        return UNKNOWN in target and not _WORDS.many.isdisjoint(self.under)
 
     # Findings
 
@@ -1071,10 +1069,6 @@ def _mark_lists(argv: Sequence[Arg]) -> None:
     for arg in argv:
         if arg == UNKNOWN and arg.word is not None and isinstance(arg.word.parts[0], syntax.Substitution):
             arg.taints |= _WIDE
-
-
-def _is_descriptor(target: str) -> bool:
-    return target == "-" or target.rstrip("-").isdigit()
 
 
 def _named(name: Arg, candidate: str) -> Arg:

@@ -96,7 +96,9 @@ def _run_inside(
         if name == "env" and not {"-i", "-", "--ignore-environment"} & given.keys():
             _assign(walk, options)
         if (wrapper.joined and not {"-x", "--exec"} & given.keys()) or (name == "entr" and "-s" in given):
-            out = walk.run_text(_together(rest), call.stdin, "-c")
+            out = walk.run_text(
+                Value(" ".join(rest), taints_of(rest), rest[0].word if len(rest) == 1 else None), call.stdin, "-c"
+            )
         else:
             builtins = name in ("command", "builtin", "exec", "noglob", "nocorrect")
             out = walk.run(rest, call.stdin, functions=False, builtins=builtins)
@@ -180,10 +182,6 @@ def _split_string(text: Arg) -> list[Arg]:
         return [text.like(word) for word in shlex.split(text, posix=True)]
     except ValueError:
         return [text.like(UNKNOWN)]
-
-
-def _together(words: Sequence[Arg]) -> Value:
-    return Value(" ".join(words), taints_of(words), words[0].word if len(words) == 1 else None)
 
 
 def _find(walk: Walk, call: Call) -> Value | None:
