@@ -83,10 +83,10 @@ def empties_many(command: Command, _: str) -> bool:
 
 
 def globs_far(command: Command, parameter: str) -> bool:
-    """A pattern for files outside the project, or of the class that is named; there also everything that find finds."""
+    """A pattern for files outside the project, or of the class that is named; there also all that find finds unselected."""
     wanted = frozenset((parameter,)) if parameter else _WORDS.far - {"unknown"}
     return any(
-        ("*" in path or (parameter and path.endswith(UNKNOWN) and Taint.WIDE in path.taints))
+        (path.endswith((UNKNOWN, "/*")) if parameter and Taint.WIDE in path.taints else "*" in path)
         and not command.classes(path).isdisjoint(wanted)
         for path in (*command.operands, *targets.read(command))
     )
