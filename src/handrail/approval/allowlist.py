@@ -188,7 +188,11 @@ def _command(argv: Sequence[str]) -> Command:
 
 
 def _has(command: Command, option: str, same: Callable[[str, str], bool]) -> bool:
-    if command.has((option,)) or any(same(arg, option) for arg in command.args):
+    from ..judge.programs.long_options import same_options
+
+    if command.has(same_options(command.name, command.operands, option)):
+        return True
+    if any(same(arg, option) for arg in command.args):
         return True
     letters = option[1:]
     return letters.isalpha() and option[1:2] != "-" and set(letters) <= command.letters

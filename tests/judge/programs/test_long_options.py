@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from handrail.judge import assess
-from handrail.judge.programs.long_options import options_of, spelled_out
+from handrail.judge.programs.long_options import options_of, same_options, spelled_out
 from handrail.judge.values.word_values import Arg
 
 
@@ -49,6 +49,13 @@ def test_a_unique_prefix_is_spelled_out(line: str, full: str) -> None:
 )
 def test_what_is_no_unique_prefix_stays_as_it_is(line: str) -> None:
     assert _spelled(line) == line
+
+
+def test_an_option_is_known_by_its_letters() -> None:
+    assert same_options("rm", ["x"], "--recursive") == ("--recursive", "-r", "-R")
+    assert "--force" in same_options("git", ["push", "origin"], "-f")
+    assert same_options("tar", [], "--force") == ("--force",)
+    assert same_options("mytool", [], "-f") == ("-f",)
 
 
 def test_an_exact_name_is_not_ambiguous() -> None:

@@ -193,10 +193,10 @@ def test_reading_a_script_costs_about_what_judging_its_text_costs(tmp_path: Path
     put(tmp_path, x__sh=text)
 
     def seconds(command: str) -> float:
-        began = time.perf_counter()
+        began = time.process_time()  # what others use of this machine does not count
         judged(tmp_path, command)
-        return time.perf_counter() - began
+        return time.process_time() - began
 
-    pairs = [(seconds("sh x.sh"), seconds(text)) for _ in range(12)]  # side by side: others use this machine, too
+    pairs = [(seconds("sh x.sh"), seconds(text)) for _ in range(12)]
     of_script, of_text = map(min, zip(*pairs, strict=True))
     assert of_script < 3 * of_text + 0.005

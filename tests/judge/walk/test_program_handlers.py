@@ -156,3 +156,7 @@ def test_scripts_that_a_list_names_are_asked_about_where_they_cannot_be_read(com
 )
 def test_scripts_that_are_named_or_only_checked_run_without_a_question(command: str) -> None:
     assert not assess(command).dangerous
+
+
+def test_blanks_in_quotation_marks_are_no_command() -> None:
+    assert not assess("""frob 'call "sh" "-c"'""").dangerous

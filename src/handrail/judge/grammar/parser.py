@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from . import lexical, syntax
@@ -31,6 +31,7 @@ _PLAIN_HASH = re.compile(r"#(?:[-}=?+%/:#]|\Z)")
 _LENGTH_OF_SPECIAL = re.compile(r"#[#@*?$!\-]\}")
 _ENDS_SIMPLE = frozenset(("", *"\n;)|"))
 _PREFIX_END = re.compile(r"[*@]\}")
+_IN_DECODED = re.compile(r"([^'\\]*(?:\\.[^'\\]*)*)'", re.S)
 
 
 def parse(text: str, depth: int = 0) -> tuple[syntax.Script, syntax.TextMap | None]:
@@ -686,6 +687,14 @@ class Parser:
             return False
         return True
 
+    def _next_in(self, what: str, parts: Sequence[syntax.Part]) -> str:
+        """The character here, inside of something that has to end, and of which these parts have been read."""
+        if self.position >= self.size:
+            raise self.fail(f"unterminated {what}")
+        if len(parts) > MAX_PARTS:
+            raise syntax.TooLarge(f"a {what} of more parts than is judged", self.position)
+        return self.text[self.position]
+
     def _literal(self, pattern: re.Pattern[str], parts: list[syntax.Part]) -> bool:
         """Take the text that the pattern matches here; whether there is some."""
         match = pattern.match(self.text, self.position)
@@ -702,9 +711,7 @@ class Parser:
         self.enter()
         level = 0
         while True:
-            if self.position >= self.size:
-                raise self.fail("unterminated pattern")
-            char = self.text[self.position]
+            char = self._next_in("pattern", parts)
             level += (char == "(") - (char == ")")
             if self._literal(lexical.LITERAL, parts):
                 pass
@@ -839,18 +846,11 @@ class Parser:
         return syntax.Quoted("$", start) if in_double else syntax.Literal("$")
 
     def _decoded_quote(self) -> syntax.Quoted:
-        start = place = self.position + 2
-        stop = re.compile(r"['\\]")
-        while True:
-            found = stop.search(self.text, place)
-            if found is None:
-                raise self.fail("unterminated $'")
-            place = found.start()
-            if self.text[place] == "'":
-                break
-            place += 2
-        self.position = place + 1
-        return syntax.Quoted(lexical.decode_escapes(self.text[start:place], dollar=True))
+        match = _IN_DECODED.match(self.text, self.position + 2)
+        if match is None:
+            raise self.fail("unterminated $'")
+        self.position = match.end()
+        return syntax.Quoted(lexical.decode_escapes(match[1], dollar=True))
 
     # Parameters and arithmetic
 
@@ -906,11 +906,7 @@ class Parser:
         parts: list[syntax.Part] = []
         level = 0
         while True:
-            if self.position >= self.size:
-                raise self.fail("unterminated [")
-            if len(parts) > MAX_PARTS:
-                raise syntax.TooLarge("an index of more parts than is judged", self.position)
-            char = self.text[self.position]
+            char = self._next_in("[", parts)
             if char == "]" and not level:
                 self.position += 1
                 return merged(parts)
@@ -997,11 +993,7 @@ class Parser:
         parts: list[syntax.Part] = []
         start = self.position
         while True:
-            if self.position >= self.size:
-                raise self.fail("unterminated ${")
-            if len(parts) > MAX_PARTS:
-                raise syntax.TooLarge("a parameter of more parts than is judged", self.position)
-            char = self.text[self.position]
+            char = self._next_in("${", parts)
             if char == "}" or (char == stop and (char != "/" or self.position > start)):
                 return syntax.Word(merged(parts), start, self.position)
             match = lexical.IN_PARAMETER.match(self.text, self.position)

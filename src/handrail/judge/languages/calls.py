@@ -14,7 +14,7 @@ from ..values.data_files import Patterns, Words, read_tables
 from ..values.paths import classes
 from ..values.word_values import UNKNOWN
 from .host import MAX_DEPTH, Host
-from .tokens import Token, arguments, tokens, too_long, with_homes
+from .tokens import Token, arguments, tokens, too_long, unescape, with_homes
 
 _WORDS = Words(__file__)
 _RE = Patterns(__file__)
@@ -72,7 +72,7 @@ def judge(host: Host, text: str) -> None:
         host.find("limit.exceeded")
         return
     if host.language in ("osascript", "tcl"):
-        _apple(host, text) if host.language == "osascript" else _tcl(host, text)
+        _by_patterns(host, text)
         return
     if _RE.network.search(text) and _RE.shell_path.search(text):
         host.find("rce.reverse_shell")
@@ -212,7 +212,7 @@ def _shell(host: Host, call: Call, *, certain: bool) -> None:
         host.find("rce.download_to_shell")
     elif call.first in _SHELL_PROGRAMS and call.known[1:2] in (["w"], ["r+"], ["wb"]):  # what is written to it runs
         host.find("code.exec_computed")
-    elif len(call.known) > 1 and _mentions(_RE.joins, call.text):
+    elif len(call.known) > 1 and (host.language == "raku" or _mentions(_RE.joins, call.text)):
         host.shell(" ".join(word for word in call.known if word.strip()))
     elif (len(call.known) > 1 and call.last in ("proc_open", "pcntl_exec") and " " not in call.first) or (
         len(call.known) > 1 and host.language in _WORDS.lists_of_words and not call.known[1].startswith(("r", "w"))
@@ -303,32 +303,23 @@ def _store(host: Host, call: Call) -> None:
         host.find("sql.destructive")
 
 
-def _tcl(host: Host, text: str) -> None:
-    """Tcl and expect: `exec rm x`, `spawn ssh h`; the words are the command's own."""
-    for match in re.finditer(
-        r"(?:^|[;\n{\[])\s*(?:eval\s+)?(?:\[list\s+)?(?:exec|spawn|system|\$\w+|\[[^\]]+\]|open\s+[\"{]\|)\s*(?:-\w+\s+)*([^;\n\]}]+)",
-        text,
-    ):
-        host.shell(match[1].strip().strip('"'))
-    for match in re.finditer(r"\b(?:exp_)?send\s+(?:--\s+)?(?:\"((?:[^\"\\]|\\.)*)\"|\{([^}]*)\})", text):
-        host.shell((match[1] or match[2] or "").replace("\\r", "\n").replace("\\n", "\n").replace('\\"', '"'))
-    for match in re.finditer(r"(?:^|[;\n{\[])\s*file\s+delete\s+(?:-force\s+)?(?:--\s+)?(\S+)", text):
-        host.delete(match[1], tree=True)
-    for match in re.finditer(r"\bopen\s+(\S+)\s+[wa]", text):
-        host.write(match[1])
-
-
-def _apple(host: Host, text: str) -> None:
-    """AppleScript: `do shell script "..."`, and `do script` in a terminal."""
-    for match in re.finditer(r"do (?:shell )?script\s+(\"(?:[^\"\\]|\\.)*\"|\S+)", text):
-        if match[1].startswith('"'):
-            host.shell(match[1][1:-1].replace('\\"', '"'))
-        else:
-            host.find("code.exec_computed")
+def _by_patterns(host: Host, text: str) -> None:
+    """AppleScript, Tcl and expect: what patterns find, by what it means."""
+    shows: dict[str, Callable[[str], object]] = {"shell": host.shell, "tree": host.delete_tree, "write": host.write}
+    for kind, pattern in _TABLES[host.language].items():
+        for match in re.finditer(pattern, text):
+            found = next(filter(None, match.groups()), "")
+            if kind == "computed":
+                host.find("code.exec_computed")
+            elif kind == "typed":
+                host.shell(unescape(found).replace("\r", "\n"))
+            else:
+                shows[kind](found.strip().strip('"'))
 
 
 def judge_strings(host: Host, text: str) -> None:
     """Show to the rules the strings that could be run and have not been shown yet."""
+    text = with_homes(text)
     found = tokens(host.language, text)
     _touched(host, text, found)
     if host.language in _WORDS.unread:

@@ -22,6 +22,8 @@ class Host:
     _argv: Callable[..., object]
     _is_followed: Callable[[str], bool]
     _changed: Callable[[str], object]
+    export: Callable[[str, str], object]
+    """Takes a variable that the program gives to those that it starts, and its value."""
     _cwd: str
     _project: str
     arguments: Sequence[str] | None = None

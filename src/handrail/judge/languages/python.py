@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import builtins
 import re
+from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from typing import Any
 
@@ -84,6 +85,11 @@ class _Reader:
         for call in sorted((node for node in self.nodes if isinstance(node, ast.Call)), key=_end):
             for _ in self.values.worlds(call):
                 self._call(call)
+        if self.host.shown:
+            for name, value in _settings(self.nodes):
+                text = fold(value, self.constants)
+                if isinstance(key := fold(name, self.constants), str) and _RE.variable.fullmatch(key):
+                    self.host.export(key, text if isinstance(text, str) else UNKNOWN)
 
     def _define(self, node: ast.AST) -> None:
         if isinstance(node, ast.Import):
@@ -479,6 +485,19 @@ class _Reader:
         )
         empties = ".truncate(" in self.text
         self.host.write(args[0], empties=empties) if writes else self.host.read(args[0])
+
+
+def _settings(nodes: list[ast.AST]) -> Iterator[tuple[ast.AST, ast.AST]]:
+    """Names and values that may be variables of the environment: set there, or in a dictionary that a program gets."""
+    for node in nodes:
+        if isinstance(node, ast.Assign):
+            yield from ((target.slice, node.value) for target in node.targets if isinstance(target, ast.Subscript))
+        elif isinstance(node, ast.Dict):
+            yield from ((key, value) for key, value in zip(node.keys, node.values, strict=True) if key is not None)
+        elif isinstance(node, ast.Call):
+            yield from ((ast.Constant(keyword.arg), keyword.value) for keyword in node.keywords)
+            if _last(node.func) in ("setdefault", "putenv", "__setitem__") and len(node.args) == 2:
+                yield node.args[0], node.args[1]
 
 
 def _end(node: ast.expr) -> tuple[int, int]:

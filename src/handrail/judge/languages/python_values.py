@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -44,7 +45,7 @@ class Values:
         """Collect what is bound, in the order in which it is written; what is in loops and functions once more."""
         self._repeated = {id(inner) for node in nodes if isinstance(node, _LOOPS) for inner in ast.walk(node)}
         later = {id(inner) for node in nodes if isinstance(node, _FUNCTIONS) for inner in ast.walk(node)}
-        ordered = sorted((node for node in nodes if hasattr(node, "lineno")), key=_position)
+        ordered = sorted((node for node in nodes if hasattr(node, "lineno")), key=_START)
         binding = [node for node in ordered if isinstance(node, _BINDING)]
         self._local = _plain_functions(nodes)
         known = {
@@ -221,6 +222,7 @@ class Values:
             self.constants.pop(name, None)
 
 
+_START = operator.attrgetter("lineno", "col_offset")
 _BINDING = (
     ast.Assign, ast.NamedExpr, ast.AnnAssign, ast.AugAssign, ast.For, ast.AsyncFor, ast.comprehension, ast.Call,
 )  # fmt: skip
@@ -239,10 +241,6 @@ def _plain_functions(nodes: Sequence[ast.AST]) -> dict[str, ast.FunctionDef]:
             found[node.name] = node
     called = {node.func.id for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
     return {name: function for name, function in found.items() if name in called and name not in other}
-
-
-def _position(node: ast.AST) -> tuple[int, int]:
-    return node.lineno, node.col_offset  # type: ignore[attr-defined]
 
 
 def _unknown_names(node: ast.AST) -> Iterator[str]:

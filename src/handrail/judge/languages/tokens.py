@@ -10,14 +10,15 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ..values.data_files import Patterns, read_tables
+from ..values.data_files import Patterns, Words, read_tables
 from ..values.word_values import UNKNOWN
+
+_WORDS = Words(__file__)
 
 _RE = Patterns(__file__)
 _MAX_CHARS = 200_000
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "a": "\a", "b": "\b", "e": "\x1b", "\n": ""}
-_ESCAPE = re.compile(r"\\(x[0-9A-Fa-f]{1,2}|u\{[0-9A-Fa-f]+\}|u[0-9A-Fa-f]{4}|[0-7]{3}|.)", re.DOTALL)
-_CLOSING = {"(": ")", "[": "]", "{": "}", "<": ">"}
+_CLOSING = {"(": ")", "[": "]", "{": "}", "<": ">", "«": "»"}
 _TABLES = read_tables(__file__)
 _HASH = r"#[^\n]*"
 _STRING = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
@@ -27,8 +28,6 @@ _IN_TEXT = re.compile(rf"[$#]\{{\s*(?:{_RE.home.pattern})\s*\}}|\$ENV\{{['\"]?HO
 _ROUNDS = 3
 _MAX_NAMES = 8
 _MAX_TEXT = 30_000
-_WITHOUT_PARENTHESES = frozenset(("perl", "ruby", "lua", "haskell", "scheme"))
-_HOME_NAMES = frozenset(("os.homedir", "process.env.HOME", "Dir.home"))
 _MAX_TOKENS = 300
 
 
@@ -109,7 +108,7 @@ def _quoted(text: str, match: re.Match[str], start: int) -> tuple[int, Token]:
 def unescape(text: str) -> str:
     if "\\" not in text:
         return text
-    return _ESCAPE.sub(_unescaped, text)
+    return _RE.escape.sub(_unescaped, text)
 
 
 def _unescaped(match: re.Match[str]) -> str:
@@ -168,7 +167,7 @@ def arguments(
         block, place = tokens[place + 1 : end], min(end + 1, len(tokens) - 1)
     first = tokens[place]
     parenthesised = first.kind == "sign" and first.text == "("
-    bare = language in _WITHOUT_PARENTHESES and (
+    bare = language in _WORDS.without_parentheses and (
         first.kind in ("string", "name", "number", "command") or first.text in ("[", "<")
     )
     if not parenthesised and not bare:
@@ -187,7 +186,7 @@ def arguments(
         elif token.kind in ("string", "number"):
             pieces.append(token.text)
         elif token.kind in ("name", "command"):
-            pieces.append("~" if token.text in _HOME_NAMES else None)
+            pieces.append("~" if token.text in _WORDS.home_names else None)
     if pieces:
         found.append(_folded(pieces))
     if block is not None:

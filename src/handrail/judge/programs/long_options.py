@@ -1,13 +1,14 @@
 """What an abbreviated long option means: many programs accept any prefix that fits only one of their options.
 
-`long_options.txt` lists the options of such programs. It is read when a command first has a long option.
+`long_options.txt` lists the options of such programs. It is read when a command first has a long option. `short_options.txt` says
+which letters mean the same.
 """
 
 from __future__ import annotations
 
 import functools
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ..values.data_files import read_tables
@@ -54,16 +55,26 @@ def spelled_out(program: str, argv: Sequence[Arg]) -> Sequence[Arg]:
 
 def options_of(program: str, operands: Sequence[str] = ()) -> LongOptions | None:
     """Those of a program, or of the sub-command that its first operands are; None when they are not known."""
-    lines = _lines()
-    if program not in lines and program[:1] == "g" and program[1:] in lines:
+    key = _key(_lines(), program, operands)
+    return _table(key) if key else None
+
+
+def same_options(program: str, operands: Sequence[str], option: str) -> tuple[str, ...]:
+    """An option with its other spellings: `--force` is `-f` where the program says so."""
+    table = read_tables(__file__, "short_options")[""]
+    pairs = (pair.partition("=") for pair in table.get(_key(table, program, operands), "").split())
+    groups = [(f"--{name}", *(f"-{letter}" for letter in letters)) for name, _, letters in pairs]
+    return next((group for group in groups if option in group), (option,))
+
+
+def _key(table: Mapping[str, str], program: str, operands: Sequence[str]) -> str:
+    """The line that is about a program, or about the sub-command that its first operands are; empty when there is none."""
+    if program not in table and program[:1] == "g" and program[1:] in table:
         program = program[1:]  # gtar, gsed
     elif program == "pip3":
         program = "pip"
-    for count in range(min(_MAX_SUB_COMMANDS, len(operands)), -1, -1):
-        key = " ".join((program, *operands[:count]))
-        if key in lines:
-            return _table(key)
-    return None
+    keys = (" ".join((program, *operands[:count])) for count in range(_MAX_SUB_COMMANDS, -1, -1))
+    return next((key for key in keys if key in table), "")
 
 
 def _spelled_out(program: str, argv: Sequence[Arg]) -> Sequence[Arg]:

@@ -54,6 +54,7 @@ class Container(NamedTuple):
 
 
 _WORDS = Words(__file__)
+_MAX_CLUSTER = 8
 _RE = Patterns(__file__)
 WRAPPERS = read_records(read_tables(__file__, "wrapper_table")[""], Wrapper)
 TERMINALS = frozenset("alacritty foot gnome-terminal kitty konsole wezterm x-terminal-emulator xterm".split())
@@ -169,6 +170,25 @@ def _cluster(arg: Arg, args: Sequence[Arg], index: int, letters: str, seen: list
     return 1
 
 
+def option_value(option: str, arg: Arg, following: Arg | None) -> Arg | None:
+    """The value of an option if this argument is that option: `-e x`, `-ex`, `-ave x`, `--rsh=x`, `+x`."""
+    if arg == option:
+        return following
+    if option[0] == "+" and arg.startswith(option):
+        return arg.like(arg[len(option) :])
+    if option.startswith("--"):
+        return arg.like(arg[len(option) + 1 :]) if arg.startswith(option + "=") else None
+    if len(option) == 2 and arg[:1] == "-" and arg[1:2] != "-":
+        if arg.startswith(option):
+            return arg.like(arg[2:])
+        if arg.endswith(option[1]) and arg[1:].isalpha() and len(arg) <= _MAX_CLUSTER:
+            return following
+        place = arg.find(option[1])
+        if 1 < place < _MAX_CLUSTER and arg[1:place].isalpha() and " " in arg[place:]:
+            return arg.like(arg[place + 1 :])
+    return None
+
+
 class Program(NamedTuple):
     """What an interpreter is told to run."""
 
@@ -191,11 +211,11 @@ def read_program(language: str, args: Sequence[Arg]) -> Program:
         if (arg[:1] != "-" or arg == "-") and arg not in flags:
             break
         index += 1
-        name, equals, value = arg.partition("=")
+        name, equals, value = arg.partition(":" if language == "other" and ":" in arg[:7] else "=")
         if arg in flags:
             found += args[index : index + 1]
             index += 1
-        elif equals and name.startswith("--") and name in flags:
+        elif equals and name in flags:
             found.append(arg.like(value))
         elif arg == "--":
             break

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from ..values.data_files import Patterns, Words
+from ..values.data_files import Patterns, Words, read_tables
 from ..values.word_values import UNKNOWN, Arg, Taint
 from . import targets
 from .command import Command
 
 _WORDS = Words(__file__)
 _RE = Patterns(__file__)
+_TABLES = read_tables(__file__)
 _PROTECTED = frozenset(("config", "startup", "credential", "history", "log", "device", *_WORDS.wiped))
 _TOO_MUCH = 50 * 1024**3
 
@@ -76,16 +77,18 @@ def empties_many(command: Command, _: str) -> bool:
         return False
     return any(
         "*" in path or not command.classes(path).isdisjoint(_WORDS.far)
-        for path in command.operands
+        for path in targets.written(command)
         if path[:5] != "/dev/"
     )
 
 
-def globs_far(command: Command, _: str) -> bool:
-    """A pattern for files outside the project."""
+def globs_far(command: Command, parameter: str) -> bool:
+    """A pattern for files outside the project, or of the class that is named; there also all that find finds unselected."""
+    wanted = frozenset((parameter,)) if parameter else _WORDS.far - {"unknown"}
     return any(
-        "*" in operand and not command.classes(operand).isdisjoint(_WORDS.far - {"unknown"})
-        for operand in command.operands
+        (path.endswith((UNKNOWN, "/*")) if parameter and Taint.WIDE in path.taints else "*" in path)
+        and not command.classes(path).isdisjoint(wanted)
+        for path in (*command.operands, *targets.read(command))
     )
 
 
@@ -194,24 +197,22 @@ def spreads(command: Command, _: str) -> bool:
     )
 
 
-def mounts_over(command: Command, _: str) -> bool:
-    """Something is mounted over a system directory or a home."""
+def mounts_over(command: Command, parameter: str) -> bool:
+    """Something is mounted over a system directory, a home, or a path of the class that is named."""
     if len(command.operands) < 2 or command.operands[-1].startswith("/boot"):
         return False
-    return command.any_class({"root", "config", "home-root", "settings-root", "own"}, command.operands[-1:])
+    wanted = {"root", "config", "home-root", "settings-root", "own", parameter}
+    return command.any_class(wanted, command.operands[-1:])
 
 
-def windows_root(command: Command, _: str) -> bool:
-    return any(_RE.windows_root.fullmatch(operand) for operand in command.operands)
+def operand(command: Command, parameter: str) -> bool:
+    """An operand that is written as a pattern of the file beside this one says."""
+    return any(re.fullmatch(_TABLES["operands"][parameter], operand) for operand in command.operands)
 
 
 def format_target(command: Command, _: str) -> bool:
     """A device, or something that may be one; not an image file in the project."""
     return any(not command.classes(operand).isdisjoint(("device", "unknown", "system")) for operand in command.operands)
-
-
-def drive(command: Command, _: str) -> bool:
-    return any(re.fullmatch(r"(?i)[a-z]:\\?", operand) for operand in command.operands)
 
 
 def dd_device(command: Command, _: str) -> bool:
@@ -232,49 +233,18 @@ def shrinks(command: Command, _: str) -> bool:
     return bool(written) or any(not size.startswith("+") for size in sizes) or command.has(("-f", "--force"))
 
 
-def _world_writable(mode: str) -> bool:
-    if re.fullmatch(r"0*[0-7]{3,4}", mode):
-        return int(mode[-1]) & 2 != 0
-    return any(
-        re.match(r"(?:[ug]*[oa][ugoa]*|)[+=][rxXst]*w", clause) and not re.match(r"[+=]", clause)
-        for clause in mode.split(",")
-    )
-
-
-def _special(mode: str) -> bool:
-    if re.fullmatch(r"0*[0-7]{4}", mode.lstrip("0").zfill(4)) and len(mode.lstrip("0")) == 4:
-        return int(mode.lstrip("0")[0]) & 6 != 0
-    return re.search(r"(?:^|,)[ugoa]*[+=-][rwxX]*s", mode) is not None
-
-
-def _tightens(mode: str) -> bool:
-    return re.fullmatch(r"0?[4-7]00|0?[4-7][04]0|[goua]+-[rwxXst]+|go=|og=|u=rwx?,go=", mode) is not None
-
-
-def _takes_all(mode: str) -> bool:
-    return re.fullmatch(r"0+|[au]*-[rwx]+|[ugo]*a?-x", mode) is not None
-
-
-_MODE_KINDS: dict[str, Callable[[str], bool]] = {
-    "world-writable": _world_writable,
-    "special": _special,
-    "tightens": _tightens,
-    "takes-all": _takes_all,
-}
-
-
 def mode(command: Command, parameter: str) -> bool:
     """The mode that chmod is given."""
     found = next(
         (arg for arg in command.args if _RE.mode.fullmatch(arg) and not _RE.option_cluster.fullmatch(arg)),
         None,
     )
-    return found is not None and _MODE_KINDS[parameter](found)
+    return found is not None and re.search(_TABLES["modes"][parameter], found) is not None
 
 
 def mode_option(command: Command, parameter: str) -> bool:
     value = command.value("-m", "--mode")
-    return value is not None and _MODE_KINDS[parameter](value)
+    return value is not None and re.search(_TABLES["modes"][parameter], value) is not None
 
 
 def acl_open(command: Command, _: str) -> bool:

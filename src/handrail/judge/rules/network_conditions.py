@@ -9,7 +9,7 @@ from ..values import paths
 from ..values.data_files import Patterns, Words, read_tables
 from ..values.word_values import Arg, Taint, secret_taints, taints_of
 from .command import Command
-from .targets import read
+from .targets import read, values
 
 _WORDS = Words(__file__)
 _RE = Patterns(__file__)
@@ -36,18 +36,14 @@ def url(command: Command, _: str) -> bool:
 
 def untrusted_index(command: Command, _: str) -> bool:
     """Packages are taken from an index that is not the usual one."""
-    args = command.args
-    values = [
-        *command.given(*_INDEX_OPTIONS),
-        *(args[place + 1] for place, arg in enumerate(args[:-1]) if arg in _INDEX_OPTIONS),
-    ]
-    return any(_RE.url.match(value) and not _RE.known_index.match(value) for value in values)
+    given = values(_INDEX_OPTIONS, command)
+    return any(_RE.url.match(value) and not _RE.known_index.match(value) for value in given)
 
 
 def untrusted_setting(command: Command, _: str) -> bool:
     """A setting after which packages come from an index that is not the usual one."""
-    values = [operand.partition("=")[2] or operand for operand in command.operands]
-    return any(_RE.url.match(value) and not _RE.known_index.match(value) for value in values)
+    given = [operand.partition("=")[2] or operand for operand in command.operands]
+    return any(_RE.url.match(value) and not _RE.known_index.match(value) for value in given)
 
 
 def downloaded(command: Command, _: str) -> bool:
@@ -70,19 +66,9 @@ def netcat_runs(command: Command, _: str) -> bool:
     ) or command.has(("--exec", "--sh-exec", "--lua-exec"))
 
 
-def _method_values(command: Command) -> Iterator[str]:
-    args = command.args
-    yield from command.given(*_METHODS)
-    for place, arg in enumerate(args):
-        if arg in _METHODS and place + 1 < len(args):
-            yield args[place + 1]
-        elif arg.startswith("-X") and len(arg) > 2:
-            yield arg[2:].lstrip("=")
-
-
 def method(command: Command, parameter: str) -> bool:
     """The request's method."""
-    return any(value.strip("'\"").lower() == parameter for value in _method_values(command))
+    return any(value.strip("'\"").lower() == parameter for value in values(_METHODS, command))
 
 
 def deleting_url(command: Command, _: str) -> bool:
@@ -277,12 +263,7 @@ def socket_shell(command: Command, _: str) -> bool:
 
 def mounts_host(command: Command, _: str) -> bool:
     """A folder that gives access to the whole machine is mounted."""
-    for place, arg in enumerate(command.args):
-        value = arg.partition("=")[2] if arg.startswith(("-v=", "--volume=", "--mount=", "--bind=", "-B=")) else ""
-        if arg in ("-v", "--volume", "--mount", "-B", "--bind") and place + 1 < len(command.args):
-            value = command.args[place + 1]
-        elif arg.startswith(("-v/", "-v~")):
-            value = arg[2:]
+    for value in values(("-v", "--volume", "--mount", "-B", "--bind"), command):
         source = re.search(r"(?:src|source)=([^,]+)", value)
         path = source[1] if source else value.partition(":")[0]
         if path and ":" in value + ("::" if source else "") and _RE.host_paths.fullmatch(path):
@@ -292,11 +273,6 @@ def mounts_host(command: Command, _: str) -> bool:
 
 def host_namespace(command: Command, _: str) -> bool:
     return any(
-        re.fullmatch(
-            r"--(?:pid|userns|ipc|uts|cgroupns)=host|--cap-add=(?:ALL|SYS_ADMIN|SYS_PTRACE|SYS_MODULE|"
-            r"DAC_READ_SEARCH|CAP_SYS_ADMIN)|--security-opt=(?:apparmor|seccomp)[:=]unconfined|"
-            r"--device=/dev/(?:sd|nvme|mem|vd).*",
-            arg,
-        )
+        _RE.host_namespace.fullmatch(arg)
         for arg in (*command.args, *(f"{option}={value}" for option, value in command.values))
     )

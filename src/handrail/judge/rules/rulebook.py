@@ -15,27 +15,27 @@ from ...errors import RuleError
 from ..programs.tables import DATA_PROGRAMS
 from ..values import paths
 from ..values.assessment import Reach, Severity
-from ..values.data_files import DataFileError, Entry, Section, read_sections, read_tables
+from ..values.data_files import DataFileError, Entry, Patterns, Section, Words, read_sections, read_tables
 from .command import Command, canonical
 from .targets import READERS, WRITERS
 from .tool_conditions import SQL_CLIENTS
 from .unknown_programs import destructive, own_arguments, protected_arguments, reveals_secrets
 from .usage import EXCLUDED, FINDERS, Usage, programs, says
 
+_RE = Patterns(__file__)
+_WORDS = Words(__file__)
+
 _THEMES = Path(__file__).parent / "themes"
 _GROUPS = {"$writers": WRITERS, "$readers": READERS, "$sql-clients": SQL_CLIENTS}
-_HISTORY_VARIABLES = frozenset("HISTFILE HISTSIZE HISTFILESIZE SAVEHIST".split())
 _MAX_KEPT = 4096
-_BAD_TO_EMPTY = frozenset(("data", "home", "home-root", "outside", "system"))
 _EMPTIED_EVERY_DAY = ("/dev/", "/proc/", "/run/")
 _UNKNOWN_PROGRAM = "tail.destructive"
 _PROTECTED_ARGUMENT = "tail.protected_path"
 _OWN_ARGUMENT = "own.argument"
 _SECRET_STORE = "cred.store"
 _ON_WRITE = read_tables(__file__)["on write"]
-_ID = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)+")
-_LIST = re.compile(r"\$[A-Z][A-Z0-9_]*")
 _KEYS = ("severity", "why", "effect", "uses", "match", "not_match")
+_ORDER = {Severity.BLOCK: 0, Severity.ASK: 1, Severity.NOTE: 2}
 _Choice = TypeVar("_Choice", bound=enum.StrEnum)
 
 
@@ -87,7 +87,7 @@ class Rulebook:
             found |= self._by_words(command)
         if not found and (unlisted := self._unlisted(command, excluded=excluded)) is not None:
             return [unlisted]
-        return sorted(found.values(), key=_gravity) if len(found) > 1 else list(found.values())
+        return sorted(found.values(), key=lambda match: (_ORDER[match.rule.severity], -match.reach))
 
     def _unlisted(self, command: Command, *, excluded: bool) -> Match | None:
         """What can be said about a use of a program that no rule names."""
@@ -169,11 +169,6 @@ class _Uses:
 _read = functools.cache(Usage)
 
 
-def _gravity(match: Match) -> tuple[bool, bool, int]:
-    severity = match.rule.severity
-    return severity is not Severity.BLOCK, severity is Severity.NOTE, -match.reach
-
-
 @functools.cache
 def builtin() -> Rulebook:
     """The rules that come with Handrail."""
@@ -193,14 +188,16 @@ def on_write(target: str, cwd: str = ".", project: str = "", *, empties: bool = 
     for kind, rule_id in _ON_WRITE.items():
         if kind in kinds:
             return [Match(rule(rule_id), paths.reach(target, cwd, project))]
-    if empties and not kinds.isdisjoint(_BAD_TO_EMPTY) and not target.startswith(_EMPTIED_EVERY_DAY):
+    if empties and not kinds.isdisjoint(_WORDS.bad_to_empty) and not target.startswith(_EMPTIED_EVERY_DAY):
         return [Match(rule("redirect.data"), paths.reach(target, cwd, project))]
     return []
 
 
 def on_assign(name: str, value: str) -> list[Match]:
     """What is dangerous in giving this value to a variable of the shell."""
-    if (name in _HISTORY_VARIABLES and value in ("", "0", "/dev/null")) or (name == "HISTIGNORE" and value == "*"):
+    if (name in _WORDS.history_variables and value in ("", "0", "/dev/null")) or (
+        name == "HISTIGNORE" and value == "*"
+    ):
         return [Match(rule("history.variable"))]
     return []
 
@@ -249,7 +246,7 @@ class Rule:
     """A pattern for the words of the command line, in rules that users write."""
 
     def __post_init__(self) -> None:
-        if not _ID.fullmatch(self.id):
+        if not _RE.id.fullmatch(self.id):
             raise RuleError(
                 f"rule {self.id!r}: an id is lower-case words with dots between, such as 'deploy.production'"
             )
@@ -282,7 +279,7 @@ def read_rules(path: Path) -> list[Rule]:
     lists: dict[str, str] = {}
     for key, entry in first.items():
         patterns = _patterns(path, entry, lists)
-        if not _LIST.fullmatch(key) or len(patterns) != 1:
+        if not _RE.list.fullmatch(key) or len(patterns) != 1:
             raise DataFileError(
                 path, entry.line, f"{key!r} is before the first rule, and not a list such as '$VERBS: a|b'"
             )
@@ -325,7 +322,7 @@ def _patterns(path: Path, entry: Entry, lists: Mapping[str, str]) -> list[str]:
     for value in entry.values:
         text = value
         if "$" in value:
-            for name in set(_LIST.findall(value)):
+            for name in set(_RE.list.findall(value)):
                 if name not in lists:
                     raise DataFileError(path, entry.line, f"unknown list {name!r} in {value!r}")
                 text = re.sub(rf"\{name}\b", lists[name].replace("\\", r"\\"), text)

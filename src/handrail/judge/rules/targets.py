@@ -54,19 +54,18 @@ def _given(options: Sequence[str], command: Command) -> Paths:
     return command.given(*options)
 
 
-def _values(options: Sequence[str], command: Command) -> Paths:
+def values(options: Sequence[str], command: Command) -> Paths:
     """The values of options, also of a program for which no table says that they take one."""
     following = [value for option, value in pairwise(command.args) if option in options and value[:1] != "-"]
-    return list(dict.fromkeys((*command.given(*options), *following)))
+    attached = [
+        arg.like(arg[2:].removeprefix("=")) for arg in command.args if arg[:2] in options and arg[2:] and arg[1] != "-"
+    ]
+    return list(dict.fromkeys((*command.given(*options), *following, *attached)))
 
 
 def _starting(keys: Sequence[str], command: Command) -> Paths:
     """`of=path`."""
-    return [arg.like(arg[len(key) :]) for key in keys for arg in command.args if arg.startswith(key)]
-
-
-def _cmake_copies(command: Command) -> Paths:
-    return command.args[-1:] if command.args[:1] == ["-E"] and len(command.args) > 2 else ()
+    return [arg.like(arg[len(key) :]) for key in keys for arg in command.args if arg.startswith(key) and arg != key]
 
 
 def _python_unpacks(command: Command) -> Paths:
@@ -172,10 +171,6 @@ def _patch(command: Command) -> Paths:
     return command.operands[:1] or command.given("-d", "--directory", "-o", "--output")
 
 
-def _seven_zip(command: Command) -> Paths:
-    return [Arg(word[2:]) for word in command.words if word.startswith("-o") and len(word) > 2]
-
-
 def _finders(table: Mapping[str, str]) -> dict[str, Callable[[Command], Paths]]:
     """By program: the function here that a line of `targets.txt` names, with the options that it names after it."""
     found: dict[str, Callable[[Command], Paths]] = {}
@@ -183,7 +178,7 @@ def _finders(table: Mapping[str, str]) -> dict[str, Callable[[Command], Paths]]:
         line, unless, refused = line.partition(" unless ")
         line, _, needed = line.partition(" if ")
         name, *options = line.split()
-        function = globals()[f"_{name}"]
+        function = globals()[name if name == "values" else f"_{name}"]
         find = partial(function, options) if options else function
         if needed or unless:
             find = partial(_if, needed.split(), refused.split(), find)

@@ -6,9 +6,11 @@ import functools
 import re
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
+from itertools import pairwise
 
 from ..grammar.sql import is_dangerous
 from ..programs.endless_loops import loops_forever
+from ..programs.tables import option_value
 from ..values.data_files import Patterns, Words, read_tables
 from ..values.word_values import UNKNOWN, Arg, Taint
 from .command import Command
@@ -92,12 +94,6 @@ def ansible_changes(command: Command, _: str) -> bool:
     """An ad-hoc module that changes the machines; the commands of `shell`, `raw` and `command` are judged themselves."""
     modules = command.given("-m", "--module-name")
     return any(module.rpartition(".")[2] in _WORDS.ansible_changes for module in modules)
-
-
-def shell_operand(command: Command, _: str) -> bool:
-    return any(
-        operand.rsplit("/", 1)[-1] in ("sh", "bash", "zsh", "dash", "ksh", "fish", "su") for operand in command.operands
-    )
 
 
 def whole_tree(command: Command, _: str) -> bool:
@@ -224,32 +220,16 @@ def _sql_texts(command: Command) -> Iterator[str]:
         )
         return
     options, files = (part.split() for part in _CLIENTS[command.name].partition(";")[::2])
-    args = command.args
-    for place, arg in enumerate(args):
-        name, equals, value = arg.partition("=")
-        following = args[place + 1] if place + 1 < len(args) else None
-        if arg in options and following is not None:
-            yield following
-        elif equals and name in options:
-            yield value
-        elif (attached := _attached(arg, options)) is not None:
-            yield attached if attached else following or ""
-        elif (arg in files or name in files) and (content := command.file(value or following or "")) is not None:
-            yield content.text
-        elif "*" in options and re.search(r"\s|/\*|;", arg):
+    for arg, following in pairwise((*command.args, None)):
+        assert arg is not None
+        given = [value for option in options if (value := option_value(option, arg, following)) is not None]
+        yield from given
+        named = (option_value(option, arg, following) for option in files)
+        yield from (content.text for path in named if path and (content := command.file(path)) is not None)
+        if "*" in options and not given and re.search(r"\s|/\*|;", arg):
             yield arg
     if command.stdin is not None:
         yield command.stdin.text
-
-
-def _attached(arg: str, options: list[str]) -> str | None:
-    """SQL in or after a cluster of letters: `-cDROP..`, `-tAc 'DROP ..'`."""
-    if arg[:1] != "-" or arg[:2] == "--" or len(arg) < 3:
-        return None
-    if arg[:2] in options:
-        return arg[2:]
-    cluster = re.match(r"-[A-Za-z]{2,6}$", arg)
-    return "" if cluster and f"-{arg[-1]}" in options else None
 
 
 def redis(command: Command, _: str) -> bool:

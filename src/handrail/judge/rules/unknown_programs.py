@@ -47,7 +47,7 @@ def destructive(command: Command, *, has_rules: bool) -> bool:
     if (
         command.has_long
         and not has_rules
-        and any(map(_abbreviates, given))
+        and any(len(word) > 4 and option.startswith(word) for word in given for option in _ABBREVIATED)
         and options_of(name, command.operands) is None
     ):
         return True
@@ -55,7 +55,9 @@ def destructive(command: Command, *, has_rules: bool) -> bool:
         return True
     if not has_rules and not _WORDS.unasked.isdisjoint(given) and _WORDS.harmless.isdisjoint(command.operands[:2]):
         return True  # it would ask by itself, and is told not to
-    if _by_values(command) or _by_text(command):
+    if any(option in _WORDS.actions and _is_verb(value, first=True) for option, value in command.values):
+        return True  # --action=reboot
+    if _by_text(command):
         return True
     if has_rules or "/" in command.argv0:
         return False
@@ -72,11 +74,6 @@ def _with_nouns(pattern: str) -> re.Pattern[str]:
 def _refused(command: Command) -> set[str]:
     """The options that are switched off: `--destroy=never`."""
     return {option for option, value in command.values if value.lower() in _WORDS.refusals}
-
-
-def _abbreviates(word: str) -> bool:
-    """Whether it can be an abbreviation of an option that destroys something."""
-    return len(word) > 4 and any(option.startswith(word) for option in _ABBREVIATED)
 
 
 def _destructive_option(word: str) -> bool:
@@ -173,11 +170,6 @@ def _costs_nothing(command: Command, place: int, seen: int) -> bool:
     if verb == "format":
         return not any(word.startswith("/dev/") or "disk" in word or "storage" in word for word in command.args)
     return seen == 0 and place in command.maybe and len(operands) == place + 1 and verb in ("clear", "reset", "empty")
-
-
-def _by_values(command: Command) -> bool:
-    """`--action=reboot`."""
-    return any(option in _WORDS.actions and _is_verb(value, first=True) for option, value in command.values)
 
 
 def _by_text(command: Command) -> bool:

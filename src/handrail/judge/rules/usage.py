@@ -84,7 +84,7 @@ class Option(NamedTuple):
     names: tuple[str, ...]
     valued: tuple[tuple[str, tuple[str, ...]], ...]
 
-    def matches(self, command: Command) -> bool:
+    def matches(self, command: Command, _: Sequence[Arg] = ()) -> bool:
         if self.names and command.has(self.names):
             return True
         return any(
@@ -110,6 +110,9 @@ class Places(NamedTuple):
 class Condition(NamedTuple):
     check: Callable[[Command, str], bool]
     parameter: str
+
+    def matches(self, command: Command, _: Sequence[Arg]) -> bool:
+        return bool(self.check(command, self.parameter))
 
 
 Term = Option | Places | Condition
@@ -170,10 +173,10 @@ class Usage:
         if len(rest) < self.least:
             return None
         for term in self.needs:
-            if not _holds(term, command, rest):
+            if not term.matches(command, rest):
                 return None
         for term in self.refuses:
-            if _holds(term, command, rest):
+            if term.matches(command, rest):
                 return EXCLUDED
         return command.reach(_paths(self.where, command, rest)) if self.where else Reach.NOWHERE
 
@@ -181,14 +184,6 @@ class Usage:
 def programs(pattern: str) -> list[str]:
     """The programs that a pattern is about."""
     return pattern.split(None, 1)[0].split("|")
-
-
-def _holds(term: Term, command: Command, rest: Sequence[Arg]) -> bool:
-    if isinstance(term, Option):
-        return term.matches(command)
-    if isinstance(term, Places):
-        return term.matches(command, rest)
-    return bool(term.check(command, term.parameter))
 
 
 def _term(part: str) -> Term:

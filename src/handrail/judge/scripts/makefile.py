@@ -16,17 +16,7 @@ _RE = Patterns(__file__)
 _MAX_DEPTH = 12
 _MAX_TEXT = 20_000
 _MAX_LINES = 400
-_VARIABLE = re.compile(r"(?:(?:export|override|private)\s+)*([\w.@%-]+)\s*(:::?=|::?=|\?=|\+=|!=|=)\s*(.*)", re.S)
-_CONDITION = re.compile(r"(?:else\s+)?(?:ifeq|ifneq|ifdef|ifndef)\b|else\b|endif\b")
-_INCLUDE = re.compile(r"[-s]?include\s+(.+)")
-_RULE = re.compile(r"([^:=#\t][^:=#]*?)\s*(::?)(?!=)\s*(.*)", re.S)
-_REFERENCE = re.compile(r"\$(?:\$|([@<^?*+|%])|\(([@<^?*+])[DF]\)|([({])|(\w))")
 _HOME_LIKE = {"HOME": "~", "CURDIR": ".", "MAKE": "make", "SHELL": "/bin/sh", "RM": "rm -f", "CC": "cc", "CXX": "c++"}
-_UNKNOWN_FUNCTIONS = frozenset(
-    "filter filter-out word wordlist words firstword lastword dir notdir suffix basename join realpath foreach origin "
-    "flavor value guile findstring file let intcmp if or and subst".split()
-)
-_SAME = frozenset(("wildcard", "sort", "strip", "abspath"))
 _VALUES = {"CMAKE_COMMAND": "cmake", "ENV{HOME}": "~", "CMAKE_SOURCE_DIR": ".", "PROJECT_SOURCE_DIR": "."}
 _HERE = tuple(
     "CMAKE_CURRENT_SOURCE_DIR CMAKE_CURRENT_BINARY_DIR CMAKE_BINARY_DIR PROJECT_BINARY_DIR CMAKE_CURRENT_LIST_DIR".split()
@@ -105,15 +95,15 @@ class Makefile:
                 continue
             if bare.startswith("define "):
                 self._define(bare, lines)
-            elif _CONDITION.match(bare):
+            elif _RE.condition.match(bare):
                 conditions += bare.startswith("if")
                 conditions -= bare.startswith("endif")
                 self._expand(bare, {})
-            elif match := _INCLUDE.fullmatch(bare):
+            elif match := _RE.include.fullmatch(bare):
                 self._included(match[1], depth)
-            elif (match := _VARIABLE.fullmatch(bare)) and not bare.startswith("\t"):
+            elif (match := _RE.variable.fullmatch(bare)) and not bare.startswith("\t"):
                 self._assign(match[1], match[2], match[3], is_certain=not conditions)
-            elif match := _RULE.fullmatch(bare):
+            elif match := _RE.rule.fullmatch(bare):
                 recipes = self._rule(match[1], match[3])
             elif "$(" in bare:  # $(shell ..), $(eval ..), $(info ..)
                 self._expand(bare, {})
@@ -155,7 +145,7 @@ class Makefile:
 
     def _rule(self, targets: str, rest: str) -> list[list[str]]:
         needs_text, semicolon, first = rest.partition(";")
-        if "=" in needs_text and (match := _VARIABLE.fullmatch(needs_text.strip())):  # target: NAME = value
+        if "=" in needs_text and (match := _RE.variable.fullmatch(needs_text.strip())):  # target: NAME = value
             self._assign(match[1], "?=", match[3], is_certain=False)
             return []
         if ":" in needs_text:  # a static pattern: targets: pattern: needs
@@ -188,7 +178,7 @@ class Makefile:
             return UNKNOWN
         out: list[str] = []
         place = 0
-        while (match := _REFERENCE.search(text, place)) is not None:
+        while (match := _RE.reference.search(text, place)) is not None:
             out.append(text[place : match.start()])
             place = match.end()
             if match.group() == "$$":
@@ -219,11 +209,11 @@ class Makefile:
             called, *given = self._expand(rest, automatic, depth + 1).split(",")
             numbered = {str(number): text for number, text in enumerate(given, 1)}
             return self._value(called.strip(), {**automatic, **numbered}, depth + 1)
-        if blank and name in _SAME:
+        if blank and name in _WORDS.same:
             return self._expand(rest, automatic, depth + 1).strip()
         if blank and name in ("addprefix", "addsuffix", "patsubst"):
             return _changed(name, self._expand(rest, automatic, depth + 1))
-        if blank and name in _UNKNOWN_FUNCTIONS:
+        if blank and name in _WORDS.unknown_functions:
             self._expand(rest, automatic, depth + 1)  # what it runs is found on the way
             return UNKNOWN
         if match := re.fullmatch(r"([\w.-]+):([^=]*)=(.*)", inner):  # $(SRC:.c=.o)

@@ -10,15 +10,13 @@ import tomllib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ..values.data_files import read_tables
+from ..values.data_files import Patterns, read_tables
 from ..values.word_values import UNKNOWN
+
+_RE = Patterns(__file__)
 
 _TABLES = read_tables(__file__)
 _MAX_DEPTH = 8
-_JUST_RECIPE = re.compile(r"@?([A-Za-z_][\w-]*)((?:\s+[^:\s]+)*)\s*:(?!=)\s*(.*)")
-_JUST_VARIABLE = re.compile(r"(?:export\s+)?([A-Za-z_][\w-]*)\s*:=\s*(.*)")
-_JUST_VALUE = re.compile(r"\{\{\s*(.*?)\s*\}\}")
-_BACKTICKS = re.compile(r"`([^`]+)`")
 CONFIG_FILES = {program: text.split() for program, text in _TABLES["files"].items()}
 """By program: the language, and the names of the files. Braces stand for one of several endings."""
 TESTS = {program: text.split() for program, text in _TABLES["tests"].items()}
@@ -62,11 +60,6 @@ def composer_scripts(text: str) -> dict[str, list[str]]:
     return {name: _commands(value) for name, value in scripts.items()} if isinstance(scripts, dict) else {}
 
 
-def just_imports(text: str) -> list[str]:
-    """The other files that a justfile takes in."""
-    return re.findall(r"(?m)^import\??\s+['\"]([^'\"]+)['\"]", text)
-
-
 def just_lines(text: str, recipes: list[str]) -> list[str]:
     """The command lines of these recipes, of what they need, and those that run while the file is read."""
     found: dict[str, tuple[list[str], list[str]]] = {}
@@ -76,12 +69,12 @@ def just_lines(text: str, recipes: list[str]) -> list[str]:
     for line in text.split("\n"):
         if line[:1] in (" ", "\t") and current is not None:
             current.append(line.strip())
-        elif match := _JUST_VARIABLE.fullmatch(line.strip()):
+        elif match := _RE.just_variable.fullmatch(line.strip()):
             current = None
-            lines += _BACKTICKS.findall(match[2])
+            lines += _RE.backticks.findall(match[2])
             value = match[2].strip()
             variables[match[1]] = value[1:-1] if re.fullmatch(r"'[^']*'|\"[^\"\\]*\"", value) else UNKNOWN
-        elif match := _JUST_RECIPE.fullmatch(line.strip()):
+        elif match := _RE.just_recipe.fullmatch(line.strip()):
             current = []
             needs = [
                 need.strip("()").split()[0] for need in re.findall(r"\([^)]*\)|[\w-]+", match[3]) if need.strip("()")
@@ -96,7 +89,7 @@ def just_lines(text: str, recipes: list[str]) -> list[str]:
             lines += [line.lstrip("@-") for line in body if not line.startswith("#")]
     shell = re.search(r"(?m)^set\s+shell\s*:=\s*\[(.*?)\]", text)
     words = [one or other for one, other in re.findall(r"\"([^\"]*)\"|'([^']*)'", shell[1])] if shell else []
-    filled = [_JUST_VALUE.sub(lambda match: variables.get(match[1], UNKNOWN), line) for line in lines]
+    filled = [_RE.just_value.sub(lambda match: variables.get(match[1], UNKNOWN), line) for line in lines]
     return [shlex.join([*words, line]) for line in filled] if words else filled
 
 

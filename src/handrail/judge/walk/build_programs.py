@@ -23,12 +23,10 @@ from .walk import Call, Walk
 _MAX_FOLDERS = 40
 _MAX_PARENTS = 6
 _MAX_WORKSPACES = 16
-_IN_WORKSPACES = frozenset(("--workspaces", "--workspace", "-w", "-r", "--recursive", "--filter", "--ws"))
 _WORDS = Words(__file__)
 _TABLES = read_tables(__file__)
 _NPM_WORDS = {word: scripts.split() for words, scripts in _TABLES["npm"].items() for word in words.split()}
 _NPM_VALUES = "prefix workspace dir cwd filter loglevel registry script-shell"
-_STARTS = frozenset(("up", "run", "create", "start", "restart", "watch"))
 
 
 def _make(walk: Walk, call: Call) -> None:
@@ -113,10 +111,14 @@ def _npm(walk: Walk, call: Call) -> None:
         names = _NPM_WORDS.get(word, [])
     if "--ignore-scripts" in call.args:
         names = [name for name in names if name not in _NPM_WORDS["install"]]
-    passed = [shell_quoted(arg) for arg in rest if arg != "--" and arg not in _IN_WORKSPACES] if len(names) == 1 else []
+    passed = (
+        [shell_quoted(arg) for arg in rest if arg != "--" and arg not in _WORDS.in_workspaces]
+        if len(names) == 1
+        else []
+    )
     packages = [package]
     own = args[: args.index(Arg("--"))] if "--" in args else args
-    if not _IN_WORKSPACES.isdisjoint(arg.partition("=")[0] for arg in own):
+    if not _WORDS.in_workspaces.isdisjoint(arg.partition("=")[0] for arg in own):
         packages = _workspaces(walk, package)
     for one in packages:
         _run_scripts(walk, one, names, passed)
@@ -179,7 +181,7 @@ def _just(walk: Walk, call: Call) -> None:
     named = [str(value) for option, value in options if option in ("-f", "--justfile") and value]
     source = first_file(walk, named) or first_file(walk, ("justfile", "Justfile", ".justfile"))
     if source is not None:
-        more = first_file(walk, task_lists.just_imports(source.text))
+        more = first_file(walk, re.findall(r"(?m)^import\??\s+['\"]([^'\"]+)['\"]", source.text))
         text = source.text + (f"\n{more.text}" if more is not None else "")
         _run_lines(walk, source, task_lists.just_lines(text, [str(arg) for arg in call.args[start:]]))
 
@@ -330,7 +332,7 @@ def follow_compose(walk: Walk, call: Call) -> None:
     start, options = skip_options(
         args, "fp", "file project-name project-directory profile env-file ansi parallel progress"
     )
-    if start >= len(args) or args[start] not in _STARTS:
+    if start >= len(args) or args[start] not in _WORDS.starts:
         return
     named = [str(value) for option, value in options if option in ("-f", "--file") and value]
     piped = [Source("-", call.stdin.text, is_new=True)] if "-" in named and call.stdin is not None else []

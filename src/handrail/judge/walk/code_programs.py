@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from ..programs.tables import skip_options
 from ..scripts import task_lists
 from ..scripts.task_lists import CONFIG_FILES, LISTED, TESTS, spellings
-from ..values.data_files import read_tables
+from ..values.data_files import Patterns, Words, read_tables
 from ..values.disk import Source, absolute
 from ..values.word_values import UNKNOWN, Arg, Value
 from . import python_files
@@ -19,20 +19,13 @@ from .script_files import here, judge_code, lookup, run_line, run_words
 from .script_programs import first_file, follow, shell_words
 from .walk import Call, Walk
 
+_RE = Patterns(__file__)
+_WORDS = Words(__file__)
+
 _TABLES = read_tables(__file__)
-_CARGO_BUILDS = frozenset("build run test check install bench clippy doc fix b r t c".split())
 _MAX_TESTS = 120
 _MAX_FOLDERS = 40
 _MAX_OWN_TESTS = 150_000
-_SKIPPED = re.compile(r"(?:^|/)(?:node_modules|\.git|\.tox|\.nox|\.?venv|build|dist|target|vendor|__pycache__)(?:/|$)")
-_PYTEST_FILES = re.compile(r"(?:test_.*|.*_test|conftest)\.py")
-_JOINED = re.compile(r'"\s*,\s*"')
-_PLUGIN = re.compile(r"(?:^|\s)-p\s*([\w.]+)")
-_MODULE = re.compile(r"[A-Za-z_]\w*(?:\.\w+)*")
-_TEST_PATHS = re.compile(r"(?m)^\s*testpaths\s*=\s*((?:.|\n[ \t])+)")
-_SECTION = re.compile(r'\s*\[\s*([\w.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]\s*(.*)')
-_SETTING = re.compile(r"\s*([\w-]+)\s*=\s*(.*)")
-_FILTERS = frozenset("add commit checkout switch status diff stash reset merge rebase pull restore".split())
 _MAX_PARENTS = 12
 
 
@@ -63,7 +56,7 @@ def _listed(walk: Walk, call: Call) -> None:
     found = [one for name in names.split() for one in (fnmatch.filter(listed, name) if "*" in name else [name])]
     for source in filter(None, (first_file(walk, (name,)) for name in (*given, *found)[:_MAX_FOLDERS])):
         for match in re.finditer(pattern, source.text):
-            run_line(walk, source, _JOINED.sub('" "', next(filter(None, match.groups()), "").replace('\\"', '"')))
+            run_line(walk, source, _RE.joined.sub('" "', next(filter(None, match.groups()), "").replace('\\"', '"')))
 
 
 def _names(walk: Walk) -> list[str]:
@@ -80,7 +73,7 @@ def _served(walk: Walk, call: Call) -> None:
     named = [str(arg).rpartition("=")[2].partition(":")[0] for arg in call.args]
     for name in named if cwd else ():
         name = name.removesuffix(".py").replace("/", ".")
-        source = python_files.module_file(walk, name, [cwd]) if _MODULE.fullmatch(name) else None
+        source = python_files.module_file(walk, name, [cwd]) if _RE.module.fullmatch(name) else None
         if source is not None and not source.is_binary:
             python_files.follow(walk, call, [source], [cwd])
 
@@ -120,7 +113,7 @@ def _collected(walk: Walk, places: Sequence[str], wanted: Callable[[str], bool])
         seen += 1
         for name in walk.sources.names(folder):
             path = f"{folder}/{name}"
-            if "." not in name[1:] and not name.startswith(".") and not _SKIPPED.search(path[len(cwd) :]):
+            if "." not in name[1:] and not name.startswith(".") and not _RE.skipped.search(path[len(cwd) :]):
                 waiting.append(path)
             elif wanted(path[len(cwd) + 1 :]) and (one := walk.sources.entry(path)) is not None and not one.is_dir:
                 files.append((one.is_new, path))
@@ -148,13 +141,13 @@ def _pytest(walk: Walk, call: Call) -> None:
     for path in chosen:
         parts = path.strip("./").split("/")
         around += [f"{'/'.join(parts[: end + 1])}/conftest.py" for end in range(len(parts))]
-    plugins = _PLUGIN.findall(" ".join(call.args)) + _added_plugins(walk)
+    plugins = _RE.plugin.findall(" ".join(call.args)) + _added_plugins(walk)
     named = {absolute(path, cwd)[len(cwd) + 1 :] for path in chosen}
     entries = [
         *(source for name in plugins if (source := python_files.module_file(walk, name, [cwd])) is not None),
         *(source for name in dict.fromkeys(around) if (source := lookup(walk, f"{cwd}/{name}")) is not None),
         *_collected(
-            walk, chosen, lambda path: path in named or _PYTEST_FILES.fullmatch(posixpath.basename(path)) is not None
+            walk, chosen, lambda path: path in named or _RE.pytest_files.fullmatch(posixpath.basename(path)) is not None
         ),
     ]
     folders = [cwd, f"{cwd}/src", *dict.fromkeys(posixpath.dirname(source.path) for source in entries)]
@@ -168,14 +161,14 @@ def _added_plugins(walk: Walk) -> list[str]:
     for name in ("pytest.ini", "pyproject.toml", "setup.cfg", "tox.ini"):
         source = first_file(walk, (name,))
         added = re.search(r"(?m)^\s*addopts\s*=(.*)$", source.text) if source is not None else None
-        found += _PLUGIN.findall(added[1].replace('"', " ")) if added else []
+        found += _RE.plugin.findall(added[1].replace('"', " ")) if added else []
     return found
 
 
 def _test_paths(walk: Walk) -> list[str]:
     for name in ("pytest.ini", "pyproject.toml", "setup.cfg", "tox.ini"):
         source = first_file(walk, (name,))
-        match = _TEST_PATHS.search(source.text) if source is not None else None
+        match = _RE.test_paths.search(source.text) if source is not None else None
         if match:
             return [path for path in re.findall(r"[\w./-]+", match[1]) if _kind(walk, path)]
     return []
@@ -237,7 +230,7 @@ def _inner(walk: Walk, call: Call) -> None:
 
 def _cargo(walk: Walk, call: Call) -> None:
     words = [str(arg) for arg in call.args if arg[:1] != "-"]
-    if not words or words[0] not in _CARGO_BUILDS:
+    if not words or words[0] not in _WORDS.cargo_builds:
         return
     _listed(walk, Call(call.name, [], None, call.program))
     manifest = first_file(walk, ("Cargo.toml",))
@@ -285,7 +278,7 @@ def follow_git(walk: Walk, call: Call) -> None:
         for name, value in settings.items():
             often = _TABLES["settings"].get(name, "")
             if (command in often.split() and value not in ("true", "false", "")) or (
-                name.startswith("filter.") and command in _FILTERS and not value.startswith("git-lfs")
+                name.startswith("filter.") and command in _WORDS.filters and not value.startswith("git-lfs")
             ):
                 run_line(walk, source, value.lstrip("!"), cwd=top)
     if git and "--no-verify" not in rest and not (command == "commit" and "-n" in rest):
@@ -320,10 +313,10 @@ def _settings(source: Source) -> dict[str, str]:
     found: dict[str, str] = {}
     section = ""
     for line in source.text.replace("\\\n", "").split("\n"):
-        if match := _SECTION.match(line):
+        if match := _RE.section.match(line):
             section = ".".join(filter(None, (match[1].lower(), match[2])))
             line = match[3]
-        if (match := _SETTING.match(line)) and not line.lstrip().startswith(("#", ";")):
+        if (match := _RE.setting.match(line)) and not line.lstrip().startswith(("#", ";")):
             found[f"{section}.{match[1].lower()}"] = _value(match[2])
     return found
 

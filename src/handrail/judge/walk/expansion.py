@@ -168,7 +168,7 @@ class Expander:
         if isinstance(part, syntax.Substitution):
             value = self._shell.substitute(part)
             if isinstance(value, Either):
-                value = self._shell.pick((id(part), "substitution"), value) or EMPTY
+                value = self._shell.pick(part, value) or EMPTY
             return [(value.text.replace("\0", "").rstrip("\n"), value.taints, mode)]
         if isinstance(part, syntax.ProcessSubstitution):
             return [(self._shell.process(part), NO_TAINTS, QUOTED)]

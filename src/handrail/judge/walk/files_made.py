@@ -6,7 +6,7 @@ import itertools
 import re
 from collections.abc import Iterator, Sequence
 
-from ..programs.tables import DATA_PROGRAMS, LANGUAGES, SHELLS, WRAPPERS, skip_options
+from ..programs.tables import DATA_PROGRAMS, LANGUAGES, SHELLS, WRAPPERS, option_value, skip_options
 from ..values.data_files import Patterns, Words, read_tables
 from ..values.word_values import UNKNOWN, Arg, OtherName, Taint, unknown
 from .builtins import STDIN_PATHS
@@ -17,6 +17,7 @@ _RE = Patterns(__file__)
 _WORDS = Words(__file__)
 _IN_PLACE = {name: option for names, option in read_tables(__file__)["in place"].items() for name in names.split()}
 """By program that changes the files it is given: the option with which it does so."""
+_FETCHES = {name: options for names, options in read_tables(__file__)["fetches"].items() for name in names.split()}
 _MAX_COPIES = 32
 _MAX_OPERANDS = 64
 _READERS = DATA_PROGRAMS | SHELLS | LANGUAGES.keys() | frozenset(WRAPPERS) | frozenset(("tee", "sponge"))
@@ -67,27 +68,29 @@ def _fetched_below(walk: Walk, directory: str) -> None:
 
 
 def _fetcher(walk: Walk, call: Call) -> None:
-    """Downloaders that choose the file name themselves unless one is given."""
-    start, options = skip_options(call.args, "od", "out dir output")
-    named = [value for option, value in options if option in ("-o", "--out", "--output") and value]
-    for target in named or [arg.like(_last_part(arg)) for arg in call.args[start:] if "/" in arg]:
-        _fetched(walk, target)
+    """Downloaders: the files that options name; without one, or with an option for that, those that the addresses name."""
+    named, folders, by_address = (part.split() for part in _FETCHES[call.name].split(";"))
+    pairs = list(itertools.pairwise([*call.args, Arg("")]))
+
+    def values(options: list[str]) -> list[Arg]:
+        found = (option_value(option, arg, following) for arg, following in pairs for option in options)
+        return [value for value in found if value]
+
+    files = values(named)
+    letters = "".join(arg for arg in call.args if arg[:1] == "-" and arg[1:2] != "-")
+    if not files if by_address == ["*"] else any(one in call.args or one[1:] in letters for one in by_address):
+        folder = next((f"{value}/" for value in values(folders)), "")
+        urls = [arg for arg in call.args if arg[:1] != "-" and "/" in arg and f"{arg}/" != folder]
+        files += [Arg(f"{folder}{_last_part(url)}") for url in urls]
+    for file in files:
+        _fetched(walk, file)
 
 
 def _downloaded(walk: Walk, call: Call) -> None:
     """`az storage blob download -f file`, `gh release download -O file`."""
     if not {"download", "download-batch", "get"}.isdisjoint(call.args):
-        for arg, following in itertools.pairwise(call.args):
-            if arg in ("-f", "--file", "-d", "--destination", "-O", "--output"):
-                _fetched(walk, following)
+        _fetcher(walk, call)
     _cloned(walk, call)
-
-
-def _tftp(walk: Walk, call: Call) -> None:
-    """`tftp -g -r name host`, `tftp host -c get name`."""
-    for arg, following in itertools.pairwise(call.args):
-        if arg in ("-r", "-l", "get"):
-            _fetched(walk, following)
 
 
 def _remote_copy(walk: Walk, call: Call) -> None:
@@ -143,32 +146,6 @@ def _unpacked(walk: Walk, call: Call) -> None:
         return
     into = next((after for arg, after in itertools.pairwise(call.args) if arg in ("-C", "--directory", "-d")), ".")
     _fetched_below(walk, into)
-
-
-def _curl(walk: Walk, call: Call) -> None:
-    urls = [arg for arg in call.args if "/" in arg and arg[:1] != "-"]
-    for arg, following in itertools.pairwise([*call.args, Arg("")]):
-        if re.fullmatch(r"-[a-zA-Z#]*o|--output", arg):
-            _fetched(walk, following)
-        elif arg.startswith(("--output=", "-o")):
-            _fetched(walk, arg.partition("=")[2] if arg[:2] == "--" else arg[2:])
-        elif re.fullmatch(r"-[a-zA-Z#]*O[a-zA-Z]*|--remote-name|--remote-name-all", arg):
-            for url in urls:
-                _fetched(walk, _last_part(url))
-
-
-def _wget(walk: Walk, call: Call) -> None:
-    for arg, following in itertools.pairwise([*call.args, Arg("")]):
-        if re.fullmatch(r"-[a-zA-Z]*O|--output-document", arg) and following:
-            _fetched(walk, following)
-            return
-        if arg.startswith(("--output-document=", "-O")) and len(arg) > 2:
-            _fetched(walk, arg.partition("=")[2] if "=" in arg[:20] else arg[2:])
-            return
-    directory = next((following for arg, following in itertools.pairwise(call.args) if arg == "-P"), None)
-    for arg in call.args:
-        if arg[:1] != "-" and "/" in arg and arg is not directory:
-            _fetched(walk, f"{directory}/{_last_part(arg)}" if directory else _last_part(arg))
 
 
 def _last_part(url: str) -> str:

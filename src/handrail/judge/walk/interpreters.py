@@ -29,11 +29,6 @@ _PROMPT_OPTIONS = {"python": "i", "perl": "d", "javascript": "i", "php": "a"}
 """Options with which interpreters take more code from their input, after what they were given."""
 _ONLY_CHECK = SHELLS - frozenset("nu xonsh elvish powershell pwsh".split())
 _POWERSHELL_VALUES = ("ex", "ep", "w", "v", "in", "o", "configurationn", "settings")
-_LONG_WITH_VALUE = frozenset(("--rcfile", "--init-file", "--command", "--init-command", "--eval", "--startup-file"))
-_COMMANDS = frozenset(("--command", "--eval", "--init-command"))
-_ATTACHED = frozenset(("zsh", "rzsh", "ksh", "ksh93", "mksh", "lksh", "yash"))
-"""Shells that also take the name of an option attached: `-oextendedglob`."""
-_FISH = frozenset(("-C", "--init-command"))
 
 
 def _shell(walk: Walk, call: Call) -> Value | None:
@@ -155,7 +150,7 @@ def _language(walk: Walk, call: Call) -> Value | None:
     if codes:
         return unknown([Taint.ENDLESS]) if any(map(_prints_forever, codes)) else None
     start = len(call.args) - len(operands)
-    if call.name in ("deno", "bun", "go", "dart", "nim", "crystal") and operands and operands[0] in _WORDS.subcommands:
+    if call.name in _WORDS.with_subcommands and operands and operands[0] in _WORDS.subcommands:
         more, _ = skip_options(operands[1:])
         operands = operands[1 + more :]
     if not operands or operands[0] in STDIN_PATHS:
@@ -213,10 +208,8 @@ def _more_code(walk: Walk, call: Call, codes: Sequence[Arg]) -> None:
 def _magics(walk: Walk, codes: Sequence[Arg]) -> None:
     """`!command` and `%sx command` of IPython."""
     for code in codes:
-        for match in re.finditer(
-            r"(?m)(?:^|=)\s*(?:!{1,2}|%{1,2}(?:sx|system|sc|bash|sh|script(?:\s+\w+)?)\s)\s*(.+)", code
-        ):
-            walk.run_text(Value(match[1], code.taints), None, "-c")
+        for match in _RE.magics.finditer(code):
+            walk.run_text(Value(match[1] or match[3], code.taints), None, "-c")
 
 
 def _run_module(walk: Walk, call: Call, argv: list[Arg]) -> Value | None:
@@ -232,6 +225,8 @@ def _run_module(walk: Walk, call: Call, argv: list[Arg]) -> Value | None:
         and argv[0] in ("code", "IPython", "asyncio", "idlelib", "ptpython", "bpython")
     ):
         judge_code(walk, call, "python", call.stdin)
+    if argv[:1] == ["IPython"]:
+        return walk.start([Arg("ipython"), *argv[1:]], call.stdin)
     if argv[:1] == ["pty"] and len(argv) > 1:
         return walk.run(argv[1:], call.stdin, functions=False, builtins=False)
     if argv[:1] == ["pdb"]:
@@ -306,6 +301,7 @@ def make_host(
         argv,
         lambda name: walk.programs.known(name).follow is not None,
         lambda path: walk.state.write(walk.path(path), unknown()),
+        lambda name, value: walk.on_assign(name, Value(value)),
         walk.cwd,
         project,
         program_arguments(language, call),
@@ -343,12 +339,12 @@ def read_options(name: str, args: Sequence[Arg]) -> ShellOptions:
             word, equals, value = arg.partition("=")
             words.add(word)
             given = arg.like(value) if equals else None
-            if not equals and word in _LONG_WITH_VALUE:
+            if not equals and word in _WORDS.long_with_value:
                 given = args[place] if place < len(args) else None
                 place += 1
             if given is not None:
-                (texts if word in _COMMANDS else startup).append(given)
-        elif name == "fish" and arg[:2] in _FISH:
+                (texts if word in _WORDS.commands else startup).append(given)
+        elif name == "fish" and arg[:2] in _WORDS.fish:
             texts.append(arg.like(arg[2:]) if arg[2:] else args[place] if place < len(args) else Arg(""))
             place += not arg[2:]
         else:
@@ -365,7 +361,7 @@ def _cluster(name: str, arg: Arg, letters: set[str]) -> int:
         else:
             letters.add(letter)
         if letter in "oO":
-            if name in _ATTACHED and arg[position:]:
+            if name in _WORDS.attached and arg[position:]:
                 return values
             values += 1
     return values

@@ -58,11 +58,6 @@ TABLES = {
 _MAX_CANDIDATES = 8
 _MAX_NAME = 64
 _MIN_KNOWN = 3
-_TOOLS = frozenset(
-    "CC CXX CPP LD AR MAKE EDITOR VISUAL PAGER BROWSER PYTHON PYTHON3 PIP NODE NPM CARGO GO JAVA RUBY PERL GCC CLANG CMAKE "
-    "RUSTC DOCKER KUBECTL HELM TERRAFORM GIT PSQL".split()
-)
-"""Variables that by convention hold the name of a tool."""
 _OFTEN = ("rm", "sh", "bash", "dd", "find", "curl", "chmod", "cat")
 _WORDS = Words(__file__)
 _RE = Patterns(__file__)
@@ -71,7 +66,6 @@ _MAX_CODES = 16
 _MAX_INPUT = 20_000
 _SOME_FOLDER = "/project"
 """Where work is expected, if nobody has said where: files that are written there are looked up by absolute paths."""
-_COPY_INPUT = frozenset(("tee", "sponge"))
 follow_variable = environment_variables.follow_variable
 source_file = script_programs.source_file
 follow_files = script_programs.follow
@@ -129,7 +123,7 @@ def note_effects(walk: Walk, call: Call, known: Known) -> None:
 
 def output(walk: Walk, call: Call) -> Value:
     """What it prints, if anything reads that: computed where the input is known, else unknown with its provenance."""
-    if not walk.readers and call.name not in _COPY_INPUT and walk.state.settings.get("&1") is None:
+    if not walk.readers and call.name not in _WORDS.copy_input and walk.state.settings.get("&1") is None:
         return EMPTY
     if call.stdin is not None:
         walk.spend(len(call.stdin.text))
@@ -142,7 +136,7 @@ def output(walk: Walk, call: Call) -> Value:
         out = output_provenance.path_output(walk, call)
     if out is None:
         out = output_provenance.unknown_output(walk, call)
-    if call.name in _COPY_INPUT:
+    if call.name in _WORDS.copy_input:
         appends = any(re.match(r"-[a-z]*a|--a", arg) for arg in call.args)
         for arg in call.args:
             if arg[:1] != "-":
@@ -153,6 +147,8 @@ def output(walk: Walk, call: Call) -> Value:
 def follow_unlisted(walk: Walk, call: Call) -> None:
     """Judge what a program that no table lists would run: its arguments may hold a command line, after `--`, `exec` or `-c`."""
     args, is_data = call.args, call.name in DATA_PROGRAMS
+    if not (args or call.stdin is not None) or (is_data and "--" not in " ".join(args)):
+        return
     after_word, is_unknown = False, not is_data and not walk.judgement.rulebook.knows(call.name)
     codes = [] if is_data else _codes(call, is_unknown=is_unknown)
     for code in codes[:_MAX_CODES]:
@@ -181,7 +177,8 @@ def follow_unlisted(walk: Walk, call: Call) -> None:
             calls = (match for match in _RE.calls.finditer(arg) if not _RE.prose.search(arg, 0, match.start()))
             texts = [text, *("".join(filter(None, match.groups())) for match in calls)]
             for found in texts:
-                if " " in found and _is_command(found.split(None, 1)[0]):
+                words = found.split(None, 1)
+                if len(words) > 1 and _is_command(words[0]):
                     word = arg.word if found == arg else None
                     walk.start_text(Value(found, arg.taints, word), call.stdin, under=call.name)
         after_word = after_word or arg in _WORDS.before_command
@@ -238,7 +235,7 @@ def _is_tool(name: Arg) -> bool:
     part = name.word.parts[0]
     if isinstance(part, DoubleQuoted) and len(part.parts) == 1:
         part = part.parts[0]
-    return isinstance(part, Parameter) and part.name in _TOOLS
+    return isinstance(part, Parameter) and part.name in _WORDS.tools
 
 
 def _matching(pattern: str, names: tuple[str, ...]) -> list[str]:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 
 from ..grammar.lexical import decode_escapes
-from ..programs.tables import TEXT_OPTIONS, raised, skip_options
+from ..programs.tables import TEXT_OPTIONS, WRAPPERS, option_value, raised, skip_options
 from ..values.data_files import Words, read_tables
 from ..values.word_values import NO_TAINTS, UNKNOWN, Arg, Value, make_arg, unknown
 from .interpreters import judge_code
@@ -23,7 +23,6 @@ from .wrapper_programs import wrap
 
 _WORDS = Words(__file__)
 _MAX_LINES = 1_000
-_MAX_CLUSTER = 8
 _MAX_PARTS = 32
 _GIT_COMMAND_ENDS = tuple(
     ".command .cmd .textconv .clean .smudge .process .helper .driver .program .sshcommand .uploadpack .receivepack .tocmd".split()
@@ -89,28 +88,9 @@ def follow_text_options(walk: Walk, call: Call) -> None:
     for place, arg in enumerate(call.args):
         following = call.args[place + 1] if place + 1 < len(call.args) else None
         for option in TEXT_OPTIONS[call.name].split():
-            value = _option_value(option, arg, following)
-            if value is not None:
-                _run_option(walk, str(value), value)
-
-
-def _option_value(option: str, arg: Arg, following: Arg | None) -> Arg | None:
-    """The value of an option if this argument is that option: `-e x`, `-ex`, `-ave x`, `--rsh=x`, `+x`."""
-    if arg == option:
-        return following
-    if option[0] == "+" and arg.startswith(option):
-        return arg.like(arg[len(option) :])
-    if option.startswith("--"):
-        return arg.like(arg[len(option) + 1 :]) if arg.startswith(option + "=") else None
-    if len(option) == 2 and arg[:1] == "-" and arg[1:2] != "-":
-        if arg.startswith(option):
-            return arg.like(arg[2:])
-        if arg.endswith(option[1]) and arg[1:].isalpha() and len(arg) <= _MAX_CLUSTER:
-            return following
-        place = arg.find(option[1])
-        if 1 < place < _MAX_CLUSTER and arg[1:place].isalpha() and " " in arg[place:]:
-            return arg.like(arg[place + 1 :])
-    return None
+            value = option_value(option, arg, following)
+            if value is not None:  # a filter reads what it is given, whatever that is
+                _run_option(walk, str(value), value, stdin=unknown() if option == "--filter" else None)
 
 
 def follow_ssh_copies(walk: Walk, call: Call) -> None:
@@ -141,22 +121,15 @@ def _run_parts(walk: Walk, call: Call) -> None:
         walk.start([folder.like(f"{folder}/{name}")], None, under="run-parts")
 
 
-def _strace(walk: Walk, call: Call) -> Value | None:
-    """`-o '|command'` writes to a program."""
-    for arg, following in itertools.pairwise([*call.args, Arg("")]):
-        target = following if arg in ("-o", "--output") else arg.like(arg[2:]) if arg.startswith("-o") else Arg("")
-        if target[:1] in ("|", "!"):
-            _run_option(walk, target[1:], target)
-    return wrap(walk, call)
-
-
-def _in_arguments(walk: Walk, call: Call) -> None:
+def _in_arguments(walk: Walk, call: Call) -> Value | None:
     """Programs whose arguments hold commands where a pattern finds them: `apt -o Pre-Invoke=command`, `less '+!command'`."""
     if call.name in TEXT_OPTIONS:
         follow_text_options(walk, call)
-    for arg in call.args:
+    typed = [make_arg(call.stdin.text)] if call.stdin is not None and call.name in _WORDS.read_input else []
+    for arg in (*call.args, *typed):
         for match in re.finditer(_IN_ARGUMENTS[call.name], arg):
             _run_option(walk, next(filter(None, match.groups()), ""), arg)
+    return wrap(walk, call) if call.name in WRAPPERS else None
 
 
 def _rails(walk: Walk, call: Call) -> None:

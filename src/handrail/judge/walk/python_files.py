@@ -10,26 +10,19 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from ..programs.tables import read_program
+from ..values.data_files import Patterns, Words
 from ..values.disk import Source, absolute
 from ..values.word_values import UNKNOWN, Arg, Value
 from .script_files import entry, here, judge_code, lookup
 from .walk import Call, Walk
 
-_RUN_FILES = frozenset(
-    "doctest trace cProfile profile pdb pyinstrument viztracer memory_profiler line_profiler".split()
-)
-"""Modules that run the file that they are given."""
+_RE = Patterns(__file__)
+_WORDS = Words(__file__)
+
 _MAX_MODULES = 48
 _MAX_IMPORTED = 150_000
 _MAX_TEXT = 200_000
-_IMPORT = re.compile(r"(?m)(?:^|[;:])[ \t]*(?:from\s+([\w.]+)\s+import\s+(\([^)]*\)|[^\n#]*)|import\s+([\w., \t]+))")
-_LOADED = re.compile(
-    r"\b(?:run_path|execfile|import_module|run_module|__import__|spec_from_file_location|SourceFileLoader)\b[^(\n]*\([^)\n]*?['\"]([\w./-]+)['\"]|"
-    r"\bexec\s*\([^\n]*?(?:open|Path)\s*\(\s*['\"]([\w./-]+)['\"]"
-)
-_ADDED_FOLDER = re.compile(r"\bsys\.path\b[^'\"\n]{0,40}['\"]([\w./~-]+)['\"]")
 _MAX_ADDED = 8
-_WORD = re.compile(r"[A-Za-z_]\w*")
 
 
 def follow_python(walk: Walk, call: Call) -> None:
@@ -93,7 +86,7 @@ def _module(walk: Walk, call: Call, name: str, args: Sequence[Arg], cwd: str) ->
         )
     if name == "timeit":
         follow_python(walk, Call("python", [Arg("-c"), Arg("\n".join(args))], None, Arg("python")))
-    if name in _RUN_FILES:
+    if name in _WORDS.run_files:
         for file in [arg for arg in args if arg.endswith((".py", ".md", ".rst", ".txt"))][:1]:
             follow_python(walk, Call("python", [file], call.stdin, Arg("python")))
             if name == "doctest" and (source := lookup(walk, file)) is not None:
@@ -107,7 +100,7 @@ def _module(walk: Walk, call: Call, name: str, args: Sequence[Arg], cwd: str) ->
 def follow(walk: Walk, call: Call, entries: Sequence[Source], folders: Sequence[str]) -> None:
     """Judge these programs, and what they import from these folders as far as they use it."""
     assert walk.sources is not None
-    added = [match[1] for source in entries for match in _ADDED_FOLDER.finditer(source.text)]
+    added = [match[1] for source in entries for match in _RE.added_folder.finditer(source.text)]
     modules = _Modules(walk, [*folders, *filter(None, (absolute(place, here(walk)) for place in added[:_MAX_ADDED]))])
     for source in entries:
         modules.add(source, whole=True)
@@ -148,15 +141,12 @@ class _Modules:
         self.found[source.path] = (source, module, whole)
         if module is not None:
             self._waiting += [(name, source.path) for name in module.imports]
-        for name in loaded(source.text):
-            if "/" in name or name.endswith((".py", ".txt")):
-                self._add_file(name)
-            else:
+        for match in _RE.loaded.finditer(source.text):  # runpy.run_path("x.py"), exec(open("x").read())
+            name = match[1] or match[2]
+            if "/" not in name and not name.endswith((".py", ".txt")):
                 self._waiting.append((name, source.path))
-
-    def _add_file(self, name: str) -> None:
-        for folder in self._folders[:1]:
-            found = lookup(self._walk, name if name.startswith("/") else f"{folder}/{name}")
+                continue
+            found = lookup(self._walk, name if name.startswith("/") else f"{self._folders[0]}/{name}")
             if found is not None and not found.is_binary:
                 self.add(found, whole=True)
 
@@ -236,7 +226,7 @@ class Module(NamedTuple):
 def read_whole_module(text: str) -> Module:
     """The same for a module of which everything counts as running: by its words, without reading its grammar."""
     imports: dict[str, None] = {}
-    for match in _IMPORT.finditer(text):
+    for match in _RE.imports.finditer(text):
         if match[3]:
             imports.update((name.split()[0], None) for name in match[3].split(",") if name.strip())
             continue
@@ -244,7 +234,7 @@ def read_whole_module(text: str) -> Module:
         imports[module] = None
         joined = module if module.endswith(".") else f"{module}."
         imports.update((joined + name, None) for name in re.findall(r"(?:^|[,(])\s*(\w+)", match[2]))
-    return Module(tuple(imports), frozenset(_WORD.findall(text)), ())
+    return Module(tuple(imports), frozenset(_RE.word.findall(text)), ())
 
 
 @functools.lru_cache(512)
@@ -287,11 +277,6 @@ def _visit(node: ast.AST, imports: dict[str, None], parts: list[Part], names: se
         elif isinstance(child, ast.Attribute):
             names.add(child.attr)
         _visit(child, imports, parts, names)
-
-
-def loaded(text: str) -> list[str]:
-    """Files and modules that it runs by a name in quotes: `runpy.run_path("x.py")`, `exec(open("x").read())`."""
-    return [match[1] or match[2] for match in _LOADED.finditer(text)]
 
 
 def reached(module: Module, names: set[str], *, everything: bool = False) -> set[str]:

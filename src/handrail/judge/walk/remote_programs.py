@@ -134,3 +134,5 @@ def _nix(walk: Walk, call: Call) -> None:
             if arg in ("-c", "--command", "--"):
                 walk.start(call.args[place + 1 :], call.stdin, under=call.name)
                 break
+    else:
+        walk.programs.follow_unlisted(walk, call)

@@ -8,28 +8,21 @@ import shlex
 from collections.abc import Iterable, Sequence
 
 from ..programs.tables import DATA_PROGRAMS, LANGUAGES, SHELLS, skip_options
-from ..values.data_files import read_tables
+from ..values.data_files import Patterns, Words, read_tables
 from ..values.disk import INSTALLED, Source, absolute
 from ..values.word_values import UNKNOWN, Arg, OtherName, Value
 from .interpreters import read_options
 from .script_files import entry, here, judge_code, lookup, matching, run_shell, run_with_file, run_words
 from .walk import Call, Walk
 
+_RE = Patterns(__file__)
+_WORDS = Words(__file__)
+
 _TABLES = read_tables(__file__)
-_RUN_WORDS = frozenset(("run", "x", "test", "e", "script", "r", "c"))
-_IMPORTS = re.compile(
-    r"(?:\brequire|\bimport|\brequire_relative|\binclude|\binclude_once|\brequire_once|\bfrom|\bload|\bdofile|\bdo)\b"
-    r"[\s(]{0,3}(?:__dir__\s*\.\s*|__DIR__\s*\.\s*)?['\"](\.{0,2}/?[\w./@-]+)['\"]"
-)
-_CURL_OPTION = re.compile(r"(?m)^\s*(-{0,2})([a-zA-Z][\w-]*)\s*[=:]?\s*(\"[^\"]*\"|\S*)")
-_INCLUDES = re.compile(r"(?:^|;)\s*(?:\.read|source|\\ir?|\\\.)\s+['\"]?([\w./~-]+)")
-_WILD = re.compile(r"[*?\[\ue000]")
 _MAX_OPERANDS = 16
 _MAX_CONSOLE = 60_000
 _MAX_IMPORTS = 24
 _MAX_DIRECTORIES = 8
-_PROSE = re.compile(r"(?i).+\.(?:md|rst|txt|json|ya?ml|toml|html?|css|csv|log|xml|svg)")
-_SOURCES = re.compile(r".+\.(?:c|cc|cpp|cxx|m|rs|go|java|kts?|cs|fsx?|v|ml|swift|zig|hs|d|nim|cr)")
 
 
 def follow_shell(walk: Walk, call: Call) -> None:
@@ -59,14 +52,18 @@ def follow_language(walk: Walk, call: Call) -> None:
     )
     given = {option for option, _ in options}
     operands = list(call.args[start:])
-    if call.name in ("deno", "bun", "go", "dart", "nim", "crystal") and operands[:1] and operands[0] in _RUN_WORDS:
+    if (
+        call.name in ("deno", "bun", "go", "dart", "nim", "crystal")
+        and operands[:1]
+        and operands[0] in _WORDS.run_words
+    ):
         more, _ = skip_options(operands[1:])
         operands = operands[1 + more :]
     paths = [
         value for option, value in options if option in _TABLES["loads"].get(language, "").split() and value is not None
     ]
     if given & {"-e", "-E", "--eval", "-p", "--print", "-c", "-r"}:
-        paths += [Arg(name) for arg in call.args for name in _IMPORTS.findall(arg) if name.startswith((".", "/"))]
+        paths += [Arg(name) for arg in call.args for name in _RE.imports.findall(arg) if name.startswith((".", "/"))]
     else:
         paths += operands[:1]
     paths += [Arg(f"{folder}/{path}") for option, folder in options if option == "-I" and folder for path in paths[:4]]
@@ -97,7 +94,7 @@ def _follow_program(walk: Walk, call: Call, language: str, path: str) -> None:
             continue
         judge_code(walk, call, source, language)
         folder = posixpath.dirname(absolute(source.path, here(walk)))
-        for name in _IMPORTS.findall(source.text):
+        for name in _RE.imports.findall(source.text):
             if name.startswith(".") or language in ("ruby", "php", "perl", "lua"):
                 waiting.append(posixpath.normpath(f"{folder}/{name}"))
 
@@ -112,7 +109,7 @@ def follow_console(walk: Walk, call: Call) -> None:
     paths = [call.stdin.program] if isinstance(call.stdin, OtherName) else []
     for arg in call.args[:_MAX_OPERANDS]:
         paths += [arg.partition("=")[2]] if arg[:2] == "--" else [arg[2:]] if arg[:1] == "-" else [str(arg)]
-    included = [path for arg in call.args for path in _INCLUDES.findall(arg)]
+    included = [path for arg in call.args for path in _RE.includes.findall(arg)]
     for path in filter(None, (*paths, *included)):
         found = entry(walk, path)
         if found is None or found.is_dir or found.size > _MAX_CONSOLE or walk.known_file(path) is not None:
@@ -129,7 +126,7 @@ def follow_curl(walk: Walk, call: Call) -> None:
     _, options = skip_options(call.args, "KoXdHFTuAebwxmEcDrtzC", "config")
     for path in (value for name, value in options if name in ("-K", "--config") and value):
         source = lookup(walk, path)
-        lines = _CURL_OPTION.findall(source.text) if source is not None else ()
+        lines = _RE.curl_option.findall(source.text) if source is not None else ()
         words = [word for dash, name, value in lines for word in (f"{dash or '--'}{name}", value.strip('"')) if word]
         if source is not None:
             run_words(walk, source, ["curl", *words])
@@ -150,7 +147,7 @@ def follow_text_program(walk: Walk, call: Call) -> None:
 def follow_compiler(walk: Walk, call: Call) -> None:
     """What is compiled now will run sooner or later: sources that were written in this session are read."""
     for arg in call.args:
-        if _SOURCES.fullmatch(arg) and (source := lookup(walk, arg)) is not None and source.is_new:
+        if _RE.sources.fullmatch(arg) and (source := lookup(walk, arg)) is not None and source.is_new:
             judge_code(walk, call, source, "c")
             for name in re.findall(r"(?m)^\s*#\s*include\s+\"([\w./-]+)\"", source.text)[:_MAX_IMPORTS]:
                 header = lookup(walk, posixpath.join(posixpath.dirname(arg), name))
@@ -254,7 +251,7 @@ def _unlisted(walk: Walk, call: Call) -> None:
             and not found.is_dir
         ):
             source = lookup(walk, arg)
-            if source is not None and not source.is_binary and not _PROSE.fullmatch(arg):
+            if source is not None and not source.is_binary and not _RE.prose.fullmatch(arg):
                 judge_code(walk, call, source, "other")
 
 
@@ -263,7 +260,7 @@ def _several(walk: Walk, call: Call) -> bool:
     words = [call.program, *call.args]
     runs_file = call.name in SHELLS or _language_of(call.name) != "other"
     for place, word in enumerate(words[:_MAX_OPERANDS] if runs_file else words[:1]):
-        if _WILD.search(word) and word[:1] != "-" and " " not in word:
+        if _RE.wild.search(word) and word[:1] != "-" and " " not in word:
             found = matching(walk, word)
             for path in found:
                 other = [*words[:place], word.like(path), *words[place + 1 :]]

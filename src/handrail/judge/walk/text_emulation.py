@@ -241,6 +241,8 @@ def _sed(text: str, flags: Sequence[str], operands: Sequence[str]) -> str | None
 
 
 def _head(text: str, flags: Sequence[str], operands: Sequence[str]) -> str | None:
+    if flags[:1] in (["-c0"], ["--bytes=0"]) or (flags[:1] == ["-c"] and operands[:1] == ["0"]):
+        return ""
     count = _count(flags, operands)
     return "".join(line + "\n" for line in text.split("\n")[:count]) if count is not None else None
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, cast
 
 from ..grammar.lexical import decode_escapes
 from ..programs.endless_loops import loops_forever
-from ..programs.tables import TEXT_OPTIONS, all_options, skip_options
+from ..programs.tables import TEXT_OPTIONS, skip_options
 from ..values.data_files import Patterns, read_tables
 from ..values.word_values import UNKNOWN, Arg, Taint, Value, make_arg, unknown
 from .builtins import STDIN_PATHS
@@ -23,15 +23,17 @@ _MAX_SCRIPT = 100_000
 _MAX_PARTS = 100
 _LOOK_BACK = 300
 _MAX_TEXT = 100_000
-_QUOTED = re.compile(r"\s*(['\"])(.*)\1\s*", re.S)
 
 
 def _awk(walk: Walk, call: Call) -> None:
-    start, options = skip_options(call.args, "FvfieEoDlL", "file field-separator assign include exec source")
+    start, options = skip_options(call.args, "FvfieEoDlL", "file field-separator assign include exec source load")
     texts = [value for option, value in options if option in ("-e", "--source") and value is not None]
     if not texts and not any(option in ("-f", "--file", "-E", "--exec") for option, _ in options):
         texts = list(call.args[start : start + 1])
     texts += _scripts(walk, call, options)
+    loaded = [value for option, value in options if option in ("-l", "--load") and value]
+    if any("/" in name for name in (*loaded, *_RE.awk_loads.findall(" ".join(texts)))):
+        walk.report("env.inject", call.argv)
     settings = [value for option, value in options if option in ("-v", "--assign") and value is not None]
     given = {
         name: arg.like(value) for arg in (*settings, *call.args[start:]) for name, _, value in [arg.partition("=")]
@@ -267,25 +269,10 @@ def _by_pattern(walk: Walk, call: Call) -> None:
                 walk.run_text(Value(match[1], text.taints), None, "-c")
 
 
-def _mongo(walk: Walk, call: Call) -> None:
-    """Its shell reads JavaScript."""
-    for option, value in all_options(call.args, "", "eval")[1]:
-        if option == "--eval" and value is not None:
-            judge_code(walk, call, "javascript", value.value())
-
-
-def _nmap(walk: Walk, call: Call) -> None:
-    """Its scripts are programs in Lua."""
-    for option, value in all_options(call.args, "", "script")[1]:
-        content = walk.known_file(value) if option == "--script" and value else None
-        if content is not None:
-            judge_code(walk, call, "lua", content)
-
-
 class Console(NamedTuple):
     """How the commands of a program with a prompt are read. In each pattern, group 1 is what is meant."""
 
-    shell: str
+    shell: str = "(?!)"
     """A command for the shell."""
     python: str = ""
     """Code in Python."""
@@ -303,6 +290,8 @@ class Console(NamedTuple):
     """From which operand on the operands are commands."""
     asks: str = ""
     """Not empty where commands that are not known are asked about."""
+    language: str = ""
+    """The language that its commands are written in, if it is one of those that are read."""
 
 
 _CONSOLES = {
@@ -340,7 +329,7 @@ def _texts(walk: Walk, call: Call, console: Console) -> Iterator[Value]:
             if arg[:1] != "-":
                 operands += 1
                 if operands > 0:
-                    yield arg.value()
+                    yield walk.known_file(arg) or arg.value()
             continue
         if option != name:
             value = arg.like(arg[2:])
@@ -373,6 +362,8 @@ def _commands(walk: Walk, call: Call, console: Console, text: Value) -> None:
             walk.on_write(Arg(_group(match)), ">", unknown())
     if console.loads and re.search(console.loads, text.text, re.M | re.I):
         walk.report("env.inject", call.argv)
+    if console.language:
+        judge_code(walk, call, console.language, text)
     if text.text.strip() == UNKNOWN and console.asks:
         walk.report("dynamic.script", call.argv)
 
@@ -385,6 +376,6 @@ def _unquoted(text: str) -> str:
     text = text.strip().strip(";")
     if text[:2] == "$$":
         return text[2:-2]
-    if match := _QUOTED.fullmatch(text.removeprefix("e").removeprefix("E") if text[1:2] == "'" else text):
+    if match := _RE.quoted.fullmatch(text.removeprefix("e").removeprefix("E") if text[1:2] == "'" else text):
         return match[2].replace("''", "'") if match[1] == "'" else match[2]
     return text.rstrip("\"'") if text.count('"') == 1 or text.count("'") == 1 else text

@@ -25,7 +25,7 @@ from ..values.word_values import (
     taints_of,
     unknown,
 )
-from .expansion import Expander
+from . import expansion
 from .state import State
 
 _WORDS = Words(__file__)
@@ -35,17 +35,15 @@ _MAX_ELEMENTS = 256
 _MAX_SLOTS = 8
 
 
-class Shell(Protocol):
+class Shell(expansion.Shell, Protocol):
     """What the variables need of the walk that they belong to."""
 
-    expander: Expander
+    expander: expansion.Expander
     state: State
 
     def classes(self, path: str) -> frozenset[str]: ...
     def notice(self, name: str, value: Stored | None) -> None: ...
-    def pick(self, key: object, value: Either) -> Value | None: ...
     def report(self, rule_id: str, argv: Sequence[str]) -> None: ...
-    def spend(self, chars: int) -> None: ...
 
 
 class Variables:
@@ -271,7 +269,8 @@ class Variables:
             items.update(old.items)
         elif node.appends and old is not None:
             items["0"] = old  # type: ignore[assignment]
-        following = _next_index(items)
+        last = next(reversed(items), "")
+        following = int(last) + 1 if last.isdigit() else len(items)
         for index, word in node.elements or ():
             if index is not None:
                 key = expander.one(index).text
@@ -309,12 +308,6 @@ class Variables:
         if not associative:
             items = dict(sorted(items.items(), key=lambda item: int(item[0]) if re.fullmatch(r"-?\d+", item[0]) else 0))
         return Array(items, associative=associative)
-
-
-def _next_index(items: dict[str, Value]) -> int:
-    """The index after the highest one."""
-    last = next(reversed(items), None)
-    return 0 if last is None else int(last) + 1 if last.isdigit() else len(items)
 
 
 def _taints(value: Stored) -> Taints:

@@ -21,7 +21,6 @@ from ..grammar import syntax
 from ..grammar.parser import parse
 from ..programs.endless_loops import goes_on_writing, is_endless, makes_files, starts_and_goes_on
 from ..programs.long_options import spelled_out
-from ..programs.tables import DATA_PROGRAMS
 from ..rules import Command as Line
 from ..rules import Rulebook, on_assign, on_read, on_write
 from ..values import paths
@@ -586,16 +585,12 @@ class Walk:
         if self.state.files and (made := self._made_program(name, call)) is not None:
             return made
         if known.follow is None:
-            self._follow_unlisted(call)
+            self.programs.follow_unlisted(self, call)
         elif out is None:
             out = known.follow(self, call)
         self.show_to_rules(call)
         self.programs.note_effects(self, call, known)
         return out if out is not None else self.programs.output(self, call)
-
-    def _follow_unlisted(self, call: Call) -> None:
-        if (call.args or call.stdin is not None) and (call.name not in DATA_PROGRAMS or "--" in " ".join(call.args)):
-            self.programs.follow_unlisted(self, call)
 
     def start(self, argv: Sequence[Arg], stdin: Value | None, *, under: str = "") -> Value:
         """A program that another one (`under`) starts: its name is never a function or a builtin."""
@@ -764,7 +759,7 @@ class Walk:
             if same_shell:
                 with self.nested():
                     return self.script(script, stdin)
-            with self.subshell(), self.child_shell():
+            with self.subshell(), Held(self.variables, level=self.variables.level + 1):
                 return self.script(script, stdin)
 
     def _unknown_script(self, value: Value, how: str) -> bool:
@@ -855,7 +850,8 @@ class Walk:
                     stdin = content
                 else:
                     self.state.write(f"/dev/fd/{redirect.descriptor}", content)
-            if operator in (">", ">>", ">|", "&>", "&>>", "<>") or (operator == ">&" and not _is_descriptor(target)):
+            to_file = operator == ">&" and target != "-" and not target.rstrip("-").isdigit()
+            if to_file or operator in (">", ">>", ">|", "&>", "&>>", "<>"):
                 whole = redirect.descriptor in ("", "1") and operator != "<>"
                 outputs.append((operator, target, whole))
                 if redirect.descriptor not in _STANDARD:
@@ -928,10 +924,6 @@ class Walk:
     def inside(self, source_map: syntax.SourceMap) -> Held:
         """Walk in another text."""
         return Held(self, source_map=source_map, place=self.place)
-
-    def child_shell(self) -> Held:
-        """A shell that was started as a program: it has only what was exported."""
-        return Held(self.variables, level=self.variables.level + 1)
 
     def wrapped(self, name: str) -> Held:
         """Inside a program that runs another."""
@@ -1022,11 +1014,13 @@ class Walk:
 
     def on_write(self, target: Arg, operator: str, content: Value) -> None:
         grows = ">>" in operator or UNKNOWN in target
-        if (Taint.ENDLESS in content.taints or (self._fills and grows and content.text)) and not _is_device(target):
+        is_device = target.startswith("/dev/") and not target.startswith("/dev/shm/")
+        if (Taint.ENDLESS in content.taints or (self._fills and grows and content.text)) and not is_device:
             self.report("disk.fill", [operator, target])
         empties = operator in (">", ">|", "&>") and not content.text.strip()
         matches = on_write(target, self.cwd, self.judgement.project, empties=empties)
-        if empties and not matches and (Taint.WIDE in target.taints or "*" in target or self._is_one_of_many(target)):
+        each = UNKNOWN in target and not _WORDS.many.isdisjoint(self.under)  # one of those that find or xargs has found
+        if empties and not matches and (Taint.WIDE in target.taints or "*" in target or each):
             self.report("redirect.data", [operator, target])
         if matches:
             self.judgement.add(matches, [operator, target], self.span([target]))
@@ -1037,10 +1031,6 @@ class Walk:
                 self.report("rce.reverse_shell", [operator, target])
             elif re.search(_EMPTIES_STORE, content.text):
                 self.report("sql.destructive", [operator, target])
-
-    def _is_one_of_many(self, target: Arg) -> bool:
-        """Whether a path that is not known stands for each one that find or xargs has found."""
-        return UNKNOWN in target and not _WORDS.many.isdisjoint(self.under)
 
     # Findings
 
@@ -1079,14 +1069,6 @@ def _mark_lists(argv: Sequence[Arg]) -> None:
     for arg in argv:
         if arg == UNKNOWN and arg.word is not None and isinstance(arg.word.parts[0], syntax.Substitution):
             arg.taints |= _WIDE
-
-
-def _is_device(target: str) -> bool:
-    return target.startswith("/dev/") and not target.startswith("/dev/shm/")
-
-
-def _is_descriptor(target: str) -> bool:
-    return target == "-" or target.rstrip("-").isdigit()
 
 
 def _named(name: Arg, candidate: str) -> Arg:

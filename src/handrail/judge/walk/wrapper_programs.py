@@ -9,17 +9,14 @@ from collections.abc import Sequence
 
 from ..grammar.lexical import decode_escapes
 from ..programs.tables import SHELLS, TERMINALS, WRAPPERS, Wrapper, skip_options
-from ..values.data_files import Words
+from ..values.data_files import Patterns, Words
 from ..values.word_values import EMPTY, UNKNOWN, Arg, Taint, Taints, Value, make_arg, taints_of, unknown
 from . import output_provenance
 from .walk import Call, Walk
 
+_RE = Patterns(__file__)
+
 _WORDS = Words(__file__)
-_DAEMON_PROGRAM = frozenset(("-x", "--exec", "-a", "--startas"))
-_SPLITS = re.compile(r"-([iv0]*)S(.*)|--split-string(?:=(.*))?", re.S)
-_ARCHITECTURES = frozenset(
-    "linux32 linux64 i386 i486 i586 i686 x86_64 athlon ppc ppc64 ppc64le s390 s390x arm64 aarch64".split()
-)
 _WIDE: Taints = frozenset((Taint.WIDE,))
 _MAX_ROOTS = 16
 _MAX_ITEMS = 64
@@ -99,7 +96,9 @@ def _run_inside(
         if name == "env" and not {"-i", "-", "--ignore-environment"} & given.keys():
             _assign(walk, options)
         if (wrapper.joined and not {"-x", "--exec"} & given.keys()) or (name == "entr" and "-s" in given):
-            out = walk.run_text(_together(rest), call.stdin, "-c")
+            out = walk.run_text(
+                Value(" ".join(rest), taints_of(rest), rest[0].word if len(rest) == 1 else None), call.stdin, "-c"
+            )
         else:
             builtins = name in ("command", "builtin", "exec", "noglob", "nocorrect")
             out = walk.run(rest, call.stdin, functions=False, builtins=builtins)
@@ -115,7 +114,7 @@ def _split_up(args: Sequence[Arg]) -> list[Arg] | None:
     place = 0
     while place < len(args):
         arg = args[place]
-        if match := _SPLITS.fullmatch(arg):
+        if match := _RE.splits.fullmatch(arg):
             flags = [Arg(f"-{match[1]}")] if match[1] else []
             attached = match[2] or match[3]
             text = arg.like(attached) if attached else args[place + 1] if place + 1 < len(args) else Arg("")
@@ -147,9 +146,9 @@ def _before_command(
     if name in TERMINALS:
         return _in_terminal(call.args)
     if name == "start-stop-daemon":
-        program = [value for option, value in options if option in _DAEMON_PROGRAM and value is not None]
+        program = [value for option, value in options if option in _WORDS.daemon_program and value is not None]
         return [*program[-1:], *rest] if program else None
-    if name == "setarch" and rest and rest[0] not in _ARCHITECTURES:
+    if name == "setarch" and rest and rest[0] not in _WORDS.architectures:
         return rest
     if name == "dotenv" and rest[:1] == ["run"]:
         rest = rest[1:]
@@ -183,10 +182,6 @@ def _split_string(text: Arg) -> list[Arg]:
         return [text.like(word) for word in shlex.split(text, posix=True)]
     except ValueError:
         return [text.like(UNKNOWN)]
-
-
-def _together(words: Sequence[Arg]) -> Value:
-    return Value(" ".join(words), taints_of(words), words[0].word if len(words) == 1 else None)
 
 
 def _find(walk: Walk, call: Call) -> Value | None:
