@@ -111,8 +111,12 @@ class HeldConnects:
         return None if named[0] is None else self._hold_message(pid, fd, named[0], parts[0], flags)
 
     def _hold_message(self, pid: int, fd: int, target: Target, parts: list[tuple[int, int]], flags: int) -> int | None:
-        def go_on(_: str = "") -> int | Reply:
+        try:
             data = b"".join(self._read(pid, *part) for part in parts)
+        except (OSError, Unreadable) as error:
+            return _refusal(error)
+
+        def go_on(_: str = "") -> int | Reply:
             with taken(pid, fd) as sock:
                 raw = target.raw
                 return _reply(_libc.sendto(sock.fileno(), data, len(data), flags, raw, len(raw)))

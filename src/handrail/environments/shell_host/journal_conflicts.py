@@ -121,16 +121,21 @@ class _Until:
     def _inside(self, folder: str) -> int:
         todo, end, files, size = [folder], self._end, 0, 0
         while todo:
-            with os.scandir(todo.pop()) as inside:
-                for entry in inside:
-                    found = entry.stat(follow_symlinks=False)
-                    if found.st_ctime_ns > end and self._is_changed(entry.path, found):
-                        return found.st_ctime_ns
-                    if entry.is_dir(follow_symlinks=False):
-                        todo.append(entry.path)
-                    else:
-                        files += 1
-                        size += found.st_size
+            at = todo.pop()
+            fd = os.open(at, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                with os.scandir(fd) as inside:  # of a descriptor: whole paths take longer to look up
+                    for entry in inside:
+                        found = entry.stat(follow_symlinks=False)
+                        if found.st_ctime_ns > end and self._is_changed(f"{at}/{entry.name}", found):
+                            return found.st_ctime_ns
+                        if entry.is_dir(follow_symlinks=False):
+                            todo.append(f"{at}/{entry.name}")
+                        else:
+                            files += 1
+                            size += found.st_size
+            finally:
+                os.close(fd)
         self._sizes[folder] = files, size
         return 0
 
