@@ -28,7 +28,7 @@ class Conflict(NamedTuple):
 def conflicts(
     journal: Journal, call: int, entries: list[Entry], sizes: dict[str, tuple[int, int]] | None = None
 ) -> list[Conflict]:
-    """What else has changed the paths of these entries of the call since it ended.
+    """What else has changed the paths of these entries of the call since it ended. Parts that were taken back are not among them.
 
     New folders have to be walked for that: `sizes` gets how many files they hold, and their bytes.
     """
@@ -42,12 +42,10 @@ def conflicts(
         theirs = _Touched(journal.entries(later))
         when = journal.end(later) or 0
         until.later.append((theirs, when))
-        if journal.is_reverted(later):
+        if journal.is_reverted(later) or any(target == call for target, _ in journal.undoes(later)):
             continue
-        reverted = journal.undone_paths(later, call)
         for path in sorted(mine.shared_with(theirs)):
-            if not _is_below(path, reverted):
-                found[path] = Conflict(path, later, when)
+            found[path] = Conflict(path, later, when)
     for path in sorted(mine.paths - set(found)):
         when = until.changed_after(path, is_new=path in mine.new)
         if when:

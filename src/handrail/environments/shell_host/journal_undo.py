@@ -236,15 +236,41 @@ def select(entries: list[Entry], only: str) -> list[Entry]:
     return chosen
 
 
+def without(entries: list[Entry], parts: Iterable[str]) -> list[Entry]:
+    """Those that are not about these paths, or what is below them: they were taken back before. The times of folders are kept."""
+    for part in parts:
+        rest = [entry for entry in entries if entry.kind == log.TIMES or not _concerns(entry, part, part + "/")]
+        entries = []
+        for entry in rest:
+            is_opened = entry.kind == log.RENAME and part.startswith(entry.path + "/") and lstat(entry.path) is not None
+            entries += (
+                [entry._replace(kind=log.ABSENT, path=entry.second), *_rest_of_tree(entry)] if is_opened else [entry]
+            )
+    return entries
+
+
+def _rest_of_tree(moved: Entry) -> Iterator[Entry]:
+    """As if what is left of a moved folder, a part of which is back, had been moved one by one."""
+    yield _as_folder(moved, moved.path, moved.path)
+    for name in os.listdir(moved.second) if os.path.isdir(moved.second) else ():
+        path, kept = f"{moved.path}/{name}", f"{moved.second}/{name}"
+        one = moved._replace(path=path, second=kept, meta=meta_of(os.lstat(kept)))
+        is_merged = all(stat.S_ISDIR(found.st_mode) for found in (lstat(path), lstat(kept)) if found is not None)
+        yield from _rest_of_tree(one) if is_merged and lstat(path) is not None else (one,)
+
+
 def _part_of_tree(moved: Entry, only: str) -> Iterator[Entry]:
     """As if the folders above, and the path itself, had been moved one by one."""
     for end in [at for at, letter in enumerate(only) if letter == "/" and at >= len(moved.path)]:
-        path, kept = only[:end], moved.second + only[len(moved.path) : end]
-        yield moved._replace(
-            kind=log.FOLDER, path=path, second="", meta=meta_of(os.lstat(kept)), extended=extended_attributes(kept)
-        )
+        yield _as_folder(moved, only[:end], moved.second + only[len(moved.path) : end])
     kept = moved.second + only[len(moved.path) :]
     yield moved._replace(path=only, second=kept, meta=meta_of(os.lstat(kept)))
+
+
+def _as_folder(moved: Entry, path: str, now: str) -> Entry:
+    """As if the folder at `path` had been deleted, with the attributes of the one at `now`."""
+    folder = moved._replace(kind=log.FOLDER, path=path, second="", meta=meta_of(os.lstat(now)))
+    return folder._replace(extended=extended_attributes(now))
 
 
 def _concerns(entry: Entry, only: str, prefix: str) -> bool:

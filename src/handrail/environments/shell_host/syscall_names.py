@@ -60,8 +60,10 @@ class Memory:
                 content = os.pread(self._open(pid), size, address)
         except PermissionError:
             raise Unreadable from None
-        except OverflowError:  # nobody has memory there
-            content = b""
+        except (OSError, OverflowError) as error:
+            if getattr(error, "errno", errno.EIO) != errno.EIO:
+                raise
+            content = b""  # nobody has memory there
         if size and not content:
             raise OSError(errno.EFAULT, "its memory is gone")
         return content
