@@ -123,6 +123,17 @@ def test_a_change_by_hand_is_noticed_although_a_later_call_has_changed_the_same_
     assert [os.path.basename(one["path"]) for one in undo(recorder, call)["conflicts"]] == ["new2", "new1"]
 
 
+def test_a_folder_that_a_later_call_made_a_link_to_itself_is_a_conflict(recorder: Recorder) -> None:
+    call = recorder.run("echo two > dir/x")
+    recorder.run("rm -r dir; ln -s dir dir")
+    told = undo(recorder, call)
+    assert told["status"] == "conflict"
+    assert {one["call"] for one in told["conflicts"]} == {call + 1}
+    assert undo(recorder, call + 1)["status"] == "undone"
+    assert undo(recorder, call)["status"] == "undone"
+    assert (recorder.work / "dir" / "x").read_text() == "1"
+
+
 def test_after_a_part_of_a_call_the_rest_is_taken_back_and_the_part_left_alone(recorder: Recorder) -> None:
     before = snapshot(recorder.work)
     call = recorder.run("echo two > a; echo new > k1; echo new > k2; rm -r dir/sub")

@@ -46,6 +46,7 @@ ROLLED_BACK = b"B"  # the call was interrupted and taken back
 END = b"E"  # the call has ended, at the modification time of this entry
 
 SUFFIX, OPEN_SUFFIX = ".log", ".open"
+_NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)  # the last if a folder above has become a link to itself
 ROTATE_BYTES = 16 << 20
 _HEAD = struct.Struct("<IIQQcHHI")
 _CHECKED = struct.Struct("<QQcHHI")  # the head after length and checksum: call, time, kind, lengths of the parts
@@ -350,12 +351,15 @@ def _first_call(name: str) -> int:
     return int(name.partition("-")[0])
 
 
-def _log_names(folder: str) -> list[str]:
+def names_in(folder: str) -> list[str]:
     try:
-        names = os.listdir(folder)
+        return os.listdir(folder)
     except FileNotFoundError:
         return []
-    return [name for name in names if name.endswith(SUFFIX) and name.partition("-")[0].isdigit()]
+
+
+def _log_names(folder: str) -> list[str]:
+    return [name for name in names_in(folder) if name.endswith(SUFFIX) and name.partition("-")[0].isdigit()]
 
 
 def parent_of(path: str) -> str:
@@ -366,5 +370,7 @@ def parent_of(path: str) -> str:
 def lstat(path: str) -> os.stat_result | None:
     try:
         return os.lstat(path)
-    except (FileNotFoundError, NotADirectoryError):
+    except OSError as error:
+        if error.errno not in _NOT_THERE:
+            raise
         return None

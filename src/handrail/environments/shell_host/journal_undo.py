@@ -21,7 +21,7 @@ from typing import Any, Callable, Iterable, Iterator, NamedTuple  # noqa: UP035 
 from . import journal_log as log
 from .journal import CallJournal, copy_content, extended_attributes
 from .journal_expiry import locked
-from .journal_log import OPEN_SUFFIX, SUFFIX, Entry, Journal, Meta, lstat, meta_of, writer_name
+from .journal_log import OPEN_SUFFIX, SUFFIX, Entry, Journal, Meta, lstat, meta_of, names_in, writer_name
 from .stash import Stash
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -327,10 +327,10 @@ JOB_MARK = ".job"
 def recover(journal_folder: str, on_crash: str = "undo") -> list[dict[str, Any]]:
     """Finish every call that its writer did not finish. Each gets its `call`, `outcome` ("rolled back" or "kept"), how many
     `changes` it had made, and the paths that `failed`. Can be repeated if it is interrupted itself."""
-    if not any(name.endswith(OPEN_SUFFIX) for name in _names(journal_folder)):
+    if not any(name.endswith(OPEN_SUFFIX) for name in names_in(journal_folder)):
         return []
     with locked(journal_folder):
-        left = [name[: -len(OPEN_SUFFIX)] + SUFFIX for name in _names(journal_folder) if name.endswith(OPEN_SUFFIX)]
+        left = [name[: -len(OPEN_SUFFIX)] + SUFFIX for name in names_in(journal_folder) if name.endswith(OPEN_SUFFIX)]
         dead = [name for name in left if not _is_written_to(os.path.join(journal_folder, name))]
         if not dead:
             return []
@@ -349,7 +349,8 @@ def _finish(journal: Journal, dead: list[str], alive: set[str], on_crash: str) -
     busy = {call for name in alive for call in journal.calls_in(name)}
     for call in sorted(set(unfinished) - busy, reverse=True):
         logs, entries = unfinished[call], journal.entries(call)
-        answer: dict[str, Any] = {"call": call, "outcome": "kept", "changes": _count(entries), "failed": []}
+        changes = sum(entry.kind not in (log.TIMES, log.HOST, log.UNSAVED) for entry in entries)
+        answer: dict[str, Any] = {"call": call, "outcome": "kept", "changes": changes, "failed": []}
         ending = [log.END]
         if on_crash == "undo" and not all(JOB_MARK in name for name in logs):
             undone = Undo(journal, stash).run(entries)
@@ -364,17 +365,6 @@ def _finish(journal: Journal, dead: list[str], alive: set[str], on_crash: str) -
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(os.path.join(journal.folder, name[: -len(SUFFIX)] + OPEN_SUFFIX))
     return answers
-
-
-def _count(entries: list[Entry]) -> int:
-    return sum(entry.kind not in (log.TIMES, log.HOST, log.UNSAVED) for entry in entries)
-
-
-def _names(folder: str) -> list[str]:
-    try:
-        return os.listdir(folder)
-    except FileNotFoundError:
-        return []
 
 
 def _is_written_to(path: str) -> bool:
