@@ -83,6 +83,7 @@ def test_what_is_not_kept_is_taken_back_after_it_was_shown(run: Run, work: Path,
     shown = approver.effects[0].text.splitlines()
     assert f"- {work}/old/a" in shown
     assert f"+ {work}/new" in shown
+    assert [(one.rule, one.start, one.end) for one in approver.effects[0].concerns] == [(trial.TRIED, 0, 0)]
     assert approver.seen == [True]
     assert result["error_type"] == "denied"
     assert "not kept" in str(result["error"])

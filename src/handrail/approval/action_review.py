@@ -167,10 +167,11 @@ class Judge:
         if details.get("path"):  # a path that no tool may write stays one
             written = self._file(action._replace(text=str(details["path"])), tool, rulebook)
             found = tuple(one for one in written.findings if one.severity is Severity.BLOCK)
-        else:
+        elif not details.get("once"):
             rule = rule_name(rule, action.text)
         reach = Reach.PROJECT if details.get("project") else Reach.NOWHERE
-        asked = Finding(rule, Severity.ASK, str(details["why"]), (0, len(action.text)), (), reach)
+        place = (0, 0 if details.get("once") else len(action.text))  # nothing is marked in a list of changes
+        asked = Finding(rule, Severity.ASK, str(details["why"]), place, (), reach)
         return Judged(action, (*found, asked))
 
 

@@ -21,6 +21,7 @@ from ..store.call_records import STORE_NAME, CallRecord, CallRecords
 from . import trial
 from .open_call import FULL, Ended
 from .receipts import Receipts
+from .receipts import digest as digest_of
 from .recorder import BEGUN_FOLDER, Recorder, left_behind
 
 if TYPE_CHECKING:
@@ -192,11 +193,9 @@ class Calls:
         counts, hosts, digest = told.get("counts", {}), len(told.get("hosts", ())), told.get("digest", "")
         record = record._replace(counts=counts, hosts=hosts, digest=digest)
         self._records.put(record)
-        config = self._rules()
-        terminal = config.terminal
+        config, terminal = self._rules(), self._rules().terminal
         rules = config.approvals, config.command_allowlist, config.protect, terminal.protect, terminal.profile
-        policy = repr(rules)
-        self.receipts.add(record, hashlib.sha256(policy.encode()).hexdigest())
+        self.receipts.add(record, digest_of(repr(rules)))
         if call_effects.is_prune_due(self.recorder.journal_folder):
             self.prune()
         return record

@@ -57,10 +57,8 @@ class OpenCall:
     def begin(self, head: str, *, folder: str = "", environment: Environment | None = None) -> int:
         """Called before a change, with the command or path that makes it. The call's number, or 0 if no journal is kept."""
         if self._record is None and self.calls.recorder.is_enabled:
-            self._record, self._environment = (
-                self.calls.recorder.begin(self._who, head, folder, environment),
-                environment,
-            )
+            self._record = self.calls.recorder.begin(self._who, head, folder, environment)
+            self._environment = environment
         if environment is not None and not hasattr(environment, "coverage"):  # one that a plugin brings
             self._coverage = _NO_JOURNAL
             return 0
@@ -129,14 +127,8 @@ class OpenCall:
         if how == FULL and not self.is_changed and not self.is_running:
             recorder.begun_calls.end(record.number)
             return
-        ended = None if self.is_running else time.time()
-        about: dict[str, Any] = {
-            "ended": ended,
-            "coverage": how,
-            "reason": reason,
-            "left_running": self._left[:_MAX_LEFT],
-        }
-        about["approval"] = recorder.approval(self._approval)
+        about: dict[str, Any] = {"coverage": how, "reason": reason, "left_running": self._left[:_MAX_LEFT]}
+        about |= {"ended": None if self.is_running else time.time(), "approval": recorder.approval(self._approval)}
         recorder.begun_calls.returned(record.number, about)
         recorder.put(Ended(record._replace(**about), self._environment))
 

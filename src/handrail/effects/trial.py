@@ -88,7 +88,8 @@ def settle_isolated(context: ToolContext, trial: IsolatedTrial) -> list[str]:
     effects.has_run(trial.environment, changed=True)
     try:
         with effects.calls.recorder.files.writing(effects.number) as record:
-            trial.keep(_picked(changes, kept) if kept else changes, record)
+            for change in _picked(changes, kept) if kept else changes:
+                _keep(change, record)
     except OSError as error:
         return [f"It was tried, and cannot be kept: {error}", effects.take_back(effects.number)]
     return [why] if why else []
@@ -198,15 +199,13 @@ class IsolatedTrial:
         mark = f".{uuid.uuid4().hex}"
         (self._folder / "0" / "changes" / mark).touch()
         try:
-            seen = self.shell.execute(f"rm {shlex.quote(self._trees[0])}/{mark}")
+            if self.shell.execute(f"rm {shlex.quote(self._trees[0])}/{mark}").exit_code:
+                raise Denied("Not run: it cannot be tried isolated here, without mount namespaces", decided_by="policy")
             state: list[bytes] = []
             self.environment.execute(_STATE, timeout=_STATE_SECONDS, on_output=state.append)
         except BaseException:
             self.__exit__()
             raise
-        if seen.exit_code:
-            self.__exit__()
-            raise Denied("Not run: it cannot be tried isolated here, without mount namespaces", decided_by="policy")
         self.shell.execute(os.fsdecode(OF_BASH.sub(b"", b"".join(state))), timeout=_STATE_SECONDS)
         return self
 
@@ -230,12 +229,6 @@ class IsolatedTrial:
             if now is not None and now.st_ctime_ns > self._begun and not stat.S_ISDIR(now.st_mode):
                 found.add(change.path)
         return sorted(found)
-
-    @staticmethod
-    def keep(changes: list[Change], record: CallJournal) -> None:
-        """Do in the work tree what the command did, each written down before."""
-        for change in changes:
-            _keep(change, record)
 
 
 def remove(folder: Path) -> None:
@@ -277,6 +270,7 @@ def _lost(path: str) -> Iterator[Change]:
 
 
 def _keep(change: Change, record: CallJournal) -> None:
+    """Do in the work tree what the command did, written down before."""
     path, found = change.path, lstat(change.path)
     if not change.source:
         if found is not None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from handrail.environments.shell_host import call_effects
+from handrail.environments.shell_host import call_effects, effect_takeover
 from handrail.environments.shell_host.journal_expiry import Clock
 
 from .random_changes import make_tree
@@ -121,6 +121,55 @@ def test_a_change_by_hand_is_noticed_although_a_later_call_has_changed_the_same_
     (recorder.work / "new1").write_text("by hand")
     recorder.run("rm new2; touch new3")
     assert [os.path.basename(one["path"]) for one in undo(recorder, call)["conflicts"]] == ["new2", "new1"]
+
+
+def test_a_folder_that_a_later_call_made_a_link_to_itself_is_a_conflict(recorder: Recorder) -> None:
+    call = recorder.run("echo two > dir/x")
+    recorder.run("rm -r dir; ln -s dir dir")
+    told = undo(recorder, call)
+    assert told["status"] == "conflict"
+    assert {one["call"] for one in told["conflicts"]} == {call + 1}
+    assert undo(recorder, call + 1)["status"] == "undone"
+    assert undo(recorder, call)["status"] == "undone"
+    assert (recorder.work / "dir" / "x").read_text() == "1"
+
+
+def test_after_a_part_of_a_call_the_rest_is_taken_back_and_the_part_left_alone(recorder: Recorder) -> None:
+    before = snapshot(recorder.work)
+    call = recorder.run("echo two > a; echo new > k1; echo new > k2; rm -r dir/sub")
+    assert undo(recorder, call, only=str(recorder.work / "k1"))["status"] == "undone"
+    assert undo(recorder, call, only=str(recorder.work / "k1"))["reason"].startswith(
+        f"call {call} is undone already at "
+    )
+    (recorder.work / "k1").write_text("mine")
+    rest = undo(recorder, call)
+    assert (rest["status"], names(recorder, rest["created"]), names(recorder, rest["lost"])) == (
+        "undone",
+        ["k2"],
+        ["dir/sub", "dir/sub/z"],
+    )
+    assert (recorder.work / "k1").read_text() == "mine"
+    (recorder.work / "k1").unlink()
+    os.utime(recorder.work, ns=(0, before[str(recorder.work)][3]))
+    assert snapshot(recorder.work) == before
+
+
+@pytest.mark.parametrize("command", ["rm -rf dir", "mv dir other"])
+def test_after_a_part_of_a_folder_the_rest_of_it_comes_back(
+    recorder: Recorder, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.setattr(effect_takeover, "_MIN_FILES", 1)
+    (recorder.work / "dir" / "sub" / "more").mkdir()
+    before = snapshot(recorder.work)
+    call = recorder.run(command)
+    for part in ("dir/sub/z", "dir/x"):
+        assert undo(recorder, call, only=str(recorder.work / part))["status"] == "undone"
+        assert (recorder.work / part).exists()
+    assert not (recorder.work / "dir" / "sub" / "more").exists()
+    assert undo(recorder, call)["status"] == "undone"
+    assert snapshot(recorder.work) == before
+    assert undo(recorder, recorder.number)["status"] == "undone"
+    assert not (recorder.work / "dir" / "sub" / "more").exists()
 
 
 def test_a_part_of_a_call_is_taken_back_alone_and_a_dry_run_changes_nothing(recorder: Recorder) -> None:

@@ -52,6 +52,27 @@ def test_a_redo_brings_back_what_was_undone(recorder: Recorder, seed: int) -> No
         _assert_equal(snapshot(recorder.work), after, f"after redoing call {call}")
 
 
+def test_a_spawned_program_is_watched_after_it_shared_the_memory_of_its_parent(recorder: Recorder) -> None:
+    before = snapshot(recorder.work)
+    # Until its program runs, the child of posix_spawn opens files in its parent's memory.
+    spawn = (
+        "os.posix_spawn('/bin/sh', ['sh', '-c', 'echo x > a; rm -r dir; echo y > out2'], os.environ, file_actions=%s)"
+    )
+    opening = "[(os.POSIX_SPAWN_OPEN, 1, 'out', os.O_WRONLY | os.O_CREAT, 0o600)]"
+    call = recorder.run(f'python3 -Sc "import os; os.waitpid({spawn % opening}, 0)"')
+    assert (recorder.work / "a").read_text() == "x\n"
+    assert recorder.undo(call).failed == []
+    _assert_equal(snapshot(recorder.work), before, "after the undo")
+
+
+def test_a_name_in_a_folder_that_was_swapped_for_another_is_found_there(recorder: Recorder) -> None:
+    before = snapshot(recorder.work)
+    call = recorder.run("exec 3>dir/new; mv dir old; mkdir dir; echo x > dir/x; ln -sfn old way; echo y > way/x; cd /")
+    assert (recorder.work / "old" / "x").read_text() == "y\n"
+    assert recorder.undo(call).failed == []
+    _assert_equal(snapshot(recorder.work), before, "after the undo")
+
+
 def _assert_equal(now: dict[str, object], then: dict[str, object], when: str) -> None:
     different = {path: (then.get(path), now.get(path)) for path in {*now, *then} if now.get(path) != then.get(path)}
     assert not different, when

@@ -1,4 +1,4 @@
-"""List the calls that changed something, newest first.
+"""List the calls that changed something, the newest last.
 
 Those made in this folder, or all. Each can be shown with `handrail effects` and taken back with `handrail undo`.
 

@@ -17,7 +17,7 @@ from .journal import CallJournal
 from .journal_conflicts import conflicts
 from .journal_expiry import expired_calls, is_prune_due, locked, prune
 from .journal_log import Damaged, Entry, Journal, LogWriter, lstat, meta_of, writer_name
-from .journal_undo import Undo, select
+from .journal_undo import Undo, select, without
 from .stash import Stash
 
 __all__ = ["describe", "is_prune_due", "prune", "prune_if_due", "recover", "undo"]
@@ -107,6 +107,10 @@ def undo(
             entries = select(entries, only)
             is_touched = any(entry.kind != log.TIMES for entry in entries)
             reason = "" if is_touched else f"call {call} has changed nothing at {only}"
+        if not reason:
+            entries = without(entries, journal.undone_parts(call))
+            if all(entry.kind == log.TIMES for entry in entries):
+                reason = f"call {call} is undone already" + (f" at {only}" if only else "")
         if reason:
             return refused(reason)
         sizes: Sizes = {}

@@ -39,6 +39,7 @@ _MAX_PARENTS = 32
 _PROBE = "/handrail-probe"
 _PROBED, _PROBED_BUT_SOCKETS = errno.EOWNERDEAD, errno.ENOTRECOVERABLE  # no open of a file fails with these
 _CAN_HOLD = b"holds"
+_OF_WATCHER = ("private", "contained", "holds_network")  # settings
 
 
 class _NotRecorded:
@@ -79,17 +80,8 @@ class Watched:
             os.close(page)
         self._receive = receive
         self.listeners.append(listener)
-        private = self._settings.get("private", ())
-        contained, holds = self._settings.get("contained"), bool(self._settings.get("holds_network"))
-        watcher = EffectWatcher(
-            listener,
-            self.call_of,
-            self.stash.holds,
-            private=private,
-            ask=ask,
-            contained=contained,
-            holds_network=holds,
-        )
+        given = {name: self._settings[name] for name in _OF_WATCHER if name in self._settings}
+        watcher = EffectWatcher(listener, self.call_of, self.stash.holds, ask=ask, **given)
         with contextlib.suppress(OSError):  # it has ended already, or lets nobody look
             if "private" not in self._settings or _has_own_mounts(bash):
                 watcher.take_folders_over(bash)
@@ -300,7 +292,7 @@ class EffectServer:
                 error = _PROBED_BUT_SOCKETS
                 if self._settings.get("holds_network") == "auto":
                     self._settings["holds_network"] = ""
-            probe = EffectWatcher(listener, lambda _: _NotRecorded(), _is_probe, kept_out_error=error)  # type: ignore[arg-type, return-value]
+            probe = EffectWatcher(listener, lambda _: _NotRecorded(), _PROBE.__eq__, kept_out_error=error)  # type: ignore[arg-type, return-value]
             self._serve_with(probe, lambda: None, lambda: None)
             return
         key, call = packet.get("shell") or packet["job"], packet.get("call")
@@ -375,7 +367,3 @@ def _has_own_mounts(pid: int) -> bool:
 def _end(call: CallJournal) -> None:
     with contextlib.suppress(JournalFailed):  # the disk is full: tried again later
         call.end()
-
-
-def _is_probe(path: str) -> bool:
-    return path == _PROBE

@@ -26,7 +26,7 @@ from .held_connects import HeldConnects, contact
 from .journal import CallJournal
 from .journal_log import JournalFailed, lstat
 from .outside_writes import OutsideWrites
-from .syscall_names import Elsewhere, Names, Unreadable
+from .syscall_names import EXHAUSTED, Elsewhere, Names, Unreadable
 from .wire import Packet
 
 _RECEIVE, _SET_FLAGS = 0xC0502100, 0x40082104
@@ -90,25 +90,18 @@ class EffectWatcher:
         filter."""
         if event & (select.POLLHUP | select.POLLERR | select.POLLNVAL):
             return False
-        self._answer_next()
-        return True
-
-    def close(self) -> None:
-        os.close(self.listener)
-
-    def _answer_next(self) -> None:
         self._buffer[:] = _ZEROS
         try:
             fcntl.ioctl(self.listener, _RECEIVE, self._buffer, True)
         except OSError:
-            return  # the process was killed meanwhile
+            return True  # the process was killed meanwhile
         notice, pid, _, number, _, _, *arguments = _NOTICE.unpack(self._buffer)
         arguments.append(_CWD)
         try:
             error = self._error_of(pid, number, arguments)
         except Hold as hold:
             self._held.hold(notice, pid, self._call_of(pid).call, hold)
-            return
+            return True
         except JournalFailed as failure:
             error = failure.errno
         except Exception:  # noqa: BLE001  a fault here must neither let a change through nor end all shells
@@ -117,6 +110,11 @@ class EffectWatcher:
             self._held.give(notice, error)
         else:
             answer_notice(self.listener, notice, error)
+        return True
+
+    def close(self) -> None:
+        self._names.memory.forget()
+        os.close(self.listener)
 
     def _error_of(self, pid: int, number: int, arguments: list[int]) -> Answer:
         self._current = number, arguments
@@ -131,8 +129,9 @@ class EffectWatcher:
             if not elsewhere.path.startswith(self._private):
                 self._call_of(pid).unseen(elsewhere.path, "a process changes it that has mounts of its own")
             return None
-        except (OSError, KeyError, ValueError):
-            return None  # a bad name or descriptor: the system call fails by itself
+        except (OSError, KeyError, ValueError) as error:
+            is_ours = isinstance(error, OSError) and error.errno in EXHAUSTED
+            return errno.EIO if is_ours else None  # a bad name or descriptor: the system call fails by itself
 
     def _change(
         self,
@@ -147,7 +146,7 @@ class EffectWatcher:
         for path in paths:
             if self._is_kept_out(path):
                 return self._kept_out_error
-        outside = self._outside_of(pid, paths, fd) if self._outside is not None else None
+        outside = self._outside_of(pid, paths, fd)
         if outside:
             return self._change_outside(pid, journal, paths, outside)
         call = self._call_of(pid)
@@ -157,8 +156,7 @@ class EffectWatcher:
         return None
 
     def _outside_of(self, pid: int, paths: tuple[str, ...], fd: int | None = None) -> list[str]:
-        operation = self._called[self._current[0]]
-        return self._outside.among(pid, operation, paths, fd) if self._outside is not None else []
+        return self._outside.among(pid, self._called[self._current[0]], paths, fd) if self._outside is not None else []
 
     def _change_outside(
         self, pid: int, journal: Callable[[CallJournal], None], paths: tuple[str, ...], outside: list[str]
@@ -195,12 +193,11 @@ class EffectWatcher:
         path = self._names.path(pid, folder, name)
         if path is None:
             return None
-        is_exclusive = flags & _O_NEW == _O_NEW
-        found = None if is_exclusive else lstat(path)
+        found = None if flags & _O_NEW == _O_NEW else lstat(path)
         is_in_new = found is None and flags & os.O_CREAT and self._call_of(pid).is_new(path)
         if is_in_new and not self._outside_of(pid, (path,)):
             return None  # it is made in a folder that is new itself, or it fails
-        found = lstat(path) if is_exclusive else found
+        found = lstat(path) if flags & _O_NEW == _O_NEW else found
         if found is not None and stat.S_ISLNK(found.st_mode) and not flags & os.O_NOFOLLOW:
             followed, found = self._names.target(path)
             if followed is None:
@@ -362,12 +359,15 @@ class EffectWatcher:
     def _refused(self, _: int) -> Answer:
         return errno.EPERM
 
-    def _root_changed(self, _: int) -> None:
+    def _changed_itself(self, _: int) -> None:
+        """The process gets another root, or runs another program."""
         self._names.forget()
+        self._names.memory.forget()
 
     def _executed(self, pid: int, name: int, words: int, variables: int) -> None:
         if self._takeover is not None:
             self._takeover.before(pid, name, (words, variables), self._call_of)
+        self._names.memory.forget()
 
     def _restricted(self, _: int) -> None:
         """A process may do less from now on, in a way that cannot be seen from outside."""
@@ -401,7 +401,7 @@ _METHODS = {
     "_other_process": "process_vm_writev 0",
     "_traced": "ptrace 01",
     "_refused": "pidfd_getfd",
-    "_root_changed": "chroot",
+    "_changed_itself": "chroot, execveat",
     "_executed": "execve 012",
     "_restricted": "landlock_restrict_self",
 }

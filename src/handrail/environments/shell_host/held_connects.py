@@ -65,7 +65,8 @@ class HeldConnects:
                 domain = sock.getsockopt(socket.SOL_SOCKET, _SO_DOMAIN)
                 kind, may_block = "udp" if sock.type == socket.SOCK_DGRAM else "tcp", os.get_blocking(sock.fileno())
             if target is None:  # a local socket, or the end of a connection; no address of a host can come in its place
-                return errno.EAFNOSUPPORT if domain in _INET and size > 2 and not self._is_end(pid, address) else None
+                is_host = domain in _INET and size > 2 and self._memory.read(pid, address, 2) != b"\0\0"
+                return errno.EAFNOSUPPORT if is_host else None
         except (OSError, Unreadable) as error:
             return _refusal(error)
         checked = target
@@ -111,8 +112,12 @@ class HeldConnects:
         return None if named[0] is None else self._hold_message(pid, fd, named[0], parts[0], flags)
 
     def _hold_message(self, pid: int, fd: int, target: Target, parts: list[tuple[int, int]], flags: int) -> int | None:
-        def go_on(_: str = "") -> int | Reply:
+        try:
             data = b"".join(self._read(pid, *part) for part in parts)
+        except (OSError, Unreadable) as error:
+            return _refusal(error)
+
+        def go_on(_: str = "") -> int | Reply:
             with taken(pid, fd) as sock:
                 raw = target.raw
                 return _reply(_libc.sendto(sock.fileno(), data, len(data), flags, raw, len(raw)))
@@ -145,9 +150,6 @@ class HeldConnects:
 
     def _target(self, pid: int, address: int, size: int) -> Target | None:
         return _host_in(self._memory.read(pid, address, min(size, _MAX_ADDRESS)) if address else b"")
-
-    def _is_end(self, pid: int, address: int) -> bool:
-        return self._memory.read(pid, address, 2) == b"\0\0"
 
     def _parts(self, pid: int, place: int, count: int) -> list[tuple[int, int]]:
         raw = self._read(pid, place, min(count, 1024) * 16)

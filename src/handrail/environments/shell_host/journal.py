@@ -103,7 +103,8 @@ class CallJournal:
     ) -> None:
         """`there` is what has the new name already."""
         is_folder = stat.S_ISDIR(found.st_mode)
-        if not exchange and self.is_new(path) and self.is_new(to) and not (is_folder and self._has_older_in(path)):
+        has_older = is_folder and any(older.startswith(path + "/") for older in self._moved)
+        if not exchange and self.is_new(path) and self.is_new(to) and not has_older:
             if is_folder:
                 self._forget_below(path, to)
                 self._known[path] = self._known[to] = _NEW
@@ -235,10 +236,6 @@ class CallJournal:
             self._write(log.STASHED, path, kept, meta=meta)
             self.counts["kept_bytes"] += meta.size if stat.S_ISREG(meta.mode) else 0
 
-    def _has_older_in(self, folder: str) -> bool:
-        prefix = folder + "/"
-        return any(path.startswith(prefix) for path in self._moved)
-
     def _forget_below(self, *folders: str) -> None:
         prefixes = tuple(folder + "/" for folder in folders)
         for path in [path for path in self._known if path.startswith(prefixes)]:
@@ -249,15 +246,10 @@ class CallJournal:
 
 def copy(path: str, to: str, size: int) -> None:
     """Copy the content to a new file, sharing blocks where the file system can."""
-    source = _open_file(path)
-    try:
-        target = os.open(to, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        try:
-            copy_content(source, target, size)
-        finally:
-            os.close(target)
-    finally:
-        os.close(source)
+    with open(_open_file(path), "rb", 0) as source:
+        made = os.open(to, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with open(made, "wb", 0) as target:
+            copy_content(source.fileno(), target.fileno(), size)
 
 
 def _open_file(path: str) -> int:

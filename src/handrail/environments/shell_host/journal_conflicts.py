@@ -28,7 +28,7 @@ class Conflict(NamedTuple):
 def conflicts(
     journal: Journal, call: int, entries: list[Entry], sizes: dict[str, tuple[int, int]] | None = None
 ) -> list[Conflict]:
-    """What else has changed the paths of these entries of the call since it ended.
+    """What else has changed the paths of these entries of the call since it ended. Parts that were taken back are not among them.
 
     New folders have to be walked for that: `sizes` gets how many files they hold, and their bytes.
     """
@@ -42,12 +42,10 @@ def conflicts(
         theirs = _Touched(journal.entries(later))
         when = journal.end(later) or 0
         until.later.append((theirs, when))
-        if journal.is_reverted(later):
+        if journal.is_reverted(later) or any(target == call for target, _ in journal.undoes(later)):
             continue
-        reverted = journal.undone_paths(later, call)
         for path in sorted(mine.shared_with(theirs)):
-            if not _is_below(path, reverted):
-                found[path] = Conflict(path, later, when)
+            found[path] = Conflict(path, later, when)
     for path in sorted(mine.paths - set(found)):
         when = until.changed_after(path, is_new=path in mine.new)
         if when:
@@ -121,16 +119,21 @@ class _Until:
     def _inside(self, folder: str) -> int:
         todo, end, files, size = [folder], self._end, 0, 0
         while todo:
-            with os.scandir(todo.pop()) as inside:
-                for entry in inside:
-                    found = entry.stat(follow_symlinks=False)
-                    if found.st_ctime_ns > end and self._is_changed(entry.path, found):
-                        return found.st_ctime_ns
-                    if entry.is_dir(follow_symlinks=False):
-                        todo.append(entry.path)
-                    else:
-                        files += 1
-                        size += found.st_size
+            at = todo.pop()
+            fd = os.open(at, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                with os.scandir(fd) as inside:  # of a descriptor: whole paths take longer to look up
+                    for entry in inside:
+                        found = entry.stat(follow_symlinks=False)
+                        if found.st_ctime_ns > end and self._is_changed(f"{at}/{entry.name}", found):
+                            return found.st_ctime_ns
+                        if entry.is_dir(follow_symlinks=False):
+                            todo.append(f"{at}/{entry.name}")
+                        else:
+                            files += 1
+                            size += found.st_size
+            finally:
+                os.close(fd)
         self._sizes[folder] = files, size
         return 0
 

@@ -46,6 +46,7 @@ ROLLED_BACK = b"B"  # the call was interrupted and taken back
 END = b"E"  # the call has ended, at the modification time of this entry
 
 SUFFIX, OPEN_SUFFIX = ".log", ".open"
+_NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)  # the last if a folder above has become a link to itself
 ROTATE_BYTES = 16 << 20
 _HEAD = struct.Struct("<IIQQcHHI")
 _CHECKED = struct.Struct("<QQcHHI")  # the head after length and checksum: call, time, kind, lengths of the parts
@@ -307,7 +308,7 @@ class Journal:
         """Whether nothing is left of what the call did: it was taken back, or took back a call that holds again."""
         if self.is_rolled_back(call) or self.is_undone(call):
             return True
-        return any(self.is_undone(target) for target, only in self._undoes(call) if not only)
+        return any(self.is_undone(target) for target, only in self.undoes(call) if not only)
 
     def is_rolled_back(self, call: int) -> bool:
         """Whether the call was interrupted and taken back."""
@@ -315,27 +316,27 @@ class Journal:
 
     def is_undone(self, call: int) -> bool:
         """Whether it was taken back as a whole. An undo that was itself undone does not count."""
-        undone_by = max(
-            (by for log in self._logs.values() for by, pairs in log.undoes.items() if (call, "") in pairs), default=0
-        )
+        undone_by = max((by for by, only in self._undos_of(call) if not only), default=0)
         return undone_by > 0 and not self.is_undone(undone_by)
 
     def undone_by(self, call: int) -> int:
         """The last undo that still holds, of the call or of a part of it, or 0."""
-        undos = [
-            by for log in self._logs.values() for by, pairs in log.undoes.items() if any(of == call for of, _ in pairs)
-        ]
-        return max((by for by in undos if not self.is_undone(by)), default=0)
+        return max((by for by, _ in self._undos_of(call) if not self.is_undone(by)), default=0)
 
-    def undone_paths(self, call: int, target: int) -> set[str]:
-        """The parts of `target` that `call` took back."""
-        return {only for undone, only in self._undoes(call) if undone == target and only}
+    def undone_parts(self, call: int) -> set[str]:
+        """The paths at which the call was taken back, and still is."""
+        return {only for by, only in self._undos_of(call) if only and not self.is_undone(by)}
 
     def remade(self) -> dict[int, int]:
         """The new inode number by the old one, for what an undo has made anew."""
         return dict(pair for name in sorted(self._logs, key=_first_call) for pair in self._logs[name].remade)
 
-    def _undoes(self, call: int) -> list[tuple[int, str]]:
+    def _undos_of(self, call: int) -> Iterator[tuple[int, str]]:
+        for log in self._logs.values():
+            yield from ((by, only) for by, pairs in log.undoes.items() for target, only in pairs if target == call)
+
+    def undoes(self, call: int) -> list[tuple[int, str]]:
+        """What the call takes back: other calls, each with the part of it, or nothing."""
         return [pair for log in self._logs.values() for pair in log.undoes.get(call, ())]
 
 
@@ -350,12 +351,15 @@ def _first_call(name: str) -> int:
     return int(name.partition("-")[0])
 
 
-def _log_names(folder: str) -> list[str]:
+def names_in(folder: str) -> list[str]:
     try:
-        names = os.listdir(folder)
+        return os.listdir(folder)
     except FileNotFoundError:
         return []
-    return [name for name in names if name.endswith(SUFFIX) and name.partition("-")[0].isdigit()]
+
+
+def _log_names(folder: str) -> list[str]:
+    return [name for name in names_in(folder) if name.endswith(SUFFIX) and name.partition("-")[0].isdigit()]
 
 
 def parent_of(path: str) -> str:
@@ -366,5 +370,7 @@ def parent_of(path: str) -> str:
 def lstat(path: str) -> os.stat_result | None:
     try:
         return os.lstat(path)
-    except (FileNotFoundError, NotADirectoryError):
+    except OSError as error:
+        if error.errno not in _NOT_THERE:
+            raise
         return None

@@ -21,7 +21,7 @@ from typing import Any, Callable, Iterable, Iterator, NamedTuple  # noqa: UP035 
 from . import journal_log as log
 from .journal import CallJournal, copy_content, extended_attributes
 from .journal_expiry import locked
-from .journal_log import OPEN_SUFFIX, SUFFIX, Entry, Journal, Meta, lstat, meta_of, writer_name
+from .journal_log import OPEN_SUFFIX, SUFFIX, Entry, Journal, Meta, lstat, meta_of, names_in, writer_name
 from .stash import Stash
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -236,15 +236,41 @@ def select(entries: list[Entry], only: str) -> list[Entry]:
     return chosen
 
 
+def without(entries: list[Entry], parts: Iterable[str]) -> list[Entry]:
+    """Those that are not about these paths, or what is below them: they were taken back before. The times of folders are kept."""
+    for part in parts:
+        rest = [entry for entry in entries if entry.kind == log.TIMES or not _concerns(entry, part, part + "/")]
+        entries = []
+        for entry in rest:
+            is_opened = entry.kind == log.RENAME and part.startswith(entry.path + "/") and lstat(entry.path) is not None
+            entries += (
+                [entry._replace(kind=log.ABSENT, path=entry.second), *_rest_of_tree(entry)] if is_opened else [entry]
+            )
+    return entries
+
+
+def _rest_of_tree(moved: Entry) -> Iterator[Entry]:
+    """As if what is left of a moved folder, a part of which is back, had been moved one by one."""
+    yield _as_folder(moved, moved.path, moved.path)
+    for name in os.listdir(moved.second) if os.path.isdir(moved.second) else ():
+        path, kept = f"{moved.path}/{name}", f"{moved.second}/{name}"
+        one = moved._replace(path=path, second=kept, meta=meta_of(os.lstat(kept)))
+        is_merged = all(stat.S_ISDIR(found.st_mode) for found in (lstat(path), lstat(kept)) if found is not None)
+        yield from _rest_of_tree(one) if is_merged and lstat(path) is not None else (one,)
+
+
 def _part_of_tree(moved: Entry, only: str) -> Iterator[Entry]:
     """As if the folders above, and the path itself, had been moved one by one."""
     for end in [at for at, letter in enumerate(only) if letter == "/" and at >= len(moved.path)]:
-        path, kept = only[:end], moved.second + only[len(moved.path) : end]
-        yield moved._replace(
-            kind=log.FOLDER, path=path, second="", meta=meta_of(os.lstat(kept)), extended=extended_attributes(kept)
-        )
+        yield _as_folder(moved, only[:end], moved.second + only[len(moved.path) : end])
     kept = moved.second + only[len(moved.path) :]
     yield moved._replace(path=only, second=kept, meta=meta_of(os.lstat(kept)))
+
+
+def _as_folder(moved: Entry, path: str, now: str) -> Entry:
+    """As if the folder at `path` had been deleted, with the attributes of the one at `now`."""
+    folder = moved._replace(kind=log.FOLDER, path=path, second="", meta=meta_of(os.lstat(now)))
+    return folder._replace(extended=extended_attributes(now))
 
 
 def _concerns(entry: Entry, only: str, prefix: str) -> bool:
@@ -301,10 +327,10 @@ JOB_MARK = ".job"
 def recover(journal_folder: str, on_crash: str = "undo") -> list[dict[str, Any]]:
     """Finish every call that its writer did not finish. Each gets its `call`, `outcome` ("rolled back" or "kept"), how many
     `changes` it had made, and the paths that `failed`. Can be repeated if it is interrupted itself."""
-    if not any(name.endswith(OPEN_SUFFIX) for name in _names(journal_folder)):
+    if not any(name.endswith(OPEN_SUFFIX) for name in names_in(journal_folder)):
         return []
     with locked(journal_folder):
-        left = [name[: -len(OPEN_SUFFIX)] + SUFFIX for name in _names(journal_folder) if name.endswith(OPEN_SUFFIX)]
+        left = [name[: -len(OPEN_SUFFIX)] + SUFFIX for name in names_in(journal_folder) if name.endswith(OPEN_SUFFIX)]
         dead = [name for name in left if not _is_written_to(os.path.join(journal_folder, name))]
         if not dead:
             return []
@@ -323,7 +349,8 @@ def _finish(journal: Journal, dead: list[str], alive: set[str], on_crash: str) -
     busy = {call for name in alive for call in journal.calls_in(name)}
     for call in sorted(set(unfinished) - busy, reverse=True):
         logs, entries = unfinished[call], journal.entries(call)
-        answer: dict[str, Any] = {"call": call, "outcome": "kept", "changes": _count(entries), "failed": []}
+        changes = sum(entry.kind not in (log.TIMES, log.HOST, log.UNSAVED) for entry in entries)
+        answer: dict[str, Any] = {"call": call, "outcome": "kept", "changes": changes, "failed": []}
         ending = [log.END]
         if on_crash == "undo" and not all(JOB_MARK in name for name in logs):
             undone = Undo(journal, stash).run(entries)
@@ -338,17 +365,6 @@ def _finish(journal: Journal, dead: list[str], alive: set[str], on_crash: str) -
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(os.path.join(journal.folder, name[: -len(SUFFIX)] + OPEN_SUFFIX))
     return answers
-
-
-def _count(entries: list[Entry]) -> int:
-    return sum(entry.kind not in (log.TIMES, log.HOST, log.UNSAVED) for entry in entries)
-
-
-def _names(folder: str) -> list[str]:
-    try:
-        return os.listdir(folder)
-    except FileNotFoundError:
-        return []
 
 
 def _is_written_to(path: str) -> bool:

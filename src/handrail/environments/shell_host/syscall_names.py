@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import os
 import re
 import stat
-import struct
 import sys
 import time
 
 from . import proc
 from .journal_log import lstat, parent_of
 
-_libc = ctypes.CDLL(None, use_errno=True)
 _PAGE, _SHORT = 4096, 192
-_MAX_NAME = 4096
+_MAX_NAME, _MAX_FILES = 4096, 4
 _ENCODING = sys.getfilesystemencoding()
 _CWD = 0xFFFFFF9C  # AT_FDCWD, as it is in a register
-_CACHE_SECONDS = 1.0
+_CACHE_SECONDS, _now = 1.0, time.monotonic
 _DELETED = " (deleted)"
 _STREAMS = {"/dev/stdin": "0", "/dev/stdout": "1", "/dev/stderr": "2"}
 _REPEATED = re.compile(rb"(?:/\.?(?=/))+")
 _NO_NAMES = (b"", b".", b"..")
+EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)  # why we could not look: not the fault of the system call
+_BY_PROCESS = (b"/proc/", b"/dev/")  # names that are another file for each process
 # Devices that a command writes to all the time, and that cannot be changed.
 _QUIET = frozenset((b"/dev/null", b"/dev/tty", b"/dev/zero", b"/dev/full", b"/dev/ptmx"))
 
@@ -40,63 +39,52 @@ class Elsewhere(Exception):
         self.path = path
 
 
-_readv = _libc.process_vm_readv
-_readv.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_ulong, ctypes.c_void_p, ctypes.c_ulong, ctypes.c_ulong]
-_VECTORS = struct.Struct("=QQQQ")  # two of `struct iovec`: ours and theirs
-
-
 class Memory:
-    """Reads the memory of other processes, by the system call for it or by /proc where that is refused."""
+    """Reads the memory of other processes. One thread may use it."""
 
     def __init__(self) -> None:
-        self._buffer = (ctypes.c_char * _PAGE)()
-        self._base = ctypes.addressof(self._buffer)
-        self._vectors = bytearray(_VECTORS.size)
-        self._vectors_anchor = (ctypes.c_char * _VECTORS.size).from_buffer(self._vectors)
-        self._ours = ctypes.addressof(self._vectors_anchor)
-        self._theirs = self._ours + _VECTORS.size // 2
-        self._by_file = False
+        self._files: dict[int, int] = {}  # by thread: the memory that it has until it runs another program
+
+    def forget(self) -> None:
+        """A process is about to run another program: it will no longer have the memory that it may share with others now."""
+        for fd in self._files.values():
+            os.close(fd)
+        self._files.clear()
 
     def read(self, pid: int, address: int, size: int) -> bytes:
         """At most a page."""
-        return ctypes.string_at(self._base, self._fill(pid, address, size))
-
-    def _fill(self, pid: int, address: int, size: int) -> int:
-        """Copy it to the buffer, and return how much there is."""
-        if not self._by_file:
-            _VECTORS.pack_into(self._vectors, 0, self._base, size, address, size)
-            count: int = _readv(pid, self._ours, 1, self._theirs, 1, 0)
-            if count >= 0:
-                return count
-            if ctypes.get_errno() not in (errno.EPERM, errno.ENOSYS):
-                raise OSError(ctypes.get_errno(), "its memory is gone")
-        content = self._read_file(pid, address, size)
+        try:
+            fd = self._files.get(pid)
+            content = os.pread(self._open(pid) if fd is None else fd, size, address)
+            if not content and fd is not None:  # of a process that has ended, or of its program before
+                content = os.pread(self._open(pid), size, address)
+        except PermissionError:
+            raise Unreadable from None
+        except (OSError, OverflowError) as error:
+            if getattr(error, "errno", errno.EIO) != errno.EIO:
+                raise
+            content = b""  # nobody has memory there
         if size and not content:
             raise OSError(errno.EFAULT, "its memory is gone")
-        self._by_file = True
-        ctypes.memmove(self._base, content, len(content))
-        return len(content)
+        return content
+
+    def _open(self, pid: int) -> int:
+        if len(self._files) >= _MAX_FILES or pid in self._files:
+            self.forget()
+        fd = self._files[pid] = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
+        return fd
 
     def name(self, pid: int, address: int) -> bytes:
         """A text that ends with NUL. Never over the end of a page: the next one may not exist."""
-        found = b""
+        found, size = b"", _SHORT  # most names are short, and less to copy is faster
         while len(found) < _MAX_NAME:
             at = address + len(found)
-            # Most names are short, and less to copy is faster.
-            count = self._fill(pid, at, min(_PAGE - (at & (_PAGE - 1)), _PAGE if found else _SHORT))
-            piece = self._buffer.value  # up to a NUL, which may be a later one than was read
-            if len(piece) < count:
-                return found + piece
-            found += piece[:count]
+            piece, end, _ = self.read(pid, at, min(_PAGE - (at & (_PAGE - 1)), size)).partition(b"\0")
+            found += piece
+            if end:
+                return found
+            size = _PAGE
         raise OSError(errno.ENAMETOOLONG, "the name is too long")
-
-    @staticmethod
-    def _read_file(pid: int, address: int, size: int) -> bytes:
-        try:
-            with open(f"/proc/{pid}/mem", "rb", 0) as file:
-                return os.pread(file.fileno(), size, address)
-        except PermissionError:
-            raise Unreadable from None
 
 
 class Names:
@@ -105,6 +93,9 @@ class Names:
     def __init__(self) -> None:
         self.memory = Memory()
         self._folders: dict[str, str] = {}
+        self._parents: dict[
+            tuple[int, str, bytes], str
+        ] = {}  # by process, where a name begins, and all of it but its last part
         self._roots: dict[int, str] = {}
         self._checked: set[tuple[int, str]] = set()  # process, and a folder that it sees as we do
         self._since = 0.0
@@ -112,20 +103,33 @@ class Names:
     def forget(self) -> None:
         """Folders or links have changed, or a process has changed its root."""
         self._folders.clear()
+        self._parents.clear()
         self._roots.clear()
         self._checked.clear()
 
     def path(self, pid: int, folder: int, address: int) -> str | None:
         """None for what cannot be changed, or does not exist: the system call itself will tell. Raises Elsewhere."""
+        now = _now()
+        if (
+            now > self._since + _CACHE_SECONDS
+        ):  # somebody else may have changed folders and links, and numbers are used again
+            self.forget()
+            self.memory.forget()
+            self._since = now
         raw = self.memory.name(pid, address)
-        if b"/" in raw or raw in _NO_NAMES:
-            path = self._path(pid, folder, raw)
-        else:
-            base, name = self.folder(pid, folder), raw.decode(_ENCODING, "surrogateescape")
-            path = f"{base}/{name}" if base != "/" else f"/{name}"
-            if (pid, base) in self._checked:
-                return path
-        return path if path is None or path.startswith("/proc/") or self._has_folder(pid, path) else None
+        base = "" if raw[:1] == b"/" else self.folder(pid, folder)
+        above, _, last = raw.rpartition(b"/")
+        parent = self._parents.get((pid, base, above))
+        if parent is not None and last not in _NO_NAMES:
+            return parent + last.decode(_ENCODING, "surrogateescape")
+        path = self._path(pid, folder, raw, base)
+        if path is None or path.startswith("/proc/"):
+            return path
+        if not self._has_folder(pid, path):
+            return None
+        if last not in _NO_NAMES and not raw.startswith(_BY_PROCESS):
+            self._parents[pid, base, above] = path[: path.rfind("/") + 1]
+        return path
 
     def _has_folder(self, pid: int, path: str) -> bool:
         """Whether the folder of the path exists; if not, the system call fails by itself."""
@@ -146,8 +150,7 @@ class Names:
         self._checked.add((pid, folder))
         return True
 
-    def _path(self, pid: int, folder: int, raw: bytes) -> str | None:
-        """Of a name with a slash in it, or of a folder itself."""
+    def _path(self, pid: int, folder: int, raw: bytes, base: str) -> str | None:
         if raw in _QUIET:
             return None
         if b"//" in raw or b"/./" in raw:
@@ -157,9 +160,10 @@ class Names:
             return self._of_process(pid, name)
         if not name:
             return self.of_descriptor(pid, folder)
-        if name[0] == "/":
+        if not base:
             return self._absolute(pid, name)
-        base = self.folder(pid, folder)
+        if "/" not in name and raw not in _NO_NAMES:
+            return f"{base}/{name}" if base != "/" else f"/{name}"
         # Only the kernel knows what is above a folder that is gone.
         return self._canonical(f"{base if not base.endswith(_DELETED) else _link(pid, folder)}/{name}")
 
@@ -227,16 +231,13 @@ class Names:
         parent, _, last = name.rpartition("/")
         if last in (".", ".."):
             return os.path.realpath(name)
-        now = time.monotonic()
-        if now > self._since + _CACHE_SECONDS:  # somebody else may have changed folders and links
-            self._folders.clear()
-            self._checked.clear()
-            self._since = now
         known = self._folders.get(parent)
         if known is None:
             try:
                 fd = os.open(parent or "/", os.O_PATH | os.O_CLOEXEC)
-            except OSError:
+            except OSError as error:
+                if error.errno in EXHAUSTED:
+                    raise
                 return None
             known = os.readlink(f"/proc/self/fd/{fd}")
             os.close(fd)
