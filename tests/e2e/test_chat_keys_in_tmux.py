@@ -33,12 +33,12 @@ def test_the_approval_menu_is_short_marks_what_is_dangerous_and_says_how_far_a_y
     screen = _asks(desk, "ls; rm -rf build")
     menu = screen[screen.index("── approval needed") :].rstrip().splitlines()
     assert len(menu) <= MENU_LINES
-    assert menu[2:4] == ["    ls; rm -rf build", "        ^^^^^^^^^^^^"]
+    assert menu[1:3] == ["    ls; rm -rf build", "        ^^^^^^^^^^^^"]
     assert "  task, session, always allow: deletes a tree of files in this folder" in menu
     desk.tmux.type("Right", "Right")
-    desk.tmux.wait_for("once, [try], task", "    run it with connections held; then keep or undo it\n")
+    desk.tmux.wait_for("once, [try], task", "  run it with connections held; then keep or undo it\n")
     desk.tmux.type("Right")
-    desk.tmux.wait_for("once, try, [task], session", "    this kind in this task")
+    desk.tmux.wait_for("once, try, [task], session", "  this kind in this task")
     desk.tmux.type("t")  # begins two words, so it allows nothing by itself
     desk.tmux.wait_for("once, [try], task")
     desk.tmux.type("t")

@@ -11,11 +11,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ctypes
 import os
 import select
 import shutil
-import struct
 import sys
 import termios
 import textwrap
@@ -26,7 +24,9 @@ from typing import NamedTuple, TextIO
 
 from ...base.workers import Turns, pool
 from ...protocols import Answer, ApprovalRequest, Decision
+from ..display import visible
 from . import prompt
+from .tty_watch import TtyWatch, device
 
 # Every prompt at the terminal takes a turn here, also that of a tool which asks for something else.
 turns = Turns()
@@ -135,8 +135,8 @@ _READING_SECONDS = 0.7
 _NOT_YET = "\0"
 # Leave every mode that a painter could have set (other screen, margins, character set, hidden cursor), and clear the screen.
 _FRESH = "\x1b[?1049l\x1b[!p\x1b[r\x1b(B\x0f\x1b[0m\x1b[?25h\x1b[H\x1b[2J"
-# The lines of a question beside those of what would be written.
-_OTHER_LINES = 16
+# The rows of a question with its menu, beside those of what would be written.
+_MAX_ROWS = 8
 _TOO_LATE, _NOT_NEEDED = "Timed out: denied.", "Answered elsewhere, or cancelled."
 _TOUCHED = "\n  Something else wrote to this terminal, so the question is drawn again. Answer this one.\n"
 _TAKEN = "\n  Something else keeps writing here: no answer counts. In another terminal: handrail approvals answer {}\n"
@@ -154,17 +154,19 @@ class _Conversation:
         self._request, self._tty, self._gone, self._watch = request, tty, gone, watch
         size = shutil.get_terminal_size()
         self._width = min(size.columns, 120)
-        self._max_lines = max(6, min(prompt.PREVIEW_LINES, size.lines - _OTHER_LINES))
-        self._has_more = prompt.has_more(request, self._max_lines)
+        self._diff_lines = max(6, min(prompt.PREVIEW_LINES, size.lines - _MAX_ROWS - 2))
+        self._is_whole = False
         self._by_key = os.environ.get("TERM", "dumb") != "dumb"
         self._painted = self._by_key and not os.environ.get("NO_COLOR")
         self._menu_rows = 0
         self._calm_at = 0.0
+        self._brief = self._briefly()
         # What is done for a word that is no decision. None asks on.
         self._others: dict[str, Callable[[], Answer | None]] = {
             prompt.EDIT: self._edited,
             prompt.INSTEAD: self._denied_with_reason,
             prompt.VIEW: self._view,
+            prompt.PICK: self._picked,
         }
 
     def run(self) -> Answer | None:
@@ -180,6 +182,8 @@ class _Conversation:
             elif word in prompt.OTHERS:
                 if (answer := self._others[word]()) is not None:
                     return answer
+            elif Decision(word).allows and self._brief.hides_danger and not self._is_whole:
+                self._view()  # nobody allows what they have not seen
             else:
                 decision = Decision(word)
                 said = "Denied." if decision is Decision.DENY else prompt.allowed(self._request, decision)
@@ -188,7 +192,19 @@ class _Conversation:
                 return Answer(decision, TerminalApprover.name)
 
     def _view(self) -> None:
-        self._draw(whole=True)
+        self._is_whole = True
+        self._draw()
+
+    def _picked(self) -> Answer | None:
+        """Which changes of a command that was tried are kept; None when nothing was chosen."""
+        changes = [line for line in self._request.text.splitlines() if not line.startswith("!")]
+        self._write("".join(f"  {number:3} {visible(line)}\n" for number, line in enumerate(changes, 1)))
+        text = self._line("Which to keep? Numbers, such as 1 3-5; Enter takes the others back, Esc leaves it:", "")
+        numbers = prompt.numbers(text or "", len(changes))
+        if not numbers or self._watch.was_touched():
+            return None
+        kept = "\n".join(line for number, line in enumerate(changes, 1) if number in numbers)
+        return Answer(Decision.DENY, TerminalApprover.name, edited=kept)
 
     def _edited(self) -> Answer | None:
         """What is to run instead; None when nothing was changed, or something else wrote to the terminal meanwhile."""
@@ -218,7 +234,7 @@ class _Conversation:
 
     def _answer(self) -> str | None:
         """A word that was answered below a question which nobody has painted over; None when it is not needed any more."""
-        menu = prompt.Menu(prompt.words_for(self._request, has_more=self._has_more))
+        menu = self._menu()
         refused = 0
         with prompt.by_key(self._tty.read) if self._by_key else contextlib.nullcontext(False):
             self._draw_menu(menu)
@@ -252,13 +268,19 @@ class _Conversation:
             return _NOT_YET
         return typed
 
+    def _menu(self) -> prompt.Menu:
+        has_more = bool(self._brief.more) or prompt.has_more(self._request, self._diff_lines)
+        return prompt.Menu(prompt.words_for(self._request, has_more=has_more and not self._is_whole))
+
     def _draw_menu(self, menu: prompt.Menu) -> None:
-        """What can be answered; below it what the chosen word means, on one line."""
-        rows = menu.rows(self._width, painted=self._painted)
+        """What can be answered; above it what the chosen word means, or how much time is left."""
         if menu.chosen is not None:
             word = menu.words[menu.chosen]
             means = prompt.OTHERS.get(word) or prompt.MEANINGS[Decision(word)]
-            rows.append(f"    {textwrap.shorten(means, self._width - 5, placeholder=' …')}")
+            about = f"  {textwrap.shorten(means, self._width - 3, placeholder=' …')}"
+        else:
+            about = "" if self._is_whole else prompt.time_left(self._request, self._width - 1, self._brief.more)
+        rows = [*filter(None, [about]), *menu.rows(self._width, painted=self._painted)]
         self._write(f"{self._without_menu()}{chr(10).join(rows)} ")
         self._menu_rows = len(rows)
 
@@ -277,13 +299,20 @@ class _Conversation:
         self._forget_typed()
         self._calm_at = time.time() + _CALM_SECONDS
 
-    def _draw(self, *, whole: bool = False) -> None:
-        lines = None if whole else self._max_lines
-        text = prompt.question(
-            self._request, width=self._width, painted=self._painted, max_lines=lines, how="v shows all"
-        )
-        self._write(text)
+    def _draw(self) -> None:
+        if self._is_whole:
+            self._write(prompt.question(self._request, width=self._width, painted=self._painted, max_lines=None))
+        else:
+            self._brief = self._briefly()
+            self._write(self._brief.text)
         self._forget_typed()
+
+    def _briefly(self) -> prompt.Brief:
+        words = prompt.Menu(prompt.words_for(self._request, has_more=True)).rows(self._width, painted=False)
+        rows = _MAX_ROWS - len(words) - 1  # the last is about the chosen word
+        return prompt.brief(
+            self._request, width=self._width, painted=self._painted, rows=rows, diff_lines=self._diff_lines
+        )
 
     def _forget_typed(self) -> None:
         """What was typed or pasted before the prompt appeared was meant for something else."""
@@ -321,88 +350,3 @@ def _read(number: int, gone: int, expires_at: float, interrupts: Sequence[int], 
         if not by_line:
             break
     return typed.decode("utf-8", "replace")
-
-
-_IN_MODIFY, _IN_OPEN = 0x2, 0x20
-_HEAD = struct.Struct("iIII")  # of a report: watch, what happened, cookie, length of the name that follows
-
-
-class TtyWatch:
-    """A context manager. `number` is the terminal's file; where it cannot be watched, nothing is ever reported.
-
-    `apart`: one's own writing goes by `/dev/tty`, which is not watched, so that every report is about somebody else.
-    """
-
-    def __init__(self, number: int, *, apart: bool) -> None:
-        self._terminal, self._apart = number, apart
-        self._events = -1
-        self._is_touched = False
-
-    def __enter__(self) -> TtyWatch:
-        try:
-            path = device(self._terminal)
-            libc = ctypes.CDLL(None, use_errno=True)
-            self._events = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
-            if self._events >= 0 and libc.inotify_add_watch(self._events, os.fsencode(path), _IN_MODIFY | _IN_OPEN) < 0:
-                self.close()
-        except (OSError, AttributeError):  # no terminal, or not Linux
-            self.close()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        if self._events >= 0:
-            os.close(self._events)
-        self._events = -1
-
-    @property
-    def files(self) -> list[int]:
-        """What becomes readable when something is reported; for `select`."""
-        return [self._events] if self._events >= 0 else []
-
-    @contextlib.contextmanager
-    def own_write(self) -> Iterator[None]:
-        """Around each writing of one's own, which does not count."""
-        self._note(self._reports())
-        yield
-        reports = self._reports()
-        # Ours are one report: the kernel joins equal ones that follow each other, and so also somebody else's with ours.
-        self._note(reports[1:] if reports[:1] == [_IN_MODIFY] and not self._apart else reports)
-
-    def was_touched(self) -> bool:
-        """Whether something else opened the terminal or wrote to it since `reset`."""
-        self._note(self._reports())
-        return self._is_touched
-
-    def reset(self) -> None:
-        self._reports()
-        self._is_touched = False
-
-    def _note(self, reports: list[int]) -> None:
-        self._is_touched |= bool(reports)
-
-    def _reports(self) -> list[int]:
-        found: list[int] = []
-        data = b""
-        with contextlib.suppress(BlockingIOError):
-            data = os.read(self._events, 65_536) if self._events >= 0 else b""
-        while data:
-            _, mask, _, length = _HEAD.unpack_from(data)
-            found.append(mask)
-            data = data[_HEAD.size + length :]
-        return found
-
-
-def device(number: int) -> str:
-    """The terminal's own device: `/dev/tty` is another name, and what others do under the first is not reported for it."""
-    path = os.ttyname(number)
-    if path != "/dev/tty":
-        return path
-    with open("/proc/self/stat", encoding="utf-8", errors="replace") as file:
-        code = int(file.read().rpartition(")")[2].split()[4])
-    major, minor = code >> 8 & 0xFFF, code & 0xFF | code >> 12 & 0xFFF00
-    if not 136 <= major <= 143:  # not a pseudo terminal
-        raise OSError(f"device {major}:{minor} is not known")
-    return f"/dev/pts/{minor + (major - 136) * 256}"
