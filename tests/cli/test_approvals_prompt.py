@@ -215,6 +215,20 @@ def test_a_menu_that_does_not_fit_goes_on_in_the_next_row() -> None:
     assert menu.rows(40, painted=False) == ["  once try task session always deny", "  edit instead?"]
 
 
+def test_nobody_allows_what_they_have_not_seen(with_tools: Cli) -> None:
+    command = "\n".join(f"rm -rf build{number}" for number in range(6))
+    with with_tools.terminal(*dangerous(command), NO_COLOR="1") as terminal:
+        terminal.wait_for("more lines: v shows all")
+        assert "build5" not in terminal.shown
+        terminal.type("o")
+        terminal.wait_for("rm -rf build5")
+        assert ran(with_tools) == []
+        terminal.wait_for(QUESTION)
+        terminal.type("o")
+        assert terminal.end() == 0
+    assert len(ran(with_tools)) == 6
+
+
 def test_a_terminal_that_draws_nothing_takes_words(with_tools: Cli) -> None:
     with with_tools.terminal(*dangerous(), TERM="dumb") as terminal:
         terminal.wait_for(QUESTION)

@@ -253,22 +253,23 @@ def _draw(headers: Sequence[str], rows: Sequence[Sequence[str]], wide: int | Non
     from rich.text import Text
 
     console, texts = Console(), [[*map(Text.from_ansi, row)] for row in rows]
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for index, header in enumerate(headers):
-        table.add_column(header, no_wrap=index != wide, overflow="fold" if index == wide else "ellipsis")
     widths = [max(cell.cell_len for cell in column) for column in zip(map(Text, headers), *texts, strict=True)]
-    room = console.width - sum(widths[:-1]) - 2 * (len(widths) - 1)
-    if wide != len(headers) - 1 or room >= min(_NARROW, widths[-1]):
+    wanted = widths.pop(wide) if wide is not None else 0
+    room = console.width - sum(widths) - 2 * len(widths)
+    if wide is None or room >= min(_NARROW, wanted):
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        for index, header in enumerate(headers):
+            table.add_column(header, no_wrap=index != wide, overflow="fold" if index == wide else "ellipsis")
         for row in texts:
             table.add_row(*row)
         console.print(table)
         return
-    for *cells, last in [[*map(Text, headers)], *texts]:
-        line = Text("  ").join([*map(_padded, cells, widths), last if last.cell_len <= room else Text()])
+    for number, row in enumerate([[Text(each, "bold") for each in headers], *texts]):
+        cell = row.pop(wide)
+        is_beside = wide == len(row) and cell.cell_len <= room
+        line = Text("  ").join([*map(_padded, row, widths), *([cell] if is_beside else [])])
         line.rstrip()
-        console.print(line)
-        if last.cell_len > room:
-            console.print(Padding(last, (0, 0, 0, 4)))
+        console.print(line, *([] if is_beside or not number else [Padding(cell, (0, 0, 0, 4))]), sep="\n")
 
 
 def _padded(cell: Text, width: int) -> Text:

@@ -181,7 +181,8 @@ def _what(request: ApprovalRequest, room: int = 10_000) -> str:
     runs_there = request.environment not in ("", _HERE) and request.kind is not ActionKind.TOOL
     on = f" on {visible(request.environment)}" if runs_there else ""
     who = f"the child agent for “{visible(request.asker, max_chars=100)}”: " if request.asker else ""
-    wants, cwd = f"{who}{visible(request.tool)} {_VERBS[request.kind]}", visible(request.cwd)
+    verb = "was tried, and has done this" if request.rule_key == _TRIED else _VERBS[request.kind]
+    wants, cwd = f"{who}{visible(request.tool)} {verb}", visible(request.cwd)
     spare = max(8, room - len(wants) - len(on) - len(" in "))
     where = f" in {cwd if len(cwd) <= spare else f'…{cwd[1 - spare :]}'}" if cwd else ""
     return f"{wants}{where}{on}"
@@ -195,6 +196,7 @@ MEANINGS = {
     Decision.ALWAYS: "this kind in every session; written to config.yaml",
     Decision.DENY: "no; the model is informed",
 }
+_TRIED = "effect.tried"
 _HERE = "local"  # commands run on this machine, which goes without saying
 _LASTING = (Decision.TASK, Decision.SESSION, Decision.ALWAYS)
 

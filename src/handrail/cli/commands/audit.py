@@ -27,7 +27,8 @@ from ..runtime import open_runtime
 
 cli = options.new_cli()
 File = Annotated[
-    str | None, typer.Argument(metavar="[FILE]", help="An export; without it stdout, or what is kept here.")
+    str | None,
+    typer.Argument(metavar="[FILE]", help="The file of an export. Without it: stdout, or the receipts kept here."),
 ]
 KeyFile = Annotated[str | None, typer.Option("--key", metavar="FILE", help="The public key; default: your own.")]
 Witness = Annotated[str | None, typer.Option(metavar="FILE", help="Seals that a witness has kept.")]

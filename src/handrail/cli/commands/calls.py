@@ -1,6 +1,6 @@
 """List the calls that changed something, newest first.
 
-Those made in this folder, or all. Each can be shown with `handrail effects` and taken back with `handrail undo`.
+Without --all, only those made in this folder. Each can be shown with `handrail effects` and taken back with `handrail undo`.
 
 \b
 Examples:

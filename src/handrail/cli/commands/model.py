@@ -1,7 +1,7 @@
 """List models, and try the one that an agent would ask.
 
-Which one that is: HANDRAIL_MODEL or `model.name` in the configuration; its provider: OPENAI_BASE_URL, or `model.base_url`;
-its key: such as OPENAI_API_KEY, in the environment or the system's keyring (`keyring set handrail OPENAI_API_KEY`).
+The model is HANDRAIL_MODEL or `model.name` of the configuration, at OPENAI_BASE_URL or `model.base_url`. Its key is
+found in the environment, such as OPENAI_API_KEY, or in the system's keyring (`keyring set handrail OPENAI_API_KEY`).
 
 \b
 Examples:

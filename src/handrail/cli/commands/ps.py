@@ -1,7 +1,6 @@
 """List the background processes of all tasks.
 
-Those of earlier runtimes are listed, too. A background process keeps running when the program that started it ends.
-It is listed here until it ends or is killed.
+A background process keeps running when the program that started it ends, and is listed until it ends or is killed.
 
 \b
 Examples:
@@ -83,7 +82,7 @@ def log(
     id: Id,  # noqa: A002  what it is
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow until the process has ended.")] = False,
 ) -> None:
-    """Print what a process has printed, as it is.
+    """Print the output of a process, unchanged.
 
     \b
     Examples:
