@@ -330,13 +330,13 @@ function Composer({ id, busy, trouble, draft, mode, onMode, onSend }: {
         <li><img src={url} alt={`Image ${index + 1}`} /><button type="button" class="small" aria-label={`Remove image ${index + 1}`}
           onClick={() => setPictures(pictures.filter((_, at) => at !== index))}>✕</button></li>
       ))}</ul>}
-      <textarea ref={field} rows={1} aria-label="Message to the agent" placeholder={`${busy ? "Say something while it works" : id ? "Reply" : "What should I do?"} (Enter sends, Shift+Enter: new line)`} value={text}
+      <textarea ref={field} rows={1} aria-label="Message to the agent" placeholder={busy ? "It hears you before its next step" : `${id ? "Reply" : "What should I do?"} (Enter sends, Shift+Enter: new line)`} value={text}
         onInput={(event) => setText(event.currentTarget.value)} onKeyDown={press} />
       <div class="line">
         <select aria-label="Mode" value={mode ?? first} onChange={(event) => setMode(event.currentTarget.value)}>
           {Object.keys(MODES).map((name) => <option value={name}>{name}</option>)}
         </select>
-        <small class="hint wide-only">{busy ? "It hears you before its next step. Esc stops it; it continues when you leave this page" : MODES[mode ?? first]}</small>
+        <small class="hint wide-only">{busy ? "Esc stops it; it continues when you leave this page" : MODES[mode ?? first]}</small>
         <span class="push">
           <input ref={chooser} type="file" hidden accept={IMAGES.join(",")} multiple
             onChange={(event) => { take(event.currentTarget.files); event.currentTarget.value = ""; }} />
