@@ -64,7 +64,6 @@ def list_waiting(as_json: options.Json = False) -> None:
 
     \b
     Examples:
-      handrail approvals list
       handrail approvals list --json | jq -r '.waiting[].id'
     """
     store = open_approvals()
@@ -86,12 +85,7 @@ def list_waiting(as_json: options.Json = False) -> None:
 
 @cli.command()
 def show(request: Request, as_json: options.Json = False) -> None:
-    """Show one request with all that it would run or write.
-
-    \b
-    Examples:
-      handrail approvals show 3f9c
-    """
+    """Show one request with all that it would run or write."""
     stored = open_approvals().get(request)
     if as_json:
         emit_json(_request_view(stored))
@@ -108,7 +102,6 @@ def answer(request: Request, decision: AnswerDecision = "", why: Why = "", as_js
     \b
     Examples:
       handrail approvals answer 3f9c
-      handrail approvals answer 3f9c once
       handrail approvals answer 3f9c deny --why 'move it to trash/ instead'
 
     Exit codes: 0 accepted, 1 it came too late, 2 no such request or answer, 3 not allowed from here.

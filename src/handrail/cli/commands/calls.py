@@ -61,7 +61,6 @@ def prune(
 
     \b
     Examples:
-      handrail calls prune
       handrail calls prune --days 1 --dry-run
     """
     keep_bytes = None if megabytes is None else megabytes << 20

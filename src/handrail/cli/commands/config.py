@@ -165,7 +165,6 @@ def show(as_json: options.Json = False) -> None:
 
     \b
     Examples:
-      handrail config show
       handrail config show --json | jq .files
     """
     path, settings, rows = ConfigFile().path, effective_config(), []

@@ -48,7 +48,6 @@ def list_environments(as_json: options.Json = False) -> None:
 
     \b
     Examples:
-      handrail env list
       handrail env list --json | jq -r '.[] | select(.available) | .name'
     """
     app = open_runtime()
@@ -92,11 +91,6 @@ def prune(dry_run: options.DryRun = False, as_json: options.Json = False) -> Non
     """Remove what exited runtimes left behind: containers, logs, folders for temporary files.
 
     What runs because it was started to live on stays: `handrail ps` lists it.
-
-    \b
-    Examples:
-      handrail env prune --dry-run
-      handrail env prune
 
     Exit codes: 0 nothing is left to remove; 1 something is: with --dry-run, or because it could not be removed.
     """

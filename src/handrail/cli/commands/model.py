@@ -37,7 +37,6 @@ def list_models(as_json: options.Json = False) -> None:
 
     \b
     Examples:
-      handrail model list
       handrail model list --json | jq -r '.[].name'
 
     Exit codes: 0 there are some, 1 there are none, or the provider does not answer.
@@ -72,11 +71,6 @@ def list_models(as_json: options.Json = False) -> None:
 @cli.command("test")
 def try_model(name: Name = None, as_json: options.Json = False) -> None:
     """Ask a model for a word and for a tool call, and report how it did.
-
-    \b
-    Examples:
-      handrail model test
-      handrail model test qwen3:8b
 
     Exit codes: 0 it answers, 1 it does not.
     """

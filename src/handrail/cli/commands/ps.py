@@ -61,7 +61,6 @@ def kill(ids: Ids = None, everything: KillEverything = False) -> None:
 
     \b
     Examples:
-      handrail ps kill proc_1a2b3c4d
       handrail ps kill --all
 
     Exit codes: 0 they have ended, 1 one of them has not, or is not known.
@@ -87,7 +86,6 @@ def log(
     \b
     Examples:
       handrail ps log proc_1a2b3c4d | tail
-      handrail ps log proc_1a2b3c4d --follow
     """
     print_log(open_runtime().processes.get(id), follow=follow)
 

@@ -103,10 +103,6 @@ def new_token(
     """Make a token and print it. It is not stored, and not shown again.
 
     `watch` sees everything, `approve` answers questions too, `operate` also runs tools and agents.
-
-    \b
-    Examples:
-      handrail serve token new phone --role approve
     """
     try:
         wanted = Role.named(role)

@@ -159,12 +159,7 @@ def branch(session: SessionId = LAST, after: After = None, as_json: options.Json
 
 @cli.command()
 def delete(sessions: Sessions) -> None:
-    """Delete sessions, with those of their child agents.
-
-    \b
-    Examples:
-      handrail sessions delete 20260703-141200-a1b2c3
-    """
+    """Delete sessions, with those of their child agents."""
     store = open_store()
     for info in [store.get(session) for session in sessions]:
         store.delete(info.id)
