@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
-from handrail.approval.approvers.prompt import Menu, brief, has_more, time_left, words_for
+from handrail.approval.approvers.prompt import Menu, brief, time_left, words_for
 from handrail.approval.gate import ApprovalGate
 from handrail.errors import Denied
 from handrail.files.text import diff_to_approve
@@ -68,8 +68,7 @@ def test_the_picture_is_the_prompt(name: str, wanted: tuple[str, Action]) -> Non
 def _asked(request: ApprovalRequest, *, painted: bool) -> str:
     """As a terminal of 80 columns shows it, with its menu."""
     shown = brief(request, width=80, painted=painted, rows=6, diff_lines=12)
-    has_rest = bool(shown.more) or has_more(request, 12)
-    menu = Menu(words_for(request, has_more=has_rest)).rows(80, painted=painted)
+    menu = Menu(words_for(request, has_more=shown.is_cut)).rows(80, painted=painted)
     return "\n".join([shown.text + time_left(request, 79, shown.more), *menu, ""])
 
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ...protocols import PICKED, ActionKind, ApprovalRequest, Decision
-from ..display import MAX_CHARS, Piece, columns, lines, visible, wrapped
 from ..display import Line as Shown
+from ..display import Piece, columns, lines, visible, wrapped
 from ..questions import Kind, excerpt
 
 ANSWERS = {name: decision for decision in Decision for name in (decision.value, decision.value[0])}
@@ -105,10 +105,12 @@ def _reasons(request: ApprovalRequest) -> list[tuple[str, str]]:
 
 
 class Brief(NamedTuple):
-    """A question in few rows. `more` says what is left out; `hides_danger` if a marked part or a reason is."""
+    """A question in few rows. `more` says what is left out beside lines of the diff; `hides_danger` if a marked part or a reason
+    is."""
 
     text: str
     more: str
+    is_cut: bool
     hides_danger: bool
 
 
@@ -143,9 +145,9 @@ def brief(request: ApprovalRequest, *, width: int, painted: bool, rows: int, dif
     drawn += [*_preview(request, width=width, painted=painted, max_lines=diff_lines, how="v shows all"), *whys, *scope]
     left_out = {"line": len(texts) - len(kept), "reason": max(0, len(reasons) - max(0, rows))}
     more = ", ".join(f"{count} more {what}{'s' * (count != 1)}" for what, count in left_out.items() if count)
-    is_cut = bool(cuts) or len(request.text) > MAX_CHARS
     hides = left_out["reason"] > 0 or any(line.pointers for line in texts if line not in kept)
-    return Brief("\n".join(drawn) + "\n", more or "cut" * is_cut, hides)
+    more = more or "cut" * bool(cuts)
+    return Brief("\n".join(drawn) + "\n", more, bool(more) or has_more(request, diff_lines), hides)
 
 
 def _most_dangerous(shown: Sequence[Shown], rows: int) -> list[Shown]:

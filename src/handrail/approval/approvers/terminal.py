@@ -2,18 +2,19 @@
 
 They see what runs, with the dangerous parts marked, what would be written, and what each answer would cover. A key answers, or
 arrows and Enter; Enter alone is not an answer, nor is what was typed before the prompt appeared. When something else writes to
-the terminal (which the kernel reports: whatever runs as the same user may paint over the question), the prompt is drawn again on
-a cleared screen, and only an answer to that counts. One prompt is shown at a time;
-the others wait without a thread.
+the terminal (whatever runs as the same user may paint over the question, and the kernel reports it), the prompt is drawn again on
+a cleared screen, and only an answer to that counts. One prompt is shown at a time; the others wait without a thread.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import ctypes
 import os
 import select
 import shutil
+import struct
 import sys
 import termios
 import textwrap
@@ -26,7 +27,6 @@ from ...base.workers import Turns, pool
 from ...protocols import Answer, ApprovalRequest, Decision
 from ..display import visible
 from . import prompt
-from .tty_watch import TtyWatch, device
 
 # Every prompt at the terminal takes a turn here, also that of a tool which asks for something else.
 turns = Turns()
@@ -79,7 +79,8 @@ class TerminalApprover:
             if tty is None:
                 return None
             stack.enter_context(self._hold())
-            return _converse(request, tty, gone)
+            watch = stack.enter_context(TtyWatch(tty.read, apart=tty.apart))
+            return _Conversation(request, tty, gone, watch).run()
 
 
 def is_there() -> bool:
@@ -142,11 +143,6 @@ _TOUCHED = "\n  Something else wrote to this terminal, so the question is drawn 
 _TAKEN = "\n  Something else keeps writing here: no answer counts. In another terminal: handrail approvals answer {}\n"
 
 
-def _converse(request: ApprovalRequest, tty: Tty, gone: int) -> Answer | None:
-    with TtyWatch(tty.read, apart=tty.apart) as watch:
-        return _Conversation(request, tty, gone, watch).run()
-
-
 class _Conversation:
     """One question at the terminal, until it is answered or not needed any more."""
 
@@ -160,7 +156,10 @@ class _Conversation:
         self._painted = self._by_key and not os.environ.get("NO_COLOR")
         self._menu_rows = 0
         self._calm_at = 0.0
-        self._brief = self._briefly()
+        words = prompt.Menu(prompt.words_for(request, has_more=True)).rows(self._width, painted=False)
+        rows = _MAX_ROWS - len(words) - 1  # the last is about the chosen word
+        painted, diff_lines = self._painted, self._diff_lines
+        self._brief = prompt.brief(request, width=self._width, painted=painted, rows=rows, diff_lines=diff_lines)
         # What is done for a word that is no decision. None asks on.
         self._others: dict[str, Callable[[], Answer | None]] = {
             prompt.EDIT: self._edited,
@@ -234,7 +233,7 @@ class _Conversation:
 
     def _answer(self) -> str | None:
         """A word that was answered below a question which nobody has painted over; None when it is not needed any more."""
-        menu = self._menu()
+        menu = prompt.Menu(prompt.words_for(self._request, has_more=self._brief.is_cut and not self._is_whole))
         refused = 0
         with prompt.by_key(self._tty.read) if self._by_key else contextlib.nullcontext(False):
             self._draw_menu(menu)
@@ -264,13 +263,9 @@ class _Conversation:
         until = min(self._calm_at, self._request.expires_at) if touched else self._request.expires_at
         interrupts = [] if touched else self._watch.files
         typed = _read(self._tty.read, self._gone, until, interrupts, by_line=not self._by_key)
-        if typed is None and time.time() < self._request.expires_at and not _is_readable(self._gone):
+        if typed is None and time.time() < self._request.expires_at and not select.select([self._gone], [], [], 0)[0]:
             return _NOT_YET
         return typed
-
-    def _menu(self) -> prompt.Menu:
-        has_more = bool(self._brief.more) or prompt.has_more(self._request, self._diff_lines)
-        return prompt.Menu(prompt.words_for(self._request, has_more=has_more and not self._is_whole))
 
     def _draw_menu(self, menu: prompt.Menu) -> None:
         """What can be answered; above it what the chosen word means, or how much time is left."""
@@ -303,16 +298,8 @@ class _Conversation:
         if self._is_whole:
             self._write(prompt.question(self._request, width=self._width, painted=self._painted, max_lines=None))
         else:
-            self._brief = self._briefly()
             self._write(self._brief.text)
         self._forget_typed()
-
-    def _briefly(self) -> prompt.Brief:
-        words = prompt.Menu(prompt.words_for(self._request, has_more=True)).rows(self._width, painted=False)
-        rows = _MAX_ROWS - len(words) - 1  # the last is about the chosen word
-        return prompt.brief(
-            self._request, width=self._width, painted=self._painted, rows=rows, diff_lines=self._diff_lines
-        )
 
     def _forget_typed(self) -> None:
         """What was typed or pasted before the prompt appeared was meant for something else."""
@@ -323,10 +310,6 @@ class _Conversation:
         with self._watch.own_write(), contextlib.suppress(OSError):
             self._tty.write.write(text)
             self._tty.write.flush()
-
-
-def _is_readable(number: int) -> bool:
-    return bool(select.select([number], [], [], 0)[0])
 
 
 def _read(number: int, gone: int, expires_at: float, interrupts: Sequence[int], *, by_line: bool) -> str | None:
@@ -350,3 +333,88 @@ def _read(number: int, gone: int, expires_at: float, interrupts: Sequence[int], 
         if not by_line:
             break
     return typed.decode("utf-8", "replace")
+
+
+_IN_MODIFY, _IN_OPEN = 0x2, 0x20
+_HEAD = struct.Struct("iIII")  # of a report: watch, what happened, cookie, length of the name that follows
+
+
+class TtyWatch:
+    """A context manager. `number` is the terminal's file; where it cannot be watched, nothing is ever reported.
+
+    `apart`: one's own writing goes by `/dev/tty`, which is not watched, so that every report is about somebody else.
+    """
+
+    def __init__(self, number: int, *, apart: bool) -> None:
+        self._terminal, self._apart = number, apart
+        self._events = -1
+        self._is_touched = False
+
+    def __enter__(self) -> TtyWatch:
+        try:
+            path = device(self._terminal)
+            libc = ctypes.CDLL(None, use_errno=True)
+            self._events = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+            if self._events >= 0 and libc.inotify_add_watch(self._events, os.fsencode(path), _IN_MODIFY | _IN_OPEN) < 0:
+                self.close()
+        except (OSError, AttributeError):  # no terminal, or not Linux
+            self.close()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self._events >= 0:
+            os.close(self._events)
+        self._events = -1
+
+    @property
+    def files(self) -> list[int]:
+        """What becomes readable when something is reported; for `select`."""
+        return [self._events] if self._events >= 0 else []
+
+    @contextlib.contextmanager
+    def own_write(self) -> Iterator[None]:
+        """Around each writing of one's own, which does not count."""
+        self._note(self._reports())
+        yield
+        reports = self._reports()
+        # Ours are one report: the kernel joins equal ones that follow each other, and so also somebody else's with ours.
+        self._note(reports[1:] if reports[:1] == [_IN_MODIFY] and not self._apart else reports)
+
+    def was_touched(self) -> bool:
+        """Whether something else opened the terminal or wrote to it since `reset`."""
+        self._note(self._reports())
+        return self._is_touched
+
+    def reset(self) -> None:
+        self._reports()
+        self._is_touched = False
+
+    def _note(self, reports: list[int]) -> None:
+        self._is_touched |= bool(reports)
+
+    def _reports(self) -> list[int]:
+        found: list[int] = []
+        data = b""
+        with contextlib.suppress(BlockingIOError):
+            data = os.read(self._events, 65_536) if self._events >= 0 else b""
+        while data:
+            _, mask, _, length = _HEAD.unpack_from(data)
+            found.append(mask)
+            data = data[_HEAD.size + length :]
+        return found
+
+
+def device(number: int) -> str:
+    """The terminal's own device: `/dev/tty` is another name, and what others do under the first is not reported for it."""
+    path = os.ttyname(number)
+    if path != "/dev/tty":
+        return path
+    with open("/proc/self/stat", encoding="utf-8", errors="replace") as file:
+        code = int(file.read().rpartition(")")[2].split()[4])
+    major, minor = code >> 8 & 0xFFF, code & 0xFF | code >> 12 & 0xFFF00
+    if not 136 <= major <= 143:  # not a pseudo terminal
+        raise OSError(f"device {major}:{minor} is not known")
+    return f"/dev/pts/{minor + (major - 136) * 256}"
