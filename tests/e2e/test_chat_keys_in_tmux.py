@@ -91,7 +91,7 @@ def test_a_part_of_what_a_tried_command_did_is_kept(desk: Desk) -> None:
 def test_what_holds_commands_back_is_said_in_full_only_once(desk: Desk) -> None:
     desk.chat()
     assert "the kernel protects Handrail's own files" in " ".join(desk.tmux.screen().split())
-    desk.tmux.type("C-d")
+    desk.open_another_terminal()
     desk.chat()
     screen = desk.tmux.wait_for("Commands are contained (/status).")
     assert "the kernel protects" not in screen
