@@ -95,8 +95,7 @@ class Handrail:
         self.runtime.given_by_default = lambda: self.definitions.names(*self.chosen_toolsets())
         self._mcp_started = False
         self.mcp = dispatch.find_mcp_servers(config, self.registry)
-        if (consoles := state_dir(config.home) / call_reports.FOLDER).is_dir():  # there was a server once
-            call_reports.report_to_consoles(self.hooks, consoles)
+        call_reports.report_to_consoles(self.runtime, state_dir(config.home))
         begun = state_dir(config.home) / "begun-calls"  # of a runtime that was killed, or that still runs
         if begun.is_dir() and any(begun.iterdir()) and not started_by_agent():
             self.effects.recover()

@@ -437,6 +437,23 @@ def test_an_interrupt_stops_the_calls_and_leaves_a_whole_conversation(agent: Any
     assert calls == answers
 
 
+def test_the_wait_for_an_answer_that_never_came_is_no_running_time(agent: Any, tmp_path: Path) -> None:
+    class Nobody:
+        name = "nobody"
+
+        async def decide(self, request: Any) -> None:
+            asyncio.get_running_loop().call_later(0.3, one.interrupt, "stop")
+            await asyncio.Event().wait()
+
+    default().runtime.approver = Nobody()
+    (tmp_path / "precious").mkdir()
+    one = agent(ModelReply("", [call("terminal", command="rm -rf precious")]), ModelReply("after"))
+    told = Told()
+    assert one.run("x", told).end is End.INTERRUPTED
+    (ended,) = told.of(ToolEnded)
+    assert 0.3 <= ended.waited <= ended.seconds
+
+
 def test_an_interrupt_while_the_model_writes_keeps_what_it_wrote(agent: Any) -> None:
     async def wait() -> None:
         threading.Timer(0, one.interrupt).start()

@@ -32,7 +32,8 @@ def test_what_is_shown(with_tools: Cli) -> None:
         terminal.type("deny\n")
         assert terminal.end() == 3
     shown = terminal.shown
-    assert f"shell wants to run in {with_tools.cwd}" in " ".join(shown.split())
+    assert "── approval needed: shell wants to run " in shown
+    assert f"in {with_tools.cwd}" in " ".join(shown.split())
     assert r"    echo \x1b[2Khi && rm -rf build" in shown
     assert "                      ^^^^^^^^^^^^" in shown
     assert "(fs.rm.recursive)" in shown
@@ -90,7 +91,7 @@ def test_arrows_choose_enter_takes_and_escape_denies(with_tools: Cli) -> None:
         terminal.wait_for("[once], task")
         terminal.type("\x1b[C\x1b[C")
         # What the chosen word means is on a line of its own, so that it fits.
-        terminal.wait_for("[session], always, deny, edit, instead?\n    this kind until this session ends")
+        terminal.wait_for("  this kind until this session ends\n  once, task, [session], always, deny, edit, instead?")
         terminal.type("\x1b[D")
         terminal.wait_for("[task], session")
         assert ran(with_tools) == []
@@ -211,7 +212,21 @@ def test_a_letter_that_begins_two_words_is_no_answer_on_a_line() -> None:
 
 def test_a_menu_that_does_not_fit_goes_on_in_the_next_row() -> None:
     menu = Menu(["once", "try", "task", "session", "always", "deny", "edit", "instead"])
-    assert menu.rows(40, painted=False) == ["  once, try, task, session, always,", "  deny, edit, instead?"]
+    assert menu.rows(40, painted=False) == ["  once try task session always deny", "  edit instead?"]
+
+
+def test_nobody_allows_what_they_have_not_seen(with_tools: Cli) -> None:
+    command = "\n".join(f"rm -rf build{number}" for number in range(6))
+    with with_tools.terminal(*dangerous(command), NO_COLOR="1") as terminal:
+        terminal.wait_for("more lines: v shows all")
+        assert "build5" not in terminal.shown
+        terminal.type("o")
+        terminal.wait_for("rm -rf build5")
+        assert ran(with_tools) == []
+        terminal.wait_for(QUESTION)
+        terminal.type("o")
+        assert terminal.end() == 0
+    assert len(ran(with_tools)) == 6
 
 
 def test_a_terminal_that_draws_nothing_takes_words(with_tools: Cli) -> None:
@@ -419,7 +434,7 @@ def test_what_would_be_written_is_seen_before_the_yes(with_tools: Cli, tmp_path:
         assert "the very end" not in screen
         assert "line 0\n" in (with_tools.cwd / "notes.txt").read_text()
         window.type("v", "Enter")
-        window.wait_for("+the very end", "instead, view?")
+        window.wait_for("+the very end", "instead?")
         window.type("once", "Enter")
         window.wait_for("Allowed once: write_file: ")
         wait_until(lambda: (with_tools.cwd / "notes.txt").read_text() == content, timeout=60)

@@ -44,3 +44,19 @@ def test_messages_and_empty_lists_break_between_words_at_a_terminal(monkeypatch:
     emit_table(("ID",), [], empty="No sessions yet. `handrail chat` starts one.")
     assert sys.stderr.getvalue() == "handrail: nothing was\nfound in this folder\n"  # type: ignore[attr-defined]
     assert sys.stdout.getvalue() == "No sessions yet.\n`venv/bin/handrail chat`\nstarts one.\n"  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("wide", [1, 2])
+def test_a_cell_of_several_words_goes_below_its_row_where_it_would_be_broken(
+    monkeypatch: pytest.MonkeyPatch, wide: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setattr("sys.stdout", _Tty())
+    why = "fewer than two models are configured for it; list them under media.mixture_models in config.yaml"
+    row = ["homeassistant", "mixture_of_agents"]
+    row.insert(wide, why)
+    emit_table(("TOOLSET", "TOOL", "STATUS"), [row], wide=wide)
+    lines = sys.stdout.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert lines[1].split() == ["homeassistant", "mixture_of_agents"]
+    assert [each.startswith("    ") for each in lines[2:]] == [True, True]
+    assert " ".join(" ".join(lines[2:]).split()) == why

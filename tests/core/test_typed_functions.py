@@ -301,3 +301,19 @@ class TestCalling:
             return "second"
 
         assert registry.dispatch("same", {}) == "first"
+
+
+def test_a_tool_that_says_nothing_about_itself_is_warned_about(caplog: pytest.LogCaptureFixture) -> None:
+    registry = ToolRegistry()
+
+    @registry.tool
+    def silent(x: int) -> int:
+        return x
+
+    @registry.tool(description="Doubles a number.")
+    def described(x: int) -> int:
+        return x * 2
+
+    assert [record.getMessage() for record in caplog.records] == [
+        "tool 'silent' has no docstring: a model cannot know what it is for"
+    ]

@@ -8,17 +8,16 @@ import io
 import os
 import re
 import time
-from functools import partial
 
 import pytest
 from rich.console import Console
 from rich.text import Text
 
-from handrail.approval.approvers.prompt import has_more, question, words_for
+from handrail.approval.approvers.prompt import Menu, brief, time_left, words_for
 from handrail.approval.gate import ApprovalGate
 from handrail.errors import Denied
 from handrail.files.text import diff_to_approve
-from handrail.protocols import Action, ActionKind, Preview
+from handrail.protocols import Action, ActionKind, ApprovalRequest, Preview
 from handrail.testing import RecordingApprover
 from handrail.types import ToolContext
 
@@ -57,15 +56,20 @@ def test_the_picture_is_the_prompt(name: str, wanted: tuple[str, Action]) -> Non
     with pytest.raises(Denied):
         asyncio.run(_awaited(waiting))
     request = approver.requests[0]._replace(id="3f9c21ab", expires_at=time.time() + 300)
-    asked = ", ".join(words_for(request, has_more=has_more(request, 12)))
-    shown = partial(question, request, width=80, max_lines=12, how="v shows all")
-    picture = shown(painted=False).lstrip("\n") + f"  {asked}?\n"
     drawing = IMAGES / f"{name}.svg"
     if os.environ.get("UPDATE_PICTURES"):
         IMAGES.mkdir(exist_ok=True)
-        drawing.write_text(_drawn(shown(painted=True).lstrip("\n") + f"  {asked}? ", drawing.stem))
+        drawing.write_text(_drawn(_asked(request, painted=True), drawing.stem))
+    picture = _asked(request, painted=False)
     assert shows("how-to/approvals.md", name, picture)
     assert _texts(drawing.read_text()) == "".join(picture.split())
+
+
+def _asked(request: ApprovalRequest, *, painted: bool) -> str:
+    """As a terminal of 80 columns shows it, with its menu."""
+    shown = brief(request, width=80, painted=painted, rows=6, diff_lines=12)
+    menu = Menu(words_for(request, has_more=shown.is_cut)).rows(80, painted=painted)
+    return "\n".join([shown.text + time_left(request, 79, shown.more), *menu, ""])
 
 
 def _drawn(painted: str, name: str) -> str:

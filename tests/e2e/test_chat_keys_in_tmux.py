@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import subprocess
 import sys
 
@@ -33,12 +34,12 @@ def test_the_approval_menu_is_short_marks_what_is_dangerous_and_says_how_far_a_y
     screen = _asks(desk, "ls; rm -rf build")
     menu = screen[screen.index("── approval needed") :].rstrip().splitlines()
     assert len(menu) <= MENU_LINES
-    assert menu[2:4] == ["    ls; rm -rf build", "        ^^^^^^^^^^^^"]
+    assert menu[1:3] == ["    ls; rm -rf build", "        ^^^^^^^^^^^^"]
     assert "  task, session, always allow: deletes a tree of files in this folder" in menu
     desk.tmux.type("Right", "Right")
-    desk.tmux.wait_for("once, [try], task", "    run it with connections held; then keep or undo it\n")
+    desk.tmux.wait_for("once, [try], task", "  run it with connections held; then keep or undo it\n")
     desk.tmux.type("Right")
-    desk.tmux.wait_for("once, try, [task], session", "    this kind in this task")
+    desk.tmux.wait_for("once, try, [task], session", "  this kind in this task")
     desk.tmux.type("t")  # begins two words, so it allows nothing by itself
     desk.tmux.wait_for("once, [try], task")
     desk.tmux.type("t")
@@ -68,6 +69,34 @@ def test_a_command_is_changed_before_it_is_allowed_and_judged_again(desk: Desk) 
     assert "Changed to: rm -rf build2" in screen
     assert (desk.folder / "build").is_dir()
     assert not (desk.folder / "build2").exists()
+
+
+def test_a_part_of_what_a_tried_command_did_is_kept(desk: Desk) -> None:
+    desk.chat()
+    _asks(desk, "touch one two; rm -rf build")
+    desk.tmux.type("t")
+    desk.tmux.wait_for("[try]")
+    desk.tmux.type("Enter")
+    desk.tmux.wait_for("was tried, and has done this", "pick")
+    desk.tmux.type("p")
+    screen = desk.tmux.wait_for("Which to keep?")
+    (number,) = re.findall(r"(\d) \+ \S+/one\b", screen)
+    desk.tmux.type("-l", number)
+    desk.tmux.type("Enter")
+    desk.answered("As you wish.")
+    assert {each.name for each in desk.folder.iterdir()} >= {"one", "build"}
+    assert not (desk.folder / "two").exists()
+
+
+def test_what_holds_commands_back_is_said_in_full_only_once(desk: Desk) -> None:
+    desk.chat()
+    assert "the kernel protects Handrail's own files" in " ".join(desk.tmux.screen().split())
+    desk.open_another_terminal()
+    desk.chat()
+    screen = desk.tmux.wait_for("Commands are contained (/status).")
+    assert "the kernel protects" not in screen
+    desk.say("/status")
+    desk.tmux.wait_for("safety  commands are contained: writes outside")
 
 
 def test_a_no_says_what_to_do_instead(desk: Desk) -> None:

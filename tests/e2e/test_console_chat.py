@@ -271,6 +271,27 @@ class TestTalking:
         is_over.set()
         expect(page.get_by_role("button", name="Send")).to_be_enabled()
 
+    def test_what_is_said_while_it_works_is_heard_before_its_next_step(
+        self, visit: Visit, server: Server, model: ModelServer
+    ) -> None:
+        command = "until [ -e heard ]; do sleep 0.05; done"
+        model.say(ModelReply("", [call("terminal", command=command)]), ModelReply("Green it is."))
+        page = visit("sessions/new")
+        field = page.get_by_label("Message to the agent")
+        field.fill("Paint it red")
+        field.press("Enter")
+        page.locator(".talk .tool").wait_for()
+        field.fill("Rather green")
+        page.get_by_role("button", name="Send").click()
+        expect(page.locator(".talk .user .words").last).to_have_text("Rather green")
+        shoot(page, "console-steer")
+        (server.cwd / "heard").touch()
+        expect(page.get_by_text("Green it is.")).to_be_visible()
+        said = [each["content"] for each in model.requests[-1]["messages"] if each["role"] == "user"]
+        assert "Rather green" in said[-1]
+        page.reload()
+        expect(page.locator(".talk .user .words").last).to_have_text("Rather green")
+
     def test_the_mode_is_chosen_and_holds(self, visit: Visit, server: Server, model: ModelServer) -> None:
         model.say(ModelReply("", [call("terminal", command="touch planned")]), ModelReply("Only planned."))
         model.say(ModelReply("", [call("terminal", command="touch asked")]), ModelReply("Done now."))

@@ -46,3 +46,20 @@ def test_a_file_that_a_killed_server_left_does_not_grow_for_ever(
     reports.write_text("x" * 100)
     _call(tmp_path / "home")
     assert reports.stat().st_size == 100
+
+
+def test_a_process_reports_from_the_first_console_on_that_ever_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(call_reports, "_LOOK_SECONDS", 0)
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "some.txt").write_text("text\n")
+    with Handrail(Config(), home=home) as app:
+        assert "text" in str(app.handle_function_call("read_file", {"path": str(home / "some.txt")}))
+        reports = home / "state" / call_reports.FOLDER / call_reports.FILE
+        reports.parent.mkdir(parents=True)
+        reports.touch()
+        for _ in range(2):
+            app.handle_function_call("read_file", {"path": str(home / "some.txt")})
+    assert len(reports.read_text().splitlines()) == 4

@@ -10,14 +10,24 @@ export type ToolEntry = {
 export type TextEntry = { kind: "user" | "assistant" | "system" | "notice"; id: string; text: string; at?: number; pictures: string[] };
 export type Entry = ToolEntry | TextEntry;
 
+// How the agent marks what comes while it works.
+const NOTE = "[Notification, not from the user] ";
+const SAID = "[The user says while you work] ";
+
+function withoutMark(text: string): string {
+  const mark = [NOTE, SAID].find((each) => text.startsWith(each)) ?? "";
+  return text.slice(mark.length);
+}
+
 export function storedEntries(messages: Message[], calls: Ran[]): Entry[] {
   const ran = byId(calls, (call) => call.call_id);
   const results = byId(messages.filter((each) => each.role === "tool"), (each) => each.tool_call_id ?? "");
   const entries: Entry[] = [];
   for (const message of messages) {
     if (message.role === "tool") continue;
-    const [text, pictures] = [textOf(message), picturesOf(message)];
-    const kind = message.role === "user" || message.role === "system" ? message.role : "assistant";
+    const [whole, pictures] = [textOf(message), picturesOf(message)];
+    const text = message.role === "user" ? withoutMark(whole) : whole;
+    const kind = message.role === "user" && whole.startsWith(NOTE) ? "notice" : message.role === "user" || message.role === "system" ? message.role : "assistant";
     if (text || pictures.length) entries.push({ kind, id: `m${message.id}`, text, at: message.at, pictures });
     for (const call of message.tool_calls ?? []) {
       entries.push({ ...stored(call, ran.get(call.id)?.shift(), results.get(call.id)?.shift()), id: `m${message.id} ${call.id}` });

@@ -142,6 +142,7 @@ class _RunningCalls:
         self._waiting = {call["id"]: call["function"] for call in calls}
         self._running: dict[str, tuple[JsonDict, float, Span]] = {}
         self._waited: dict[str, float] = {}  # seconds for answers
+        self._asked: dict[str, float] = {}  # since when a question is open
 
     def start(self, call_id: str) -> None:
         """A call starts now: calls that change the same thing run one after the other."""
@@ -154,11 +155,13 @@ class _RunningCalls:
 
     def ask(self, request: ApprovalRequest) -> None:
         """A call waits for an answer."""
+        self._asked[request.tool_call_id] = time.time()
         self.listener(ToolWaiting(request.tool_call_id, request.tool, request))
         if self._tool_calls.caller.on_question is not None:
             self._tool_calls.caller.on_question(request)
 
     def answered(self, request: ApprovalRequest, seconds: float) -> None:
+        self._asked.pop(request.tool_call_id, None)
         self._waited[request.tool_call_id] = self._waited.get(request.tool_call_id, 0.0) + seconds
 
     def done(self, call_id: str, outcome: Any, changes: Sequence[FileChange] = ()) -> None:
@@ -173,7 +176,8 @@ class _RunningCalls:
         self.ended.append(StoredCall(name, call_id, arguments_of(function), began, seconds, kind))
         span.end({TOOL_ARGUMENTS: function["arguments"], TOOL_RESULT: outcome}, error=kind)
         text, parts = (outcome, ()) if isinstance(outcome, str) else ("", tuple(_parts(outcome)))
-        waited = self._waited.get(call_id, 0.0)
+        now = time.time()  # a question that is still open was cancelled with its call
+        waited = self._waited.get(call_id, 0.0) + now - self._asked.pop(call_id, now)
         self.listener(ToolEnded(call_id, name, text, kind, seconds, tuple(changes), waited, parts))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from ..core.outcome import Outcome, error_of, parsed
 from ..core.registry import ToolRegistry
 from ..types import JsonDict
-from .output import colours, note, paint, visible
+from .output import colours, fitted, note, paint, visible
 
 # The fields that hold what a tool is called for, where it has one.
 MAIN_FIELDS = ("content", "output")
@@ -37,7 +37,7 @@ def pretty(outcome: Outcome, *, colour: bool, width: int) -> str:
     lines, hidden = [], set()
     if error_of(outcome) is not None:
         kind = f"{result['error_type']}: " if result.get("error_type") else ""
-        lines.append(paint(visible(f"✗ {kind}{result['error']}"), "red", on=colour))
+        lines.append(paint(fitted(visible(f"✗ {kind}{result['error']}")), "red", on=colour))
         hidden = {"error", "error_type", "problems"}  # the message holds them
     facts: list[str] = []
     for name, value in result.items():

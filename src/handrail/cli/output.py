@@ -16,12 +16,15 @@ from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn, TextIO
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 import typer
 
 from ..core.outcome import Outcome, error_of
 from ..errors import HandrailError, ToolError, UnknownToolset
+
+if TYPE_CHECKING:
+    from rich.text import Text
 
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 _DIRECTION_MARKS = [0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
@@ -240,17 +243,38 @@ def _has_descriptor(stream: TextIO, number: int) -> bool:
         return False
 
 
+_NARROW = 36  # columns for a cell of several words; with fewer, it goes below its row
+
+
 def _draw(headers: Sequence[str], rows: Sequence[Sequence[str]], wide: int | None) -> None:
     from rich.console import Console
+    from rich.padding import Padding
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for index, header in enumerate(headers):
-        table.add_column(header, no_wrap=index != wide, overflow="fold" if index == wide else "ellipsis")
-    for row in rows:
-        table.add_row(*map(Text.from_ansi, row))
-    Console().print(table)
+    console, texts = Console(), [[*map(Text.from_ansi, row)] for row in rows]
+    widths = [max(cell.cell_len for cell in column) for column in zip(map(Text, headers), *texts, strict=True)]
+    wanted = widths.pop(wide) if wide is not None else 0
+    room = console.width - sum(widths) - 2 * len(widths)
+    if wide is None or room >= min(_NARROW, wanted):
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        for index, header in enumerate(headers):
+            table.add_column(header, no_wrap=index != wide, overflow="fold" if index == wide else "ellipsis")
+        for row in texts:
+            table.add_row(*row)
+        console.print(table)
+        return
+    for number, row in enumerate([[Text(each, "bold") for each in headers], *texts]):
+        cell = row.pop(wide)
+        is_beside = wide == len(row) and cell.cell_len <= room
+        line = Text("  ").join([*map(_padded, row, widths), *([cell] if is_beside else [])])
+        line.rstrip()
+        console.print(line, *([] if is_beside or not number else [Padding(cell, (0, 0, 0, 4))]), sep="\n")
+
+
+def _padded(cell: Text, width: int) -> Text:
+    cell.align("left", max(width, cell.cell_len))
+    return cell
 
 
 def end_quietly() -> None:

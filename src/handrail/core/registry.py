@@ -182,6 +182,8 @@ class ToolRegistry:
             from .typed_functions import TypedTool  # imports pydantic
 
             typed = TypedTool(function)
+            if not (description or typed.description):
+                log.warning("tool %r has no docstring: a model cannot know what it is for", function.__name__)
             self.register(
                 name=name or function.__name__,
                 toolset=toolset,

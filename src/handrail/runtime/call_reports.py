@@ -10,6 +10,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,10 +19,12 @@ from ..base.safe_text import safe_error
 if TYPE_CHECKING:
     from ..plugins.hook_manager import HookManager
     from ..types import JsonDict
+    from .dispatch import Runtime
 
 FOLDER, FILE = "live", "calls.jsonl"
 REPORTS = "call reports"
 _MAX_SHOWN = 2_000
+_LOOK_SECONDS = 1.0
 _MAX_FILE_BYTES = 8 << 20  # a server that was killed left it behind
 
 Publish = Callable[["JsonDict"], object]
@@ -76,21 +79,32 @@ class CallHooks:
     ) -> None:
         with self._lock:
             call = self._running.pop(call_number, {"call": call_number, "tool": tool_name, "task": task_id})
+            _stop_waiting(call)
         text = result if isinstance(result, str) else "[not text]"
         times = {"seconds": duration_ms / 1000, "result": text[-_MAX_SHOWN:]}
         self._on_end({**call, "status": status, "error_type": error_type, **times})
 
-    def waited(self, tool: str, task: str | None, session: str | None, seconds: float) -> None:
-        """A call has waited so long for an answer."""
+    def asked(self, tool: str, task: str | None, session: str | None, *, is_over: bool = False) -> None:
+        """A call waits for an answer from now on, or until now. It may end before that."""
         with self._lock:
             for call in self._running.values():
-                if (call["tool"], call["task"], call["session"]) == (tool, task, session):
-                    call["waited"] = call.get("waited", 0.0) + seconds
+                if (call["tool"], call["task"], call["session"]) == (tool, task, session) and is_over == (
+                    "asked" in call
+                ):
+                    if is_over:
+                        _stop_waiting(call)
+                    else:
+                        call["asked"] = time.time()
                     return
 
     def running(self) -> list[JsonDict]:
         with self._lock:
             return [dict(call) for call in self._running.values()]
+
+
+def _stop_waiting(call: JsonDict) -> None:
+    if "asked" in call:
+        call["waited"] = call.get("waited", 0.0) + time.time() - call.pop("asked")
 
 
 def shown(args: JsonDict) -> JsonDict:
@@ -101,20 +115,32 @@ def shown(args: JsonDict) -> JsonDict:
     }
 
 
-def report_to_consoles(hooks: HookManager, folder: Path) -> None:
-    """Report the calls of this process to the servers that run now or later."""
-    path = folder / FILE
+def report_to_consoles(runtime: Runtime, state: Path) -> None:
+    """Report the calls of this process to the servers that run now or later: from the first one on, if there was none yet."""
+    next_look = 0.0
 
-    def add(call: JsonDict) -> None:
-        try:
-            file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
-        except OSError:  # nobody watches
+    def attach_if_served() -> None:
+        nonlocal next_look
+        if (now := time.monotonic()) < next_look:
             return
-        try:
-            if os.fstat(file).st_size < _MAX_FILE_BYTES:
-                line = json.dumps({**call, "pid": os.getpid()}, default=str) + "\n"
-                os.write(file, line.encode())
-        finally:
-            os.close(file)
+        next_look = now + _LOOK_SECONDS
+        if (state / FOLDER).is_dir():
+            runtime.before_call = int
+            report = partial(_add, state / FOLDER / FILE)
+            CallHooks(report, report).attach(runtime.hooks)
 
-    CallHooks(add, add).attach(hooks)
+    runtime.before_call = attach_if_served
+    attach_if_served()
+
+
+def _add(path: Path, call: JsonDict) -> None:
+    try:
+        file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+    except OSError:  # nobody watches
+        return
+    try:
+        if os.fstat(file).st_size < _MAX_FILE_BYTES:
+            line = json.dumps({**call, "pid": os.getpid()}, default=str) + "\n"
+            os.write(file, line.encode())
+    finally:
+        os.close(file)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 from ..agent.agent import Agent
 from ..agent.agent_factory import open_agent
-from ..agent.events import Event, TextDelta, TurnEnded
+from ..agent.events import End, Event, Notice, TextDelta, TurnEnded
 from ..app import Handrail
 from ..errors import HandrailError
 from ..store.sessions import SessionStore
@@ -55,7 +55,9 @@ class Turns:
         if agent.session_id in self._running:
             raise SessionBusy(f"the session {agent.session_id} is in the middle of a turn; stop it, or wait")
         events: asyncio.Queue[Event] = asyncio.Queue()
-        work = self._running[agent.session_id] = asyncio.ensure_future(agent.arun(text, self._publisher(agent, events)))
+        work = self._running[agent.session_id] = asyncio.ensure_future(
+            _turn(agent, text, self._publisher(agent, events))
+        )
         work.add_done_callback(lambda work: self._ended(agent.session_id, work))
         event = asyncio.ensure_future(events.get())
         try:
@@ -100,6 +102,12 @@ class Turns:
         self._agents[session].interrupt("stopped by operator")
         return True
 
+    def steer(self, session: str, text: str) -> bool:
+        """Say something to an agent that works: it hears it before its next step. False if there is no turn."""
+        if session in self._running:
+            self._agents[session].steer(text)
+        return session in self._running
+
     def is_running(self, session: str) -> bool:
         return session in self._running
 
@@ -113,6 +121,17 @@ class Turns:
             await asyncio.to_thread(agent.close)
         if self._running:
             await asyncio.wait(set(self._running.values()), timeout=5)
+
+
+async def _turn(agent: Agent, text: str | list[JsonDict], publish: Callable[[Event], object]) -> TurnEnded:
+    """One turn, and another for what was said too late to be heard in it."""
+    ended = await agent.arun(text, publish)
+    while said := agent.take_unheard():
+        if ended.end is not End.ANSWERED:  # it was said for another course of things
+            publish(Notice(f"It did not hear this any more: {'; '.join(said)}"))
+            break
+        ended = await agent.arun("\n\n".join(said), publish)
+    return ended
 
 
 def _payload(event: Event) -> JsonDict:

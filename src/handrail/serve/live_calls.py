@@ -30,7 +30,11 @@ _MAX_FILE_BYTES = 1 << 20
 _SLACK_SECONDS = 1.0
 _FIELDS = {"call", "tool", "pid"}
 _UPDATED = "SELECT id, updated FROM sessions WHERE kind IN ('main', 'child') AND updated > ? ORDER BY updated"
-_WAITED = "SELECT coalesce(sum(seconds), 0) FROM decisions WHERE session IS ? AND tool = ? AND at BETWEEN ? AND ?"
+_WAITED = """SELECT coalesce(sum(seconds), 0) FROM (
+  SELECT seconds, session, tool, at FROM decisions
+  UNION ALL SELECT answered - created, json_extract(question, '$.session_id'), json_extract(question, '$.tool'), created
+    FROM requests WHERE state = 'withdrawn'
+) WHERE session IS ? AND tool = ? AND at BETWEEN ? AND ?"""
 _CALLS = "SELECT id, session, call_id, tool, arguments, at AS started, seconds, error_type FROM calls"
 
 

@@ -41,12 +41,13 @@ class ServedApprover:
 
     async def decide(self, request: ApprovalRequest) -> Reply:
         self._watch.poll_soon(request.id)
-        since = time.monotonic()
+        who = request.tool, request.task_id, request.session_id
+        self._live.hooks.asked(*who)
         never: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         try:
             return await never
         finally:
-            self._live.hooks.waited(request.tool, request.task_id, request.session_id, time.monotonic() - since)
+            self._live.hooks.asked(*who, is_over=True)
             self._watch.poll_soon()  # answered, timed out or cancelled: the store only reports answers
 
 
@@ -147,6 +148,7 @@ class Served:
     async def running(self) -> AsyncIterator[None]:
         """While this is open, events are published."""
         self.bus.attach()
+        self.app.runtime.before_call = int  # its calls are reported here, not to other servers
         self.live.hooks.attach(self.app.runtime.hooks)
         watching = {asyncio.create_task(self.requests.run()), asyncio.create_task(self.shared.run())}
         forget = self.app.processes.on_notice(lambda notice: self.bus.publish("process.notice", text=str(notice)))

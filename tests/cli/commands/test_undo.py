@@ -66,7 +66,7 @@ def test_a_conflict_names_each_path_and_who_changed_it(cli: Cli) -> None:
     ran = cli("undo", "1")
     assert ran.code == 1
     assert f"{cli.cwd}/a by call 2 (terminal: echo 2 > a)" in ran.err
-    assert f"{cli.cwd}/b by somebody at " in ran.err
+    assert f"{cli.cwd}/b by somebody else at " in ran.err
     assert (cli.cwd / "b").read_text() == "mine"
     assert cli("undo", "1", "--only", "c").code == 0
     assert not (cli.cwd / "c").exists()

@@ -127,7 +127,7 @@ export function Card({ question, mayAnswer, onAnswered }: CardProps) {
       <Preview preview={question.preview} label={isTried ? "What it changed" : "What would be written"} all={showsAll} onAll={() => setShowsAll(true)} />
       <dl class="facts">
         {question.cwd && <><dt>in</dt><dd>{question.cwd}</dd></>}
-        <dt>on</dt><dd>{question.environment}</dd>
+        {!["", "local"].includes(question.environment) && <><dt>on</dt><dd>{question.environment}</dd></>}
         {question.session && <><dt>session</dt><dd><a href={`#/sessions/${question.session}`}>{question.session}</a></dd></>}
         {!isTried && question.concerns.map((each) => <><dt>rule</dt><dd><a href={`#/policy/${each.rule}`}>{each.rule}</a> {each.why}</dd></>)}
       </dl>

@@ -70,7 +70,7 @@ export function Chat({ id, me, onBegun, onChanged }: {
       <div class="end-line">{isAway && <button class="to-end" onClick={toEnd}>↓ Latest</button>}</div>
       <TodoStrip todos={openTodos(all)} />
       {mayTalk && <Composer id={id} busy={busy} trouble={turn.trouble} draft={turn.draft} mode={answer?.mode ?? null}
-        onMode={again} onSend={(text, mode, pictures) => { toEnd(); void turn.send(text, lastStored, mode, pictures); }} />}
+        onMode={again} onSend={(text, mode, pictures) => { toEnd(); void (busy && id ? turn.steer(id, text, lastStored) : turn.send(text, lastStored, mode, pictures)); }} />}
     </div>
   );
 }
@@ -83,10 +83,11 @@ function useTurn(id: string | null, onBegun: (id: string) => void, onEnded: () =
   const [trouble, setTrouble] = useState("");
   const [draft, setDraft] = useState("");
   const listening = useRef<AbortController | null>(null);
+  const current = useRef<Entry[]>([]);
   useEffect(() => () => listening.current?.abort(), []);
   async function send(text: string, last: number, mode: string | null, pictures: string[]) {
     const { signal } = (listening.current = new AbortController());
-    let current: Entry[] = [{ kind: "user", id: "live", text, pictures }];
+    current.current = [{ kind: "user", id: "live", text, pictures }];
     let timer = 0;
     let took = 0;
     // Many pieces of text make one render, and the longer a render takes the fewer there are.
@@ -94,11 +95,11 @@ function useTurn(id: string | null, onBegun: (id: string) => void, onEnded: () =
       timer ||= setTimeout(() => {
         timer = 0;
         const begun = performance.now();
-        setEntries(current);
+        setEntries(current.current);
         setTimeout(() => { took = performance.now() - begun; });
       }, Math.max(DRAW_MS, 4 * took)) as unknown as number;
     };
-    setBusy(true); setTrouble(""); setDraft(""); setSince(last); setEntries(current);
+    setBusy(true); setTrouble(""); setDraft(""); setSince(last); setEntries(current.current);
     let failure = "";
     let begun = id ?? "";
     try {
@@ -107,7 +108,7 @@ function useTurn(id: string | null, onBegun: (id: string) => void, onEnded: () =
         if (kind === "session" && !begun) onBegun(begun = String(data.id));
         if (kind === "error") failure = String(data.error);
         if (kind === "TurnEnded" && data.end !== "answered") failure = String(data.reason || data.end);
-        current = withEvent(current, kind, data);
+        current.current = withEvent(current.current, kind, data);
         draw();
       }
     } catch (error) {
@@ -117,14 +118,26 @@ function useTurn(id: string | null, onBegun: (id: string) => void, onEnded: () =
     } finally {
       clearTimeout(timer);
     }
-    if (failure) { setTrouble(failure); if (current.length < 2) setDraft(text); }
-    setEntries(current);
+    if (failure) { setTrouble(failure); if (current.current.length < 2) setDraft(text); }
+    setEntries(current.current);
     setBusy(false);
     onEnded();
   }
+  /** Say something while it works. If it has just ended, that begins another turn. */
+  async function steer(session: string, text: string, last: number) {
+    try {
+      const { heard } = await ask<{ heard: boolean }>("POST", `/v1/sessions/${session}/steer`, { text });
+      if (!heard) return void send(text, last, null, []);
+      current.current = [...current.current, { kind: "user", id: `said${current.current.length}`, text, pictures: [] }];
+      setEntries(current.current);
+    } catch (error) {
+      setTrouble((error as Error).message);
+      setDraft(text);
+    }
+  }
   /** What the events told is in the stored conversation now. */
-  const settle = () => { setEntries([]); setSince(null); };
-  return { entries, since, isBusy, trouble, draft, send, settle };
+  const settle = () => { current.current = []; setEntries([]); setSince(null); };
+  return { entries, since, isBusy, trouble, draft, send, steer, settle };
 }
 
 /** Keep the end in view, unless you have scrolled up. */
@@ -300,7 +313,7 @@ function Composer({ id, busy, trouble, draft, mode, onMode, onSend }: {
   };
   function send(event: Event) {
     event.preventDefault();
-    if (!text.trim() || busy) return;
+    if (!text.trim() || (busy && (!id || pictures.length))) return;
     setText("");
     setPictures([]);
     onSend(text, id ? null : first, pictures);
@@ -317,7 +330,7 @@ function Composer({ id, busy, trouble, draft, mode, onMode, onSend }: {
         <li><img src={url} alt={`Image ${index + 1}`} /><button type="button" class="small" aria-label={`Remove image ${index + 1}`}
           onClick={() => setPictures(pictures.filter((_, at) => at !== index))}>✕</button></li>
       ))}</ul>}
-      <textarea ref={field} rows={1} aria-label="Message to the agent" placeholder={`${id ? "Reply" : "What should I do?"} (Enter sends, Shift+Enter: new line)`} value={text}
+      <textarea ref={field} rows={1} aria-label="Message to the agent" placeholder={busy ? "It hears you before its next step" : `${id ? "Reply" : "What should I do?"} (Enter sends, Shift+Enter: new line)`} value={text}
         onInput={(event) => setText(event.currentTarget.value)} onKeyDown={press} />
       <div class="line">
         <select aria-label="Mode" value={mode ?? first} onChange={(event) => setMode(event.currentTarget.value)}>
@@ -329,7 +342,7 @@ function Composer({ id, busy, trouble, draft, mode, onMode, onSend }: {
             onChange={(event) => { take(event.currentTarget.files); event.currentTarget.value = ""; }} />
           <button type="button" onClick={() => chooser.current!.click()}>Image</button>
           <button type="button" class="deny" disabled={!busy || !id} onClick={stop}>Stop</button>
-          <button class="main" disabled={busy}>Send</button>
+          <button class="main" disabled={busy && (!id || pictures.length > 0)}>Send</button>
         </span>
       </div>
     </form>

@@ -8,8 +8,10 @@ import termios
 import textwrap
 import time
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from ...protocols import PICKED, ActionKind, ApprovalRequest, Decision
+from ..display import Line as Shown
 from ..display import Piece, columns, lines, visible, wrapped
 from ..questions import Kind, excerpt
 
@@ -50,6 +52,7 @@ _STYLES: dict[str | Kind, str] = {
 
 # How many lines of what would be written a question shows at first.
 PREVIEW_LINES = 16
+_WIDE = 60
 VIEW = "view"
 
 
@@ -75,16 +78,87 @@ def _lines(request: ApprovalRequest, width: int, painted: bool, max_lines: int |
     title = "── approval needed "
     yield ""
     yield _paint(title + "─" * (width - len(title)), "title", on=painted)
-    yield from _filled(_what(request), width, indent="  ")
-    spans = [(concern.start, concern.end) for concern in request.concerns]
-    for line in lines(request.text, spans, width=width - 4):
+    yield from _filled(f"{_what(request)}:", width, indent="  ")
+    yield from _marked(_text(request, width), painted)
+    yield from _preview(request, width=width, painted=painted, max_lines=max_lines, how=how)
+    for rule, why in _reasons(request):
+        yield from _filled(f"{why} ({rule})", width, indent="    ", first="  • ")
+    if scope := _scope(request):
+        yield from _filled(scope, width, indent="  ")
+    yield from filter(None, [_paint(time_left(request, width), "dim", on=painted)])
+
+
+def _text(request: ApprovalRequest, width: int) -> list[Shown]:
+    return lines(request.text, [(concern.start, concern.end) for concern in request.concerns], width=width - 4)
+
+
+def _marked(shown: Sequence[Shown], painted: bool) -> Iterator[str]:
+    for line in shown:
         yield "    " + "".join(_piece(piece, on=painted) for piece in line.pieces)
         if line.pointers:
             yield "    " + _paint(line.pointers, "marked", on=painted)
-    yield from _preview(request, width=width, painted=painted, max_lines=max_lines, how=how)
-    for rule, why in dict.fromkeys((concern.rule, concern.why) for concern in request.concerns):
-        yield from _filled(f"{visible(why)} ({visible(rule)})", width, indent="    ", first="  • ")
-    yield from _offers(request, width=width, painted=painted)
+
+
+def _reasons(request: ApprovalRequest) -> list[tuple[str, str]]:
+    found = dict.fromkeys((concern.rule, concern.why) for concern in request.concerns)
+    return [(visible(rule), visible(why)) for rule, why in found]
+
+
+class Brief(NamedTuple):
+    """A question in few rows. `more` says what is left out beside lines of the diff; `hides_danger` if a marked part or a reason
+    is."""
+
+    text: str
+    more: str
+    is_cut: bool
+    hides_danger: bool
+
+
+def brief(request: ApprovalRequest, *, width: int, painted: bool, rows: int, diff_lines: int) -> Brief:
+    """The question in at most so many rows, without those of what would be written."""
+    width, reasons, texts = max(width, 40), _reasons(request), _text(request, max(width, 40))
+    cuts: list[str] = []
+
+    def cut(text: str, room: int) -> str:
+        cuts.extend([text] * (len(text) > room))
+        return text if len(text) <= room else f"{text[: max(0, room - 1)]}…"
+
+    head = "── approval needed: " if width >= _WIDE else "── "
+    what, where = _what(request, width - len(head) - 1), list[str]()
+    scope = _filled(_scope(request), width, indent="  ")
+    rows -= 1 + bool(scope)
+    whys = [row for rule, why in reasons for row in _filled(f"{why} ({rule})", width, indent="    ", first="  • ")]
+    kept = _most_dangerous(texts, max(2, rows - len(reasons)))
+    rows -= sum(1 + bool(line.pointers) for line in kept)
+    if len(whys) > rows:
+        whys = [f"  • {cut(why, width - len(rule) - 7)} ({rule})" for rule, why in reasons[:rows]]
+    if len(scope) > 1 + rows - len(whys):
+        scope = [f"  {cut(_scope(request), width - 2)}"]
+    if what != _what(request):
+        where = _filled(f"in {visible(request.cwd)}", width, indent="  ")
+        if len(where) + len(whys) + len(scope) <= rows + 1:
+            what = _what(request._replace(cwd=""))
+        else:
+            cuts, where = [what], []
+    title = f"{cut(head + what, width - 1)} "
+    drawn = [_paint(title + "─" * (width - len(title)), "title", on=painted), *where, *_marked(kept, painted)]
+    drawn += [*_preview(request, width=width, painted=painted, max_lines=diff_lines, how="v shows all"), *whys, *scope]
+    left_out = {"line": len(texts) - len(kept), "reason": max(0, len(reasons) - max(0, rows))}
+    more = ", ".join(f"{count} more {what}{'s' * (count != 1)}" for what, count in left_out.items() if count)
+    hides = left_out["reason"] > 0 or any(line.pointers for line in texts if line not in kept)
+    more = more or "cut" * bool(cuts)
+    return Brief("\n".join(drawn) + "\n", more, bool(more) or has_more(request, diff_lines), hides)
+
+
+def _most_dangerous(shown: Sequence[Shown], rows: int) -> list[Shown]:
+    """What fits of a text, in its order: lines with marks first, then those from its start."""
+    kept: set[int] = set()
+    for number in sorted(range(len(shown)), key=lambda number: (not shown[number].pointers, number)):
+        rows -= 1 + bool(shown[number].pointers)
+        if rows < 0:
+            break
+        kept.add(number)
+    return [shown[number] for number in sorted(kept)]
 
 
 def _preview(request: ApprovalRequest, *, width: int, painted: bool, max_lines: int | None, how: str) -> Iterator[str]:
@@ -104,12 +178,16 @@ def _preview(request: ApprovalRequest, *, width: int, painted: bool, max_lines: 
         yield "    " + _paint(f"{rest}{how and f': {how}'}", "key", on=painted)
 
 
-def _what(request: ApprovalRequest) -> str:
-    where = f" in {visible(request.cwd)}" if request.cwd else ""
-    runs_there = bool(request.environment) and request.kind is not ActionKind.TOOL
+def _what(request: ApprovalRequest, room: int = 10_000) -> str:
+    """Who wants what, and where. If that needs more than so many columns, the folder's end stands for it."""
+    runs_there = request.environment not in ("", _HERE) and request.kind is not ActionKind.TOOL
     on = f" on {visible(request.environment)}" if runs_there else ""
     who = f"the child agent for “{visible(request.asker, max_chars=100)}”: " if request.asker else ""
-    return f"{who}{visible(request.tool)} {_VERBS[request.kind]}{where}{on}:"
+    verb = "was tried, and has done this" if request.rule_key == _TRIED else _VERBS[request.kind]
+    wants, cwd = f"{who}{visible(request.tool)} {verb}", visible(request.cwd)
+    spare = max(8, room - len(wants) - len(on) - len(" in "))
+    where = f" in {cwd if len(cwd) <= spare else f'…{cwd[1 - spare :]}'}" if cwd else ""
+    return f"{wants}{where}{on}"
 
 
 MEANINGS = {
@@ -120,6 +198,8 @@ MEANINGS = {
     Decision.ALWAYS: "this kind in every session; written to config.yaml",
     Decision.DENY: "no; the model is informed",
 }
+_TRIED = "effect.tried"
+_HERE = "local"  # commands run on this machine, which goes without saying
 _LASTING = (Decision.TASK, Decision.SESSION, Decision.ALWAYS)
 
 
@@ -133,16 +213,21 @@ def _kinds(request: ApprovalRequest) -> str:
     return "; ".join(dict.fromkeys(concern.covers for concern in request.concerns if concern.covers))
 
 
-def _offers(request: ApprovalRequest, *, width: int, painted: bool) -> Iterator[str]:
-    covered = _kinds(request)
-    if covered and any(each in _LASTING for each in request.offers):
-        longer = [each.value for each in request.offers if each in _LASTING]
-        yield from _filled(f"{', '.join(longer)} allow: {visible(covered)}", width, indent="  ")
+def _scope(request: ApprovalRequest) -> str:
+    """What an answer that lasts would allow; empty where there is none."""
+    covered, longer = _kinds(request), [each.value for each in request.offers if each in _LASTING]
+    return f"{', '.join(longer)} allow: {visible(covered)}" if covered and longer else ""
+
+
+def time_left(request: ApprovalRequest, width: int, more: str = "") -> str:
+    """Until when it can be answered, and where else, as far as that fits; first, what the question leaves out."""
     left = max(0, round(request.expires_at - time.time()))
-    if left:
-        line = f"  Auto-deny in {_duration(left)}, Esc denies now."
-        here = f" Also: handrail approvals answer {request.id}" if request.id else ""
-        yield _paint(line + here * (len(line + here) <= width), "dim", on=painted)
+    facts = [f"… {more}: v shows all." if more else "", f"Auto-deny in {_duration(left)}, Esc denies now." * bool(left)]
+    facts.append(f"Also: handrail approvals answer {request.id}" if request.id and left else "")
+    line = " "
+    for fact in filter(None, facts):
+        line += f" {fact}" if len(line) + len(fact) < width or line == " " else ""
+    return line[:width].rstrip()
 
 
 def _filled(text: str, width: int, *, indent: str, first: str | None = None) -> list[str]:
@@ -164,12 +249,13 @@ def _duration(seconds: int) -> str:
     return f"{seconds // 60}:{seconds % 60:02d}" if seconds >= 60 else f"{seconds} s"
 
 
-EDIT, INSTEAD = "edit", "instead"
+EDIT, INSTEAD, PICK = "edit", "instead", "pick"
 # What can be chosen beside the decisions, and what it means. A word is enough to add one: who asks acts on it.
 OTHERS = {
     EDIT: "change it first; what you write is judged again",
     INSTEAD: "no, and say what to do instead",
-    VIEW: "show all that would be written",
+    PICK: "keep some of it, and take the rest back",
+    VIEW: "show all of it",
 }
 _BACK = ("\x1b[D", "\x1bOD", "\x1b[A", "\x1bOA")
 _FORTH = ("\x1b[C", "\x1bOC", "\x1b[B", "\x1bOB", "\t")
@@ -181,7 +267,15 @@ NO_ANSWER = "\0"
 def words_for(request: ApprovalRequest, *, has_more: bool) -> list[str]:
     """What can be answered to it."""
     fitting = {EDIT: request.editable not in ("", PICKED), INSTEAD: True, VIEW: has_more}
+    fitting[PICK] = request.editable == PICKED
     return [*(decision.value for decision in request.offers), *(word for word in OTHERS if fitting[word])]
+
+
+def numbers(text: str, most: int) -> set[int]:
+    """Those that a text such as `1 3-5` names, from 1 to `most`; none if it has anything else in it."""
+    found = [re.fullmatch(r"(\d{1,6})(?:-(\d{1,6}))?", word) for word in re.split(r"[\s,]+", text.strip())]
+    named = {number for match in found if match for number in range(int(match[1]), int(match[2] or match[1]) + 1)}
+    return named if None not in found and named <= set(range(1, most + 1)) else set()
 
 
 class Menu:
@@ -232,9 +326,10 @@ class Menu:
         return next((word for word in self.words if word in OTHERS and typed in (word, word[0])), "")
 
     def rows(self, width: int, *, painted: bool) -> list[str]:
-        """All words in as many rows as they need, the chosen one in brackets, the keys of the others painted."""
+        """All words, in one row if they fit: the chosen one in brackets, the keys of the others painted."""
         words = [f"[{word}]" if number == self.chosen else word for number, word in enumerate(self.words)]
-        rows = textwrap.wrap(", ".join(words) + "?", width - 3, initial_indent="  ", subsequent_indent="  ")
+        between = ", " if len(", ".join(self.words)) + 2 < width - 5 else " "
+        rows = textwrap.wrap(between.join(words) + "?", width - 3, initial_indent="  ", subsequent_indent="  ")
         if not painted:
             return rows
 

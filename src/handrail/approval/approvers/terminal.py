@@ -2,9 +2,8 @@
 
 They see what runs, with the dangerous parts marked, what would be written, and what each answer would cover. A key answers, or
 arrows and Enter; Enter alone is not an answer, nor is what was typed before the prompt appeared. When something else writes to
-the terminal (which the kernel reports: whatever runs as the same user may paint over the question), the prompt is drawn again on
-a cleared screen, and only an answer to that counts. One prompt is shown at a time;
-the others wait without a thread.
+the terminal (whatever runs as the same user may paint over the question, and the kernel reports it), the prompt is drawn again on
+a cleared screen, and only an answer to that counts. One prompt is shown at a time; the others wait without a thread.
 """
 
 from __future__ import annotations
@@ -26,6 +25,7 @@ from typing import NamedTuple, TextIO
 
 from ...base.workers import Turns, pool
 from ...protocols import Answer, ApprovalRequest, Decision
+from ..display import visible
 from . import prompt
 
 # Every prompt at the terminal takes a turn here, also that of a tool which asks for something else.
@@ -79,7 +79,8 @@ class TerminalApprover:
             if tty is None:
                 return None
             stack.enter_context(self._hold())
-            return _converse(request, tty, gone)
+            watch = stack.enter_context(TtyWatch(tty.read, apart=tty.apart))
+            return _Conversation(request, tty, gone, watch).run()
 
 
 def is_there() -> bool:
@@ -135,16 +136,11 @@ _READING_SECONDS = 0.7
 _NOT_YET = "\0"
 # Leave every mode that a painter could have set (other screen, margins, character set, hidden cursor), and clear the screen.
 _FRESH = "\x1b[?1049l\x1b[!p\x1b[r\x1b(B\x0f\x1b[0m\x1b[?25h\x1b[H\x1b[2J"
-# The lines of a question beside those of what would be written.
-_OTHER_LINES = 16
+# The rows of a question with its menu, beside those of what would be written.
+_MAX_ROWS = 8
 _TOO_LATE, _NOT_NEEDED = "Timed out: denied.", "Answered elsewhere, or cancelled."
 _TOUCHED = "\n  Something else wrote to this terminal, so the question is drawn again. Answer this one.\n"
 _TAKEN = "\n  Something else keeps writing here: no answer counts. In another terminal: handrail approvals answer {}\n"
-
-
-def _converse(request: ApprovalRequest, tty: Tty, gone: int) -> Answer | None:
-    with TtyWatch(tty.read, apart=tty.apart) as watch:
-        return _Conversation(request, tty, gone, watch).run()
 
 
 class _Conversation:
@@ -154,17 +150,22 @@ class _Conversation:
         self._request, self._tty, self._gone, self._watch = request, tty, gone, watch
         size = shutil.get_terminal_size()
         self._width = min(size.columns, 120)
-        self._max_lines = max(6, min(prompt.PREVIEW_LINES, size.lines - _OTHER_LINES))
-        self._has_more = prompt.has_more(request, self._max_lines)
+        self._diff_lines = max(6, min(prompt.PREVIEW_LINES, size.lines - _MAX_ROWS - 2))
+        self._is_whole = False
         self._by_key = os.environ.get("TERM", "dumb") != "dumb"
         self._painted = self._by_key and not os.environ.get("NO_COLOR")
         self._menu_rows = 0
         self._calm_at = 0.0
+        words = prompt.Menu(prompt.words_for(request, has_more=True)).rows(self._width, painted=False)
+        rows = _MAX_ROWS - len(words) - 1  # the last is about the chosen word
+        painted, diff_lines = self._painted, self._diff_lines
+        self._brief = prompt.brief(request, width=self._width, painted=painted, rows=rows, diff_lines=diff_lines)
         # What is done for a word that is no decision. None asks on.
         self._others: dict[str, Callable[[], Answer | None]] = {
             prompt.EDIT: self._edited,
             prompt.INSTEAD: self._denied_with_reason,
             prompt.VIEW: self._view,
+            prompt.PICK: self._picked,
         }
 
     def run(self) -> Answer | None:
@@ -180,6 +181,8 @@ class _Conversation:
             elif word in prompt.OTHERS:
                 if (answer := self._others[word]()) is not None:
                     return answer
+            elif Decision(word).allows and self._brief.hides_danger and not self._is_whole:
+                self._view()  # nobody allows what they have not seen
             else:
                 decision = Decision(word)
                 said = "Denied." if decision is Decision.DENY else prompt.allowed(self._request, decision)
@@ -188,7 +191,19 @@ class _Conversation:
                 return Answer(decision, TerminalApprover.name)
 
     def _view(self) -> None:
-        self._draw(whole=True)
+        self._is_whole = True
+        self._draw()
+
+    def _picked(self) -> Answer | None:
+        """Which changes of a command that was tried are kept; None when nothing was chosen."""
+        changes = [line for line in self._request.text.splitlines() if not line.startswith("!")]
+        self._write("".join(f"  {number:3} {visible(line)}\n" for number, line in enumerate(changes, 1)))
+        text = self._line("Which to keep? Numbers, such as 1 3-5; Enter takes the others back, Esc leaves it:", "")
+        numbers = prompt.numbers(text or "", len(changes))
+        if not numbers or self._watch.was_touched():
+            return None
+        kept = "\n".join(line for number, line in enumerate(changes, 1) if number in numbers)
+        return Answer(Decision.DENY, TerminalApprover.name, edited=kept)
 
     def _edited(self) -> Answer | None:
         """What is to run instead; None when nothing was changed, or something else wrote to the terminal meanwhile."""
@@ -218,7 +233,7 @@ class _Conversation:
 
     def _answer(self) -> str | None:
         """A word that was answered below a question which nobody has painted over; None when it is not needed any more."""
-        menu = prompt.Menu(prompt.words_for(self._request, has_more=self._has_more))
+        menu = prompt.Menu(prompt.words_for(self._request, has_more=self._brief.is_cut and not self._is_whole))
         refused = 0
         with prompt.by_key(self._tty.read) if self._by_key else contextlib.nullcontext(False):
             self._draw_menu(menu)
@@ -248,17 +263,19 @@ class _Conversation:
         until = min(self._calm_at, self._request.expires_at) if touched else self._request.expires_at
         interrupts = [] if touched else self._watch.files
         typed = _read(self._tty.read, self._gone, until, interrupts, by_line=not self._by_key)
-        if typed is None and time.time() < self._request.expires_at and not _is_readable(self._gone):
+        if typed is None and time.time() < self._request.expires_at and not select.select([self._gone], [], [], 0)[0]:
             return _NOT_YET
         return typed
 
     def _draw_menu(self, menu: prompt.Menu) -> None:
-        """What can be answered; below it what the chosen word means, on one line."""
-        rows = menu.rows(self._width, painted=self._painted)
+        """What can be answered; above it what the chosen word means, or how much time is left."""
         if menu.chosen is not None:
             word = menu.words[menu.chosen]
             means = prompt.OTHERS.get(word) or prompt.MEANINGS[Decision(word)]
-            rows.append(f"    {textwrap.shorten(means, self._width - 5, placeholder=' …')}")
+            about = f"  {textwrap.shorten(means, self._width - 3, placeholder=' …')}"
+        else:
+            about = "" if self._is_whole else prompt.time_left(self._request, self._width - 1, self._brief.more)
+        rows = [*filter(None, [about]), *menu.rows(self._width, painted=self._painted)]
         self._write(f"{self._without_menu()}{chr(10).join(rows)} ")
         self._menu_rows = len(rows)
 
@@ -277,12 +294,11 @@ class _Conversation:
         self._forget_typed()
         self._calm_at = time.time() + _CALM_SECONDS
 
-    def _draw(self, *, whole: bool = False) -> None:
-        lines = None if whole else self._max_lines
-        text = prompt.question(
-            self._request, width=self._width, painted=self._painted, max_lines=lines, how="v shows all"
-        )
-        self._write(text)
+    def _draw(self) -> None:
+        if self._is_whole:
+            self._write(prompt.question(self._request, width=self._width, painted=self._painted, max_lines=None))
+        else:
+            self._write(self._brief.text)
         self._forget_typed()
 
     def _forget_typed(self) -> None:
@@ -294,10 +310,6 @@ class _Conversation:
         with self._watch.own_write(), contextlib.suppress(OSError):
             self._tty.write.write(text)
             self._tty.write.flush()
-
-
-def _is_readable(number: int) -> bool:
-    return bool(select.select([number], [], [], 0)[0])
 
 
 def _read(number: int, gone: int, expires_at: float, interrupts: Sequence[int], *, by_line: bool) -> str | None:

@@ -8,6 +8,7 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from rich.text import Text
@@ -160,10 +161,17 @@ class Chat:
                 self._do(line)
 
     def _say_what_protects(self) -> None:
+        """In full at the first chat, then in a few words."""
+        if (found := self.protection()) is not None:
+            line = found.line if not _history().exists() else f"{re.split('[:;]', found.line)[0]} (/status)"
+            self.say(f"{line[0].upper()}{line[1:]}.", "dim" if found.is_whole else "yellow")
+
+    def protection(self) -> protection.Enforcement | None:
+        """What holds back commands on this machine; None if they run elsewhere."""
         terminal = self.app.config.terminal
-        if terminal.backend == "local" and not terminal.backends.get("local", {}).get("sandbox"):
-            found = protection.examine(self.app.config)
-            self.say(f"{found.line[0].upper()}{found.line[1:]}.", "dim" if found.is_whole else "yellow")
+        if terminal.backend != "local" or terminal.backends.get("local", {}).get("sandbox"):
+            return None
+        return protection.examine(self.app.config)
 
     def ask(self, text: str) -> None:
         """One turn of the agent."""
@@ -302,7 +310,7 @@ class Chat:
         if not self.screen.moves:
             return PlainInput(self.screen)
         return Input(
-            history=state_dir() / "chat_history",
+            history=_history(),
             choices=self._choices,
             resources=lambda: self.offers.resources,
             toolbar=self._status.text,
@@ -310,6 +318,10 @@ class Chat:
             folder=lambda: self.agent.cwd,
             next_mode=lambda: self.set_mode(self.mode.next),
         )
+
+
+def _history() -> Path:
+    return state_dir() / "chat_history"
 
 
 def log_to(screen: Screen) -> None:

@@ -58,6 +58,8 @@ def status(chat: Chat, rest: str) -> None:  # noqa: ARG001  a command's signatur
     chat.say(f"model   {', '.join(each.name for each in agent.models)}")
     chat.say(f"mode    {chat.mode.value}: {MEANINGS[chat.mode]}")
     chat.say(f"folder  {agent.cwd}, commands run on {chat.app.environments.settings(agent.session_id).backend}")
+    if (found := chat.protection()) is not None:
+        chat.say(f"safety  {found.detail}{found.fix and f'; {found.fix}'}", "" if found.is_whole else "yellow")
     mcp(chat, "")
 
 

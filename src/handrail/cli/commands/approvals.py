@@ -47,7 +47,9 @@ Why = Annotated[
     str, typer.Option("--why", metavar="TEXT", help="The reason, or what to do instead; the model reads it.")
 ]
 Last = Annotated[int, typer.Option("--last", metavar="N", min=1, help="How many decisions to show.")]
-Policy = Annotated[str, typer.Argument(metavar="POLICY.yaml", help="A configuration to try: its approvals count.")]
+Policy = Annotated[
+    str, typer.Argument(metavar="POLICY.yaml", help="A configuration file, whose approval settings are tried.")
+]
 SimulateChanged = Annotated[bool, typer.Option("--changed", help="Only what would be decided differently.")]
 SuggestLast = Annotated[int, typer.Option("--last", metavar="N", min=1, help="How many of your newest answers.")]
 Accept = Annotated[
@@ -62,7 +64,6 @@ def list_waiting(as_json: options.Json = False) -> None:
 
     \b
     Examples:
-      handrail approvals list
       handrail approvals list --json | jq -r '.waiting[].id'
     """
     store = open_approvals()
@@ -84,12 +85,7 @@ def list_waiting(as_json: options.Json = False) -> None:
 
 @cli.command()
 def show(request: Request, as_json: options.Json = False) -> None:
-    """Show one request with all that it would run or write.
-
-    \b
-    Examples:
-      handrail approvals show 3f9c
-    """
+    """Show one request with all that it would run or write."""
     stored = open_approvals().get(request)
     if as_json:
         emit_json(_request_view(stored))
@@ -106,7 +102,6 @@ def answer(request: Request, decision: AnswerDecision = "", why: Why = "", as_js
     \b
     Examples:
       handrail approvals answer 3f9c
-      handrail approvals answer 3f9c once
       handrail approvals answer 3f9c deny --why 'move it to trash/ instead'
 
     Exit codes: 0 accepted, 1 it came too late, 2 no such request or answer, 3 not allowed from here.
@@ -137,7 +132,7 @@ def answer(request: Request, decision: AnswerDecision = "", why: Why = "", as_js
 def revoke(
     grant: Annotated[str, typer.Argument(metavar="GRANT", help="Its number, or the kind that is always allowed.")],
 ) -> None:
-    """Revoke what was allowed for longer than once. Running calls notice with their next action.
+    """Revoke what was allowed for longer than once. Running calls ask again from their next action on.
 
     \b
     Examples:
@@ -184,7 +179,7 @@ def simulate(policy: Policy, changed: SimulateChanged = False, as_json: options.
 def suggest(last: SuggestLast = 1000, accept: Accept = None, as_json: options.Json = False) -> None:
     """Suggest the fewest narrow rules that would have answered your questions as you did.
 
-    None allows what you ever denied. Each is shown with the riskiest commands that it would also allow.
+    No rule allows anything that you have denied before. Each is shown with the riskiest commands that it would also allow.
 
     \b
     Examples:

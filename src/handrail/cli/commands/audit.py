@@ -27,7 +27,8 @@ from ..runtime import open_runtime
 
 cli = options.new_cli()
 File = Annotated[
-    str | None, typer.Argument(metavar="[FILE]", help="An export; without it stdout, or what is kept here.")
+    str | None,
+    typer.Argument(metavar="[FILE]", help="The file of an export. Without it: stdout, or the receipts kept here."),
 ]
 KeyFile = Annotated[str | None, typer.Option("--key", metavar="FILE", help="The public key; default: your own.")]
 Witness = Annotated[str | None, typer.Option(metavar="FILE", help="Seals that a witness has kept.")]
@@ -38,12 +39,7 @@ Authority = Annotated[
 
 @cli.command()
 def export(file: File = None) -> None:
-    """Write all receipts, seals and a signed end, one JSON object per line.
-
-    \b
-    Examples:
-      handrail audit export receipts.jsonl
-    """
+    """Write all receipts, seals and a signed end, one JSON object per line."""
     text = "".join(f"{line}\n" for line in open_runtime().effects.receipts.export())
     if file is None:
         emit(text, end="")
@@ -56,12 +52,7 @@ def export(file: File = None) -> None:
 
 @cli.command()
 def key() -> None:
-    """Print the public key, with which others can check your exports.
-
-    \b
-    Examples:
-      handrail audit key > handrail.pem
-    """
+    """Print the public key, with which others can check your exports."""
     emit(open_runtime().effects.receipts.public_key(), end="")
 
 
@@ -78,7 +69,6 @@ def verify(
     \b
     Examples:
       handrail audit verify
-      handrail audit verify receipts.jsonl --key handrail.pem
       handrail audit verify receipts.jsonl --key handrail.pem --tsa authority.pem
 
     Exit codes: 0 all is as it was signed, 1 it is not.

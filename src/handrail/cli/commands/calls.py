@@ -1,6 +1,6 @@
 """List the calls that changed something, the newest last.
 
-Those made in this folder, or all. Each can be shown with `handrail effects` and taken back with `handrail undo`.
+Without --all, only those made in this folder. Each can be shown with `handrail effects` and taken back with `handrail undo`.
 
 \b
 Examples:
@@ -61,7 +61,6 @@ def prune(
 
     \b
     Examples:
-      handrail calls prune
       handrail calls prune --days 1 --dry-run
     """
     keep_bytes = None if megabytes is None else megabytes << 20

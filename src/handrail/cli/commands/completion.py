@@ -2,7 +2,7 @@
 
 It completes commands, tools and their arguments, toolsets, settings and sessions.
 
-Nothing is installed: where the script goes is your choice. (Typer's --install-completion is off.)
+Nothing is installed: you decide where the script goes.
 
 \b
 Examples:

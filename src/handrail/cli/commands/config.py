@@ -117,10 +117,10 @@ def edit() -> None:
 
 @cli.command()
 def confirm(yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False) -> None:
-    """Accept the file as it is now, where it became weaker since you last confirmed it.
+    """Accept the file as it is now, although it has become weaker.
 
-    What you set with `handrail config`, and what is in the file when you start Handrail at a terminal, is confirmed. A
-    service, or what runs already, applies a weaker file only after this; the policy file of a project counts, too.
+    Changes that you make with `handrail config`, and a file that is there when you start Handrail at a terminal, need no
+    confirmation. Services and processes that already run use weaker settings, also of a project's policy file, only after it.
 
     \b
     Example:
@@ -165,7 +165,6 @@ def show(as_json: options.Json = False) -> None:
 
     \b
     Examples:
-      handrail config show
       handrail config show --json | jq .files
     """
     path, settings, rows = ConfigFile().path, effective_config(), []

@@ -39,8 +39,8 @@ JobName = Annotated[str, typer.Argument(metavar="JOB", help="A job's id or name.
 Zone = Annotated[
     str, typer.Option("--timezone", metavar="ZONE", help="Such as Europe/Berlin; default: the machine's own.")
 ]
-Schedule = Annotated[str, typer.Argument(help="A schedule, such as '0 9 * * MON-FRI'.")]
-Count = Annotated[int, typer.Option("--count", min=1, max=100, help="How many times to show.")]
+Schedule = Annotated[str, typer.Argument(metavar="SCHEDULE", help="A schedule, such as '0 9 * * MON-FRI'.")]
+Count = Annotated[int, typer.Option("--count", metavar="N", min=1, max=100, help="How many times to show.")]
 
 
 @cli.command()
@@ -53,7 +53,7 @@ def run(
     config.yaml allows it. A run that was cut off by the end of a scheduler is marked as lost, and not repeated.
 
     \b
-    Exit codes: 0 ok, 1 a scheduler runs already. With --once that is 0: what is due is being done.
+    Exit codes: 0 ok, 1 another scheduler runs already (with --once that is 0).
     """
     app = open_runtime()
     try:
@@ -71,18 +71,24 @@ def run(
 
 @cli.command()
 def add(
-    schedule: Annotated[str, typer.Argument(help="When: '0 9 * * MON-FRI', 30m, 'in 2h', 2026-12-24T18:00.")],
-    prompt: Annotated[str, typer.Argument(help="What the agent should do.")] = "",
-    tool: Annotated[str, typer.Option("--tool", help="Instead of a prompt: a tool to call.")] = "",
-    arg: Annotated[list[str] | None, typer.Option("--arg", metavar="NAME=VALUE", help="An argument for it.")] = None,
-    name: Annotated[str, typer.Option("--name", help="What to call the job.")] = "",
+    schedule: Annotated[
+        str, typer.Argument(metavar="SCHEDULE", help="When: '0 9 * * MON-FRI', 30m, 'in 2h', 2026-12-24T18:00.")
+    ],
+    prompt: Annotated[str, typer.Argument(metavar="PROMPT", help="What the agent should do.")] = "",
+    tool: Annotated[str, typer.Option("--tool", metavar="NAME", help="Instead of a prompt: a tool to call.")] = "",
+    arg: Annotated[
+        list[str] | None, typer.Option("--arg", metavar="NAME=VALUE", help="An argument for the tool.")
+    ] = None,
+    name: Annotated[str, typer.Option("--name", metavar="NAME", help="What to call the job.")] = "",
     timezone: Zone = "",
     toolset: options.Toolsets = None,
     deliver: Annotated[str, typer.Option("--deliver", metavar="TARGET", help="Where to send the output.")] = "",
     missed: Annotated[
-        str, typer.Option("--missed", help="once or skip: what happens to runs that were missed.")
+        str, typer.Option("--missed", metavar="once|skip", help="Catch up once on runs that were missed, or skip them.")
     ] = "once",
-    repeat: Annotated[int | None, typer.Option("--repeat", min=1, help="How often in all.")] = None,
+    repeat: Annotated[
+        int | None, typer.Option("--repeat", metavar="N", min=1, help="How often it runs in all; default: forever.")
+    ] = None,
     timeout: options.Timeout = None,
     as_json: options.Json = False,
 ) -> None:

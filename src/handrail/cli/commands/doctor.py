@@ -1,7 +1,7 @@
 """Check this installation, and show how to fix what is wrong.
 
-It works when the configuration does not. Missing optional parts are mentioned and are not faults; a configuration
-that cannot be used, or a tool that cannot be imported, is one.
+It works when the configuration does not. Optional parts that are missing are listed, but are no faults. A
+configuration that cannot be used, or a tool that cannot be imported, is a fault.
 
 \b
 Examples:

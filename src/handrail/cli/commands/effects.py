@@ -24,12 +24,14 @@ from ...store.call_records import CallRecord
 from ...types import JsonDict
 from .. import options
 from ..call_text import counted, shortened
-from ..output import ExitCode, colours, emit, emit_json, paint, say, visible
+from ..output import ExitCode, colours, emit, emit_json, fitted, paint, say, visible
 from ..runtime import open_runtime
 
 cli = options.new_cli()
 DONE = ("undone", "possible")
-Force = Annotated[bool, typer.Option("--force", help="Also where something was changed since: it is kept beside it.")]
+Force = Annotated[
+    bool, typer.Option("--force", help="Overwrite what has changed since; a copy of that is kept beside it.")
+]
 _WORDS = {"lost": "deleted", "changed": "changed", "created": "created", "moved": "moved"}
 _MAX_HEAD = 60
 _MAX_LISTED = 200
@@ -78,9 +80,9 @@ def call_row(record: CallRecord, keep_days: float) -> list[str]:
 def _show_effects(told: JsonDict, record: CallRecord, *, keep_days: float) -> None:
     """What a call has changed, one path per line."""
     painted = colours(sys.stdout)
-    emit(f"call {record.number}  {record.tool}  {visible(record.head)}")
+    emit(fitted(f"call {record.number}  {record.tool}  {visible(record.head)}", indent=4))
     when = time.strftime("%d %b %H:%M:%S", time.localtime(record.begun))
-    emit(f"made {when} in {visible(record.folder)} ({record.environment}); {state_text(record, keep_days)}")
+    emit(fitted(f"made {when} in {visible(record.folder)} ({record.environment}); {state_text(record, keep_days)}"))
     for kind, (sign, style) in _SIGNS.items():
         found = told.get(kind, [])
         for one in found[:_MAX_LISTED]:
@@ -165,7 +167,7 @@ def _show_conflict(answer: JsonDict, calls: Calls) -> None:
 
 def _who(conflict: JsonDict, calls: Calls) -> str:
     if not conflict["call"]:
-        return f"somebody at {time.strftime('%d %b %H:%M:%S', time.localtime(conflict['when']))}"
+        return f"somebody else at {time.strftime('%d %b %H:%M:%S', time.localtime(conflict['when']))}"
     record = calls.records.find(conflict["call"])
     about = f" ({record.tool}: {shortened(record.head, 40)})" if record is not None else ""
     return f"call {conflict['call']}{about}"

@@ -48,7 +48,6 @@ def list_environments(as_json: options.Json = False) -> None:
 
     \b
     Examples:
-      handrail env list
       handrail env list --json | jq -r '.[] | select(.available) | .name'
     """
     app = open_runtime()
@@ -93,13 +92,7 @@ def prune(dry_run: options.DryRun = False, as_json: options.Json = False) -> Non
 
     What runs because it was started to live on stays: `handrail ps` lists it.
 
-    \b
-    Examples:
-      handrail env prune --dry-run
-      handrail env prune
-
-    Exit codes: 0 nothing is left, or with --dry-run was; 1 something is, with --dry-run or because it could not be
-    removed.
+    Exit codes: 0 nothing is left to remove; 1 something is: with --dry-run, or because it could not be removed.
     """
     found, problems = remove_leftovers(open_runtime(), dry_run=dry_run)
     if as_json:

@@ -136,7 +136,7 @@ def try_server(name: Name, as_json: options.Json = False) -> None:
 def tools(name: Name, as_json: options.Json = False) -> None:
     """List a server's tools as the server describes them, and which of them need your trust.
 
-    Of those that do, all is shown that the model would get, with what cannot be seen made visible.
+    For a tool that needs trust you see the whole text that the model would get, with invisible characters shown.
     """
     from ...tools.mcp.server_tools import tool_name
 

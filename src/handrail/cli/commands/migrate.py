@@ -55,7 +55,9 @@ _TABLE: dict[str, str] = json.loads(Path(__file__).parents[1].joinpath("hermes_s
 _RENAMED = {False: "off", "ask": "manual", "singularity": "apptainer", ".": None}  # the last is a folder to start in
 _LISTS = ("toolsets", "folders", "disabled", "deny", "allowlist", "secrets", "mounts", "include", "exclude")
 _WHOLE = {"all", "*", "hermes-cli"}  # every toolset, which is what is offered without a choice
-Folder = Annotated[Path | None, typer.Argument(help="Its folder; HERMES_HOME or ~/.hermes if not given.")]
+Folder = Annotated[
+    Path | None, typer.Argument(metavar="[FOLDER]", help="Its folder; default: HERMES_HOME, or ~/.hermes.")
+]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 
 

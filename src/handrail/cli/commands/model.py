@@ -1,7 +1,7 @@
 """List models, and try the one that an agent would ask.
 
-Which one that is: HANDRAIL_MODEL or `model.name` in the configuration; its provider: OPENAI_BASE_URL, or `model.base_url`;
-its key: such as OPENAI_API_KEY, in the environment or the system's keyring (`keyring set handrail OPENAI_API_KEY`).
+The model is HANDRAIL_MODEL or `model.name` of the configuration, at OPENAI_BASE_URL or `model.base_url`. Its key is
+found in the environment, such as OPENAI_API_KEY, or in the system's keyring (`keyring set handrail OPENAI_API_KEY`).
 
 \b
 Examples:
@@ -37,7 +37,6 @@ def list_models(as_json: options.Json = False) -> None:
 
     \b
     Examples:
-      handrail model list
       handrail model list --json | jq -r '.[].name'
 
     Exit codes: 0 there are some, 1 there are none, or the provider does not answer.
@@ -72,11 +71,6 @@ def list_models(as_json: options.Json = False) -> None:
 @cli.command("test")
 def try_model(name: Name = None, as_json: options.Json = False) -> None:
     """Ask a model for a word and for a tool call, and report how it did.
-
-    \b
-    Examples:
-      handrail model test
-      handrail model test qwen3:8b
 
     Exit codes: 0 it answers, 1 it does not.
     """

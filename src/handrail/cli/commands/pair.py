@@ -33,7 +33,7 @@ def show(context: typer.Context) -> None:
 
 @cli.command("list")
 def list_people(as_json: options.Json = False) -> None:
-    """List the people who are served."""
+    """List the people who may use the agent."""
     found = _store().people()
     rows, empty = [each[:2] for each in found], "Nobody is paired. `handrail pair` shows a code to send."
     emit_listing([each._asdict() for each in found], ("ACCOUNT", "PERSON"), rows, as_json=as_json, wide=1, empty=empty)
@@ -42,12 +42,12 @@ def list_people(as_json: options.Json = False) -> None:
 @cli.command()
 def remove(
     account: Annotated[str, typer.Argument(metavar="ACCOUNT", help="The account's name in the configuration.")],
-    person: Annotated[str, typer.Argument(metavar="PERSON")],
+    person: Annotated[str, typer.Argument(metavar="PERSON", help="As `handrail pair list` shows them.")],
 ) -> None:
-    """Stop serving a person."""
+    """Withdraw a person's access to the agent."""
     if not _store().unpair(account, person):
         refuse(f"{person} is not paired with {account}; `handrail pair list` shows who is")
-    say(f"{person} is no longer served")
+    say(f"{person} has no access any more")
 
 
 def _store() -> GatewayStore:

@@ -27,9 +27,11 @@ from ..output import emit, emit_json, emit_listing, refuse
 from ..runtime import open_runtime
 
 cli = options.new_cli()
-Name = Annotated[str, typer.Argument(help="The plugin's name.", show_default=False)]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The plugin's name.", show_default=False)]
 Revoke = Annotated[bool, typer.Option("--revoke", help="Take the trust back.")]
-Folder = Annotated[Path | None, typer.Option("--in", help="Where to put it; the user's plugin folder if not given.")]
+Folder = Annotated[
+    Path | None, typer.Option("--in", metavar="FOLDER", help="Where to put it; default: your plugin folder.")
+]
 
 
 @cli.command("list")

@@ -1,7 +1,6 @@
 """List the background processes of all tasks.
 
-Those of earlier runtimes are listed, too. A background process keeps running when the program that started it ends.
-It is listed here until it ends or is killed.
+A background process keeps running when the program that started it ends, and is listed until it ends or is killed.
 
 \b
 Examples:
@@ -62,7 +61,6 @@ def kill(ids: Ids = None, everything: KillEverything = False) -> None:
 
     \b
     Examples:
-      handrail ps kill proc_1a2b3c4d
       handrail ps kill --all
 
     Exit codes: 0 they have ended, 1 one of them has not, or is not known.
@@ -83,12 +81,11 @@ def log(
     id: Id,  # noqa: A002  what it is
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow until the process has ended.")] = False,
 ) -> None:
-    """Print what a process has printed, as it is.
+    """Print the output of a process, unchanged.
 
     \b
     Examples:
       handrail ps log proc_1a2b3c4d | tail
-      handrail ps log proc_1a2b3c4d --follow
     """
     print_log(open_runtime().processes.get(id), follow=follow)
 

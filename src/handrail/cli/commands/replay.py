@@ -1,8 +1,8 @@
 """Replay a recorded session, and show where it differs.
 
-The model gets the recorded messages and results: no tool runs. With --tools it is the other way round: the recorded
-calls run, asking you before dangerous ones, and their results are compared, except those of the agent's own tools,
-such as todo.
+The model gets the recorded messages and results: no tool runs. With --tools no model is asked: the recorded
+calls run again, you are asked before dangerous ones, and their results are compared. Calls of the agent's own tools,
+such as todo, are left out.
 
 \b
 Examples:
@@ -38,7 +38,7 @@ _RESULT_CHARS = 300
 
 cli = options.new_cli()
 ReplayCassette = Annotated[Path, typer.Argument(metavar="FILE", help="What `handrail record` has written.")]
-Model = Annotated[str | None, typer.Option("--model", "-m", help="Ask this model.")]
+Model = Annotated[str | None, typer.Option("--model", "-m", metavar="NAME", help="Ask this model.")]
 Tools = Annotated[
     bool, typer.Option("--tools", help="Ask no model: make the recorded calls with today's tools, and compare.")
 ]

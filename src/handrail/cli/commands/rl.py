@@ -31,12 +31,7 @@ def _root() -> None:
 
 @cli.command()
 def run(run_id: Annotated[str, typer.Argument(metavar="RUN", help="The run's id, from rl_configure.")]) -> None:
-    """Run all rollouts of a planned run, and exit when they have ended. The tool rl_start does this in the background.
-
-    \b
-    Example:
-      handrail rl run 1f2e3d4c
-    """
+    """Run all rollouts of a planned run, and exit when they have ended. The tool rl_start does this in the background."""
     app = open_runtime(asks=False)
     with closing(open_runs()) as store:
         planned = store.get(run_id)

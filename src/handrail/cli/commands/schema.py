@@ -21,7 +21,9 @@ from ..output import emit_json
 from ..runtime import open_runtime
 
 cli = options.new_cli()
-Dialect = Annotated[Format, typer.Option("--format", help="The provider format.")]
+Dialect = Annotated[
+    Format, typer.Option("--format", metavar="NAME", help="openai, responses, anthropic, gemini or mcp.")
+]
 
 
 @cli.command()

@@ -98,15 +98,11 @@ def _greet(link: str, url: str) -> None:
 @tokens.command("new")
 def new_token(
     name: Annotated[str, typer.Argument(metavar="NAME", help="What it is for, such as phone.")],
-    role: Annotated[str, typer.Option("--role", help="watch, approve or operate.")] = "watch",
+    role: Annotated[str, typer.Option("--role", metavar="ROLE", help="watch, approve or operate.")] = "watch",
 ) -> None:
     """Make a token and print it. It is not stored, and not shown again.
 
     `watch` sees everything, `approve` answers questions too, `operate` also runs tools and agents.
-
-    \b
-    Examples:
-      handrail serve token new phone --role approve
     """
     try:
         wanted = Role.named(role)
@@ -125,7 +121,7 @@ def list_tokens(as_json: options.Json = False) -> None:
 
 
 @tokens.command("revoke")
-def revoke_token(name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
+def revoke_token(name: Annotated[str, typer.Argument(metavar="NAME", help="The token's name.")]) -> None:
     """Revoke a token, and every browser that logged in with it."""
     if not _keys().revoke(name):
         refuse(f"no token is called {name!r}; `handrail serve token list` shows those there are")

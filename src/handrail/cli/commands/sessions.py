@@ -39,14 +39,15 @@ SessionId = Annotated[
     ),
 ]
 _TITLE_CHARS, _RESULT_LINES = 60, 6
-Limit = Annotated[int, typer.Option("--limit", "-n", min=1, help="How many.")]
+Limit = Annotated[int, typer.Option("--limit", "-n", metavar="N", min=1, help="How many.")]
 InThisFolder = Annotated[bool, typer.Option("--here", help="Only those of this folder.")]
 Everything = Annotated[bool, typer.Option("--all", help="Also what was undone or summarised.")]
 SearchWords = Annotated[
     list[str], typer.Argument(metavar="TEXT...", help="Words in any order; '\"in quotes\"' as it is.")
 ]
 Form = Annotated[
-    Literal["jsonl", "sharegpt"], typer.Option("--format", "-f", help="One line per message, or a trajectory.")
+    Literal["jsonl", "sharegpt"],
+    typer.Option("--format", "-f", metavar="NAME", help="jsonl (one line per message) or sharegpt (a trajectory)."),
 ]
 Output = Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it there.")]
 After = Annotated[int | None, typer.Option("--after", metavar="MESSAGE", help="Up to this message.")]
@@ -158,12 +159,7 @@ def branch(session: SessionId = LAST, after: After = None, as_json: options.Json
 
 @cli.command()
 def delete(sessions: Sessions) -> None:
-    """Delete sessions, with those of their child agents.
-
-    \b
-    Examples:
-      handrail sessions delete 20260703-141200-a1b2c3
-    """
+    """Delete sessions, with those of their child agents."""
     store = open_store()
     for info in [store.get(session) for session in sessions]:
         store.delete(info.id)

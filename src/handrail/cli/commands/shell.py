@@ -1,6 +1,6 @@
 """Open a shell where a model's commands run, at your own terminal.
 
-It has the same files, variables and limits, and passes no gate: you are the one who would be asked. It ends with
+It has the same files, variables and limits. Nothing is asked: you are the one who would be asked. It ends with
 `exit` or Ctrl-D and leaves nothing behind. It does not share the variables of the task's own shell.
 
 \b

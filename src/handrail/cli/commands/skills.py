@@ -43,7 +43,7 @@ def list_skills(as_json: options.Json = False) -> None:
 
 @cli.command()
 def show(name: Name) -> None:
-    """Show a skill's whole text, with what cannot be seen made visible, and the names of its files."""
+    """Show a skill's whole text, with invisible characters shown, and the names of its files."""
     skill = _get(name)
     files = read(skill.place.folder)
     emit(visible(made_visible(text_of(files, FILE))))
@@ -54,7 +54,7 @@ def show(name: Name) -> None:
 
 @cli.command()
 def trust(name: Name, revoke: Revoke = False) -> None:
-    """Let models see a skill of this project, or one that seemed suspicious, as it is now.
+    """Let models see a skill as it is now: one of this project, or one that looked suspicious.
 
     A skill is text that a model follows: read it first. Any change of its files has to be trusted again.
     """

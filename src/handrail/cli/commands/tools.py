@@ -1,6 +1,6 @@
 """List the tools, and whether each can be used now.
 
-What cannot be used says why, and what would change that.
+For a tool that cannot be used, it says why, and what would change that.
 
 \b
 Examples:

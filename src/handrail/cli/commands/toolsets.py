@@ -1,6 +1,6 @@
 """List the toolsets, or show one of them.
 
-A toolset exists because tools name it, or because it includes others. Your own go into config.yaml, under `toolsets`.
+A toolset is a group of tools, or of other toolsets. Define your own in config.yaml, under `toolsets`.
 
 \b
 Examples:

@@ -1,6 +1,6 @@
 """Show a session's timeline.
 
-It has the questions to the model, calls, approvals and child agents, with their times.
+It shows model requests, tool calls, approvals and child agents, with their times.
 
 Arguments are shown, results are not. For spans in a tracing system see `telemetry` in the configuration.
 

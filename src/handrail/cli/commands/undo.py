@@ -1,7 +1,6 @@
 """Take back what a call has changed on disk.
 
-Whatever made it: a command, a script, a file tool, an undo. Nothing is lost by it: an undo is a call itself, and `handrail
-redo` brings back what it took back.
+It works for commands, scripts and file tools. Nothing is lost: `handrail redo` brings back what was taken back.
 
 \b
 Examples:

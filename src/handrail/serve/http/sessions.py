@@ -23,6 +23,7 @@ _TURN = {"model": bounded(200), "toolsets": many(bounded(100)), "detached": _DET
 _IMAGE = bounded(10_000_000, pattern=r"^data:image/(png|jpeg|gif|webp);base64,[A-Za-z0-9+/=]+$")
 _IMAGES = {"type": "array", "items": _IMAGE, "maxItems": 10, "description": "Images for the model, as data: URLs."}
 _MESSAGE = record(("text",), mode=_MODE, text=bounded(1_000_000, minLength=1), images=_IMAGES, **_TURN)
+_STEERED = record(text=bounded(100_000, minLength=1))
 _SESSION = loose(id=TEXT, title=TEXT)
 _FOUND = record(sessions=many(_SESSION), hits=many(ANYTHING))
 _WHOLE = loose(session=_SESSION, messages=many(ANYTHING), calls=many(ANYTHING))
@@ -98,6 +99,13 @@ async def stop(context: RequestContext) -> JsonDict:
     """Interrupt the current turn."""
     info = await asyncio.to_thread(context.served.sessions.get, context.path["id"])
     return {"stopped": context.served.turns.stop(info.id)}
+
+
+@Endpoint("POST", "/v1/sessions/{id}/steer", record(heard=FLAG), role=Role.OPERATE, body=_STEERED)
+async def steer(context: RequestContext) -> JsonDict:
+    """Say something to the agent while it works. `heard` is false if it does not work here now."""
+    info = await asyncio.to_thread(context.served.sessions.get, context.path["id"])
+    return {"heard": context.served.turns.steer(info.id, context.body["text"])}
 
 
 @Endpoint("PUT", "/v1/sessions/{id}/mode", _OF_MODE, role=Role.OPERATE, body=_OF_MODE)
