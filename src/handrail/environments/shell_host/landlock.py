@@ -3,7 +3,7 @@
 This file is also the program that does so, started by `sandbox.py`, and so it imports nothing of ours. The fork server of local
 shells uses it too: `keep_signals_inside` always, and `protect` where there are no namespaces.
 
-What it cannot do, where bubblewrap can: names of hidden files can be listed, modes and times of other files can be changed, local
+What it cannot do, where namespaces can: names of hidden files can be listed, modes and times of other files can be changed, local
 sockets of other programs and UDP can be reached, and the processes of the machine can be seen (but not signalled or traced).
 """
 

@@ -12,7 +12,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import IO, NamedTuple, Protocol
 
 from ..shell_host import wire
 from ..shell_host.connection import Fatal, Lost
@@ -61,6 +61,35 @@ class Launcher(Protocol):
     def open(self) -> Channel: ...
 
 
+class Process(Protocol):
+    """What is needed of a subprocess.Popen."""
+
+    @property
+    def stdin(self) -> IO[bytes] | None: ...
+
+    @property
+    def stdout(self) -> IO[bytes] | None: ...
+
+    def wait(self, timeout: float | None = None) -> int: ...
+
+    def kill(self) -> None: ...
+
+
+class PipeLauncher(Protocol):
+    """Starts one on this machine. `start` gets the descriptor of its stderr."""
+
+    @property
+    def where(self) -> str: ...
+
+    @property
+    def client_timeout(self) -> float: ...
+
+    @property
+    def explain(self) -> Callable[[int, str], None] | None: ...
+
+    def start(self, errors: int) -> Process: ...
+
+
 class Transport(NamedTuple):
     """Launch through a program on this machine. `argv` gets the command to run there, and returns the one to run here."""
 
@@ -74,29 +103,35 @@ class Transport(NamedTuple):
     def open(self) -> Channel:
         return PipeChannel(self)
 
+    def start(self, errors: int) -> Process:
+        try:
+            return subprocess.Popen(
+                [*self.argv([self.python, *bundle.PYTHON_ARGUMENTS])],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                env=self.env,
+                bufsize=0,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise Fatal(f"{error.filename} cannot be run here: {error.strerror}; install it") from None
+
 
 class PipeChannel:
     """The stdin and stdout of a program that runs on this machine and stands in for the shell host."""
 
     window = 0
 
-    def __init__(self, transport: Transport) -> None:
+    def __init__(self, transport: PipeLauncher) -> None:
         self.where, self.client_timeout = transport.where, transport.client_timeout
         self._explain = transport.explain
         self._errors = os.memfd_create("errors")
         try:
-            self._process = subprocess.Popen(
-                [*transport.argv([transport.python, *bundle.PYTHON_ARGUMENTS])],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self._errors,
-                env=transport.env,
-                bufsize=0,
-                start_new_session=True,
-            )
-        except OSError as error:
+            self._process = transport.start(self._errors)
+        except BaseException:
             os.close(self._errors)
-            raise Fatal(f"{error.filename} cannot be run here: {error.strerror}; install it") from None
+            raise
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None
         assert stdout is not None

@@ -197,10 +197,16 @@ class Confinement(NamedTuple):
     shell: Packet
 
 
+# Of a fork server that forks sandboxes instead of shells.
+SANDBOXES = Confinement("sandboxes", dict, {})
+
+
 class ForkServerClient:
     """One fork server process. A shell is a fork of it: milliseconds, and little memory."""
 
-    def __init__(self, protection: Packet | None = None, effects: Packet | None = None) -> None:
+    def __init__(
+        self, protection: Packet | None = None, effects: Packet | None = None, role: str = "fork_server"
+    ) -> None:
         """`protection` is a policy of shell_host/protection.py, `effects` the settings of shell_host/effect_server.py.
         `report` says how the one is enforced, and `uncovered` why the other are not."""
         self._socket, theirs = wire.packet_pair()
@@ -228,7 +234,7 @@ class ForkServerClient:
             assert self._process.stdin is not None
             arguments = {"socket": theirs.fileno(), "owner": os.getpid(), "protection": protection, "effects": effects}
             with self._process.stdin as pipe:
-                pipe.write(bundle.bundle(role="fork_server", compiled=True, **arguments))
+                pipe.write(bundle.bundle(role=role, compiled=True, is_loaded=False, **arguments))
         self._receive_report()
 
     def _receive_report(self) -> None:
@@ -315,7 +321,8 @@ class ForkServerClients:
             found = self._current.get(key)
             if found is None or not found.is_alive:
                 policy = confinement.policy() if confinement is not None else None
-                found = self._current[key] = ForkServerClient(policy, effects)
+                role = "sandbox_server" if confinement is SANDBOXES else "fork_server"
+                found = self._current[key] = ForkServerClient(policy, effects, role)
             found.users += 1
             return found
 

@@ -1,0 +1,244 @@
+"""The sandbox server: forks sandboxes, each with all namespaces of its own, in which a frame relay is the first process.
+
+A sandbox is a fork of this process, which has everything loaded. Its root is put together from the places of this machine that
+it may see, and nothing leads back from there. It has no capabilities, and no program in it can gain any. It ends with its client,
+and everything in it with its first process.
+
+A packet from the client comes with a socket for the answer, the stdin, stdout and stderr of the sandbox, and a file with its
+spec: `steps` in the order in which they are mounted, each in the words of bubblewrap; `network`, whether there is one; and `cwd`.
+The answer has a descriptor of the process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import gc
+import json
+import os
+import signal
+import socket
+import time
+
+from . import mounts, proc, protection, wire
+from .fork_server import ForkServer, open_pidfd
+from .frame_relay import run_frame_relay
+from .proc import Events
+from .wire import Packet
+
+READY, LOADED = b"\0handrail\0", b"loaded"
+_END_SECONDS = 5.0
+_NAMESPACES = (
+    mounts.NEW_USERS | mounts.NEW_MOUNTS | mounts.NEW_PIDS | 0x2000000 | 0x4000000 | 0x8000000
+)  # cgroup, uts, ipc
+_PR_SET_NO_NEW_PRIVS = 38
+_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
+_DETACH = 2
+_BASE, _NEW, _OLD = "/tmp", "/new", "/old"
+_DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
+_LINKS = {"fd": "/proc/self/fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2", "ptmx": "pts/ptmx"}
+# It keeps the interpreter's lock: the fork has no other thread that could give it back.
+_python = ctypes.PyDLL(None, use_errno=True)
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class SandboxServer:
+    def __init__(self, client: socket.socket, owner: int | None) -> None:
+        """`owner` is a process (its pidfd) to watch as well as the socket, because a fork of it may hold the socket open."""
+        proc.set_title("handrail-fork")
+        self._client, self._is_wanted = client, True
+        self._sandboxes: set[int] = set()
+        ignored = (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE)
+        self._events = Events(lambda pid, _: self._sandboxes.discard(pid), on_term=None, ignored=ignored)
+        self._events.watch(client.fileno(), self._serve)
+        if owner is not None:
+            self._events.watch(owner, self._leave)
+        gc.collect()
+        gc.freeze()  # forks share these pages until something is written to them
+
+    def run(self) -> None:
+        """Serve until the client is gone, and then until the sandboxes are, which notice that as well."""
+        while self._is_wanted:
+            self._events.wait()
+        self._events.unwatch(self._client.fileno())
+        end = time.monotonic() + _END_SECONDS
+        while self._sandboxes:
+            if time.monotonic() > end:
+                proc.signal_each(self._sandboxes, signal.SIGKILL)
+            self._events.wait(50)
+
+    def _leave(self) -> None:
+        self._is_wanted = False
+
+    def _serve(self) -> None:
+        try:
+            packet, fds = wire.receive(self._client)
+        except OSError:
+            packet, fds = None, []
+        if packet is None:
+            self._leave()
+            return
+        client = socket.socket(fileno=fds.pop(0))
+        *streams, file = fds
+        spec = json.loads(wire.read_whole(file))
+        user, group = os.geteuid(), os.getegid()
+        try:
+            pid = _fork(_NAMESPACES | (0 if spec["network"] else mounts.NEW_NETWORK))
+            if pid == 0:
+                self._events.close()
+                _become_sandbox(streams, spec, user, group)
+            self._sandboxes.add(pid)
+            process = os.pidfd_open(pid)
+            with contextlib.suppress(OSError):  # the client does not wait any more
+                wire.send(client, {}, [process])
+            os.close(process)
+        except OSError as error:
+            os.write(streams[2], f"{error.strerror}\n".encode())
+        client.close()
+        for fd in fds:
+            os.close(fd)
+
+
+def _fork(namespaces: int) -> int:
+    """A fork in new namespaces, in which it is the first process."""
+    number = protection.clone_number()
+    return mounts.check(_python.syscall(number, namespaces | signal.SIGCHLD, None, None, None, None), "no namespaces")
+
+
+def _become_sandbox(streams: list[int], spec: Packet, user: int, group: int) -> None:
+    try:
+        wire.keep_only(streams)
+        for number, fd in enumerate(streams):
+            os.dup2(fd, number)
+        wire.keep_only((0, 1, 2))
+        os.setsid()
+        gc.disable()  # a collection would write to, and so copy, every page that is shared with the server
+        try:
+            mounts.map_user(user, group)
+            # In a fork, which changes the root of this process as well: what it writes to memory is not kept.
+            if os.fork() == 0:
+                _arrange(spec)
+            if os.wait()[1] == 0:
+                os.chdir(spec["cwd"])
+                protection.drop_capabilities(all_of_root=True)
+                mounts.check(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
+                _serve_client()
+        except OSError as error:
+            os.write(2, f"{error.strerror}\n".encode())
+    finally:
+        os._exit(0)
+
+
+def _arrange(spec: Packet) -> None:
+    code = 1
+    try:
+        _change_root(spec)
+        code = 0
+    except OSError as error:
+        os.write(2, f"{error.strerror}\n".encode())
+    finally:
+        os._exit(code)
+
+
+def _serve_client() -> None:
+    os.write(1, READY + LOADED.ljust(8))
+    arguments = json.loads(_take(int(_take(9))))["arguments"]
+    proc.set_title("handrail-relay")
+    given = {"uncovered": "a sandbox keeps no journal", "refused": "", "journal": ""}
+    run_frame_relay(ForkServer(None), {**arguments, **given})
+
+
+def _take(count: int) -> bytes:
+    data = b""
+    while len(data) < count:
+        piece = os.read(0, count - len(data))
+        if not piece:
+            os._exit(0)  # the client has left
+        data += piece
+    return data
+
+
+def _change_root(spec: Packet) -> None:
+    """Make the root what the spec says, for all processes of this namespace."""
+    if not spec["network"]:
+        protection.start_loopback()
+    mounts.make_private()
+    mounts.mount("tmpfs", _BASE, "tmpfs", mounts.NO_SUID | mounts.NO_DEVICES)
+    for folder in (_NEW, _OLD):
+        os.mkdir(_BASE + folder)
+    _pivot(_BASE, _BASE + _OLD)
+    os.chdir("/")
+    for kind, *words in spec["steps"]:
+        try:
+            _mount(kind, *words)
+        except OSError as error:
+            if error.errno != errno.EROFS:  # what was to be covered is gone meanwhile, and no place for it can be made
+                raise
+    mounts.check(_libc.umount2(_OLD.encode(), _DETACH), "umount")
+    os.chdir(_NEW)
+    base = os.open("/", os.O_RDONLY | os.O_DIRECTORY)
+    _pivot(".", ".")
+    os.fchdir(base)
+    mounts.check(_libc.umount2(b".", _DETACH), "umount")
+
+
+def _pivot(root: str, old: str) -> None:
+    number = _PIVOT_ROOT[os.uname().machine]
+    mounts.check(_libc.syscall(number, os.fsencode(root), os.fsencode(old)), "pivot_root")
+
+
+def _mount(kind: str, *words: str) -> None:
+    """One step."""
+    place = _NEW + words[-1]
+    if kind == "--tmpfs":
+        os.makedirs(place, exist_ok=True)
+        mounts.mount("tmpfs", place, "tmpfs", mounts.NO_SUID | mounts.NO_DEVICES, "mode=0755")
+    elif kind == "--symlink":
+        os.makedirs(os.path.dirname(place), exist_ok=True)
+        os.symlink(words[0], place)
+    elif kind == "--dev":
+        _make_devices(place)
+    elif kind == "--proc":
+        mounts.mount("proc", place, "proc", mounts.NO_SUID | mounts.NO_DEVICES | mounts.NO_EXEC)
+        for name in ("sys", "sysrq-trigger", "irq", "bus"):
+            if os.path.exists(f"{place}/{name}"):
+                mounts.make_read_only(f"{place}/{name}")
+    elif not kind.endswith("-try") or os.path.exists(_OLD + words[0]):
+        _bind(_OLD + words[0], place, mounts.READ_ONLY if kind.startswith("--ro-") else 0)
+
+
+def _bind(source: str, place: str, read_only: int) -> None:
+    if not os.path.exists(source):
+        raise FileNotFoundError(errno.ENOENT, f"{source[len(_OLD) :]} is gone")
+    _make_empty(place, is_folder=os.path.isdir(source))
+    mounts.bind(source, place)
+    mounts.restrict(place, read_only | mounts.NO_SUID | mounts.NO_DEVICES)
+
+
+def _make_devices(place: str) -> None:
+    mounts.mount("tmpfs", place, "tmpfs", mounts.NO_SUID, "mode=0755")
+    for name in _DEVICES:
+        _make_empty(f"{place}/{name}", is_folder=False)
+        mounts.bind(f"{_OLD}/dev/{name}", f"{place}/{name}")
+    for name, target in _LINKS.items():
+        os.symlink(target, f"{place}/{name}")
+    for name in ("pts", "shm"):
+        os.mkdir(f"{place}/{name}")
+    terminals = "newinstance,ptmxmode=0666,mode=620"
+    mounts.mount("devpts", f"{place}/pts", "devpts", mounts.NO_SUID | mounts.NO_EXEC, terminals)
+
+
+def _make_empty(place: str, *, is_folder: bool) -> None:
+    if os.path.lexists(place):
+        return
+    os.makedirs(place if is_folder else os.path.dirname(place), exist_ok=True)
+    if not is_folder:
+        os.close(os.open(place, os.O_CREAT | os.O_WRONLY, 0o600))
+
+
+def main(arguments: Packet) -> None:
+    """Serve a client on this machine, through its socket."""
+    client = socket.socket(fileno=arguments["socket"])
+    wire.send(client, {"uncovered": ""})
+    SandboxServer(client, open_pidfd(arguments["owner"])).run()
