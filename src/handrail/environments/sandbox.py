@@ -28,7 +28,6 @@ from .protection import Protection, own_folders
 from .shell_host import landlock
 from .shell_host.work_tree import TEMPORARY
 from .transport.link import Link
-from .transport.sandbox import SandboxLauncher
 from .transport.session import Session, Transport
 
 # What a command must not read in the user's home: keys, and passwords of other programs.
@@ -48,7 +47,6 @@ _PACKAGE = __name__.partition(".")[0]
 _PARTS = ("bin", "lib", "lib64", "pyvenv.cfg")
 
 
-_JOBS_ROOT = "/tmp/handrail"
 # unshare, a mount that is made private, and mount_setattr.
 _PROBE = """
 import ctypes, os, sys
@@ -101,13 +99,9 @@ class SandboxPolicy:
             raise SandboxUnavailable(f"a sandbox was requested, and {problem}. Nothing was run without it")
         self._check_work_tree(cwd)
         env = Protection().without_variables(env)
-        chosen = self._chosen()
-        if chosen is Mechanism.LANDLOCK:
+        if self._chosen() is Mechanism.LANDLOCK:
             return self._by_landlock(cwd, env, state)
-        if chosen is Mechanism.BUBBLEWRAP:
-            return self._by_bubblewrap(cwd, env, state)
-        launcher = SandboxLauncher({"steps": self._steps(cwd), "network": self.network, "cwd": cwd})
-        return Session(launcher, env=env, cwd=cwd, jobs_root=_JOBS_ROOT, state=state)
+        return self._by_namespaces(cwd, env, state)
 
     def _chosen(self) -> Mechanism:
         if self.mechanism is not None:
@@ -134,15 +128,17 @@ class SandboxPolicy:
 
     # Namespaces
 
-    def _by_bubblewrap(self, cwd: str, env: dict[str, str], state: bytes | None) -> Link:
+    def _by_namespaces(self, cwd: str, env: dict[str, str], state: bytes | None) -> Link:
         program = shutil.which("bwrap") or "bwrap"  # by our own PATH, not by that of the commands
+        spec = {"steps": self._steps(cwd), "network": self.network, "cwd": cwd}
         transport = Transport(
             argv=lambda words: [program, *self.arguments(cwd), "--", *words],
             where="the sandbox",
             python=sys.executable,
             env=env,
+            sandbox=spec if self._chosen() is Mechanism.NAMESPACES else None,
         )
-        return Session(transport, env={}, cwd=cwd, jobs_root=_JOBS_ROOT, state=state)
+        return Session(transport, env=env, cwd=cwd, jobs_root="/tmp/handrail", state=state)
 
     def arguments(self, cwd: str) -> Sequence[str]:
         """For bwrap."""

@@ -19,19 +19,15 @@ import json
 import os
 import signal
 import socket
-import time
 
 from . import mounts, proc, protection, wire
 from .fork_server import ForkServer, open_pidfd
 from .frame_relay import run_frame_relay
-from .proc import Events
 from .wire import Packet
 
-READY, LOADED = b"\0handrail\0", b"loaded"
-_END_SECONDS = 5.0
-_NAMESPACES = (
-    mounts.NEW_USERS | mounts.NEW_MOUNTS | mounts.NEW_PIDS | 0x2000000 | 0x4000000 | 0x8000000
-)  # cgroup, uts, ipc
+_LOADED = b"\0handrail\0loaded  "  # as transport/bundle.py reads it
+_OTHERS = 0x2000000 | 0x4000000 | 0x8000000  # cgroup, uts, ipc
+_NAMESPACES = mounts.NEW_USERS | mounts.NEW_MOUNTS | mounts.NEW_PIDS | _OTHERS
 _PR_SET_NO_NEW_PRIVS = 38
 _PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 _DETACH = 2
@@ -43,44 +39,9 @@ _python = ctypes.PyDLL(None, use_errno=True)
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-class SandboxServer:
-    def __init__(self, client: socket.socket, owner: int | None) -> None:
-        """`owner` is a process (its pidfd) to watch as well as the socket, because a fork of it may hold the socket open."""
-        proc.set_title("handrail-fork")
-        self._client, self._is_wanted = client, True
-        self._sandboxes: set[int] = set()
-        ignored = (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE)
-        self._events = Events(lambda pid, _: self._sandboxes.discard(pid), on_term=None, ignored=ignored)
-        self._events.watch(client.fileno(), self._serve)
-        if owner is not None:
-            self._events.watch(owner, self._leave)
-        gc.collect()
-        gc.freeze()  # forks share these pages until something is written to them
-
-    def run(self) -> None:
-        """Serve until the client is gone, and then until the sandboxes are, which notice that as well."""
-        while self._is_wanted:
-            self._events.wait()
-        self._events.unwatch(self._client.fileno())
-        end = time.monotonic() + _END_SECONDS
-        while self._sandboxes:
-            if time.monotonic() > end:
-                proc.signal_each(self._sandboxes, signal.SIGKILL)
-            self._events.wait(50)
-
-    def _leave(self) -> None:
-        self._is_wanted = False
-
-    def _serve(self) -> None:
-        try:
-            packet, fds = wire.receive(self._client)
-        except OSError:
-            packet, fds = None, []
-        if packet is None:
-            self._leave()
-            return
-        client = socket.socket(fileno=fds.pop(0))
-        *streams, file = fds
+class SandboxServer(ForkServer):
+    def start(self, packet: Packet, fds: list[int]) -> None:
+        _, *streams, file = fds
         spec = json.loads(wire.read_whole(file))
         user, group = os.geteuid(), os.getegid()
         try:
@@ -88,14 +49,12 @@ class SandboxServer:
             if pid == 0:
                 self._events.close()
                 _become_sandbox(streams, spec, user, group)
-            self._sandboxes.add(pid)
-            process = os.pidfd_open(pid)
-            with contextlib.suppress(OSError):  # the client does not wait any more
-                wire.send(client, {}, [process])
-            os.close(process)
+            self._supervisors[pid] = ""
+            fds.append(os.pidfd_open(pid))
         except OSError as error:
-            os.write(streams[2], f"{error.strerror}\n".encode())
-        client.close()
+            packet = {"why": error.strerror}
+        with socket.socket(fileno=fds.pop(0)) as answer, contextlib.suppress(OSError):  # it does not wait any more
+            wire.send(answer, packet, fds[4:])
         for fd in fds:
             os.close(fd)
 
@@ -107,33 +66,22 @@ def _fork(namespaces: int) -> int:
 
 
 def _become_sandbox(streams: list[int], spec: Packet, user: int, group: int) -> None:
+    code = 1
     try:
-        wire.keep_only(streams)
         for number, fd in enumerate(streams):
             os.dup2(fd, number)
         wire.keep_only((0, 1, 2))
         os.setsid()
         gc.disable()  # a collection would write to, and so copy, every page that is shared with the server
-        try:
-            mounts.map_user(user, group)
-            # In a fork, which changes the root of this process as well: what it writes to memory is not kept.
-            if os.fork() == 0:
-                _arrange(spec)
-            if os.wait()[1] == 0:
-                os.chdir(spec["cwd"])
-                protection.drop_capabilities(all_of_root=True)
-                mounts.check(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
-                _serve_client()
-        except OSError as error:
-            os.write(2, f"{error.strerror}\n".encode())
-    finally:
-        os._exit(0)
-
-
-def _arrange(spec: Packet) -> None:
-    code = 1
-    try:
-        _change_root(spec)
+        mounts.map_user(user, group)
+        # In a fork, which changes the root of this process as well: what it writes to memory is not kept.
+        if os.fork() == 0:
+            _change_root(spec)
+        elif os.wait()[1] == 0:
+            os.chdir(spec["cwd"])
+            protection.drop_capabilities(all_of_root=True)
+            mounts.check(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
+            _serve_client()
         code = 0
     except OSError as error:
         os.write(2, f"{error.strerror}\n".encode())
@@ -142,7 +90,7 @@ def _arrange(spec: Packet) -> None:
 
 
 def _serve_client() -> None:
-    os.write(1, READY + LOADED.ljust(8))
+    os.write(1, _LOADED)
     arguments = json.loads(_take(int(_take(9))))["arguments"]
     proc.set_title("handrail-relay")
     given = {"uncovered": "a sandbox keeps no journal", "refused": "", "journal": ""}
@@ -198,35 +146,27 @@ def _mount(kind: str, *words: str) -> None:
         os.makedirs(os.path.dirname(place), exist_ok=True)
         os.symlink(words[0], place)
     elif kind == "--dev":
-        _make_devices(place)
+        mounts.mount("tmpfs", place, "tmpfs", mounts.NO_SUID, "mode=0755")
+        for name in _DEVICES:
+            _make_empty(f"{place}/{name}", is_folder=False)
+            mounts.bind(f"{_OLD}/dev/{name}", f"{place}/{name}")
+        for name, target in _LINKS.items():
+            os.symlink(target, f"{place}/{name}")
+        os.mkdir(f"{place}/pts")
+        options = "newinstance,ptmxmode=0666,mode=620"
+        mounts.mount("devpts", f"{place}/pts", "devpts", mounts.NO_SUID | mounts.NO_EXEC, options)
     elif kind == "--proc":
         mounts.mount("proc", place, "proc", mounts.NO_SUID | mounts.NO_DEVICES | mounts.NO_EXEC)
         for name in ("sys", "sysrq-trigger", "irq", "bus"):
             if os.path.exists(f"{place}/{name}"):
                 mounts.make_read_only(f"{place}/{name}")
     elif not kind.endswith("-try") or os.path.exists(_OLD + words[0]):
-        _bind(_OLD + words[0], place, mounts.READ_ONLY if kind.startswith("--ro-") else 0)
-
-
-def _bind(source: str, place: str, read_only: int) -> None:
-    if not os.path.exists(source):
-        raise FileNotFoundError(errno.ENOENT, f"{source[len(_OLD) :]} is gone")
-    _make_empty(place, is_folder=os.path.isdir(source))
-    mounts.bind(source, place)
-    mounts.restrict(place, read_only | mounts.NO_SUID | mounts.NO_DEVICES)
-
-
-def _make_devices(place: str) -> None:
-    mounts.mount("tmpfs", place, "tmpfs", mounts.NO_SUID, "mode=0755")
-    for name in _DEVICES:
-        _make_empty(f"{place}/{name}", is_folder=False)
-        mounts.bind(f"{_OLD}/dev/{name}", f"{place}/{name}")
-    for name, target in _LINKS.items():
-        os.symlink(target, f"{place}/{name}")
-    for name in ("pts", "shm"):
-        os.mkdir(f"{place}/{name}")
-    terminals = "newinstance,ptmxmode=0666,mode=620"
-    mounts.mount("devpts", f"{place}/pts", "devpts", mounts.NO_SUID | mounts.NO_EXEC, terminals)
+        source, read_only = _OLD + words[0], mounts.READ_ONLY if kind.startswith("--ro-") else 0
+        if not os.path.exists(source):
+            raise FileNotFoundError(errno.ENOENT, f"{words[0]} is gone")
+        _make_empty(place, is_folder=os.path.isdir(source))
+        mounts.bind(source, place)
+        mounts.restrict(place, read_only | mounts.NO_SUID | mounts.NO_DEVICES)
 
 
 def _make_empty(place: str, *, is_folder: bool) -> None:

@@ -12,11 +12,13 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import IO, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from ..shell_host import wire
 from ..shell_host.connection import Fatal, Lost
+from ..shell_host.wire import Packet
 from . import bundle
+from .sandbox import Sandbox
 
 END_SECONDS = 10.0
 _LOCK_SECONDS = 1.0
@@ -61,37 +63,9 @@ class Launcher(Protocol):
     def open(self) -> Channel: ...
 
 
-class Process(Protocol):
-    """What is needed of a subprocess.Popen."""
-
-    @property
-    def stdin(self) -> IO[bytes] | None: ...
-
-    @property
-    def stdout(self) -> IO[bytes] | None: ...
-
-    def wait(self, timeout: float | None = None) -> int: ...
-
-    def kill(self) -> None: ...
-
-
-class PipeLauncher(Protocol):
-    """Starts one on this machine. `start` gets the descriptor of its stderr."""
-
-    @property
-    def where(self) -> str: ...
-
-    @property
-    def client_timeout(self) -> float: ...
-
-    @property
-    def explain(self) -> Callable[[int, str], None] | None: ...
-
-    def start(self, errors: int) -> Process: ...
-
-
 class Transport(NamedTuple):
-    """Launch through a program on this machine. `argv` gets the command to run there, and returns the one to run here."""
+    """Launch through a program on this machine, or in a sandbox. `argv` gets the command to run there, and returns the one to run
+    here. `sandbox` is the spec of one, as in shell_host/sandbox_server.py."""
 
     argv: Callable[[Sequence[str]], Sequence[str]]
     where: str
@@ -99,23 +73,10 @@ class Transport(NamedTuple):
     env: dict[str, str] | None = None  # of the program that runs here; None: this process's own
     client_timeout: float = 0.0
     explain: Callable[[int, str], None] | None = None  # raises if it knows what an exit code and an error message mean
+    sandbox: Packet | None = None
 
     def open(self) -> Channel:
         return PipeChannel(self)
-
-    def start(self, errors: int) -> Process:
-        try:
-            return subprocess.Popen(
-                [*self.argv([self.python, *bundle.PYTHON_ARGUMENTS])],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                env=self.env,
-                bufsize=0,
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise Fatal(f"{error.filename} cannot be run here: {error.strerror}; install it") from None
 
 
 class PipeChannel:
@@ -123,12 +84,12 @@ class PipeChannel:
 
     window = 0
 
-    def __init__(self, transport: PipeLauncher) -> None:
+    def __init__(self, transport: Transport) -> None:
         self.where, self.client_timeout = transport.where, transport.client_timeout
         self._explain = transport.explain
         self._errors = os.memfd_create("errors")
         try:
-            self._process = transport.start(self._errors)
+            self._process = self._start(transport)
         except BaseException:
             os.close(self._errors)
             raise
@@ -141,6 +102,22 @@ class PipeChannel:
         self._incoming.register(stdout.fileno(), select.POLLIN)
         # Held while a pipe is used: the number of a descriptor that is closed meanwhile could already be reused.
         self._sending, self._receiving = threading.Lock(), threading.Lock()
+
+    def _start(self, transport: Transport) -> subprocess.Popen[bytes] | Sandbox:
+        if transport.sandbox is not None:
+            return Sandbox(transport.sandbox, self._errors)
+        try:
+            return subprocess.Popen(
+                [*transport.argv([transport.python, *bundle.PYTHON_ARGUMENTS])],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._errors,
+                env=transport.env,
+                bufsize=0,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise Fatal(f"{error.filename} cannot be run here: {error.strerror}; install it") from None
 
     def send(self, data: bytes, end: float) -> None:
         view = memoryview(data)
