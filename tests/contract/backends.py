@@ -36,18 +36,18 @@ def local(folder: Path, service: None) -> Conformance:
 
 
 def namespaces(folder: Path, service: None) -> Conformance:
-    return sandboxed(folder, Mechanism.NAMESPACES, lambda env: env._link._channel._process.kill())
+    return sandboxed(folder, Mechanism.NAMESPACES)
 
 
 def landlock(folder: Path, service: None) -> Conformance:
-    return sandboxed(folder, Mechanism.LANDLOCK, lambda env: proc.signal_each(proc.tree(client(env)), signal.SIGKILL))
+    return sandboxed(folder, Mechanism.LANDLOCK)
 
 
-def sandboxed(folder: Path, mechanism: Mechanism, break_connection: Callable[[Any], None]) -> Conformance:
+def sandboxed(folder: Path, mechanism: Mechanism) -> Conformance:
     def make() -> LocalEnvironment:
         return LocalEnvironment(str(folder), sandbox=SandboxPolicy(mechanism=mechanism))
 
-    return Conformance(make, break_connection=break_connection)
+    return Conformance(make, break_connection=lambda env: env._link._channel._process.kill())
 
 
 def docker(folder: Path, service: Any) -> Conformance:
@@ -122,7 +122,7 @@ def maker(backend: str, settings: dict[str, Any], cwd: str | None = None) -> Cal
 
 
 def client(environment: Any) -> int:
-    """The program that a session goes through: landlock.py, ssh, docker exec."""
+    """The program that a session goes through: ssh, docker exec."""
     link = environment._link
     return int(getattr(link, "_channel", link)._process.pid)
 

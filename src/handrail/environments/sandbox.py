@@ -9,7 +9,6 @@ The Python that runs this stays in sight, and files of the work tree that make p
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import re
 import shutil
@@ -182,24 +181,17 @@ class SandboxPolicy:
     def _by_landlock(self, cwd: str, env: dict[str, str], state: bytes | None) -> Link:
         temporary = tempfile.mkdtemp(prefix="handrail-")
         hidden = [*self._hidden(), *TEMPORARY]
-        policy = {
+        held = {
             "writable": [*self._writable(cwd), temporary],
             "readable": files_below(hidden),
             "hidden": hidden,
             "network": self.network,
-            "temporary": temporary,
         }
         transport = Transport(
-            argv=lambda words: [sys.executable, "-I", "-S", landlock.__file__, json.dumps(policy), *words],
-            where="the sandbox",
-            python=sys.executable,
-            env={**env, "TMPDIR": temporary, "TMP": temporary, "TEMP": temporary},
+            lambda words: words, "the sandbox", sandbox={"landlock": held, "temporary": temporary, "cwd": cwd}
         )
-        try:
-            return Session(transport, env={}, cwd=cwd, jobs_root=f"{temporary}/processes", state=state)
-        except BaseException:
-            shutil.rmtree(temporary, ignore_errors=True)
-            raise
+        env |= {"TMPDIR": temporary, "TMP": temporary, "TEMP": temporary}
+        return Session(transport, env=env, cwd=cwd, jobs_root=f"{temporary}/processes", state=state)
 
 
 @cache

@@ -6,7 +6,8 @@ and everything in it with its first process.
 
 A packet from the client comes with a socket for the answer, the stdin, stdout and stderr of the sandbox, and a file with its
 spec: `steps` in the order in which they are mounted, each in the words of bubblewrap; `network`, whether there is one; and `cwd`.
-The answer has a descriptor of the process.
+The answer has a descriptor of the process. Where there are no namespaces the spec has what Landlock is told, as `landlock`, and
+a `temporary` folder; then it ends with its frame relay too, but is no place of its own.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ import errno
 import gc
 import json
 import os
+import shutil
 import signal
 import socket
 
-from . import mounts, proc, protection, wire
+from . import landlock, mounts, proc, protection, wire
 from .fork_server import ForkServer, open_pidfd
 from .frame_relay import run_frame_relay
 from .wire import Packet
@@ -40,12 +42,26 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class SandboxServer(ForkServer):
+    def __init__(self, client: socket.socket, owner: int | None) -> None:
+        super().__init__(client, owner)
+        self._folders: list[str] = []  # temporary ones, which the client removes unless it is killed
+
+    def run(self) -> None:
+        super().run()
+        for folder in self._folders:
+            shutil.rmtree(folder, ignore_errors=True)
+
     def start(self, packet: Packet, fds: list[int]) -> None:
         _, *streams, file = fds
         spec = json.loads(wire.read_whole(file))
         user, group = os.geteuid(), os.getegid()
+        if "landlock" in spec:
+            namespaces = 0
+            self._folders.append(spec["temporary"])
+        else:
+            namespaces = _NAMESPACES | (0 if spec["network"] else mounts.NEW_NETWORK)
         try:
-            pid = _fork(_NAMESPACES | (0 if spec["network"] else mounts.NEW_NETWORK))
+            pid = _fork(namespaces)
             if pid == 0:
                 self._events.close()
                 _become_sandbox(streams, spec, user, group)
@@ -73,15 +89,16 @@ def _become_sandbox(streams: list[int], spec: Packet, user: int, group: int) -> 
         wire.keep_only((0, 1, 2))
         os.setsid()
         gc.disable()  # a collection would write to, and so copy, every page that is shared with the server
+        if "landlock" in spec:
+            landlock.restrict(**spec["landlock"])
+            _serve_client(spec["cwd"])
+            return
         mounts.map_user(user, group)
         # In a fork, which changes the root of this process as well: what it writes to memory is not kept.
         if os.fork() == 0:
             _change_root(spec)
         elif os.wait()[1] == 0:
-            os.chdir(spec["cwd"])
-            protection.drop_capabilities(all_of_root=True)
-            mounts.check(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
-            _serve_client()
+            _serve_client(spec["cwd"])
         code = 0
     except OSError as error:
         os.write(2, f"{error.strerror}\n".encode())
@@ -89,7 +106,10 @@ def _become_sandbox(streams: list[int], spec: Packet, user: int, group: int) -> 
         os._exit(code)
 
 
-def _serve_client() -> None:
+def _serve_client(cwd: str) -> None:
+    os.chdir(cwd)
+    protection.drop_capabilities(all_of_root=True)
+    mounts.check(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
     os.write(1, _LOADED)
     arguments = json.loads(_take(int(_take(9))))["arguments"]
     proc.set_title("handrail-relay")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import select
+import shutil
 import signal
 import subprocess
 
@@ -20,7 +21,7 @@ class Sandbox:
     """As a subprocess.Popen with its stdin and stdout. `errors` is the descriptor of its stderr."""
 
     def __init__(self, spec: Packet, errors: int) -> None:
-        self._server = fork_servers.acquire(SANDBOXES)
+        self._server, self._temporary = fork_servers.acquire(SANDBOXES), spec.get("temporary", "")
         (input_, stdin), (stdout, output) = os.pipe(), os.pipe()
         self.stdin, self.stdout = os.fdopen(stdin, "wb", 0), os.fdopen(stdout, "rb", 0)
         try:
@@ -33,6 +34,7 @@ class Sandbox:
                 self._process = self._started(spec, [input_, output, errors])
         except BaseException:
             fork_servers.release(self._server)
+            shutil.rmtree(self._temporary, ignore_errors=True)
             self.stdin.close()
             self.stdout.close()
             raise
@@ -69,6 +71,7 @@ class Sandbox:
                 raise subprocess.TimeoutExpired("the sandbox", timeout or 0.0)
             os.close(self._process)
             self._process = -1
+            shutil.rmtree(self._temporary, ignore_errors=True)
             fork_servers.release(self._server)
         return 0
 
