@@ -5,9 +5,9 @@ it may see, and nothing leads back from there. It has no capabilities, and no pr
 and everything in it with its first process.
 
 A packet from the client comes with a socket for the answer, the stdin, stdout and stderr of the sandbox, and a file with its
-spec: `steps` in the order in which they are mounted, each in the words of bubblewrap; `network`, whether there is one; and `cwd`.
+spec: `steps` in the order in which they are mounted, each in the words of bubblewrap, `network`, whether there is one, and `cwd`.
 The answer has a descriptor of the process. Where there are no namespaces the spec has what Landlock is told, as `landlock`, and
-a `temporary` folder; then it ends with its frame relay too, but is no place of its own.
+the packet a `temporary` folder.
 """
 
 from __future__ import annotations
@@ -52,19 +52,16 @@ class SandboxServer(ForkServer):
             shutil.rmtree(folder, ignore_errors=True)
 
     def start(self, packet: Packet, fds: list[int]) -> None:
-        _, *streams, file = fds
-        spec = json.loads(wire.read_whole(file))
         user, group = os.geteuid(), os.getegid()
-        if "landlock" in spec:
+        namespaces = _NAMESPACES | (0 if packet["network"] else mounts.NEW_NETWORK)
+        if packet["temporary"]:
             namespaces = 0
-            self._folders.append(spec["temporary"])
-        else:
-            namespaces = _NAMESPACES | (0 if spec["network"] else mounts.NEW_NETWORK)
+            self._folders.append(packet["temporary"])
         try:
             pid = _fork(namespaces)
             if pid == 0:
                 self._events.close()
-                _become_sandbox(streams, spec, user, group)
+                _become_sandbox(fds[1:], user, group)
             self._supervisors[pid] = ""
             fds.append(os.pidfd_open(pid))
         except OSError as error:
@@ -81,9 +78,11 @@ def _fork(namespaces: int) -> int:
     return mounts.check(_python.syscall(number, namespaces | signal.SIGCHLD, None, None, None, None), "no namespaces")
 
 
-def _become_sandbox(streams: list[int], spec: Packet, user: int, group: int) -> None:
+def _become_sandbox(fds: list[int], user: int, group: int) -> None:
     code = 1
     try:
+        *streams, file = fds
+        spec = json.loads(wire.read_whole(file))  # here, so that no other sandbox has it in its memory
         for number, fd in enumerate(streams):
             os.dup2(fd, number)
         wire.keep_only((0, 1, 2))

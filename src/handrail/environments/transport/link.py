@@ -98,30 +98,16 @@ class DirectLink:
         spec: Packet = {"env": env, "cwd": cwd, "is_remote": False}
         if confinement is not None:
             spec["confinement"] = confinement.shell
-        self._name = os.urandom(8).hex()
-        try:
-            self._fork_server, self._shell = self._open(self._name, spec, confinement, effects)
-        except Lost:  # the fork server was killed; another replaces it
-            self._fork_server, self._shell = self._open(self._name, spec, confinement, effects)
+        name = self._name = os.urandom(8).hex()
+
+        def start(server: ForkServerClient) -> LiveShell:
+            with fork_servers.starting:
+                return LiveShell(lambda state, page: connect(server.ask, name, spec, state, page))
+
+        self._fork_server, self._shell = fork_servers.use(start, confinement, effects)
         self.uncovered = self._fork_server.uncovered
         self._ops = Operations(self._shell, jobs_root)
         self._is_closed = False
-
-    @staticmethod
-    def _open(
-        name: str, spec: Packet, confinement: Confinement | None, effects: Packet | None
-    ) -> tuple[ForkServerClient, LiveShell]:
-        try:
-            fork_server = fork_servers.acquire(confinement, effects)
-        except OSError as error:
-            raise Fatal(f"the process that forks shells could not be started: {error.strerror}") from None
-        try:
-            with fork_servers.starting:
-                return fork_server, LiveShell(lambda state, page: connect(fork_server.ask, name, spec, state, page))
-        except BaseException as error:
-            fork_server.is_broken = fork_server.is_broken or isinstance(error, Lost)
-            fork_servers.release(fork_server)
-            raise
 
     def ask_when_held(self, on_held: Callable[[HeldCall], str]) -> None:
         """`on_held` answers when a system call of a command waits; see shell_host/held_calls.py."""
@@ -325,6 +311,28 @@ class ForkServerClients:
                 found = self._current[key] = ForkServerClient(policy, effects, role)
             found.users += 1
             return found
+
+    def use(
+        self,
+        start: Callable[[ForkServerClient], T],
+        confinement: Confinement | None,
+        effects: Packet | None = None,
+        *,
+        again: bool = True,
+    ) -> tuple[ForkServerClient, T]:
+        """Acquire one, and start something with it. One that was killed is replaced. Raises Fatal or Lost."""
+        try:
+            server = self.acquire(confinement, effects)
+        except OSError as error:
+            raise Fatal(f"the process that forks shells could not be started: {error.strerror}") from None
+        try:
+            return server, start(server)
+        except BaseException as error:
+            server.is_broken = server.is_broken or isinstance(error, Lost)
+            self.release(server)
+            if not (again and isinstance(error, Lost)):
+                raise
+        return self.use(start, confinement, effects, again=False)
 
     def release(self, fork_server: ForkServerClient) -> None:
         with self._lock:

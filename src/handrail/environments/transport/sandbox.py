@@ -12,7 +12,7 @@ import subprocess
 from ..shell_host import wire
 from ..shell_host.connection import Fatal, Lost
 from ..shell_host.wire import Packet
-from .link import SANDBOXES, fork_servers
+from .link import SANDBOXES, ForkServerClient, fork_servers
 
 _START_SECONDS = 20.0
 
@@ -21,19 +21,13 @@ class Sandbox:
     """As a subprocess.Popen with its stdin and stdout. `errors` is the descriptor of its stderr."""
 
     def __init__(self, spec: Packet, errors: int) -> None:
-        self._server, self._temporary = fork_servers.acquire(SANDBOXES), spec.get("temporary", "")
+        self._temporary = spec.get("temporary", "")
         (input_, stdin), (stdout, output) = os.pipe(), os.pipe()
         self.stdin, self.stdout = os.fdopen(stdin, "wb", 0), os.fdopen(stdout, "rb", 0)
         try:
-            try:
-                self._process = self._started(spec, [input_, output, errors])
-            except Lost:  # the server was killed; another replaces it
-                self._server.is_broken = True
-                fork_servers.release(self._server)
-                self._server = fork_servers.acquire(SANDBOXES)
-                self._process = self._started(spec, [input_, output, errors])
+            streams = [input_, output, errors]
+            self._server, self._process = fork_servers.use(lambda server: _started(server, spec, streams), SANDBOXES)
         except BaseException:
-            fork_servers.release(self._server)
             shutil.rmtree(self._temporary, ignore_errors=True)
             self.stdin.close()
             self.stdout.close()
@@ -41,26 +35,6 @@ class Sandbox:
         finally:
             os.close(input_)
             os.close(output)
-
-    def _started(self, spec: Packet, streams: list[int]) -> int:
-        """Ask for it. Returns the descriptor of the process."""
-        mine, theirs = wire.packet_pair()
-        file = wire.memory_file("spec", json.dumps(spec).encode())
-        try:
-            with mine:
-                with theirs:
-                    self._server.ask({}, [theirs.fileno(), *streams, file])
-                mine.settimeout(_START_SECONDS)
-                packet, fds = wire.receive(mine)
-        except OSError:
-            packet, fds = None, []
-        finally:
-            os.close(file)
-        if packet is None:
-            raise Lost("the process that forks sandboxes does not answer")
-        if not fds:
-            raise Fatal(f"no sandbox can be started: {packet['why']}")
-        return fds[0]
 
     def wait(self, timeout: float | None = None) -> int:
         """Until it and everything in the sandbox has ended. Its code is not known."""
@@ -78,3 +52,27 @@ class Sandbox:
     def kill(self) -> None:
         if self._process >= 0:
             signal.pidfd_send_signal(self._process, signal.SIGKILL)
+
+
+def _started(server: ForkServerClient, spec: Packet, streams: list[int]) -> int:
+    """Ask for it. Returns the descriptor of the process."""
+    mine, theirs = wire.packet_pair()
+    file = wire.memory_file("spec", json.dumps(spec).encode())
+    try:
+        with mine:
+            with theirs:
+                server.ask(
+                    {"network": spec.get("network"), "temporary": spec.get("temporary")},
+                    [theirs.fileno(), *streams, file],
+                )
+            mine.settimeout(_START_SECONDS)
+            packet, fds = wire.receive(mine)
+    except OSError:
+        packet, fds = None, []
+    finally:
+        os.close(file)
+    if packet is None:
+        raise Lost("the process that forks sandboxes does not answer")
+    if not fds:
+        raise Fatal(f"no sandbox can be started: {packet['why']}")
+    return fds[0]
