@@ -205,6 +205,14 @@ def test_what_was_to_be_covered_may_be_gone_meanwhile(work: Path, monkeypatch: p
         assert _run(local, "ls /usr | grep -c gone") == "0\n"
 
 
+def test_where_no_proc_can_be_mounted_namespaces_are_not_chosen() -> None:
+    code = "from handrail.environments import sandbox; print(sandbox.can_make_namespaces())"
+    mask = 'mount -t tmpfs none /proc/irq && exec "$@"'  # as containers do it
+    words = ["unshare", "--user", "--map-current-user", "--keep-caps", "--mount", "sh", "-c", mask, "sh"]
+    ran = subprocess.run([*words, sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout == "False\n"
+
+
 def test_when_the_server_was_killed_another_one_starts_sandboxes(work: Path) -> None:
     with LocalEnvironment(str(work), sandbox=SandboxPolicy()) as first:
         first.start()

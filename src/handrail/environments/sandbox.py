@@ -46,12 +46,15 @@ _PACKAGE = __name__.partition(".")[0]
 _PARTS = ("bin", "lib", "lib64", "pyvenv.cfg")
 
 
-# unshare, a mount that is made private, and mount_setattr.
+# unshare, a mount that is made private, mount_setattr, and a /proc, which some containers refuse.
 _PROBE = """
 import ctypes, os, sys
 libc = ctypes.CDLL(None)
-sys.exit(libc.unshare(0x7E020000) or libc.mount(None, b"/", None, 0x44000, None)
-         or libc.syscall(442, -100, b"/", 0, bytes(32), 32) or os.uname().machine not in ("x86_64", "aarch64"))
+if libc.unshare(0x7E020000) or libc.mount(None, b"/", None, 0x44000, None) or os.uname().machine not in ("x86_64", "aarch64"):
+    sys.exit(1)
+if os.fork() == 0:
+    os._exit(bool(libc.syscall(442, -100, b"/", 0, bytes(32), 32) or libc.mount(b"proc", b"/proc", b"proc", 14, None)))
+sys.exit(os.wait()[1] != 0)
 """
 
 
