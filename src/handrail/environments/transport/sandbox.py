@@ -59,7 +59,7 @@ def _started(server: ForkServerClient, spec: Packet, streams: list[int]) -> int:
     mine, theirs = wire.packet_pair()
     file = wire.memory_file("spec", json.dumps(spec).encode())
     try:
-        with mine:
+        with mine, fork_servers.starting:
             with theirs:
                 server.ask(
                     {"network": spec.get("network"), "temporary": spec.get("temporary")},
