@@ -18,7 +18,7 @@ from handrail.store.database import Database
 
 from .harness import Figure, alternating, milliseconds
 
-_SESSIONS, _SHORT, _SANDBOXED = 500, 20, 8
+_SESSIONS, _SHORT, _SANDBOXED = 500, 20, 32
 _BEAT_SECONDS = 0.005
 _COMMANDS = ("cd /tmp; export STATE=kept", "pwd; echo $STATE")
 

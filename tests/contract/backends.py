@@ -35,8 +35,8 @@ def local(folder: Path, service: None) -> Conformance:
     return Conformance(make, break_connection=kill_supervisor_and_fork_server)
 
 
-def bubblewrap(folder: Path, service: None) -> Conformance:
-    return sandboxed(folder, Mechanism.BUBBLEWRAP)
+def namespaces(folder: Path, service: None) -> Conformance:
+    return sandboxed(folder, Mechanism.NAMESPACES)
 
 
 def landlock(folder: Path, service: None) -> Conformance:
@@ -47,7 +47,7 @@ def sandboxed(folder: Path, mechanism: Mechanism) -> Conformance:
     def make() -> LocalEnvironment:
         return LocalEnvironment(str(folder), sandbox=SandboxPolicy(mechanism=mechanism))
 
-    return Conformance(make, break_connection=lambda env: proc.signal_each(proc.tree(client(env)), signal.SIGKILL))
+    return Conformance(make, break_connection=lambda env: env._link._channel._process.kill())
 
 
 def docker(folder: Path, service: Any) -> Conformance:
@@ -103,7 +103,7 @@ def default(backend: str) -> Callable[[Path, None], Conformance]:
 BACKENDS = {
     **{name: Backend(default(name)) for name in built_in()},
     "local": Backend(local),
-    "local-bubblewrap": Backend(bubblewrap),
+    "local-namespaces": Backend(namespaces),
     "local-landlock": Backend(landlock),
     "docker": Backend(docker, "docker_service"),
     "podman": Backend(podman, "podman_service"),
@@ -122,7 +122,7 @@ def maker(backend: str, settings: dict[str, Any], cwd: str | None = None) -> Cal
 
 
 def client(environment: Any) -> int:
-    """The program that a session goes through: bwrap, ssh, docker exec."""
+    """The program that a session goes through: ssh, docker exec."""
     link = environment._link
     return int(getattr(link, "_channel", link)._process.pid)
 

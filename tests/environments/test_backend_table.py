@@ -127,6 +127,7 @@ def test_local_says_what_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     (tmp_path / "bash").symlink_to("/bin/bash")
     assert LocalBackend.check({}) is None
     monkeypatch.setattr("handrail.environments.shell_host.landlock.abi", lambda: 0)
+    monkeypatch.setattr("handrail.environments.sandbox.can_make_namespaces", lambda: False)
     sandbox = LocalBackend.check({"sandbox": True})
     assert sandbox is not None
     assert "bwrap" in sandbox.reason

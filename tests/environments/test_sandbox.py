@@ -1,4 +1,4 @@
-"""Local commands under bubblewrap."""
+"""Local commands in a sandbox."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from handrail.environments import sandbox
 from handrail.environments.errors import EnvironmentStartError, SandboxUnavailable
 from handrail.environments.local_environment import LocalEnvironment
 from handrail.environments.sandbox import Mechanism, SandboxPolicy
@@ -83,6 +84,10 @@ def test_keys_and_passwords_in_the_home_are_not_there(work: Path, home_of_secret
             f"ls {home_of_secrets}/.ssh 2>/dev/null; cat {home_of_secrets}/.netrc 2>/dev/null; cat {home_of_secrets}/notes",
         )
         assert found == "public"
+        with pytest.raises(FileNotFoundError):  # the file tools see the same
+            local.files.read(str(home_of_secrets / ".ssh" / "id"), max_bytes=10)
+        with pytest.raises(OSError, match="read-only"):
+            local.files.write("/usr/outside", b"x")
 
 
 def test_the_runtimes_own_files_are_not_there(work: Path, home: Path) -> None:
@@ -135,8 +140,9 @@ def test_the_runtimes_secrets_are_not_in_it(work: Path, monkeypatch: pytest.Monk
         assert _run(local, "cat /proc/*/environ 2>/dev/null | tr '\\0' '\\n' | grep -c OPENAI") == "0\n"
 
 
-def test_without_bubblewrap_and_landlock_nothing_runs(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_namespaces_bubblewrap_and_landlock_nothing_runs(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/proc/nowhere")
+    monkeypatch.setattr(sandbox, "can_make_namespaces", lambda: False)
     monkeypatch.setattr(landlock, "abi", lambda: 0)
     with pytest.raises(SandboxUnavailable, match="install the package bubblewrap"):
         LocalEnvironment(str(work), sandbox=SandboxPolicy()).execute(f"touch {work}/ran")
@@ -170,7 +176,55 @@ local.execute("echo begun; sleep 2001", on_output=lambda _: print(*proc.tree(os.
     )
 
 
-_SANDBOXES = [Mechanism.BUBBLEWRAP, Mechanism.LANDLOCK]
+def test_a_further_sandbox_is_three_processes(work: Path) -> None:
+    with LocalEnvironment(str(work), sandbox=SandboxPolicy()) as first:
+        first.start()
+        before = set(proc.tree(os.getpid()))
+        with LocalEnvironment(str(work), sandbox=SandboxPolicy()) as second:
+            second.start()
+            assert len(set(proc.tree(os.getpid())) - before) == 3
+            first.execute("touch /tmp/mine", timeout=PATIENCE_SECONDS)
+            assert _run(second, "ls /tmp/mine 2>/dev/null") == ""
+        assert set(proc.tree(os.getpid())) == before
+
+
+def test_a_killed_supervisor_is_replaced_inside_of_it_and_leaves_nothing(work: Path) -> None:
+    with LocalEnvironment(str(work), sandbox=SandboxPolicy()) as local:
+        local.execute("V=1; touch /tmp/kept", timeout=PATIENCE_SECONDS)
+        local.execute("setsid -f sleep 2002 >/dev/null 2>&1; kill -9 $PPID", timeout=PATIENCE_SECONDS)
+        assert _run(local, "ls /tmp/kept; pgrep -f 'sleep 2002' | wc -l; kill -9 1; cat /proc/1/comm") == (
+            "/tmp/kept\n0\nhandrail-relay\n"
+        )
+
+
+def test_what_was_to_be_covered_may_be_gone_meanwhile(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    covers = SandboxPolicy._covers
+    gone = {"/usr/gone": ["--ro-bind", "/dev/null", "/usr/gone"], "/usr/gone2": ["--tmpfs", "/usr/gone2"]}
+    monkeypatch.setattr(SandboxPolicy, "_covers", lambda self: {**covers(self), **gone})
+    with LocalEnvironment(str(work), sandbox=SandboxPolicy()) as local:
+        assert _run(local, "ls /usr | grep -c gone") == "0\n"
+
+
+def test_where_no_proc_can_be_mounted_namespaces_are_not_chosen() -> None:
+    code = "from handrail.environments import sandbox; print(sandbox.can_make_namespaces())"
+    mask = 'mount -t tmpfs none /proc/irq && exec "$@"'  # as containers do it
+    words = ["unshare", "--user", "--map-current-user", "--keep-caps", "--mount", "sh", "-c", mask, "sh"]
+    ran = subprocess.run([*words, sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout == "False\n"
+
+
+def test_when_the_server_was_killed_another_one_starts_sandboxes(work: Path) -> None:
+    with LocalEnvironment(str(work), sandbox=SandboxPolicy()) as first:
+        first.start()
+        for pid in proc.children(os.getpid()):
+            if proc.command_line(pid) == "handrail-fork" and any(map(proc.children, proc.children(pid))):
+                os.kill(pid, signal.SIGKILL)
+        with LocalEnvironment(str(work), sandbox=SandboxPolicy()) as second:
+            assert _run(second, "echo second") == "second\n"
+        assert _run(first, "echo first") == "first\n"
+
+
+_SANDBOXES = [Mechanism.NAMESPACES, Mechanism.LANDLOCK]
 
 
 @pytest.mark.parametrize("mechanism", _SANDBOXES, ids=lambda one: one.value)
@@ -206,7 +260,7 @@ def test_what_makes_other_programs_run_something_is_read_only(tmp_path: Path) ->
     subprocess.run(["sh", "-c", script], cwd=tmp_path, check=True, capture_output=True)
     protected = [".git/config", ".git/hooks/x", ".git/modules/inner/config", ".git/modules/inner/hooks/x", ".envrc"]
     protected += [".mcp.json", ".vscode/tasks.json", ".idea/x", ".husky/pre-commit"]
-    with LocalEnvironment(str(tree), sandbox=SandboxPolicy(mechanism=Mechanism.BUBBLEWRAP)) as shell:
+    with LocalEnvironment(str(tree), sandbox=SandboxPolicy(mechanism=Mechanism.NAMESPACES)) as shell:
         for path in protected:
             assert shell.execute(f"echo x >> {path}", timeout=60).exit_code != 0, path
         for command in (
@@ -229,7 +283,7 @@ def test_sockets_of_other_programs_cannot_be_reached(tmp_path: Path, place: str)
         server.bind(f"{folder}/s")
         server.listen()
         code = f"import socket; socket.socket(socket.AF_UNIX).connect({folder + '/s'!r})"
-        with LocalEnvironment(str(tmp_path), sandbox=SandboxPolicy(mechanism=Mechanism.BUBBLEWRAP)) as shell:
+        with LocalEnvironment(str(tmp_path), sandbox=SandboxPolicy(mechanism=Mechanism.NAMESPACES)) as shell:
             assert shell.execute(f"python3 -c {shlex.quote(code)}", timeout=60).exit_code != 0
 
 

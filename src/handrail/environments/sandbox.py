@@ -1,22 +1,24 @@
 """Run local commands in a sandbox: a read-only system, a writable work tree, a temporary folder of its own, and no network.
 
-Bubblewrap does it where it is installed. Otherwise Landlock, a part of the kernel, restricts files and TCP (see `landlock.py` for
-what it leaves open), so an environment under it does not count as isolated. Without either, nothing runs.
+Namespaces of its own do it, or those of bubblewrap where only that may make any. Otherwise Landlock, a part of the kernel,
+restricts files and TCP (see `landlock.py` for what it leaves open), so an environment under it does not count as isolated.
+Without any of these, nothing runs.
 The Python that runs this stays in sight, and files of the work tree that make programs elsewhere run something stay as they are.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import re
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
 from importlib.resources import files
 
 from ..types import Unavailable
@@ -44,7 +46,20 @@ _PACKAGE = __name__.partition(".")[0]
 _PARTS = ("bin", "lib", "lib64", "pyvenv.cfg")
 
 
+# unshare, a mount that is made private, mount_setattr, and a /proc, which some containers refuse.
+_PROBE = """
+import ctypes, os, sys
+libc = ctypes.CDLL(None)
+if libc.unshare(0x7E020000) or libc.mount(None, b"/", None, 0x44000, None) or os.uname().machine not in ("x86_64", "aarch64"):
+    sys.exit(1)
+if os.fork() == 0:
+    os._exit(bool(libc.syscall(442, -100, b"/", 0, bytes(32), 32) or libc.mount(b"proc", b"/proc", b"proc", 14, None)))
+sys.exit(os.wait()[1] != 0)
+"""
+
+
 class Mechanism(Enum):
+    NAMESPACES = "namespaces"
     BUBBLEWRAP = "bubblewrap"
     LANDLOCK = "landlock"
 
@@ -64,13 +79,15 @@ class SandboxPolicy:
     @property
     def isolates(self) -> bool:
         """Whether commands reach no process of this machine."""
-        return self._chosen() is Mechanism.BUBBLEWRAP
+        return self._chosen() is not Mechanism.LANDLOCK
 
     def check(self) -> Unavailable | None:
         """Why there can be no such sandbox, and how to fix that."""
         chosen, version = self._chosen(), landlock.abi()
         needed = landlock.OLDEST_ABI if self.network else landlock.OLDEST_NETWORK_ABI
-        fix = "install the package bubblewrap, or turn the sandbox off"
+        fix = "allow user namespaces, install the package bubblewrap, or turn the sandbox off"
+        if chosen is Mechanism.NAMESPACES and not can_make_namespaces():
+            return Unavailable("this user can make no namespaces", fix)
         if chosen is Mechanism.BUBBLEWRAP and shutil.which("bwrap") is None:
             return Unavailable("bubblewrap (bwrap) is not installed", fix)
         if chosen is Mechanism.LANDLOCK and version < needed:
@@ -86,11 +103,13 @@ class SandboxPolicy:
         env = Protection().without_variables(env)
         if self._chosen() is Mechanism.LANDLOCK:
             return self._by_landlock(cwd, env, state)
-        return self._by_bubblewrap(cwd, env, state)
+        return self._by_namespaces(cwd, env, state)
 
     def _chosen(self) -> Mechanism:
         if self.mechanism is not None:
             return self.mechanism
+        if can_make_namespaces():
+            return Mechanism.NAMESPACES
         has_landlock = landlock.abi() >= landlock.OLDEST_ABI
         return Mechanism.LANDLOCK if shutil.which("bwrap") is None and has_landlock else Mechanism.BUBBLEWRAP
 
@@ -109,21 +128,30 @@ class SandboxPolicy:
         """Including this runtime's own configuration, state and cache, which its commands must not see."""
         return [os.path.realpath(os.path.expanduser(place)) for place in (*self.hidden, *own_folders())]
 
-    # Bubblewrap
+    # Namespaces
 
-    def _by_bubblewrap(self, cwd: str, env: dict[str, str], state: bytes | None) -> Link:
+    def _by_namespaces(self, cwd: str, env: dict[str, str], state: bytes | None) -> Link:
         program = shutil.which("bwrap") or "bwrap"  # by our own PATH, not by that of the commands
+        spec = {"steps": self._steps(cwd), "network": self.network, "cwd": cwd}
         transport = Transport(
             argv=lambda words: [program, *self.arguments(cwd), "--", *words],
             where="the sandbox",
             python=sys.executable,
             env=env,
+            sandbox=spec if self._chosen() is Mechanism.NAMESPACES else None,
         )
-        return Session(transport, env={}, cwd=cwd, jobs_root="/tmp/handrail", state=state)
+        return Session(transport, env=env, cwd=cwd, jobs_root="/tmp/handrail", state=state)
 
     def arguments(self, cwd: str) -> Sequence[str]:
-        """For bwrap. A folder comes before what is in it, so that the inner one holds: a work tree in a hidden folder is there,
-        and a hidden folder in the work tree is not."""
+        """For bwrap."""
+        # Not --die-with-parent, which means the thread that started it. It ends with its stdin, and everything in it.
+        words = "--unshare-all --as-pid-1 --new-session --cap-drop ALL".split()
+        words += ["--share-net"] if self.network else []
+        return [*words, *(word for step in self._steps(cwd) for word in step), "--chdir", cwd]
+
+    def _steps(self, cwd: str) -> list[list[str]]:
+        """What is mounted, in the words of bwrap. A folder comes before what is in it, so that the inner one holds: a work tree
+        in a hidden folder is there, and a hidden folder in the work tree is not."""
         steps = {
             "/": ["--ro-bind", "/", "/"],
             "/dev": ["--dev", "/dev"],
@@ -140,11 +168,7 @@ class SandboxPolicy:
                 steps |= {above: ["--bind", above, above] for above in _between(tree, path) if above not in steps}
                 steps[path] = ["--ro-bind", path, path]
         steps |= {path: ["--bind", path, path] for path in writable}
-        # Not --die-with-parent, which means the thread that started it. It ends with its stdin, and everything in it.
-        words = "--unshare-all --as-pid-1 --new-session --cap-drop ALL".split()
-        words += ["--share-net"] if self.network else []
-        words += [word for path in sorted(steps, key=lambda path: path.split("/")) for word in steps[path]]
-        return [*words, "--chdir", cwd]
+        return [steps[path] for path in sorted(steps, key=lambda path: path.split("/"))]
 
     def _covers(self) -> dict[str, list[str]]:
         """Hide what is to be hidden, and leave the interpreter where it is, wherever that may be."""
@@ -160,24 +184,23 @@ class SandboxPolicy:
     def _by_landlock(self, cwd: str, env: dict[str, str], state: bytes | None) -> Link:
         temporary = tempfile.mkdtemp(prefix="handrail-")
         hidden = [*self._hidden(), *TEMPORARY]
-        policy = {
+        held = {
             "writable": [*self._writable(cwd), temporary],
             "readable": files_below(hidden),
             "hidden": hidden,
             "network": self.network,
-            "temporary": temporary,
         }
         transport = Transport(
-            argv=lambda words: [sys.executable, "-I", "-S", landlock.__file__, json.dumps(policy), *words],
-            where="the sandbox",
-            python=sys.executable,
-            env={**env, "TMPDIR": temporary, "TMP": temporary, "TEMP": temporary},
+            lambda words: words, "the sandbox", sandbox={"landlock": held, "temporary": temporary, "cwd": cwd}
         )
-        try:
-            return Session(transport, env={}, cwd=cwd, jobs_root=f"{temporary}/processes", state=state)
-        except BaseException:
-            shutil.rmtree(temporary, ignore_errors=True)
-            raise
+        env |= {"TMPDIR": temporary, "TMP": temporary, "TEMP": temporary}
+        return Session(transport, env=env, cwd=cwd, jobs_root=f"{temporary}/processes", state=state)
+
+
+@cache
+def can_make_namespaces() -> bool:
+    """Whether this user can have all that a sandbox needs: some systems allow namespaces, and no mounts in them."""
+    return subprocess.run([sys.executable, "-I", "-S", "-c", _PROBE], capture_output=True, check=False).returncode == 0
 
 
 def _between(tree: str, path: str) -> list[str]:

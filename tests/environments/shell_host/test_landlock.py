@@ -1,4 +1,4 @@
-"""Local commands under Landlock, where bubblewrap is missing."""
+"""Local commands under Landlock, where there are no namespaces and bubblewrap is missing."""
 
 from __future__ import annotations
 
@@ -43,10 +43,11 @@ def _fails(environment: LocalEnvironment, command: str) -> bool:
     return environment.execute(command, timeout=PATIENCE_SECONDS).exit_code != 0
 
 
-def test_it_stands_in_for_bubblewrap_and_does_not_count_as_isolated(
+def test_it_stands_in_for_namespaces_and_does_not_count_as_isolated(
     work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", "/proc/nowhere")
+    monkeypatch.setattr("handrail.environments.sandbox.can_make_namespaces", lambda: False)
     with LocalEnvironment(str(work), env={"PATH": "/usr/bin:/bin"}, sandbox=SandboxPolicy()) as local:
         assert not local.isolated
         assert local.reaches_host

@@ -49,10 +49,12 @@ def test_the_far_side_needs_only_python_3_8_and_itself(path: Path) -> None:
 
 def test_all_of_the_far_side_is_sent() -> None:
     # The launcher is read from its file, on this machine only.
-    assert {path.stem for path in SOURCES} - {"__init__", "launcher"} == {*bundle.REMOTE, *bundle.LOCAL}
+    assert {path.stem for path in SOURCES} - {"__init__", "launcher"} == {
+        name for names in bundle.BY_ROLE.values() for name in names
+    }
 
 
-@pytest.mark.parametrize("sent", [bundle.REMOTE, bundle.LOCAL], ids=["remote", "local"])
+@pytest.mark.parametrize("sent", bundle.BY_ROLE.values(), ids=bundle.BY_ROLE)
 def test_a_module_is_sent_after_all_that_it_imports(sent: tuple[str, ...]) -> None:
     for number, name in enumerate(sent):
         nodes = ast.walk(ast.parse((SOURCES[0].parent / f"{name}.py").read_text()))

@@ -45,18 +45,18 @@ class Job(NamedTuple):
 class ForkServer:
     def __init__(
         self,
-        client: socket.socket,
+        client: socket.socket | None,
         owner: int | None = None,
         alive: int | None = None,
         watcher: socket.socket | None = None,
         confine: Callable[[Packet], None] = lambda _: None,
     ) -> None:
-        """`owner` is a process (its pidfd) to watch as well as the socket, because a fork of it may hold the socket open.
+        """Without a `client` it is this process itself, which calls `start`, and `attend` if one of `descriptors` is readable.
+        `owner` is a process (its pidfd) to watch as well as the socket, because a fork of it may hold the socket open.
         `alive` is a descriptor that somebody waits for to be closed. `watcher` leads to the effect watcher: without it, what
         shells change would fail, so everything ends with it. `confine` is called in each new supervisor, with the
         `confinement` of its spec."""
         proc.become_subreaper()
-        proc.set_title("handrail-fork")
         self._client = client
         self._owner, self._alive, self._watcher, self._confine = owner, alive, watcher, confine
         self._job_reports, self._for_supervisors = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -68,33 +68,47 @@ class ForkServer:
         # It ends with its client, and not before.
         ignored = (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE)
         self._events = Events(self._on_child, on_term=None, ignored=ignored)
+        self._events.watch(self._job_reports.fileno(), self._receive_jobs)
         gc.collect()
         gc.freeze()  # forks share these pages until something is written to them
 
     def run(self) -> None:
         """Serve until the client is gone."""
+        proc.set_title("handrail-fork")
+        assert self._client is not None
         self._events.watch(self._client.fileno(), self._serve)
-        self._events.watch(self._job_reports.fileno(), self._receive_jobs)
         if self._owner is not None:
             self._events.watch(self._owner, self._leave)
         if self._watcher is not None:
             self._events.watch(self._watcher.fileno(), self._lose_watcher)
         while self._is_wanted:
-            self._events.wait()
-            if self._has_lost_a_child:
-                self._has_lost_a_child = False
-                self._receive_jobs()
-                self._tidy()
-        self._end()
+            self.attend(None)
+        self._end(self._client)
+
+    @property
+    def descriptors(self) -> tuple[int, int]:
+        return self._events.signals, self._job_reports.fileno()
+
+    def attend(self, milliseconds: float | None = 0) -> None:
+        """Wait that long for something to happen, and handle it."""
+        self._events.wait(milliseconds)
+        if self._has_lost_a_child:
+            self._has_lost_a_child = False
+            self._receive_jobs()
+            self._tidy()
 
     def _serve(self) -> None:
         try:
-            packet, fds = wire.receive(self._client)
+            packet, fds = wire.receive(self._client) if self._client is not None else (None, [])
         except OSError:
             packet, fds = None, []
         if packet is None:
             self._leave()
-            return
+        else:
+            self.start(packet, fds)
+
+    def start(self, packet: Packet, fds: list[int]) -> None:
+        """Fork a supervisor, as a packet asks for it. Closes the descriptors here."""
         shell = packet["shell"]
         if len(fds) > 4 or shell not in self._states:
             self._forget_state(shell)
@@ -113,7 +127,7 @@ class ForkServer:
     def _become_supervisor(self, shell: str, fds: list[int], state: int) -> None:
         client_left = False
         try:
-            self._close_inherited(state)
+            self._close_inherited((*fds, state))
             gc.disable()  # a collection would write to, and so copy, every page that is shared with the fork server
             proc.become_subreaper()
             proc.set_title("handrail-shell")
@@ -133,17 +147,15 @@ class ForkServer:
         finally:
             os._exit(0 if client_left else 1)
 
-    def _close_inherited(self, state: int) -> None:
+    def _close_inherited(self, kept: tuple[int, ...]) -> None:
         """In a new supervisor: close everything of the fork server, above all its end of the client's socket."""
-        for fd in self._states.values():
-            if fd != state:
-                os.close(fd)
         self._events.close()
-        self._client.close()
-        self._job_reports.close()
-        for other in (self._owner, self._alive):
-            if other is not None:
-                os.close(other)
+        watcher = () if self._watcher is None else (self._watcher.fileno(),)
+        wire.keep_only((0, 1, 2, self._for_supervisors.fileno(), *watcher, *kept))
+        null = os.open("/dev/null", os.O_RDWR)
+        os.dup2(null, 0)
+        os.dup2(null, 1)
+        os.close(null)
 
     def _receive_jobs(self) -> None:
         while True:
@@ -202,10 +214,10 @@ class ForkServer:
                 with contextlib.suppress(OSError):  # it was killed: this process ends as well
                     wire.send(self._watcher, {"op": "forget", "shell": shell})
 
-    def _end(self) -> None:
+    def _end(self, client: socket.socket) -> None:
         proc.signal_each(self._supervisors, signal.SIGTERM)
         end = time.monotonic() + END_SECONDS
-        for fd in (self._client.fileno(), self._owner):
+        for fd in (client.fileno(), self._owner):
             self._events.unwatch(-1 if fd is None else fd)
         while self._supervisors and time.monotonic() < end:
             self._events.wait(50)
@@ -213,7 +225,7 @@ class ForkServer:
         self._receive_jobs()
         self._supervisors.clear()
         self._tidy()
-        self._client.close()
+        client.close()
         if self._alive is not None:
             os.close(self._alive)
         if os.getpid() == 1:

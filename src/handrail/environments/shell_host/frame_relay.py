@@ -27,6 +27,7 @@ from typing import Callable  # noqa: UP035  Python 3.8 knows no other place
 from . import jobs, wire, work_tree
 from .bash import of_another
 from .connection import Fatal, Lost, connect
+from .fork_server import ForkServer
 from .held_calls import DENY, STOP, HeldCall
 from .live_shell import LiveShell
 from .messages import pack, pack_ended, pack_state, unpack, unpack_command, unpack_state
@@ -41,8 +42,8 @@ class Gone(Exception):
 
 
 class FrameRelay:
-    def __init__(self, shell: Callable[[], LiveShell], fork_server: socket.socket, arguments: Packet) -> None:
-        self._fork_server = fork_server
+    def __init__(self, shell: Callable[[], LiveShell], server: ForkServer | socket.socket, arguments: Packet) -> None:
+        self._server = server
         self._held: dict[int, tuple[int, Callable[[], None]]] = {}  # the call of what waits, and how its time goes on
         self._make_shell, self._jobs_root, self._journal = shell, arguments["jobs_root"], arguments["journal"]
         self._uncovered = arguments["uncovered"]
@@ -66,7 +67,11 @@ class FrameRelay:
             return
         self._ops = Operations(self._shell, self._jobs_root or jobs.default_folder(), self._journal)
         self._shell.on_saved = self._on_saved
-        self._shell.others = {0: self._on_input, self._fork_server.fileno(): self._on_held}
+        server = self._server
+        if isinstance(server, ForkServer):
+            self._shell.others = {0: self._on_input, **dict.fromkeys(server.descriptors, server.attend)}
+        else:
+            self._shell.others = {0: self._on_input, server.fileno(): lambda: self._on_held(server)}
         connection = self._shell.connection
         hello = {"cwd": connection.cwd, "state": connection.began_with, "uncovered": self._uncovered}
         self._send(b"H", 0, pack(hello))
@@ -88,16 +93,10 @@ class FrameRelay:
             return
         supervisor = self._shell.connection.fileno()
         poll = select.poll()
-        poll.register(0, select.POLLIN)
-        poll.register(supervisor, select.POLLIN)
-        poll.register(self._fork_server, select.POLLIN)
-        ready = [fd for fd, _ in poll.poll()]
-        if 0 in ready:
-            self._on_input()
-        elif self._fork_server.fileno() in ready:
-            self._on_held()
-        elif supervisor in ready:
-            self._shell.receive_while_idle()
+        for fd in (*self._shell.others, supervisor):
+            poll.register(fd, select.POLLIN)
+        ready = poll.poll()[0][0]
+        self._shell.others.get(ready, self._shell.receive_while_idle)()
 
     def _run(self, number: int, body: bytes) -> None:
         def begin(inner: int) -> None:
@@ -184,9 +183,9 @@ class FrameRelay:
             answer = {"errno": 5, "reason": str(error)}
         self._send(b"A", number, pack(answer, content))
 
-    def _on_held(self) -> None:
+    def _on_held(self, server: socket.socket) -> None:
         """A system call waits. The client reads while a command runs; at other times nobody can be asked."""
-        packet, _ = wire.receive(self._fork_server)
+        packet, _ = wire.receive(server)
         if packet is None:
             raise Lost("the fork server is gone")
         number, about = packet["held"], HeldCall(*packet["about"])
@@ -198,11 +197,11 @@ class FrameRelay:
 
     def _release(self, number: int, answer: str) -> None:
         call, go_on = self._held.pop(number, (0, None))
-        if go_on is not None:
+        if go_on is not None and not isinstance(self._server, ForkServer):
             go_on()
             if answer == STOP:
                 self._shell.stop(call)
-            wire.send(self._fork_server, {"op": "answer", "held": number, "answer": answer})
+            wire.send(self._server, {"op": "answer", "held": number, "answer": answer})
 
     def _on_saved(self, state: bytes) -> None:
         packed = pack_state(state)
@@ -248,8 +247,8 @@ class FrameRelay:
                 self._on_frame(kind, number, bytes(self._input[at - length : at]))
 
 
-def run_frame_relay(fork_server: socket.socket, arguments: Packet) -> None:
-    """Serve as the fork server's only client."""
+def run_frame_relay(server: ForkServer | socket.socket, arguments: Packet) -> None:
+    """Serve as the only client of a fork server, which is behind a socket or in this process."""
     # Without a given directory it is the one that this process was started in.
     cwd = os.path.abspath(os.path.expanduser(arguments["cwd"]))
     spec = {"env": arguments["env"], "cwd": cwd, "is_remote": True}
@@ -259,7 +258,10 @@ def run_frame_relay(fork_server: socket.socket, arguments: Packet) -> None:
     state = of_another(unpack_state(arguments["state"])) if arguments["state"] else None
 
     def ask_fork_server(packet: Packet, fds: list[int]) -> None:
-        wire.send(fork_server, packet, fds)
+        if isinstance(server, ForkServer):
+            server.start(packet, [os.dup(fd) for fd in fds])
+        else:
+            wire.send(server, packet, fds)
 
     def shell() -> LiveShell:
         if arguments["refused"]:
@@ -268,4 +270,4 @@ def run_frame_relay(fork_server: socket.socket, arguments: Packet) -> None:
             raise Fatal(f"the working directory {cwd} does not exist; create it, or set another")
         return LiveShell(lambda begin, page: connect(ask_fork_server, "shell", spec, begin, page), state)
 
-    FrameRelay(shell, fork_server, arguments).serve()
+    FrameRelay(shell, server, arguments).serve()

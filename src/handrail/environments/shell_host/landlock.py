@@ -1,9 +1,8 @@
-"""Run a program under Landlock: it can write to some places only, and read all but some. The kernel does it, with no helper.
+"""Hold a process under Landlock: it can write to some places only, and read all but some. The kernel does it, with no helper.
 
-This file is also the program that does so, started by `sandbox.py`, and so it imports nothing of ours. The fork server of local
-shells uses it too: `keep_signals_inside` always, and `protect` where there are no namespaces.
+A sandbox uses it where there are no namespaces. So does the fork server of local shells, and `keep_signals_inside` always.
 
-What it cannot do, where bubblewrap can: names of hidden files can be listed, modes and times of other files can be changed, local
+What it cannot do, where namespaces can: names of hidden files can be listed, modes and times of other files can be changed, local
 sockets of other programs and UDP can be reached, and the processes of the machine can be seen (but not signalled or traced).
 """
 
@@ -11,20 +10,16 @@ from __future__ import annotations
 
 import ctypes
 import errno
-import json
 import os
-import shutil
-import signal
 import stat
 import struct
-import sys
 
 # Before 3 any file could be emptied, and before 4 nothing could be said about the network.
 OLDEST_ABI, OLDEST_NETWORK_ABI, OLDEST_SCOPE_ABI = 3, 4, 6
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _PATH_BENEATH = 1
-_PR_CAPBSET_DROP, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 24, 36, 38
+_PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 24, 38
 _CAPABILITIES = 64
 
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
@@ -149,36 +144,3 @@ def _call(number: int, *arguments: object) -> int:
     if found < 0:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
     return found
-
-
-def launch(policy: str, program: list[str]) -> None:
-    """Run the program restricted, wait for everything it starts, and remove its temporary folder."""
-    details = json.loads(policy)
-    temporary = details.pop("temporary")
-    _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    first = os.fork()
-    if first == 0:
-        try:
-            restrict(**details)
-            os.execvp(program[0], program)
-        except OSError as error:
-            os.write(2, f"Landlock: {error.strerror}\n".encode())
-        finally:
-            os._exit(126)
-    for fd in (0, 1):
-        os.close(fd)  # so that the other end sees the end of the program
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
-    code = 0
-    while True:
-        try:
-            pid, status = os.wait()
-        except ChildProcessError:
-            break
-        code = os.waitstatus_to_exitcode(status) if pid == first else code
-    shutil.rmtree(temporary, ignore_errors=True)
-    os._exit(code & 255)
-
-
-if __name__ == "__main__":
-    launch(sys.argv[1], sys.argv[2:])

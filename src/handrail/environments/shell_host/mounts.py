@@ -33,15 +33,22 @@ def unshare(flags: int) -> None:
     user, group = os.geteuid(), os.getegid()
     check(_libc.unshare(flags), "unshare")
     if flags & NEW_USERS:
-        for name, content in (
-            ("setgroups", "deny"),
-            ("uid_map", f"{user} {user} 1"),
-            ("gid_map", f"{group} {group} 1"),
-        ):
-            with open(f"/proc/self/{name}", "w") as file:
-                file.write(content)
+        map_user(user, group)
     if flags & NEW_MOUNTS:
-        mount(None, "/", None, _RECURSIVE | _PRIVATE)
+        make_private()
+
+
+def map_user(user: int, group: int) -> None:
+    """In a new user namespace: be the same user and group as outside."""
+    maps = {"setgroups": "deny", "uid_map": f"{user} {user} 1", "gid_map": f"{group} {group} 1"}
+    for name, content in maps.items():
+        with open(f"/proc/self/{name}", "w") as file:
+            file.write(content)
+
+
+def make_private() -> None:
+    """Nobody else sees what is mounted here, and nothing that others mount is seen here."""
+    mount(None, "/", None, _RECURSIVE | _PRIVATE)
 
 
 def mount(source: str | None, target: str, kind: str | None, flags: int = 0, data: str = "") -> None:
@@ -79,10 +86,16 @@ def make_rest_read_only(writable: list[str], rest: list[str]) -> None:
         raise OSError(errno.EPERM, "the rest of the system stays writable")
 
 
+def restrict(place: str, attributes: int, flags: int = _AT_RECURSIVE) -> None:
+    """Add attributes to a mount, unless the flags are 0 with everything mounted in it. Needs Linux 5.12."""
+    wanted = struct.pack("QQQQ", attributes, 0, 0, 0)
+    check(_libc.syscall(_MOUNT_SETATTR, _AT_FDCWD, os.fsencode(place), flags, wanted, len(wanted)), f"mount on {place}")
+
+
 def _set_read_only(place: str, flags: int) -> None:
     """`flags` is _AT_RECURSIVE to include everything mounted in it."""
-    wanted = struct.pack("QQQQ", READ_ONLY, 0, 0, 0)
-    if _libc.syscall(_MOUNT_SETATTR, _AT_FDCWD, os.fsencode(place), flags, wanted, len(wanted)) == 0:
+    with contextlib.suppress(OSError):
+        restrict(place, READ_ONLY, flags)
         return
     kept = os.statvfs(place).f_flag & _KEPT_FLAGS  # a kernel before 5.12: this mount alone
     mount(None, place, None, _REMOUNT | _BIND | READ_ONLY | kept)

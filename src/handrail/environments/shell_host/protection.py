@@ -145,7 +145,7 @@ def _attempt(protect: Callable[[], Packet], stay_outside: Callable[[int], None])
 def _by_namespaces(policy: Packet, pids: bool) -> Packet:
     mounts.unshare(_namespaces(policy) | (mounts.NEW_PIDS if pids else 0))
     if not policy["network"]:
-        _start_loopback()
+        start_loopback()
     missing: list[str] = []
     _arrange(policy, missing)
     if pids:
@@ -161,7 +161,7 @@ def _namespaces(policy: Packet) -> int:
     return network | mounts.NEW_MOUNTS | (0 if _is_root() else mounts.NEW_USERS)
 
 
-def _start_loopback() -> None:
+def start_loopback() -> None:
     """The only network that there is: what a command serves can be reached by others of the same profile."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         fcntl.ioctl(sock, _SIOCSIFFLAGS, struct.pack("16sh22x", b"lo", _IFF_UP))
@@ -358,12 +358,18 @@ _CALLS = {
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def drop_capabilities() -> None:
-    """This process gets what its programs will have: root loses the dangerous ones, all others lose all.
+def clone_number() -> int:
+    """The number of the system call for programs of this machine."""
+    return _CALLS[os.uname().machine][0][1]
+
+
+def drop_capabilities(*, all_of_root: bool = False) -> None:
+    """This process gets what its programs will have: root loses the dangerous ones or all, all others lose all.
 
     It must not have more than they: bash could not open this process's descriptors then.
     """
-    dropped = frozenset(_DROPPED_BY_ROOT.values() if os.geteuid() == 0 else _ALL)
+    is_root = os.geteuid() == 0 and not all_of_root
+    dropped = frozenset(_DROPPED_BY_ROOT.values() if is_root else _ALL)
     for number in dropped:
         _libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0)  # it fails for numbers that this kernel does not have
     header = struct.pack("Ii", _CAPABILITY_VERSION, 0)

@@ -16,23 +16,24 @@ from typing import Any, cast
 
 from .. import shell_host
 
-# In the order of their imports. A local shell does not need `frame_relay` and its imports.
-_COMMON = """proc wire bash_template syscall_filter leftovers jobs bash job_supervisor shell_supervisor fork_server journal_log
-    stash journal syscall_names held_calls outside_writes deletion_limit held_connects effect_takeover
-    effect_watcher effect_server""".split()
+# In the order of their imports; the last one has the function `main`.
+_SHELL = """proc wire bash_template syscall_filter leftovers jobs bash job_supervisor shell_supervisor fork_server journal_log
+    stash journal syscall_names held_calls""".split()
+_WATCHER = "outside_writes deletion_limit held_connects effect_takeover effect_watcher effect_server".split()
 _PROTECTION = ("mounts", "landlock", "protection")
-LOCAL = (*_COMMON, *_PROTECTION, "main")
-REMOTE = (
-    *_COMMON,
-    *_PROTECTION,
-    *"""work_tree connection command_run live_shell operations messages journal_expiry journal_undo journal_conflicts call_effects
-    frame_relay main""".split(),
-)
+_RELAY = "work_tree connection command_run live_shell operations messages".split()
+_EFFECTS = "journal_expiry journal_undo journal_conflicts call_effects".split()
+BY_ROLE = {
+    "fork_server": (*_SHELL, *_WATCHER, *_PROTECTION, "main"),
+    "remote": (*_SHELL, *_WATCHER, *_PROTECTION, *_RELAY, *_EFFECTS, "frame_relay", "main"),
+    "sandbox_server": (*_SHELL, *_PROTECTION, *_RELAY, "frame_relay", "sandbox_server"),
+}
 
 # The first bytes of the shell host; the output of start-up files may precede them. A word that says which compiled code it can
 # run follows.
 READY = b"\0handrail\0"
 COMPILED_FOR = MAGIC_NUMBER.hex().encode()
+LOADED = b"loaded".ljust(len(COMPILED_FOR))
 
 # Prints READY and that word, reads a length and a bundle from stdin, and makes modules of it. Old Pythons must be able to parse
 # this much, and it must fit into a line of a terminal, which is then switched to raw mode.
@@ -63,7 +64,7 @@ for name, text in bundle['modules']:
     is_text = not bundle['compiled']
     code = compile(text, '<handrail %s>' % name, 'exec') if is_text else marshal.loads(binascii.a2b_base64(text))
     exec(code, module.__dict__)
-package.main.main(bundle['arguments'])
+module.main(bundle['arguments'])
 """
 
 # -I and -S: no site packages are loaded, and no environment variable can change what runs.
@@ -77,10 +78,10 @@ def shell_words(words: Sequence[str]) -> str:
     )
 
 
-def bundle(*, compiled: bool, **arguments: Any) -> bytes:
+def bundle(*, compiled: bool, is_loaded: bool, **arguments: Any) -> bytes:
     """What `BOOT` reads: the modules, and the arguments of `shell_host.main.main`. `compiled` is for a Python that runs our code
-    without compiling it first, which is most of the work of a start."""
-    names = LOCAL if arguments["role"] == "fork_server" else REMOTE
+    without compiling it first, which is most of the work of a start; one that `is_loaded` has the modules."""
+    names = () if is_loaded else BY_ROLE[arguments["role"]]
     modules = [[name, _compiled(name) if compiled else _source(name)] for name in names]
     content = json.dumps({"modules": modules, "compiled": compiled, "arguments": arguments}).encode()
     return b"%09d" % len(content) + content

@@ -16,7 +16,9 @@ from typing import NamedTuple, Protocol
 
 from ..shell_host import wire
 from ..shell_host.connection import Fatal, Lost
+from ..shell_host.wire import Packet
 from . import bundle
+from .sandbox import Sandbox
 
 END_SECONDS = 10.0
 _LOCK_SECONDS = 1.0
@@ -62,7 +64,8 @@ class Launcher(Protocol):
 
 
 class Transport(NamedTuple):
-    """Launch through a program on this machine. `argv` gets the command to run there, and returns the one to run here."""
+    """Launch through a program on this machine, or in a sandbox. `argv` gets the command to run there, and returns the one to run
+    here. `sandbox` is the spec of one, as in shell_host/sandbox_server.py."""
 
     argv: Callable[[Sequence[str]], Sequence[str]]
     where: str
@@ -70,6 +73,7 @@ class Transport(NamedTuple):
     env: dict[str, str] | None = None  # of the program that runs here; None: this process's own
     client_timeout: float = 0.0
     explain: Callable[[int, str], None] | None = None  # raises if it knows what an exit code and an error message mean
+    sandbox: Packet | None = None
 
     def open(self, arguments: Sequence[str] = bundle.PYTHON_ARGUMENTS) -> Channel:
         return PipeChannel(self, arguments)
@@ -85,18 +89,10 @@ class PipeChannel:
         self._explain = transport.explain
         self._errors = os.memfd_create("errors")
         try:
-            self._process = subprocess.Popen(
-                [*transport.argv([transport.python, *arguments])],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self._errors,
-                env=transport.env,
-                bufsize=0,
-                start_new_session=True,
-            )
-        except OSError as error:
+            self._process = self._start(transport, arguments)
+        except BaseException:
             os.close(self._errors)
-            raise Fatal(f"{error.filename} cannot be run here: {error.strerror}; install it") from None
+            raise
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None
         assert stdout is not None
@@ -106,6 +102,22 @@ class PipeChannel:
         self._incoming.register(stdout.fileno(), select.POLLIN)
         # Held while a pipe is used: the number of a descriptor that is closed meanwhile could already be reused.
         self._sending, self._receiving = threading.Lock(), threading.Lock()
+
+    def _start(self, transport: Transport, arguments: Sequence[str]) -> subprocess.Popen[bytes] | Sandbox:
+        if transport.sandbox is not None:
+            return Sandbox(transport.sandbox, self._errors)
+        try:
+            return subprocess.Popen(
+                [*transport.argv([transport.python, *arguments])],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._errors,
+                env=transport.env,
+                bufsize=0,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise Fatal(f"{error.filename} cannot be run here: {error.strerror}; install it") from None
 
     def send(self, data: bytes, end: float) -> None:
         view = memoryview(data)

@@ -98,30 +98,16 @@ class DirectLink:
         spec: Packet = {"env": env, "cwd": cwd, "is_remote": False}
         if confinement is not None:
             spec["confinement"] = confinement.shell
-        self._name = os.urandom(8).hex()
-        try:
-            self._fork_server, self._shell = self._open(self._name, spec, confinement, effects)
-        except Lost:  # the fork server was killed; another replaces it
-            self._fork_server, self._shell = self._open(self._name, spec, confinement, effects)
+        name = self._name = os.urandom(8).hex()
+
+        def start(server: ForkServerClient) -> LiveShell:
+            with fork_servers.starting:
+                return LiveShell(lambda state, page: connect(server.ask, name, spec, state, page))
+
+        self._fork_server, self._shell = fork_servers.use(start, confinement, effects)
         self.uncovered = self._fork_server.uncovered
         self._ops = Operations(self._shell, jobs_root)
         self._is_closed = False
-
-    @staticmethod
-    def _open(
-        name: str, spec: Packet, confinement: Confinement | None, effects: Packet | None
-    ) -> tuple[ForkServerClient, LiveShell]:
-        try:
-            fork_server = fork_servers.acquire(confinement, effects)
-        except OSError as error:
-            raise Fatal(f"the process that forks shells could not be started: {error.strerror}") from None
-        try:
-            with fork_servers.starting:
-                return fork_server, LiveShell(lambda state, page: connect(fork_server.ask, name, spec, state, page))
-        except BaseException as error:
-            fork_server.is_broken = fork_server.is_broken or isinstance(error, Lost)
-            fork_servers.release(fork_server)
-            raise
 
     def ask_when_held(self, on_held: Callable[[HeldCall], str]) -> None:
         """`on_held` answers when a system call of a command waits; see shell_host/held_calls.py."""
@@ -197,10 +183,16 @@ class Confinement(NamedTuple):
     shell: Packet
 
 
+# Of a fork server that forks sandboxes instead of shells.
+SANDBOXES = Confinement("sandboxes", dict, {})
+
+
 class ForkServerClient:
     """One fork server process. A shell is a fork of it: milliseconds, and little memory."""
 
-    def __init__(self, protection: Packet | None = None, effects: Packet | None = None) -> None:
+    def __init__(
+        self, protection: Packet | None = None, effects: Packet | None = None, role: str = "fork_server"
+    ) -> None:
         """`protection` is a policy of shell_host/protection.py, `effects` the settings of shell_host/effect_server.py.
         `report` says how the one is enforced, and `uncovered` why the other are not."""
         self._socket, theirs = wire.packet_pair()
@@ -228,7 +220,7 @@ class ForkServerClient:
             assert self._process.stdin is not None
             arguments = {"socket": theirs.fileno(), "owner": os.getpid(), "protection": protection, "effects": effects}
             with self._process.stdin as pipe:
-                pipe.write(bundle.bundle(role="fork_server", compiled=True, **arguments))
+                pipe.write(bundle.bundle(role=role, compiled=True, is_loaded=False, **arguments))
         self._receive_report()
 
     def _receive_report(self) -> None:
@@ -315,9 +307,32 @@ class ForkServerClients:
             found = self._current.get(key)
             if found is None or not found.is_alive:
                 policy = confinement.policy() if confinement is not None else None
-                found = self._current[key] = ForkServerClient(policy, effects)
+                role = "sandbox_server" if confinement is SANDBOXES else "fork_server"
+                found = self._current[key] = ForkServerClient(policy, effects, role)
             found.users += 1
             return found
+
+    def use(
+        self,
+        start: Callable[[ForkServerClient], T],
+        confinement: Confinement | None,
+        effects: Packet | None = None,
+        *,
+        again: bool = True,
+    ) -> tuple[ForkServerClient, T]:
+        """Acquire one, and start something with it. One that was killed is replaced. Raises Fatal or Lost."""
+        try:
+            server = self.acquire(confinement, effects)
+        except OSError as error:
+            raise Fatal(f"the process that forks shells could not be started: {error.strerror}") from None
+        try:
+            return server, start(server)
+        except BaseException as error:
+            server.is_broken = server.is_broken or isinstance(error, Lost)
+            self.release(server)
+            if not (again and isinstance(error, Lost)):
+                raise
+        return self.use(start, confinement, effects, again=False)
 
     def release(self, fork_server: ForkServerClient) -> None:
         with self._lock:

@@ -167,8 +167,9 @@ class Session:
         waiting = self._waiting[0] = _Waiting()
         limits = {"client_timeout": self._channel.client_timeout, "window": self._channel.window}
         try:
-            compiled = self._read_ready() == bundle.COMPILED_FOR
-            self._write(bundle.bundle(role="remote", compiled=compiled, **limits, **arguments))
+            can = self._read_ready()
+            compiled, is_loaded = can == bundle.COMPILED_FOR, can == bundle.LOADED
+            self._write(bundle.bundle(role="remote", compiled=compiled, is_loaded=is_loaded, **limits, **arguments))
             answer, _ = unpack(self._await(0, waiting, START_SECONDS))
         except Lost:
             raise self._channel.failure(bytes(self._buffer)) from None
