@@ -14,13 +14,14 @@ from ..app import Handrail
 from ..config.paths import state_dir
 from ..errors import ModelError, SessionNotFound
 from ..model_tools import default
+from ..plugins.completions import Usage as Completed
 from ..protocols import Model
 from ..settings.services import ModelConfig
 from ..store.sessions import SessionInfo, SessionStore
 from ..types import NO_CALLER, Caller, JsonDict
 from .agent import Agent
 from .events import Budgets
-from .models.base import StreamingModel, TextPiece, streaming
+from .models.base import ModelRequests, StreamingModel, TextPiece, streaming, whole_answer
 from .models.model_selection import build, build_helper, known_providers
 from .telemetry import Telemetry, start_exporting
 
@@ -114,6 +115,21 @@ def _session(store: SessionStore, wanted: str, cwd: str) -> SessionInfo:
 def _folder_of(session: SessionInfo | None) -> str | None:
     """A session continues in its folder, if that still exists."""
     return session.cwd if session is not None and os.path.isdir(session.cwd) else None
+
+
+async def answer_once(
+    app: Handrail, messages: Sequence[Mapping[str, Any]], options: JsonDict
+) -> tuple[str, str, str, Completed]:
+    """One answer for a plugin: its text, the provider, the model and the usage. It comes from the models of the newest session,
+    else from those that are configured. Raises ModelError."""
+    agents = list(app.plugins.contributions.sessions.values()) if app.plugins is not None else []
+    configured = build(app.config.model, providers=known_providers(app.plugins)) if not agents else []
+    requests = ModelRequests(agents[-1].models if agents else configured)
+    answer = await whole_answer(requests.tuned(requests.models[0].name, options), messages, [])
+    provider = next((getattr(each, "provider", "") for each in requests.models if each.name == answer.model), "")
+    used, total = answer.usage, answer.usage.input_tokens + answer.usage.output_tokens
+    usage = Completed(used.input_tokens, used.output_tokens, total, used.cached_tokens, cost_usd=used.cost)
+    return str(answer.message["content"]), provider, answer.model, usage
 
 
 def sampler_of(models: Sequence[Model | StreamingModel]) -> Callable[[list[JsonDict]], Awaitable[tuple[str, str]]]:

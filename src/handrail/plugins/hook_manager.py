@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from ..protocols import Answer, ApprovalRequest
     from .hook_specs import HookOptions
+    from .middleware import Chain, Middleware
 
 log = logging.getLogger(__name__)
 
@@ -63,6 +64,7 @@ class HookManager:
         self._implementations: dict[str, tuple[Implementation, ...]] = {}
         self._changing = threading.RLock()  # threads may register at the same time
         self._plugins: dict[str, str] = {}  # by pluggy's name
+        self.middleware: dict[str, tuple[Middleware, ...]] = {}  # by kind, in the order of registration
 
     def register(self, plugin: object, name: str | None = None) -> str:
         """Add a plugin: an object or module whose hook functions are marked with `@hookimpl`. Returns its name."""
@@ -104,6 +106,8 @@ class HookManager:
         with self._changing:
             for name in [name for name, of in self._plugins.items() if of == plugin]:
                 self.unregister(name)
+            for kind, found in self.middleware.items():
+                self.middleware[kind] = tuple(each for each in found if each.plugin != plugin)
 
     def unregister(self, name: str) -> bool:
         with self._changing:
@@ -113,6 +117,12 @@ class HookManager:
             self._plugins.pop(name, None)
             self._refresh()
             return True
+
+    def chain(self, kind: str, key: str, about: Mapping[str, Any]) -> Chain:
+        """The middleware of one kind, around a payload of that name."""
+        from .middleware import Chain
+
+        return Chain(self.middleware[kind], key, about, partial(self.failed, f"middleware {kind}"))
 
     def implementations(self, hook: str) -> tuple[Implementation, ...]:
         return self._implementations.get(hook, ())
@@ -146,7 +156,7 @@ class HookManager:
             self.failed(hook, implementation, error)
             return None
 
-    def failed(self, hook: str, implementation: Implementation, error: BaseException) -> None:
+    def failed(self, hook: str, implementation: Implementation | Middleware, error: BaseException) -> None:
         self.failures[implementation.plugin] = self.failures.get(implementation.plugin, 0) + 1
         log.warning("hook %s of %s failed: %s: %s", hook, implementation.plugin, type(error).__name__, error)
 

@@ -70,8 +70,10 @@ class HookSpecs:
         session_id: str | None,
         tool_call_id: str,
         call_number: int,
+        original_args: JsonDict,
     ) -> Verdict:
-        """Before a call, with valid arguments. Return None to let it pass, or Block, Ask or Change.
+        """Before a call, with valid arguments. Return None to let it pass, or Block, Ask or Change. `original_args` are those
+        before any hook changed them.
 
         It is called again, with the same `call_number`, when a user changes the call instead of allowing it.
 

@@ -144,9 +144,8 @@ class Plugins:
             if plugin.state is State.UNTRUSTED and plugin.source is not Source.PROJECT:
                 log.warning("plugin %s is not loaded: %s", plugin.name, plugin.reason)
             return
-        api = PluginApi(
-            plugin.name, self._registry, self._hooks, self.contributions, settings.settings if settings else None
-        )
+        own = settings.settings if settings else None
+        api = PluginApi(plugin.name, self._registry, self._hooks, self.contributions, own, files.root)
         before = {entry.name: entry for entry in self._registry.entries()}
         try:
             self._run_bounded(plugin, api, files)
@@ -213,7 +212,7 @@ class Plugins:
         self._registry.restore(before)
         self._hooks.unregister_plugin(plugin.name)
         for kind, names in api.provided.items():
-            if kind not in ("tools", "hooks"):
+            if kind not in ("tools", "hooks", "middleware"):
                 for name in names:
                     getattr(self.contributions, kind).pop(name, None)
         forget_plugin(module_of(plugin.name))

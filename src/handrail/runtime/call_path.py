@@ -22,13 +22,14 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..base.safe_text import safe_error
+from ..base.workers import run_async
 from ..core.outcome import error_outcome, failure_outcome, text_of, to_outcome, tool_error
 from ..core.registry import ToolRegistry, unknown_tool
 from ..errors import CallCancelled, CallTimeout, Denied, Edited, NeedsAgent, ToolError, ToolUnavailable
 from ..protocols import Action, ActionKind, CallEffects
 from ..types import CancelToken, Gate, JsonDict, Outcome, ToolContext
 from .arguments import prepare
-from .steps import TURN, Call, Flow, Step, StepKind, caught, cause, guarded
+from .steps import TURN, Call, Flow, Step, StepKind, caught, cause, drive, guarded
 
 if TYPE_CHECKING:
     from ..core.entry import ToolEntry
@@ -245,7 +246,7 @@ class CallPath:
         plan = self._plans.get(entry.name)
         if plan is None or plan.entry is not entry:
             plan = yield Step(partial(self._plan, entry), may_block=True)  # imports the handler's module
-        if call.cancel is not None or not plan.plain or call.batched or self._isolates(entry):
+        if call.cancel is not None or not plan.plain or call.batched or self._isolates(entry) or self._is_wrapped(call):
             return (yield from self._run_bounded(plan, call))
         try:
             value = guarded(self._bound(plan, call, None), contained=call.contained)
@@ -257,6 +258,7 @@ class CallPath:
 
     def _run_bounded(self, plan: Plan, call: Call) -> Flow[Outcome]:
         entry, stop, is_apart = plan.entry, CancelToken(), self._isolates(plan.entry)
+        is_wrapped = self._is_wrapped(call)
         forget = stop.link(call.cancel) if call.cancel is not None else None
         try:
             stop.raise_if_cancelled()
@@ -264,8 +266,8 @@ class CallPath:
                 self._bound(plan, call, stop),
                 entry.timeout,
                 stop if call.cancel is not None or is_apart else None,
-                in_caller=entry.is_async or (entry.timeout is None and call.cancel is None),
-                may_block=not (plan.plain or entry.is_async),
+                in_caller=not is_wrapped and (entry.is_async or (entry.timeout is None and call.cancel is None)),
+                may_block=is_wrapped or not (plan.plain or entry.is_async),
                 grace=CANCEL_GRACE_SECONDS if plan.wants_context else 0,
                 apart=is_apart,
                 contained=call.contained,
@@ -304,7 +306,35 @@ class CallPath:
         def bound() -> Any:
             return entry.handler(arguments, **known)
 
-        return bound if call.effects is None else partial(_ended_after, call.effects, bound)
+        work = partial(self._wrapped, call, bound) if self._is_wrapped(call) else bound
+        return work if call.effects is None else partial(_ended_after, call.effects, work)
+
+    def _is_wrapped(self, call: Call) -> bool:
+        return not call.is_rewritten and bool(self._hooks.middleware.get("tool_execution"))
+
+    def _wrapped(self, call: Call, bound: Callable[[], Any]) -> Any:
+        """The handler, with the middleware of plugins around it. Arguments that they change are a call of their own, which is
+        checked and judged as such."""
+
+        def base(arguments: Any) -> Any:
+            if arguments == call.arguments:
+                value = bound()
+                return run_async(value) if inspect.isawaitable(value) else value
+            who = (call.task_id, call.user_task, call.session_id)
+            caller = call.caller._replace(answered=(), asked=None, journal=None)
+            more: JsonDict = {
+                "cancel": call.cancel,
+                "on_progress": call.on_progress,
+                "agent": call.agent,
+                "caller": caller,
+            }
+            rewritten = Call(call.name, arguments, *who, tool_call_id=call.tool_call_id, client=call.client, **more)
+            rewritten.is_rewritten = True
+            return drive(self.without_hooks(rewritten))
+
+        about: JsonDict = {"tool_name": call.name, "tool_call_id": call.tool_call_id}
+        about |= {"task_id": call.task_id, "session_id": call.session_id}
+        return self._hooks.chain("tool_execution", "args", about).wrapped(dict(call.arguments), base)
 
     def _fitted(self, plan: Plan, value: Any) -> Outcome:
         """What a handler returned, as the model gets it."""

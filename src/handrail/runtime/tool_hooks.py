@@ -33,6 +33,8 @@ class HooksAroundCall:
         for implementation in self._hooks.implementations("pre_tool_call"):
             try:
                 payload = _payload(call, arguments)
+                if implementation.wants is None or "original_args" in implementation.wants:
+                    payload["original_args"] = plain_copy(call.arguments)
                 verdict = _verdict((yield from self._called(implementation, payload)))
             except Exception as error:  # noqa: BLE001  a plugin's bug becomes a log line, or a refusal
                 self._failed(call, implementation, error)
