@@ -219,8 +219,8 @@ class Handrail:
     def _toolsets(self) -> Toolsets:
         contributed = self.plugins.contributions.toolsets if self.plugins else {}
         toolsets = Toolsets(self.registry, {**contributed, **self.config.toolsets})
-        if self.mcp is not None:
-            toolsets.expected = frozenset(f"mcp-{name}" for name in self.mcp.connections.servers)
+        servers = () if self.mcp is None else self.mcp.connections.servers
+        toolsets.expected = frozenset(f"mcp-{name}" for name in (*servers, *self._source.waiting))
         return toolsets
 
     @property
