@@ -190,7 +190,7 @@ def test_two_policies_hold_when_both_objects_are_used_in_turn_from_threads_and_l
 def test_a_toolset_of_a_server_that_waits_to_be_confirmed_is_empty_and_not_unknown(
     home: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    configure(home, "tools: {enabled_toolsets: [file]}\n")
+    configure(home, "approvals: {mode: manual}\n")
     server = "mcp_servers: {fs: {command: no-such-program}}\n"
     (home / "config.yaml").write_text(f"tools: {{enabled_toolsets: [todo, fs], disabled_toolsets: [mcp-fs]}}\n{server}")
     with Handrail() as app:

@@ -101,7 +101,7 @@ class Agent:
             budgets=budgets,
             hook=partial(self.hook, platform=platform) if app.runtime.hooks.active else None,
             ask_for_more=None if lineage.depth else self._ask_for_more,
-            middleware=ModelMiddleware(app.runtime.hooks, platform) if app.plugins is not None else None,
+            middleware=ModelMiddleware(app.runtime.hooks) if app.plugins is not None else None,
         )
         if app.plugins is not None and not lineage.depth:
             sessions = app.plugins.contributions.sessions

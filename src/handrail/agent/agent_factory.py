@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 from ..app import Handrail
 from ..config.paths import state_dir
 from ..errors import ModelError, SessionNotFound
 from ..model_tools import default
-from ..plugins.completions import Usage as Completed
 from ..protocols import Model
 from ..settings.services import ModelConfig
 from ..store.sessions import SessionInfo, SessionStore
@@ -117,18 +117,16 @@ def _folder_of(session: SessionInfo | None) -> str | None:
     return session.cwd if session is not None and os.path.isdir(session.cwd) else None
 
 
-async def answer_once(
-    app: Handrail, messages: Sequence[Mapping[str, Any]], options: JsonDict
-) -> tuple[str, str, str, Completed]:
+async def answer_once(app: Handrail, messages: Sequence[Mapping[str, Any]], options: JsonDict) -> tuple[Any, ...]:
     """One answer for a plugin: its text, the provider, the model and the usage. It comes from the models of the newest session,
     else from those that are configured. Raises ModelError."""
     agents = list(app.plugins.contributions.sessions.values()) if app.plugins is not None else []
-    configured = build(app.config.model, providers=known_providers(app.plugins)) if not agents else []
-    requests = ModelRequests(agents[-1].models if agents else configured)
-    answer = await whole_answer(requests.tuned(requests.models[0].name, options), messages, [])
-    provider = next((getattr(each, "provider", "") for each in requests.models if each.name == answer.model), "")
-    used, total = answer.usage, answer.usage.input_tokens + answer.usage.output_tokens
-    usage = Completed(used.input_tokens, used.output_tokens, total, used.cached_tokens, cost_usd=used.cost)
+    models = agents[-1].models if agents else build(app.config.model, providers=known_providers(app.plugins))
+    answer = await whole_answer(ModelRequests(models).tuned(models[0].name, options), messages, [])
+    provider = next((getattr(each, "provider", "") for each in models if each.name == answer.model), "")
+    sent, answered, cached, cost = answer.usage
+    tokens = {"input_tokens": sent, "output_tokens": answered, "total_tokens": sent + answered}
+    usage = SimpleNamespace(**tokens, cache_read_tokens=cached, cache_write_tokens=0, cost_usd=cost)
     return str(answer.message["content"]), provider, answer.model, usage
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from concurrent.futures import CancelledError
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,8 +21,8 @@ class ModelMiddleware:
     """For one agent. A request is `model`, `messages` and `tools` as in OpenAI's API, and whatever fields a plugin adds; an
     answer has the shape that this API's client returns."""
 
-    def __init__(self, hooks: HookManager, platform: str) -> None:
-        self._hooks, self._platform = hooks, platform
+    def __init__(self, hooks: HookManager) -> None:
+        self._hooks = hooks
 
     def is_wanted(self) -> bool:
         return any(self._hooks.middleware.get(kind) for kind in ("llm_request", "llm_execution"))
@@ -33,92 +32,58 @@ class ModelMiddleware:
     ) -> JsonDict:
         """The request that is to be sent."""
         request = {"model": requests.models[0].name, "messages": list(messages), "tools": list(tools)}
-        if not self._hooks.middleware.get("llm_request"):
-            return request
-        chain = self._hooks.chain("llm_request", "request", self._context(requests, about))
-        return await asyncio.to_thread(chain.rewritten, request)
+        return await asyncio.to_thread(self._hooks.chain("llm_request", "request", about).rewritten, request)
 
     async def ask(self, requests: ModelRequests, request: JsonDict, about: JsonDict) -> AsyncIterator[Event | Answer]:
         """As `ModelRequests.ask`."""
-        loop, events = asyncio.get_running_loop(), asyncio.Queue[Event | None]()
+        loop, events, sent = asyncio.get_running_loop(), asyncio.Queue[Event | None](), list[Any]()
         answers: list[Answer] = []
 
-        async def sent(request: JsonDict) -> Answer:
+        async def send(request: JsonDict) -> Any:
             more = {name: value for name, value in request.items() if name not in _KNOWN}
             tuned = requests.tuned(str(request.get("model")), {**(request.get("extra_body") or {}), **more})
             messages, tools = request.get("messages") or [], request.get("tools") or []
             answers.append(await whole_answer(tuned, messages, tools, events.put_nowait))
-            return answers[-1]
+            return _as_response(answers[-1])
 
-        if not self._hooks.middleware.get("llm_execution"):
-            work: asyncio.Future[Any] = asyncio.ensure_future(sent(request))
-        else:
-            pending: list[Any] = []
+        def base(request: JsonDict) -> Any:
+            sent.append(asyncio.run_coroutine_threadsafe(send(request), loop))
+            return sent[0].result()
 
-            def base(request: JsonDict) -> Any:
-                pending.append(asyncio.run_coroutine_threadsafe(sent(request), loop))
-                try:
-                    return _as_response(pending[0].result())
-                except CancelledError:
-                    raise ModelError("the request was stopped") from None
-
-            chain = self._hooks.chain("llm_execution", "request", self._context(requests, about))
-            work = asyncio.ensure_future(asyncio.to_thread(chain.wrapped, request, base))
-            work.add_done_callback(lambda _: [each.cancel() for each in pending])
+        chain = self._hooks.chain("llm_execution", "request", about)
+        work = asyncio.ensure_future(asyncio.to_thread(chain.wrapped, request, base))
         work.add_done_callback(lambda _: events.put_nowait(None))
         try:
             while (event := await events.get()) is not None:
                 yield event
-            found = await work
+            response = await work
         finally:
-            work.cancel()
-        yield found if isinstance(found, Answer) else _as_answer(found, answers, requests.models[0].name)
-
-    def _context(self, requests: ModelRequests, about: JsonDict) -> JsonDict:
-        provider = getattr(requests.models[0], "provider", "")
-        return {**about, "provider": provider, "platform": self._platform, "api_mode": "chat_completions"}
+            for each in (*sent, work):
+                each.cancel()
+        # Usage, and the model's own name, are those of the answer that a plugin was given, if it asked for one.
+        given = answers[-1] if answers else Answer({}, Usage(), requests.models[0].name, cut_off=False)
+        yield given._replace(message=_message_in(response))
 
 
 def _as_response(answer: Answer) -> Any:
-    calls = [
-        SimpleNamespace(id=each["id"], type="function", function=SimpleNamespace(**each["function"]))
-        for each in answer.message.get("tool_calls") or ()
-    ]
-    message = SimpleNamespace(role="assistant", content=answer.message.get("content"), tool_calls=calls or None)
-    used = answer.usage
-    usage = SimpleNamespace(
-        prompt_tokens=used.input_tokens,
-        completion_tokens=used.output_tokens,
-        total_tokens=used.input_tokens + used.output_tokens,
-    )
+    used, calls = answer.usage, answer.message.get("tool_calls")
     reason = "length" if answer.cut_off else "tool_calls" if calls else "stop"
-    choice = SimpleNamespace(index=0, message=message, finish_reason=reason)
-    return SimpleNamespace(choices=[choice], usage=usage, model=answer.model)
+    found = {
+        "choices": [{"index": 0, "message": {"tool_calls": None, **answer.message}, "finish_reason": reason}],
+        "usage": {
+            "prompt_tokens": used.input_tokens,
+            "completion_tokens": used.output_tokens,
+            "total_tokens": used.input_tokens + used.output_tokens,
+        },
+        "model": answer.model,
+    }
+    return json.loads(json.dumps(found), object_hook=lambda each: SimpleNamespace(**each))
 
 
-def _as_answer(response: Any, answers: list[Answer], model: str) -> Answer:
-    """What a plugin returned. Usage, and the model's own name, are those of the answer that it was given, if it asked for one."""
+def _message_in(response: Any) -> JsonDict:
+    """The message of an answer that a plugin returned. Raises ModelError."""
     try:
-        message = response.choices[0].message
-        calls = [
-            {"id": each.id, "type": "function", "function": {"name": each.function.name, "arguments": _text(each)}}
-            for each in message.tool_calls or ()
-        ]
-        made: JsonDict = {
-            "role": "assistant",
-            "content": message.content or "",
-            **({"tool_calls": calls} if calls else {}),
-        }
+        message = json.loads(json.dumps(response, default=vars))["choices"][0]["message"]
+        return {name: value for name, value in message.items() if value is not None}
     except (AttributeError, LookupError, TypeError) as error:
-        raise ModelError(
-            f"a plugin's llm_execution returned {type(response).__name__}, not an answer: {error}"
-        ) from None
-    given = (
-        answers[-1] if answers else Answer(made, Usage(), str(getattr(response, "model", "") or model), cut_off=False)
-    )
-    return given._replace(message=made)
-
-
-def _text(call: Any) -> str:
-    arguments = call.function.arguments
-    return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+        raise ModelError(f"a plugin's llm_execution returned {type(response).__name__}, no answer: {error}") from None

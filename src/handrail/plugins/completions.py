@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import jsonschema_rs
@@ -18,41 +20,31 @@ log = logging.getLogger(__name__)
 _DEFAULT_SECONDS = 120.0
 _FENCED = re.compile(r"\A\s*```(?:json)?\s*(.*?)\s*```\s*\Z", re.DOTALL)
 _AS_JSON = "Answer with JSON only, without any text around it."
-
-
-class Usage(NamedTuple):
-    input_tokens: int = 0
-    output_tokens: int = 0
-    total_tokens: int = 0
-    cache_read_tokens: int = 0
-    cache_write_tokens: int = 0
-    cost_usd: float | None = None
+Messages = Sequence[Mapping[str, Any]]
 
 
 class Completion(NamedTuple):
-    """An answer. `parsed` is the JSON in it if that was wanted and fits its schema; `content_type` is "json" then."""
+    """An answer. `parsed` is the JSON in it if that was wanted and fits its schema; `content_type` is "json" then. `usage` has
+    `input_tokens`, `output_tokens`, `total_tokens`, `cache_read_tokens` and `cost_usd`."""
 
     text: str
     provider: str
     model: str
-    usage: Usage
+    usage: SimpleNamespace
     audit: JsonDict
     agent_id: str = ""
     parsed: Any = None
     content_type: str = "text"
 
 
-# Takes messages and further fields of the request; returns the text, the provider, the model and the usage.
-Ask = Callable[[Sequence[Mapping[str, Any]], JsonDict], Awaitable[tuple[str, str, str, Usage]]]
-
-
 class Completions:
-    """The user's model, for one plugin. It cannot choose another model, provider or account: such arguments are refused."""
+    """The user's model, for one plugin. `ask` takes messages and further fields of the request, and returns what a Completion
+    begins with. A plugin cannot choose another model, provider or account: such arguments are refused."""
 
-    def __init__(self, plugin: str, ask: Ask) -> None:
+    def __init__(self, plugin: str, ask: Callable[[Messages, JsonDict], Awaitable[tuple[Any, ...]]]) -> None:
         self._plugin, self._ask = plugin, ask
 
-    def complete(self, messages: Sequence[Mapping[str, Any]], **options: Any) -> Completion:
+    def complete(self, messages: Messages, **options: Any) -> Completion:
         return run_async(self.acomplete(messages, **options))
 
     def complete_structured(self, **options: Any) -> Completion:
@@ -60,7 +52,7 @@ class Completions:
 
     async def acomplete(
         self,
-        messages: Sequence[Mapping[str, Any]],
+        messages: Messages,
         *,
         temperature: float | None = None,
         max_tokens: int | None = None,
@@ -75,14 +67,12 @@ class Completions:
             )
         if not messages:
             raise ValueError("there is nothing to ask: give messages")
-        import asyncio  # a runtime without agents needs none
-
         options = {"temperature": temperature, "max_tokens": max_tokens}
         given = {name: value for name, value in options.items() if value is not None}
         async with asyncio.timeout(timeout or _DEFAULT_SECONDS):
-            text, provider, model, usage = await self._ask(messages, given)
-        log.info("plugin %s asked %s (%s): %d tokens", self._plugin, model, purpose or "-", usage.total_tokens)
-        return Completion(text, provider, model, usage, {"plugin_id": self._plugin, "purpose": purpose})
+            begin = await self._ask(messages, given)
+        log.info("plugin %s asked %s for %s", self._plugin, begin[2], purpose or "itself")
+        return Completion(*begin, {"plugin_id": self._plugin, "purpose": purpose})
 
     async def acomplete_structured(
         self,
@@ -98,8 +88,8 @@ class Completions:
         """One answer about texts and images, as JSON if a schema is given or `json_mode` is on."""
         if not instructions.strip() or not input:
             raise ValueError("there is nothing to ask: give instructions and input")
-        wants_json = json_mode or json_schema is not None
         schema = f" It must fit this JSON Schema:\n{json.dumps(json_schema, ensure_ascii=False)}" if json_schema else ""
+        wants_json = json_mode or json_schema is not None
         orders = [system_prompt, instructions, f"{_AS_JSON}{schema}" if wants_json else ""]
         system = {"role": "system", "content": "\n\n".join(filter(None, orders))}
         made = await self.acomplete([system, {"role": "user", "content": [_part(each) for each in input]}], **options)
@@ -121,9 +111,6 @@ def _parsed(text: str, schema: JsonDict | None) -> Any:
     fenced = _FENCED.match(text)
     try:
         found = json.loads(fenced[1] if fenced else text)
-    except (ValueError, RecursionError):
-        return None
-    try:
         return found if schema is None or jsonschema_rs.is_valid(schema, found) else None
-    except ValueError:  # the schema is none
+    except (ValueError, RecursionError):  # also of a schema that is none
         return None

@@ -122,7 +122,7 @@ class HookManager:
         """The middleware of one kind, around a payload of that name."""
         from .middleware import Chain
 
-        return Chain(self.middleware[kind], key, about, partial(self.failed, f"middleware {kind}"))
+        return Chain(self.middleware.get(kind, ()), key, about, partial(self.failed, f"middleware {kind}"))
 
     def implementations(self, hook: str) -> tuple[Implementation, ...]:
         return self._implementations.get(hook, ())
