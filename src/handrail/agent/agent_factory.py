@@ -13,7 +13,7 @@ from typing import Any
 
 from ..app import Handrail
 from ..config.paths import state_dir
-from ..errors import ModelError, SessionNotFound
+from ..errors import SessionNotFound
 from ..model_tools import default
 from ..protocols import Model
 from ..settings.services import ModelConfig
@@ -21,7 +21,7 @@ from ..store.sessions import SessionInfo, SessionStore
 from ..types import NO_CALLER, Caller, JsonDict
 from .agent import Agent
 from .events import Budgets
-from .models.base import ModelRequests, StreamingModel, TextPiece, streaming, whole_answer
+from .models.base import ModelRequests, StreamingModel, streaming, whole_answer
 from .models.model_selection import build, build_helper, known_providers
 from .telemetry import Telemetry, start_exporting
 
@@ -134,14 +134,7 @@ def sampler_of(models: Sequence[Model | StreamingModel]) -> Callable[[list[JsonD
     """Returns a function that asks: the text of the first model that answers, and its name. No tools are offered."""
 
     async def ask(messages: list[JsonDict]) -> tuple[str, str]:
-        problem = ModelError("no model is configured")
-        for model in map(streaming, models):
-            try:
-                pieces = [piece.text async for piece in model.stream(messages, []) if isinstance(piece, TextPiece)]
-            except ModelError as error:
-                problem = error
-                continue
-            return "".join(pieces), model.name
-        raise problem
+        answer = await whole_answer(ModelRequests([streaming(each) for each in models], attempts=1), messages, [])
+        return str(answer.message["content"]), answer.model
 
     return ask

@@ -70,9 +70,9 @@ class Completions:
         options = {"temperature": temperature, "max_tokens": max_tokens}
         given = {name: value for name, value in options.items() if value is not None}
         async with asyncio.timeout(timeout or _DEFAULT_SECONDS):
-            begin = await self._ask(messages, given)
-        log.info("plugin %s asked %s for %s", self._plugin, begin[2], purpose or "itself")
-        return Completion(*begin, {"plugin_id": self._plugin, "purpose": purpose})
+            text, provider, model, usage = await self._ask(messages, given)
+        log.info("plugin %s asked %s for %s", self._plugin, model, purpose or "itself")
+        return Completion(text, provider, model, usage, {"plugin_id": self._plugin, "purpose": purpose})
 
     async def acomplete_structured(
         self,

@@ -105,7 +105,7 @@ class CallPath:
 
     @cached_property
     def _around(self) -> HooksAroundCall:
-        from .tool_hooks import HooksAroundCall  # imports pluggy, and most programs have no hooks
+        from .tool_hooks import HooksAroundCall  # most programs have no hooks
 
         return HooksAroundCall(self._hooks, self._ask, isolates=lambda: self.isolates)
 
