@@ -22,14 +22,13 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..base.safe_text import safe_error
-from ..base.workers import run_async
 from ..core.outcome import error_outcome, failure_outcome, text_of, to_outcome, tool_error
 from ..core.registry import ToolRegistry, unknown_tool
 from ..errors import CallCancelled, CallTimeout, Denied, Edited, NeedsAgent, ToolError, ToolUnavailable
 from ..protocols import Action, ActionKind, CallEffects
 from ..types import CancelToken, Gate, JsonDict, Outcome, ToolContext
 from .arguments import prepare
-from .steps import TURN, Call, Flow, Step, StepKind, caught, cause, drive, guarded
+from .steps import TURN, Call, Flow, Step, StepKind, caught, cause, guarded
 
 if TYPE_CHECKING:
     from ..core.entry import ToolEntry
@@ -113,9 +112,8 @@ class CallPath:
         outcome = yield from inner(call)
         try:
             outcome = yield from self._around.after(call, outcome)
-            return (
-                to_outcome(call.name, outcome) if call.entry is None else self._fitted(self._plan(call.entry), outcome)
-            )
+            entry = call.entry
+            return to_outcome(call.name, outcome) if entry is None else self._fitted(self._plan(entry), outcome)
         except BaseException as error:  # noqa: BLE001  whatever went wrong around a call becomes its answer
             return _failed_around(call.name, caught(call, error))
 
@@ -257,8 +255,8 @@ class CallPath:
             return failure_outcome(cause(error))
 
     def _run_bounded(self, plan: Plan, call: Call) -> Flow[Outcome]:
-        entry, stop, is_apart = plan.entry, CancelToken(), self._isolates(plan.entry)
-        is_wrapped = self._is_wrapped(call)
+        entry, stop, is_wrapped = plan.entry, CancelToken(), self._is_wrapped(call)
+        is_apart = self._isolates(entry)
         forget = stop.link(call.cancel) if call.cancel is not None else None
         try:
             stop.raise_if_cancelled()
@@ -306,35 +304,11 @@ class CallPath:
         def bound() -> Any:
             return entry.handler(arguments, **known)
 
-        work = partial(self._wrapped, call, bound) if self._is_wrapped(call) else bound
+        work = partial(self._around.wrapped, call, bound, self.without_hooks) if self._is_wrapped(call) else bound
         return work if call.effects is None else partial(_ended_after, call.effects, work)
 
     def _is_wrapped(self, call: Call) -> bool:
-        return not call.is_rewritten and bool(self._hooks.middleware.get("tool_execution"))
-
-    def _wrapped(self, call: Call, bound: Callable[[], Any]) -> Any:
-        """The handler, with the middleware of plugins around it. Arguments that they change are a call of their own, which is
-        checked and judged as such."""
-
-        def base(arguments: Any) -> Any:
-            if arguments == call.arguments:
-                value = bound()
-                return run_async(value) if inspect.isawaitable(value) else value
-            who = (call.task_id, call.user_task, call.session_id)
-            caller = call.caller._replace(answered=(), asked=None, journal=None)
-            more: JsonDict = {
-                "cancel": call.cancel,
-                "on_progress": call.on_progress,
-                "agent": call.agent,
-                "caller": caller,
-            }
-            rewritten = Call(call.name, arguments, *who, tool_call_id=call.tool_call_id, client=call.client, **more)
-            rewritten.is_rewritten = True
-            return drive(self.without_hooks(rewritten))
-
-        about: JsonDict = {"tool_name": call.name, "tool_call_id": call.tool_call_id}
-        about |= {"task_id": call.task_id, "session_id": call.session_id}
-        return self._hooks.chain("tool_execution", "args", about).wrapped(dict(call.arguments), base)
+        return bool(self._hooks.middleware.get("tool_execution")) and not call.is_rewritten
 
     def _fitted(self, plan: Plan, value: Any) -> Outcome:
         """What a handler returned, as the model gets it."""
@@ -348,9 +322,7 @@ class CallPath:
         if plan is not None and plan.entry is entry:
             return plan
         passes, wants_context = _parameters(entry.handler)
-        waits = (
-            entry.timeout is not None or entry.check_fn is not None or entry.needs_agent or entry.actions is not None
-        )
+        waits = entry.needs_agent or any(each is not None for each in (entry.timeout, entry.check_fn, entry.actions))
         max_chars = entry.max_result_size_chars
         if max_chars is None:
             max_chars = self._services.config.results.max_chars
