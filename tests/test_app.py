@@ -12,12 +12,13 @@ import pytest
 
 from handrail import Config, Handrail, model_tools, registry
 from handrail.environments.backend_table import backends as default_backends
+from handrail.errors import UnknownToolset
 from handrail.plugins.hook_manager import hooks as default_hooks
 from handrail.plugins.hook_specs import Block
 from handrail.protocols import Answer, ApprovalRequest, Decision
 from handrail.settings.sections import ApprovalsConfig, ToolsConfig
 from handrail.settings.services import MessagesConfig
-from tests.support import add
+from tests.support import add, configure
 
 
 class Says:
@@ -184,3 +185,19 @@ def test_two_policies_hold_when_both_objects_are_used_in_turn_from_threads_and_l
         assert asyncio.run(all_of_them()) == ["denied", "ran", "ran", "denied"]
         assert {each.decision for each in one.gate.store.decisions.latest(50)} == {"deny"}
         assert one.gate.store.database.path != other.gate.store.database.path
+
+
+def test_a_toolset_of_a_server_that_waits_to_be_confirmed_is_empty_and_not_unknown(
+    home: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    configure(home, "approvals: {mode: manual}\n")
+    server = "mcp_servers: {fs: {command: no-such-program}}\n"
+    (home / "config.yaml").write_text(f"tools: {{enabled_toolsets: [todo, fs], disabled_toolsets: [mcp-fs]}}\n{server}")
+    with Handrail() as app:
+        assert app.mcp is None
+        names = [each["function"]["name"] for each in app.get_tool_definitions()]
+        assert app.get_tool_definitions(["fs"]) == []
+        with pytest.raises(UnknownToolset):
+            app.get_tool_definitions(["fsx"])
+    assert names == ["todo"]
+    assert "waits for `handrail config confirm`" in caplog.text

@@ -142,7 +142,6 @@ def test_a_cold_start_imports_few_modules_and_nothing_heavy(tmp_path: Path) -> N
     loaded = _in_new_python(COLD_START + "\nimport sys; print(*sys.modules)", tmp_path).split()
     heavy = {
         "pydantic",
-        "pluggy",
         "typer",
         "rich",
         "ruamel",

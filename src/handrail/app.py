@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -74,6 +75,10 @@ class Handrail:
         self.hooks.timeout = config.calls.hook_timeout
         self.backends = Backends() if backends is None else backends
         self.plugins = dispatch.load_plugins(config, self.registry, self.hooks, self.backends)
+        if self.plugins is not None:
+            added = self.plugins.contributions
+            added.app = self
+            self.config = config = replace(config, skills=replace(config.skills, of_plugins=added.skills))
         dispatch.add_command_hooks(self.hooks, source)
         self.environments = TaskEnvironments(config, backends=self.backends)
         self.environments.change_output = OutputHooks(self.hooks)
@@ -214,8 +219,8 @@ class Handrail:
     def _toolsets(self) -> Toolsets:
         contributed = self.plugins.contributions.toolsets if self.plugins else {}
         toolsets = Toolsets(self.registry, {**contributed, **self.config.toolsets})
-        if self.mcp is not None:
-            toolsets.expected = frozenset(f"mcp-{name}" for name in self.mcp.connections.servers)
+        servers = () if self.mcp is None else self.mcp.connections.servers
+        toolsets.expected = frozenset(f"mcp-{name}" for name in (*servers, *self._source.waiting))
         return toolsets
 
     @property

@@ -51,7 +51,6 @@ def test_help_loads_nothing_heavy(cli: Cli) -> None:
         "jsonschema_rs",
         "ruamel",
         "asyncio",
-        "pluggy",
         "handrail.config.validation",
         "handrail.tools",
     }

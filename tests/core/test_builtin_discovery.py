@@ -286,7 +286,7 @@ import handrail
 import handrail.model_tools
 assert not list(home.iterdir()), list(home.iterdir())
 handrail.model_tools.get_tool_definitions(quiet_mode=True)
-heavy = {"pydantic", "pluggy", "typer", "rich", "ruamel.yaml", "requests", "httpx", "openai", "mcp", "playwright", "PIL"}
+heavy = {"pydantic", "typer", "rich", "ruamel.yaml", "requests", "httpx", "openai", "mcp", "playwright", "PIL"}
 print(sorted(heavy & set(sys.modules)))
 print([thread.name for thread in threading.enumerate()])
 """

@@ -253,6 +253,7 @@ def register(ctx):
     ctx.register_skill("summary", "skills/summary")
     ctx.register_system_prompt_section("a.b", "Be kind.", position="after_memory", max_chars=400)
     ctx.register_approval_transport("my-ui", lambda request: None)
+    ctx.register_approval_transport("other-ui", lambda request: None)
 """
     manifest = (
         "name: newer\ncapabilities: [tools.override]\nmin_version: 1\nrequires_env: [{name: HOME, secret: true}]\n"
@@ -260,7 +261,8 @@ def register(ctx):
     bench.write("newer", source, plugin_yaml=manifest)
     assert bench.load()["newer"].state is State.LOADED
     assert "the hook pre_tool_cal is not known; did you mean 'pre_tool_call'" in caplog.text
-    assert "register_skill does nothing here" in caplog.text
+    assert caplog.text.count("plugin newer: register_approval_transport does nothing here") == 1
+    assert "register_skill('summary') is ignored" in caplog.text
 
 
 def test_its_hook_names_only_the_arguments_that_it_changes(bench: Bench) -> None:
@@ -312,4 +314,6 @@ def test_a_plugin_calls_a_tool_of_an_mcp_server(bench: Bench) -> None:
     schema = {"description": "Echoes.", "parameters": parameters}
     bench.registry.register("mcp__far__echo", "mcp-far", schema, lambda args, **_: args["text"])
     assert bench.plugins is not None
-    assert bench.plugins.contributions.chat_commands["ask"].reply("hello") == "hello"
+    assert bench.plugins.contributions.chat_commands["ask"].reply("hello") == "{'ok': True, 'result': 'hello'}"
+    bench.registry.deregister("mcp__far__echo")
+    assert "'ok': False" in bench.plugins.contributions.chat_commands["ask"].reply("hello")

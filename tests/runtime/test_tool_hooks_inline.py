@@ -30,6 +30,7 @@ def test_it_sees_what_the_call_is(runtime: Runtime, hook: Any) -> None:
     assert known == {
         "tool_name": "probe",
         "args": {"count": 3},
+        "original_args": {"count": 3},
         "task_id": "task",
         "session_id": "session",
         "tool_call_id": "",

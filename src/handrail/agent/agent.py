@@ -32,6 +32,7 @@ from .delegation import MAX_DEPTH, BackgroundChildren, Lineage, delegate
 from .events import DEFAULT_BUDGETS, Budgets, End, Event, TurnEnded, Usage
 from .loop import Loop
 from .memory import Memory, Store, Todos, restore
+from .model_middleware import ModelMiddleware
 from .models.base import ModelRequests, StreamingModel, streaming
 from .system_prompt import IDENTITY, FolderTrust, Where, assemble, project_files, standard_parts
 from .telemetry import Telemetry
@@ -79,6 +80,7 @@ class Agent:
         self.listener: Listener = ignore  # of the current turn
         self._said_meanwhile: list[str] = []  # by the user
         self.inbox: list[str] = []  # what a parent adds to the task while this works on it
+        self._injected: list[str] = []  # by plugins
         self._children = BackgroundChildren(self)
         self.closing = contextlib.ExitStack()
         self._end: End | None = None  # of the last turn here
@@ -99,7 +101,12 @@ class Agent:
             budgets=budgets,
             hook=partial(self.hook, platform=platform) if app.runtime.hooks.active else None,
             ask_for_more=None if lineage.depth else self._ask_for_more,
+            middleware=ModelMiddleware(app.runtime.hooks) if app.plugins is not None else None,
         )
+        if app.plugins is not None and not lineage.depth:
+            sessions = app.plugins.contributions.sessions
+            sessions[info.id] = self
+            self.closing.callback(sessions.pop, info.id, None)
         self.hook("on_session_start", session_id=info.id, platform=platform)
 
     def _session(self, known: SessionInfo | None) -> SessionInfo:
@@ -154,7 +161,8 @@ class Agent:
         """What happened in the background. When a turn starts, also to processes that an earlier runtime has left."""
         found = [*self.app.processes.drain_notices(self.session_id, take_over=first), *self._children.notices()]
         interrupted = self.app.effects.interrupted(self.session_id) if first else []
-        notices = [f"[Notification, not from the user] {notice}" for notice in [*found, *interrupted]]
+        injected, self._injected = self._injected, []
+        notices = [f"[Notification, not from the user] {notice}" for notice in [*found, *interrupted]] + injected
         if not first:
             notices += [f"[From the agent that gave you the task] {text}" for text in self.inbox]
             self.inbox.clear()
@@ -164,6 +172,10 @@ class Agent:
     def steer(self, text: str) -> None:
         """Say something to the agent while it works: it hears it before it asks its model again."""
         self._said_meanwhile.append(text)
+
+    def inject(self, text: str) -> None:
+        """A plugin's message: the agent hears it before it asks its model again, or in its next turn."""
+        self._injected.append(text)
 
     def take_unheard(self) -> list[str]:
         """What was said while it worked, and it has not heard yet."""

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 from ..app import Handrail
 from ..config.paths import state_dir
-from ..errors import ModelError, SessionNotFound
+from ..errors import SessionNotFound
 from ..model_tools import default
 from ..protocols import Model
 from ..settings.services import ModelConfig
@@ -20,7 +21,7 @@ from ..store.sessions import SessionInfo, SessionStore
 from ..types import NO_CALLER, Caller, JsonDict
 from .agent import Agent
 from .events import Budgets
-from .models.base import StreamingModel, TextPiece, streaming
+from .models.base import ModelRequests, StreamingModel, streaming, whole_answer
 from .models.model_selection import build, build_helper, known_providers
 from .telemetry import Telemetry, start_exporting
 
@@ -116,18 +117,24 @@ def _folder_of(session: SessionInfo | None) -> str | None:
     return session.cwd if session is not None and os.path.isdir(session.cwd) else None
 
 
+async def answer_once(app: Handrail, messages: Sequence[Mapping[str, Any]], options: JsonDict) -> tuple[Any, ...]:
+    """One answer for a plugin: its text, the provider, the model and the usage. It comes from the models of the newest session,
+    else from those that are configured. Raises ModelError."""
+    agents = list(app.plugins.contributions.sessions.values()) if app.plugins is not None else []
+    models = agents[-1].models if agents else build(app.config.model, providers=known_providers(app.plugins))
+    answer = await whole_answer(ModelRequests(models).tuned(models[0].name, options), messages, [])
+    provider = next((getattr(each, "provider", "") for each in models if each.name == answer.model), "")
+    sent, answered, cached, cost = answer.usage
+    tokens = {"input_tokens": sent, "output_tokens": answered, "total_tokens": sent + answered}
+    usage = SimpleNamespace(**tokens, cache_read_tokens=cached, cache_write_tokens=0, cost_usd=cost)
+    return str(answer.message["content"]), provider, answer.model, usage
+
+
 def sampler_of(models: Sequence[Model | StreamingModel]) -> Callable[[list[JsonDict]], Awaitable[tuple[str, str]]]:
     """Returns a function that asks: the text of the first model that answers, and its name. No tools are offered."""
 
     async def ask(messages: list[JsonDict]) -> tuple[str, str]:
-        problem = ModelError("no model is configured")
-        for model in map(streaming, models):
-            try:
-                pieces = [piece.text async for piece in model.stream(messages, []) if isinstance(piece, TextPiece)]
-            except ModelError as error:
-                problem = error
-                continue
-            return "".join(pieces), model.name
-        raise problem
+        answer = await whole_answer(ModelRequests([streaming(each) for each in models], attempts=1), messages, [])
+        return str(answer.message["content"]), answer.model
 
     return ask

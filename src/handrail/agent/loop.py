@@ -18,6 +18,7 @@ from ..store.sessions import StoredModelCall
 from ..types import CancelToken, JsonDict
 from .conversation import Compaction, Conversation, estimate
 from .events import DEFAULT_BUDGETS, Budgets, End, MessageEnded, Notice, TextDelta, Turn, TurnEnded, Usage
+from .model_middleware import ModelMiddleware
 from .models.base import Answer, ModelRequests
 from .telemetry import CACHED_TOKENS, INPUT_MESSAGES, INPUT_TOKENS, OUTPUT_MESSAGES, OUTPUT_TOKENS, RESPONSE_MODEL
 from .tool_calls import Listener, ToolCalls, ignore
@@ -63,11 +64,12 @@ class Loop:
         budgets: Budgets = DEFAULT_BUDGETS,
         hook: Callable[..., object] | None = None,
         ask_for_more: Callable[[End], Awaitable[bool]] | None = None,
+        middleware: ModelMiddleware | None = None,
     ) -> None:
         self._hook = hook
         self.requests, self.conversation, self.tool_calls, self.budgets = requests, conversation, tool_calls, budgets
         self._system, self._compaction, self._notifications = system, compaction, notifications
-        self._ask_for_more = ask_for_more
+        self._ask_for_more, self._middleware = ask_for_more, middleware
         self._stop = CancelToken()
         self._turn = Turn(budgets)
 
@@ -200,7 +202,7 @@ class Loop:
         messages = [{"role": "system", "content": self._system()}, *self.conversation.for_model]
 
         async def ask() -> Answer:
-            async for event in self.requests.ask(messages, tools):
+            async for event in asking:
                 if isinstance(event, Answer):
                     return event
                 if isinstance(event, TextDelta):
@@ -216,6 +218,11 @@ class Loop:
             name, getattr(self.requests.models[0], "provider", DEFAULT_PROVIDER), session
         )
         about = {"session_id": session, "model": name, "api_call_count": turn.model_calls + 1}
+        asking = self.requests.ask(messages, tools)
+        if self._middleware is not None and self._middleware.is_wanted():
+            request = await self._middleware.rewritten(self.requests, messages, tools, about)
+            messages = request.get("messages") or messages
+            asking = self._middleware.ask(self.requests, request, about)
         await self._call_hook("pre_api_request", **about, message_count=len(messages))
         try:
             answer = await self._interruptible(ask(), turn.seconds_left())

@@ -34,8 +34,10 @@ FIRST_PAUSE_SECONDS = 0.25
 MAX_PAUSE_SECONDS = 60.0
 # After this many transport faults in a row, calls fail immediately instead of waiting for the next attempt.
 MAX_FAULTS = 4
-# How the session reports a closed connection. Servers use the code for their own errors.
-_CLOSED = (-32000, "Connection closed")
+# How the SDK reports a closed connection, or an answer that was cut off. Servers use the code for their own errors.
+_CLOSED, _CLOSED_TEXTS = -32000, ("Connection closed", "SSE stream ended", "SSE stream failed")
+# How long a call that goes on at the server as a task waits for the next connection.
+RESUME_SECONDS = 60.0
 
 
 class State(Enum):
@@ -246,13 +248,19 @@ class Connection:
         *,
         timeout: float | None = None,  # noqa: ASYNC109  the call's own limit
     ) -> T:
-        """Do something with the server, once: nothing is sent again to a server that died."""
+        """Do something with the server, once: nothing is sent again to a server that died, unless it says that it knows nothing
+        of it."""
         limit = timeout or self.server.settings.timeout
         self._in_flight += 1
         try:
             async with asyncio.timeout(limit) as scope:
-                client = await self._ready()
-                return await work(client)
+                try:
+                    return await work(await self._ready())
+                except exceptions.MCPError as error:
+                    if not self._is_forgotten(error):
+                        raise
+                    self._lost.set()
+                    return await work(await self._ready())
         except TimeoutError:
             if not scope.expired():
                 raise
@@ -274,7 +282,8 @@ class Connection:
         self._lost.set()
         return True
 
-    async def _ready(self) -> mcp.Client:
+    async def _ready(self, *, patient: bool = False) -> mcp.Client:
+        """The client of this connection or the next. Raises ToolUnavailable after many faults, unless `patient`."""
         while True:
             if self._client is not None and self._process is not None and self._process.has_died():
                 self._lost.set()  # its output closes a moment later
@@ -282,7 +291,7 @@ class Connection:
                 return self._client
             if self.state is State.CLOSED:
                 raise ToolUnavailable(f"MCP server {self.server.name} is closed")
-            if self.state is State.FAILED and self._faults >= MAX_FAULTS:
+            if self.state is State.FAILED and self._faults >= MAX_FAULTS and not patient:
                 seconds = max(0.0, self._retry_at - time.monotonic())
                 raise ToolUnavailable(
                     f"MCP server {self.server.name} is unavailable: {self.error}; next attempt in {seconds:.0f} s",
@@ -291,15 +300,22 @@ class Connection:
             self._wanted.set()
             await self._changed.wait()
 
-    async def _reconnected(self, error: Exception) -> Any:
-        """The session of the next connection, for a call that goes on at the server. Raises `error` if this one is not lost."""
-        if not _is_loss(error):
+    async def _reconnected(self, session: Any, error: Exception) -> Any:
+        """The session after the one that failed, for a call that goes on at the server. Raises `error` if it is not lost."""
+        if self._rejected or not (_is_loss(error) or self._is_forgotten(error)):
             raise error
-        self._lost.set()
+        if self._client is not None and self._client.session is session:  # else another call has noticed it before
+            self._lost.set()
         try:
-            return (await self._ready()).session
-        except ToolUnavailable:
+            async with asyncio.timeout(RESUME_SECONDS):
+                return (await self._ready(patient=True)).session
+        except (ToolUnavailable, TimeoutError):
             raise self._lost_in_call(error) from None
+
+    def _is_forgotten(self, error: Exception) -> bool:
+        """Whether the server does not know the session, as after its restart: it has not looked at the request then."""
+        has_sessions = self.protocol not in revisions.MODERN_PROTOCOL_VERSIONS
+        return has_sessions and isinstance(error, exceptions.MCPError) and self._answer.startswith("404")
 
     def _failure(self, error: Exception) -> ToolError:
         """The error of a call. An error answer is the tool's own; only a lost connection is a fault."""
@@ -381,5 +397,5 @@ def _first(error: BaseException) -> BaseException:
 def _is_loss(error: Exception) -> bool:
     """Whether it tells of a lost connection. Anything else is an answer, even one that breaks the protocol or its own schema."""
     if isinstance(error, exceptions.MCPError):
-        return (error.code, error.message) == _CLOSED
+        return error.code == _CLOSED and error.message.startswith(_CLOSED_TEXTS)
     return not isinstance(error, ValueError | RuntimeError | ToolError)

@@ -8,19 +8,22 @@ import logging
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from ..base.suggest import did_you_mean
 from ..base.workers import run_async
+from ..core.outcome import error_of
 from ..core.registry import ToolRegistry
 from ..errors import RegistrationError, ToolFailed
 from ..settings.sections import ToolsetConfig
 from ..settings.services import ProviderSpec
 from ..types import JsonDict
 from .hook_manager import HookManager
-from .hook_specs import HOOK_NAMES
+from .hook_specs import HOOK_NAMES, Change
+from .middleware import KINDS, VERSIONS, Middleware
 
 log = logging.getLogger(__name__)
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -58,22 +61,47 @@ def original_hooks() -> Any:
     return json.loads(Path(__file__).with_name("original_hooks.json").read_text("utf-8"))
 
 
-def adapted(callback: Callable[..., Any]) -> Callable[..., Any]:
-    """A hook of ours that calls theirs: with every argument that it names, None for one that there is not here."""
+def with_their_names(callback: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that calls theirs with every argument that it names, None for one that there is not here."""
     parameters = inspect.signature(callback).parameters.values()
     takes_all = any(each.kind is each.VAR_KEYWORD for each in parameters)
     named = [each.name for each in parameters if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)]
 
     def call(**payload: Any) -> Any:
-        result = callback(**(payload if takes_all else {}) | {name: _value(name, payload) for name in named})
+        return callback(**(payload if takes_all else {}) | {name: _value(name, payload) for name in named})
+
+    call.__qualname__ = getattr(callback, "__qualname__", type(callback).__name__)
+    return call
+
+
+def adapted(callback: Callable[..., Any]) -> Callable[..., Any]:
+    """A hook of ours that calls theirs."""
+    theirs = with_their_names(callback)
+
+    def call(**payload: Any) -> Any:
+        result = theirs(**payload)
         if not isinstance(result, dict):
             return result
         if result.get("action") == "modify" and isinstance(result.get("args"), dict):
             return {**result, "args": {**payload.get("args", {}), **result["args"]}}  # theirs names what it changes
         return result["context"] if "context" in result and "action" not in result else result
 
-    call.__qualname__ = getattr(callback, "__qualname__", type(callback).__name__)
+    call.__qualname__ = theirs.__qualname__
     return call
+
+
+def _rewriting(theirs: Callable[..., Any]) -> Callable[..., Any]:
+    """A `pre_tool_call` hook that lets a middleware of theirs replace the arguments."""
+
+    def rewrite(
+        tool_name: str, args: JsonDict, original_args: JsonDict, task_id: Any, session_id: Any, tool_call_id: str
+    ) -> Change | None:
+        about = {"tool_name": tool_name, "task_id": task_id, "session_id": session_id, "tool_call_id": tool_call_id}
+        answer = theirs(**VERSIONS, **about, args=args, original_args=original_args)
+        changed = answer.get("args") if isinstance(answer, dict) else None
+        return Change(changed) if isinstance(changed, dict) else None
+
+    return rewrite
 
 
 def _value(name: str, payload: Mapping[str, Any]) -> Any:
@@ -114,6 +142,19 @@ class Contributions:
     chat_commands: dict[str, ChatCommand] = field(default_factory=dict)
     prompts: dict[str, Prompt] = field(default_factory=dict)
     resources: dict[str, Resource] = field(default_factory=dict)
+    skills: dict[str, str] = field(default_factory=dict)  # their folders
+    app: Any = None  # the Handrail that the plugins belong to, once there is one
+    sessions: dict[str, Any] = field(default_factory=dict)  # the agents that users talk to now, by session
+
+
+class _NoPlatformActions:
+    """Every action on a chat platform is answered as for a plugin that may not act there."""
+
+    def __getattr__(self, verb: str) -> Callable[..., Any]:
+        async def act(**_: Any) -> JsonDict:
+            return {"ok": False, "error": "capability_not_granted", "detail": f"{verb} is not offered to plugins here"}
+
+        return act
 
 
 class PluginApi:
@@ -126,12 +167,15 @@ class PluginApi:
         hooks: HookManager,
         contributions: Contributions,
         settings: Mapping[str, Any] | None = None,
+        root: Path | None = None,
     ) -> None:
         self.plugin = plugin
         self.settings = dict(settings or {})
         self.provided: dict[str, list[str]] = {}
         self._registry, self._hooks, self._contributions = registry, hooks, contributions
         self._hooked: set[tuple[str, Callable[..., Any]]] = set()
+        self._root = root  # the plugin's file, or its folder
+        self._warned: set[str] = set()
 
     def close(self) -> None:
         """Take nothing more: the plugin took too long to load."""
@@ -182,7 +226,11 @@ class PluginApi:
         self, name: str, handler: Callable[[str], Any], description: str = "", args_hint: str = ""
     ) -> None:
         """Add a slash command for chats: a function of what is typed behind its name, which returns the reply."""
-        self._contribute("chat_commands", name.lstrip("/"), ChatCommand(handler, description, args_hint))
+        name = name.lstrip("/")
+        if name in self._contributions.chat_commands:
+            self._warn(f"register_command({name!r})", "is ignored: another plugin has that command")
+        else:
+            self._contribute("chat_commands", name, ChatCommand(handler, description, args_hint))
 
     def register_cli_command(
         self,
@@ -213,26 +261,92 @@ class PluginApi:
         self.command(name, add_to)
 
     def dispatch_tool(self, name: str, args: Mapping[str, Any], **context: Any) -> Any:
-        """Call a tool, with the gate and limits of every call."""
+        """Call a tool, with the gate and limits of every call, for the agent that the user talks to."""
+        if context.pop("parent_agent", None) is None and (agent := self._session(None)) is not None:
+            context = {"agent": agent, "session_id": agent.session_id, **context}
         return self._registry.dispatch(name, dict(args), **context)
 
-    def call_mcp(self, server: str, tool: str, arguments: Mapping[str, Any] | None = None, **_: Any) -> Any:
-        """Call a tool of an MCP server, with the gate and limits of every call."""
-        return self.dispatch_tool(f"mcp__{server}__{tool}", arguments or {})
+    def call_mcp(self, server: str, tool: str, arguments: Mapping[str, Any] | None = None, **_: Any) -> JsonDict:
+        """Call a tool of an MCP server, with the gate and limits of every call: `ok`, and its `result` or `error`."""
+        outcome = self.dispatch_tool(f"mcp__{server}__{tool}", arguments or {})
+        if (failure := error_of(outcome)) is not None:
+            return {"ok": False, "error": str(failure.get("error"))}
+        try:
+            found = json.loads(outcome)
+        except (TypeError, ValueError):
+            found = None
+        if not isinstance(found, dict) or "content" not in found:
+            return {"ok": True, "result": outcome}
+        more = {"structuredContent": found["structured"]} if "structured" in found else {}
+        return {"ok": True, "result": found["content"], **more}
 
     def has_capability(self, name: str) -> bool:
         """Whether the user has granted it: of those of Hermes Agent there is the one to replace built-in tools."""
         return name == "tools.override" and self._registry.may_override(self.plugin)
 
-    def inject_message(self, *_: Any, **__: Any) -> bool:
-        log.warning("plugin %s: inject_message does nothing here", self.plugin)
-        return False
+    def inject_message(self, content: str, role: str = "user", *, session_key: str | None = None) -> bool:
+        """Say something to an agent that a user talks to: before it asks its model again, or in its next turn. The model sees
+        who says it. False if there is no such session; with several of them, `session_key` must be the id of one."""
+        agent = self._session(session_key)
+        if agent is None:
+            self._warn("inject_message", "reached no session; it needs a running one, and its id if there are several")
+            return False
+        agent.inject(f"[Message from the plugin {self.plugin}] {'' if role == 'user' else f'[{role}] '}{content}")
+        return True
+
+    def _session(self, key: str | None) -> Any:
+        sessions = self._contributions.sessions
+        return sessions.get(key) if key else next(iter(sessions.values())) if len(sessions) == 1 else None
+
+    def register_middleware(self, kind: str, callback: Callable[..., Any]) -> None:
+        """Change or wrap calls of tools and requests to the model, as plugins of Hermes Agent do."""
+        if kind not in KINDS:
+            self._warn(f"register_middleware({kind!r})", "does nothing here")
+        elif kind == "tool_request":  # before every hook, and before the gate
+            self.hook("pre_tool_call", _rewriting(with_their_names(callback)), tryfirst=True)
+        else:
+            made = Middleware(self.plugin, with_their_names(callback))
+            self._hooks.middleware[kind] = (*self._hooks.middleware.get(kind, ()), made)
+            self._note("middleware", kind)
+
+    def register_skill(self, name: str, path: Any, description: str = "") -> None:  # noqa: ARG002  its header says it
+        """Offer a skill of the plugin's folder, by its SKILL.md: `skill_view` reads it as `PLUGIN:NAME`."""
+        file = Path(path)
+        folder = (file.parent if file.name == "SKILL.md" else file).absolute()
+        inside = self._root if self._root is None or self._root.is_dir() else self._root.parent
+        if not (folder / "SKILL.md").is_file() or (inside is not None and not folder.is_relative_to(inside)):
+            self._warn(f"register_skill({name!r})", f"is ignored: {file} is no SKILL.md in the plugin's folder")
+        elif (known := f"{self.plugin}:{name}") not in self._contributions.skills:
+            self._contribute("skills", known, str(folder))
+
+    @cached_property
+    def llm(self) -> Any:
+        """The user's model, for questions of the plugin's own: `complete`, `complete_structured`, and both for async code."""
+        from .completions import Completions  # few plugins ask
+
+        async def ask(messages: Any, options: JsonDict) -> Any:
+            app = self._contributions.app
+            if app is None:
+                raise RuntimeError("there is no model yet while plugins are loaded; ask in a tool, hook or command")
+            # By name, as the agent is a row above.
+            return await import_module("handrail.agent.agent_factory").answer_once(app, messages, options)
+
+        return Completions(self.plugin, ask)
+
+    platform_actions = _NoPlatformActions()
+    profile_name = "default"
 
     def __getattr__(self, name: str) -> Any:
         """What a plugin of Hermes Agent can register there and not here is reported, and the rest of it is loaded."""
         if not name.startswith("register_"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return lambda *_, **__: log.warning("plugin %s: %s does nothing here", self.plugin, name)
+        return lambda *_, **__: self._warn(name, "does nothing here")
+
+    def _warn(self, call: str, what: str) -> None:
+        """Once per plugin and call."""
+        if call not in self._warned:
+            self._warned.add(call)
+            log.warning("plugin %s: %s %s", self.plugin, call, what)
 
     def toolset(
         self, name: str, *, description: str, tools: tuple[str, ...] = (), includes: tuple[str, ...] = ()

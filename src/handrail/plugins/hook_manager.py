@@ -5,8 +5,7 @@ from __future__ import annotations
 import inspect
 import logging
 import threading
-import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,10 +14,9 @@ from ..base.workers import is_interrupt, run_bounded
 from ..errors import RegistrationError
 
 if TYPE_CHECKING:
-    import pluggy
-
     from ..protocols import Answer, ApprovalRequest
     from .hook_specs import HookOptions
+    from .middleware import Chain, Middleware
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +49,7 @@ class Implementation(NamedTuple):
 
 
 class HookManager:
-    """Knows the plugins' hook functions. With no plugin it costs an attribute look-up; pluggy is not even imported."""
+    """Knows the plugins' hook functions. With no plugin it costs an attribute look-up."""
 
     def __init__(self, *, timeout: float = DEFAULT_TIMEOUT_SECONDS) -> None:
         self.timeout = timeout
@@ -59,60 +57,57 @@ class HookManager:
         self.around_calls = False  # whether some of them are called around tool calls
         self.at_once = False  # whether all of those run inline
         self.failures: dict[str, int] = {}
-        self._pluggy: pluggy.PluginManager | None = None
+        # By the name that they were registered under, in the order of registration: the plugin's object, and its functions.
+        self._registered: dict[str, tuple[object, list[tuple[str, Implementation]]]] = {}
         self._implementations: dict[str, tuple[Implementation, ...]] = {}
         self._changing = threading.RLock()  # threads may register at the same time
-        self._plugins: dict[str, str] = {}  # by pluggy's name
+        self.middleware: dict[str, tuple[Middleware, ...]] = {}  # by kind, in the order of registration
 
     def register(self, plugin: object, name: str | None = None) -> str:
         """Add a plugin: an object or module whose hook functions are marked with `@hookimpl`. Returns its name."""
+        from .hook_specs import marked_hooks
+
         with self._changing:
-            manager = self._manager()
-            name = name or _free_name(manager, type(plugin).__qualname__)
-            try:
-                registered = manager.register(plugin, name)
-                manager.check_pending()  # a hook that does not exist
-            except Exception as error:  # noqa: BLE001  pluggy raises its own validation errors and ValueError
-                if manager.is_registered(plugin) and manager.get_name(plugin) == name:
-                    manager.unregister(plugin)
-                raise RegistrationError(f"plugin {name!r}: {error}") from None
-            self._refresh()
-            return registered or ""
+            name = name or self._free_name(type(plugin).__qualname__)
+            if name in self._registered or any(each is plugin for each, _ in self._registered.values()):
+                raise RegistrationError(f"plugin {name!r}: it is registered already")
+            return self._add(name, plugin, [_checked(name, *each) for each in marked_hooks(plugin)])
 
     def register_hook(self, hook: str, function: Callable[..., Any], *, plugin: str = "", **options: Any) -> str:
         """Add a single function, of a plugin if it has one. The options are those of `@hookimpl`."""
-        from .hook_specs import HOOK_NAMES, HookSpecs, hookimpl
+        from .hook_specs import HookOptions
 
-        if hook not in HOOK_NAMES:
-            raise RegistrationError(f"unknown hook {hook!r}; {did_you_mean(hook, HOOK_NAMES)}")
-        offered = inspect.signature(getattr(HookSpecs, hook)).parameters
-        unknown = (_wanted(function) or frozenset()) - offered.keys()
-        if unknown:
-            raise RegistrationError(
-                f"hook {hook!r} has no argument {', '.join(sorted(unknown))}; it offers {list(offered)[1:]}"
-            )
-        marked = hookimpl(**options)(_wrapper(function))
         label = plugin or getattr(function, "__qualname__", type(function).__name__)
         with self._changing:
-            name = _free_name(self._manager(), label)
-            if plugin:
-                self._plugins[name] = plugin
-            return self.register(types.SimpleNamespace(**{hook: marked}), name)
+            name = self._free_name(label)
+            return self._add(name, object(), [_checked(plugin or name, hook, function, HookOptions(**options))])
+
+    def _add(self, name: str, plugin: object, functions: list[tuple[str, Implementation]]) -> str:
+        self._registered[name] = (plugin, functions)
+        self._refresh()
+        return name
 
     def unregister_plugin(self, plugin: str) -> None:
         """Remove every function that was registered for a plugin."""
         with self._changing:
-            for name in [name for name, of in self._plugins.items() if of == plugin]:
+            of_plugin = [(name, found) for name, (_, found) in self._registered.items()]
+            for name in [name for name, found in of_plugin if any(each.plugin == plugin for _, each in found)]:
                 self.unregister(name)
+            for kind, found in self.middleware.items():
+                self.middleware[kind] = tuple(each for each in found if each.plugin != plugin)
 
     def unregister(self, name: str) -> bool:
         with self._changing:
-            if self._pluggy is None or self._pluggy.get_plugin(name) is None:
+            if self._registered.pop(name, None) is None:
                 return False
-            self._pluggy.unregister(name=name)
-            self._plugins.pop(name, None)
             self._refresh()
             return True
+
+    def chain(self, kind: str, key: str, about: Mapping[str, Any]) -> Chain:
+        """The middleware of one kind, around a payload of that name."""
+        from .middleware import Chain
+
+        return Chain(self.middleware.get(kind, ()), key, about, partial(self.failed, f"middleware {kind}"))
 
     def implementations(self, hook: str) -> tuple[Implementation, ...]:
         return self._implementations.get(hook, ())
@@ -146,41 +141,46 @@ class HookManager:
             self.failed(hook, implementation, error)
             return None
 
-    def failed(self, hook: str, implementation: Implementation, error: BaseException) -> None:
+    def failed(self, hook: str, implementation: Implementation | Middleware, error: BaseException) -> None:
         self.failures[implementation.plugin] = self.failures.get(implementation.plugin, 0) + 1
         log.warning("hook %s of %s failed: %s: %s", hook, implementation.plugin, type(error).__name__, error)
 
-    def _manager(self) -> pluggy.PluginManager:
-        if self._pluggy is None:
-            import pluggy
-
-            from .hook_specs import PROJECT, HookSpecs
-
-            self._pluggy = pluggy.PluginManager(PROJECT)
-            self._pluggy.add_hookspecs(HookSpecs)
-        return self._pluggy
-
     def _refresh(self) -> None:
-        manager = self._manager()
-        self._implementations = {
-            caller.name: tuple(_in_order(caller.get_hookimpls(), self._plugins))
-            for caller in vars(manager.hook).values()
-            if caller.spec
+        found: dict[str, list[Implementation]] = {}
+        for _, functions in self._registered.values():
+            for hook, each in functions:
+                found.setdefault(hook, []).append(each)
+        order = {
+            hook: sorted(each, key=lambda one: one.options.trylast - one.options.tryfirst)
+            for hook, each in found.items()
         }
-        self.active = any(self._implementations.values())
-        around = [each for hook in AROUND_CALLS for each in self._implementations.get(hook, ())]
+        self._implementations = {hook: tuple(each) for hook, each in order.items()}
+        self.active = bool(found)
+        around = [each for hook in AROUND_CALLS for each in found.get(hook, ())]
         self.around_calls = bool(around)
         self.at_once = all(each.options.inline for each in around)
 
+    def _free_name(self, wanted: str) -> str:
+        number, name = 1, wanted
+        while name in self._registered:
+            number += 1
+            name = f"{wanted}-{number}"
+        return name
 
-def _in_order(found: list[pluggy.HookImpl], plugins: Mapping[str, str]) -> Iterator[Implementation]:
-    from .hook_specs import HookOptions
 
-    # pluggy calls the last registered first; changes that chain read better in the order of registration.
-    for impl in sorted(found, key=lambda impl: impl.trylast - impl.tryfirst):
-        options = getattr(impl.function, "handrail_hook", HookOptions())
-        plugin = plugins.get(impl.plugin_name, impl.plugin_name)
-        yield Implementation(plugin, impl.function, _wanted(impl.function), options)
+def _checked(plugin: str, hook: str, function: Callable[..., Any], options: HookOptions) -> tuple[str, Implementation]:
+    """Raises RegistrationError for an unknown hook, and for an argument that it does not offer."""
+    from .hook_specs import HOOK_NAMES, HookSpecs
+
+    if hook not in HOOK_NAMES:
+        raise RegistrationError(f"plugin {plugin!r}: unknown hook {hook!r}; {did_you_mean(hook, HOOK_NAMES)}")
+    offered = inspect.signature(getattr(HookSpecs, hook)).parameters
+    wants = _wanted(function)
+    if unknown := sorted((wants or frozenset()) - offered.keys()):
+        raise RegistrationError(
+            f"plugin {plugin!r}: hook {hook!r} has no argument {', '.join(unknown)}; it offers {list(offered)[1:]}"
+        )
+    return hook, Implementation(plugin, function, wants, options)
 
 
 def _wanted(function: Callable[..., Any]) -> frozenset[str] | None:
@@ -189,25 +189,6 @@ def _wanted(function: Callable[..., Any]) -> frozenset[str] | None:
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
         return None
     return frozenset(parameter.name for parameter in parameters)
-
-
-def _wrapper(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of our own to mark, so that the same callable can serve several hooks with other options."""
-
-    def call(**payload: Any) -> Any:
-        return function(**payload)
-
-    call.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
-    call.__module__ = getattr(function, "__module__", "") or ""
-    return call
-
-
-def _free_name(manager: pluggy.PluginManager, wanted: str) -> str:
-    number, name = 1, wanted
-    while manager.has_plugin(name):
-        number += 1
-        name = f"{wanted}-{number}"
-    return name
 
 
 hooks = HookManager()

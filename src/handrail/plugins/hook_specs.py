@@ -16,18 +16,12 @@ raises or times out is logged and skipped; if it is marked `policy=True`, the ca
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar, overload
 
-import pluggy
-
 from ..types import JsonDict
 
-PROJECT = "handrail"
-
-hookspec = pluggy.HookspecMarker(PROJECT)
-_pluggy_hookimpl = pluggy.HookimplMarker(PROJECT)
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -61,7 +55,6 @@ Verdict = Block | Ask | Change | Mapping[str, Any] | None
 class HookSpecs:
     """Every hook that Handrail calls."""
 
-    @hookspec
     def pre_tool_call(
         self,
         tool_name: str,
@@ -70,8 +63,10 @@ class HookSpecs:
         session_id: str | None,
         tool_call_id: str,
         call_number: int,
+        original_args: JsonDict,
     ) -> Verdict:
-        """Before a call, with valid arguments. Return None to let it pass, or Block, Ask or Change.
+        """Before a call, with valid arguments. Return None to let it pass, or Block, Ask or Change. `original_args` are those
+        before any hook changed them.
 
         It is called again, with the same `call_number`, when a user changes the call instead of allowing it.
 
@@ -79,7 +74,6 @@ class HookSpecs:
         and `{"action": "modify", "args": {...}}` mean the same.
         """
 
-    @hookspec
     def post_tool_call(  # noqa: PLR0913  an implementation takes only what it wants
         self,
         tool_name: str,
@@ -98,7 +92,6 @@ class HookSpecs:
         Return Block to tell the model what is wrong with it: the result stays, and the message is added to it.
         """
 
-    @hookspec
     def transform_tool_result(
         self,
         tool_name: str,
@@ -110,7 +103,6 @@ class HookSpecs:
     ) -> str | None:
         """Return a string to put it in place of the result's text; the next hook sees the new one."""
 
-    @hookspec
     def transform_terminal_output(
         self, command: str, output: str, exit_code: int | None, task_id: str | None, session_id: str | None
     ) -> str | None:
@@ -120,13 +112,11 @@ class HookSpecs:
         screen of a terminal. `exit_code` is None as long as it runs.
         """
 
-    @hookspec
     def pre_approval_request(
         self, tool_name: str, args: JsonDict, reason: str, rule_key: str, task_id: str | None, session_id: str | None
     ) -> None:
         """The user is about to be asked. For notifications: a hook that wants to decide is a `pre_tool_call`."""
 
-    @hookspec
     def post_approval_response(  # noqa: PLR0913  an implementation takes only what it wants
         self,
         tool_name: str,
@@ -141,57 +131,45 @@ class HookSpecs:
     ) -> None:
         """A request was answered: "once", "task", "session", "always" or "deny". No answer in time is a "deny"."""
 
-    @hookspec
     def on_session_start(self, session_id: str, platform: str) -> None:
         """A conversation starts, or continues after a restart. `platform` is where its user is: "cli", "matrix"..."""
 
-    @hookspec
     def on_session_end(self, session_id: str, platform: str, reason: str) -> None:
         """The agent has answered and waits, or was stopped. More turns may follow."""
 
-    @hookspec
     def on_session_reset(self, session_id: str, new_session_id: str, platform: str) -> None:
         """The user started over: a new conversation in the same place."""
 
-    @hookspec
     def on_session_finalize(self, session_id: str, platform: str) -> None:
         """No more turns follow: the last chance to keep something of the session."""
 
-    @hookspec
     def pre_llm_call(
         self, session_id: str, model: str, user_message: str, messages: list[JsonDict], is_first_turn: bool
     ) -> str | None:
         """Before a turn is sent to the model. Return text to add to the user's message for the model."""
 
-    @hookspec
     def post_llm_call(self, session_id: str, model: str, user_message: str, answer: str, usage: JsonDict) -> None:
         """After a turn: the model's final answer, and the tokens used."""
 
-    @hookspec
     def transform_llm_output(self, session_id: str, model: str, response_text: str, platform: str) -> str | None:
         """The final answer of a turn. Return a string to put it in place, in what callers get; users have seen it streamed."""
 
-    @hookspec
     def pre_api_request(
         self, session_id: str, model: str, platform: str, api_call_count: int, message_count: int
     ) -> None:
         """A request is about to be sent to the model: there are several in a turn with tool calls."""
 
-    @hookspec
     def post_api_request(
         self, session_id: str, model: str, platform: str, api_call_count: int, api_duration: float, usage: JsonDict
     ) -> None:
         """The model has answered a request. `api_duration` is in seconds."""
 
-    @hookspec
     def api_request_error(self, session_id: str, model: str, platform: str, api_call_count: int, error: str) -> None:
         """No model answered a request."""
 
-    @hookspec
     def subagent_start(self, session_id: str, child_session_id: str, goal: str) -> None:
         """The agent handed a task to a child."""
 
-    @hookspec
     def subagent_stop(self, session_id: str, child_session_id: str, goal: str, status: str, summary: str) -> None:
         """A child has ended: "completed", "failed", "cancelled" or "timeout"."""
 
@@ -201,11 +179,14 @@ HOOK_NAMES = tuple(name for name in vars(HookSpecs) if not name.startswith("_"))
 
 @dataclass(frozen=True, slots=True)
 class HookOptions:
-    """The options of one implementation that pluggy does not have."""
+    """The options of one implementation, as `hookimpl` takes them."""
 
     policy: bool = False
     timeout: float | None = None
     inline: bool = False
+    tryfirst: bool = False
+    trylast: bool = False
+    specname: str | None = None
 
 
 @overload
@@ -225,14 +206,22 @@ def hookimpl(function: Function | None = None, **options: Any) -> Function | Cal
     """Mark a function as the implementation of a hook.
 
     `policy`: if it fails, the call is blocked. `timeout`: its own deadline in seconds instead of the configured one.
-    `inline`: it is trusted to return immediately, and runs in the caller's thread without a deadline.
+    `inline`: it is trusted to return immediately, and runs in the caller's thread without a deadline. `tryfirst` and `trylast`
+    put it before or after the others; `specname` is the hook, if the function has another name.
     """
 
-    ours = HookOptions(**{name: options.pop(name) for name in HookOptions.__slots__ if name in options})
-
     def mark(implementation: Function) -> Function:
-        implementation.handrail_hook = ours  # type: ignore[attr-defined]
-        marked: Function = _pluggy_hookimpl(**options)(implementation)
-        return marked
+        implementation.handrail_hook = HookOptions(**options)  # type: ignore[attr-defined]
+        return implementation
 
     return mark if function is None else mark(function)
+
+
+def marked_hooks(target: Any, *, named: bool = False) -> Iterator[tuple[str, Callable[..., Any], HookOptions]]:
+    """The functions of an object that are marked; with `named` also those that carry a hook's name."""
+    for name in dir(target):
+        function = getattr(target, name, None)
+        options = getattr(function, "handrail_hook", None)
+        if callable(function) and (options is not None or (named and name in HOOK_NAMES)):
+            options = options or HookOptions()
+            yield options.specname or name, function, options

@@ -9,7 +9,7 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -24,7 +24,7 @@ from ..errors import CallTimeout, RegistrationError
 from ..settings.sections import PluginConfig
 from .api import Contributions, PluginApi
 from .hook_manager import HookManager
-from .hook_specs import HOOK_NAMES
+from .hook_specs import HookOptions, marked_hooks
 from .plugin_files import (
     PluginFiles,
     forget_plugin,
@@ -144,9 +144,8 @@ class Plugins:
             if plugin.state is State.UNTRUSTED and plugin.source is not Source.PROJECT:
                 log.warning("plugin %s is not loaded: %s", plugin.name, plugin.reason)
             return
-        api = PluginApi(
-            plugin.name, self._registry, self._hooks, self.contributions, settings.settings if settings else None
-        )
+        own = settings.settings if settings else None
+        api = PluginApi(plugin.name, self._registry, self._hooks, self.contributions, own, files.root)
         before = {entry.name: entry for entry in self._registry.entries()}
         try:
             self._run_bounded(plugin, api, files)
@@ -202,8 +201,8 @@ class Plugins:
 
     def _begin(self, api: PluginApi, target: Any) -> None:
         """Start a module or object with hook functions or `register(api)`, or a function that is one."""
-        for name, function, options in _marked_hooks(target):
-            api.hook(name, function, **options)
+        for name, function, options in marked_hooks(target, named=isinstance(target, ModuleType)):
+            api.hook(name, function, **{each: getattr(options, each) for each in HookOptions.__slots__})
         register = getattr(target, "register", target if not isinstance(target, ModuleType) else None)
         if callable(register):
             register(api)
@@ -213,7 +212,7 @@ class Plugins:
         self._registry.restore(before)
         self._hooks.unregister_plugin(plugin.name)
         for kind, names in api.provided.items():
-            if kind not in ("tools", "hooks"):
+            if kind not in ("tools", "hooks", "middleware"):
                 for name in names:
                     getattr(self.contributions, kind).pop(name, None)
         forget_plugin(module_of(plugin.name))
@@ -229,23 +228,6 @@ def trust_plugin(found: Found, trust: Trust | None = None) -> PluginFiles:
     files = plugin_content(found)
     (trust or Trust()).trust(TRUST_KIND, found.place, files.digest)
     return files
-
-
-def _marked_hooks(target: Any) -> Iterator[tuple[str, Callable[..., Any], dict[str, Any]]]:
-    """The functions that carry a hook's name or are marked as one."""
-    for name in dir(target):
-        function = getattr(target, name, None)
-        options = getattr(function, "handrail_hook", None)
-        if callable(function) and (options is not None or (name in HOOK_NAMES and isinstance(target, ModuleType))):
-            marks = getattr(function, "handrail_impl", None) or {}
-            wanted = marks.get("specname") or name
-            order = {key: bool(marks.get(key)) for key in ("tryfirst", "trylast")}
-            kept = (
-                {}
-                if options is None
-                else {"policy": options.policy, "timeout": options.timeout, "inline": options.inline}
-            )
-            yield wanted, function, {**order, **kept}
 
 
 def _manifest_of_package(module: ModuleType) -> Manifest:

@@ -104,7 +104,7 @@ class CallPath:
 
     @cached_property
     def _around(self) -> HooksAroundCall:
-        from .tool_hooks import HooksAroundCall  # imports pluggy, and most programs have no hooks
+        from .tool_hooks import HooksAroundCall  # most programs have no hooks
 
         return HooksAroundCall(self._hooks, self._ask, isolates=lambda: self.isolates)
 
@@ -112,9 +112,8 @@ class CallPath:
         outcome = yield from inner(call)
         try:
             outcome = yield from self._around.after(call, outcome)
-            return (
-                to_outcome(call.name, outcome) if call.entry is None else self._fitted(self._plan(call.entry), outcome)
-            )
+            entry = call.entry
+            return to_outcome(call.name, outcome) if entry is None else self._fitted(self._plan(entry), outcome)
         except BaseException as error:  # noqa: BLE001  whatever went wrong around a call becomes its answer
             return _failed_around(call.name, caught(call, error))
 
@@ -245,7 +244,7 @@ class CallPath:
         plan = self._plans.get(entry.name)
         if plan is None or plan.entry is not entry:
             plan = yield Step(partial(self._plan, entry), may_block=True)  # imports the handler's module
-        if call.cancel is not None or not plan.plain or call.batched or self._isolates(entry):
+        if call.cancel is not None or not plan.plain or call.batched or self._isolates(entry) or self._is_wrapped(call):
             return (yield from self._run_bounded(plan, call))
         try:
             value = guarded(self._bound(plan, call, None), contained=call.contained)
@@ -256,7 +255,8 @@ class CallPath:
             return failure_outcome(cause(error))
 
     def _run_bounded(self, plan: Plan, call: Call) -> Flow[Outcome]:
-        entry, stop, is_apart = plan.entry, CancelToken(), self._isolates(plan.entry)
+        entry, stop, is_wrapped = plan.entry, CancelToken(), self._is_wrapped(call)
+        is_apart = self._isolates(entry)
         forget = stop.link(call.cancel) if call.cancel is not None else None
         try:
             stop.raise_if_cancelled()
@@ -264,8 +264,8 @@ class CallPath:
                 self._bound(plan, call, stop),
                 entry.timeout,
                 stop if call.cancel is not None or is_apart else None,
-                in_caller=entry.is_async or (entry.timeout is None and call.cancel is None),
-                may_block=not (plan.plain or entry.is_async),
+                in_caller=not is_wrapped and (entry.is_async or (entry.timeout is None and call.cancel is None)),
+                may_block=is_wrapped or not (plan.plain or entry.is_async),
                 grace=CANCEL_GRACE_SECONDS if plan.wants_context else 0,
                 apart=is_apart,
                 contained=call.contained,
@@ -304,7 +304,11 @@ class CallPath:
         def bound() -> Any:
             return entry.handler(arguments, **known)
 
-        return bound if call.effects is None else partial(_ended_after, call.effects, bound)
+        work = partial(self._around.wrapped, call, bound, self.without_hooks) if self._is_wrapped(call) else bound
+        return work if call.effects is None else partial(_ended_after, call.effects, work)
+
+    def _is_wrapped(self, call: Call) -> bool:
+        return bool(self._hooks.middleware.get("tool_execution")) and not call.is_rewritten
 
     def _fitted(self, plan: Plan, value: Any) -> Outcome:
         """What a handler returned, as the model gets it."""
@@ -318,9 +322,7 @@ class CallPath:
         if plan is not None and plan.entry is entry:
             return plan
         passes, wants_context = _parameters(entry.handler)
-        waits = (
-            entry.timeout is not None or entry.check_fn is not None or entry.needs_agent or entry.actions is not None
-        )
+        waits = entry.needs_agent or any(each is not None for each in (entry.timeout, entry.check_fn, entry.actions))
         max_chars = entry.max_result_size_chars
         if max_chars is None:
             max_chars = self._services.config.results.max_chars

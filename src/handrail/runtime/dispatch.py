@@ -229,6 +229,7 @@ class Source(NamedTuple):
     temporary_home: str | None = None
     pins: Mapping[str, str] = {}  # the files that hooks run, by digest
     baseline: Config | None = None  # what the file says, without the environment's overrides
+    waiting: frozenset[str] = frozenset()  # MCP servers that the file adds, and nobody has confirmed yet
 
 
 def locate(config: Config | None, home: str | os.PathLike[str] | None, *, confirms: bool) -> Source:
@@ -250,7 +251,10 @@ def locate(config: Config | None, home: str | os.PathLike[str] | None, *, confir
         what = "; ".join(map(str, held.waiting[:_MAX_NAMED])) + ("; ..." if len(held.waiting) > _MAX_NAMED else "")
         waits = "that waits for `handrail config confirm` in a terminal of yours"
         log.warning("%s is weaker than it was: %s; %s", file, what, "it holds from now on" if confirms else waits)
-    return Source(replace(held.config, home=folder), reads_file=True, pins=held.files, baseline=held.of_file)
+    keys = [change.key.split(".") for change in held.waiting]
+    servers = frozenset(key[1] for key in keys if key[0] == "mcp_servers" and len(key) > 1)
+    config = replace(held.config, home=folder)
+    return Source(config, reads_file=True, pins=held.files, baseline=held.of_file, waiting=servers)
 
 
 def results_of(config: Config) -> FileResultStore:

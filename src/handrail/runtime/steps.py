@@ -44,6 +44,7 @@ class Call:
     contained = False  # leaving the program is not the handler's to decide
     effects: CallEffects | None = None
     journal_entry: JournalEntry | None = None
+    is_rewritten = False  # by a plugin's middleware, which is not called again
     batched = False  # it shares the machine with other calls of its message
     context: ToolContext | None = None  # given by who dispatches on a bare registry
     extra: JsonDict | None = None  # further keyword arguments for the handler, likewise

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ..base.workers import run_async
 from ..core.entry import ToolEntry
 from ..core.outcome import error_of, parsed
 from ..errors import Denied
@@ -15,7 +17,7 @@ from ..plugins.hook_specs import Ask, Block, Change
 from ..protocols import Action, ActionKind
 from ..types import JsonDict, Outcome
 from .arguments import plain_copy, prepare
-from .steps import Call, Flow, Step, cause
+from .steps import Call, Flow, Step, cause, drive
 
 
 class HooksAroundCall:
@@ -33,6 +35,8 @@ class HooksAroundCall:
         for implementation in self._hooks.implementations("pre_tool_call"):
             try:
                 payload = _payload(call, arguments)
+                if implementation.wants is None or "original_args" in implementation.wants:
+                    payload["original_args"] = plain_copy(call.arguments)
                 verdict = _verdict((yield from self._called(implementation, payload)))
             except Exception as error:  # noqa: BLE001  a plugin's bug becomes a log line, or a refusal
                 self._failed(call, implementation, error)
@@ -85,6 +89,24 @@ class HooksAroundCall:
             if isinstance(changed, str):
                 outcome = changed
         return outcome
+
+    def wrapped(self, call: Call, handler: Callable[[], Any], path: Callable[[Call], Flow[Outcome]]) -> Any:
+        """The handler, with the middleware of plugins around it. Arguments that they change are a call of their own, which goes
+        the whole `path`, so that it is checked and judged as such."""
+
+        def base(arguments: Any) -> Any:
+            if arguments == call.arguments:
+                value = handler()
+                return run_async(value) if inspect.isawaitable(value) else value
+            who = (call.task_id, call.user_task, call.session_id)
+            caller = call.caller._replace(answered=(), asked=None, journal=None)
+            more: JsonDict = {"cancel": call.cancel, "on_progress": call.on_progress, "agent": call.agent}
+            rewritten = Call(call.name, arguments, *who, client=call.client, caller=caller, **more)
+            rewritten.is_rewritten = True
+            return drive(path(rewritten))
+
+        about = {key: value for key, value in _payload(call, {}).items() if key != "args"}
+        return self._hooks.chain("tool_execution", "args", about).wrapped(plain_copy(call.arguments), base)
 
     def _called(self, implementation: Implementation, payload: JsonDict) -> Flow[Any]:
         timeout = implementation.timeout(self._hooks.timeout)

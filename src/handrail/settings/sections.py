@@ -348,6 +348,7 @@ class SkillsConfig(Section):
 
     folders: tuple[str, ...] = option((), "Folders with skills of yours, besides `skills` beside config.yaml.")
     disabled: tuple[str, ...] = option((), "Names of skills that no model is offered.")
+    of_plugins: Mapping[str, str] = field(default_factory=dict, metadata={"internal": True})  # their folders, by name
 
 
 class ScheduleConfig(Section):

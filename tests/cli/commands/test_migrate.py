@@ -108,6 +108,56 @@ def test_it_is_done_and_a_second_time_changes_nothing(home: Path, theirs: Path) 
     before = (home / "config.yaml").read_text()
     migrate(home, theirs, "--yes")
     assert (home / "config.yaml").read_text() == before
+    with closing(open_jobs(config)) as jobs:
+        assert [job.name for job in jobs.all()] == ["morning"]
+
+
+CHOICES = """
+model: {default: some/model, base_url: "https://models.example/v1", provider: custom}
+fallback_model: {provider: openrouter, model: a/b}
+fallback_providers:
+  - {provider: custom, model: other}
+  - {provider: nous, model: hermes}
+  - {provider: custom, model: far, base_url: "http://elsewhere/v1"}
+platform_toolsets: {cli: [file, web], telegram: [hermes-telegram]}
+plugins:
+  enabled: [extra, builtin]
+  disabled: [noisy]
+  hook_callback_timeout: 30
+  entries: {extra: {allow_tool_override: true}}
+"""
+
+
+def test_fallbacks_platforms_plugins_and_skills_of_jobs_are_taken_as_far_as_they_go(home: Path, theirs: Path) -> None:
+    (theirs / "config.yaml").write_text(CHOICES)
+    for name in ("extra", "noisy", "group/inner"):
+        (theirs / "plugins" / name).mkdir(parents=True, exist_ok=True)
+        (theirs / "plugins" / name / "plugin.yaml").write_text(f"name: {Path(name).name}")
+        (theirs / "plugins" / name / "__init__.py").write_text("def register(ctx): pass\n")
+    job = {"id": "1", "name": "daily", "prompt": "Do it.", "schedule": {"expr": "0 9 * * *"}, "skills": ["release"]}
+    (theirs / "cron/jobs.json").write_text(
+        json.dumps({"jobs": [{**job, "model": "m", "provider": "groq", "script": "x.py"}]})
+    )
+    code, text = migrate(home, theirs, "--yes")
+    assert code == 0, text
+    rows = {line.split("  ")[0]: " ".join(line.split()) for line in text.splitlines()}
+    config = load_config()
+    assert config.model.fallbacks == ("openrouter:a/b", "other")
+    assert "left out there is no such provider here" in rows["fallback nous:hermes"]
+    assert "left out it has an address of its own" in rows["fallback custom:far"]
+    assert config.tools.enabled_toolsets == ("file", "web")
+    assert "left out" in rows["platform_toolsets.telegram"]
+    assert config.calls.hook_timeout == 30
+    assert [each.name for each in sorted((home / "plugins").iterdir())] == ["extra"]
+    assert "handrail plugins trust extra" in rows["plugin extra"]
+    assert all("left out it is switched off there" in rows[f"plugin {each}"] for each in ("noisy", "inner"))
+    assert "left out it is a part of Hermes Agent" in rows["plugin builtin"]
+    assert "left out" in rows["plugins.entries.extra.allow_tool_override"]
+    assert "differs without script" in rows["job daily"]
+    with closing(open_jobs(config)) as jobs:
+        [made] = jobs.all()
+    assert made.work.model == "groq:m"
+    assert made.work.prompt == "First read these skills and follow them: release.\n\nDo it."
 
 
 def test_a_folder_that_is_not_there_is_said(home: Path, tmp_path: Path) -> None:

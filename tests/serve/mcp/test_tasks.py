@@ -5,23 +5,28 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import contextlib
+import json
 import os
 import signal
 import socket
 import sys
 import threading
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from mcp.client.extension import advertise
+from mcp.server import MCPServer
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS
 
 from handrail.config.paths import state_dir
 from handrail.core.registry import ToolRegistry
+from handrail.mcp_client.connection import MAX_FAULTS
 from handrail.mcp_client.server_config import Server
-from handrail.mcp_client.tasks import EXTENSION, TaskExtension, send
+from handrail.mcp_client.tasks import EXTENSION, Followed, TaskExtension
 from handrail.model_tools import default
 from handrail.runtime.dispatch import Runtime
 from handrail.serve.mcp import tasks
@@ -31,7 +36,7 @@ from handrail.serve.server import Address
 from handrail.settings.services import McpServerConfig
 from handrail.testing import OpenGate
 from handrail.tools.mcp.server_tools import McpTools
-from handrail.types import JsonDict, ToolContext
+from handrail.types import CancelToken, JsonDict, ToolContext
 from mcp import Client
 
 from ...mcp_servers.serving import listening, serving
@@ -64,7 +69,7 @@ async def started(client: Client) -> str:
 
 
 async def polled(client: Client, task: str, method: str = "tasks/get") -> JsonDict:
-    return await send(client.session, method, task)
+    return await Followed(client.session, task, None).send(method)
 
 
 def server() -> Any:
@@ -194,7 +199,9 @@ class Relay:
     def __init__(self) -> None:
         self.bound = listening()
         self.port = self.bound.getsockname()[1]
-        self.to, self.is_polled = 0, False
+        self.to, self.polls = 0, 0
+        self.call: socket.socket | None = None  # what the last call came over
+        self.streaming: list[socket.socket | None] = []  # where answers have begun
         self._open: list[socket.socket] = []
         self._is_cut = threading.Event()
         threading.Thread(target=self._accept, daemon=True).start()
@@ -218,9 +225,14 @@ class Relay:
     def _pass_on(self, source: socket.socket, target: socket.socket) -> None:
         with contextlib.suppress(OSError):
             while data := source.recv(65536):
-                self.is_polled = self.is_polled or b"tasks/get" in data
+                self.polls += b"mcp-method: tasks/get" in data.lower()
+                self.call = source if b"tools/call" in data else self.call
                 target.sendall(data)
+                if b"content-type: text/event-stream" in data:
+                    self.streaming.append(target)
         for each in (source, target):
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)  # wakes who waits for more of it; closing would not
             each.close()
 
     def cut(self) -> None:
@@ -233,7 +245,9 @@ class Relay:
         self._is_cut.clear()
 
 
-def test_our_client_takes_a_task_up_again_when_the_connection_was_lost(long: threading.Event) -> None:
+@pytest.fixture
+def far(long: threading.Event) -> Iterator[tuple[Relay, McpTools, Callable[..., Any]]]:
+    """A server behind a relay, our client of it, and a function that calls `long` there."""
     relay = Relay()
     app = http_app(HandrailServer(default(), toolsets=["art"]).build(), Address("127.0.0.1", relay.port), "t")
     settings = McpServerConfig(url=f"http://127.0.0.1:{relay.port}/mcp", headers={"Authorization": "Bearer t"})
@@ -243,18 +257,96 @@ def test_our_client_takes_a_task_up_again_when_the_connection_was_lost(long: thr
         relay.to = int(url.rpartition(":")[2])
         try:
             tools.start(PATIENCE_SECONDS)
-            call = pool.submit(Runtime(registry, gate=OpenGate()).handle, "mcp__far__long", {})
-            wait_until(lambda: relay.is_polled)
-            relay.cut()
-            wait_until(lambda: tools.connections.status()["far"].faults)
-            assert not call.done()
-            relay.mend()
-            long.set()
-            assert "done" in call.result(PATIENCE_SECONDS)
+            handle = Runtime(registry, gate=OpenGate()).handle
+            yield relay, tools, lambda **more: pool.submit(handle, "mcp__far__long", {}, **more)
         finally:
             long.set()
+            relay.mend()
             tools.close()
             relay.bound.close()
+
+
+def test_our_client_takes_its_tasks_up_again_when_the_connection_was_lost(far: Any, long: threading.Event) -> None:
+    relay, tools, call = far
+    calls = [call(), call()]
+    wait_until(lambda: relay.polls >= 2)
+    relay.cut()
+    # As long as a server takes that is started again: calls that begin now fail, these go on.
+    wait_until(lambda: tools.connections.status()["far"].faults >= MAX_FAULTS)
+    assert not any(each.done() for each in calls)
+    relay.mend()
+    long.set()
+    assert ["done" in each.result(PATIENCE_SECONDS) for each in calls] == [True, True]
+
+
+def test_a_task_that_is_cancelled_while_the_server_is_away_is_cancelled_when_it_is_back(far: Any, home: Path) -> None:
+    relay, tools, call = far
+    stop = CancelToken()
+    made = call(cancel=stop)
+    wait_until(lambda: relay.polls)
+    relay.cut()
+    wait_until(lambda: tools.connections.status()["far"].faults)
+    stop.cancel("enough")
+    assert "enough" in made.result(PATIENCE_SECONDS)
+    relay.mend()
+    [kept] = (state_dir(default().config.home) / "mcp" / "tasks").glob("*.json")
+    wait_until(lambda: json.loads(kept.read_text())["status"] == "cancelled")
+
+
+class Older:
+    """Our client of a server of 2025-11-25, which may be started again at the same address. Its tool waits for `go`."""
+
+    def __init__(self, port: int) -> None:
+        self.begun, self.go = threading.Event(), threading.Event()
+        settings = McpServerConfig(url=f"http://127.0.0.1:{port}/mcp", protocol="handshake")
+        registry = ToolRegistry()
+        self.tools = McpTools([Server("far", settings, "test")], registry)
+        self.greet = partial(Runtime(registry, gate=OpenGate()).handle, "mcp__far__greet", {})
+
+    def app(self) -> Any:
+        async def greet() -> str:
+            self.begun.set()
+            await asyncio.to_thread(self.go.wait)
+            return "hi"
+
+        server = MCPServer("far")
+        server.add_tool(greet)
+        return server.streamable_http_app(host="0.0.0.0")  # which checks no names
+
+
+def test_an_answer_that_is_cut_off_is_a_lost_connection() -> None:
+    relay = Relay()
+    older = Older(relay.port)
+    with serving(older.app()) as url, concurrent.futures.ThreadPoolExecutor() as pool:
+        relay.to = int(url.rpartition(":")[2])
+        try:
+            older.tools.start(PATIENCE_SECONDS)
+            call = pool.submit(older.greet)
+            wait_until(lambda: older.begun.is_set() and relay.call in relay.streaming)
+            assert relay.call is not None
+            relay.call.shutdown(socket.SHUT_RDWR)
+            assert "it is unknown whether the call took effect" in error_in(call.result(PATIENCE_SECONDS))["error"]
+            older.go.set()
+            assert "hi" in older.greet()
+        finally:
+            older.go.set()
+            older.tools.close()
+            relay.bound.close()
+
+
+def test_a_server_that_forgot_the_session_is_asked_again_in_a_new_one() -> None:
+    bound = listening()
+    port = bound.getsockname()[1]
+    older = Older(port)
+    older.go.set()
+    try:
+        with serving(older.app(), bound):
+            older.tools.start(PATIENCE_SECONDS)
+            assert "hi" in older.greet()
+        with serving(older.app(), socket.create_server(("127.0.0.1", port))):
+            assert "hi" in older.greet()
+    finally:
+        older.tools.close()
 
 
 def test_a_server_that_was_killed_during_the_call_says_so_when_it_is_back(home: Path, tmp_path: Path) -> None:

@@ -105,6 +105,17 @@ class Answer(NamedTuple):
     cut_off: bool
 
 
+async def whole_answer(
+    requests: ModelRequests, messages: Messages, tools: Messages, listener: Callable[[Event], object] = lambda _: None
+) -> Answer:
+    """The answer, once it is whole; `listener` gets the events before. Raises ModelError."""
+    async for event in requests.ask(messages, tools):
+        if isinstance(event, Answer):
+            return event
+        listener(event)
+    raise ModelError("the model sent no answer")
+
+
 class _PartialAnswer:
     """The pieces of one attempt."""
 
@@ -164,6 +175,16 @@ class ModelRequests:
     ) -> None:
         self.models = list(models)
         self._attempts, self._sleep = attempts, sleep
+
+    def tuned(self, name: str, options: Mapping[str, Any]) -> ModelRequests:
+        """The same with further fields in each request, and another first model of that name at the same place. Models that
+        cannot do that stay as they are."""
+        if not options and name == self.models[0].name:
+            return self
+        names = [name, *(model.name for model in self.models[1:])]
+        pairs = [(model, getattr(model, "tuned", None), each) for model, each in zip(self.models, names, strict=True)]
+        models = [model if change is None else change(each, options) for model, change, each in pairs]
+        return ModelRequests(models, attempts=self._attempts, sleep=self._sleep)
 
     async def ask(self, messages: Messages, tools: Messages) -> AsyncIterator[Event | Answer]:
         """Events while the answer is written, then the whole Answer. Raises ModelError when no model answers.

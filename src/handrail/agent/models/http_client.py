@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import json
 import re
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from importlib import import_module
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from ...config.keys import without_key
 from ...errors import ModelError
@@ -39,6 +40,7 @@ class SdkModel:
 
     brand = extra = resource = where = key_variable = ""
     context_tokens = 128_000
+    _options: Mapping[str, Any] = {}  # further fields of every request
 
     def __init__(
         self,
@@ -55,6 +57,12 @@ class SdkModel:
         self.context_tokens = context_tokens or self.context_tokens
         self.key_variable = key_variable or self.key_variable
         self._base_url, self._api_key, self._timeout = base_url, api_key, request_timeout
+
+    def tuned(self, name: str, options: Mapping[str, Any]) -> Self:
+        """The model of that name at the same place, with further fields in its requests, such as `temperature`."""
+        other = copy.copy(self)
+        other.name, other._options = name, {**self._options, **options}
+        return other
 
     def load(self) -> None:
         """Load the package, which takes a second: better while the user is typing than while they wait."""

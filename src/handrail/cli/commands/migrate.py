@@ -16,6 +16,7 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -37,7 +38,7 @@ from ...plugins.command_hooks import register_external
 from ...plugins.hook_manager import HookManager
 from ...plugins.hook_specs import HOOK_NAMES
 from ...settings.services import PROVIDERS
-from ...tools.cron.job_requests import planned, save
+from ...tools.cron.job_requests import open_jobs, planned, save
 from ...tools.cron.schedule import zone_of
 from ...tools.skills.library import inspect, user_folder
 from ...types import JsonDict
@@ -85,7 +86,10 @@ def hermes(path: Folder = None, dry_run: options.DryRun = False, yes: Yes = Fals
     if not folder.is_dir():
         refuse(f"{folder} is not a folder; give the one that Hermes Agent keeps its files in")
     app = open_runtime(asks=False)
-    found = [*_settings(folder, app), *_memory(folder, app), *_skills(folder), *_jobs(folder, app), *_plugins(folder)]
+    theirs, problem = _config(folder)
+    plugins = [*_plugins(folder, theirs.get("plugins"))]
+    found = [*_settings(folder, app, theirs), *_memory(folder, app), *_skills(folder), *_jobs(folder, app), *plugins]
+    found = [Item("config.yaml", LEFT_OUT, problem), *found] if problem else found
     if not found:
         refuse(f"{folder} has nothing to take over", ExitCode.OK)
     rows = [[visible(each.what), each.state, visible(each.note.partition("\n")[0])] for each in found]
@@ -106,21 +110,27 @@ def hermes(path: Folder = None, dry_run: options.DryRun = False, yes: Yes = Fals
     raise typer.Exit(ExitCode.FAILED if failed else ExitCode.OK)
 
 
-def _settings(folder: Path, app: Handrail) -> Iterator[Item]:
-    found: Any = {}
+def _config(folder: Path) -> tuple[JsonDict, str]:
+    """Their settings, and why they cannot be read."""
     try:
         found = YAML(typ="safe", pure=True).load((folder / "config.yaml").read_text("utf-8")) or {}
-        problem = "" if isinstance(found, dict) else "it is no mapping of names to settings"
+        return (found, "") if isinstance(found, dict) else ({}, "it is no mapping of names to settings")
     except (OSError, UnicodeDecodeError, YAMLError) as error:
-        problem = "" if isinstance(error, FileNotFoundError) else f"it cannot be read: {' '.join(str(error).split())}"
-    if problem:
-        yield Item("config.yaml", LEFT_OUT, problem)
-    theirs: JsonDict = found if isinstance(found, dict) else {}
+        missing = isinstance(error, FileNotFoundError)
+        return {}, "" if missing else f"it cannot be read: {' '.join(str(error).split())}"
+
+
+def _settings(folder: Path, app: Handrail, theirs: JsonDict) -> Iterator[Item]:
     servers, file = theirs.pop("mcp_servers", None), ConfigFile()
     listed = [_server(str(name), given, file) for name, given in servers.items()] if isinstance(servers, dict) else []
     # There, the servers' tools go with any toolset.
     bundles = dict.fromkeys(f"mcp-{here}" for here, item in listed if item.take is not None)
     app.toolsets.expected |= bundles.keys()
+    yield from _fallbacks(theirs)
+    if isinstance(platforms := theirs.pop("platform_toolsets", None), dict):
+        theirs["toolsets"] = platforms.pop("cli", None) or theirs.get("toolsets")
+        for each in platforms:
+            yield Item(f"platform_toolsets.{each}", LEFT_OUT, "tools.enabled_toolsets holds for every platform here")
     if isinstance(sets := theirs.get("toolsets"), list):
         if _WHOLE & set(map(str, sets)):
             yield Item("toolsets", TAKEN, "every toolset is offered here anyway")
@@ -142,6 +152,21 @@ def _settings(folder: Path, app: Handrail) -> Iterator[Item]:
         is_second = here in names and item.take is not None
         yield Item(item.what, LEFT_OUT, "another one has that name here") if is_second else item
         names.add(here)
+
+
+def _fallbacks(theirs: JsonDict) -> Iterator[Item]:
+    """Leaves the names that ours can have in the settings: of a known provider, or at the place of the main model."""
+    more, main = theirs.pop("fallback_providers", None), theirs.get("model")
+    given = [theirs.pop("fallback_model", None), *(more if isinstance(more, list) else [more])]
+    theirs["fallback_model"] = names = list[str]()
+    for each in [each for each in given if isinstance(each, dict)]:
+        provider, model, place = each.get("provider"), each.get("model"), each.get("base_url")
+        is_same = isinstance(main, dict) and (provider, place) in ((main.get("provider"), None), (None, None))
+        if not model or place or not (is_same or provider in PROVIDERS):
+            why = "it has an address of its own" if place else "there is no such provider here" if model else "no model"
+            yield Item(f"fallback {provider}:{model}", LEFT_OUT, why)
+        else:
+            names.append(model if is_same else f"{provider}:{model}")
 
 
 def _setting(name: str, key: str, value: Any, file: ConfigFile, app: Handrail) -> Item:
@@ -274,6 +299,8 @@ def _jobs(folder: Path, app: Handrail) -> Iterator[Item]:
     except (OSError, ValueError):
         return
     listed = found.get("jobs") if isinstance(found, dict) else found
+    with closing(open_jobs(app.config)) as store:
+        known = [(each.name, each.schedule, each.work) for each in store.all()]
     for job in [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else ():
         what, when = f"job {job.get('name') or job.get('id')}", job.get("schedule")
         if isinstance(when, dict):
@@ -281,23 +308,50 @@ def _jobs(folder: Path, app: Handrail) -> Iterator[Item]:
         times = job["repeat"] if isinstance(job.get("repeat"), dict) else {}
         given = {"schedule": when, "prompt": job.get("prompt"), "name": job.get("name")}
         given["repeat"] = max(1, times["times"] - (times.get("completed") or 0)) if times.get("times") else None
-        left = [key for key in ("skills", "model", "script") if job.get(key)]
+        skills = [each for each in (job.get("skill"), *(job.get("skills") or ())) if isinstance(each, str)]
+        if skills and job.get("prompt"):  # theirs are read before a run; ours reads what it is told to
+            given["prompt"] = f"First read these skills and follow them: {', '.join(skills)}.\n\n{job['prompt']}"
+        model, provider = job.get("model"), job.get("provider")
+        if model and (not provider or provider in PROVIDERS):
+            given["model"] = f"{provider}:{model}" if provider else str(model)
+        left = [key for key in ("script", "enabled_toolsets") if job.get(key)]
+        left += ["model"] if model and "model" not in given else []
         left += ["deliver"] if job.get("deliver") not in (None, "local", "origin") else []
-        plan = partial(planned, given, app.registry, None, cwd=str(Path.home()), tools_of=app.toolsets.select)
+        cwd = str(job.get("workdir") or Path.home())
+        plan = partial(planned, given, app.registry, None, cwd=cwd, tools_of=app.toolsets.select)
         try:
             made = plan(config=app.config)
         except HandrailError as error:
             yield Item(what, LEFT_OUT, str(error))
+            continue
+        if (made.name, made.schedule, made.work) in known:
+            yield Item(what, TAKEN, "it is there already")
             continue
         is_on = job.get("enabled", True)
         take = partial(lambda plan: save(plan(config=ConfigFile().load()), app.config), plan)  # in the zone taken over
         yield _changed(what, left, made.schedule, take) if is_on else Item(what, LEFT_OUT, "it is switched off there")
 
 
-def _plugins(folder: Path) -> Iterator[Item]:
-    for file in sorted((folder / "plugins").glob("*/plugin.yaml")):
-        name = file.parent.name
-        yield Item(f"plugin {name}", LEFT_OUT, f"copy it to the folder plugins, then `handrail plugins trust {name}`")
+def _plugins(folder: Path, settings: Any) -> Iterator[Item]:
+    """Those that are switched on there, which is all of them in versions without a choice."""
+    settings = settings if isinstance(settings, dict) else {}
+    chosen, off, entries = (settings.pop(key, None) for key in ("enabled", "disabled", "entries"))
+    files = {
+        file.parent.name: file.parent for depth in ("*", "*/*") for file in folder.glob(f"plugins/{depth}/plugin.yaml")
+    }
+    for name in sorted({*files, *map(str, chosen or ())}):
+        what, target = f"plugin {name}", user_folder().parent / "plugins" / name
+        if name in (off or ()) or (isinstance(chosen, list) and name not in chosen):
+            yield Item(what, LEFT_OUT, "it is switched off there")
+        elif name not in files:
+            yield Item(what, LEFT_OUT, "it is a part of Hermes Agent, or a package that is to be installed here")
+        elif target.exists():
+            yield Item(what, DIFFERS, f"{target} is there already and stays")
+        else:
+            copy = partial(shutil.copytree, files[name], target, ignore=shutil.ignore_patterns(".git", "__pycache__"))
+            yield Item(what, TAKEN, f"not loaded until you look at it and `handrail plugins trust {name}`", copy)
+    for key in _flat(entries) if isinstance(entries, dict) else ():
+        yield Item(f"plugins.entries.{key}", LEFT_OUT, "what a plugin may do is set here under plugins.NAME")
 
 
 def _flat(settings: JsonDict, above: str = "", *, whole: Sequence[str] = ()) -> JsonDict:

@@ -15,12 +15,12 @@ from typing import Annotated
 import typer
 
 from ...base.safe_text import made_visible
-from ...config import load_config
 from ...config.trust import Trust
 from ...tools.skills.library import FILE, TRUST_KIND, Library, Skill, State, read, text_of, user_folder
 from ...types import JsonDict
 from .. import options
 from ..output import ExitCode, emit, emit_listing, refuse, visible
+from ..runtime import open_runtime
 
 cli = options.new_cli()
 Name = Annotated[str, typer.Argument(help="The skill's name.", show_default=False)]
@@ -31,8 +31,8 @@ Revoke = Annotated[bool, typer.Option("--revoke", help="Take the trust back.")]
 def list_skills(as_json: options.Json = False) -> None:
     """List the skills that were found, and whether a model sees them.
 
-    They come from the folder `skills` beside config.yaml and those in `skills.folders`, from pip (entry points of the group
-    `handrail.skills`), and from `.handrail/skills`, `.agents/skills` and `.claude/skills` of the project, once trusted.
+    They come from the folder `skills` beside config.yaml and those in `skills.folders`, from plugins, from pip (entry points of
+    the group `handrail.skills`), and from `.handrail/skills`, `.agents/skills` and `.claude/skills` of the project, once trusted.
     """
     views, empty = [*map(_as_json, _library().all())], f"No skills. Put a folder with a SKILL.md into {user_folder()}."
     rows = [
@@ -68,7 +68,7 @@ def trust(name: Name, revoke: Revoke = False) -> None:
 
 
 def _library() -> Library:
-    return Library(load_config().skills)
+    return Library(open_runtime(asks=False).config.skills)
 
 
 def _get(name: str) -> Skill:

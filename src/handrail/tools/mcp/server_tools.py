@@ -268,7 +268,7 @@ def _call(tool: Listed) -> Work:
         if tool.needs_task:
             from ...mcp_client.tasks import call_as_task  # imports the SDK
 
-            return result_of(await call_as_task(client.session, tool.name, args, on_progress))
+            return result_of(await call_as_task(client, tool.name, args, on_progress))
         return result_of(await client.call_tool(tool.name, args, progress_callback=on_progress))
 
     return work

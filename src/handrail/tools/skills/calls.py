@@ -16,7 +16,7 @@ from ...files.failures import os_failure
 from ...files.text import diff_to_approve
 from ...protocols import Action, ActionKind, Preview
 from ...types import JsonDict, ToolContext
-from .library import FILE, Library, Skill, State, check_name, parse, suspicion_of_file, text_of, user_folder
+from .library import FILE, Library, Skill, Source, State, check_name, parse, suspicion_of_file, text_of, user_folder
 
 # A longer text cannot be shown to the user for approval.
 MAX_CHARS = 16_000
@@ -47,7 +47,8 @@ def skills_list(args: JsonDict, *, context: ToolContext, **_: object) -> str:
 
 def skill_view(args: JsonDict, *, context: ToolContext, **_: object) -> str:
     try:
-        skill, files = _library(context).open(args["name"])
+        library = _library(context)
+        skill, files = library.open(args["name"])
         path = args.get("file_path") or FILE
         if path not in files:
             raise SkillError(f"{skill.name} has no file {path[:100]!r}; it has: {', '.join(sorted(files))}")
@@ -66,6 +67,10 @@ def skill_view(args: JsonDict, *, context: ToolContext, **_: object) -> str:
         more["note"] = (
             "the user sets missing variables, and lists hidden ones in terminal.allowed_secrets, for commands to see them"
         )
+    if skill.place.source is Source.PLUGIN:
+        plugin = f"{skill.name.partition(':')[0]}:"
+        related = [each.name for each in library.ready() if each.name.startswith(plugin) and each.name != skill.name]
+        more["skills_of_the_same_plugin"] = related
     more |= {"files": others, "compatibility": header.compatibility, "allowed_tools": header.allowed_tools}
     return tool_result(
         name=skill.name,

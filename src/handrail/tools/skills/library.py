@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from enum import Enum
 from functools import lru_cache
 from importlib.util import find_spec
@@ -51,25 +51,30 @@ class Source(Enum):
     USER = "user"
     FOLDER = "folder"  # one that `skills.folders` names, where others may write
     PIP = "pip"
+    PLUGIN = "plugin"  # named PLUGIN:SKILL, and left out of prompts
     PROJECT = "project"
 
 
 class Place(NamedTuple):
-    """A folder with a SKILL.md. `category` is the folder between it and its source, if there is one."""
+    """A folder with a SKILL.md. `category` is the folder between it and its source, if there is one; `name` is the skill's, if
+    it is another than its header says."""
 
     source: Source
     folder: str
     category: str
+    name: str = ""
 
 
 def user_folder() -> Path:
     return config_path().parent / "skills"
 
 
-def find(folders: Sequence[str] = ()) -> Iterator[Place]:
+def find(settings: SkillsConfig) -> Iterator[Place]:
     """Every skill. Of two with the same name the earlier one is used."""
     yield from _below(user_folder(), Source.USER)
-    for folder in folders:
+    for name, folder in settings.of_plugins.items():
+        yield Place(Source.PLUGIN, folder, "", name)
+    for folder in settings.folders:
         yield from _below(Path(os.path.expanduser(folder)), Source.FOLDER)
     for _, target in sorted(entry_points(GROUP)):
         inside = _of_package(target)
@@ -151,7 +156,7 @@ class Library:
     def all(self) -> list[Skill]:
         found: list[Skill] = []
         taken: dict[str, Skill] = {}
-        for place in find(self._settings.folders):
+        for place in find(self._settings):
             skill = self._judged(place, inspect(place.folder), taken)
             found.append(skill)
             if skill.state is not State.BROKEN:
@@ -188,9 +193,10 @@ class Library:
 
     def _judged(self, place: Place, found: Inspected, taken: dict[str, Skill]) -> Skill:
         if found.header is None:
-            name = place.folder.rpartition("/")[2]
+            name = place.name or place.folder.rpartition("/")[2]
             return Skill(Header(name, ""), place, State.BROKEN, found.problem)
-        header, earlier = found.header, taken.get(found.header.name)
+        header = found.header._replace(name=place.name or found.header.name)
+        earlier = taken.get(header.name)
         trusted = self._trust.is_trusted(TRUST_KIND, place.folder, found.digest)
         state, reason = State.READY, ""
         if earlier is not None:
@@ -207,7 +213,7 @@ class Library:
 
 def skills_prompt(library: Library) -> str:
     """The part of a system prompt for a model that has the tool skill_view. Empty when there are no skills."""
-    skills = library.ready()
+    skills = [skill for skill in library.ready() if skill.place.source is not Source.PLUGIN]
     if not skills:
         return ""
     lines = [f"- {skill.name}: {skill.header.description}" for skill in skills]

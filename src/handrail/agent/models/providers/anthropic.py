@@ -32,7 +32,7 @@ class AnthropicMessages(SdkModel):
                     max_tokens=_MAX_ANSWER_TOKENS,
                     messages=[],
                     stream=True,
-                    extra_body=as_anthropic(messages, tools),
+                    extra_body={**as_anthropic(messages, tools), **self._options},
                 )
                 async for event in stream:
                     if event.type == "message_start":
