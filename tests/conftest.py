@@ -92,7 +92,7 @@ def _new_folder(factory: pytest.TempPathFactory, name: str) -> Path:
 @pytest.fixture
 def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """As pytest's, but for its number. Short, because the path of a socket has to be."""
-    return _new_folder(tmp_path_factory, re.sub(r"\W", "_", request.node.name)[:25])
+    return _new_folder(tmp_path_factory, re.sub(r"\W", "_", request.node.name)[:12])
 
 
 @pytest.fixture(autouse=True)

@@ -33,7 +33,7 @@ class Profile(StrEnum):
         """Spelled in another way. Raises InvalidArguments."""
         if isinstance(value, str) and (found := next((one for one in cls if one == value.strip().lower()), None)):
             return found
-        raise InvalidArguments(f"there is no profile {value!r}; choose {', '.join(cls)}")
+        raise InvalidArguments(f"there is no profile {value!r}; choose contained, open or sealed")
 
 
 MEANINGS = {
