@@ -84,6 +84,9 @@ function useTurn(id: string | null, onBegun: (id: string) => void, onEnded: () =
   const [draft, setDraft] = useState("");
   const listening = useRef<AbortController | null>(null);
   const current = useRef<Entry[]>([]);
+  // Of the latest render: a turn that began without an id must not end with that of its start.
+  const ended = useRef(onEnded);
+  ended.current = onEnded;
   useEffect(() => () => listening.current?.abort(), []);
   async function send(text: string, last: number, mode: string | null, pictures: string[]) {
     const { signal } = (listening.current = new AbortController());
@@ -121,7 +124,7 @@ function useTurn(id: string | null, onBegun: (id: string) => void, onEnded: () =
     if (failure) { setTrouble(failure); if (current.current.length < 2) setDraft(text); }
     setEntries(current.current);
     setBusy(false);
-    onEnded();
+    ended.current();
   }
   /** Say something while it works. If it has just ended, that begins another turn. */
   async function steer(session: string, text: string, last: number) {
