@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import signal
+import subprocess
+import sys
 
 import pytest
 
@@ -20,3 +23,16 @@ def test_an_event_loop_does_not_keep_what_a_signal_raises_in_one_of_its_callback
     with pytest.raises(Leave) as left:
         asyncio.run(read())
     assert left.value.code == 129
+
+
+def test_nothing_that_waits_for_a_closed_terminal_keeps_the_process() -> None:
+    code = """
+import contextlib, os, signal, threading
+from handrail.cli.chat import turn
+turn._LEAVE_SECONDS = 0.1
+turn.leave_on_signals()
+with contextlib.suppress(turn.Leave):
+    os.kill(os.getpid(), signal.SIGHUP)
+threading.Event().wait()
+"""
+    assert subprocess.run([sys.executable, "-c", code], timeout=120, check=False).returncode == 128 + signal.SIGHUP

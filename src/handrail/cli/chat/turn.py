@@ -7,6 +7,7 @@ stops it and leaves once what was done is stored.
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -21,6 +22,7 @@ T = TypeVar("T")
 
 FRAME_SECONDS = 0.1
 _LAST_SECONDS = 10.0  # nobody waits at a terminal that is gone
+_LEAVE_SECONDS = 30.0  # longer than closing everything takes
 
 
 class Leave(SystemExit):
@@ -97,9 +99,13 @@ def _signals() -> Iterator[_Received]:
 
 
 def leave_on_signals() -> None:
-    """Between turns the end of the terminal raises Leave immediately."""
+    """Between turns the end of the terminal raises Leave immediately. Whatever waits for a terminal that is gone, the process
+    ends after a while."""
 
     def leave(number: int, frame: FrameType | None) -> None:  # noqa: ARG001  a signal handler's signature
+        last_resort = threading.Timer(_LEAVE_SECONDS, os._exit, (128 + number,))
+        last_resort.daemon = True
+        last_resort.start()
         raise Leave(128 + number)
 
     for number in (signal.SIGHUP, signal.SIGTERM):
