@@ -168,6 +168,15 @@ def test_a_killed_tunnel_is_opened_again(make_far: MakeFar, tls: Recorded) -> No
     assert _fetch(task, f"https://{HOST}:{tls.port}/")["exit_code"] == 0
 
 
+def test_a_task_can_move_there_and_back(ssh_service: Ssh, make_task: MakeTask, tls: Recorded, tmp_path: Path) -> None:
+    task = make_task({}, {"api": {"how": "bearer"}})
+    there = {"backend": "ssh", "host": ssh_service.alias, "config_file": str(ssh_service.config)}
+    for place in ({"cwd": str(tmp_path)}, there, {"cwd": str(tmp_path)}):
+        task.app.register_task_env_overrides("t", **place)
+        assert _fetch(task, f"https://{HOST}:{tls.port}/")["exit_code"] == 0
+    assert len(tls.requests) == 3
+
+
 def test_what_was_written_on_a_host_goes_with_the_task(ssh_service: Ssh, make_task: MakeTask) -> None:
     task = make_task({}, {"api": {"how": "bearer"}})
     task.app.register_task_env_overrides(

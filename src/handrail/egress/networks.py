@@ -84,6 +84,9 @@ class Networks:
         `asks`: whether somebody is asked about hosts that are not listed. `is_far`: whether they run elsewhere, where `far_end`
         has to be made first.
         """
+        known = self._networks.get(task_id)
+        if known is not None and (known.proxy is None or (known.far_end is not None) != is_far):
+            self.close_task(task_id)  # its commands ran somewhere else until now
         with self._lock:
             return self._of(task_id, asks, has_proxy=True, is_far=is_far).variables
 
@@ -192,10 +195,8 @@ class Networks:
         bundle, far_end = self._folder / runtime_id() / f"{os.urandom(8).hex()}.pem", None
         if is_far:
             begin, _, own_port = url.rpartition(":")
-            there, path = (
-                random.SystemRandom().choice(_FAR_PORTS),
-                f"/tmp/{bundle.name}" if authority is not None else "",
-            )
+            there = random.SystemRandom().choice(_FAR_PORTS)
+            path = f"/tmp/{bundle.name}" if authority is not None else ""
             far_end = FarEnd(("127.0.0.1", int(own_port)), there, path, authority.bundle() if authority else b"")
             url, bundle = f"{begin}:{there}", Path(path)
         variables = {**dict.fromkeys(_PROXY, url), "NO_PROXY": _HERE, "no_proxy": _HERE, "NODE_USE_ENV_PROXY": "1"}

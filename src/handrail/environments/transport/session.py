@@ -91,7 +91,12 @@ class Session:
             partial(way_out, launcher) if way_out is not None and isinstance(launcher, Transport) else None
         )
         self._tunnel = self._open_tunnel() if self._open_tunnel is not None else None
-        self._channel = launcher.open()
+        try:
+            self._channel = launcher.open()
+        except BaseException:
+            if self._tunnel is not None:
+                self._tunnel.close()
+            raise
         self._where = self._channel.where
         try:
             hello = self._greet(
