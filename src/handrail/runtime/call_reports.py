@@ -125,7 +125,7 @@ def report_to_consoles(runtime: Runtime, state: Path) -> None:
             return
         next_look = now + _LOOK_SECONDS
         if (state / FOLDER).is_dir():
-            runtime.before_call = int
+            runtime.before_call = None
             report = partial(_add, state / FOLDER / FILE)
             CallHooks(report, report).attach(runtime.hooks)
 

@@ -77,7 +77,7 @@ class Runtime:
         self.given_by_default: Callable[[], frozenset[str]] = lambda: frozenset(registry.get_all_tool_names())
         self.own_toolsets: Callable[[], Toolsets] = lambda: Toolsets(registry, self.config.toolsets)
         self.uses: dict[str, int] = {}
-        self.before_call: Callable[[], object] = int  # which does nothing
+        self.before_call: Callable[[], object] | None = None
         self._services = Services(
             registry,
             self.config,
@@ -94,12 +94,14 @@ class Runtime:
 
     def handle(self, name: str, args: Any, *who: str | None, **more: Any) -> Outcome:
         """Run one call. It never raises for what a tool, a hook or a model does; `who` and `more` are Call's other fields."""
-        self.before_call()
+        if self.before_call is not None:
+            self.before_call()
         return drive(self.path(Call(name, args, *who, **more)))
 
     def ahandle(self, name: str, args: Any, *who: str | None, **more: Any) -> Awaitable[Outcome]:
         """`handle` for async callers: async tools run in this loop, and cancelling the caller cancels the call."""
-        self.before_call()
+        if self.before_call is not None:
+            self.before_call()
         call = Call(name, args, *who, **more)
         call.contained = True
         return self._adrive(self.path(call))

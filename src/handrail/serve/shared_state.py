@@ -148,7 +148,7 @@ class Served:
     async def running(self) -> AsyncIterator[None]:
         """While this is open, events are published."""
         self.bus.attach()
-        self.app.runtime.before_call = int  # its calls are reported here, not to other servers
+        self.app.runtime.before_call = None  # its calls are reported here, not to other servers
         self.live.hooks.attach(self.app.runtime.hooks)
         watching = {asyncio.create_task(self.requests.run()), asyncio.create_task(self.shared.run())}
         forget = self.app.processes.on_notice(lambda notice: self.bus.publish("process.notice", text=str(notice)))

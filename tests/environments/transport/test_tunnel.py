@@ -12,7 +12,7 @@ import pytest
 
 from handrail.environments.shell_host.connection import Fatal
 from handrail.environments.transport import tunnel
-from handrail.environments.transport.session import Transport
+from handrail.environments.transport.session import Session, Transport
 from handrail.environments.transport.tunnel import Tunnel
 
 from ...support import wait_until
@@ -74,6 +74,18 @@ def test_a_port_that_is_taken_is_said() -> None:
         pytest.raises(Fatal, match=r"out of the box: .*: handrail: .* in use"),
     ):
         Tunnel(HERE, ("127.0.0.1", 1), taken.getsockname()[1], "", b"")
+
+
+def test_it_ends_with_a_shell_that_does_not_start() -> None:
+    opened: list[Tunnel] = []
+
+    def way_out(_: Transport) -> Tunnel:
+        opened.append(Tunnel(HERE, ("127.0.0.1", 1), _free_port(), "", b""))
+        return opened[0]
+
+    with pytest.raises(Fatal, match="cannot be run here"):
+        Session(HERE._replace(argv=lambda _: ["/nowhere/to/be/found"]), env={}, cwd="/", way_out=way_out)
+    wait_until(lambda: not opened[0].is_alive)
 
 
 def test_it_ends_when_nothing_comes_any_more(tmp_path: Path) -> None:
