@@ -17,7 +17,6 @@ run: ## set up and talk with an agent; without a model: watch real calls go thro
 test: ## set up and run all tests
 	@scripts/setup.sh dev
 	@scripts/test.sh $(ALONE)
-	@$(BIN)/handrail env prune --dry-run
 
 fresh: ## try run and the set-up of test on a new Debian 12, as root and as a user (needs root)
 	@scripts/fresh.sh

@@ -139,7 +139,9 @@ def test_what_was_taken_out_of_the_store_is_noticed(cli: Cli) -> None:
 
 def test_effects_name_what_was_left_running_and_hooks_that_nobody_watches(cli: Cli) -> None:
     configure(cli.home, "hooks:\n  PostToolUse:\n  - command: touch hooked\n    matcher: terminal\n")
-    number = call(cli, "echo x > made; sleep 77 > /dev/null 2>&1 &")["call"]
+    # The command ends when its child is `sleep`: until then the child's command line is that of the shell.
+    became_sleep = "until grep -qx sleep /proc/$!/comm; do :; done"
+    number = call(cli, f"echo x > made; sleep 77 > /dev/null 2>&1 & {became_sleep}")["call"]
     shown = cli("effects", str(number)).out
     assert "left running: sleep 77" in shown
     assert "touch hooked" in shown
