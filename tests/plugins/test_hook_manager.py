@@ -81,6 +81,26 @@ def test_a_plugin_that_misspells_a_hook_is_refused(hook_manager: HookManager) ->
     assert not hook_manager.active
 
 
+def test_attributes_that_cannot_be_read_are_no_hooks(hook_manager: HookManager) -> None:
+    class Unreadable:
+        def __get__(self, instance: object, owner: object) -> None:
+            raise TypeError("as the slot for weak references of a dataclass does in Python 3.11.2")
+
+    class Plugin:
+        slot = Unreadable()
+
+        @property
+        def connection(self) -> None:
+            raise ConnectionError("reading a property runs code")
+
+        @hookimpl
+        def pre_tool_call(self, tool_name: str) -> str:
+            return tool_name
+
+    hook_manager.register(Plugin())
+    assert hook_manager.invoke("pre_tool_call", **EVENT) == ["t"]
+
+
 def test_a_plugin_is_registered_once_under_one_name(hook_manager: HookManager) -> None:
     class Plugin:
         @hookimpl

@@ -16,6 +16,7 @@ raises or times out is logged and skipped; if it is marked `policy=True`, the ca
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar, overload
@@ -220,7 +221,12 @@ def hookimpl(function: Function | None = None, **options: Any) -> Function | Cal
 def marked_hooks(target: Any, *, named: bool = False) -> Iterator[tuple[str, Callable[..., Any], HookOptions]]:
     """The functions of an object that are marked; with `named` also those that carry a hook's name."""
     for name in dir(target):
-        function = getattr(target, name, None)
+        if isinstance(inspect.getattr_static(target, name, None), property):
+            continue  # reading it runs code
+        try:
+            function = getattr(target, name, None)
+        except TypeError:  # Python 3.11.2 cannot read the slot for weak references of a dataclass
+            continue
         options = getattr(function, "handrail_hook", None)
         if callable(function) and (options is not None or (named and name in HOOK_NAMES)):
             options = options or HookOptions()
