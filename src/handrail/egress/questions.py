@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _MAX_REFUSED = 50
 _MAX_SHOWN = 6
-_HOW = "The user can allow a host: network.allow in config.yaml"
+_HOW = "The user can allow a host: network.allow in config.yaml."
 _NOBODY = "no call runs that it could belong to, so nobody can be asked"
 
 
@@ -56,8 +56,9 @@ class Questions:
     def notes(self) -> list[str]:
         """What was refused during the call, for the model."""
         found = list(dict.fromkeys(self._refused))
-        more = [f"and {len(found) - _MAX_SHOWN} more"] if len(found) > _MAX_SHOWN else []
-        return [f"refused by the network policy: {'; '.join([*found[:_MAX_SHOWN], *more])}. {_HOW}"] if found else []
+        more = [f"And {len(found) - _MAX_SHOWN} more."] if len(found) > _MAX_SHOWN else []
+        told = " ".join([*(f"{each.rstrip('.')}." for each in found[:_MAX_SHOWN]), *more])
+        return [f"refused by the network policy: {told} {_HOW}"] if found else []
 
     async def addresses(self, host: str, port: int, program: Callable[[], str]) -> list[str]:
         """Where a connection to the host may go now. Raises Denied, or ToolFailed for a name that is not known."""
@@ -122,7 +123,7 @@ class Questions:
         try:
             await asyncio.shield(asked)
         except Denied as error:
-            self._refused.append(f"{text} ({error})")
+            self._refused.append(f"{text}: {str(error).removeprefix('Not run: ')}")
             raise
 
     async def _review(self, text: str, details: Mapping[str, object]) -> None:
