@@ -28,6 +28,7 @@ from inspect_ai.util import (
 from pydantic import BaseModel, ConfigDict
 
 from ..app import Handrail
+from ..base.temporary_folders import make_folder
 from ..environments.base import CommandResult, Environment
 from ..environments.errors import NoSuchDirectory
 from ..environments.output import OutputSink
@@ -60,7 +61,7 @@ class HandrailSandbox(SandboxEnvironment):  # type: ignore[misc]  # not installe
         self._made = ""  # a folder of this machine that goes with the sandbox
         app.environments.override(self._task, settings)
         if app.environments.has_host_paths(self._task):
-            self._made = tempfile.mkdtemp(prefix="inspect-")
+            self._made = make_folder("inspect")
             app.environments.override(self._task, {"sandbox": True, "profile": "open", **settings, "cwd": self._made})
         self._folder, self._user = "", ""
 

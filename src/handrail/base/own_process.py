@@ -152,10 +152,15 @@ def has_exited(owner: str) -> bool:
     if boot != boot_id():
         return True
     # Some machines hide the processes of other users from all but root.
-    if namespace != _namespace() or os.geteuid() not in (0, int(user)):
+    if namespace != pid_namespace() or os.geteuid() not in (0, int(user)):
         return False
-    now = _start_time(int(pid))
-    return now is None or (now != int(started) and 0 not in (now, int(started)))
+    return is_gone(int(pid), int(started))
+
+
+def is_gone(pid: int, started: int) -> bool:
+    """Whether the process that had this pid, and started then, has exited."""
+    now = start_time(pid)
+    return now is None or (now != started and 0 not in (now, started))
 
 
 def pid_of(owner: str) -> int:
@@ -165,7 +170,7 @@ def pid_of(owner: str) -> int:
 
 @lru_cache(maxsize=1)  # a fork has its own
 def _named(pid: int) -> str:
-    return f"{_machine()}-{boot_id()}-{_namespace()}-{os.getuid()}-{pid}-{_start_time(pid) or 0}"
+    return f"{_machine()}-{boot_id()}-{pid_namespace()}-{os.getuid()}-{pid}-{start_time(pid) or 0}"
 
 
 @lru_cache(maxsize=1)
@@ -182,7 +187,7 @@ def boot_id() -> str:
     return _read("/proc/sys/kernel/random/boot_id").partition("-")[0] or "0"
 
 
-def _namespace() -> str:
+def pid_namespace() -> str:
     try:
         return str(os.stat("/proc/self/ns/pid").st_ino)
     except OSError:
@@ -197,7 +202,7 @@ def _read(path: str) -> str:
         return ""
 
 
-def _start_time(pid: int) -> int | None:
+def start_time(pid: int) -> int | None:
     """When a process started, in clock ticks; 0 when that is unknown, None when it does not run."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..base.lazy_module import lazy_import
+from ..base.temporary_folders import temporary_folder
 from ..base.workers import pool
 from ..core.availability import first_lack, missing
 from ..errors import ToolFailed
@@ -39,7 +39,7 @@ class Target:
         service = apprise.Apprise()
         if not service.add(target_key(self.url_variable)):
             raise ToolFailed(f"{self.url_variable} does not hold an address that Apprise knows; tell the user")
-        with tempfile.TemporaryDirectory(prefix="handrail-") as folder:
+        with temporary_folder("message") as folder:
             paths = [_written(Path(folder) / str(number), each) for number, each in enumerate(message.attachments)]
             if not service.notify(body=message.text, title=message.subject, attach=paths or None):
                 raise ToolFailed("the service did not accept the message; its address or its key may be wrong")

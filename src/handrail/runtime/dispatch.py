@@ -242,9 +242,9 @@ def locate(config: Config | None, home: str | os.PathLike[str] | None, *, confir
     elif config is None or config.home:
         folder = config.home if config is not None else ""
     else:
-        import tempfile  # most programs keep their state
+        from ..base.temporary_folders import make_folder  # most programs keep their state
 
-        folder = temporary = tempfile.mkdtemp(prefix="handrail-")
+        folder = temporary = make_folder("home")
     if config is not None:
         return Source(replace(config, home=folder), temporary_home=temporary)
     file = config_path(folder)

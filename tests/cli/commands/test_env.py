@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from handrail.base.temporary_folders import make_folder
 from handrail.cli.commands import env
 from handrail.testing.environment_conformance import environment_checks
+from tests.base.test_temporary_folders import killed_with_folder
 from tests.cli.conftest import Cli
 from tests.environments.conftest import is_running
 
@@ -155,9 +157,7 @@ def test_what_a_dead_runtime_left_is_taken_away_only_when_it_is_meant(cli: Cli) 
     (folder / "log.0").write_text("old")
     status = {"survives": True, "code": 0, "boot": "another", "keeper": 1, "keeper_start": 1, "id": "abandoned"}
     (folder / "status").write_text(json.dumps({**status, "minder": 1, "minder_start": 1}))
-    demo = cli.temp / "handrail-demo-999999999-x"
-    demo.mkdir()
-    living = cli.temp / f"handrail-demo-{os.getpid()}-x"
+    demo, living = killed_with_folder("demo", cli.temp), cli.temp / Path(make_folder("demo")).name
     living.mkdir()
     old(folder)
     ran = cli("env", "prune", "--dry-run")

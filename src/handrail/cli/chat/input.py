@@ -12,7 +12,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from subprocess import DEVNULL
@@ -27,7 +26,8 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.output import ColorDepth
 
-from .mentions import PASTED_PREFIX, FolderIndex
+from ...base.temporary_folders import make_folder
+from .mentions import FolderIndex
 from .screen import Screen
 
 # What can come after a command's name; after a tab, what it is.
@@ -142,7 +142,7 @@ class Pastes:
     def kept(self, image: bytes) -> str:
         """A file that holds the image until the chat ends; the message that names it carries the image itself."""
         self._images += 1
-        self._folder = self._folder or tempfile.mkdtemp(prefix=f"{PASTED_PREFIX}{os.getpid()}-")
+        self._folder = self._folder or make_folder("pasted")
         path = Path(self._folder, f"image-{self._images}.png")
         path.write_bytes(image)
         return str(path)

@@ -15,8 +15,6 @@ from typing import NamedTuple
 from ...types import JsonDict
 from ..call_text import counted
 
-# Of the folder for images from the clipboard; the process id follows, so that `env prune` finds what a killed chat left.
-PASTED_PREFIX = "handrail-pasted-"
 _MENTION = re.compile(r"(?<!\S)@(\"[^\"\n]+\"|\S+)")
 _IMAGE_PATH = re.compile(r"(?<!\S)(?:file://)?(['\"]?)(/\S.*?\.(?:png|jpe?g|gif|webp))\1(?!\S)", re.IGNORECASE)
 _IMAGES = (".png", ".jpg", ".jpeg", ".gif", ".webp")

@@ -27,6 +27,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from ...approval.settings import policy_file, project_settings
+from ...base.temporary_folders import temporary_folder
 from ...config import Config, ConfigFile, config_path, json_schema, load_config, parse_value, read_config, state_dir
 from ...config.paths import locked, read_text, write_text
 from ...config.store import Confirmed, file_digests, hook_files, override_names, overrides
@@ -219,7 +220,7 @@ def edit_config() -> None:
     path = config_path()
     before = read_text(path)
     start = template() if before is None else before
-    with tempfile.TemporaryDirectory(prefix="handrail-config-") as folder:
+    with temporary_folder("config") as folder:
         copy = Path(folder) / path.name
         copy.write_text(start, "utf-8")
         after = _edited(copy, path)

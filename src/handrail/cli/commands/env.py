@@ -11,17 +11,15 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import typer
 
 from ...app import Handrail
+from ...base.temporary_folders import left_folders
 from ...config.paths import state_dir
 from ...environments.base import Environment
 from ...environments.private_dirs import prune_browsers
@@ -30,8 +28,6 @@ from ...errors import HandrailError
 from ...processes.leftovers import prune_expired, prune_unknown
 from ...types import JsonDict
 from .. import options
-from ..chat.mentions import PASTED_PREFIX
-from ..demo import FOLDER_PREFIX
 from ..output import ExitCode, as_typed, colours, emit, emit_json, emit_listing, paint, result_stream, say, visible
 from ..runtime import open_runtime
 
@@ -130,21 +126,11 @@ def remove_leftovers(app: Handrail, *, dry_run: bool) -> tuple[list[str], list[s
     found += prune_expired(app.processes, dry_run=dry_run)
     found += prune_unknown(app.processes, state_dir() / "processes", dry_run=dry_run)
     found += prune_browsers(dry_run=dry_run)
-    for folder in _left_folders():
-        found.append(f"the folder of a demonstration or chat that was cut off, {folder}")
+    for folder in left_folders():
+        found.append(f"a temporary folder of a process that was killed, {folder}")
         if not dry_run:
             shutil.rmtree(folder, ignore_errors=True)
     return found, problems
-
-
-def _left_folders() -> list[Path]:
-    """Those of this user whose process has exited."""
-    folders = []
-    for path in Path(tempfile.gettempdir()).glob("handrail-*"):
-        pid = re.match(rf"(?:{FOLDER_PREFIX}|{PASTED_PREFIX})(\d+)-", path.name)
-        if pid and path.stat().st_uid == os.getuid() and not os.path.exists(f"/proc/{pid[1]}"):
-            folders.append(path)
-    return folders
 
 
 class Checked(NamedTuple):

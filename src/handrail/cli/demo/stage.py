@@ -5,10 +5,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import shutil
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,6 +20,7 @@ from ruamel.yaml import YAML
 
 from ...app import Handrail
 from ...approval.approvers.prompt import question
+from ...base.temporary_folders import temporary_folder
 from ...config import Config, cache_dir, state_dir
 from ...core.registry import ToolRegistry
 from ...errors import Denied
@@ -33,7 +32,6 @@ from ...settings.services import McpServerConfig
 from ...testing import FakeAgent, ModelReply, Reply, call
 from ...types import JsonDict, ToolContext, Unavailable
 from ..output import colours, emit
-from . import FOLDER_PREFIX
 
 Messages = Sequence[Mapping[str, Any]]
 
@@ -140,8 +138,7 @@ class Stage:
 @contextlib.contextmanager
 def set_stage() -> Iterator[Stage]:
     """A stage with its project, which is taken away afterwards."""
-    prefix = f"{FOLDER_PREFIX}{os.getpid()}-"
-    with _no_new_folders(state_dir(), cache_dir()), tempfile.TemporaryDirectory(prefix=prefix) as name:
+    with _no_new_folders(state_dir(), cache_dir()), temporary_folder("demo") as name:
         folder = Path(name).resolve() / "project"
         folder.mkdir()
         for path, text in read_data("project.yaml").items():

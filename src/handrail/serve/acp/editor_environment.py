@@ -11,7 +11,6 @@ import contextlib
 import hashlib
 import os
 import shutil
-import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,6 +19,7 @@ from typing import Any
 import acp
 from acp.schema import EnvVariable
 
+from ...base.temporary_folders import make_folder
 from ...environments.backend_table import Backends, is_host
 from ...environments.base import CANCELLED_EXIT_CODE, TIMEOUT_EXIT_CODE, CommandResult, Coverage
 from ...environments.output import OutputSink
@@ -115,7 +115,7 @@ class EditorEnvironment:
             return result
         began, sink, env, cwd = time.monotonic(), more.get("output") or OutputSink(), more.get("env"), more.get("cwd")
         self._count += 1
-        self._folder = self._folder or tempfile.mkdtemp(prefix="handrail-acp-")
+        self._folder = self._folder or make_folder("acp")
         state, place, given = (Path(self._folder, name) for name in ("state", "cwd", "input"))
         given.write_bytes(more.get("stdin") or b"")
         words = ["-c", _SCRIPT, "handrail", "" if env else str(state), "" if cwd else str(place), command, str(given)]

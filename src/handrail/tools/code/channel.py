@@ -12,12 +12,12 @@ import secrets
 import select
 import shutil
 import socket
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
 from typing import Protocol, Self
 
+from ...base.temporary_folders import make_folder
 from ...environments.base import BackgroundProcess, ProcessState
 from ...environments.errors import InputRefused
 from ...errors import ToolFailed
@@ -90,7 +90,7 @@ class Listener:
             self._listen()
 
     def _listen(self) -> None:
-        folder = self._folder = tempfile.mkdtemp(prefix="handrail-")  # mode 0700
+        folder = self._folder = make_folder("code")
         self._listener = socket.socket(socket.AF_UNIX)
         try:
             self._listener.bind(os.path.join(folder, "code"))

@@ -7,12 +7,12 @@ import base64
 import binascii
 import hashlib
 import posixpath
-import tempfile
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from ...base.safe_text import well_formed
+from ...base.temporary_folders import temporary_folder
 from ...base.workers import pool
 from ...core.outcome import Outcome, tool_result
 from ...errors import InvalidArguments, ToolError, ToolFailed
@@ -151,7 +151,7 @@ async def _by_model(text: str, suffix: str, config: Config) -> bytes:
 
 
 async def _by_espeak(text: str, voice: str) -> bytes:
-    with tempfile.TemporaryDirectory(prefix="handrail-speech-") as folder:
+    with temporary_folder("speech") as folder:
         path = Path(folder) / "speech.wav"
         chosen = ["-v", voice] if voice else []
         process = await asyncio.create_subprocess_exec(
