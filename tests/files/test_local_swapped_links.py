@@ -15,7 +15,7 @@ from handrail.files.local import LocalFiles
 from handrail.files.task_arguments import judged_path
 from handrail.types import ToolContext
 
-TRIES = 20_000
+TRIES = 8_000
 _NAMES = ("d/x.yaml", "d/new/x.yaml", "link")
 
 
