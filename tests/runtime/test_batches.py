@@ -334,9 +334,10 @@ class TestTime:
         assert told.wait(PATIENCE_SECONDS)
 
     def test_async_calls_are_cancelled_and_clean_up(self, registry: ToolRegistry, run: Any) -> None:
-        cleaned = []
+        begun, cleaned = [], []
 
         async def hang(args: Any, **kw: Any) -> str:
+            begun.append(1)
             try:
                 await asyncio.sleep(PATIENCE_SECONDS)
             finally:
@@ -345,9 +346,10 @@ class TestTime:
 
         add(registry, "hang", hang, read_only=True, is_async=True)
         with takes_less_than(30):
-            messages = run([call("hang")] * 5, timeout=0.1)
+            messages = run([call("hang")] * 5, timeout=0.5)
         assert [error_in(message["content"])["error_type"] for message in messages] == ["timeout"] * 5
-        assert len(cleaned) == 5
+        assert begun  # on a busy machine one may be cancelled before it begins
+        assert len(cleaned) == len(begun)
 
     def test_one_that_swallows_its_cancellation_does_not_hold_the_batch(
         self, registry: ToolRegistry, batches: Batches, stubborn: Any
