@@ -49,7 +49,6 @@ _LONG_FILES = {
     "test_calls_hidden_damage.py",
     "test_changing_values.py",
     "test_driver_engines.py",
-    "test_env.py",
     "test_inspect_sandbox.py",
     "test_mcp_client_conformance.py",
     "test_serve_conformance.py",
