@@ -44,6 +44,15 @@ hypothesis.settings.register_profile("steady", derandomize=True, max_examples=10
 hypothesis.settings.register_profile("explore", max_examples=2000, **_COMMON)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 
+_LONG_FILES = {
+    "test_agent_server_other_clients.py",
+    "test_calls_hidden_damage.py",
+    "test_changing_values.py",
+    "test_driver_engines.py",
+    "test_inspect_sandbox.py",
+    "test_mcp_client_conformance.py",
+    "test_serve_conformance.py",
+}
 _FAILED = pytest.StashKey[bool]()
 _numbers = itertools.count()  # of the folders of tests
 _loops: list[tuple[weakref.ref[asyncio.AbstractEventLoop], threading.Thread]] = []
@@ -80,6 +89,11 @@ def pytest_collection() -> Iterator[None]:
         gc.collect()
         gc.freeze()
         gc.enable()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with a test that runs for half a minute come first. At the end, the other workers would wait for it."""
+    items.sort(key=lambda item: item.path.name not in _LONG_FILES)
 
 
 def _new_folder(factory: pytest.TempPathFactory, name: str) -> Path:

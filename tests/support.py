@@ -96,10 +96,14 @@ def wait_until(
 ) -> None:
     end = time.monotonic() + timeout
     tick = threading.Event()
-    while not condition():
-        if time.monotonic() > end:
+    while True:
+        asked = time.monotonic()
+        if condition():
+            return
+        if (now := time.monotonic()) > end:
             raise AssertionError(otherwise() if otherwise else "the condition never came true")
-        tick.wait(0.002)
+        # What takes long to ask, such as a container engine, is asked less often: others need the machine meanwhile.
+        tick.wait(min(max(0.002, 3 * (now - asked)), 0.25))
 
 
 def in_threads(count: int, work: Callable[[int], Any]) -> list[Any]:
@@ -147,6 +151,22 @@ def costs_less_than(seconds: float) -> Iterator[None]:
     yield
     elapsed = time.process_time() - start
     assert elapsed < seconds, f"cost {elapsed:.2f} s, not less than {seconds:g} s"
+
+
+@contextlib.contextmanager
+def uses_less_memory_than(size: int) -> Iterator[None]:
+    """The bytes by which this process grows at its largest. The kernel counts them for nothing; to trace every allocation
+    would take several times as long as what is measured."""
+    Path("/proc/self/clear_refs").write_text("5")  # from here on the peak is counted anew
+    before = _kilobytes("VmRSS")
+    yield
+    grown = (_kilobytes("VmHWM") - before) * 1024
+    assert grown < size, f"grew by {grown} bytes, not less than {size}"
+
+
+def _kilobytes(field: str) -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(field))
 
 
 @contextlib.contextmanager

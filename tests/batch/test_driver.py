@@ -130,7 +130,7 @@ def test_a_killed_driver_takes_its_workers_along_and_a_resume_goes_on(batch: Bat
 def test_a_stop_ends_all_commands_and_a_resume_goes_on(batch: Batch) -> None:
     nap = f"4242.{os.getpid()}"  # of no other run of the tests on this machine
     tasks = [batch.task(f"t{n}", f"echo t{n} >> effects; exec sleep {nap}{n}", "true") for n in range(3)]
-    driver = batch.start(tasks, "--sessions", "3")
+    driver = batch.start(tasks, "--workers", "1", "--sessions", "3")
     wait_until(lambda: len(batch.count_effects()) == 3, timeout=60)
     began = time.monotonic()
     subprocess.run(self_command("batch", "stop", str(batch.out)), check=True, timeout=60)
@@ -157,7 +157,7 @@ def test_a_task_that_fails_everywhere_fails_alone(batch: Batch) -> None:
 def test_a_model_that_is_busy_delays_and_what_was_done_is_not_repeated(batch: Batch, server: ModelServer) -> None:
     busy = Fault(429, headers={"retry-after": "0.01"})
     server._script[:] = [scripted, *[busy] * 6, *[scripted] * 20]
-    (result,) = batch.run([batch.task("t", "echo t >> effects", "true")], "--attempts", "5")
+    (result,) = batch.run([batch.task("t", "echo t >> effects", "true")], "--workers", "1", "--attempts", "5")
     assert (result["state"], result["attempt"]) == ("done", 2)  # four refusals end an attempt
     assert batch.count_effects() == {"t": 1}
 

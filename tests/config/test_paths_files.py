@@ -49,12 +49,12 @@ for _ in range(int(sys.argv[2])):
 
 def test_no_change_of_concurrent_processes_is_lost(start_python, file, path):
     path.write_text("# kept\ncommand_allowlist:\n  - first # of all\n")
-    processes = [start_python(APPEND, path, f"writer{number}", 20) for number in range(8)]
+    processes = [start_python(APPEND, path, f"writer{number}", 10) for number in range(4)]
     for process in processes:
         _, errors = process.communicate(timeout=5 * PATIENCE_SECONDS)
         assert process.returncode == 0, errors
     written = file.get("command_allowlist")
-    expected = {f"writer{number} {item}" for number in range(8) for item in range(20)}
+    expected = {f"writer{number} {item}" for number in range(4) for item in range(10)}
     assert len(written) == len(expected) + 1
     assert set(written) == expected | {"first"}
     assert path.read_text().startswith("# kept\ncommand_allowlist:\n  - first # of all\n")

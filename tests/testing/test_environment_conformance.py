@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from handrail.environments.base import Environment
+from handrail.environments.base import CommandResult, Environment
 from handrail.environments.local_environment import LocalEnvironment
 from handrail.environments.shell_host import proc
 from handrail.testing.environment_conformance import (
@@ -28,7 +28,7 @@ from handrail.testing.environment_conformance import (
 )
 from handrail.testing.environment_conformance.place import check
 
-from ..support import wait_until
+from ..support import takes_less_than, wait_until
 from .saboteurs import SABOTEURS, STRAYS
 
 PATIENCE_SECONDS = 3.0
@@ -65,6 +65,16 @@ def test_a_check_fails_for_what_it_is_about(name: str, saboteur: type[LocalEnvir
     with subject, pytest.raises(ConformanceFailure) as caught:
         subject.check(BY_NAME[name])
     assert "does not come to an end" not in str(caught.value)
+
+
+def test_a_command_that_has_failed_is_not_waited_for(tmp_path: Path) -> None:
+    class Broken(LocalEnvironment):
+        def execute(self, command: str, **_: object) -> CommandResult:
+            raise OSError(command)
+
+    subject = Conformance(lambda: Broken(str(tmp_path)), patience=600)
+    with subject, takes_less_than(60), pytest.raises(ConformanceFailure, match="printed nothing while it ran"):
+        subject.check(BY_NAME["leftovers.closing_ends_the_command_that_runs"])
 
 
 def test_every_check_has_somebody_who_fails_it() -> None:

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 from ..config.paths import cache_dir, config_path, state_dir
 from ..judge.values.assessment import Assessment, Finding, Reach, Severity
 from ..judge.values.data_files import read_tables
-from ..judge.values.disk import ShellMemory
-from ..judge.values.homes import NO_HOMES, local_homes, make_homes
+from ..judge.values.disk import NO_HOMES, ShellMemory, local_homes, make_homes
 from ..protocols import Action, ActionKind
 from .allowlist import can_be_anything
 from .policy import Judged, Policy
@@ -26,7 +25,7 @@ from .typed_input import read_typed
 
 if TYPE_CHECKING:
     from ..judge.rules import Match, Rulebook
-    from ..judge.values.homes import Homes
+    from ..judge.values.disk import Homes
 
 log = logging.getLogger(__name__)
 

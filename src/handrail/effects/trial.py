@@ -42,9 +42,9 @@ _STATE_SECONDS = 30.0
 
 
 def settle(context: ToolContext, number: int, end_left: Callable[[], object]) -> list[str]:
-    """What the model has to be told if the call was tried and is not kept. `end_left` ends what the command left running."""
+    """What the model has to be told if the call, which was tried, is not kept. `end_left` ends what the command left running."""
     effects = context.effects
-    if effects is None or not effects.is_tried or effects.calls.tries_isolated or not number:
+    if effects is None or effects.calls.tries_isolated or not number:
         return []
     effects.end()
     try:
@@ -62,8 +62,8 @@ def settle(context: ToolContext, number: int, end_left: Callable[[], object]) ->
 
 
 def isolated(context: ToolContext, environment: Environment) -> IsolatedTrial | None:
-    """Where the command runs, if it is to be tried where nobody sees it."""
-    if context.effects is None or not context.effects.is_tried or not context.effects.calls.tries_isolated:
+    """Where a command that is to be tried runs, if nobody may see what it does until it is kept."""
+    if context.effects is None or not context.effects.calls.tries_isolated:
         return None
     folder = Path(context.effects.calls.recorder.journal_folder).parent / FOLDER / str(context.effects.number)
     return IsolatedTrial(cast("LocalEnvironment", environment), folder)

@@ -8,19 +8,9 @@ sealed      no network, nothing outside of the work tree is written, and nobody 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from enum import StrEnum
-from functools import cache
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..errors import InvalidArguments
-from .shell_host.work_tree import contained
-
-if TYPE_CHECKING:
-    from .shell_host.wire import Packet
-
-_CACHES = Path(__file__).with_name("writable_caches.txt")
 
 
 class Profile(StrEnum):
@@ -41,16 +31,3 @@ MEANINGS = {
     Profile.OPEN: "commands may write everything that you may, and `sudo` works; only file tools can be undone",
     Profile.SEALED: "no network, and nothing outside of the work tree is written",
 }
-
-
-def contained_policy(cwd: str, profile: Profile | None, sealed: Sequence[str]) -> Packet | None:
-    """For shell_host/outside_writes.py; None if everything is writable. `sealed` are the folders that nobody writes to."""
-    if profile is None or profile is Profile.OPEN:
-        return None
-    return contained(cwd, caches() if profile is Profile.CONTAINED else (), sealed)
-
-
-@cache
-def caches() -> list[str]:
-    """Whether they exist or not, each from the home folder on."""
-    return [line for line in _CACHES.read_text("utf-8").splitlines() if line.startswith("~/")]

@@ -26,10 +26,10 @@ from ..egress.secret_sources import secret_files
 from ..errors import InvalidArguments
 from ..settings.schema import Config
 from .private_dirs import shared_parents
-from .profiles import MEANINGS, Profile, contained_policy
+from .profiles import MEANINGS, Profile
 from .shell_host.protection import CONTAINED, LANDLOCK, NOTHING, OUTER
 from .shell_host.wire import Packet
-from .shell_host.work_tree import TEMPORARY
+from .shell_host.work_tree import TEMPORARY, contained
 from .transport.link import Confinement, fork_servers
 
 _PACKAGE = __name__.partition(".")[0]
@@ -47,6 +47,7 @@ def sockets() -> Mapping[str, Mapping[str, list[str]]]:
     return found
 
 
+_CACHES = Path(__file__).with_name("writable_caches.txt")
 _FRESH_SECONDS = 10.0
 _TURN_ON = "turn it on: `handrail config set terminal.protect true`"
 _CONTAIN = "contain commands: `handrail config set terminal.profile contained`"
@@ -83,13 +84,13 @@ class Protection:
         config, state, cache = own_folders(self.home)
         differs = (state, cache, *_work_tree(cwd, config), *_runtime_folders(), os.path.expanduser("~"))
         project, sealed = _real(_project_policy(cwd)), self._read_only(config, cache)
-        contained = contained_policy(cwd, self.profile, [*sealed, *project, *_real([state])])
+        writable = _contained(cwd, self.profile, [*sealed, *project, *_real([state])])
         if self.overlays:
-            contained = {"writable": [*(tree for tree, *_ in self.overlays), *_private()], "quiet": [], "sealed": []}
+            writable = {"writable": [*(tree for tree, *_ in self.overlays), *_private()], "quiet": [], "sealed": []}
         shell = {
             "read_only": project,
             "covered": _lately_covered(self, int(time.monotonic() / _FRESH_SECONDS)),
-            "contained": contained,
+            "contained": writable,
         }
         return Confinement(repr((self, config, differs)), lambda: self.policy(cwd), shell)
 
@@ -147,6 +148,19 @@ class Protection:
         allowed = {path for name in self.allowed for path in _places(name)}
         covered = {*refused, *_runtime_folders(), *shared_parents()} - allowed
         return _real(covered), _real(allowed)
+
+
+def _contained(cwd: str, profile: Profile | None, sealed: Sequence[str]) -> Packet | None:
+    """For shell_host/outside_writes.py; None if everything is writable. `sealed` are the folders that nobody writes to."""
+    if profile is None or profile is Profile.OPEN:
+        return None
+    return contained(cwd, caches() if profile is Profile.CONTAINED else (), sealed)
+
+
+@cache
+def caches() -> list[str]:
+    """Whether they exist or not, each from the home folder on."""
+    return [line for line in _CACHES.read_text("utf-8").splitlines() if line.startswith("~/")]
 
 
 def _private() -> list[str]:

@@ -12,8 +12,7 @@ from .grammar.syntax import ShellSyntaxError, SourceMap, TooLarge
 from .rules import Rulebook, builtin
 from .values import paths
 from .values.assessment import Assessment, Finding, Severity
-from .values.disk import Disk, ShellMemory, Sources
-from .values.homes import Homes, local_homes
+from .values.disk import Disk, Homes, ShellMemory, Sources, local_homes
 from .values.word_values import UNKNOWN, Value
 from .walk import program_handlers
 from .walk.judgement import Judgement, Limit

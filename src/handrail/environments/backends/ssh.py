@@ -27,7 +27,8 @@ from ..backend_table import option, read_settings
 from ..command_line_tools import ask
 from ..errors import EnvironmentStartError, HostKeyRefused, LoginRefused
 from ..live_environment import LiveEnvironment
-from ..profiles import Profile, caches
+from ..profiles import Profile
+from ..protection import caches
 from ..transport import bundle
 from ..transport.link import Link, Shared
 from ..transport.session import Session, Transport

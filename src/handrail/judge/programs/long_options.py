@@ -47,37 +47,6 @@ class LongOptions(NamedTuple):
 
 def spelled_out(program: str, argv: Sequence[Arg]) -> Sequence[Arg]:
     """A command line, its program first, with abbreviated long options in full."""
-    for arg in argv:
-        if arg[:2] == "--" and len(arg) > 2:
-            return _spelled_out(program, argv)
-    return argv
-
-
-def options_of(program: str, operands: Sequence[str] = ()) -> LongOptions | None:
-    """Those of a program, or of the sub-command that its first operands are; None when they are not known."""
-    key = _key(_lines(), program, operands)
-    return _table(key) if key else None
-
-
-def same_options(program: str, operands: Sequence[str], option: str) -> tuple[str, ...]:
-    """An option with its other spellings: `--force` is `-f` where the program says so."""
-    table = read_tables(__file__, "short_options")[""]
-    pairs = (pair.partition("=") for pair in table.get(_key(table, program, operands), "").split())
-    groups = [(f"--{name}", *(f"-{letter}" for letter in letters)) for name, _, letters in pairs]
-    return next((group for group in groups if option in group), (option,))
-
-
-def _key(table: Mapping[str, str], program: str, operands: Sequence[str]) -> str:
-    """The line that is about a program, or about the sub-command that its first operands are; empty when there is none."""
-    if program not in table and program[:1] == "g" and program[1:] in table:
-        program = program[1:]  # gtar, gsed
-    elif program == "pip3":
-        program = "pip"
-    keys = (" ".join((program, *operands[:count])) for count in range(_MAX_SUB_COMMANDS, -1, -1))
-    return next((key for key in keys if key in table), "")
-
-
-def _spelled_out(program: str, argv: Sequence[Arg]) -> Sequence[Arg]:
     out = list(argv)
     operands: list[str] = []
     options = options_of(program)
@@ -102,6 +71,30 @@ def _spelled_out(program: str, argv: Sequence[Arg]) -> Sequence[Arg]:
                 out[place] = arg.like(f"--{full}{arg[2 + len(name) :]}")
             skips = not equals and full in options.valued
     return out
+
+
+def options_of(program: str, operands: Sequence[str] = ()) -> LongOptions | None:
+    """Those of a program, or of the sub-command that its first operands are; None when they are not known."""
+    key = _key(_lines(), program, operands)
+    return _table(key) if key else None
+
+
+def same_options(program: str, operands: Sequence[str], option: str) -> tuple[str, ...]:
+    """An option with its other spellings: `--force` is `-f` where the program says so."""
+    table = read_tables(__file__, "short_options")[""]
+    pairs = (pair.partition("=") for pair in table.get(_key(table, program, operands), "").split())
+    groups = [(f"--{name}", *(f"-{letter}" for letter in letters)) for name, _, letters in pairs]
+    return next((group for group in groups if option in group), (option,))
+
+
+def _key(table: Mapping[str, str], program: str, operands: Sequence[str]) -> str:
+    """The line that is about a program, or about the sub-command that its first operands are; empty when there is none."""
+    if program not in table and program[:1] == "g" and program[1:] in table:
+        program = program[1:]  # gtar, gsed
+    elif program == "pip3":
+        program = "pip"
+    keys = (" ".join((program, *operands[:count])) for count in range(_MAX_SUB_COMMANDS, -1, -1))
+    return next((key for key in keys if key in table), "")
 
 
 def _takes_next(program: str, option: str) -> bool:

@@ -133,6 +133,11 @@ def _bytes(text: str) -> int:
     return int(match[1]) * 1024 ** " kmgtpe".index(match[2].lower() or " ") if match else 0
 
 
+def wide_operands(command: Command, _: str) -> bool:
+    """Operands that come from a listing."""
+    return any(Taint.WIDE in operand.taints for operand in command.operands)
+
+
 def globs_outside(command: Command, _: str) -> bool:
     return any(
         (operand.glob or "*" in operand) and not command.classes(operand).isdisjoint(_WORDS.far)

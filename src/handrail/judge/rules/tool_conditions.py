@@ -137,11 +137,6 @@ def stdin(command: Command, _: str) -> bool:
     return command.stdin is not None
 
 
-def wide_operands(command: Command, _: str) -> bool:
-    """Operands that come from a listing."""
-    return any(Taint.WIDE in operand.taints for operand in command.operands)
-
-
 def _targets(command: Command) -> list[str]:
     """The process ids: what follows the signal."""
     args = list(command.args)

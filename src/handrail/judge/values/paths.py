@@ -17,7 +17,7 @@ from fnmatch import fnmatchcase, translate
 
 from .assessment import Reach
 from .data_files import Patterns, read_tables
-from .homes import NO_HOMES, Homes
+from .disk import NO_HOMES, Homes
 from .word_values import UNKNOWN
 
 Classes = frozenset[str]

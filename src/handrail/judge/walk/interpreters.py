@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple
 
-from .. import languages
+from ..languages import read as read_code
 from ..languages.host import Host
 from ..programs.tables import (
     LANGUAGES,
@@ -274,7 +274,7 @@ def judge_code(walk: Walk, call: Call, language: str, code: Value) -> None:
         walk.report("rce.download_to_shell" if Taint.NETWORK in code.taints else "dynamic.script", call.argv)
         return
     host = make_host(walk, call, language, walk.judgement.project)
-    languages.read(host, code.text, strings=True)
+    read_code(host, code.text, strings=True)
     walk.judgement.add(host.matches, call.argv, walk.span(call.argv))
 
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
 
-from .. import languages
 from ..grammar.syntax import SourceMap, TooLarge
+from ..languages import read as read_code
 from ..programs.tables import SHELLS
 from ..rules import Rulebook
 from ..values.data_files import Patterns
@@ -143,7 +143,7 @@ def judge_code(walk: Walk, call: Call, source: Source, language: str, text: str 
         scope = walk.judgement.scope
         assert scope is not None
         host = make_host(inside, call, language, scope.root, functools.partial(_as_commands, walk.judgement))
-        languages.read(host, code, strings=source.is_new)
+        read_code(host, code, strings=source.is_new)
         matches = [match for match in host.matches if scope.counts_in_code(match.rule, match.reach)]
         named = host.arguments and posixpath.basename(host.arguments[0]) == posixpath.basename(source.path)
         if not named or _RE.reads_code.search(code):

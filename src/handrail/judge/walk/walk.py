@@ -26,8 +26,7 @@ from ..rules import Rulebook, on_assign, on_read, on_write
 from ..values import paths
 from ..values.assessment import Span
 from ..values.data_files import Patterns, Words
-from ..values.disk import Sources
-from ..values.homes import NO_HOMES
+from ..values.disk import NO_HOMES, Sources
 from ..values.word_values import (
     EMPTY,
     NO_TAINTS,
@@ -572,7 +571,7 @@ class Walk:
         base = name.rsplit("/", 1)[-1] if "/" in name else str(name)
         if base[-4:] == ".exe":
             base = base[:-4]
-        argv = spelled_out(base, argv)
+        argv = spelled_out(base, argv) if any(arg[:2] == "--" != arg for arg in argv) else argv
         if self.judgement.recording:
             self.judgement.lines.append((argv, self.source_map, self.place, self.nest + len(self.under)))
         call = Call(base, argv[1:], stdin, name, declared)

@@ -146,12 +146,13 @@ class Running:
         self.cancel = CancelToken()
         self.outcome: CommandResult | Exception | None = None
         self._environment, self._command, self._timeout = environment, command, timeout
-        self._has_printed = threading.Event()
+        self._has_printed, self._has_news = False, threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def __enter__(self) -> Running:
         self._thread.start()
-        expect_that(self._has_printed.wait(self._timeout), f"`{self._command}` printed nothing while it ran")
+        self._has_news.wait(self._timeout)
+        expect_that(self._has_printed, f"`{self._command}` printed nothing while it ran")
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -171,10 +172,15 @@ class Running:
                 self._command,
                 timeout=self._timeout,
                 cancel=self.cancel,
-                on_output=lambda _: self._has_printed.set(),
+                on_output=self._note_output,
             )
         except Exception as error:  # noqa: BLE001  `end` returns it to the check
             self.outcome = error
+        self._has_news.set()  # there is nothing more to wait for
+
+    def _note_output(self, _: bytes) -> None:
+        self._has_printed = True
+        self._has_news.set()
 
 
 class Place:

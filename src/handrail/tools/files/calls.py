@@ -221,7 +221,7 @@ def secret_reads(path: str, context: ToolContext, *, below: bool = False) -> lis
     if not below and _MAY_BE_SECRET.search(place) is None:
         return []
     # Loaded only when needed: most reads are of ordinary files.
-    from ...judge.values.homes import local_homes
+    from ...judge.values.disk import local_homes
     from ...judge.values.paths import classes, with_homes
 
     with with_homes(local_homes()):

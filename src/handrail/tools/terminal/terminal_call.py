@@ -118,7 +118,7 @@ def _run(request: Request, context: ToolContext, environments: TaskEnvironments)
         shown = capture.shown(ended.output, ended.exit_code)
         stderr = capture.shown_stderr(ended.stderr)
     taken_back = taken_back or stopped(context, environment, more.get("call", 0))
-    if not taken_back:
+    if not taken_back and _is_tried(context):
         taken_back = trial.settle(context, number, lambda: _end_left(left, number, environment, context))
     result = result_of(request.command, ended.exit_code, shown)
     if request.separate:
@@ -143,6 +143,10 @@ def _run(request: Request, context: ToolContext, environments: TaskEnvironments)
     return tool_result(with_notes(result, *request.notes, *notes, *refused))
 
 
+def _is_tried(context: ToolContext) -> bool:
+    return context.effects is not None and context.effects.is_tried
+
+
 def _executed(
     request: Request, context: ToolContext, environment: Environment, sink: OutputSink, more: JsonDict
 ) -> tuple[CommandResult, list[str]]:
@@ -153,7 +157,7 @@ def _executed(
             request.command, cwd=request.workdir, timeout=request.timeout, cancel=context.cancel, output=sink, **more
         )
 
-    tried = trial.isolated(context, environment)
+    tried = trial.isolated(context, environment) if _is_tried(context) else None
     if tried is None:
         return run(environment), []
     with tried:

@@ -8,7 +8,7 @@ import pytest
 
 from handrail.judge import assess
 from handrail.judge.values.assessment import Verdict
-from handrail.judge.values.homes import NO_HOMES, local_homes, make_homes
+from handrail.judge.values.disk import NO_HOMES, local_homes, make_homes
 
 HOMES = ("/srv/deploy", "/var/lib/worker", "/opt/agent", "/export/home/ada", "/data/people/ada", "/tmp/ci/home")
 SERVICES = make_homes((), ("/var/lib/postgresql",))
