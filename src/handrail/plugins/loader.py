@@ -126,6 +126,11 @@ class Plugins:
     def get(self, name: str) -> Plugin | None:
         return next((plugin for plugin in self.found if plugin.name == name), None)
 
+    @property
+    def unloaded(self) -> tuple[str, ...]:
+        """Those whose contributions are missing until somebody trusts, enables or corrects them."""
+        return tuple(each.name for each in self.found if each.state not in (State.LOADED, State.SHADOWED))
+
     def _may_override(self, plugin: str) -> bool:
         return plugin in self._settings and self._settings[plugin].allow_override
 
