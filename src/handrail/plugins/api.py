@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 import logging
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -16,8 +15,9 @@ from urllib.parse import quote
 
 from ..base.suggest import did_you_mean
 from ..base.workers import run_async
+from ..config.json_file import JsonFile
 from ..config.paths import state_dir
-from ..core.outcome import error_of
+from ..core.outcome import error_of, parsed
 from ..core.registry import ToolRegistry
 from ..errors import RegistrationError, ToolFailed
 from ..settings.sections import ToolsetConfig
@@ -27,7 +27,6 @@ from .hook_manager import HookManager
 from .hook_specs import HOOK_NAMES
 from .middleware import KINDS, Middleware
 from .original_hooks import adapted, original_hooks, rewriting, with_their_names
-from .plugin_state import PluginState
 
 log = logging.getLogger(__name__)
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -220,34 +219,30 @@ class PluginApi:
         outcome = self.dispatch_tool(f"mcp__{server}__{tool}", arguments or {})
         if (failure := error_of(outcome)) is not None:
             return {"ok": False, "error": str(failure.get("error"))}
-        try:
-            found = json.loads(outcome)
-        except (TypeError, ValueError):
-            found = None
+        found = parsed(outcome)
         if not isinstance(found, dict) or "content" not in found:
             return {"ok": True, "result": outcome}
         more = {"structuredContent": found["structured"]} if "structured" in found else {}
         return {"ok": True, "result": found["content"], **more}
 
-    @cached_property
-    def state(self) -> PluginState:
+    @property
+    def state(self) -> JsonFile:
         """What the plugin keeps for itself from run to run."""
-        return PluginState(self._contributions.data / f"{quote(self.plugin, safe='')}.json")
+        return self._kept("json")
 
-    @cached_property
-    def _kept_settings(self) -> PluginState:
-        return PluginState(self._contributions.data / f"{quote(self.plugin, safe='')}.settings.json")
+    def _kept(self, kind: str) -> JsonFile:
+        return JsonFile(self._contributions.data / f"{quote(self.plugin, safe='')}.{kind}")
 
     def get_config(self, key: str, default: Any = None) -> Any:
         """A setting by its name, as `retry.attempts`: the user's, else what `set_config` has kept."""
         found: Any = self.settings
         for part in key.split("."):
             found = found.get(part) if isinstance(found, Mapping) else None
-        return self._kept_settings.get(key, default) if found is None else found
+        return self._kept("settings.json").get(key, default) if found is None else found
 
     def set_config(self, key: str, value: Any) -> None:
         """Keep a setting beside the user's configuration, which is not changed and comes first."""
-        self._kept_settings.set(key, value)
+        self._kept("settings.json").set(key, value)
 
     def has_plugin(self, name: str) -> bool:
         """Whether another plugin is loaded; those of `requires_plugins` are loaded before this one."""

@@ -37,8 +37,6 @@ from .plugin_files import (
 
 log = logging.getLogger(__name__)
 
-# The packages that plugins of Hermes Agent may import, besides their own.
-_PARTS_OF_THE_ORIGINAL = ("hermes_cli", "hermes_constants", "plugins", "agent", "gateway", "tools", "providers")
 TRUST_KIND = "plugin"
 MANIFEST = "plugin.yaml"
 
@@ -118,8 +116,6 @@ class Plugins:
                 raise
             plugin.state = State.FAILED
             plugin.reason = str(error) if isinstance(error, RegistrationError) else f"{type(error).__name__}: {error}"
-            if isinstance(error, ModuleNotFoundError) and str(error.name).partition(".")[0] in _PARTS_OF_THE_ORIGINAL:
-                plugin.reason += ", which is a part of Hermes Agent itself"
             log.warning("plugin %s could not be loaded: %s", plugin.name, plugin.reason)
 
     def _load_required(self, plugin: Plugin) -> None:

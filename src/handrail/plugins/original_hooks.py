@@ -17,7 +17,7 @@ from .middleware import VERSIONS, Traces, note_change, traced
 def original_hooks() -> Any:
     """For hooks as plugins of Hermes Agent write them: those of things that do not exist here, which are never called; and our
     names for their arguments."""
-    return json.loads(Path(__file__).with_name("original_hooks.json").read_text("utf-8"))
+    return json.loads(Path(__file__).with_name("hook_names.json").read_text("utf-8"))
 
 
 def with_their_names(callback: Callable[..., Any]) -> Callable[..., Any]:
