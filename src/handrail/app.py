@@ -220,7 +220,8 @@ class Handrail:
         contributed = self.plugins.contributions.toolsets if self.plugins else {}
         toolsets = Toolsets(self.registry, {**contributed, **self.config.toolsets})
         servers = () if self.mcp is None else self.mcp.connections.servers
-        toolsets.expected = frozenset(f"mcp-{name}" for name in (*servers, *self._source.waiting))
+        toolsets.expected = self._source.waiting | {f"mcp-{name}" for name in servers}
+        toolsets.unloaded = self.plugins.unloaded if self.plugins else ()
         return toolsets
 
     @property

@@ -6,6 +6,7 @@ tools again: a new tool is in every bundle that includes its toolset.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Container, Iterable, Mapping
 from importlib import import_module
 from typing import NamedTuple
@@ -16,6 +17,7 @@ from .errors import UnknownToolset
 from .settings.sections import ToolsetConfig
 from .types import JsonDict
 
+log = logging.getLogger(__name__)
 # Where the default runtime is. By name, as it is built on the toolsets.
 _DEFAULT = "handrail.model_tools"
 
@@ -91,6 +93,8 @@ class Toolsets:
         self._registry = registry
         self.custom: Mapping[str, SetOfTools] = custom or {}
         self.expected: frozenset[str] = frozenset()  # sets whose tools come later, as those of an MCP server
+        self.unloaded: tuple[str, ...] = ()  # plugins: an unknown set or tool may be one of theirs, so it is empty
+        self._warned: set[str] = set()
         self._leaves: tuple[int, dict[str, list[str]]] = (-1, {})
 
     def names(self) -> list[str]:
@@ -105,7 +109,8 @@ class Toolsets:
         for candidate in (name, aliases.get(name), *old, f"mcp-{name}"):
             if candidate is not None and self._is_known(candidate):
                 return candidate
-        raise UnknownToolset(f"unknown toolset {name!r}; {did_you_mean(name, [*self.names(), *aliases])}")
+        self._refuse(f"unknown toolset {name!r}", did_you_mean(name, [*self.names(), *aliases]))
+        return name
 
     def resolve(self, name: str) -> list[str]:
         """The sorted names of a set's tools."""
@@ -193,8 +198,17 @@ class Toolsets:
         for tool in tools:
             if self._registry.get_entry(tool) is None:
                 hint = did_you_mean(tool, self._registry.get_all_tool_names())
-                raise UnknownToolset(f"toolset {toolset!r} lists {tool!r}, which is no tool; {hint}")
-            yield tool
+                self._refuse(f"toolset {toolset!r} lists {tool!r}, which is no tool", hint)
+            else:
+                yield tool
+
+    def _refuse(self, what: str, hint: str) -> None:
+        """Only warns while a plugin waits for its trust or a correction: that must not stop every command."""
+        if not self.unloaded:
+            raise UnknownToolset(f"{what}; {hint}")
+        if what not in self._warned:
+            self._warned.add(what)
+            log.warning("%s; it may be of a plugin that is not loaded: %s", what, ", ".join(self.unloaded))
 
 
 def _renamed(name: str) -> str:

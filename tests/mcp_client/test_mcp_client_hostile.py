@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
 import os
+import threading
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -165,6 +169,28 @@ def test_one_that_will_not_end_is_ended(connect: Connect) -> None:
     pid = tools.connections.status()["bad"].pid
     tools.close()
     wait_until(lambda: not os.path.exists(f"/proc/{pid}"))
+
+
+@pytest.mark.parametrize("wait_for_end", [False, True], ids=["timed out", "failed"])
+def test_closing_while_a_failed_connection_is_cleaned_up_raises_nothing(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch, wait_for_end: bool
+) -> None:
+    cleaning = threading.Event()
+
+    @contextlib.asynccontextmanager
+    async def opened(self: Any) -> AsyncIterator[None]:
+        try:
+            if not wait_for_end:
+                await asyncio.sleep(3600)
+            yield
+        finally:
+            cleaning.set()
+            await self._closing.wait()
+
+    monkeypatch.setattr("handrail.mcp_client.connection.Connection._opened", opened)
+    tools = connect(bad=hostile("silent", connect_timeout=0.2), wait=0.0)
+    assert cleaning.wait(30)
+    tools.close()
 
 
 def test_after_many_faults_calls_fail_at_once_until_the_next_attempt(

@@ -323,7 +323,7 @@ def test_what_goes_wrong_inside_a_wrapper_is_raised_as_it_is() -> None:
 
     def chain(*functions: Any) -> Chain:
         made = [Middleware("p", each) for each in functions]
-        return Chain(made, "args", {}, lambda *problem: failed.append(problem))
+        return Chain(made, "args", {}, lambda *problem: failed.append(problem), {})
 
     with pytest.raises(KeyError, match="inside"):
         chain(passes, passes).wrapped({}, base)
@@ -359,6 +359,67 @@ def test_its_middleware_rewrites_and_wraps_requests_to_the_model(opened: Open, a
     assert model.options == {"name": "own", "seed": 7, "temperature": 0}
     assert module().seen == [("own", True, "own"), ("own", "stop", 0)]
     assert any(getattr(event, "text", "") == "pong" for event in events)  # it streams as ever
+
+
+TRACED = """
+seen = []
+def tool_request(tool_name, args, **kwargs):
+    return {"args": {**args, "text": "more"}, "source": "their-plugin", "reason": "longer"}
+def model_request(request, **kwargs):
+    return {"request": request}
+def register(ctx):
+    register_echo(ctx)
+    ctx.register_middleware("tool_request", tool_request)
+    ctx.register_middleware("llm_request", model_request)
+    ctx.register_hook("post_tool_call", lambda **kwargs: seen.append(kwargs["middleware_trace"]))
+    ctx.register_hook("pre_api_request", lambda middleware_trace: seen.append(middleware_trace))
+"""
+
+
+def test_hooks_see_what_middleware_says_of_its_changes(opened: Open, agent_of: Callable[..., Agent]) -> None:
+    app = opened(TRACED)
+    agent = agent_of(
+        app, ScriptedModel([ModelReply("", [call("echo", text="x")]), ModelReply("one"), ModelReply("two")])
+    )
+    agent.run("go")
+    of_request, of_call = [{"source": "plugin"}], [{"source": "their-plugin", "reason": "longer"}]
+    assert module().seen == [of_request, of_call, of_request]
+    agent.run("again")
+    assert module().seen[3:] == [of_request], "what was said in an earlier turn is over"
+
+
+KEEPS = """
+def register(ctx):
+    global ctx_, page, base
+    ctx_, base = ctx, ctx.has_plugin("a-base") and ctx.has_plugin("z-base")
+    page = ctx.state.get("cursor", default={"page": 0})["page"]
+    ctx.state.set("cursor", {"page": page + 1})
+"""
+
+
+def test_it_keeps_settings_and_values_and_finds_the_plugins_that_it_requires(opened: Open, home: Path) -> None:
+    for name in ("a-base", "z-base"):
+        (home / "plugins" / name).mkdir(parents=True)
+        (home / "plugins" / name / "__init__.py").write_text("def register(ctx): pass")
+    manifest = "name: their-plugin\nrequires_plugins: [{id: z-base, version_range: '>=1.0'}, a-base, missing]"
+    (home / "config.yaml").write_text("plugins: {their-plugin: {settings: {retry: {attempts: 5}}}}")
+    opened(KEEPS, **{"plugin.yaml": manifest}).close()
+    plugin = module()
+    assert (plugin.page, plugin.base) == (0, True)
+    ctx = plugin.ctx_
+    assert (ctx.get_config("retry.attempts"), ctx.get_config("retry.none", default=3)) == (5, 3)
+    ctx.set_config("endpoint", "https://example.com")
+    ctx.set_config("retry.attempts", 9)
+    ctx.state.set("gone", 1)
+    ctx.state.delete("gone")
+    app = opened(KEEPS, **{"plugin.yaml": manifest})
+    assert module().page == 1
+    again = module().ctx_
+    assert again.get_config("endpoint") == "https://example.com"
+    assert again.get_config("retry.attempts") == 5, "what the user configures comes first"
+    assert again.state.get("gone") is None
+    assert app.plugins is not None
+    assert app.plugins.unloaded == ()
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from handrail import Handrail
 from handrail.agent.models.base import TextPiece
 from handrail.agent.models.model_selection import build, build_helper, known_providers
 from handrail.cli.app import build as command_line
@@ -92,6 +93,44 @@ def test_an_approver_that_nobody_brings_is_an_error(bring: Bring) -> None:
     bring(APPROVER, "approvals: {approver: kond}")
     with pytest.raises(ConfigError, match="kind"):
         default()
+
+
+def test_what_waits_for_trust_does_not_stop_the_commands(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A plugin that is not loaded lacks its toolset, its tools and its approver: that is said, and the rest works."""
+    monkeypatch.chdir(tmp_path)
+    (home / "plugins").mkdir()
+    ran = tmp_path / "ran"
+    (home / "plugins" / "brought.py").write_text(f"open({str(ran)!r}, 'w')\n")
+    (home / "config.yaml").write_text(
+        "approvals: {approver: kind}\n"
+        "toolsets: {mine: {description: d, tools: [its_tool, read_file], includes: [its_set]}}\n"
+        "tools: {enabled_toolsets: [mine], disabled_toolsets: [its_other_set]}\n"
+    )
+    listed = CliRunner().invoke(command_line(), ["schema", "--format", "openai"])
+    assert listed.exit_code == 0
+    assert [each["function"]["name"] for each in json.loads(listed.stdout)] == ["read_file"]
+    for what in ("unknown toolset 'its_set'", "lists 'its_tool'", "unknown toolset 'its_other_set'", "approver 'kind'"):
+        assert what in caplog.text
+    (tmp_path / "tree").mkdir()
+    assert error_in(handle_function_call("terminal", {"command": "rm -rf tree"}))["error_type"] == "denied"
+    for command in (["tools"], ["call", "read_file", "path=config.yaml"], ["plugins", "list"], ["mcp", "list"]):
+        assert CliRunner().invoke(command_line(), command).exit_code in (0, 1), command
+    findings = {finding.what: finding for finding in examine()}
+    assert findings["plugin brought"].detail == "untrusted"
+    assert not [each for each in findings.values() if each.health.value == "broken"]
+    assert not ran.exists(), "a plugin ran that nobody has trusted"
+
+
+def test_a_toolset_that_waits_for_confirmation_is_empty(home: Path) -> None:
+    (home / "config.yaml").write_text("{}")
+    Handrail().close()
+    (home / "config.yaml").write_text(
+        "toolsets: {mine: {description: d, tools: [terminal]}}\ntools: {enabled_toolsets: [mine, todo]}\n"
+    )
+    with Handrail() as app:
+        assert [each["function"]["name"] for each in app.get_tool_definitions()] == ["todo"]
 
 
 ENVIRONMENT = """

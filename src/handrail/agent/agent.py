@@ -81,6 +81,7 @@ class Agent:
         self._said_meanwhile: list[str] = []  # by the user
         self.inbox: list[str] = []  # what a parent adds to the task while this works on it
         self._injected: list[str] = []  # by plugins
+        self.wake: Callable[[], None] = lambda: None  # a surface whose user is idle may start a turn then
         self._children = BackgroundChildren(self)
         self.closing = contextlib.ExitStack()
         self._end: End | None = None  # of the last turn here
@@ -161,8 +162,8 @@ class Agent:
         """What happened in the background. When a turn starts, also to processes that an earlier runtime has left."""
         found = [*self.app.processes.drain_notices(self.session_id, take_over=first), *self._children.notices()]
         interrupted = self.app.effects.interrupted(self.session_id) if first else []
-        injected, self._injected = self._injected, []
-        notices = [f"[Notification, not from the user] {notice}" for notice in [*found, *interrupted]] + injected
+        notices = [f"[Notification, not from the user] {notice}" for notice in [*found, *interrupted]]
+        notices += self.take_injected()
         if not first:
             notices += [f"[From the agent that gave you the task] {text}" for text in self.inbox]
             self.inbox.clear()
@@ -176,6 +177,12 @@ class Agent:
     def inject(self, text: str) -> None:
         """A plugin's message: the agent hears it before it asks its model again, or in its next turn."""
         self._injected.append(text)
+        self.wake()
+
+    def take_injected(self) -> list[str]:
+        """What plugins have said, and it has not heard yet."""
+        said, self._injected = self._injected, []
+        return said
 
     def take_unheard(self) -> list[str]:
         """What was said while it worked, and it has not heard yet."""

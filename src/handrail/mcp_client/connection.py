@@ -121,7 +121,8 @@ class Connection:
         """Start to close. The task is not cancelled, as that would interrupt its clean-up."""
         self._closing.set()
         if self._connecting is not None:
-            self._connecting.reschedule(0)
+            with contextlib.suppress(RuntimeError):  # it has failed or timed out, and is cleaned up now
+                self._connecting.reschedule(0)
 
     async def _once(self) -> None:
         """One connection, from start to end."""

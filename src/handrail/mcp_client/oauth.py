@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import time
 import warnings
 from collections.abc import AsyncIterator, Callable
@@ -12,9 +11,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
-from ..base.own_process import refuse_agents
 from ..base.safe_text import safe_error
-from ..config.paths import locked, read_text, state_dir, write_text
+from ..config.json_file import JsonFile
+from ..config.paths import state_dir
 from ..errors import ConfigError, Denied, ToolUnavailable
 from ..settings.services import McpServerConfig
 from ..types import JsonDict
@@ -40,35 +39,22 @@ class Logins(NamedTuple):
         return ToolUnavailable(why)
 
 
-class Login:
+class Login(JsonFile):
     """The stored data of one login: tokens, our client registration, and the address of the token server."""
 
     def __init__(self, server: Server, url: str) -> None:
-        self.path = state_dir() / "mcp-logins" / f"{server.key}.json"
+        super().__init__(state_dir() / "mcp-logins" / f"{server.key}.json")
         self._url = url
 
     def read(self) -> JsonDict:
         """Empty if there is none, or it is for another address: a token is sent only to the server that issued it."""
-        try:
-            known = json.loads(read_text(self.path) or "{}")
-        except ValueError:
-            raise ConfigError("is damaged; remove it, and log in again", path=str(self.path)) from None
-        return known if isinstance(known, dict) and known.get("url") == self._url else {}
+        known = super().read()
+        return known if known.get("url") == self._url else {}
 
-    def update(self, **more: Any) -> None:
+    def keep(self, **more: Any) -> None:
         """In an agent's own shell nothing is kept."""
-        with contextlib.suppress(Denied), locked(self.path) as target:
-            target.touch(mode=0o600)
-            write_text(target, json.dumps({**self.read(), **more, "url": self._url}) + "\n")
-            target.chmod(0o600)
-
-    def forget(self) -> bool:
-        """Whether there was one."""
-        refuse_agents("forget a login")
-        there = self.path.exists()
-        for path in (self.path, self.path.with_name(f"{self.path.name}.lock")):
-            path.unlink(missing_ok=True)
-        return there
+        with contextlib.suppress(Denied):
+            self.update({**more, "url": self._url})
 
 
 @contextlib.asynccontextmanager
@@ -178,7 +164,7 @@ class _Storage:
             "metadata": metadata.model_dump(mode="json", exclude_none=True) if metadata is not None else None,
             "auth_server": self.context.auth_server_url,
         }
-        await asyncio.to_thread(lambda: self._login.update(**self._known))
+        await asyncio.to_thread(lambda: self._login.keep(**self._known))
 
     async def get_client_info(self) -> Any:
         client = self._known.get("client")
@@ -186,7 +172,7 @@ class _Storage:
 
     async def set_client_info(self, client: Any) -> None:
         self._known["client"] = client.model_dump(mode="json", exclude_none=True)
-        await asyncio.to_thread(lambda: self._login.update(client=self._known["client"], port=self._known["port"]))
+        await asyncio.to_thread(lambda: self._login.keep(client=self._known["client"], port=self._known["port"]))
 
 
 def _provider(settings: McpServerConfig, login: Login, known: JsonDict, port: int, show: Any, result: Any) -> Any:

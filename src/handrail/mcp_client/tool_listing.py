@@ -14,10 +14,10 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..base.own_process import refuse_agents
 from ..base.safe_text import suspicion_of
-from ..config.paths import locked, read_text, state_dir, write_text
-from ..errors import ConfigError, Denied
+from ..config.json_file import JsonFile
+from ..config.paths import state_dir
+from ..errors import Denied
 from ..settings.services import McpServerConfig
 from ..types import JsonDict
 from .sdk import exceptions, mcp, mcp_types, revisions
@@ -159,15 +159,15 @@ async def changes(client: mcp.Client) -> AsyncIterator[None]:
         pause = min(2 * pause, _MAX_PAUSE_SECONDS)
 
 
-class Pins:
+class Pins(JsonFile):
     """The trusted definitions of one server, by hash."""
 
     def __init__(self, server: Server, folder: Path | None = None) -> None:
-        self.path = (folder or state_dir() / "mcp") / f"{server.key}.json"
+        super().__init__((folder or state_dir() / "mcp") / f"{server.key}.json")
 
     def review(self, tools: Iterable[Listed]) -> dict[str, str]:
         """Why some tools need a review by you, by name. A new tool that is not suspicious is trusted as it is."""
-        known = self._read()
+        known = self.read()
         doubts: dict[str, str] = {}
         new: dict[str, str] = {}
         for tool in tools:
@@ -182,29 +182,11 @@ class Pins:
                 new[tool.name] = now
         if new:
             with contextlib.suppress(Denied):  # in an agent's own shell nothing becomes trusted for longer
-                self._add(new)
+                self.update(new)
         return doubts
 
     def trust(self, tools: Iterable[Listed]) -> None:
-        self._add({tool.name: definition_hash(tool) for tool in tools})
-
-    def forget(self) -> None:
-        refuse_agents("forget what is trusted")
-        for path in (self.path, self.path.with_name(f"{self.path.name}.lock")):
-            with contextlib.suppress(FileNotFoundError):
-                path.unlink()
-
-    def _read(self) -> dict[str, str]:
-        text = read_text(self.path)
-        try:
-            known = json.loads(text or "{}")
-        except ValueError:
-            raise ConfigError("is damaged; remove it, and trust the server again", path=str(self.path)) from None
-        return known if isinstance(known, dict) else {}
-
-    def _add(self, more: dict[str, str]) -> None:
-        with locked(self.path) as target:
-            write_text(target, json.dumps({**self._read(), **more}, indent=0) + "\n")
+        self.update({tool.name: definition_hash(tool) for tool in tools})
 
 
 def definition_hash(tool: Listed) -> str:

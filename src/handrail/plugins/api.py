@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import inspect
-import json
 import logging
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
+from urllib.parse import quote
 
 from ..base.suggest import did_you_mean
 from ..base.workers import run_async
-from ..core.outcome import error_of
+from ..config.json_file import JsonFile
+from ..config.paths import state_dir
+from ..core.outcome import error_of, parsed
 from ..core.registry import ToolRegistry
 from ..errors import RegistrationError, ToolFailed
 from ..settings.sections import ToolsetConfig
 from ..settings.services import ProviderSpec
 from ..types import JsonDict
 from .hook_manager import HookManager
-from .hook_specs import HOOK_NAMES, Change
-from .middleware import KINDS, VERSIONS, Middleware
+from .hook_specs import HOOK_NAMES
+from .middleware import KINDS, Middleware
+from .original_hooks import adapted, original_hooks, rewriting, with_their_names
 
 log = logging.getLogger(__name__)
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -52,65 +55,6 @@ class Resource(NamedTuple):
     description: str = ""
     mime_type: str = "text/plain"
     complete: Complete | None = None
-
-
-@cache
-def original_hooks() -> Any:
-    """For hooks as plugins of Hermes Agent write them: those of things that do not exist here, which are never called; and our
-    names for their arguments."""
-    return json.loads(Path(__file__).with_name("original_hooks.json").read_text("utf-8"))
-
-
-def with_their_names(callback: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that calls theirs with every argument that it names, None for one that there is not here."""
-    parameters = inspect.signature(callback).parameters.values()
-    takes_all = any(each.kind is each.VAR_KEYWORD for each in parameters)
-    named = [each.name for each in parameters if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)]
-
-    def call(**payload: Any) -> Any:
-        return callback(**(payload if takes_all else {}) | {name: _value(name, payload) for name in named})
-
-    call.__qualname__ = getattr(callback, "__qualname__", type(callback).__name__)
-    return call
-
-
-def adapted(callback: Callable[..., Any]) -> Callable[..., Any]:
-    """A hook of ours that calls theirs."""
-    theirs = with_their_names(callback)
-
-    def call(**payload: Any) -> Any:
-        result = theirs(**payload)
-        if not isinstance(result, dict):
-            return result
-        if result.get("action") == "modify" and isinstance(result.get("args"), dict):
-            return {**result, "args": {**payload.get("args", {}), **result["args"]}}  # theirs names what it changes
-        return result["context"] if "context" in result and "action" not in result else result
-
-    call.__qualname__ = theirs.__qualname__
-    return call
-
-
-def _rewriting(theirs: Callable[..., Any]) -> Callable[..., Any]:
-    """A `pre_tool_call` hook that lets a middleware of theirs replace the arguments."""
-
-    def rewrite(
-        tool_name: str, args: JsonDict, original_args: JsonDict, task_id: Any, session_id: Any, tool_call_id: str
-    ) -> Change | None:
-        about = {"tool_name": tool_name, "task_id": task_id, "session_id": session_id, "tool_call_id": tool_call_id}
-        answer = theirs(**VERSIONS, **about, args=args, original_args=original_args)
-        changed = answer.get("args") if isinstance(answer, dict) else None
-        return Change(changed) if isinstance(changed, dict) else None
-
-    return rewrite
-
-
-def _value(name: str, payload: Mapping[str, Any]) -> Any:
-    if name in ("completed", "interrupted") and name not in payload:
-        return payload.get("reason") == ("answered" if name == "completed" else name)
-    if name == "command" and name not in payload:
-        return payload.get("args", {}).get(name)
-    value = payload.get(name, payload.get(original_hooks()["names"].get(name)))
-    return "" if value is None and name in ("task_id", "session_id") else value
 
 
 class ChatCommand(NamedTuple):
@@ -145,6 +89,8 @@ class Contributions:
     skills: dict[str, str] = field(default_factory=dict)  # their folders
     app: Any = None  # the Handrail that the plugins belong to, once there is one
     sessions: dict[str, Any] = field(default_factory=dict)  # the agents that users talk to now, by session
+    loaded: set[str] = field(default_factory=set)  # the plugins
+    data: Path = field(default_factory=lambda: state_dir() / "plugin-data")
 
 
 class _NoPlatformActions:
@@ -219,7 +165,9 @@ class PluginApi:
             why = "is never called here" if is_known else f"is not known; {did_you_mean(name, HOOK_NAMES)}"
             log.log(logging.INFO if is_known else logging.WARNING, "plugin %s: the hook %s %s", self.plugin, name, why)
         elif (name, callback) not in self._hooked:
-            self.hook(name, adapted(callback), policy=name == "pre_tool_call")  # there, too, a failure blocks the call
+            self.hook(
+                name, adapted(callback, self._hooks.traces), policy=name == "pre_tool_call"
+            )  # there, too, a failure blocks the call
             self._hooked.add((name, callback))
 
     def register_command(
@@ -271,14 +219,34 @@ class PluginApi:
         outcome = self.dispatch_tool(f"mcp__{server}__{tool}", arguments or {})
         if (failure := error_of(outcome)) is not None:
             return {"ok": False, "error": str(failure.get("error"))}
-        try:
-            found = json.loads(outcome)
-        except (TypeError, ValueError):
-            found = None
+        found = parsed(outcome)
         if not isinstance(found, dict) or "content" not in found:
             return {"ok": True, "result": outcome}
         more = {"structuredContent": found["structured"]} if "structured" in found else {}
         return {"ok": True, "result": found["content"], **more}
+
+    @property
+    def state(self) -> JsonFile:
+        """What the plugin keeps for itself from run to run."""
+        return self._kept("json")
+
+    def _kept(self, kind: str) -> JsonFile:
+        return JsonFile(self._contributions.data / f"{quote(self.plugin, safe='')}.{kind}")
+
+    def get_config(self, key: str, default: Any = None) -> Any:
+        """A setting by its name, as `retry.attempts`: the user's, else what `set_config` has kept."""
+        found: Any = self.settings
+        for part in key.split("."):
+            found = found.get(part) if isinstance(found, Mapping) else None
+        return self._kept("settings.json").get(key, default) if found is None else found
+
+    def set_config(self, key: str, value: Any) -> None:
+        """Keep a setting beside the user's configuration, which is not changed and comes first."""
+        self._kept("settings.json").set(key, value)
+
+    def has_plugin(self, name: str) -> bool:
+        """Whether another plugin is loaded; those of `requires_plugins` are loaded before this one."""
+        return name in self._contributions.loaded
 
     def has_capability(self, name: str) -> bool:
         """Whether the user has granted it: of those of Hermes Agent there is the one to replace built-in tools."""
@@ -303,7 +271,7 @@ class PluginApi:
         if kind not in KINDS:
             self._warn(f"register_middleware({kind!r})", "does nothing here")
         elif kind == "tool_request":  # before every hook, and before the gate
-            self.hook("pre_tool_call", _rewriting(with_their_names(callback)), tryfirst=True)
+            self.hook("pre_tool_call", rewriting(with_their_names(callback), self._hooks.traces), tryfirst=True)
         else:
             made = Middleware(self.plugin, with_their_names(callback))
             self._hooks.middleware[kind] = (*self._hooks.middleware.get(kind, ()), made)

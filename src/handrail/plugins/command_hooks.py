@@ -41,18 +41,7 @@ BLOCKS = 2
 _MODULE = re.compile(r"python[\d.]*\s(?:.*\s)?-\w*[mc]\b")
 _MAX_ANSWER_BYTES = 1_000_000
 # The names that other agents have for the same moments.
-EVENTS = {
-    "PreToolUse": "pre_tool_call",
-    "PostToolUse": "post_tool_call",
-    "Notification": "pre_approval_request",
-    "PermissionRequest": "pre_approval_request",
-    "UserPromptSubmit": "pre_llm_call",
-    "Stop": "on_session_end",
-    "SessionStart": "on_session_start",
-    "SessionEnd": "on_session_finalize",
-    "SubagentStart": "subagent_start",
-    "SubagentStop": "subagent_stop",
-}
+EVENTS: dict[str, str] = json.loads(Path(__file__).with_name("hook_names.json").read_text("utf-8"))["events"]
 # Hermes Agent's hooks answer with an action; theirs to approve asks the user.
 _ACTIONS = {"block": "deny", "approve": "ask", "modify": "modify"}
 

@@ -16,7 +16,7 @@ from ..errors import RegistrationError
 if TYPE_CHECKING:
     from ..protocols import Answer, ApprovalRequest
     from .hook_specs import HookOptions
-    from .middleware import Chain, Middleware
+    from .middleware import Chain, Middleware, Traces
 
 log = logging.getLogger(__name__)
 
@@ -62,6 +62,7 @@ class HookManager:
         self._implementations: dict[str, tuple[Implementation, ...]] = {}
         self._changing = threading.RLock()  # threads may register at the same time
         self.middleware: dict[str, tuple[Middleware, ...]] = {}  # by kind, in the order of registration
+        self.traces: Traces = {}
 
     def register(self, plugin: object, name: str | None = None) -> str:
         """Add a plugin: an object or module whose hook functions are marked with `@hookimpl`. Returns its name."""
@@ -107,7 +108,7 @@ class HookManager:
         """The middleware of one kind, around a payload of that name."""
         from .middleware import Chain
 
-        return Chain(self.middleware.get(kind, ()), key, about, partial(self.failed, f"middleware {kind}"))
+        return Chain(self.middleware.get(kind, ()), key, about, partial(self.failed, f"middleware {kind}"), self.traces)
 
     def implementations(self, hook: str) -> tuple[Implementation, ...]:
         return self._implementations.get(hook, ())

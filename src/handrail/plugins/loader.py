@@ -51,13 +51,14 @@ class State(Enum):
 
 
 class Manifest(NamedTuple):
-    """All of it is for display, except `requires_env`: without these variables the plugin is not loaded."""
+    """For display, except `requires_env`, variables without which it is not loaded, and plugins that are loaded before it."""
 
     name: str = ""
     version: str = ""
     description: str = ""
     requires_env: tuple[str, ...] = ()
     provides: tuple[str, ...] = ()
+    requires_plugins: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -85,11 +86,12 @@ class Plugins:
         trust: Trust | None = None,
         load_seconds: float = 20.0,
     ) -> None:
-        self.contributions = Contributions()
-        self.found: list[Plugin] = []
-        self._registry, self._hooks, self._settings = registry, hooks, settings
         # Who hands over plugins without it vouches for them; a project's always need to be trusted.
         self._trust, self._trusts_given = trust or Trust(), trust is None
+        self.contributions = Contributions(data=self._trust.path.parent / "plugin-data")
+        self._queue: list[Found] = []
+        self.found: list[Plugin] = []
+        self._registry, self._hooks, self._settings = registry, hooks, settings
         self._load_seconds = load_seconds
         self._authorship = Authorship()
         self._replaced: dict[str, ToolEntry] = {}
@@ -98,20 +100,32 @@ class Plugins:
 
     def load(self, everything: Iterable[Found]) -> list[Plugin]:
         """Load what may be loaded, in this order. A plugin that fails is reported and does not affect the others."""
-        for found in everything:
-            plugin = Plugin(found.name, found.source, found.place)
-            self.found.append(plugin)
-            try:
-                self._load(plugin, found)
-            except BaseException as error:
-                if is_interrupt(error):
-                    raise
-                plugin.state = State.FAILED
-                plugin.reason = (
-                    str(error) if isinstance(error, RegistrationError) else f"{type(error).__name__}: {error}"
-                )
-                log.warning("plugin %s could not be loaded: %s", plugin.name, plugin.reason)
+        self._queue = list(everything)
+        while self._queue:
+            self._load_next()
         return self.found
+
+    def _load_next(self, place: int = 0) -> None:
+        found = self._queue.pop(place)
+        plugin = Plugin(found.name, found.source, found.place)
+        self.found.append(plugin)
+        try:
+            self._load(plugin, found)
+        except BaseException as error:
+            if is_interrupt(error):
+                raise
+            plugin.state = State.FAILED
+            plugin.reason = str(error) if isinstance(error, RegistrationError) else f"{type(error).__name__}: {error}"
+            log.warning("plugin %s could not be loaded: %s", plugin.name, plugin.reason)
+
+    def _load_required(self, plugin: Plugin) -> None:
+        """First those that it builds on. One that is missing is reported, and it is loaded all the same."""
+        for name in plugin.manifest.requires_plugins:
+            waiting = [found.name for found in self._queue]
+            if name in waiting:
+                self._load_next(waiting.index(name))
+            if name not in self.contributions.loaded:
+                log.warning("plugin %s requires the plugin %s, which is not loaded", plugin.name, name)
 
     def unload(self) -> None:
         """Remove everything that the plugins added; a tool that one of them replaced is restored."""
@@ -125,6 +139,11 @@ class Plugins:
 
     def get(self, name: str) -> Plugin | None:
         return next((plugin for plugin in self.found if plugin.name == name), None)
+
+    @property
+    def unloaded(self) -> tuple[str, ...]:
+        """Those whose contributions are missing until somebody trusts, enables or corrects them."""
+        return tuple(each.name for each in self.found if each.state not in (State.LOADED, State.SHADOWED))
 
     def _may_override(self, plugin: str) -> bool:
         return plugin in self._settings and self._settings[plugin].allow_override
@@ -144,6 +163,7 @@ class Plugins:
             if plugin.state is State.UNTRUSTED and plugin.source is not Source.PROJECT:
                 log.warning("plugin %s is not loaded: %s", plugin.name, plugin.reason)
             return
+        self._load_required(plugin)
         own = settings.settings if settings else None
         api = PluginApi(plugin.name, self._registry, self._hooks, self.contributions, own, files.root)
         before = {entry.name: entry for entry in self._registry.entries()}
@@ -155,6 +175,7 @@ class Plugins:
         owned = sorted(entry.name for entry in self._registry.entries() if entry.owner == plugin.name)
         self._replaced.update({name: before[name] for name in owned if name in before})
         plugin.provides = {**api.provided, **({"tools": owned} if owned else {})}
+        self.contributions.loaded.add(plugin.name)
 
     def _run_bounded(self, plugin: Plugin, api: PluginApi, files: PluginFiles) -> None:
         """Import and start it on a worker, so that one that hangs is named and the others load. What it adds after its time is
@@ -268,6 +289,7 @@ def read_manifest(files: PluginFiles) -> Manifest:
         str(found.get("description", "")) or _first_line(source),
         _words(files.name, found, "requires_env"),
         (*_words(files.name, found, "provides"), *_words(files.name, found, "provides_tools")),
+        _words(files.name, found, "requires_plugins"),
     )
 
 
@@ -287,7 +309,7 @@ def _parsed(files: PluginFiles) -> dict[str, Any]:
 def _words(name: str, found: dict[str, Any], key: str) -> tuple[str, ...]:
     words = found.get(key) or []
     if isinstance(words, list):  # a variable may come with a description: {name: KEY, description: ...}
-        words = [word.get("name") if isinstance(word, dict) else word for word in words]
+        words = [word.get("name", word.get("id")) if isinstance(word, dict) else word for word in words]
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
         raise RegistrationError(f"plugin {name!r}: {key} in {MANIFEST} must be a list of names")
     return tuple(words)

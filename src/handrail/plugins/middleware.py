@@ -6,10 +6,28 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..base.workers import is_interrupt
+from ..types import JsonDict
 
 # The first two see a payload before it is used and may replace it; the others wrap its use.
 KINDS = ("tool_request", "llm_request", "tool_execution", "llm_execution")
 VERSIONS = {"telemetry_schema_version": "hermes.observer.v1", "middleware_schema_version": "hermes.middleware.v1"}
+
+
+# What middleware says of its changes, by call or request, for the hooks that are called later.
+Traces = dict[Any, list[JsonDict]]
+_MAX_TRACED = 200
+
+
+def traced(about: Mapping[str, Any]) -> Any:
+    """What a hook or a middleware is called about: a call of a tool, or a request to the model."""
+    return about.get("call_number") or (about.get("session_id"), about.get("api_call_count"))
+
+
+def note_change(traces: Traces, about: Mapping[str, Any], answer: Mapping[str, Any]) -> None:
+    said = {name: answer[name] for name in ("source", "reason", "name") if isinstance(answer.get(name), str)}
+    traces.setdefault(traced(about), []).append(said or {"source": "plugin"})
+    while len(traces) > _MAX_TRACED:
+        del traces[next(iter(traces))]
 
 
 class Middleware(NamedTuple):
@@ -49,12 +67,15 @@ class Chain:
         key: str,
         about: Mapping[str, Any],
         failed: Callable[[Middleware, BaseException], None],
+        traces: Traces,
     ) -> None:
         self._middleware, self._key, self._about, self._failed = middleware, key, about, failed
+        self._traces = traces
 
     def rewritten(self, payload: dict[str, Any]) -> dict[str, Any]:
         """The payload as each in turn replaces it. One that fails changes nothing."""
         original = payload
+        self._traces.pop(traced(self._about), None)
         for each in self._middleware:
             try:
                 answer = each.function(**self._payload(dict(payload), dict(original)))
@@ -65,6 +86,7 @@ class Chain:
                 continue
             if isinstance(answer, dict) and isinstance(answer.get(self._key), dict):
                 payload = answer[self._key]
+                note_change(self._traces, self._about, answer)
         return payload
 
     def wrapped(self, payload: Any, base: Callable[[Any], Any]) -> Any:

@@ -231,7 +231,7 @@ class Source(NamedTuple):
     temporary_home: str | None = None
     pins: Mapping[str, str] = {}  # the files that hooks run, by digest
     baseline: Config | None = None  # what the file says, without the environment's overrides
-    waiting: frozenset[str] = frozenset()  # MCP servers that the file adds, and nobody has confirmed yet
+    waiting: frozenset[str] = frozenset()  # toolsets, also of MCP servers, that the file adds and nobody has confirmed
 
 
 def locate(config: Config | None, home: str | os.PathLike[str] | None, *, confirms: bool) -> Source:
@@ -254,9 +254,10 @@ def locate(config: Config | None, home: str | os.PathLike[str] | None, *, confir
         waits = "that waits for `handrail config confirm` in a terminal of yours"
         log.warning("%s is weaker than it was: %s; %s", file, what, "it holds from now on" if confirms else waits)
     keys = [change.key.split(".") for change in held.waiting]
-    servers = frozenset(key[1] for key in keys if key[0] == "mcp_servers" and len(key) > 1)
+    kinds = {"mcp_servers": "mcp-", "toolsets": ""}
+    waiting = frozenset(kinds[key[0]] + key[1] for key in keys if key[0] in kinds and len(key) > 1)
     config = replace(held.config, home=folder)
-    return Source(config, reads_file=True, pins=held.files, baseline=held.of_file, waiting=servers)
+    return Source(config, reads_file=True, pins=held.files, baseline=held.of_file, waiting=waiting)
 
 
 def results_of(config: Config) -> FileResultStore:
@@ -319,7 +320,7 @@ def find_mcp_servers(config: Config, registry: ToolRegistry) -> McpTools | None:
 def configured_approver(config: Config, plugins: Plugins | None) -> Approver | None:
     """Who answers where no person is at hand: the one that a plugin adds, then the queue, or nobody.
 
-    Raises ConfigError for one that no plugin has.
+    Raises ConfigError for one that no plugin has; while a plugin is not loaded, nobody answers instead.
     """
     settings = config.approvals
     if not settings.approver and settings.headless == "deny":
@@ -331,8 +332,11 @@ def configured_approver(config: Config, plugins: Plugins | None) -> Approver | N
         return queue
     known = plugins.contributions.approvers if plugins else {}
     if settings.approver not in known:  # no other may stand in
-        hint = did_you_mean(settings.approver, list(known)) if known else "no plugin has one"
-        raise ConfigError(f"approvals.approver: unknown approver {settings.approver!r}; {hint}")
+        what = f"approvals.approver: unknown approver {settings.approver!r}"
+        if plugins is not None and plugins.unloaded:
+            log.warning("%s, so nobody answers; plugins that are not loaded: %s", what, ", ".join(plugins.unloaded))
+            return None
+        raise ConfigError(f"{what}; {did_you_mean(settings.approver, list(known)) if known else 'no plugin has one'}")
     chosen: Approver = known[settings.approver]
     return chosen if queue is None else ChainApprover(chosen, queue)
 

@@ -40,6 +40,7 @@ class WithOwnTools:
         self.registry.late = self._find
         self.toolsets = Toolsets(self.registry, app.toolsets.custom)
         self.toolsets.expected = app.toolsets.expected | {f"mcp-{server.name}" for server in found}
+        self.toolsets.unloaded = app.toolsets.unloaded
         shared = {name: getattr(app.runtime, name) for name in ("results", "approver", "person", "gate", "effects")}
         shared |= {"environments": app.environments, "processes": app.processes}
         self.runtime = Runtime(self.registry, hooks=app.hooks, config=app.config, **shared)

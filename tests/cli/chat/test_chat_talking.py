@@ -105,6 +105,32 @@ def test_yolo_asks_nobody_until_it_is_taken_back(talk: Begin, tmp_path: Path) ->
     assert "/yolo on, or" in person("/yolo maybe")
 
 
+def test_what_a_plugin_says_to_an_idle_chat_starts_a_turn(talk: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = talk(ModelReply("I see."))
+    chat, reads = begun.chat, iter(["", EOFError()])
+
+    class Keys:
+        """At first nobody types, and a plugin speaks meanwhile."""
+
+        def read(self, prompt: object, text: str) -> str:
+            if isinstance(found := next(reads), EOFError):
+                raise found
+            chat.agent.inject("[Message from the plugin bus] news")
+            return found
+
+        def wake(self) -> None:
+            woken.append(True)
+
+        def close(self) -> None: ...
+
+    woken: list[bool] = []
+    monkeypatch.setitem(chat.__dict__, "_input", Keys())
+    with pytest.raises(Leave):
+        chat.talk()
+    assert woken == [True]
+    assert begun.sent[-1] == "[Message from the plugin bus] news"
+
+
 def test_a_failing_model_is_told_and_the_chat_goes_on(talk: Begin) -> None:
     person = talk()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import stat
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -29,7 +30,7 @@ def typed(tmp_path: Path) -> Iterator[Callable[..., str]]:
 
         opened: list[Input] = []
 
-        def read(keys: str, text: str = "") -> str:
+        def read(keys: str, text: str = "", *, woken_by: Callable[[Input], None] = lambda made: None) -> str:
             made = Input(
                 history=tmp_path / "state" / "history",
                 choices=lambda: CHOICES,
@@ -41,7 +42,12 @@ def typed(tmp_path: Path) -> Iterator[Callable[..., str]]:
             )
             opened.append(made)
             pipe.send_text(keys)
-            return made.read(lambda: "› ", text=text)
+
+            def prompt() -> str:
+                woken_by(made)
+                return "› "
+
+            return made.read(prompt, text=text)
 
         read.modes = modes  # type: ignore[attr-defined]
         yield read
@@ -68,6 +74,11 @@ def test_what_keys_mean(typed: Callable[..., str], keys: str, message: str) -> N
 
 def test_what_was_taken_back_stands_there_to_be_changed(typed: Callable[..., str]) -> None:
     assert typed(" again\r", text="do it") == "do it again"
+
+
+def test_reading_is_left_for_a_plugin_unless_something_is_typed(typed: Callable[..., str]) -> None:
+    assert typed("", woken_by=lambda made: threading.Thread(target=made.wake).start()) == ""
+    assert typed(" it\r", text="do", woken_by=lambda made: made.wake()) == "do it"
 
 
 def test_ctrl_d_and_ctrl_c_are_told_apart(typed: Callable[..., str]) -> None:

@@ -39,6 +39,8 @@ def test_adding_a_server_without_the_package_says_what_to_install(monkeypatch: p
     ran = here("mcp", "add", "plain", "--", *PLAIN)
     assert ran.code == 0
     assert "[mcp]', before it can be used" in ran.err
+    for command in (["tools"], ["schema"], ["call", "read_file", "path=/etc/hostname"], ["mcp", "list"]):
+        assert here(*command).code == 0, command
 
 
 def test_servers_are_listed_shown_and_removed(cli: Any) -> None:

@@ -13,7 +13,7 @@ from handrail.agent.memory import Memory, Store
 from handrail.cli.commands.migrate import _TABLE as TABLE
 from handrail.cli.commands.migrate import _variables
 from handrail.config import load_config
-from handrail.config.paths import state_dir
+from handrail.config.paths import find_plugins, state_dir
 from handrail.environments.backend_table import backends
 from handrail.errors import HandrailError
 from handrail.mcp_client.server_config import expanded
@@ -121,16 +121,18 @@ fallback_providers:
   - {provider: custom, model: far, base_url: "http://elsewhere/v1"}
 platform_toolsets: {cli: [file, web], telegram: [hermes-telegram]}
 plugins:
-  enabled: [extra, builtin]
+  enabled: [extra, builtin, tools/nested]
   disabled: [noisy]
   hook_callback_timeout: 30
-  entries: {extra: {allow_tool_override: true}}
+  entries: {extra: {allow_tool_override: true, settings: {endpoint: "https://example.com"}}}
+mcp_servers: {quiet: {command: "true", enabled: no}}
 """
 
 
 def test_fallbacks_platforms_plugins_and_skills_of_jobs_are_taken_as_far_as_they_go(home: Path, theirs: Path) -> None:
     (theirs / "config.yaml").write_text(CHOICES)
-    for name in ("extra", "noisy", "group/inner"):
+    (theirs / "hooks").mkdir()
+    for name in ("extra", "noisy", "group/inner", "tools/nested"):
         (theirs / "plugins" / name).mkdir(parents=True, exist_ok=True)
         (theirs / "plugins" / name / "plugin.yaml").write_text(f"name: {Path(name).name}")
         (theirs / "plugins" / name / "__init__.py").write_text("def register(ctx): pass\n")
@@ -145,12 +147,17 @@ def test_fallbacks_platforms_plugins_and_skills_of_jobs_are_taken_as_far_as_they
     assert config.model.fallbacks == ("openrouter:a/b", "other")
     assert "left out there is no such provider here" in rows["fallback nous:hermes"]
     assert "left out it has an address of its own" in rows["fallback custom:far"]
-    assert config.tools.enabled_toolsets == ("file", "web")
+    assert config.tools.enabled_toolsets == ("file", "web", "mcp-quiet")
     assert "left out" in rows["platform_toolsets.telegram"]
     assert config.calls.hook_timeout == 30
-    assert [each.name for each in sorted((home / "plugins").iterdir())] == ["extra"]
+    assert [each.name for each in sorted((home / "plugins").iterdir())] == ["extra", "tools"]
+    assert "handrail plugins trust nested" in rows["plugin tools/nested"]
+    assert [each.name for each in find_plugins() if each.name in ("extra", "nested")] == ["extra", "nested"]
+    assert config.plugins["extra"].settings == {"endpoint": "https://example.com"}
+    assert not config.mcp_servers["quiet"].enabled, "theirs is YAML 1.1"
+    assert "left out" in rows["hooks"]
     assert "handrail plugins trust extra" in rows["plugin extra"]
-    assert all("left out it is switched off there" in rows[f"plugin {each}"] for each in ("noisy", "inner"))
+    assert all("left out it is switched off there" in rows[f"plugin {each}"] for each in ("noisy", "group/inner"))
     assert "left out it is a part of Hermes Agent" in rows["plugin builtin"]
     assert "left out" in rows["plugins.entries.extra.allow_tool_override"]
     assert "differs without script" in rows["job daily"]

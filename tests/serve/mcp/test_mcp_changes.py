@@ -45,6 +45,29 @@ def test_a_client_of_the_handshake_family_is_told_of_new_tools(default_registry:
     assert (before, after) == (["first"], ["first", "second"])
 
 
+def test_a_client_is_told_when_a_tool_becomes_available(
+    default_registry: ToolRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("handrail.core.availability.KEPT_SECONDS", 0.0)
+    usable, heard = [False], asyncio.Event()
+    add(default_registry, "first", toolset="art")
+    add(default_registry, "second", toolset="art", check_fn=lambda: usable[0])
+
+    async def hear(message: Any) -> None:
+        if getattr(message, "method", "") == "notifications/tools/list_changed":
+            heard.set()
+
+    async def work(client: Client) -> Any:
+        before = [tool.name for tool in (await client.list_tools()).tools]
+        usable[0] = True
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await heard.wait()
+        return before, sorted(tool.name for tool in (await client.list_tools()).tools)
+
+    before, after = talk(work, mode="legacy", toolsets=("art",), message_handler=hear)
+    assert (before, after) == (["first"], ["first", "second"])
+
+
 def test_a_client_that_listens_is_told_of_new_tools_and_of_changed_resources(
     default_registry: ToolRegistry, home: Path
 ) -> None:

@@ -22,12 +22,7 @@ def test_a_header_and_the_instructions_below_it() -> None:
     )
     assert header.name == "pdf-forms"
     assert header.description == "Fill in forms. Use for PDFs."
-    assert (header.license, header.compatibility, header.allowed_tools) == (
-        "MIT",
-        "needs poppler",
-        "Read Bash(pdftk:*)",
-    )
-    assert header.metadata == {"version": "1.2"}
+    assert (header.compatibility, header.allowed_tools) == ("needs poppler", "Read Bash(pdftk:*)")
     assert body == "# Forms\nDo it."
 
 
@@ -63,8 +58,8 @@ def test_a_name_that_could_be_a_path_or_is_not_of_the_format_is_refused(name: st
 def test_a_header_made_to_grow_when_it_is_read_stays_small() -> None:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12)]
-    header, _ = parse("---\nname: bomb\ndescription: x\n" + "\n".join(lines) + "\nlicense: *a11\n---\n")
-    assert len(header.license) <= 500
+    header, _ = parse("---\nname: bomb\ndescription: x\n" + "\n".join(lines) + "\ncompatibility: *a11\n---\n")
+    assert len(header.compatibility) <= 500
 
 
 @given(st.one_of(st.text(max_size=200), st.text("-nameiption: \n|>&*[]{}'\"#!", max_size=80)))

@@ -140,7 +140,7 @@ def test_a_skill_is_edited_patched_and_deleted(desk: Desk, yes: RecordingApprove
         ("edit", {"name": "absent", "content": skill("absent")}, "no skill 'absent'"),
         ("patch", {"old_string": "zzz", "new_string": ""}, "0 times"),
         ("patch", {"old_string": "e", "new_string": ""}, "give more of the text"),
-        ("patch", {"old_string": "name: git-release", "new_string": "name: other"}, "must keep name"),
+        ("patch", {"old_string": "name: git-release", "new_string": "name: other"}, "must be git-release"),
         ("patch", {"old_string": "---\nname", "new_string": "name"}, "must start with a header"),
         ("write_file", {"file_path": "../x.md", "file_content": "x"}, "not a path in a skill"),
         ("write_file", {"file_path": "/tmp/x.md", "file_content": "x"}, "not a path in a skill"),

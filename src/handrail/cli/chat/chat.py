@@ -295,6 +295,12 @@ class Chat:
             return line
         draft, self.draft = self.draft, ""
         self.offers.refresh()
+        self.agent.wake = self._input.wake
+        if injected := self.agent.take_injected():  # a plugin has something to say while the user says nothing
+            self.draft = draft
+            line = "\n\n".join(injected)
+            self.screen.write(f"{self._prompt()}{visible(line)}\n")
+            return line
         return self._input.read(self._prompt, text=draft)
 
     def _prompt(self) -> str:

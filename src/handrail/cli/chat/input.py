@@ -53,6 +53,7 @@ class Input:
     ) -> None:
         _make_private(history)
         self._pastes = Pastes()
+        self._is_woken = False
         self._session: PromptSession[str] = PromptSession(
             history=_History(str(history), self._pastes),
             completer=_Words(choices, resources, folder),
@@ -70,7 +71,18 @@ class Input:
 
     def read(self, prompt: Callable[[], str], *, text: str = "") -> str:
         """A message; `text` is already typed there. Raises EOFError for Ctrl-D, KeyboardInterrupt for Ctrl-C."""
-        return self._pastes.unfolded(self._session.prompt(prompt, default=text))
+        self._is_woken = False
+        return self._pastes.unfolded(self._session.prompt(prompt, default=text, pre_run=self._leave))
+
+    def wake(self) -> None:
+        """From any thread: let `read` return nothing, unless the user has begun to type."""
+        self._is_woken = True
+        if self._session.app.loop is not None:
+            self._session.app.loop.call_soon_threadsafe(self._leave)
+
+    def _leave(self) -> None:
+        if self._is_woken and self._session.app.is_running and self.is_empty:
+            self._session.app.exit(result="")
 
     def remember(self, line: str) -> None:
         """Have it in the history, as if it had been read here."""
@@ -116,6 +128,9 @@ class PlainInput:
 
     def remember(self, line: str) -> None:
         """There is no history."""
+
+    def wake(self) -> None:
+        """A line is read as a whole."""
 
     def close(self) -> None:
         """Nothing was kept."""

@@ -31,16 +31,17 @@ from ...agent.models.model_selection import HOW_TO, connect, find, known_provide
 from ...approval.gate import STORE_NAME
 from ...approval.settings import Settings
 from ...config import Config, ConfigError, config_path, load_config, state_dir
-from ...config.paths import find_plugins
 from ...core.builtin import builtin_tools, scan_builtin
 from ...core.registry import ToolRegistry
 from ...environments import protection
+from ...environments.backend_table import Backends
 from ...environments.tasks import TaskEnvironments
 from ...errors import HandrailError
 from ...mcp_client.server_config import find_servers, problem_of
 from ...plugins.command_hooks import register_external
 from ...plugins.hook_manager import HookManager
 from ...plugins.loader import Plugins, State
+from ...runtime.dispatch import configured_approver, load_plugins
 from ...store.approvals import ApprovalStore
 from ...tools.mcp.server_tools import McpTools
 from ...toolsets import Toolsets
@@ -120,11 +121,12 @@ def examine() -> Iterator[Finding]:
     registry = ToolRegistry()
     registry.availability.config = config
     yield from _tools(registry)
-    plugins = _load_plugins(config, registry)
+    with _quiet("handrail.plugins.loader"):  # `_plugins` reports what it would warn of
+        plugins = load_plugins(config, registry, HookManager(), Backends())
     if plugins is not None:
         yield from _plugins(plugins)
-    yield from _toolsets(config, registry)
-    yield _gate(config)
+    yield from _toolsets(config, registry, plugins)
+    yield _gate(config, plugins)
     protected = protection.examine(config)
     health = Health.OK if protected.is_whole else Health.MISSING
     yield Finding("protection", health, protected.detail, protected.fix)
@@ -195,16 +197,6 @@ def _mcp_servers(config: Config) -> Iterator[Finding]:
         mcp.close()
 
 
-def _load_plugins(config: Config, registry: ToolRegistry) -> Plugins | None:
-    found = list(find_plugins())
-    if not found:
-        return None
-    plugins = Plugins(registry, HookManager(), config.plugins, load_seconds=config.calls.plugin_timeout)
-    with _quiet("handrail.plugins.loader"):  # `_plugins` reports what it would warn of
-        plugins.load(found)
-    return plugins
-
-
 def _plugins(plugins: Plugins) -> Iterator[Finding]:
     for plugin in plugins.found:
         what = f"plugin {plugin.name}"
@@ -216,8 +208,9 @@ def _plugins(plugins: Plugins) -> Iterator[Finding]:
             yield Finding(what, Health.MISSING, plugin.state.value, plugin.reason)
 
 
-def _toolsets(config: Config, registry: ToolRegistry) -> Iterator[Finding]:
-    toolsets = Toolsets(registry, config.toolsets)
+def _toolsets(config: Config, registry: ToolRegistry, plugins: Plugins | None) -> Iterator[Finding]:
+    toolsets = Toolsets(registry, {**(plugins.contributions.toolsets if plugins else {}), **config.toolsets})
+    toolsets.unloaded = plugins.unloaded if plugins else ()
     servers = find_servers(config.mcp_servers, config_file=config_path())
     toolsets.expected = frozenset(f"mcp-{server.name}" for server in servers)
     with_tools = 0
@@ -249,11 +242,12 @@ def _model(config: Config, plugins: Plugins | None) -> Finding:
     return Finding("model", Health.OK, f"{choice.name} at {where} ({choice.source}); `handrail model test` tries it")
 
 
-def _gate(config: Config) -> Finding:
+def _gate(config: Config, plugins: Plugins | None) -> Finding:
     """Whether what is dangerous would be asked, and who would answer."""
     settings = config.approvals
     try:
         Settings(path=config_path()).policy()
+        configured_approver(config, plugins)
         waiting = _waiting(state_dir() / STORE_NAME)
     except HandrailError as error:
         fix = "correct it; until then nothing that passes the gate runs"

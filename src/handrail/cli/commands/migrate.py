@@ -52,6 +52,7 @@ TAKEN, DIFFERS, LEFT_OUT = "taken over", "differs", "left out"
 _SERVER_DONE = ("transport", "ssl_verify", "client_cert", "auth", "supports_parallel_tool_calls")
 # A line of .env: a name, and a value in quotes or up to a comment.
 _VARIABLE = re.compile(r"""\s*(?:export\s+)?(\w+)\s*=\s*(?:"([^"]*)"|'([^']*)'|(.*?))\s*(?:\s#.*)?""")
+_SWITCH = re.compile("(?i:yes|no|on|off)$")  # true and false in YAML 1.1, which they write
 _TABLE: dict[str, str] = json.loads(Path(__file__).parents[1].joinpath("hermes_settings.json").read_text("utf-8"))
 _RENAMED = {False: "off", "ask": "manual", "singularity": "apptainer", ".": None}  # the last is a folder to start in
 _LISTS = ("toolsets", "folders", "disabled", "deny", "allowlist", "secrets", "mounts", "include", "exclude")
@@ -87,9 +88,10 @@ def hermes(path: Folder = None, dry_run: options.DryRun = False, yes: Yes = Fals
         refuse(f"{folder} is not a folder; give the one that Hermes Agent keeps its files in")
     app = open_runtime(asks=False)
     theirs, problem = _config(folder)
-    plugins = [*_plugins(folder, theirs.get("plugins"))]
+    plugins = [*_plugins(folder, theirs.get("plugins"), app)]
     found = [*_settings(folder, app, theirs), *_memory(folder, app), *_skills(folder), *_jobs(folder, app), *plugins]
     found = [Item("config.yaml", LEFT_OUT, problem), *found] if problem else found
+    found += [Item(each, LEFT_OUT, "there is none here") for each in ("SOUL.md", "hooks") if (folder / each).exists()]
     if not found:
         refuse(f"{folder} has nothing to take over", ExitCode.OK)
     rows = [[visible(each.what), each.state, visible(each.note.partition("\n")[0])] for each in found]
@@ -113,7 +115,10 @@ def hermes(path: Folder = None, dry_run: options.DryRun = False, yes: Yes = Fals
 def _config(folder: Path) -> tuple[JsonDict, str]:
     """Their settings, and why they cannot be read."""
     try:
-        found = YAML(typ="safe", pure=True).load((folder / "config.yaml").read_text("utf-8")) or {}
+        yaml = YAML(typ="safe", pure=True)
+        for letter in "yYnNoO":
+            yaml.resolver.versioned_resolver.setdefault(letter, []).append(("tag:yaml.org,2002:bool", _SWITCH))
+        found = yaml.load((folder / "config.yaml").read_text("utf-8")) or {}
         return (found, "") if isinstance(found, dict) else ({}, "it is no mapping of names to settings")
     except (OSError, UnicodeDecodeError, YAMLError) as error:
         missing = isinstance(error, FileNotFoundError)
@@ -126,6 +131,7 @@ def _settings(folder: Path, app: Handrail, theirs: JsonDict) -> Iterator[Item]:
     # There, the servers' tools go with any toolset.
     bundles = dict.fromkeys(f"mcp-{here}" for here, item in listed if item.take is not None)
     app.toolsets.expected |= bundles.keys()
+    app.toolsets.unloaded = ()  # what is not known is not taken over
     yield from _fallbacks(theirs)
     if isinstance(platforms := theirs.pop("platform_toolsets", None), dict):
         theirs["toolsets"] = platforms.pop("cli", None) or theirs.get("toolsets")
@@ -332,16 +338,18 @@ def _jobs(folder: Path, app: Handrail) -> Iterator[Item]:
         yield _changed(what, left, made.schedule, take) if is_on else Item(what, LEFT_OUT, "it is switched off there")
 
 
-def _plugins(folder: Path, settings: Any) -> Iterator[Item]:
+def _plugins(folder: Path, settings: Any, app: Handrail) -> Iterator[Item]:
     """Those that are switched on there, which is all of them in versions without a choice."""
-    settings = settings if isinstance(settings, dict) else {}
+    settings, file = settings if isinstance(settings, dict) else {}, ConfigFile()
     chosen, off, entries = (settings.pop(key, None) for key in ("enabled", "disabled", "entries"))
-    files = {
-        file.parent.name: file.parent for depth in ("*", "*/*") for file in folder.glob(f"plugins/{depth}/plugin.yaml")
-    }
-    for name in sorted({*files, *map(str, chosen or ())}):
+    top = folder / "plugins"
+    places = [file.parent for depth in ("*", "*/*") for file in top.glob(f"{depth}/plugin.yaml")]
+    files = {str(each.relative_to(top)): each for each in places}  # one in a category has both names
+    elsewhere = {*map(str, chosen or ())} - {each.name for each in places}
+    for name in sorted({*files, *elsewhere}):
         what, target = f"plugin {name}", user_folder().parent / "plugins" / name
-        if name in (off or ()) or (isinstance(chosen, list) and name not in chosen):
+        names = {name, files[name].name} if name in files else {name}
+        if names & {*map(str, off or ())} or (isinstance(chosen, list) and not names & {*map(str, chosen)}):
             yield Item(what, LEFT_OUT, "it is switched off there")
         elif name not in files:
             yield Item(what, LEFT_OUT, "it is a part of Hermes Agent, or a package that is to be installed here")
@@ -349,8 +357,12 @@ def _plugins(folder: Path, settings: Any) -> Iterator[Item]:
             yield Item(what, DIFFERS, f"{target} is there already and stays")
         else:
             copy = partial(shutil.copytree, files[name], target, ignore=shutil.ignore_patterns(".git", "__pycache__"))
-            yield Item(what, TAKEN, f"not loaded until you look at it and `handrail plugins trust {name}`", copy)
-    for key in _flat(entries) if isinstance(entries, dict) else ():
+            yield Item(what, TAKEN, f"not loaded until you look at it and `handrail plugins trust {target.name}`", copy)
+    entries = entries if isinstance(entries, dict) else {}
+    for name, given in [(each, given) for each, given in entries.items() if isinstance(given, dict)]:
+        if own := given.pop("settings", None):
+            yield _setting(f"plugins.entries.{name}.settings", f"plugins.{Path(name).name}.settings", own, file, app)
+    for key in _flat(entries):
         yield Item(f"plugins.entries.{key}", LEFT_OUT, "what a plugin may do is set here under plugins.NAME")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -14,7 +13,7 @@ from ...agent.conversation import ADDED_BY
 from ...agent.events import Event, Notice, ReasoningDelta, TextDelta, ToolEnded, ToolProgress, ToolStarted
 from ...agent.tool_calls import arguments_of
 from ...approval.display import visible
-from ...core.outcome import error_of
+from ...core.outcome import error_of, parsed
 from ...protocols import TodoItem
 from ...store.sessions import StoredMessage
 from ...types import FileChange, JsonDict
@@ -98,7 +97,8 @@ def text_content(text: str) -> list[Any]:
 
 def _ended(event: ToolEnded) -> Any:
     is_short = len(event.result) <= _MAX_CHARS
-    changes = [each for each in event.changes if each.before != each.after and _size(each) <= _MAX_DIFF_CHARS]
+    changed = [each for each in event.changes if each.before != each.after]
+    changes = [each for each in changed if len(f"{each.before}{each.after}") <= _MAX_DIFF_CHARS]
     return acp.update_tool_call(
         event.call_id,
         status="failed" if event.error_type else "completed",
@@ -107,10 +107,6 @@ def _ended(event: ToolEnded) -> Any:
         locations=[schema.ToolCallLocation(path=change.path) for change in changes] or None,
         raw_output=(is_short and _parsed(event.result)) or event.result[:_MAX_CHARS],
     )
-
-
-def _size(change: FileChange) -> int:
-    return len(change.before or "") + len(change.after or "")
 
 
 def _result_content(tool: str, result: Any) -> list[Any]:
@@ -140,10 +136,7 @@ def _blocks(content: Any) -> list[Any]:
 
 
 def _parsed(result: str) -> JsonDict:
-    try:
-        found = json.loads(result)
-    except ValueError:
-        return {}
+    found = parsed(result)
     return found if isinstance(found, dict) else {}
 
 

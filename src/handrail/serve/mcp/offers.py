@@ -16,7 +16,7 @@ from mcp.shared.uri_template import UriTemplate
 
 from ...app import Handrail
 from ...config.paths import state_dir
-from ...core.outcome import Outcome, error_of
+from ...core.outcome import Outcome, error_of, parsed
 from ...errors import HandrailError
 from ...plugins.api import Prompt, Resource
 from ...store.sessions import SessionStore
@@ -57,10 +57,7 @@ def passed_on(outcome: Outcome) -> mcp_types.CallToolResult:
 
 
 def _object_in(text: str) -> dict[str, Any] | None:
-    try:
-        data = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
+    data = parsed(text)
     return data if isinstance(data, dict) else None
 
 

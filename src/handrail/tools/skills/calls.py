@@ -163,14 +163,14 @@ def _create(args: JsonDict, library: Library) -> Change:
     folder = user_folder().joinpath(*([check_name(category)] if category else []), name)
     if folder.exists():
         raise SkillError(f"{folder} exists already and is not a skill; ask the user to look at it")
-    _check_skill(name, text)
+    _check_file(name, FILE, text)
     return Change("create", name, str(folder), FILE, text)
 
 
 def _edit(args: JsonDict, library: Library) -> Change:
     skill, files = _own(args["name"], library)
     text = _text(args, "content")
-    _check_skill(skill.name, text)
+    _check_file(skill.name, FILE, text)
     return Change("edit", skill.name, skill.place.folder, FILE, text, text_of(files, FILE))
 
 
@@ -248,16 +248,9 @@ def _inner(path: object, files: dict[str, bytes], *, may_be_new: bool) -> str:
     return inner
 
 
-def _check_skill(name: str, text: str) -> None:
-    header, _ = parse(text)
-    if header.name != name:
-        raise SkillError(f"the header says name: {header.name}; it must be {name}")
-    _check_file(name, FILE, text)
-
-
 def _check_file(name: str, path: str, text: str) -> None:
-    if path == FILE and parse(text)[0].name != name:
-        raise SkillError(f"the header must keep name: {name}")
+    if path == FILE and (wrong := parse(text)[0].name) != name:
+        raise SkillError(f"the header says name: {wrong}; it must be {name}")
     if len(text) > MAX_CHARS:
         raise SkillError(f"{path} would have {len(text):,} characters; at most {MAX_CHARS:,} fit: split it")
     try:

@@ -230,10 +230,8 @@ class Header(NamedTuple):
 
     name: str
     description: str
-    license: str = ""
     compatibility: str = ""
     allowed_tools: str = ""
-    metadata: Mapping[str, str] = {}
     variables: tuple[str, ...] = ()  # environment variables that it needs
 
 
@@ -267,14 +265,11 @@ def _header(text: str) -> Header:
         raise SkillError("the header needs a description: what the skill does, and when to use it")
     if len(description) > MAX_DESCRIPTION_CHARS:
         raise SkillError(f"the description has {len(description):,} characters; at most {MAX_DESCRIPTION_CHARS:,} fit")
-    metadata = found.get("metadata")
     return Header(
         name,
         " ".join(description.split()),
-        _words(found.get("license")),
         _words(found.get("compatibility")),
         _words(found.get("allowed-tools")),
-        {str(key): _words(value) for key, value in metadata.items()} if isinstance(metadata, dict) else {},
         _variables(found),
     )
 

@@ -1,0 +1,72 @@
+"""Hooks and middleware as plugins of Hermes Agent write them, for our own hooks."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from .hook_specs import Change
+from .middleware import VERSIONS, Traces, note_change, traced
+
+
+@cache
+def original_hooks() -> Any:
+    """For hooks as plugins of Hermes Agent write them: those of things that do not exist here, which are never called; and our
+    names for their arguments."""
+    return json.loads(Path(__file__).with_name("hook_names.json").read_text("utf-8"))
+
+
+def with_their_names(callback: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that calls theirs with every argument that it names, None for one that there is not here."""
+    parameters = inspect.signature(callback).parameters.values()
+    takes_all = any(each.kind is each.VAR_KEYWORD for each in parameters)
+    named = [each.name for each in parameters if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)]
+
+    def call(**payload: Any) -> Any:
+        return callback(**(payload if takes_all else {}) | {name: _value(name, payload) for name in named})
+
+    call.__qualname__ = getattr(callback, "__qualname__", type(callback).__name__)
+    return call
+
+
+def adapted(callback: Callable[..., Any], traces: Traces) -> Callable[..., Any]:
+    """A hook of ours that calls theirs."""
+    theirs = with_their_names(callback)
+
+    def call(**payload: Any) -> Any:
+        result = theirs(**payload, middleware_trace=traces.get(traced(payload), []))
+        if not isinstance(result, dict):
+            return result
+        if result.get("action") == "modify" and isinstance(result.get("args"), dict):
+            return {**result, "args": {**payload.get("args", {}), **result["args"]}}  # theirs names what it changes
+        return result["context"] if "context" in result and "action" not in result else result
+
+    call.__qualname__ = theirs.__qualname__
+    return call
+
+
+def rewriting(theirs: Callable[..., Any], traces: Traces) -> Callable[..., Any]:
+    """A `pre_tool_call` hook that lets a middleware of theirs replace the arguments."""
+
+    def rewrite(**payload: Any) -> Change | None:
+        answer = theirs(**VERSIONS, **payload)
+        changed = answer.get("args") if isinstance(answer, dict) else None
+        if not isinstance(changed, dict):
+            return None
+        note_change(traces, payload, answer)
+        return Change(changed)
+
+    return rewrite
+
+
+def _value(name: str, payload: Mapping[str, Any]) -> Any:
+    if name in ("completed", "interrupted") and name not in payload:
+        return payload.get("reason") == ("answered" if name == "completed" else name)
+    if name == "command" and name not in payload:
+        return payload.get("args", {}).get(name)
+    value = payload.get(name, payload.get(original_hooks()["names"].get(name)))
+    return "" if value is None and name in ("task_id", "session_id") else value
