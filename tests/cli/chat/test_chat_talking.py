@@ -105,7 +105,10 @@ def test_yolo_asks_nobody_until_it_is_taken_back(talk: Begin, tmp_path: Path) ->
     assert "/yolo on, or" in person("/yolo maybe")
 
 
-def test_what_a_plugin_says_to_an_idle_chat_starts_a_turn(talk: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_plugin_says_to_an_idle_chat_starts_a_turn(
+    talk: Begin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "secret.txt").write_text("not for a plugin to send")
     begun = talk(ModelReply("I see."))
     chat, reads = begun.chat, iter(["", EOFError()])
 
@@ -115,7 +118,7 @@ def test_what_a_plugin_says_to_an_idle_chat_starts_a_turn(talk: Begin, monkeypat
         def read(self, prompt: object, text: str) -> str:
             if isinstance(found := next(reads), EOFError):
                 raise found
-            chat.agent.inject("[Message from the plugin bus] news")
+            chat.agent.inject("[Message from the plugin bus] news, see @secret.txt")
             return found
 
         def wake(self) -> None:
@@ -128,7 +131,7 @@ def test_what_a_plugin_says_to_an_idle_chat_starts_a_turn(talk: Begin, monkeypat
     with pytest.raises(Leave):
         chat.talk()
     assert woken == [True]
-    assert begun.sent[-1] == "[Message from the plugin bus] news"
+    assert begun.sent[-1] == "[Message from the plugin bus] news, see @secret.txt"
 
 
 def test_a_failing_model_is_told_and_the_chat_goes_on(talk: Begin) -> None:

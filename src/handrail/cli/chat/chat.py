@@ -173,13 +173,14 @@ class Chat:
             return None
         return protection.examine(self.app.config)
 
-    def ask(self, text: str) -> None:
-        """One turn of the agent."""
+    def ask(self, text: str, *, attaches: bool = True) -> None:
+        """One turn of the agent. With `attaches` the files that the text mentions are sent with it."""
         notes, self.notes = self.notes, []
         self.view.begin(f"{self.agent.models[0].name} is thinking · Esc stops it")
         self.view.child.begin(self.agent.session_id)
         typed = self.view.ahead = TypedAhead(self.draft)
-        message = self._with_mentions("\n\n".join([text, *notes]))
+        whole = "\n\n".join([text, *notes])
+        message = self._with_mentions(whole) if attaches else whole
         try:
             with self.screen.reading_keys() as reads:
                 ended = self.wait_for(
@@ -240,9 +241,12 @@ class Chat:
     def say(self, text: str, style: str = "") -> None:
         self.screen.print(Text(visible(text), style))
 
-    def _do(self, line: str) -> None:
+    def _do(self, line: str, *, is_typed: bool = True) -> None:
+        """What the user typed may be a command, and name files to send; what a plugin says is only a message."""
         try:
-            if line.startswith("!"):
+            if not is_typed:
+                self.ask(line, attaches=False)
+            elif line.startswith("!"):
                 self._run_own(line[1:])
             elif (found := self._command_of(line)) is not None:
                 command, rest = found
@@ -300,7 +304,8 @@ class Chat:
             self.draft = draft
             line = "\n\n".join(injected)
             self.screen.write(f"{self._prompt()}{visible(line)}\n")
-            return line
+            self._do(line, is_typed=False)
+            return ""
         return self._input.read(self._prompt, text=draft)
 
     def _prompt(self) -> str:
