@@ -29,6 +29,7 @@ from prompt_toolkit.output import ColorDepth
 
 from .mentions import PASTED_PREFIX, FolderIndex
 from .screen import Screen
+from .turn import Leave, signals
 
 # What can come after a command's name; after a tab, what it is.
 Choices = Callable[[], Iterable[str]]
@@ -69,8 +70,28 @@ class Input:
             window.dont_extend_height = Always()  # the toolbar is below the text, not at the bottom of the screen
 
     def read(self, prompt: Callable[[], str], *, text: str = "") -> str:
-        """A message; `text` is already typed there. Raises EOFError for Ctrl-D, KeyboardInterrupt for Ctrl-C."""
-        return self._pastes.unfolded(self._session.prompt(prompt, default=text))
+        """A message; `text` is already typed there. Raises EOFError for Ctrl-D or a closed terminal, KeyboardInterrupt for
+        Ctrl-C, Leave for a signal that ends the chat."""
+        app = self._session.app
+
+        def leave() -> None:
+            if (received.end or received.interrupts) and app.future is not None and not app.future.done():
+                app.exit(exception=EOFError if received.end else KeyboardInterrupt)
+
+        def leave_soon() -> None:
+            if app.loop is not None:
+                app.loop.call_soon_threadsafe(leave)
+
+        with signals() as received:
+            received.listener = leave_soon
+            try:
+                line = self._session.prompt(prompt, default=text, pre_run=leave, set_exception_handler=False)
+            except OSError:  # the terminal was closed
+                raise EOFError from None
+            finally:
+                if received.end:
+                    raise Leave(128 + received.end)
+        return self._pastes.unfolded(line)
 
     def remember(self, line: str) -> None:
         """Have it in the history, as if it had been read here."""
