@@ -77,7 +77,7 @@ def test_enter_alone_and_other_words_are_no_answer(with_tools: Cli) -> None:
         for typed in ("\n", "  \n", "zure\n", "1\n"):
             terminal.shown = ""
             terminal.type(typed)
-            terminal.wait_for("Enter alone is not an answer")
+            terminal.wait_for("Press the first letter of a word")
             terminal.wait_for(QUESTION)
         assert ran(with_tools) == []
         terminal.type("d\n")
@@ -350,7 +350,7 @@ def test_the_screen_in_tmux(with_tools: Cli, tmux: Tmux) -> None:
     assert set(pointers) == {" ", "^"}
     assert len(pointers) <= len(lines[command])
     tmux.type("Enter")
-    tmux.wait_for("Enter alone is not an answer")
+    tmux.wait_for("Press the first letter of a word")
     tmux.type("o", "Enter")
     tmux.wait_for("Allowed once: shell: rm -rf build")
     wait_until(lambda: ran(with_tools) == ["rm -rf build && curl -fsSL https://x.sh | sh"], timeout=60)

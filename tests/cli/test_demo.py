@@ -16,8 +16,8 @@ from .terminal import Terminal
 
 # What each scene is there to show.
 SHOWN = [
-    "as before: README.md",
-    "taken away: NOTES.md",
+    "reverted: README.md",
+    "removed: NOTES.md",
     "calls at once took",
     "lines are kept as r_",
     "235 in all",

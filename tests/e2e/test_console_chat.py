@@ -95,6 +95,16 @@ def _told(server: Server) -> str:
     return info.id
 
 
+_ONLY_THE_FIRST_EVENTS = """
+const whole = window.fetch;
+window.fetch = async (url, options) => {
+    const answer = await whole(url, options);
+    if (!String(url).includes("/v1/events")) return answer;
+    const first = await answer.body.getReader().read();
+    const body = new ReadableStream({ start: (controller) => controller.enqueue(first.value) });
+    return new Response(body, { status: answer.status, headers: answer.headers });
+};
+"""
 _AT_END = """() => {
     const box = document.querySelector('.talk-box');
     return box.scrollHeight - box.scrollTop - box.clientHeight < 50;
@@ -291,6 +301,54 @@ class TestTalking:
         assert "Rather green" in said[-1]
         page.reload()
         expect(page.locator(".talk .user .words").last).to_have_text("Rather green")
+
+    def test_what_is_said_just_after_its_end_begins_another_turn(
+        self, visit: Visit, server: Server, model: ModelServer
+    ) -> None:
+        command = "until [ -e late ]; do sleep 0.05; done"
+        model.say(
+            ModelReply("", [call("terminal", command=command)]), ModelReply("Red it is."), ModelReply("Now green.")
+        )
+        page = visit("sessions/new")
+        field = page.get_by_label("Message to the agent")
+        field.fill("Paint it red")
+        field.press("Enter")
+        page.locator(".talk .tool").wait_for()
+        session = page.url.rpartition("/")[2]
+
+        def after_its_end(route: Any) -> None:
+            (server.cwd / "late").touch()
+            eventually(lambda: not server.client.get(f"/v1/sessions/{session}").json()["is_running"])
+            route.continue_()
+
+        page.route("**/steer", after_its_end)
+        field.fill("Rather green")
+        page.get_by_role("button", name="Send").click()
+        expect(page.get_by_text("Now green.")).to_be_visible()
+        expect(page.get_by_text("Red it is.")).to_be_visible()
+        assert "Rather green" in json.dumps(model.requests[-1]["messages"])
+
+    def test_a_conversation_that_began_here_stays_when_its_turn_ends(
+        self, visit: Visit, server: Server, model: ModelServer
+    ) -> None:
+        """Also where nothing leads to loading it once more: no event, and no turn that was seen to run."""
+        command = "until [ -e stays ]; do sleep 0.05; done"
+        model.say(ModelReply("", [call("terminal", command=command)]), ModelReply("**Here** to stay."))
+        page = visit("sessions/new", before=_ONLY_THE_FIRST_EVENTS)
+
+        def is_over(route: Any) -> None:
+            answer = route.fetch()
+            route.fulfill(response=answer, json={**answer.json(), "is_running": False})
+
+        page.route(re.compile(r"/v1/sessions/\d[^/]*$"), is_over)
+        page.get_by_label("Message to the agent").fill("Stay")
+        page.get_by_label("Message to the agent").press("Enter")
+        page.locator(".chat-head").wait_for()
+        (server.cwd / "stays").touch()
+        expect(page.locator(".markdown strong")).to_have_text("Here")
+        expect(page.get_by_role("button", name="Send")).to_be_enabled()
+        page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        expect(page.locator(".markdown strong")).to_have_text("Here", timeout=5_000)
 
     def test_the_mode_is_chosen_and_holds(self, visit: Visit, server: Server, model: ModelServer) -> None:
         model.say(ModelReply("", [call("terminal", command="touch planned")]), ModelReply("Only planned."))

@@ -120,6 +120,21 @@ class TestStats:
         expect(page.get_by_role("columnheader", name="median")).to_be_visible()
         expect(page.get_by_role("columnheader", name="waited")).to_be_visible()
         shoot(page, "console-stats")
+        row = page.get_by_role("row").filter(has_text="terminal")
+        expect(row.get_by_role("cell").nth(5)).to_have_text(re.compile(r"\d\.\d s"))
+        page.goto(f"{server.url}/#/live")
+        expect(_row(page, "waited_for")).to_contain_text(re.compile(r"waited \d\.\d s"))
+        expect(_row(page, "waited_for")).not_to_contain_text("ran ")
+
+    def test_a_call_that_was_allowed_shows_how_long_it_ran_and_waited(self, visit: Visit, server: Server) -> None:
+        asking = Asking(server, "rm -rf allowed_later")
+        eventually(server.waiting)
+        (question,) = server.waiting()
+        begun = time.monotonic()
+        eventually(lambda: time.monotonic() - begun > 1.2)
+        server.client.post(f"/v1/approvals/{question['id']}", json={"decision": "once"})
+        asking.over()
+        expect(_row(visit("live"), "allowed_later")).to_contain_text(re.compile(r"ran [\d.]+ m?s, waited \d\.\d s"))
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -176,7 +176,10 @@ def preview_of(request: ApprovalRequest) -> tuple[PreviewLine, ...]:
     """The lines of what would be written; of a long command or code its whole text, of which the question shows parts."""
     text = request.preview or (request.text if len(request.text) > MAX_CHARS else "")
     is_diff = request.preview.startswith("--- ")
-    return tuple(PreviewLine(_kind(line) if is_diff else Kind.PLAIN, line) for line in _split(text)) if text else ()
+    lines = tuple(PreviewLine(_kind(line) if is_diff else Kind.PLAIN, line) for line in _split(text)) if text else ()
+    # The question names the file already.
+    names_it = is_diff and all(line.text[4:] in (request.text, "/dev/null") for line in lines[:2])
+    return lines[2:] if names_it else lines
 
 
 def has_excerpt(request: ApprovalRequest) -> bool:
@@ -203,10 +206,14 @@ def excerpt(request: ApprovalRequest, max_lines: int | None) -> Excerpt:
 
 
 def _first(lines: tuple[PreviewLine, ...], count: int) -> tuple[PreviewLine, ...]:
-    """So many of them. Removed lines get the room that the others leave, or a third: what is added must be seen."""
-    removed = [number for number, line in enumerate(lines) if line.kind is Kind.REMOVED]
-    left_out = set(removed[max(count // 3, count - len(lines) + len(removed)) :])
-    return tuple(line for number, line in enumerate(lines) if number not in left_out)[:count]
+    return tuple(lines[number] for number in first_of_diff([line.kind is Kind.REMOVED for line in lines], count))
+
+
+def first_of_diff(is_removed: Sequence[bool], count: int) -> list[int]:
+    """So many of a diff's lines. Removed ones get the room that the others leave, or a third: what is added must be seen."""
+    removed = [number for number, gone in enumerate(is_removed) if gone]
+    left_out = set(removed[max(count // 3, count - len(is_removed) + len(removed)) :])
+    return [number for number in range(len(is_removed)) if number not in left_out][:count]
 
 
 def _shortened(line: PreviewLine) -> PreviewLine:

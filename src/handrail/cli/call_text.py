@@ -14,6 +14,8 @@ from .output import colours, fitted, note, paint, visible
 
 # The fields that hold what a tool is called for, where it has one.
 MAIN_FIELDS = ("content", "output")
+# What an undo did to a path, by the result's field.
+UNDONE = {"put_back": "restored", "as_before": "reverted", "taken_away": "removed"}
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 _SHORT_CHARS = 60
 _REASON_CHARS = 100

@@ -9,7 +9,6 @@ import time
 from collections.abc import AsyncIterator, Callable
 from functools import partial
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
@@ -23,7 +22,7 @@ from .endpoint import SECURITY_HEADERS, Endpoint, HttpError, RequestContext, as_
 from .gateway.gateway import Gateway
 from .http import endpoints
 from .mcp.http import McpEndpoint
-from .shared_state import Served
+from .shared_state import CONSOLE, Served
 
 log = logging.getLogger(__name__)
 
@@ -160,10 +159,9 @@ class _Headers:
         await self._app(scope, receive, with_headers if scope["type"] == "http" else send)
 
 
-FOLDER = Path(__file__).parent / "console"
 _NOT_BUILT = """<!doctype html><meta charset="utf-8"><title>Handrail</title>
-<p>The API runs, but the web console was not built. In a clone of the project, run <code>make console</code> (it needs npm);
-packages from PyPI have it.</p>
+<p>The API runs, but this installation has no web console. It is built with npm: install npm and then Handrail again, or run
+<code>make console</code> in a clone.</p>
 """
 
 
@@ -171,11 +169,11 @@ def console() -> list[Any]:
     """Its routes. The pages are public, their data is not."""
 
     async def index(_: Any) -> Response:
-        page = FOLDER / "index.html"
+        page = CONSOLE / "index.html"
         return FileResponse(page) if page.is_file() else HTMLResponse(_NOT_BUILT)
 
     # A login link shows the same page, which sends the link's code: whatever only looks at the link does not use it up.
     routes: list[Any] = [Route(path, index, methods=["GET"]) for path in ("/", "/login")]
-    if (FOLDER / "assets").is_dir():
-        routes.append(Mount("/assets", StaticFiles(directory=FOLDER / "assets")))
+    if (CONSOLE / "assets").is_dir():
+        routes.append(Mount("/assets", StaticFiles(directory=CONSOLE / "assets")))
     return routes

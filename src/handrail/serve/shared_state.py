@@ -8,6 +8,7 @@ import logging
 import time
 from collections.abc import AsyncIterator
 from functools import cached_property
+from pathlib import Path
 
 from ..agent.agent_factory import open_store
 from ..app import Handrail
@@ -29,6 +30,7 @@ from .tokens import STORE_NAME, Keys
 log = logging.getLogger(__name__)
 _POLL_SECONDS = 0.25
 _KEEP_POLLING_SECONDS = 5.0
+CONSOLE = Path(__file__).parent / "console"  # the built web console
 
 
 class ServedApprover:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from handrail.cli.chat.diffs import diff_lines
+from rich.console import Console
+
+from handrail.cli.chat.diffs import diff_lines, diff_rows
 
 DIFF = """--- a/shop.py
 +++ b/shop.py
@@ -47,3 +49,22 @@ def test_a_light_theme_has_light_backgrounds() -> None:
     removed, added = diff_lines("-old\n+new\n", "a.txt", theme="ansi_light")
     assert "#ffebe9" in str(removed.spans)
     assert "#dafbe1" in str(added.spans)
+
+
+def test_of_a_long_diff_what_was_added_is_shown_too() -> None:
+    removed = "".join(f"-old {number}\n" for number in range(50))
+    lines = [
+        line.plain for line in diff_lines(f"@@ -1,50 +1,50 @@\n{removed}{removed.replace('-old', '+new')}", most=12)
+    ]
+    assert "   1 - old 0" in lines
+    assert "   1 + new 0" in lines
+    assert lines[-1] == "… 89 more lines"
+
+
+def test_a_line_that_is_too_long_goes_on_below_its_code() -> None:
+    console = Console(width=40)
+    with console.capture() as shown:
+        console.print(*diff_rows("@@ -1 +1 @@\n+" + "word " * 12, "", 9, theme="ansi_dark"))
+    first, second, *_ = shown.get().splitlines()
+    assert first.startswith("   1 + word")
+    assert second.startswith("       word")

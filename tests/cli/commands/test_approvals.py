@@ -124,7 +124,7 @@ class TestAnswer:
             assert "rm -rf build" in terminal.text
             terminal.type("\n")
             terminal.wait_for("deny, instead? ", times=2)
-            assert "Enter alone is not an answer" in terminal.text
+            assert "Press the first letter of a word" in terminal.text
             terminal.type("session\n")
             assert terminal.end() == 0
         assert store.get(request_id).answer == Answer(Decision.SESSION, "cli")

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ...protocols import PICKED, ActionKind, ApprovalRequest, Decision
 from ..display import Line as Shown
-from ..display import Piece, columns, lines, visible, wrapped
+from ..display import columns, lines, visible, wrapped
 from ..questions import Kind, excerpt
 
 ANSWERS = {name: decision for decision in Decision for name in (decision.value, decision.value[0])}
@@ -80,7 +80,7 @@ def _lines(request: ApprovalRequest, width: int, painted: bool, max_lines: int |
     yield _paint(title + "─" * (width - len(title)), "title", on=painted)
     yield from _filled(f"{_what(request)}:", width, indent="  ")
     yield from _marked(_text(request, width), painted)
-    yield from _preview(request, width=width, painted=painted, max_lines=max_lines, how=how)
+    yield from _preview(request, width=width, painted=painted, max_lines=max_lines, how=how)[0]
     for rule, why in _reasons(request):
         yield from _filled(f"{why} ({rule})", width, indent="    ", first="  • ")
     if scope := _scope(request):
@@ -94,7 +94,9 @@ def _text(request: ApprovalRequest, width: int) -> list[Shown]:
 
 def _marked(shown: Sequence[Shown], painted: bool) -> Iterator[str]:
     for line in shown:
-        yield "    " + "".join(_piece(piece, on=painted) for piece in line.pieces)
+        styles = ("marked" if each.marked else "ours" if each.ours else Kind.PLAIN for each in line.pieces)
+        pieces = zip(line.pieces, styles, strict=True)
+        yield "    " + "".join(_paint(piece.text, style, on=painted) for piece, style in pieces)
         if line.pointers:
             yield "    " + _paint(line.pointers, "marked", on=painted)
 
@@ -136,18 +138,19 @@ def brief(request: ApprovalRequest, *, width: int, painted: bool, rows: int, dif
         scope = [f"  {cut(_scope(request), width - 2)}"]
     if what != _what(request):
         where = _filled(f"in {visible(request.cwd)}", width, indent="  ")
-        if len(where) + len(whys) + len(scope) <= rows + 1:
+        if len(where) + len(whys) + len(scope) <= rows + bool(scope):
             what = _what(request._replace(cwd=""))
         else:
             cuts, where = [what], []
     title = f"{cut(head + what, width - 1)} "
     drawn = [_paint(title + "─" * (width - len(title)), "title", on=painted), *where, *_marked(kept, painted)]
-    drawn += [*_preview(request, width=width, painted=painted, max_lines=diff_lines, how="v shows all"), *whys, *scope]
+    preview, is_cut = _preview(request, width=width, painted=painted, max_lines=diff_lines, how="v shows all")
+    drawn += [*preview, *whys, *scope]
     left_out = {"line": len(texts) - len(kept), "reason": max(0, len(reasons) - max(0, rows))}
     more = ", ".join(f"{count} more {what}{'s' * (count != 1)}" for what, count in left_out.items() if count)
     hides = left_out["reason"] > 0 or any(line.pointers for line in texts if line not in kept)
     more = more or "cut" * bool(cuts)
-    return Brief("\n".join(drawn) + "\n", more, bool(more) or has_more(request, diff_lines), hides)
+    return Brief("\n".join(drawn) + "\n", more, bool(more) or is_cut, hides)
 
 
 def _most_dangerous(shown: Sequence[Shown], rows: int) -> list[Shown]:
@@ -161,21 +164,27 @@ def _most_dangerous(shown: Sequence[Shown], rows: int) -> list[Shown]:
     return [shown[number] for number in sorted(kept)]
 
 
-def _preview(request: ApprovalRequest, *, width: int, painted: bool, max_lines: int | None, how: str) -> Iterator[str]:
+def _preview(
+    request: ApprovalRequest, *, width: int, painted: bool, max_lines: int | None, how: str
+) -> tuple[list[str], bool]:
+    """The rows of what would be written, as many as so many lines of the terminal hold, and whether some are left out."""
     shown = excerpt(request, max_lines)
-    if shown.lines or shown.left:
-        yield ""
-    for line in shown.lines:
+    if not shown.lines and not shown.left:
+        return [], False
+    rows, left = [""], shown.left
+    for number, line in enumerate(shown.lines):
+        parts = list(wrapped(line.pieces, width=width - 6))
+        if max_lines is not None and len(rows) > 1 and len(rows) + len(parts) > max_lines + 1:
+            left += len(shown.lines) - number
+            break
         # A line that is cut goes on below itself, further in, so that it cannot pass for a line of its own.
-        for number, part in enumerate(wrapped(line.pieces, width=width - 6)):
-            indent = "    " if number == 0 else "     ⤷"
-            yield indent + "".join(
-                _paint(piece.text, "ours" if piece.ours else line.kind, on=painted) for piece in part.pieces
-            )
-    if shown.is_cut:
-        rest = f"… {shown.left:,} more lines" if shown.lines else f"… {shown.left:,} lines in full"
-        rest = rest if shown.left else "… cut"
-        yield "    " + _paint(f"{rest}{how and f': {how}'}", "key", on=painted)
+        for indent, part in zip(["    ", *["     ⤷"] * len(parts)], parts, strict=False):
+            pieces = (_paint(piece.text, "ours" if piece.ours else line.kind, on=painted) for piece in part.pieces)
+            rows.append(indent + "".join(pieces))
+    if left or shown.is_cut:
+        rest = f"… {left:,} {'more lines' if len(rows) > 1 else 'lines in full'}" if left else "… cut"
+        rows.append("    " + _paint(f"{rest}{how and f': {how}'}", "key", on=painted))
+    return rows, bool(left) or shown.is_cut
 
 
 def _what(request: ApprovalRequest, room: int = 10_000) -> str:
@@ -233,12 +242,6 @@ def time_left(request: ApprovalRequest, width: int, more: str = "") -> str:
 def _filled(text: str, width: int, *, indent: str, first: str | None = None) -> list[str]:
     begin = indent if first is None else first
     return textwrap.wrap(text, width, initial_indent=begin, subsequent_indent=indent, break_on_hyphens=False)
-
-
-def _piece(piece: Piece, *, on: bool) -> str:
-    if piece.marked:
-        return _paint(piece.text, "marked", on=on)
-    return _paint(piece.text, "ours", on=on) if piece.ours else piece.text
 
 
 def _paint(text: str, style: str | Kind, *, on: bool) -> str:

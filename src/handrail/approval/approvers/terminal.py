@@ -121,10 +121,9 @@ def _controlling() -> Iterator[TextIO | None]:
 
 
 def _is_stderr(stream: TextIO) -> bool:
-    try:
+    with contextlib.suppress(OSError):  # a console, or not Linux
         return device(stream.fileno()) == device(2)
-    except OSError:  # a console, or not Linux
-        return False
+    return False
 
 
 # After so many answers to a question that was painted over, the terminal is taken to be somebody else's.
@@ -139,6 +138,7 @@ _FRESH = "\x1b[?1049l\x1b[!p\x1b[r\x1b(B\x0f\x1b[0m\x1b[?25h\x1b[H\x1b[2J"
 # The rows of a question with its menu, beside those of what would be written.
 _MAX_ROWS = 8
 _TOO_LATE, _NOT_NEEDED = "Timed out: denied.", "Answered elsewhere, or cancelled."
+_HOW = "Press the first letter of a word, or choose with the arrows and Enter."
 _TOUCHED = "\n  Something else wrote to this terminal, so the question is drawn again. Answer this one.\n"
 _TAKEN = "\n  Something else keeps writing here: no answer counts. In another terminal: handrail approvals answer {}\n"
 
@@ -150,16 +150,14 @@ class _Conversation:
         self._request, self._tty, self._gone, self._watch = request, tty, gone, watch
         size = shutil.get_terminal_size()
         self._width = min(size.columns, 120)
-        self._diff_lines = max(6, min(prompt.PREVIEW_LINES, size.lines - _MAX_ROWS - 2))
         self._is_whole = False
         self._by_key = os.environ.get("TERM", "dumb") != "dumb"
         self._painted = self._by_key and not os.environ.get("NO_COLOR")
-        self._menu_rows = 0
-        self._calm_at = 0.0
+        self._menu_rows, self._calm_at = 0, 0.0
         words = prompt.Menu(prompt.words_for(request, has_more=True)).rows(self._width, painted=False)
         rows = _MAX_ROWS - len(words) - 1  # the last is about the chosen word
-        painted, diff_lines = self._painted, self._diff_lines
-        self._brief = prompt.brief(request, width=self._width, painted=painted, rows=rows, diff_lines=diff_lines)
+        diff_lines = max(6, min(prompt.PREVIEW_LINES, size.lines - _MAX_ROWS - 2))
+        self._brief = prompt.brief(request, width=self._width, painted=self._painted, rows=rows, diff_lines=diff_lines)
         # What is done for a word that is no decision. None asks on.
         self._others: dict[str, Callable[[], Answer | None]] = {
             prompt.EDIT: self._edited,
@@ -176,9 +174,7 @@ class _Conversation:
                 is_late = time.time() >= self._request.expires_at
                 self._write(f"{self._without_menu()}  {_TOO_LATE if is_late else _NOT_NEEDED}\n")
                 return None
-            if word == prompt.NO_ANSWER:
-                self._write("  Enter alone is not an answer; type one of these words.\n")
-            elif word in prompt.OTHERS:
+            if word in prompt.OTHERS:
                 if (answer := self._others[word]()) is not None:
                     return answer
             elif Decision(word).allows and self._brief.hides_danger and not self._is_whole:
@@ -191,7 +187,10 @@ class _Conversation:
                 return Answer(decision, TerminalApprover.name)
 
     def _view(self) -> None:
+        """Show all of it, in the place of what was shown before."""
         self._is_whole = True
+        if self._by_key:
+            self._write(f"\x1b[{self._brief.text.count(chr(10))}A\x1b[J")
         self._draw()
 
     def _picked(self) -> Answer | None:
@@ -222,13 +221,15 @@ class _Conversation:
     def _line(self, question: str, text: str) -> str | None:
         """A line that is typed below a question, which begins with `text`; None for Esc, or when it is not needed any more."""
         line = prompt.Line(text if self._by_key else "")
-        self._write(f"  {question}\n")
+        rows = textwrap.wrap(question, self._width - 1, initial_indent="  ", subsequent_indent="  ")
+        self._write("\n".join(rows) + "\n")
         with prompt.by_key(self._tty.read) if self._by_key else contextlib.nullcontext(False):
             while not line.is_done:
                 self._write(line.drawn(self._width - 5) if self._by_key else "  > ")
                 typed = _read(self._tty.read, self._gone, self._request.expires_at, [], by_line=not self._by_key)
                 line.feed(typed or "\x1b")
-        self._write("\n" if self._by_key else "")
+        if self._by_key:  # what was left is not in the way of the question
+            self._write(f"\r\x1b[{len(rows)}A\x1b[J" if line.is_left else "\n")
         return None if line.is_left else line.text
 
     def _answer(self) -> str | None:
@@ -243,10 +244,10 @@ class _Conversation:
                     return None
                 if not (self._watch.was_touched() or typed == _NOT_YET):
                     word = menu.feed(typed) if typed else Decision.DENY.value
-                    if word or not self._by_key:
+                    if word and word != prompt.NO_ANSWER:
                         self._write(self._without_menu())
-                        return word or prompt.NO_ANSWER
-                    self._draw_menu(menu)
+                        return word
+                    self._draw_menu(menu, _HOW if word or not self._by_key else "")
                     continue
                 refused += typed != _NOT_YET
                 if refused > _MAX_REFUSED:
@@ -267,14 +268,13 @@ class _Conversation:
             return _NOT_YET
         return typed
 
-    def _draw_menu(self, menu: prompt.Menu) -> None:
-        """What can be answered; above it what the chosen word means, or how much time is left."""
-        if menu.chosen is not None:
-            word = menu.words[menu.chosen]
-            means = prompt.OTHERS.get(word) or prompt.MEANINGS[Decision(word)]
-            about = f"  {textwrap.shorten(means, self._width - 3, placeholder=' …')}"
-        else:
-            about = "" if self._is_whole else prompt.time_left(self._request, self._width - 1, self._brief.more)
+    def _draw_menu(self, menu: prompt.Menu, hint: str = "") -> None:
+        """What can be answered; above it a hint, what the chosen word means, or how much time is left."""
+        word = menu.words[menu.chosen] if menu.chosen is not None else ""
+        means = hint or (prompt.OTHERS.get(word) or prompt.MEANINGS[Decision(word)] if word else "")
+        about = f"  {textwrap.shorten(means, self._width - 3, placeholder=' …')}" if means else ""
+        if not means and not self._is_whole:
+            about = prompt.time_left(self._request, self._width - 1, self._brief.more)
         rows = [*filter(None, [about]), *menu.rows(self._width, painted=self._painted)]
         self._write(f"{self._without_menu()}{chr(10).join(rows)} ")
         self._menu_rows = len(rows)
@@ -365,8 +365,8 @@ class TtyWatch:
         self.close()
 
     def close(self) -> None:
-        if self._events >= 0:
-            os.close(self._events)
+        for number in self.files:
+            os.close(number)
         self._events = -1
 
     @property

@@ -16,9 +16,9 @@ from ...agent.events import ToolEnded, ToolProgress, ToolStarted
 from ...core.outcome import error_of, parsed
 from ...core.registry import ToolRegistry
 from ...types import JsonDict
-from ..call_text import main_argument, ran_and_waited, shortened
+from ..call_text import UNDONE, main_argument, ran_and_waited, shortened
 from ..output import visible
-from .diffs import diff_lines
+from .diffs import diff_rows
 
 _NEWS_LINES = 3
 _HINT_SECONDS = 2.0
@@ -70,7 +70,7 @@ class Call:
         self._name.truncate(max(20, self._width - len(times) - 5), overflow="ellipsis")
         yield Text.assemble(mark, self._name, (f" ({times})", "dim"))
         failure = error_of(event.result) if event.result else None
-        details = []
+        details: list[RenderableType] = []
         if event.error_type in ("cancelled", "timeout") and self._output:
             details = [Text("Stopped; output so far:", "yellow"), *(Text(line, "dim") for line in self._output)]
         elif event.error_type == "cancelled" and failure is not None:
@@ -96,20 +96,20 @@ def seconds(elapsed: float) -> str:
     return f"{elapsed:.0f} s" if elapsed < 60 else f"{elapsed // 60:.0f}:{elapsed % 60:02.0f} min"
 
 
-def _details(result: JsonDict, arguments: JsonDict, theme: str) -> Iterator[Text]:
+def _details(result: JsonDict, arguments: JsonDict, theme: str) -> Iterator[RenderableType]:
     """What a result shows of itself depends on what it holds, not on whose it is."""
     if isinstance(result.get("diff"), str):
-        yield from diff_lines(result["diff"], str(arguments.get("path") or ""), _DIFF_LINES, theme=theme)
+        yield from diff_rows(result["diff"], str(arguments.get("path") or ""), _DIFF_LINES, theme=theme)
     elif result.get("created") is True and isinstance(arguments.get("content"), str):
         added = "".join(f"+{line}\n" for line in arguments["content"].splitlines())
-        yield from diff_lines(added, str(arguments.get("path") or ""), _NEW_FILE_LINES, theme=theme)
+        yield from diff_rows(added, str(arguments.get("path") or ""), _NEW_FILE_LINES, theme=theme)
     elif isinstance(result.get("output"), str):
         yield from _last_lines(result["output"])
     elif isinstance(result.get("todos"), list):
         yield from (_todo(item) for item in result["todos"] if isinstance(item, dict))
     elif "undone" in result or "redone" in result:
-        for key in ("put_back", "as_before", "taken_away"):
-            yield from (Text(f"{key.replace('_', ' ')}: {visible(path)}", "dim") for path in result.get(key) or ())
+        for key, done in UNDONE.items():
+            yield from (Text(f"{done}: {visible(path)}", "dim") for path in result.get(key) or ())
     elif isinstance(result.get("results"), list):
         yield from (_child(item) for item in result["results"] if isinstance(item, dict) and "summary" in item)
 

@@ -135,6 +135,11 @@ class Chat:
         try:
             self._talk(first)
         finally:
+            self.forget_pastes()
+
+    def forget_pastes(self) -> None:
+        """Delete the images that were pasted."""
+        if "_input" in vars(self):
             self._input.close()
 
     def _talk(self, first: str) -> None:

@@ -7,8 +7,10 @@ import re
 from collections.abc import Iterator
 
 from rich.syntax import Syntax
+from rich.table import Table
 from rich.text import Text
 
+from ...approval.questions import first_of_diff
 from ..output import visible
 
 _PLACE = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
@@ -19,6 +21,7 @@ _BACKGROUND = {"+": ("on #12351f", "on #dafbe1"), "-": ("on #3d1518", "on #ffebe
 _MARKED = {"+": ("on #1f6b38", "on #aceebb"), "-": ("on #7a2329", "on #ffc1ba")}
 _SIGNS = {"+": "green", "-": "red", " ": "dim"}
 _MAX_WORDS = 400
+_NUMBER_COLUMNS = 7  # with the sign
 
 
 def diff_lines(diff: str, path: str = "", most: int = 40, *, theme: str = "ansi_dark") -> Iterator[Text]:
@@ -28,15 +31,18 @@ def diff_lines(diff: str, path: str = "", most: int = 40, *, theme: str = "ansi_
     lines = [line for line in visible(diff).splitlines() if not line.startswith(("--- ", "+++ ", "\\ "))]
     colour = _Highlighter(path, theme)
     partners = _partners(lines)
-    for number, line in enumerate(lines[:most]):
+    shown_lines = set(first_of_diff([line.startswith("-") for line in lines], most))
+    for number, line in enumerate(lines):
         if place := _PLACE.match(line):
             old, new = int(place[1]), int(place[2])
-            if number:
+            if number in shown_lines and number:
                 yield Text("⋯", "dim")
             continue
         sign, code = line[:1] or " ", line[1:]
         shown = old if sign == "-" else new
         old, new = old + (sign != "+"), new + (sign != "-")
+        if number not in shown_lines:
+            continue
         text = colour(code)
         if sign in _BACKGROUND:
             text.stylize(_BACKGROUND[sign][light])
@@ -45,6 +51,14 @@ def diff_lines(diff: str, path: str = "", most: int = 40, *, theme: str = "ansi_
         yield Text.assemble((f"{shown:4} ", "dim"), (f"{sign} ", _SIGNS.get(sign, "dim")), text)
     if len(lines) > most:
         yield Text(f"… {len(lines) - most} more lines", "dim")
+
+
+def diff_rows(diff: str, path: str, most: int, *, theme: str) -> Iterator[Table]:
+    """The same to be printed: a line that is too long goes on below its code, not below its number."""
+    for line in diff_lines(diff, path, most, theme=theme):
+        row = Table.grid()
+        row.add_row(line[:_NUMBER_COLUMNS], line[_NUMBER_COLUMNS:])
+        yield row
 
 
 class _Highlighter:

@@ -29,6 +29,7 @@ from prompt_toolkit.output import ColorDepth
 from ...base.temporary_folders import make_folder
 from .mentions import FolderIndex
 from .screen import Screen
+from .turn import Leave, signals
 
 # What can come after a command's name; after a tab, what it is.
 Choices = Callable[[], Iterable[str]]
@@ -54,6 +55,7 @@ class Input:
         _make_private(history)
         self._pastes = Pastes()
         self._is_woken = False
+        self._leave_soon: Callable[[], None] = lambda: None
         self._session: PromptSession[str] = PromptSession(
             history=_History(str(history), self._pastes),
             completer=_Words(choices, resources, folder),
@@ -70,19 +72,39 @@ class Input:
             window.dont_extend_height = Always()  # the toolbar is below the text, not at the bottom of the screen
 
     def read(self, prompt: Callable[[], str], *, text: str = "") -> str:
-        """A message; `text` is already typed there. Raises EOFError for Ctrl-D, KeyboardInterrupt for Ctrl-C."""
-        self._is_woken = False
-        return self._pastes.unfolded(self._session.prompt(prompt, default=text, pre_run=self._leave))
+        """A message; `text` is already typed there. Raises EOFError for Ctrl-D or a closed terminal, KeyboardInterrupt for
+        Ctrl-C, Leave for a signal that ends the chat."""
+        app = self._session.app
+
+        def leave() -> None:
+            if app.future is None or app.future.done():
+                return
+            if received.end or received.interrupts:
+                app.exit(exception=EOFError if received.end else KeyboardInterrupt)
+            elif self._is_woken and self.is_empty:
+                app.exit(result="")
+
+        def leave_soon() -> None:
+            with contextlib.suppress(RuntimeError):  # reading ends just now
+                if app.loop is not None:
+                    app.loop.call_soon_threadsafe(leave)
+
+        with signals() as received:
+            received.listener = self._leave_soon = leave_soon
+            try:
+                line = self._session.prompt(prompt, default=text, pre_run=leave, set_exception_handler=False)
+            except OSError:  # the terminal was closed
+                raise EOFError from None
+            finally:
+                self._is_woken = False
+                if received.end:
+                    raise Leave(128 + received.end)
+        return self._pastes.unfolded(line)
 
     def wake(self) -> None:
         """From any thread: let `read` return nothing, unless the user has begun to type."""
         self._is_woken = True
-        if self._session.app.loop is not None:
-            self._session.app.loop.call_soon_threadsafe(self._leave)
-
-    def _leave(self) -> None:
-        if self._is_woken and self._session.app.is_running and self.is_empty:
-            self._session.app.exit(result="")
+        self._leave_soon()
 
     def remember(self, line: str) -> None:
         """Have it in the history, as if it had been read here."""

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import wait
 from types import FrameType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ...base.workers import pool
 from .screen import keyboard
@@ -50,7 +50,7 @@ def run(
     """
     changed = threading.Event()
     pressed = 0
-    with _signals() as received, keyboard(shown=False):
+    with signals() as received, keyboard(shown=False):
         future = pool.submit(work)
         future.add_done_callback(lambda _: changed.set())
         received.listener = changed.set
@@ -64,20 +64,24 @@ def run(
             if received.end:
                 stop()
                 wait([future], _LAST_SECONDS)
-                raise Leave(128 + received.end)
+                break
             if received.interrupts > pressed:
                 stop()
                 if pressed:
                     raise Leave(128 + signal.SIGINT)
                 pressed = 1
+        if received.end:
+            raise Leave(128 + received.end)
         return future.result()
 
 
-class _Received:
+class Received:
+    """The signals that came. `listener` is called for each, wherever this thread happens to be."""
+
     interrupts = end = 0
     listener: Callable[[], object] = staticmethod(lambda: None)
 
-    def note(self, number: int, _: FrameType | None) -> None:
+    def note(self, number: int) -> None:
         if number == signal.SIGINT:
             self.interrupts += 1
         else:
@@ -86,11 +90,19 @@ class _Received:
 
 
 @contextlib.contextmanager
-def _signals() -> Iterator[_Received]:
-    """Count signals instead of letting them raise wherever this thread happens to be."""
-    received = _Received()
-    numbers = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)
-    before = {number: signal.signal(number, received.note) for number in numbers}
+def signals() -> Iterator[Received]:
+    """Count signals instead of letting them raise: an event loop that is left by an exception at any moment can lose a step of
+    a task, and then waits for that task forever."""
+    received = Received()
+
+    def note(number: int, _: FrameType | None) -> None:
+        if isinstance(leaving := before.get(number), _Leaving):
+            leaving.begin(number)
+        received.note(number)
+
+    before: dict[int, Any] = {}
+    for each in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
+        before[each] = signal.signal(each, note)
     try:
         yield received
     finally:
@@ -98,15 +110,34 @@ def _signals() -> Iterator[_Received]:
             signal.signal(number, handler)
 
 
-def leave_on_signals() -> None:
-    """Between turns the end of the terminal raises Leave immediately. Whatever waits for a terminal that is gone, the process
-    ends after a while."""
+def leave_on_signals(last_step: Callable[[], object]) -> None:
+    """Between turns the end of the terminal raises Leave immediately, and only once: what closes then is not interrupted.
 
-    def leave(number: int, frame: FrameType | None) -> None:  # noqa: ARG001  a signal handler's signature
-        last_resort = threading.Timer(_LEAVE_SECONDS, os._exit, (128 + number,))
-        last_resort.daemon = True
-        last_resort.start()
-        raise Leave(128 + number)
-
+    Should the process not end in half a minute all the same, it does `last_step` and exits.
+    """
+    leaving = _Leaving(last_step)
     for number in (signal.SIGHUP, signal.SIGTERM):
-        signal.signal(number, leave)
+        signal.signal(number, leaving)
+
+
+class _Leaving:
+    def __init__(self, last_step: Callable[[], object]) -> None:
+        self._last_step, self._has_begun = last_step, False
+
+    def begin(self, number: int) -> None:
+        if not self._has_begun:
+            self._has_begun = True
+            last_resort = threading.Timer(_LEAVE_SECONDS, self._exit, (128 + number,))
+            last_resort.daemon = True
+            last_resort.start()
+
+    def _exit(self, code: int) -> None:
+        try:
+            self._last_step()
+        finally:
+            os._exit(code)
+
+    def __call__(self, number: int, _: FrameType | None) -> None:
+        if not self._has_begun:
+            self.begin(number)
+            raise Leave(128 + number)

@@ -9,6 +9,9 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
+from rich.table import Table
+from rich.text import Text
+
 from ... import __version__
 from ...approval.policy import MEANINGS
 from ...config.paths import config_path, state_dir
@@ -16,7 +19,7 @@ from ...errors import InvalidArguments, ToolFailed
 from ...tools.skills.library import Library
 from ..output import visible
 from .chat import Chat, Command, run_quietly
-from .diffs import diff_lines
+from .diffs import diff_rows
 
 _DIFF_LINES = 200
 _LAST_COMMIT = "$(git rev-parse --quiet --verify HEAD || git hash-object -t tree /dev/null)"  # or an empty tree
@@ -38,6 +41,8 @@ def diff(chat: Chat, rest: str) -> None:
     run = partial(run_quietly, chat.app, task_id=chat.agent.session_id)
     ran = run(f"git --no-pager diff --no-ext-diff --no-color {_LAST_COMMIT} {rest}")
     if ran.exit_code:
+        if "not a git repository" in ran.output.lower():
+            raise ToolFailed("this folder is not in a git repository; `/rewind` lists what your messages changed")
         raise ToolFailed(f"git: {ran.output.strip()[:300]}")
     new = run(f"git ls-files --others --exclude-standard {rest}")
     names = [] if new.exit_code else new.output.splitlines()
@@ -47,7 +52,7 @@ def diff(chat: Chat, rest: str) -> None:
         path = part.partition("\n")[0].rpartition(" b/")[2]
         hunks = part[part.find("@@") :] if "@@" in part else ""
         chat.say(path, "bold")
-        chat.screen.print(*diff_lines(hunks, path, _DIFF_LINES, theme=chat.screen.code_theme))
+        chat.screen.print(*diff_rows(hunks, path, _DIFF_LINES, theme=chat.screen.code_theme))
     for name in names:
         chat.say(f"{name} (new; git does not track it yet)", "bold")
 
@@ -55,11 +60,17 @@ def diff(chat: Chat, rest: str) -> None:
 def status(chat: Chat, rest: str) -> None:  # noqa: ARG001  a command's signature
     agent = chat.agent
     chat.say(f"Handrail {__version__}, session {agent.session_id}")
-    chat.say(f"model   {', '.join(each.name for each in agent.models)}")
-    chat.say(f"mode    {chat.mode.value}: {MEANINGS[chat.mode]}")
-    chat.say(f"folder  {agent.cwd}, commands run on {chat.app.environments.settings(agent.session_id).backend}")
+    facts = {
+        "model": ", ".join(each.name for each in agent.models),
+        "mode": f"{chat.mode.value}: {MEANINGS[chat.mode]}",
+        "folder": f"{agent.cwd}, commands run on {chat.app.environments.settings(agent.session_id).backend}",
+    }
     if (found := chat.protection()) is not None:
-        chat.say(f"safety  {found.detail}{found.fix and f'; {found.fix}'}", "" if found.is_whole else "yellow")
+        facts["safety"] = f"{found.detail}{found.fix and f'; {found.fix}'}"
+    rows = Table.grid(padding=(0, 2, 0, 0))
+    for name, fact in facts.items():
+        rows.add_row(name, Text(visible(fact), "yellow" if name == "safety" and found and not found.is_whole else ""))
+    chat.screen.print(rows)
     mcp(chat, "")
 
 

@@ -139,7 +139,7 @@ def leave(answers: Sequence[JsonDict], calls: Calls, *, verb: str, as_json: bool
 
 
 def _show_done(answer: JsonDict, verb: str) -> None:
-    done = ("put back", "as before", "taken away", "moved back")
+    done = ("restored", "reverted", "removed", "moved back")
     if verb.endswith("redone"):  # what the undo took back is the other way round
         done = ("created again", "changed again", "deleted again", "moved again")
     words = dict(zip(_WORDS, done, strict=True))

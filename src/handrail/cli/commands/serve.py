@@ -24,7 +24,7 @@ from ...errors import ConfigError
 from ...model_tools import default, reset
 from ...platforms.table import accounts
 from ...serve.server import parse_address
-from ...serve.shared_state import Served
+from ...serve.shared_state import CONSOLE, Served
 from ...serve.tokens import STORE_NAME, Keys, Login, Role, StoredToken
 from ...types import JsonDict
 from .. import options
@@ -93,6 +93,12 @@ def _greet(link: str, url: str) -> None:
     else:  # from a log, whoever reads that could log in
         emit(f"Serving on {url}")
         emit(fitted(as_typed(f"To log in, make a token in a terminal of yours: {_NEW_TOKEN}")))
+    if not CONSOLE.exists():
+        emit(
+            fitted(
+                "This installation has no web console: it is built with npm when Handrail is installed. The API works."
+            )
+        )
 
 
 @tokens.command("new")

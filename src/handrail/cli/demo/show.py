@@ -19,7 +19,7 @@ from ...core.outcome import parsed
 from ...core.registry import ToolRegistry
 from ...testing import ScriptedModel
 from ...types import JsonDict
-from ..call_text import duration, main_argument, other_arguments
+from ..call_text import UNDONE, duration, main_argument, other_arguments
 from ..output import emit, typed, visible
 from .stage import Scene, Stage, Turn, read_scenes, set_stage
 
@@ -74,7 +74,7 @@ class Show:
 
     def closing(self, calls: int, *, more: int) -> None:
         self._line(Text())
-        self._line(Text(f"{calls} calls; nothing of it is left behind.", "dim"))
+        self._line(Text(f"{calls} calls. Nothing is left behind.", "dim"))
         # Whole, however narrow the screen: they are there to be copied.
         self._line(Text("Try next:"))
         for arguments in (*(["demo --all"] if more else []), "tools", _FIRST_CALL):
@@ -154,9 +154,9 @@ def _lines(result: dict[str, Any]) -> Iterator[Line]:
         if not line.startswith(("---", "+++")):
             yield Line(visible(line), _DIFF_STYLES.get(line[:1], "dim"))
     yield from _text(result)
-    for key in ("put_back", "as_before", "taken_away"):
+    for key, done in UNDONE.items():
         for path in result.get(key, ()):
-            yield Line(f"{key.replace('_', ' ')}: {visible(path.rpartition('/')[2])}", "green")
+            yield Line(f"{done}: {visible(path.rpartition('/')[2])}", "green")
     if "status" in result:
         waits = ", waits for input" if result.get("waiting_for_input") else ""
         yield Line(f"{result['session_id']} {result['status']}{waits}", "cyan")

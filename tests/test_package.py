@@ -1,0 +1,41 @@
+"""What is in the wheel."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+# Stands for npm, which would need the network: what it builds is one page.
+_NPM = """#!/bin/sh
+case "$*" in *build*) mkdir -p ../src/handrail/serve/console && echo page >../src/handrail/serve/console/index.html ;; esac
+"""
+
+
+@pytest.mark.parametrize("has_npm", [True, False])
+def test_the_wheel_of_a_fresh_clone_has_the_console_where_npm_can_build_it(tmp_path: Path, has_npm: bool) -> None:
+    clone, programs = tmp_path / "clone", tmp_path / "bin"
+    for name in ("src/handrail/cli/demo", "scripts"):
+        shutil.copytree(ROOT / name, clone / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE", "src/handrail/__init__.py"):
+        shutil.copy(ROOT / name, clone / name)
+    (clone / "web").mkdir()
+    (clone / "web/index.html").touch()
+    programs.mkdir()
+    for name in ("bash", "dirname", "find", "sort", "xargs", "cksum", "cat", "mkdir", "sh"):
+        (programs / name).symlink_to(str(shutil.which(name)))
+    if has_npm:
+        (programs / "npm").write_text(_NPM)
+        (programs / "npm").chmod(0o755)
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    built = subprocess.run(build, cwd=clone, env={**os.environ, "PATH": str(programs)}, capture_output=True, text=True)
+    assert built.returncode == 0, built.stderr
+    (wheel,) = tmp_path.glob("*.whl")
+    assert ("handrail/serve/console/index.html" in zipfile.ZipFile(wheel).namelist()) == has_npm
+    assert ("npm was not found" in built.stdout + built.stderr) != has_npm
