@@ -175,7 +175,7 @@ class TestSlashCommands:
 
     def test_the_changes_since_the_last_commit(self, talk: Begin, tmp_path: Path) -> None:
         person = talk()
-        assert "git: " in person("/diff")
+        assert "not in a git repository" in person("/diff")
         git = "git -c user.name=a -c user.email=a@example.org"
         person("!git init -q && echo 'x = 1' > a.py")
         assert "a.py (new; git does not track it yet)" in person("/diff"), "before the first commit"
