@@ -309,8 +309,8 @@ def _by_patterns(host: Host, text: str) -> None:
     for kind, pattern in _TABLES[host.language].items():
         for match in re.finditer(pattern, text):
             found = next(filter(None, match.groups()), "")
-            if kind == "computed":
-                host.find("code.exec_computed")
+            if "." in kind:
+                host.find(kind)
             elif kind == "typed":
                 host.shell(unescape(found).replace("\r", "\n"))
             else:

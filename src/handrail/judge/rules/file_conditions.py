@@ -104,8 +104,10 @@ def fills_disk(command: Command, _: str) -> bool:
         return command.operands[:1] == ["rand"] and any(
             _bytes(operand) >= _TOO_MUCH for operand in command.operands[1:]
         )
-    written = targets.written(command)
-    return command.stdin is not None and Taint.ENDLESS in command.stdin.taints and any(map(_is_file, written))
+    endless = command.stdin is not None and Taint.ENDLESS in command.stdin.taints
+    if name in _WORDS.hold_all:
+        return endless or not _WORDS.endless_files.isdisjoint(command.operands)
+    return endless and any(map(_is_file, targets.written(command)))
 
 
 def _dd_fills(command: Command) -> bool:
@@ -159,6 +161,11 @@ def overwrites_data(command: Command, _: str) -> bool:
         return False
     written = targets.written(command)
     return any(Taint.WIDE in path.taints for path in written) or command.any_class({"data", "home"}, written)
+
+
+def overwrites_input(command: Command, _: str) -> bool:
+    """`openssl enc -in a -out a`: what it reads is gone once it writes."""
+    return any(path in (*command.operands, *targets.read(command)) for path in targets.written(command))
 
 
 def empties_in_place(command: Command, _: str) -> bool:

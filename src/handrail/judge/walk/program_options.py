@@ -185,7 +185,7 @@ def _git(walk: Walk, call: Call) -> None:
         following = rest[place + 1] if place + 1 < len(rest) else None
         if rest[0] == "grep" and arg.startswith(("-O", "--open-files-in-pager=")):
             _run_option(walk, arg.removeprefix("-O").removeprefix("--open-files-in-pager="), arg)
-        if "ext::" in arg[:12]:  # an address that is a command
+        if "ext::" in arg[:24]:  # an address that is a command
             _run_address(walk, arg)
         name, equals, value_text = arg.partition("=")
         if name in ("--upload-pack", "--receive-pack", "--exec", "-x", "-u", "--extcmd", "--run") and _runs(rest, name):
@@ -293,8 +293,8 @@ def _make(walk: Walk, call: Call) -> None:
         return
     _, options = skip_options(call.args, "fCIjloW", "file makefile directory eval")
     for arg in call.args:
-        if arg.startswith("SHELL="):
-            _run_option(walk, arg[6:], arg)
+        if arg.partition("=")[0] in _WORDS.make_tools:
+            _run_option(walk, arg.partition("=")[2], arg)
         elif "=" in arg and (computed := re.search(r"\$\(shell (.*)\)|!=(.*)", arg)):
             _run_option(walk, computed[1] or computed[2], arg)
     for option, value in options:
