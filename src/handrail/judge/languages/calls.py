@@ -350,19 +350,25 @@ def _touched(host: Host, text: str, found: Sequence[Token]) -> None:
         calls += [(_RE.removes, host.delete_tree), (_RE.changes, host.write)]
     for pattern, show in calls:
         for match in itertools.islice(pattern.finditer(text), _MAX_NAMES):
-            _paths(found, match.start(), show)
+            if not _paths(found, match.start(), show) and pattern is _RE.tree:
+                host.delete(None, tree=True)
     if _RE.indirect.search(text) and (host.language != "javascript" or _mentions(_RE.file_module, text)):
         for path in {token.text for token in found if token.kind == "string" and token.text[:1] in ("/", "~")}:
             if path != "/" and not classes(path).isdisjoint(_WORDS.protected):  # "/" is the route of a server too
                 host.delete_tree(path)
 
 
-def _paths(found: Sequence[Token], start: int, show: Callable[[str], None]) -> None:
-    """The strings around a name that look like paths: `RemoveAll("/x")`, `new File("/x").deleteDir()`."""
+def _paths(found: Sequence[Token], start: int, show: Callable[[str], None]) -> bool:
+    """Show the strings around a name that look like paths: `RemoveAll("/x")`, `new File("/x").deleteDir()`.
+
+    Whether there is any string that may be one.
+    """
     after = next((place for place, token in enumerate(found) if token.start >= start), len(found))
-    for token in found[max(0, after - _NEAR // 2) : after + _NEAR]:
-        if token.kind == "string" and token.text[:1] in ("/", "~", "."):
-            show(token.text)
+    near = [token.text for token in found[max(0, after - _NEAR // 2) : after + _NEAR] if token.kind == "string"]
+    for text in near:
+        if text[:1] in ("/", "~", "."):
+            show(text)
+    return bool(near)
 
 
 def _strings(found: Sequence[Token]) -> Iterator[str]:

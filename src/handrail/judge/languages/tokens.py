@@ -65,6 +65,7 @@ def too_long(text: str) -> bool:
 
 def tokens(language: str, text: str) -> list[Token]:
     found: list[Token] = []
+    text = text.replace(".(", "(") if language == "julia" else text  # for each item
     scanner, place, text = _scanner(language), 0, text[:_MAX_CHARS]
     while place < len(text):
         match = scanner.match(text, place)

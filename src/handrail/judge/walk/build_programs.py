@@ -269,15 +269,6 @@ def _cmake(walk: Walk, call: Call) -> None:
                     waiting.append(more)
 
 
-def _meson(walk: Walk, _: Call) -> None:
-    source = first_file(walk, ("meson.build",))
-    if source is not None:
-        for text in re.findall(r"\brun_command\s*\(([^)]*)\)|\bcommand\s*:\s*\[([^\]]*)\]", source.text):
-            words = re.findall(r"'([^']*)'", text[0] or text[1])
-            if words:
-                run_words(walk, source, words)
-
-
 def _composer(walk: Walk, call: Call) -> None:
     source = first_file(walk, ("composer.json",))
     if source is None:
@@ -309,17 +300,11 @@ def _xml(walk: Walk, call: Call) -> None:
         source.text,
         re.S,
     ):
-        given = re.findall(
+        parts = re.findall(
             r"<arg(?:\b[^>]*?\b(?:value=\"([^\"]*)|line=\"([^\"]*))\"|ument>([^<]*)<)", match[2] or match[4] or ""
         )
-        words = [word for value, line, argument in given for word in (line.split() or [value or argument])]
+        words = [word for value, line, argument in parts for word in (line.split() or [value or argument])]
         run_words(walk, source, [word.replace("${user.home}", "~") for word in (match[1] or match[3], *words)])
-
-
-def _pre_commit(walk: Walk, call: Call) -> None:
-    source = first_file(walk, (".pre-commit-config.yaml",))
-    if source is not None and (not call.args or call.args[0] in ("run", "try-repo")):
-        _run_lines(walk, source, [line.strip("'\" ") for line in re.findall(r"(?m)^\s*entry:\s*(.+)$", source.text)])
 
 
 def follow_compose(walk: Walk, call: Call) -> None:

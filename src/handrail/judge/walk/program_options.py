@@ -13,7 +13,6 @@ from ..grammar.lexical import decode_escapes
 from ..programs.tables import TEXT_OPTIONS, WRAPPERS, option_value, raised, skip_options
 from ..values.data_files import Words, read_tables
 from ..values.word_values import NO_TAINTS, UNKNOWN, Arg, Value, make_arg, unknown
-from .interpreters import judge_code
 from .judgement import Limit
 from .operators import shell_quoted
 from .remote_programs import follow_container, follow_settings
@@ -130,15 +129,6 @@ def _in_arguments(walk: Walk, call: Call) -> Value | None:
         for match in re.finditer(_IN_ARGUMENTS[call.name], arg):
             _run_option(walk, next(filter(None, match.groups()), ""), arg)
     return wrap(walk, call) if call.name in WRAPPERS else None
-
-
-def _rails(walk: Walk, call: Call) -> None:
-    """`rails runner code`."""
-    if len(call.args) > 1 and call.args[0] in ("runner", "r"):
-        for arg in call.args[1:]:
-            if arg[:1] != "-":
-                judge_code(walk, call, "ruby", arg.value())
-                break
 
 
 def _capsh(walk: Walk, call: Call) -> None:
@@ -263,28 +253,6 @@ def _screen(walk: Walk, call: Call) -> None:
         return
     if rest:
         walk.start(rest, None, under="screen")
-
-
-def _ansible(walk: Walk, call: Call) -> None:
-    _, options = skip_options(
-        call.args[1:] if call.args and call.args[0][:1] != "-" else call.args,
-        "amiufetTlcBPM",
-        "args module-name inventory user",
-    )
-    given = dict(options)
-    text = given.get("-a") or given.get("--args")
-    module = given.get("-m") or given.get("--module-name") or "command"
-    if text is not None and module in _WORDS.ansible_runs:
-        with walk.wrapped("ansible"), walk.elsewhere():
-            _run_option(walk, str(text), text)
-
-
-def _salt(walk: Walk, call: Call) -> None:
-    """`salt target cmd.run text`, `salt-ssh target -r text`."""
-    for arg, following in itertools.pairwise(call.args):
-        if arg in ("cmd.run", "cmd.shell", "cmd.run_all", "cmd.run_stdout", "cmd.retcode", "-r", "--raw"):
-            with walk.wrapped("salt"), walk.elsewhere():
-                _run_option(walk, str(following), following)
 
 
 def _make(walk: Walk, call: Call) -> None:

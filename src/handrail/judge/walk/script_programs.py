@@ -254,7 +254,8 @@ def _given_files(walk: Walk, call: Call) -> None:
     A program about which nothing is known may run all that it is given: files that were written in this session are read.
     """
     is_unknown = call.name not in DATA_PROGRAMS and not walk.judgement.rulebook.knows(call.name)
-    for before, arg in pairwise((Arg(""), *call.args[:_MAX_OPERANDS])):
+    for place, (before, arg) in enumerate(pairwise((Arg(""), *call.args[:_MAX_OPERANDS]))):
+        rest = call.args[place + 1 :] if before in _WORDS.run_words else ()
         name, _, value = arg.rpartition("=") if "=" in arg else (before, "", str(arg))
         words = _RUN_BY.get(posixpath.splitext(value)[1].lower(), ())
         if not words and not (is_unknown and "." in value):
@@ -264,7 +265,7 @@ def _given_files(walk: Walk, call: Call) -> None:
         if found is None or found.is_dir or not (is_led or name in _WORDS.run_words or (is_unknown and found.is_new)):
             continue
         if words and (follower := walk.programs.follower_of(words[0])) is not None:
-            follower(walk, Call(words[0], [*map(Arg, words[1:]), Arg(value)], None, Arg(words[0])))
+            follower(walk, Call(words[0], [*map(Arg, words[1:]), Arg(value), *rest], None, Arg(words[0])))
         elif is_unknown and not _RE.prose.fullmatch(value) and (source := lookup(walk, value)) and not source.is_binary:
             judge_code(walk, call, source, "other")
 
