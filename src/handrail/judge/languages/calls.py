@@ -212,6 +212,8 @@ def _shell(host: Host, call: Call, *, certain: bool) -> None:
         host.find("rce.download_to_shell")
     elif call.first in _SHELL_PROGRAMS and call.known[1:2] in (["w"], ["r+"], ["wb"]):  # what is written to it runs
         host.find("code.exec_computed")
+    elif host.language == "julia" and "pipeline" in call.text:
+        host.shell(" | ".join(call.known))
     elif len(call.known) > 1 and (host.language == "raku" or _mentions(_RE.joins, call.text)):
         host.shell(" ".join(word for word in call.known if word.strip()))
     elif (len(call.known) > 1 and call.last in ("proc_open", "pcntl_exec") and " " not in call.first) or (
@@ -241,7 +243,9 @@ def _file(host: Host, call: Call) -> None:
     tree = host.language == "r" and "recursive" in call.text
     for path in call.known:
         host.delete(path, tree=tree)
-    far = [path for path in call.known if path[:1] in ("~", "/") and (UNKNOWN in path or "$" in path)]
+    far = [
+        path for path in call.known if path in ("~", "~/") or (path[:1] in "~/" and (UNKNOWN in path or "$" in path))
+    ]
     if (far or not call.known) and _mentions(_RE.lists, call.text):
         host.find("code.delete")
 

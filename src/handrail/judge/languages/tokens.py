@@ -184,7 +184,7 @@ def arguments(
             pieces = []
         elif token.kind == "number" and pieces and pieces[-1] is None:  # an index
             continue
-        elif token.kind in ("string", "number"):
+        elif token.kind in ("string", "number") or (token.kind == "command" and language == "julia"):
             pieces.append(token.text)
         elif token.kind in ("name", "command"):
             pieces.append("~" if token.text in _WORDS.home_names else None)
