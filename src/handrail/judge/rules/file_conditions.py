@@ -217,19 +217,6 @@ def operand(command: Command, parameter: str) -> bool:
     return any(re.fullmatch(_TABLES["operands"][parameter], operand) for operand in command.operands)
 
 
-def format_target(command: Command, _: str) -> bool:
-    """A device, or something that may be one; not an image file in the project."""
-    return any(not command.classes(operand).isdisjoint(("device", "unknown", "system")) for operand in command.operands)
-
-
-def dd_device(command: Command, _: str) -> bool:
-    return command.any_class({"device"}, targets.written(command))
-
-
-def any_device(command: Command, _: str) -> bool:
-    return command.any_class({"device"}, [arg for arg in command.args if arg[:1] == "/"])
-
-
 def last_device(command: Command, _: str) -> bool:
     return command.any_class({"device"}, [*command.operands[1:], *command.given("-o", "--output", "-O")])
 
@@ -266,7 +253,3 @@ def acl_open(command: Command, _: str) -> bool:
 def writes_new_key(command: Command, _: str) -> bool:
     """Makes a key pair, which asks by itself before it overwrites one; unless its question is answered already."""
     return command.name == "ssh-keygen" and command.stdin is None
-
-
-def writes(command: Command, parameter: str) -> bool:
-    return any(path == parameter for path in targets.written(command))

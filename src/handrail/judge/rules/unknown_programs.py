@@ -221,6 +221,8 @@ def reveals_secrets(command: Command) -> bool:
 
 def _sent_away(command: Command) -> list[Arg]:
     """Keys and passwords among the operands, when another operand is a place on another machine."""
+    if command.name in _WORDS.senders:
+        return [arg for arg in command.args if "/" in arg and "credential" in command.classes(arg.lstrip("@"))]
     if len(command.operands) < 2 or ":" not in "".join(command.operands):
         return []
     operands = [arg for place, arg in enumerate(command.operands) if place not in command.maybe]
