@@ -17,7 +17,8 @@ from .command import Command
 
 _WORDS = Words(__file__)
 _RE = Patterns(__file__)
-_CLIENTS = read_tables(__file__)["clients"]
+_TABLES = read_tables(__file__)
+_CLIENTS = _TABLES["clients"]
 """Options whose value is SQL; after a `;` those whose value is a file of SQL. `*` when operands are SQL too."""
 _POSTED = ("curl", "http")
 SQL_CLIENTS = (*_CLIENTS, *_POSTED)
@@ -242,4 +243,4 @@ def redis(command: Command, _: str) -> bool:
 def matches(command: Command, parameter: str) -> bool:
     """An argument, or what is piped in, holds what a pattern of the file beside this one says."""
     texts = [*command.args, *([command.stdin.text[:20_000]] if command.stdin is not None else [])]
-    return any(map(getattr(_RE, parameter).search, texts))
+    return any(re.search(_TABLES["texts"][parameter], text) for text in texts)
