@@ -92,6 +92,79 @@ def test_a_program_named_in_an_option_or_variable_is_read(command: str, tmp_path
     check(tmp_path, {"x": "#!/bin/sh\necho hello\n"}, command, asked=False)
 
 
+LOADED = """
+mocha --require=./x.js
+mocha -r ./x.js
+jest --globalSetup=./x.js
+node --experimental-loader=./x.js a.js
+babel --config-file ./x.js src
+prettier --plugin=./x.js .
+stylelint --config x.js .
+k6 run x.js
+pm2 start x.js
+electron --preload x.js
+pandoc --lua-filter=x.lua a.md
+nvim -l x.lua
+redis-server --loadmodule x.lua
+cmake -C x.cmake .
+cmake --toolchain x.cmake -B b
+cmake -DCMAKE_TOOLCHAIN_FILE=x.cmake .
+ctest -S x.cmake
+flask --app x.py run
+streamlit run x.py
+mitmdump -s x.py
+blender -b -P x.py
+gunicorn -c x.py a:app
+R CMD BATCH x.r
+R --file=x.r
+puma -C x.rb
+asciidoctor -r ./x.rb a.adoc
+phpunit --bootstrap x.php
+gawk '@include "x.awk"'
+gawk -i x.awk 1 d
+octave --eval 'source("x.m")'
+mongosh --eval 'load("x.js")'
+ant -f x.xml
+ant -buildfile x.xml clean
+nu x.nu
+""".strip().splitlines()
+LOADED_FILES = {
+    "x.js": "require('child_process').execSync('COMMAND')\n",
+    "x.py": "import os\nos.system('COMMAND')\n",
+    "x.lua": "os.execute('COMMAND')\n",
+    "x.rb": "system('COMMAND')\n",
+    "x.r": "system('COMMAND')\n",
+    "x.m": "system('COMMAND')\n",
+    "x.php": "<?php system('COMMAND');\n",
+    "x.awk": 'BEGIN { system("COMMAND") }\n',
+    "x.cmake": "execute_process(COMMAND COMMAND)\n",
+    "x.nu": "^COMMAND\n",
+    "x.xml": '<project><exec executable="sh"><arg value="-c"/><arg value="COMMAND"/></exec></project>',
+}
+
+
+@pytest.mark.parametrize("command", LOADED)
+def test_a_file_of_code_that_any_program_is_given_is_read(command: str, tmp_path: Path) -> None:
+    for inner, asked in (("rm -rf /home/bob/work", True), ("echo hello", False)):
+        files = {
+            name: text.replace("COMMAND", inner).replace(f"({inner}", "(COMMAND", 1)
+            for name, text in LOADED_FILES.items()
+        }
+        check(tmp_path, files, command, asked=asked, only_new=True)
+
+
+def test_a_program_that_only_reads_code_does_not_run_it(tmp_path: Path) -> None:
+    files = {name: text.replace("COMMAND", "rm -rf /home/bob/work") for name, text in LOADED_FILES.items()}
+    for command in (
+        "grep -f x.py a",
+        "git add x.js",
+        "ruff check --exclude x.py .",
+        "prettier --write a.js",
+        "wc -l x.lua",
+    ):
+        check(tmp_path, files, command, asked=False, only_new=True)
+
+
 RUNNERS = {
     "run.py": "import subprocess, sys\nsubprocess.run(sys.argv[1:])\n",
     "exec.py": "import os, sys\nos.execvp(sys.argv[1], sys.argv[1:])\n",

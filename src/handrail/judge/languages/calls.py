@@ -212,6 +212,8 @@ def _shell(host: Host, call: Call, *, certain: bool) -> None:
         host.find("rce.download_to_shell")
     elif call.first in _SHELL_PROGRAMS and call.known[1:2] in (["w"], ["r+"], ["wb"]):  # what is written to it runs
         host.find("code.exec_computed")
+    elif host.language == "julia" and "pipeline" in call.text:
+        host.shell(" | ".join(call.known))
     elif len(call.known) > 1 and (host.language == "raku" or _mentions(_RE.joins, call.text)):
         host.shell(" ".join(word for word in call.known if word.strip()))
     elif (len(call.known) > 1 and call.last in ("proc_open", "pcntl_exec") and " " not in call.first) or (
@@ -241,7 +243,9 @@ def _file(host: Host, call: Call) -> None:
     tree = host.language == "r" and "recursive" in call.text
     for path in call.known:
         host.delete(path, tree=tree)
-    far = [path for path in call.known if path[:1] in ("~", "/") and (UNKNOWN in path or "$" in path)]
+    far = [
+        path for path in call.known if path in ("~", "~/") or (path[:1] in "~/" and (UNKNOWN in path or "$" in path))
+    ]
     if (far or not call.known) and _mentions(_RE.lists, call.text):
         host.find("code.delete")
 
@@ -309,8 +313,8 @@ def _by_patterns(host: Host, text: str) -> None:
     for kind, pattern in _TABLES[host.language].items():
         for match in re.finditer(pattern, text):
             found = next(filter(None, match.groups()), "")
-            if kind == "computed":
-                host.find("code.exec_computed")
+            if "." in kind:
+                host.find(kind)
             elif kind == "typed":
                 host.shell(unescape(found).replace("\r", "\n"))
             else:
@@ -350,19 +354,25 @@ def _touched(host: Host, text: str, found: Sequence[Token]) -> None:
         calls += [(_RE.removes, host.delete_tree), (_RE.changes, host.write)]
     for pattern, show in calls:
         for match in itertools.islice(pattern.finditer(text), _MAX_NAMES):
-            _paths(found, match.start(), show)
+            if not _paths(found, match.start(), show) and pattern is _RE.tree:
+                host.delete(None, tree=True)
     if _RE.indirect.search(text) and (host.language != "javascript" or _mentions(_RE.file_module, text)):
         for path in {token.text for token in found if token.kind == "string" and token.text[:1] in ("/", "~")}:
             if path != "/" and not classes(path).isdisjoint(_WORDS.protected):  # "/" is the route of a server too
                 host.delete_tree(path)
 
 
-def _paths(found: Sequence[Token], start: int, show: Callable[[str], None]) -> None:
-    """The strings around a name that look like paths: `RemoveAll("/x")`, `new File("/x").deleteDir()`."""
+def _paths(found: Sequence[Token], start: int, show: Callable[[str], None]) -> bool:
+    """Show the strings around a name that look like paths: `RemoveAll("/x")`, `new File("/x").deleteDir()`.
+
+    Whether there is any string that may be one.
+    """
     after = next((place for place, token in enumerate(found) if token.start >= start), len(found))
-    for token in found[max(0, after - _NEAR // 2) : after + _NEAR]:
-        if token.kind == "string" and token.text[:1] in ("/", "~", "."):
-            show(token.text)
+    near = [token.text for token in found[max(0, after - _NEAR // 2) : after + _NEAR] if token.kind == "string"]
+    for text in near:
+        if text[:1] in ("/", "~", "."):
+            show(text)
+    return bool(near)
 
 
 def _strings(found: Sequence[Token]) -> Iterator[str]:

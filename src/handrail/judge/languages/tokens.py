@@ -65,6 +65,7 @@ def too_long(text: str) -> bool:
 
 def tokens(language: str, text: str) -> list[Token]:
     found: list[Token] = []
+    text = text.replace(".(", "(") if language == "julia" else text  # for each item
     scanner, place, text = _scanner(language), 0, text[:_MAX_CHARS]
     while place < len(text):
         match = scanner.match(text, place)
@@ -183,7 +184,7 @@ def arguments(
             pieces = []
         elif token.kind == "number" and pieces and pieces[-1] is None:  # an index
             continue
-        elif token.kind in ("string", "number"):
+        elif token.kind in ("string", "number") or (token.kind == "command" and language == "julia"):
             pieces.append(token.text)
         elif token.kind in ("name", "command"):
             pieces.append("~" if token.text in _WORDS.home_names else None)

@@ -104,8 +104,10 @@ def fills_disk(command: Command, _: str) -> bool:
         return command.operands[:1] == ["rand"] and any(
             _bytes(operand) >= _TOO_MUCH for operand in command.operands[1:]
         )
-    written = targets.written(command)
-    return command.stdin is not None and Taint.ENDLESS in command.stdin.taints and any(map(_is_file, written))
+    endless = command.stdin is not None and Taint.ENDLESS in command.stdin.taints
+    if name in _WORDS.hold_all:
+        return endless or not _WORDS.endless_files.isdisjoint(command.operands)
+    return endless and any(map(_is_file, targets.written(command)))
 
 
 def _dd_fills(command: Command) -> bool:
@@ -166,6 +168,11 @@ def overwrites_data(command: Command, _: str) -> bool:
     return any(Taint.WIDE in path.taints for path in written) or command.any_class({"data", "home"}, written)
 
 
+def overwrites_input(command: Command, _: str) -> bool:
+    """`openssl enc -in a -out a`: what it reads is gone once it writes."""
+    return any(path in (*command.operands, *targets.read(command)) for path in targets.written(command))
+
+
 def empties_in_place(command: Command, _: str) -> bool:
     """`sed -i d`, `perl -i -ne ''`, `awk -i inplace '{}'`: nothing of the files is left."""
     if command.name == "sed":
@@ -215,19 +222,6 @@ def operand(command: Command, parameter: str) -> bool:
     return any(re.fullmatch(_TABLES["operands"][parameter], operand) for operand in command.operands)
 
 
-def format_target(command: Command, _: str) -> bool:
-    """A device, or something that may be one; not an image file in the project."""
-    return any(not command.classes(operand).isdisjoint(("device", "unknown", "system")) for operand in command.operands)
-
-
-def dd_device(command: Command, _: str) -> bool:
-    return command.any_class({"device"}, targets.written(command))
-
-
-def any_device(command: Command, _: str) -> bool:
-    return command.any_class({"device"}, [arg for arg in command.args if arg[:1] == "/"])
-
-
 def last_device(command: Command, _: str) -> bool:
     return command.any_class({"device"}, [*command.operands[1:], *command.given("-o", "--output", "-O")])
 
@@ -264,7 +258,3 @@ def acl_open(command: Command, _: str) -> bool:
 def writes_new_key(command: Command, _: str) -> bool:
     """Makes a key pair, which asks by itself before it overwrites one; unless its question is answered already."""
     return command.name == "ssh-keygen" and command.stdin is None
-
-
-def writes(command: Command, parameter: str) -> bool:
-    return any(path == parameter for path in targets.written(command))

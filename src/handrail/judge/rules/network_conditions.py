@@ -196,11 +196,6 @@ def serves_secrets(command: Command, _: str) -> bool:
     )
 
 
-def says_to_store(command: Command, _: str) -> bool:
-    """Words that empty or stop a store are sent to it over a bare connection."""
-    return command.stdin is not None and _RE.store_command.search(command.stdin.text) is not None
-
-
 def names_secret(command: Command, _: str) -> bool:
     """An operand is the name of a variable that holds a secret."""
     return any(secret_taints(operand) for operand in command.operands)

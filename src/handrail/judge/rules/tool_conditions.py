@@ -12,12 +12,13 @@ from ..grammar.sql import is_dangerous
 from ..programs.endless_loops import loops_forever
 from ..programs.tables import option_value
 from ..values.data_files import Patterns, Words, read_tables
-from ..values.word_values import UNKNOWN, Arg, Taint
+from ..values.word_values import UNKNOWN, Taint
 from .command import Command
 
 _WORDS = Words(__file__)
 _RE = Patterns(__file__)
-_CLIENTS = read_tables(__file__)["clients"]
+_TABLES = read_tables(__file__)
+_CLIENTS = _TABLES["clients"]
 """Options whose value is SQL; after a `;` those whose value is a file of SQL. `*` when operands are SQL too."""
 _POSTED = ("curl", "http")
 SQL_CLIENTS = (*_CLIENTS, *_POSTED)
@@ -90,12 +91,6 @@ def framework_db(command: Command, _: str) -> bool:
     return False
 
 
-def ansible_changes(command: Command, _: str) -> bool:
-    """An ad-hoc module that changes the machines; the commands of `shell`, `raw` and `command` are judged themselves."""
-    modules = command.given("-m", "--module-name")
-    return any(module.rpartition(".")[2] in _WORDS.ansible_changes for module in modules)
-
-
 def whole_tree(command: Command, _: str) -> bool:
     """The paths given to git are everything, or a directory with all that is in it."""
     return any(operand in _WORDS.whole_tree or operand.endswith("/") for operand in command.operands[1:]) or any(
@@ -106,11 +101,6 @@ def whole_tree(command: Command, _: str) -> bool:
 def staged_only(command: Command, _: str) -> bool:
     staged = command.has(("--staged", "-S", "--cached"))
     return staged and not command.has(("--worktree", "-W"))
-
-
-def refspec(command: Command, _: str) -> bool:
-    """A refspec that forces (`+main`) or deletes (`:main`)."""
-    return any(operand[:1] in ("+", ":") and len(operand) > 1 for operand in command.operands[1:])
 
 
 def git_config(command: Command, _: str) -> bool:
@@ -245,14 +235,7 @@ def redis(command: Command, _: str) -> bool:
     return False
 
 
-def mongo(command: Command, _: str) -> bool:
-    texts = [*command.args, *([command.stdin.text] if command.stdin is not None else [])]
-    return any(_RE.mongo.search(text) for text in texts)
-
-
-def mass_delete(command: Command, _: str) -> bool:
-    """Code that is given as text deletes every row, table or key through a library."""
-    texts = [arg for arg in command.args if "." in arg or ":" in arg]
-    if command.stdin is not None:
-        texts.append(Arg(command.stdin.text[:20_000]))
-    return any(_RE.mass_delete.search(text) for text in texts)
+def matches(command: Command, parameter: str) -> bool:
+    """An argument, or what is piped in, holds what a pattern of the file beside this one says."""
+    texts = [*command.args, *([command.stdin.text[:20_000]] if command.stdin is not None else [])]
+    return any(re.search(_TABLES["texts"][parameter], text) for text in texts)

@@ -204,10 +204,10 @@ def protected_arguments(command: Command, *, has_rules: bool) -> list[Arg]:
     """The paths of files of the system, of keys, or of what runs by itself that the program may write."""
     name = command.name
     found = _sent_away(command)
-    if not found and name not in _WORDS.names:
+    if not found:
         for arg in command.args:
             if "/" in arg or "~" in arg:
-                found = list(_found(command, has_rules=has_rules))
+                found = list(_whole_homes(command) if name in _WORDS.names else _found(command, has_rules=has_rules))
                 break
     return found or (list(_in_texts(command)) if name in _WORDS.prompts else [])
 
@@ -221,6 +221,8 @@ def reveals_secrets(command: Command) -> bool:
 
 def _sent_away(command: Command) -> list[Arg]:
     """Keys and passwords among the operands, when another operand is a place on another machine."""
+    if command.name in _WORDS.senders:
+        return [arg for arg in command.args if "/" in arg and "credential" in command.classes(arg.lstrip("@"))]
     if len(command.operands) < 2 or ":" not in "".join(command.operands):
         return []
     operands = [arg for place, arg in enumerate(command.operands) if place not in command.maybe]
@@ -237,10 +239,18 @@ def own_arguments(command: Command) -> bool:
     return any("own" in command.classes(piece) for piece in pieces if "/" in piece or "~" in piece)
 
 
+def _whole_homes(command: Command) -> Iterator[Arg]:
+    """A home itself or the root of the file system as the place where results go, which may be emptied first."""
+    for given in _given(command):
+        if _RE.destination.fullmatch(given.option) and command.any_class({"root", "home-root"}, [given.path]):
+            yield given.path
+
+
 def _found(command: Command, *, has_rules: bool) -> Iterator[Arg]:
     name = command.name
     is_understood = name in WRITERS or name in READERS or name in _WORDS.readers
     known = has_rules or is_understood
+    yield from _whole_homes(command)
     for given in _given(command):
         kinds = command.classes(given.path)
         if kinds.isdisjoint(_WORDS.by_itself | _WORDS.of_the_system):
@@ -277,7 +287,8 @@ def _given(command: Command) -> Iterator[_Given]:
     operands = sum(arg[:1] != "-" for arg in command.args)
     seen, before = 0, ""
     for arg in command.args:
-        if len(arg) < 4 or len(arg) > 1000 or ("/" not in arg and "~" not in arg):
+        is_short = len(arg) < 4 and (before[:2] != "--" or (before, arg) == ("--prefix", "/"))  # of keys in a store
+        if is_short or len(arg) > 1000 or ("/" not in arg and "~" not in arg):
             before = str(arg)
             seen += arg[:1] != "-"
             continue
@@ -298,7 +309,8 @@ def _given(command: Command) -> Iterator[_Given]:
             elif arg[:1] == "@":
                 yield _Given(arg.like(arg[1:]), takes, last=False)
             elif " " not in arg:
-                yield _Given(arg, takes, last=seen == operands > 1)
+                inner = _RE.prefixed.fullmatch(arg)
+                yield _Given(arg.like(inner[1]) if inner else arg, takes, last=seen == operands > 1)
         before = str(arg)
 
 

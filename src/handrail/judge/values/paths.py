@@ -228,7 +228,7 @@ def _by_name(path: str) -> set[str]:
     found = set()
     if "/.git/" in f"/{path}/":
         found.add("vcs")
-        if "/.git/hooks" in f"/{path}":
+        if re.search(r"(?:^|/)\.git/(?:hooks|config(?:\.worktree)?$)", path):
             found.add("hook")
     if _compiled(_LISTS["credential names"]).match(name) and not _RE.harmless_names.fullmatch(name):
         found.add("credential-name")

@@ -6,6 +6,7 @@ import posixpath
 import re
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
+from itertools import pairwise
 
 from ..programs.tables import all_options, skip_options
 from ..scripts import task_lists
@@ -268,15 +269,6 @@ def _cmake(walk: Walk, call: Call) -> None:
                     waiting.append(more)
 
 
-def _meson(walk: Walk, _: Call) -> None:
-    source = first_file(walk, ("meson.build",))
-    if source is not None:
-        for text in re.findall(r"\brun_command\s*\(([^)]*)\)|\bcommand\s*:\s*\[([^\]]*)\]", source.text):
-            words = re.findall(r"'([^']*)'", text[0] or text[1])
-            if words:
-                run_words(walk, source, words)
-
-
 def _composer(walk: Walk, call: Call) -> None:
     source = first_file(walk, ("composer.json",))
     if source is None:
@@ -296,7 +288,8 @@ def _composer(walk: Walk, call: Call) -> None:
 
 def _xml(walk: Walk, call: Call) -> None:
     """pom.xml and build.xml: `<exec executable="..">`, `<delete dir="..">`."""
-    source = first_file(walk, ("pom.xml",) if call.name.startswith("mvn") else ("build.xml",))
+    given = [str(value) for arg, value in pairwise(call.args) if arg in ("-f", "--file", "-file", "-buildfile")]
+    source = first_file(walk, given or ("pom.xml" if call.name.startswith("mvn") else "build.xml",))
     if source is None:
         return
     for kind, path in re.findall(r"<(?:delete|mkdir|touch)\b[^>]*?\b(dir|file)=\"([^\"]*)\"", source.text):
@@ -307,18 +300,11 @@ def _xml(walk: Walk, call: Call) -> None:
         source.text,
         re.S,
     ):
-        words = [
-            match[1] or match[3],
-            *re.findall(r"<arg\b[^>]*?\b(?:value|line)=\"([^\"]*)\"|<argument>([^<]*)<", match[2] or match[4] or ""),
-        ]
-        line = [one for word in words for one in ([word] if isinstance(word, str) else (word[0] or word[1]).split())]
-        run_words(walk, source, [re.sub(r"\$\{user\.home\}", "~", word) for word in line])
-
-
-def _pre_commit(walk: Walk, call: Call) -> None:
-    source = first_file(walk, (".pre-commit-config.yaml",))
-    if source is not None and (not call.args or call.args[0] in ("run", "try-repo")):
-        _run_lines(walk, source, [line.strip("'\" ") for line in re.findall(r"(?m)^\s*entry:\s*(.+)$", source.text)])
+        parts = re.findall(
+            r"<arg(?:\b[^>]*?\b(?:value=\"([^\"]*)|line=\"([^\"]*))\"|ument>([^<]*)<)", match[2] or match[4] or ""
+        )
+        words = [word for value, line, argument in parts for word in (line.split() or [value or argument])]
+        run_words(walk, source, [word.replace("${user.home}", "~") for word in (match[1] or match[3], *words)])
 
 
 def follow_compose(walk: Walk, call: Call) -> None:

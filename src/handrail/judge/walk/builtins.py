@@ -261,6 +261,9 @@ def _trap(walk: Walk, call: Call) -> Value | None:
 
 def _complete(walk: Walk, call: Call) -> Value | None:
     """`complete -C command`, `compgen -W words`, `bind -x '"key": command'` and `fc -e editor` name what is run later."""
+    if call.name == "fc" and ("-s" in call.args or "-e" in call.args):
+        # An earlier command runs again, whichever that was.
+        walk.report("dynamic.script", call.argv)
     for option, following in itertools.pairwise([*call.args, Arg("")]):
         name, value = (
             (option[:2], option.like(option[2:])) if option[2:] and option[:2] == "-W" else (option, following)
@@ -268,7 +271,7 @@ def _complete(walk: Walk, call: Call) -> Value | None:
         if name == "-W":
             walk.prompt(value.value())
         elif name == "-x":
-            walk.run_text(Value(value.rpartition(":")[2].strip(" \"'")), None, "-c")
+            walk.run_text(Value(value.lstrip(" \"'").partition(":")[2].strip(" \"'")), None, "-c")
         elif name in ("-C", "-e"):
             walk.run_text(Value(f"{value} {UNKNOWN}" if name == "-C" else str(value)), None, "-c")
         elif name == "-F":
@@ -411,5 +414,5 @@ def run_index(walk: Walk, arg: Arg) -> None:
         return
     if "$" in arg or "`" in arg:
         walk.prompt(arg.value())
-    elif match := re.match(r"[A-Za-z_]\w*\[([^\]]+)\]", arg):
+    elif match := re.match(r"[A-Za-z_]\w*\[(.+)\]", arg):
         walk.expander.number(Value(match[1]))

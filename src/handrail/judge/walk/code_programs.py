@@ -56,7 +56,7 @@ def _listed(walk: Walk, call: Call) -> None:
     found = [one for name in names.split() for one in (fnmatch.filter(listed, name) if "*" in name else [name])]
     for source in filter(None, (first_file(walk, (name,)) for name in (*given, *found)[:_MAX_FOLDERS])):
         for match in re.finditer(pattern, source.text):
-            run_line(walk, source, _RE.joined.sub('" "', next(filter(None, match.groups()), "").replace('\\"', '"')))
+            run_line(walk, source, _RE.joined.sub(r"\1 \1", next(filter(None, match.groups()), "").replace('\\"', '"')))
 
 
 def _names(walk: Walk) -> list[str]:
@@ -158,18 +158,20 @@ def _added_plugins(walk: Walk) -> list[str]:
     """The plugins that a variable or the project's settings add."""
     stored = walk.lookup("PYTEST_PLUGINS")
     found = stored.text.split(",") if isinstance(stored, Value) and stored.known else []
-    for name in ("pytest.ini", "pyproject.toml", "setup.cfg", "tox.ini"):
-        source = first_file(walk, (name,))
-        added = re.search(r"(?m)^\s*addopts\s*=(.*)$", source.text) if source is not None else None
+    for source in _test_settings(walk):
+        added = re.search(r"(?m)^\s*addopts\s*=(.*)$", source.text)
         found += _RE.plugin.findall(added[1].replace('"', " ")) if added else []
     return found
 
 
+def _test_settings(walk: Walk) -> list[Source]:
+    names = ("pytest.ini", "pyproject.toml", "setup.cfg", "tox.ini")
+    return [source for name in names if (source := first_file(walk, (name,))) is not None]
+
+
 def _test_paths(walk: Walk) -> list[str]:
-    for name in ("pytest.ini", "pyproject.toml", "setup.cfg", "tox.ini"):
-        source = first_file(walk, (name,))
-        match = _RE.test_paths.search(source.text) if source is not None else None
-        if match:
+    for source in _test_settings(walk):
+        if match := _RE.test_paths.search(source.text):
             return [path for path in re.findall(r"[\w./-]+", match[1]) if _kind(walk, path)]
     return []
 
@@ -179,11 +181,6 @@ def _pip(walk: Walk, call: Call) -> None:
     operands = [str(arg) for arg in call.args if arg[:1] != "-"]
     if operands[:1] == ["pip"]:  # uv pip
         operands = operands[1:]
-    if operands[:1] == ["run"] and (
-        script := next((arg for arg in operands if arg.endswith(".py")), "")
-    ):  # uv run x.py
-        place = next(number for number, arg in enumerate(call.args) if arg == script)
-        follow(walk, Call("python", call.args[place:], call.stdin, Arg("python")))
     if operands[:1] not in (["install"], ["wheel"], ["download"]):
         return
     for path in operands[1:] or (["."] if call.name == "uv" else []):

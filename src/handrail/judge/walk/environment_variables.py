@@ -19,15 +19,16 @@ def follow_variable(walk: Walk, name: str, value: Value) -> None:
     text = value.text
     if name in COMMAND_VARIABLES or _RE.holds_command.fullmatch(name):
         _run_command(walk, name, value)
+    elif name == "GOFLAGS" and "-toolexec=" in text:
+        walk.run_text(Value(f"{text.partition('-toolexec=')[2]} {UNKNOWN}", value.taints), None, "-c")
+        walk.start([*map(Arg, ("go", "build", text))], None)
     elif name in _OPTION_VARIABLES:
         flags = [Arg(word) for word in _words(text)] if name != "MAKEFILES" else [Arg("-f"), Arg(text)]
-        walk.start([Arg(_OPTION_VARIABLES[name]), *flags], None)
+        walk.start([*map(Arg, _OPTION_VARIABLES[name].split()), *flags], None)
     elif name in _WORDS.folders or name in _WORDS.settings:
         _check_place(walk, name, text)
     elif name.startswith("GIT_CONFIG_VALUE_") or name == "GIT_CONFIG_PARAMETERS":
         _git_settings(walk, name, value)
-    elif name == "GOFLAGS" and "-toolexec=" in text:
-        walk.run_text(Value(f"{text.partition('-toolexec=')[2]} {UNKNOWN}", value.taints), None, "-c")
     elif name in INJECTING_VARIABLES or name in INJECTING_VALUES:
         pattern = INJECTING_VARIABLES.get(name, INJECTING_VALUES.get(name, ""))
         if re.search(pattern, text) or (name in INJECTING_VARIABLES and not value.known):

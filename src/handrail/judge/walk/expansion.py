@@ -212,6 +212,8 @@ class Expander:
         return UNKNOWN if value is None else str(value)
 
     def number(self, text: Value) -> int | None:
+        if "$(" in text.text or "`" in text.text:
+            text = self._shell.prompt(text)
         return operators.evaluate(text.text, self._number_of, self._assign_number)
 
     def _assign_number(self, name: str, value: int | None) -> None:

@@ -217,8 +217,10 @@ def _all(walk: Walk, folder: str) -> Iterator[str]:
 
 def _split(walk: Walk, call: Call) -> Iterator[str]:
     """`split file prefix`."""
-    prefix = next(iter(_operands(call, "abClnt")[1:2]), "x")
+    operands = _operands(call, "abClnt")
+    prefix = "xx" if call.name == "csplit" else next(iter(operands[0 if "-" in call.args else 1 :][:1]), "x")
     yield from (path for path in walk.state.files if path.rpartition("/")[2].startswith(prefix.rpartition("/")[2]))
+    yield from (f"{prefix}{end}" for end in ("aa", "ab", "ac", "00", "01"))
 
 
 def _expanded(_: Walk, call: Call) -> Iterator[str]:

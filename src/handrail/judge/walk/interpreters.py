@@ -139,7 +139,8 @@ def _unread(walk: Walk, call: Call, path: Arg) -> None:
 def _language(walk: Walk, call: Call) -> Value | None:
     language = LANGUAGES.get(call.name) or LANGUAGES[call.name.rstrip("0123456789.").rstrip("-")]
     codes, module, operands = read_program(language, call.args)
-    for code in codes:
+    is_led = call.name in _WORDS.with_subcommands and operands[:1] and operands[0] in _WORDS.subcommands
+    for code in (codes := [*codes, *(read_program(language, operands[1:]).codes if is_led else ())]):
         judge_code(walk, call, language, code.value())
     if call.name in _WORDS.with_more_code:
         _more_code(walk, call, codes)
@@ -150,7 +151,7 @@ def _language(walk: Walk, call: Call) -> Value | None:
     if codes:
         return unknown([Taint.ENDLESS]) if any(map(_prints_forever, codes)) else None
     start = len(call.args) - len(operands)
-    if call.name in _WORDS.with_subcommands and operands and operands[0] in _WORDS.subcommands:
+    if is_led:
         more, _ = skip_options(operands[1:])
         operands = operands[1 + more :]
     if not operands or operands[0] in STDIN_PATHS:

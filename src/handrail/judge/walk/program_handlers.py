@@ -147,10 +147,11 @@ def output(walk: Walk, call: Call) -> Value:
 def follow_unlisted(walk: Walk, call: Call) -> None:
     """Judge what a program that no table lists would run: its arguments may hold a command line, after `--`, `exec` or `-c`."""
     args, is_data = call.args, call.name in DATA_PROGRAMS
-    if not (args or call.stdin is not None) or (is_data and "--" not in " ".join(args)):
+    reads_code = not is_data or not _WORDS.prompts.isdisjoint(args)
+    if not (args or call.stdin is not None) or not (reads_code or "--" in " ".join(args)):
         return
     after_word, is_unknown = False, not is_data and not walk.judgement.rulebook.knows(call.name)
-    codes = [] if is_data else _codes(call, is_unknown=is_unknown)
+    codes = [] if not reads_code else _codes(call, is_unknown=is_unknown)
     for code in codes[:_MAX_CODES]:
         judge_code(walk, call, "other", code)
     if len(codes) > _MAX_CODES:

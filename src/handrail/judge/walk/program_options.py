@@ -13,7 +13,6 @@ from ..grammar.lexical import decode_escapes
 from ..programs.tables import TEXT_OPTIONS, WRAPPERS, option_value, raised, skip_options
 from ..values.data_files import Words, read_tables
 from ..values.word_values import NO_TAINTS, UNKNOWN, Arg, Value, make_arg, unknown
-from .interpreters import judge_code
 from .judgement import Limit
 from .operators import shell_quoted
 from .remote_programs import follow_container, follow_settings
@@ -132,15 +131,6 @@ def _in_arguments(walk: Walk, call: Call) -> Value | None:
     return wrap(walk, call) if call.name in WRAPPERS else None
 
 
-def _rails(walk: Walk, call: Call) -> None:
-    """`rails runner code`."""
-    if len(call.args) > 1 and call.args[0] in ("runner", "r"):
-        for arg in call.args[1:]:
-            if arg[:1] != "-":
-                judge_code(walk, call, "ruby", arg.value())
-                break
-
-
 def _capsh(walk: Walk, call: Call) -> None:
     """What follows `--` is for bash."""
     if "--" in call.args:
@@ -185,7 +175,7 @@ def _git(walk: Walk, call: Call) -> None:
         following = rest[place + 1] if place + 1 < len(rest) else None
         if rest[0] == "grep" and arg.startswith(("-O", "--open-files-in-pager=")):
             _run_option(walk, arg.removeprefix("-O").removeprefix("--open-files-in-pager="), arg)
-        if "ext::" in arg[:12]:  # an address that is a command
+        if "ext::" in arg[:24]:  # an address that is a command
             _run_address(walk, arg)
         name, equals, value_text = arg.partition("=")
         if name in ("--upload-pack", "--receive-pack", "--exec", "-x", "-u", "--extcmd", "--run") and _runs(rest, name):
@@ -265,36 +255,14 @@ def _screen(walk: Walk, call: Call) -> None:
         walk.start(rest, None, under="screen")
 
 
-def _ansible(walk: Walk, call: Call) -> None:
-    _, options = skip_options(
-        call.args[1:] if call.args and call.args[0][:1] != "-" else call.args,
-        "amiufetTlcBPM",
-        "args module-name inventory user",
-    )
-    given = dict(options)
-    text = given.get("-a") or given.get("--args")
-    module = given.get("-m") or given.get("--module-name") or "command"
-    if text is not None and module in _WORDS.ansible_runs:
-        with walk.wrapped("ansible"), walk.elsewhere():
-            _run_option(walk, str(text), text)
-
-
-def _salt(walk: Walk, call: Call) -> None:
-    """`salt target cmd.run text`, `salt-ssh target -r text`."""
-    for arg, following in itertools.pairwise(call.args):
-        if arg in ("cmd.run", "cmd.shell", "cmd.run_all", "cmd.run_stdout", "cmd.retcode", "-r", "--raw"):
-            with walk.wrapped("salt"), walk.elsewhere():
-                _run_option(walk, str(following), following)
-
-
 def _make(walk: Walk, call: Call) -> None:
     args = [str(arg) for arg in call.args]
     if {"-n", "--dry-run", "--just-print", "--recon"} & set(args):
         return
     _, options = skip_options(call.args, "fCIjloW", "file makefile directory eval")
     for arg in call.args:
-        if arg.startswith("SHELL="):
-            _run_option(walk, arg[6:], arg)
+        if arg.partition("=")[0] in _WORDS.make_tools:
+            _run_option(walk, arg.partition("=")[2], arg)
         elif "=" in arg and (computed := re.search(r"\$\(shell (.*)\)|!=(.*)", arg)):
             _run_option(walk, computed[1] or computed[2], arg)
     for option, value in options:

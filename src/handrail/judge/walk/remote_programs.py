@@ -19,9 +19,9 @@ _LOCAL_COMMANDS = re.compile(
 
 def follow_settings(walk: Walk, option: str, value: Arg) -> None:
     """`-o setting` and `-F file` of ssh and its like: some settings are commands that run on this machine."""
-    if option not in ("-o", "-F"):
+    if option not in ("-o", "-F", "--ssh"):
         return
-    text = str(value)
+    text = f"proxycommand {value}" if option == "--ssh" else str(value)
     if option == "-F":
         source, known = lookup(walk, value), walk.known_file(value)
         text = source.text if source is not None else known.text if known is not None else ""

@@ -6,6 +6,7 @@ import posixpath
 import re
 import shlex
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 from ..programs.tables import DATA_PROGRAMS, LANGUAGES, SHELLS, skip_options
 from ..values.data_files import Patterns, Words, read_tables
@@ -19,6 +20,7 @@ _RE = Patterns(__file__)
 _WORDS = Words(__file__)
 
 _TABLES = read_tables(__file__)
+_RUN_BY = {end: words.split() for ends, words in _TABLES["run by"].items() for end in ends.split()}
 _MAX_OPERANDS = 16
 _MAX_CONSOLE = 60_000
 _MAX_IMPORTS = 24
@@ -63,7 +65,12 @@ def follow_language(walk: Walk, call: Call) -> None:
         value for option, value in options if option in _TABLES["loads"].get(language, "").split() and value is not None
     ]
     if given & {"-e", "-E", "--eval", "-p", "--print", "-c", "-r"}:
-        paths += [Arg(name) for arg in call.args for name in _RE.imports.findall(arg) if name.startswith((".", "/"))]
+        paths += [
+            Arg(name)
+            for arg in call.args
+            for name in _RE.imports.findall(arg)
+            if name[0] in "./" or language != "javascript"
+        ]
     else:
         paths += operands[:1]
     paths += [Arg(f"{folder}/{path}") for option, folder in options if option == "-I" and folder for path in paths[:4]]
@@ -135,6 +142,7 @@ def follow_curl(walk: Walk, call: Call) -> None:
 def follow_text_program(walk: Walk, call: Call) -> None:
     """`awk -f file`, `sed -f file`."""
     _, options = skip_options(call.args, "FvfieEoDlL" if "awk" in call.name else "eflE", "file expression exec include")
+    options += [("-i", Arg(name)) for arg in call.args for name in _RE.awk_includes.findall(arg)]
     for option, value in options:
         if option in ("-f", "--file", "-E", "--exec", "-i", "--include") and value is not None:
             if option in ("-E", "-i") and "awk" not in call.name:
@@ -236,23 +244,30 @@ def follow(walk: Walk, call: Call) -> None:
         follow_path(walk, Call(call.name, call.args, call.stdin, Arg(place)))
     if (follower := walk.programs.follower_of(call.name)) is not None:
         follower(walk, call)
-    elif call.name not in DATA_PROGRAMS and not walk.judgement.rulebook.knows(call.name):
-        _unlisted(walk, call)
+    if call.name not in _WORDS.only_texts:
+        _given_files(walk, call)
 
 
-def _unlisted(walk: Walk, call: Call) -> None:
-    """A program about which nothing is known may run what it is given: files that were written in this session are read."""
-    for arg in call.args[:_MAX_OPERANDS]:
-        if (
-            arg[:1] != "-"
-            and "." in arg
-            and (found := entry(walk, arg)) is not None
-            and found.is_new
-            and not found.is_dir
-        ):
-            source = lookup(walk, arg)
-            if source is not None and not source.is_binary and not _RE.prose.fullmatch(arg):
-                judge_code(walk, call, source, "other")
+def _given_files(walk: Walk, call: Call) -> None:
+    """Code among the arguments, by how the file's name ends: what an option names (`--require x.js`), or follows `run`.
+
+    A program about which nothing is known may run all that it is given: files that were written in this session are read.
+    """
+    is_unknown = call.name not in DATA_PROGRAMS and not walk.judgement.rulebook.knows(call.name)
+    for place, (before, arg) in enumerate(pairwise((Arg(""), *call.args[:_MAX_OPERANDS]))):
+        rest = call.args[place + 1 :] if before in _WORDS.run_words else ()
+        name, _, value = arg.rpartition("=") if "=" in arg else (before, "", str(arg))
+        words = _RUN_BY.get(posixpath.splitext(value)[1].lower(), ())
+        if not words and not (is_unknown and "." in value):
+            continue
+        is_led = name[:1] == "-" and not _RE.no_code.search(name)
+        found = entry(walk, value)
+        if found is None or found.is_dir or not (is_led or name in _WORDS.run_words or (is_unknown and found.is_new)):
+            continue
+        if words and (follower := walk.programs.follower_of(words[0])) is not None:
+            follower(walk, Call(words[0], [*map(Arg, words[1:]), Arg(value), *rest], None, Arg(words[0])))
+        elif is_unknown and not _RE.prose.fullmatch(value) and (source := lookup(walk, value)) and not source.is_binary:
+            judge_code(walk, call, source, "other")
 
 
 def _several(walk: Walk, call: Call) -> bool:

@@ -19,6 +19,7 @@ from .walk import Call, Walk
 
 _RE = Patterns(__file__)
 _VIM_FILES = {"lu": "lua", "py": "python3", "ru": "ruby"}
+_FILES = ("-f", "--file", "-E", "--exec", "-i", "--include")
 _MAX_SCRIPT = 100_000
 _MAX_PARTS = 100
 _LOOK_BACK = 300
@@ -30,6 +31,7 @@ def _awk(walk: Walk, call: Call) -> None:
     texts = [value for option, value in options if option in ("-e", "--source") and value is not None]
     if not texts and not any(option in ("-f", "--file", "-E", "--exec") for option, _ in options):
         texts = list(call.args[start : start + 1])
+    options += [("-i", text.like(name)) for text in texts for name in _RE.awk_includes.findall(text)]
     texts += _scripts(walk, call, options)
     loaded = [value for option, value in options if option in ("-l", "--load") and value]
     if any("/" in name for name in (*loaded, *_RE.awk_loads.findall(" ".join(texts)))):
@@ -55,7 +57,7 @@ def _too_long(walk: Walk, call: Call, text: str) -> bool:
 
 def _scripts(walk: Walk, call: Call, options: list[tuple[str, Arg | None]]) -> list[Arg]:
     """What is in the files after `-f`, if the command itself makes them."""
-    files = [value for option, value in options if option in ("-f", "--file", "-E", "--exec") and value is not None]
+    files = [value for option, value in options if option in _FILES and value is not None]
     contents = [call.stdin if file in STDIN_PATHS else walk.known_file(file) for file in files]
     return [make_arg(content.text, taints=content.taints) for content in contents if content is not None]
 

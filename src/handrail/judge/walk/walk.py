@@ -569,8 +569,8 @@ class Walk:
             if found is not None:
                 return found
         base = name.rsplit("/", 1)[-1] if "/" in name else str(name)
-        if base[-4:] == ".exe":
-            base = base[:-4]
+        if base[-4:] == ".exe" or base[:1] == "^" or base[:2] == "e:":  # as nu and elvish mark programs
+            base = base.removesuffix(".exe").lstrip("^").removeprefix("e:")
         argv = spelled_out(base, argv) if any(arg[:2] == "--" != arg for arg in argv) else argv
         if self.judgement.recording:
             self.judgement.lines.append((argv, self.source_map, self.place, self.nest + len(self.under)))
@@ -782,6 +782,8 @@ class Walk:
             self.readers += 1
             out = self.script(part.script, None)
             self.readers -= 1
+        if Taint.ENDLESS in out.taints:
+            self.report("disk.fill", ["$(", out.text])
         return out
 
     def process(self, part: syntax.ProcessSubstitution) -> str:
