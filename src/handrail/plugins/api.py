@@ -165,9 +165,8 @@ class PluginApi:
             why = "is never called here" if is_known else f"is not known; {did_you_mean(name, HOOK_NAMES)}"
             log.log(logging.INFO if is_known else logging.WARNING, "plugin %s: the hook %s %s", self.plugin, name, why)
         elif (name, callback) not in self._hooked:
-            self.hook(
-                name, adapted(callback, self._hooks.traces), policy=name == "pre_tool_call"
-            )  # there, too, a failure blocks the call
+            # There, too, a failure blocks the call.
+            self.hook(name, adapted(callback, self._hooks.traces), policy=name == "pre_tool_call")
             self._hooked.add((name, callback))
 
     def register_command(
