@@ -100,8 +100,14 @@ const whole = window.fetch;
 window.fetch = async (url, options) => {
     const answer = await whole(url, options);
     if (!String(url).includes("/v1/events")) return answer;
-    const first = await answer.body.getReader().read();
-    const body = new ReadableStream({ start: (controller) => controller.enqueue(first.value) });
+    const reader = answer.body.getReader(), pieces = [], decoder = new TextDecoder();
+    for (let text = ""; !/event: hello[^]*\\n\\n/.test(text); ) {  // it may come in several pieces
+        const piece = await reader.read();
+        if (piece.done) return answer;
+        pieces.push(piece.value);
+        text += decoder.decode(piece.value, { stream: true });
+    }
+    const body = new ReadableStream({ start: (controller) => pieces.forEach((each) => controller.enqueue(each)) });
     return new Response(body, { status: answer.status, headers: answer.headers });
 };
 """

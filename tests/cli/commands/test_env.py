@@ -157,8 +157,8 @@ def test_what_a_dead_runtime_left_is_taken_away_only_when_it_is_meant(cli: Cli) 
     (folder / "log.0").write_text("old")
     status = {"survives": True, "code": 0, "boot": "another", "keeper": 1, "keeper_start": 1, "id": "abandoned"}
     (folder / "status").write_text(json.dumps({**status, "minder": 1, "minder_start": 1}))
-    demo, living = killed_with_folder("demo", cli.temp), cli.temp / Path(make_folder("demo")).name
-    living.mkdir()
+    demo, made = killed_with_folder("demo", cli.temp), Path(make_folder("demo"))
+    living = made.rename(cli.temp / made.name)
     old(folder)
     ran = cli("env", "prune", "--dry-run")
     assert ran.code == 1
