@@ -52,7 +52,7 @@ def test_a_no_in_the_browser_shows_in_the_chat_and_the_agent_takes_another_way(p
         ModelReply("I have put it aside."),
     )
     room.say("make room, please")
-    question = room.hears(f"rm -rf {folder}")
+    question = room.hears(f"⟦rm -rf {folder}⟧")  # not the message about what runs
     card = page.get_by_role("article", name="terminal")
     expect(card.locator("mark")).to_have_text(f"rm -rf {folder}")
     card.get_by_role("button", name="Deny").click()
@@ -74,7 +74,7 @@ def test_a_no_in_the_chat_takes_the_card_out_of_the_browser(place: Place, page: 
     body = {"model": "scripted", "messages": [{"role": "user", "content": "make room, please"}]}
     with ThreadPoolExecutor(1) as pool:
         asked = pool.submit(place.server.client.post, "/v1/chat/completions", json=body)
-        question = place.home.hears(f"rm -rf {folder}")
+        question = place.home.hears(f"⟦rm -rf {folder}⟧")
         card = page.get_by_role("article", name="terminal")
         expect(card.locator("mark")).to_have_text(f"rm -rf {folder}")
         place.home.react(question, "❌")
