@@ -16,14 +16,15 @@ try() { # ARGUMENTS...
 	"${pytest[@]}" --last-failed --maxfail=1 -v && echo "These are UNSTEADY: they passed only when run alone. Mend them."
 }
 
-left() { # one per line, sorted
+left() { # one per line, sorted; fails when it cannot be told
 	local found
-	found=$("${VENV:-.venv}/bin/handrail" env prune --dry-run) || [ $? -eq 1 ] || found="handrail env prune failed"
+	found=$("${VENV:-.venv}/bin/handrail" env prune --dry-run) || [ $? -eq 1 ] || return
 	sed '/^Nothing was left/d' <<<"$found" | sort
 }
 
-before=$(left)
+before=$(left) || exit
 try -n $(($(nproc) + 2)) --dist worksteal "${@/#/--ignore=}" || exit
 [ $# -eq 0 ] || try "$@" || exit
-after=$(comm -13 <(echo "$before") <(left))
-[ -z "$after" ] || { echo "The tests left something behind:" && echo "$after" && exit 1; }
+after=$(left) || exit
+new=$(comm -13 <(echo "$before") <(echo "$after"))
+[ -z "$new" ] || { echo "The tests left something behind:" && echo "$new" && exit 1; }

@@ -48,6 +48,7 @@ def test_nobody_to_ask_is_a_no(make_task: MakeTask, plain: Recorded) -> None:
 
     assert plain.requests == []
     assert "refused by the network policy" in answer["note"]
+    assert "Not run" not in answer["note"], "the command did run"
 
 
 @pytest.mark.parametrize(("decision", "asked_again"), [(Decision.SESSION, 0), (Decision.TASK, 0), (Decision.ONCE, 1)])

@@ -35,13 +35,14 @@ from ..settings.sections import HookCommandConfig
 from ..types import JsonDict
 from .hook_manager import HookManager
 from .hook_specs import HOOK_NAMES, Ask, Block, Change, Verdict
+from .original_hooks import original_hooks
 
 BLOCKS = 2
 # `python -m x` and `python -c` import from the current folder.
 _MODULE = re.compile(r"python[\d.]*\s(?:.*\s)?-\w*[mc]\b")
 _MAX_ANSWER_BYTES = 1_000_000
 # The names that other agents have for the same moments.
-EVENTS: dict[str, str] = json.loads(Path(__file__).with_name("hook_names.json").read_text("utf-8"))["events"]
+EVENTS: dict[str, str] = original_hooks()["events"]
 # Hermes Agent's hooks answer with an action; theirs to approve asks the user.
 _ACTIONS = {"block": "deny", "approve": "ask", "modify": "modify"}
 

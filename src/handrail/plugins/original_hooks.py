@@ -15,8 +15,8 @@ from .middleware import VERSIONS, Traces, note_change, traced
 
 @cache
 def original_hooks() -> Any:
-    """For hooks as plugins of Hermes Agent write them: those of things that do not exist here, which are never called; and our
-    names for their arguments."""
+    """For hooks as plugins of Hermes Agent write them: those of things that do not exist here, which are never called; our names
+    for their arguments; and our hooks by the events that other agents name."""
     return json.loads(Path(__file__).with_name("hook_names.json").read_text("utf-8"))
 
 
