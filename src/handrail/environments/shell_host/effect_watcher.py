@@ -20,7 +20,6 @@ from operator import itemgetter
 from typing import Any, Callable, Iterable, Union  # noqa: UP035  Python 3.8 knows no other place
 
 from . import syscall_filter
-from .effect_takeover import Takeover
 from .held_calls import Ask, HeldCall, HeldNotices, Hold, Reply, answer_notice, nobody
 from .held_connects import HeldConnects, contact
 from .journal import CallJournal
@@ -73,17 +72,12 @@ class EffectWatcher:
         self._current: tuple[int, list[int]] = (0, [])
         self._called = {number: name for name, number in syscall_filter.numbers().items()}
         self._connects = HeldConnects(self._names.memory) if holds_network else None
-        self._takeover: Takeover | None = None
         self._buffer = bytearray(_ZEROS)
         self._handlers: dict[int, tuple[Callable[..., Answer], Callable[..., Any]]] = {
             number: (getattr(self, _HANDLERS[name][0]), _HANDLERS[name][1]) for number, name in self._called.items()
         }
         with contextlib.suppress(OSError):  # a kernel before 6.6
             fcntl.ioctl(listener, _SET_FLAGS, _SYNC_WAKE_UP)
-
-    def take_folders_over(self, shell: int) -> None:
-        """Move what `rm -rf` is to delete: see effect_takeover.py. `shell` is the process that has installed the filter."""
-        self._takeover = Takeover(shell, self._names, self._is_kept_out)
 
     def serve(self, event: int) -> bool:
         """Answer a notice that waits, after a poll of the listener has found `event`. False when no process is left under the
@@ -113,7 +107,6 @@ class EffectWatcher:
         return True
 
     def close(self) -> None:
-        self._names.memory.forget()
         os.close(self.listener)
 
     def _error_of(self, pid: int, number: int, arguments: list[int]) -> Answer:
@@ -359,19 +352,8 @@ class EffectWatcher:
     def _refused(self, _: int) -> Answer:
         return errno.EPERM
 
-    def _changed_itself(self, _: int) -> None:
-        """The process gets another root, or runs another program."""
+    def _changed_root(self, _: int) -> None:
         self._names.forget()
-        self._names.memory.forget()
-
-    def _executed(self, pid: int, name: int, words: int, variables: int) -> None:
-        if self._takeover is not None:
-            self._takeover.before(pid, name, (words, variables), self._call_of)
-        self._names.memory.forget()
-
-    def _restricted(self, _: int) -> None:
-        """A process may do less from now on, in a way that cannot be seen from outside."""
-        self._takeover = None
 
 
 # By method: the system calls, each with the places of its arguments that the method takes. A dash is the working directory, where
@@ -401,9 +383,7 @@ _METHODS = {
     "_other_process": "process_vm_writev 0",
     "_traced": "ptrace 01",
     "_refused": "pidfd_getfd",
-    "_changed_itself": "chroot, execveat",
-    "_executed": "execve 012",
-    "_restricted": "landlock_restrict_self",
+    "_changed_root": "chroot",
 }
 
 

@@ -32,7 +32,7 @@ _TABLE = """
     fsetxattr 190 7, setxattrat 463 463, removexattr 197 14, lremovexattr 198 15, fremovexattr 199 16,
     removexattrat 466 466, utime 132 -, utimes 235 -, futimesat 261 -, utimensat 280 88, fallocate 285 47, fcntl 72 25,
     bind 49 200, connect 42 203, sendto 44 206, sendmsg 46 211, sendmmsg 307 269, chroot 161 51, ptrace 101 117,
-    process_vm_writev 311 271, pidfd_getfd 438 438, execve 59 221, execveat 322 281, landlock_restrict_self 446 446
+    process_vm_writev 311 271, pidfd_getfd 438 438
 """
 _NUMBERS = {
     name: (int(number), None if other == "-" else int(other))
