@@ -17,13 +17,14 @@ from ...agent.agent import Agent
 from ...agent.agent_factory import open_agent
 from ...agent.events import End
 from ...app import Handrail
-from ...approval.policy import Mode
+from ...approval.policy import Mode, usual_mode
 from ...base.safe_text import TextCleaner, clean
 from ...base.suggest import nearest
 from ...config.paths import state_dir
 from ...environments import protection
 from ...environments.base import CommandResult
 from ...environments.held_calls import held_calls
+from ...environments.profiles import Profile
 from ...errors import HandrailError, InvalidArguments
 from ...plugins.api import ChatCommand
 from ...store.sessions import SessionStore
@@ -112,6 +113,14 @@ class Chat:
             self.app.gate.modes.default = mode
         self.mode = mode
 
+    def set_profile(self, profile: Profile | None = None) -> None:
+        """For this session; without one it is open, or contained if it was open. A mode that you did not choose goes with it."""
+        before = self.app.environments.settings(self.agent.session_id).options.get("profile")
+        profile = profile or (Profile.CONTAINED if before == Profile.OPEN else Profile.OPEN)
+        self.app.environments.set_profile(self.agent.session_id, profile)
+        self.set_mode(usual_mode(profile) if self.mode is usual_mode(before) else self.mode)
+        self._status.refresh()
+
     def load_ahead(self) -> None:
         """Load what the first question needs."""
         load = getattr(self.agent.models[0], "load", None)
@@ -168,7 +177,8 @@ class Chat:
     def _say_what_protects(self) -> None:
         """In full at the first chat, then in a few words."""
         if (found := self.protection()) is not None:
-            line = found.line if not _history().exists() else f"{re.split('[:;]', found.line)[0]} (/status)"
+            short = f"{re.split('[:;]', found.line)[0]} (/status)"
+            line = short if _history().exists() else f"{found.line}; F2 changes the profile"
             self.say(f"{line[0].upper()}{line[1:]}.", "dim" if found.is_whole else "yellow")
 
     def protection(self) -> protection.Enforcement | None:
@@ -333,6 +343,7 @@ class Chat:
             coloured=self.screen.coloured,
             folder=lambda: self.agent.cwd,
             next_mode=lambda: self.set_mode(self.mode.next),
+            next_profile=self.set_profile,
         )
 
 
