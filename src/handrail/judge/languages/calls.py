@@ -341,7 +341,7 @@ def judge_strings(host: Host, text: str) -> None:
             if len(words) > 1 and " " in words[1]:  # Start("rm", "-rf x")
                 host.shell(" ".join(words))
     reverses = _RE.reverses.search(text) is not None
-    for string in _strings(found) if runs else ():
+    for string in _strings(found):
         for line in (string, string[::-1]) if reverses else (string,):
             if line not in shown and " " in line.strip() and host.is_program(line.split(None, 1)[0]):
                 host.shell(line)

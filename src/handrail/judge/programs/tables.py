@@ -73,8 +73,10 @@ CODE_OPTIONS = _INTERPRETERS["code options"]
 """Options whose value is a program in that language."""
 VALUE_LETTERS = _INTERPRETERS["value letters"]
 """Other options of the interpreters that take a value."""
-TEXT_OPTIONS = _INTERPRETERS["text options"]
+TEXT_OPTIONS = {name: options for names, options in _INTERPRETERS["text options"].items() for name in names.split()}
 """Options of ordinary programs whose value is run as a command."""
+CODE_FILES = {name: options for names, options in _INTERPRETERS["code files"].items() for name in names.split()}
+"""Options of ordinary programs that name a file which they run, load, or take commands from."""
 COMMAND_VARIABLES = frozenset(_INTERPRETERS[""]["command variables"].split())
 """Variables whose value a program runs."""
 INJECTING_VARIABLES = _INTERPRETERS["injecting variables"]

@@ -60,6 +60,11 @@ def text(command: Command, parameter: str) -> bool:
     return any(fnmatchcase(whole, f"*{glob.strip('*')}*") for glob in _globs(parameter))
 
 
+def own_processes(command: Command, _: str) -> bool:
+    """The arguments were found by looking for Handrail's processes: `kill $(pgrep handrail)`."""
+    return any(Taint.OWN in arg.taints for arg in command.args)
+
+
 def bus(command: Command, parameter: str) -> bool:
     """A method with such a name is called over D-Bus."""
     wanted = _globs(parameter)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ..programs.long_options import options_of
 from ..programs.tables import DATA_PROGRAMS, SHELLS, WRAPPERS
-from ..values.data_files import Patterns, Words
+from ..values.data_files import Patterns, Words, read_tables
 from ..values.paths import Classes
 from ..values.word_values import Arg
 from .command import Command
@@ -25,6 +25,12 @@ _OPTIONS = frozenset(dash + option for option in _WORDS.options for dash in ("-"
 _ABBREVIATED = tuple(
     "--delete --destroy --purge --wipe --erase --uninstall --factory-reset --obliterate --expunge".split()
 )
+_WRITTEN = {
+    name: options.split()
+    for names, options in read_tables(__file__)["written by option"].items()
+    for name in names.split()
+}
+"""By program: options that name a file or folder which it writes, where their names do not say so."""
 _SETTINGS = ("/etc/", "/boot/")
 _NOBODYS_SETTINGS = ("/etc/shadow", "/etc/gshadow", "/etc/sudoers")
 _READ_BY_MANY = (".ssh/config", ".gitconfig")
@@ -207,7 +213,7 @@ def protected_arguments(command: Command, *, has_rules: bool) -> list[Arg]:
     if not found:
         for arg in command.args:
             if "/" in arg or "~" in arg:
-                found = list(_whole_homes(command) if name in _WORDS.names else _found(command, has_rules=has_rules))
+                found = list(_found(command, has_rules=has_rules))
                 break
     return found or (list(_in_texts(command)) if name in _WORDS.prompts else [])
 
@@ -248,12 +254,18 @@ def _whole_homes(command: Command) -> Iterator[Arg]:
 
 def _found(command: Command, *, has_rules: bool) -> Iterator[Arg]:
     name = command.name
-    is_understood = name in WRITERS or name in READERS or name in _WORDS.readers
+    is_understood = name in WRITERS or name in READERS or name in _WORDS.readers or name in _WORDS.names
     known = has_rules or is_understood
     yield from _whole_homes(command)
+    written = _WRITTEN.get(name, ())
     for given in _given(command):
         kinds = command.classes(given.path)
         if kinds.isdisjoint(_WORDS.by_itself | _WORDS.of_the_system):
+            continue
+        if given.option in written or (given.option and is_understood and _names_output(given.option, kinds)):
+            yield given.path
+            continue
+        if name in _WORDS.names:
             continue
         if "credential" in kinds and name in _WORDS.readers and name not in READERS:
             yield given.path
@@ -266,6 +278,13 @@ def _found(command: Command, *, has_rules: bool) -> Iterator[Arg]:
                 yield given.path
         elif given.last or not kinds.isdisjoint(_WORDS.by_itself) or given.path.startswith(_SETTINGS):
             yield given.path
+
+
+def _names_output(option: str, kinds: Classes) -> bool:
+    """Whether a long option of a known program says that its value is written, and that matters there."""
+    return (
+        not kinds.isdisjoint(_WORDS.never_input) and option[:2] == "--" and _RE.names_output.match(option) is not None
+    )
 
 
 def _by_option(given: _Given, kinds: Classes, *, known: bool) -> bool:
@@ -294,6 +313,7 @@ def _given(command: Command) -> Iterator[_Given]:
             continue
         option, equals, value = arg.partition("=")
         if arg[:1] == "-":
+            option = option[max(option.rfind("--"), 0) :]  # -M--log-file=x
             if equals:
                 yield from (_Given(arg.like(piece), option, last=False) for piece in _pieces(value))
             elif arg[2:3] in ("/", "~"):
