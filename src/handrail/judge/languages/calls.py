@@ -328,7 +328,7 @@ def judge_strings(host: Host, text: str) -> None:
     _touched(host, text, found)
     if host.language in _WORDS.unread:
         for match in itertools.islice(_RE.escaped.finditer(text), _MAX_NAMES):
-            host.shell(match[1])
+            host.shell(match[1] or match[2])
     runs = _RE.runs.search(text) is not None
     if not runs and host.language != "other":
         return
@@ -379,7 +379,7 @@ def _strings(found: Sequence[Token]) -> Iterator[str]:
     for place, token in enumerate(found[:_MAX_TOKENS]):
         before = [earlier.text for earlier in found[max(0, place - 2) : place] if earlier.text not in ("(", "[")]
         if token.kind == "string" and not (before and before[-1] in _WORDS.prints):
-            yield token.text.strip()
+            yield token.text.strip("|! \n\t")
 
 
 def _series(found: Sequence[Token]) -> Iterator[list[str]]:

@@ -57,7 +57,7 @@ _WORDS = Words(__file__)
 _MAX_CLUSTER = 8
 _RE = Patterns(__file__)
 WRAPPERS = read_records(read_tables(__file__, "wrapper_table")[""], Wrapper)
-TERMINALS = frozenset("alacritty foot gnome-terminal kitty konsole wezterm x-terminal-emulator xterm".split())
+TERMINALS = frozenset("alacritty gnome-terminal konsole wezterm x-terminal-emulator xterm".split())
 """Terminals run what follows `-e`, `-x` or `--`."""
 _CONTAINERS = read_tables(__file__, "container_table")
 CONTAINERS = read_records(_CONTAINERS["containers"], Container)

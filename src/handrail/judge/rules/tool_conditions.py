@@ -123,6 +123,8 @@ def git_config(command: Command, _: str) -> bool:
         return any(_RE.runs_programs.fullmatch(operand) for operand in operands[:1])
     if operands[0].lower().startswith("alias.") and len(operands) > 1 and operands[1][:1] != "!":
         return False
+    if len(operands) == 2 and _RE.usual_program.fullmatch(operands[1]):
+        return False
     removes = command.has(("--unset", "--unset-all", "--add", "--replace-all", "--remove-section"))
     return bool(_RE.runs_programs.fullmatch(operands[0])) and (len(operands) > 1 or removes)
 

@@ -190,7 +190,8 @@ def _by_text(command: Command) -> bool:
     lines: list[str] = [operand for operand in operands if " " in operand]
     if command.stdin is not None:
         lines += command.stdin.text[:2000].splitlines()
-    return any(_begins_with_verb(line) for line in lines)
+    own = command.name.endswith(("ctl", "cli", "adm", "console"))  # its input is for no shell
+    return any(_begins_with_verb(line) or (own and _is_verb(line.strip(), first=True)) for line in lines)
 
 
 def _begins_with_verb(text: str) -> bool:
@@ -262,7 +263,7 @@ def _found(command: Command, *, has_rules: bool) -> Iterator[Arg]:
         kinds = command.classes(given.path)
         if kinds.isdisjoint(_WORDS.by_itself | _WORDS.of_the_system):
             continue
-        if given.option in written or (given.option and is_understood and _names_output(given.option, kinds)):
+        if given.option in written or (given.option and known and _may_write(name, given.option, kinds)):
             yield given.path
             continue
         if name in _WORDS.names:
@@ -280,11 +281,11 @@ def _found(command: Command, *, has_rules: bool) -> Iterator[Arg]:
             yield given.path
 
 
-def _names_output(option: str, kinds: Classes) -> bool:
-    """Whether a long option of a known program says that its value is written, and that matters there."""
-    return (
-        not kinds.isdisjoint(_WORDS.never_input) and option[:2] == "--" and _RE.names_output.match(option) is not None
-    )
+def _may_write(name: str, option: str, kinds: Classes) -> bool:
+    """Whether a known program may write the value of an option there: what starts by itself is nobody's input."""
+    if kinds.isdisjoint(("startup", "own", "hook")) or name in _WORDS.looks:
+        return False
+    return _RE.input.fullmatch(option) is None and _RE.looked_at.match(option) is None
 
 
 def _by_option(given: _Given, kinds: Classes, *, known: bool) -> bool:
@@ -318,6 +319,8 @@ def _given(command: Command) -> Iterator[_Given]:
                 yield from (_Given(arg.like(piece), option, last=False) for piece in _pieces(value))
             elif arg[2:3] in ("/", "~"):
                 yield _Given(arg.like(arg[2:]), arg[:2], last=False)
+            elif named := _RE.after_colon.fullmatch(arg):
+                yield _Given(arg.like(named[2]), named[1], last=False)
         else:
             seen += 1
             takes = before if before[:1] == "-" and "=" not in before else ""
@@ -329,6 +332,8 @@ def _given(command: Command) -> Iterator[_Given]:
             elif arg[:1] == "@":
                 yield _Given(arg.like(arg[1:]), takes, last=False)
             elif " " not in arg:
+                if "]/" in arg:
+                    yield from (_Given(arg.like(piece), "--output", last=False) for piece in _pieces(arg)[1:])
                 inner = _RE.prefixed.fullmatch(arg)
                 yield _Given(arg.like(inner[1]) if inner else arg, takes, last=seen == operands > 1)
         before = str(arg)
@@ -336,7 +341,7 @@ def _given(command: Command) -> Iterator[_Given]:
 
 def _pieces(value: str) -> list[str]:
     """The value of an option, and the paths in it: `src=/etc/x,dst=y`, `/etc/x:/y`."""
-    inner = re.split(r"[=,:;]", value) if "://" not in value else []
+    inner = re.split(r"[=,:;|\]]", value) if "://" not in value else []
     return [value, *(piece for piece in inner if piece[:1] in ("/", "~") and piece != value)]
 
 

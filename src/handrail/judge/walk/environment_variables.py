@@ -17,12 +17,13 @@ _OPTION_VARIABLES = read_tables(__file__)["options"]
 def follow_variable(walk: Walk, name: str, value: Value) -> None:
     """Judge what such a variable brings with it, once a program will see it."""
     text = value.text
-    if (
-        text[:1] in ("/", "~")
-        and _RE.names_output.fullmatch(name)
-        and not walk.classes(text).isdisjoint(_WORDS.protected)
-    ):
-        walk.on_write(Arg(text), name, unknown())
+    path = text.rpartition("=")[2]
+    if path[:1] in ("/", "~"):
+        kinds = walk.classes(path)
+        if ("startup" in kinds and path[0] == "/") or (
+            _RE.names_output.fullmatch(name) and not kinds.isdisjoint(_WORDS.protected)
+        ):
+            walk.on_write(Arg(path), name, unknown())
     if name in COMMAND_VARIABLES or _RE.holds_command.fullmatch(name):
         _run_command(walk, name, value)
     elif name == "GOFLAGS" and "-toolexec=" in text:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container
 from fnmatch import translate
 from importlib import import_module
 from itertools import pairwise, zip_longest
@@ -134,44 +134,52 @@ def _follow_options(walk: Walk, call: Call) -> None:
     pairs = list(zip_longest(args, args[1:]))
     for option in TEXT_OPTIONS[name].split() if name in TEXT_OPTIONS else ():
         for arg, following in pairs:
-            value = option_value(option, arg, following)
-            if value:  # a filter reads what it is given, whatever that is
+            if value := option_value(option, arg, following):  # a filter reads what it is given, whatever that is
                 _run_value(walk, call, option, value, stdin=unknown() if option == "--filter" else None)
     for option in CODE_FILES[name].split() if name in CODE_FILES else ():
         for arg, following in pairs:
             value = arg.like(arg[len(option) :].lstrip("=:")) if arg.startswith(option) and arg != option else None
             _load_file(walk, call, option_value(option, arg, following) or value)
-    if name in _PASS_OPTIONS_ON:
-        return
-    if walk.state.files and name not in READERS and name not in WRITERS:
-        _code_in_files(walk, call, pairs)
-    for arg, following in pairs:
-        if "=" in arg:
-            match = _RE.holds_command.fullmatch(arg)
-            value = arg.like(match[2].replace(";", " ") if arg[:2] == "-D" else match[2]) if match else None
-        else:
-            value = following if arg[:1] == "-" and following and _RE.before_command.fullmatch(arg) else None
-        if value and _runs_something(walk, value):
-            _run_value(walk, call, arg, value)
-        elif arg[-3:] == ".so":
-            _load_file(walk, call, arg.like(arg.rpartition("=")[2]))
+    if name not in _PASS_OPTIONS_ON:
+        for arg, following in pairs:
+            value = _named_command(arg, following)
+            if value and _runs_something(walk, value):
+                _run_value(walk, call, arg, value)
+            elif arg[-3:] == ".so":
+                _load_file(walk, call, arg.like(arg.rpartition("=")[2]))
+        if name not in READERS and name not in WRITERS:
+            _code_in_files(walk, call)
 
 
-def _code_in_files(walk: Walk, call: Call, pairs: Sequence[tuple[Arg, Arg | None]]) -> None:
-    """Options whose value is a file which the command itself makes: it may be code, whatever the language."""
-    for arg, following in pairs:
-        for path in (_RE.in_option.sub("", arg), following) if arg[:1] == "-" else ():
-            made = walk.known_file(path) if path and "/dev/fd/" in path else None
-            if made is not None and made.known and _RE.calls_something.search(made.text):
-                judge_code(walk, call, "other", made)
+def _named_command(arg: Arg, following: Arg | None) -> Arg | None:
+    """The value of an option or setting whose name says that it is a command."""
+    if "=" in arg:
+        match = _RE.holds_command.fullmatch(arg)
+        value = arg.like(match[2].replace(";", " ") if arg[:2] == "-D" else match[2]) if match else None
+    else:
+        value = following if arg[:1] == "-" and _RE.before_command.fullmatch(arg) else None
+    return value and value.like(value.lstrip(":!|+ "))
+
+
+def _code_in_files(walk: Walk, call: Call) -> None:
+    """What it reads from a process substitution or its input, if an argument says so, may be code, whatever the language."""
+    for arg in call.args if walk.state.files else ():
+        path = _RE.in_option.sub("", arg)
+        made = walk.known_file(path) if "/dev/fd/" in path else None
+        if made is not None and made.known:
+            judge_code(walk, call, "other", made)
+    stdin = call.stdin
+    if stdin is not None and not _WORDS.input.isdisjoint(call.args) and _RE.calls_something.search(stdin.text):
+        judge_code(walk, call, "other", stdin)
 
 
 def _load_file(walk: Walk, call: Call, path: Arg | None) -> None:
     """A file that the program runs or loads: one that lies where everybody writes is foreign, unless it can be read."""
-    path = path and path.like(re.sub(r"^[\w]+:", "", path))
-    if path and path[:1] == "/" and "temp" in walk.classes(path):
-        if walk.sources is None or follower_of(call.name) is None or lookup(walk, path) is None:
-            walk.report("env.inject", call.argv)
+    path = path and path.like(re.sub(r"^\w+:", "", path))
+    if not path or path[:1] != "/" or "temp" not in walk.classes(path):
+        return
+    if walk.sources is None or follower_of(call.name) is None or lookup(walk, path) is None:
+        walk.report("env.inject", call.argv)
 
 
 def _runs_something(walk: Walk, value: Arg) -> bool:
@@ -232,7 +240,7 @@ def follow_unlisted(walk: Walk, call: Call) -> None:
             after_word
             or before in _WORDS.just_before_command
             or (before[:1] == "-" and _RE.before_command.fullmatch(before) is not None)
-            or (is_unknown and args[place + 1 : place + 2] and args[place + 1][:1] == "-")
+            or ((is_unknown or arg in _WORDS.destroy) and args[place + 1 : place + 2] and args[place + 1][:1] == "-")
         )
         if led and _is_command(arg):
             walk.start(args[place:], call.stdin, under=call.name)
@@ -240,7 +248,7 @@ def follow_unlisted(walk: Walk, call: Call) -> None:
         if " " in arg and len(arg) < _MAX_ARGUMENT:
             setting = _RE.setting.fullmatch(arg)
             led = led or (is_unknown and before[:1] == "-" and _RE.command_line.match(arg) is not None)
-            text = setting[1] if setting else arg.lstrip("!|") if led or arg[0] in "!|" else ""
+            text = setting[1] if setting else arg.lstrip("!|:+ ") if led or _RE.marked.match(arg) else ""
             calls = (match for match in _RE.calls.finditer(arg) if not _RE.prose.search(arg, 0, match.start()))
             texts = [text, *("".join(filter(None, match.groups())) for match in calls)]
             for found in texts:

@@ -23,9 +23,7 @@ from .wrapper_programs import wrap
 _WORDS = Words(__file__)
 _MAX_LINES = 1_000
 _MAX_PARTS = 32
-_GIT_COMMAND_ENDS = tuple(
-    ".command .cmd .textconv .clean .smudge .process .helper .driver .program .sshcommand .uploadpack .receivepack .tocmd".split()
-)
+_GIT_COMMAND_ENDS = tuple(_WORDS.git_command_ends)
 _GIT_PLACES = ("core.hookspath", "include.path", "init.templatedir", "core.attributesfile")
 _IN_ARGUMENTS = {name: text for names, text in read_tables(__file__)["arguments"].items() for name in names.split()}
 _TMUX_LETTERS = {word: letters for words, letters in read_tables(__file__)["tmux"].items() for word in words.split()}

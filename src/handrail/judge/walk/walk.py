@@ -867,7 +867,7 @@ class Walk:
                     self.state.write(f"/dev/fd/{redirect.descriptor}", content)
             to_file = operator == ">&" and target != "-" and not target.rstrip("-").isdigit()
             if to_file or operator in (">", ">>", ">|", "&>", "&>>", "<>"):
-                whole = redirect.descriptor in ("", "1") and operator != "<>"
+                whole = redirect.descriptor == "1" or (redirect.descriptor == "" and operator != "<>")
                 outputs.append((operator, target, whole))
                 if redirect.descriptor not in _STANDARD:
                     self.state.keep(redirect.descriptor, target)
