@@ -206,6 +206,7 @@ class Chat:
         finally:
             self.view.ahead = None
             self.view.end()
+        self._show_heard(typed)
         unheard = self.agent.take_unheard()
         if ended.end is End.ANSWERED:
             self._ahead += unheard
@@ -222,6 +223,7 @@ class Chat:
         for line in typed.lines[sent:]:
             take = self._ahead.append if line.startswith(COMMAND_SIGNS) else self.agent.steer
             take(line)
+        self._show_heard(typed)
         if typed.opened:
             typed.opened = False
             self.view.child.next()
@@ -232,10 +234,19 @@ class Chat:
             typed.escaped = False
             self._stop()
 
+    def _show_heard(self, typed: TypedAhead) -> None:
+        """A message that the agent has heard goes from the lines below into the conversation."""
+        waiting = [*self._ahead, *self.agent.unheard]
+        for line in [each for each in typed.lines if each not in waiting]:
+            typed.lines.remove(line)
+            self.screen.print(Text(f"› {visible(line)}"))
+
     def _with_mentions(self, text: str) -> str | list[JsonDict]:
         found = mentioned(text, self.agent.cwd)
         for problem in found.problems:
             self.say(problem, "yellow")
+        if missing := [f"@{name}" for name in found.unknown if ":" not in name and f"@{name}" in text]:
+            self.say(f"No such file here, so sent as text: {', '.join(missing)}", "dim")
         if found.attached:
             self.say(f"With {', '.join(found.attached)}", "dim")
         whole = "\n\n".join([text, *found.texts, *self.offers.mentioned(text)])
