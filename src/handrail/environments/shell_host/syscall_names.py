@@ -62,7 +62,7 @@ class Memory:
             return _read_file(pid, address, size)
         count = self._copy(pid, address, size)
         if count > 0:
-            return self._buffer[:count]
+            return ctypes.string_at(self._here.base, count)
         error = ctypes.get_errno()
         if count < 0 and error == errno.EPERM:
             raise Unreadable
