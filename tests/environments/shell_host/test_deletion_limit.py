@@ -103,6 +103,15 @@ def test_a_yes_lets_the_command_go_on_and_its_time_stands_still(run: Run, work: 
     assert (result["exit_code"], len(approver.held), names(work)) == (0, 1, ["after"])
 
 
+def test_a_folder_that_is_moved_away_whole_counts_as_its_files_do(run: Run, work: Path, approver: Approver) -> None:
+    before = fill(work / "notes", 150)
+    fill(work / "build", 150)
+    assert run("rm -rf build")["exit_code"] == 0
+    assert (approver.held, names(work)) == ([], ["notes"])
+    assert run("rm -rf notes")["error_type"] == "denied"
+    assert (len(approver.held), names(work / "notes")) == (1, before)
+
+
 def test_nobody_to_ask_stops_it_too(work: Path, tmp_path: Path) -> None:
     before = fill(work / "notes")
     pause = EffectsConfig(pause=PauseConfig(files=LIMIT))

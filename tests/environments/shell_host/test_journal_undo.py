@@ -9,12 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from handrail.environments.shell_host import effect_takeover
+
 from .random_changes import make_tree, random_call
 from .watched_commands import Recorder, snapshot
 
 
-@pytest.fixture
-def recorder(tmp_path: Path) -> Iterator[Recorder]:
+@pytest.fixture(params=["by file", "by folder"])
+def recorder(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Recorder]:
+    """`by folder`: what `rm -rf` deletes is moved away whole, however small it is."""
+    monkeypatch.setattr(effect_takeover, "_MIN_FILES", 1 if request.param == "by folder" else 100)
     make_tree(tmp_path / "work")
     made = Recorder(tmp_path / "journal", tmp_path / "work")
     yield made

@@ -77,6 +77,7 @@ def watched(command: str, cwd: Path, call: CallJournal, stash: Stash, *, user: i
     _, fds = wire.receive(ours)
     ours.close()
     watcher = EffectWatcher(fds[0], lambda _: call, stash.holds)
+    watcher.take_folders_over(pid)
     poll = select.poll()
     poll.register(fds[0], select.POLLIN)
     while watcher.serve(poll.poll()[0][1]):

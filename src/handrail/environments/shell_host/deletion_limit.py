@@ -12,7 +12,7 @@ import os
 import re
 import stat
 import struct
-from typing import Callable, Dict, List, Tuple  # noqa: UP035  Python 3.8 knows no other place
+from typing import Any, Callable, Dict, List, Tuple  # noqa: UP035  Python 3.8 knows no other place
 
 from .held_calls import HeldCall, Hold
 from .journal_log import lstat
@@ -62,6 +62,22 @@ class DeletionLimit:
         if self._is_over(self._count, self._size):
             detail = f": {self._count:,} files, {self._size / _MEGABYTE:,.1f} MB"
             self._hold(HeldCall("many deletions", "unlink", self._folder, detail=detail), path, remove)
+
+    def allows(self, files: list[tuple[str, Any]], pid: int) -> bool:
+        """Count these deletions, unless one of them would have to wait for an answer."""
+        if any(_SENSITIVE(path) and path not in self._allowed for path, _ in files):
+            return False
+        if self._folder in self._allowed:
+            return True
+        before = list(self._waiting), self._waiting_bytes, self._count, self._size, self._folder
+        self._waiting += [(path, found) for path, found in files if not stat.S_ISDIR(found.st_mode)]
+        self._waiting_bytes = sum(found.st_size for _, found in self._waiting)
+        if self._is_over(self._count + len(self._waiting), self._size + self._waiting_bytes):
+            self._look(_project_of(pid))
+        is_over = self._is_over(self._count, self._size)
+        if is_over:
+            self._waiting, self._waiting_bytes, self._count, self._size, self._folder = before
+        return not is_over
 
     def _hold(self, held: HeldCall, path: str, remove: Callable[[str, os.stat_result], None]) -> None:
         def go_on() -> None:

@@ -81,7 +81,11 @@ class Watched:
         self._receive = receive
         self.listeners.append(listener)
         given = {name: self._settings[name] for name in _OF_WATCHER if name in self._settings}
-        return EffectWatcher(listener, self.call_of, self.stash.holds, ask=ask, **given)
+        watcher = EffectWatcher(listener, self.call_of, self.stash.holds, ask=ask, **given)
+        with contextlib.suppress(OSError):  # it has ended already, or lets nobody look
+            if "private" not in self._settings or _has_own_mounts(bash):
+                watcher.take_folders_over(bash)
+        return watcher
 
     def end_late_changes(self) -> None:
         """Processes that an ended call had left have changed something more."""
@@ -352,6 +356,11 @@ def probe(sock: socket.socket) -> tuple[str, bool]:
         why = file.read().decode()
     os.waitpid(pid, 0)
     return ("", True) if why == _CAN_HOLD.decode() else (why, False)
+
+
+def _has_own_mounts(pid: int) -> bool:
+    """A shell that is protected otherwise is restricted in a way that cannot be seen from outside."""
+    return not os.path.samestat(os.stat(f"/proc/{pid}/ns/mnt"), os.stat("/proc/self/ns/mnt"))
 
 
 def _end(call: CallJournal) -> None:

@@ -20,6 +20,7 @@ from operator import itemgetter
 from typing import Any, Callable, Iterable, Union  # noqa: UP035  Python 3.8 knows no other place
 
 from . import syscall_filter
+from .effect_takeover import Takeover
 from .held_calls import Ask, HeldCall, HeldNotices, Hold, Reply, answer_notice, nobody
 from .held_connects import HeldConnects, contact
 from .journal import CallJournal
@@ -72,12 +73,17 @@ class EffectWatcher:
         self._current: tuple[int, list[int]] = (0, [])
         self._called = {number: name for name, number in syscall_filter.numbers().items()}
         self._connects = HeldConnects(self._names.memory, call_of) if holds_network else None
+        self._takeover: Takeover | None = None
         self._buffer = bytearray(_ZEROS)
         self._handlers: dict[int, tuple[Callable[..., Answer], Callable[..., Any]]] = {
             number: (getattr(self, _HANDLERS[name][0]), _HANDLERS[name][1]) for number, name in self._called.items()
         }
         with contextlib.suppress(OSError):  # a kernel before 6.6
             fcntl.ioctl(listener, _SET_FLAGS, _SYNC_WAKE_UP)
+
+    def take_folders_over(self, shell: int) -> None:
+        """Move what `rm -rf` is to delete: see effect_takeover.py. `shell` is the process that has installed the filter."""
+        self._takeover = Takeover(shell, self._names, self._is_kept_out)
 
     def serve(self, event: int) -> bool:
         """Answer a notice that waits, after a poll of the listener has found `event`. False when no process is left under the
@@ -183,6 +189,10 @@ class EffectWatcher:
     # Opening
 
     def _opened(self, pid: int, folder: int, name: int, flags: int) -> Answer:
+        if not flags & syscall_filter.WRITE_FLAGS:
+            if self._takeover is not None:
+                self._takeover.before(pid, name, self._call_of)
+            return None
         path = self._names.path(pid, folder, name)
         if path is None:
             return None
@@ -355,6 +365,10 @@ class EffectWatcher:
     def _changed_root(self, _: int) -> None:
         self._names.forget()
 
+    def _restricted(self, _: int) -> None:
+        """A process may do less from now on, in a way that cannot be seen from outside."""
+        self._takeover = None
+
 
 # By method: the system calls, each with the places of its arguments that the method takes. A dash is the working directory, where
 # the method takes a folder.
@@ -384,6 +398,7 @@ _METHODS = {
     "_traced": "ptrace 01",
     "_refused": "pidfd_getfd",
     "_changed_root": "chroot",
+    "_restricted": "landlock_restrict_self",
 }
 
 

@@ -14,7 +14,7 @@ import os
 import stat
 import threading
 import time
-from typing import TYPE_CHECKING, Iterator  # noqa: UP035  Python 3.8 knows no other place
+from typing import TYPE_CHECKING, Any, Iterator  # noqa: UP035  Python 3.8 knows no other place
 
 from . import journal_log as log
 from .journal_log import LogWriter, Meta, lstat, meta_of, parent_of, writer_name
@@ -122,6 +122,19 @@ class CallJournal:
         for name in (to, path) if exchange else (to,):
             self._known[name] = _MOVED
             self._moved.add(name)
+
+    def move_away(self, path: str, found: os.stat_result) -> str:
+        """A folder is deleted with all that is in it, by moving it to the path that is returned."""
+        kept = self._stash.new_name(path)
+        self.rename(path, found, kept, None)
+        self.counts["renamed"] -= 1
+        return kept
+
+    def count_deleted(self, files: list[tuple[str, Any]]) -> None:
+        """It has been moved. `files` are the paths, each with what a stat tells."""
+        size = sum(found.st_size for _, found in files if stat.S_ISREG(found.st_mode))
+        for name, more in (("deleted", len(files)), ("deleted_bytes", size), ("kept_bytes", size)):
+            self.counts[name] += more
 
     def replace(self, path: str) -> None:
         """A new file is renamed over `path`, and folders that are missing are made for it."""
