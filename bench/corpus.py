@@ -88,10 +88,10 @@ def _run(home: str, profile: str, mode: Mode) -> tuple[dict[str, int | None], in
 
             outside = _outside_files(work)
             for number, command in enumerate(_commands()):
-                before = len(asked)
+                known = len(asked)
                 codes[f"{number:04} {command}"] = run(command)
                 now = _outside_files(work)
-                if any(now.get(path) != stamp for path, stamp in outside.items()) and len(asked) == before:
+                if any(now.get(path) != stamp for path, stamp in outside.items()) and len(asked) == known:
                     unasked += 1
                     print(f"  changed outside without a question: {command[-100:]!r}")
                 outside = now
