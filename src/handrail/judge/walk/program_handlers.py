@@ -68,7 +68,8 @@ _RE = Patterns(__file__)
 _MAX_ARGUMENT = 4096
 _MAX_CODES = 16
 _MAX_INPUT = 20_000
-_PASS_OPTIONS_ON = frozenset((*WRAPPERS, *SHELLS, *LANGUAGES, *CONTAINERS, *REMOTE)) | _WORDS.tell
+_AWAY = (name for name, container in CONTAINERS.items() if container.remote or not container.subcommands)
+_PASS_OPTIONS_ON = frozenset((*WRAPPERS, *SHELLS, *LANGUAGES, *_AWAY, *REMOTE)) | _WORDS.tell
 """Programs whose options may be those of another command line, or a text that they print."""
 _SOME_FOLDER = "/project"
 """Where work is expected, if nobody has said where: files that are written there are looked up by absolute paths."""
@@ -221,7 +222,11 @@ def output(walk: Walk, call: Call) -> Value:
 def follow_unlisted(walk: Walk, call: Call) -> None:
     """Judge what a program that no table lists would run: its arguments may hold a command line, after `--`, `exec` or `-c`."""
     args, is_data = call.args, call.name in DATA_PROGRAMS
-    reads_code = not is_data or not _WORDS.prompts.isdisjoint(args)
+    reads_code = (
+        not is_data
+        or not _WORDS.prompts.isdisjoint(args)
+        or (call.name not in READERS and call.name not in _PASS_OPTIONS_ON and not _WORDS.before_code.isdisjoint(args))
+    )
     if not (args or call.stdin is not None) or not (reads_code or "--" in " ".join(args)):
         return
     after_word, is_unknown = False, not is_data and not walk.judgement.rulebook.knows(call.name)
