@@ -320,36 +320,43 @@ def _given(command: Command) -> Iterator[_Given]:
     seen, before = 0, ""
     for arg in command.args:
         is_short = len(arg) < 4 and (before[:2] != "--" or (before, arg) == ("--prefix", "/"))  # of keys in a store
+        seen += arg[:1] != "-"
         if is_short or len(arg) > 1000 or ("/" not in arg and "~" not in arg):
-            before = str(arg)
-            seen += arg[:1] != "-"
-            continue
-        option, equals, value = arg.partition("=")
-        if arg[:1] == "-":
-            option = option[max(option.rfind("--"), 0) :]  # -M--log-file=x
-            if equals:
-                yield from (_Given(arg.like(piece), option, last=False) for piece in _pieces(value))
-            elif arg[2:3] in ("/", "~"):
-                yield _Given(arg.like(arg[2:]), arg[:2], last=False)
-            elif named := _RE.after_colon.fullmatch(arg):
-                yield _Given(arg.like(named[2]), named[1], last=False)
+            pass
+        elif arg[:1] == "-":
+            yield from _in_option(arg)
         else:
-            seen += 1
             takes = before if before[:1] == "-" and "=" not in before else ""
-            setting = _RE.setting.fullmatch(arg)
-            if setting is not None:
-                yield _Given(arg.like(setting[1]), "--output", last=False)
-            elif _RE.named.fullmatch(arg):
-                for key, value in _RE.pairs.findall(arg):
-                    yield from (_Given(arg.like(piece), f"--{key}", last=False) for piece in _pieces(value))
-            elif arg[:1] == "@":
-                yield _Given(arg.like(arg[1:]), takes, last=False)
-            elif " " not in arg:
-                if "|[" in arg:
-                    yield from (_Given(arg.like(piece), "--output", last=False) for piece in _pieces(arg)[1:])
-                inner = _RE.prefixed.fullmatch(arg)
-                yield _Given(arg.like(inner[1]) if inner else arg, takes, last=seen == operands > 1)
+            yield from _in_operand(arg, takes, last=seen == operands > 1)
         before = str(arg)
+
+
+def _in_option(arg: Arg) -> Iterator[_Given]:
+    """Paths in `--log=/x`, `-o/x`, `-M--log=/x`, `-Xlog:/x`."""
+    option, equals, value = arg.partition("=")
+    option = option[max(option.rfind("--"), 0) :]
+    if equals:
+        yield from (_Given(arg.like(piece), option, last=False) for piece in _pieces(value))
+    elif arg[2:3] in ("/", "~"):
+        yield _Given(arg.like(arg[2:]), arg[:2], last=False)
+    elif named := _RE.after_colon.fullmatch(arg):
+        yield _Given(arg.like(named[2]), named[1], last=False)
+
+
+def _in_operand(arg: Arg, takes: str, *, last: bool) -> Iterator[_Given]:
+    """Paths in an operand, or in the value of the option that it follows: `/x`, `key=/x`, `@/x`, `dir:/x`."""
+    if setting := _RE.setting.fullmatch(arg):
+        yield _Given(arg.like(setting[1]), "--output", last=False)
+    elif _RE.named.fullmatch(arg):
+        for key, value in _RE.pairs.findall(arg):
+            yield from (_Given(arg.like(piece), f"--{key}", last=False) for piece in _pieces(value))
+    elif arg[:1] == "@":
+        yield _Given(arg.like(arg[1:]), takes, last=False)
+    elif " " not in arg:
+        if "|[" in arg:
+            yield from (_Given(arg.like(piece), "--output", last=False) for piece in _pieces(arg)[1:])
+        inner = _RE.prefixed.fullmatch(arg)
+        yield _Given(arg.like(inner[1]) if inner else arg, takes, last=last)
 
 
 def _pieces(value: str) -> list[str]:
