@@ -19,11 +19,9 @@ from .. import options
 from ..output import as_typed, colours, emit_listing, note, paint, visible
 from ..runtime import open_runtime
 
-cli = options.new_cli()
 _NOTHING = Unavailable("")
 
 
-@cli.command()
 def tools(toolset: options.Toolsets = None, as_json: options.Json = False) -> None:
     app = open_runtime()
     app.await_toolsets(toolset)
