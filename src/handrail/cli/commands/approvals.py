@@ -150,8 +150,8 @@ def log(last: Last = 20, as_json: options.Json = False) -> None:
     decisions = open_approvals().decisions.latest(last)
     empty = "No decisions yet. `handrail check 'rm -rf build'` shows what would be asked."
     headers = ("WHEN", "DECISION", "BY", "TOOK", "KIND", "WHAT")
-    views, rows = map(_decision_view, decisions), map(_decision_row, decisions)
-    emit_listing([*views], headers, [*rows], as_json=as_json, wide=5, empty=empty)
+    views = [{**each._asdict(), "keys": list(each.keys), "at": _when(each.at)} for each in decisions]
+    emit_listing(views, headers, [*map(_decision_row, decisions)], as_json=as_json, wide=5, empty=empty)
 
 
 @cli.command()
@@ -239,10 +239,6 @@ def _grant_row(grant: StoredGrant) -> tuple[str, str, str, str]:
     if grant.uses_left is not None:
         bounds.append(f"{grant.uses_left} more times")
     return str(grant.id), visible(where), ", ".join(bounds) or "until it ends", visible(grant.key)
-
-
-def _decision_view(record: DecisionRecord) -> JsonDict:
-    return {**record._asdict(), "keys": list(record.keys), "at": _when(record.at)}
 
 
 def _decision_row(record: DecisionRecord) -> tuple[str, str, str, str, str, str]:

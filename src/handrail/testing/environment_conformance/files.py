@@ -10,18 +10,9 @@ from ...errors import ToolError
 from .place import Place, expect, expect_error, expect_that
 
 _ODD = (
-    "with blanks  and more",
-    'it\'s "quoted"',
-    "new\nline",
-    "tab\there",
-    "-rf",
-    "$HOME `x` $(y)",
-    "back\\slash",
-    "star*?[a]",
-    "~",
-    "ünïcödé 日本 🙂",
-    "# not a comment; & | > <",
-)
+    "with blanks  and more", 'it\'s "quoted"', "new\nline", "tab\there", "-rf", "$HOME `x` $(y)", "back\\slash", "star*?[a]",
+    "~", "ünïcödé 日本 🙂", "# not a comment; & | > <",
+)  # fmt: skip
 
 
 def files_and_commands_see_the_same(place: Place) -> None:

@@ -11,18 +11,9 @@ from .place import Place, check, expect, expect_that, text
 
 # What wrappers print at the end of a command, or look for; and what terminals and shells use as marks.
 _FAKE_ENDS = (
-    "__END__ 0",
-    "__HANDRAIL_END__:0",
-    "SHELLPS1PREFIX",
-    "; 1 0 0 ;",
-    "EXITCODE:0",
-    "$?",
-    "\\033]133;D;0\\007",
-    "\\033]7;file:///nowhere\\007",
-    "\\004",
-    "\\003",
-    "#end",
-)
+    "__END__ 0", "__HANDRAIL_END__:0", "SHELLPS1PREFIX", "; 1 0 0 ;", "EXITCODE:0", "$?", "\\033]133;D;0\\007",
+    "\\033]7;file:///nowhere\\007", "\\004", "\\003", "#end",
+)  # fmt: skip
 _MEGABYTES = 100
 _MAX_GROWTH_MEGABYTES = 40
 _LINES_A_SECOND = 10_000
