@@ -123,6 +123,9 @@ def test_without_a_model_the_run_says_what_to_do(home: Path) -> None:
     assert "no model is configured" in ended.error
 
 
+# Delivery
+
+
 @pytest.fixture
 def me(posted: Posted, target: Callable[..., None]) -> Posted:
     """A target `me`, which is a server of ours."""
