@@ -17,7 +17,7 @@ from typer.main import get_command
 import handrail
 from handrail import model_tools
 from handrail.approval.gate import STORE_NAME as APPROVALS
-from handrail.cli.app import READERS, WRITERS, command_names, guarded
+from handrail.cli.app import READERS, WRITERS, command_in, command_names, guarded
 from handrail.config import ConfigFile
 from handrail.config.trust import Trust
 from handrail.errors import Denied
@@ -92,7 +92,7 @@ def _tree(command: Any, path: str) -> Iterator[str]:
 
 
 def every_command() -> list[str]:
-    roots = [(get_command(import_module(f"handrail.cli.commands.{name}").cli), name) for name in command_names()]
+    roots = [(command_in(import_module(f"handrail.cli.commands.{name}"), name), name) for name in command_names()]
     return sorted(path for command, name in roots for path in _tree(command, name))
 
 

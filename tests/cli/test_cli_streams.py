@@ -75,7 +75,7 @@ def test_every_file_of_the_folder_is_a_command_with_help() -> None:
     assert set(command_names()) == files
     for name in files:
         module = import_module(f"handrail.cli.commands.{name}")
-        assert isinstance(module.cli, typer.Typer)
+        assert isinstance(getattr(module, "cli", None), typer.Typer) or callable(getattr(module, name))
         assert run_here("--help").out.count(f"\n  {name} ") == 1
 
 

@@ -123,12 +123,6 @@ def test_without_a_model_the_run_says_what_to_do(home: Path) -> None:
     assert "no model is configured" in ended.error
 
 
-def test_another_way_to_run_prompts_can_be_given(home: Path) -> None:
-    runner = Runner(default(), run_prompt=lambda job, toolsets, without, cancel: f"{job.name} {toolsets} {without}")
-    ended = runner(_job(prompt="x"), CancelToken())
-    assert ended.output == "the job ('handrail-cron',) ('cronjob',)"
-
-
 # Delivery
 
 

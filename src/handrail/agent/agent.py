@@ -129,7 +129,9 @@ class Agent:
 
     def _prompt(self, session_id: str, identity: str, toolsets: Sequence[str] | None, without: Sequence[str]) -> str:
         app, where = self.app, self._where(session_id)
-        known = {"memory": self._memory.as_text(), "skills": _skills(app, toolsets, without)}
+        known = {"memory": self._memory.as_text()}
+        if "skill_view" in app.toolsets.select(toolsets, without):  # it can read them
+            known["skills"] = skills_prompt(Library(app.config.skills))
         if app.mcp is not None:
             known["servers"] = app.mcp.instructions(app.definitions.names(toolsets, list(without)))
         trusted = FolderTrust(where.folder, app.config.home).is_trusted()
@@ -377,13 +379,6 @@ class Agent:
             lineage=Lineage(self.session_id, depth, goal.partition("\n")[0][:80]),
             caller=self.loop.tool_calls.caller,
         )
-
-
-def _skills(app: Handrail, toolsets: Sequence[str] | None, without: Sequence[str]) -> str:
-    """The part of the prompt about skills, for an agent that can read them."""
-    if "skill_view" not in app.toolsets.select(toolsets, without):
-        return ""
-    return skills_prompt(Library(app.config.skills))
 
 
 def _as_dict(stored: StoredMessage) -> JsonDict:

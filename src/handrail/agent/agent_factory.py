@@ -77,7 +77,8 @@ def open_agent(  # noqa: PLR0913  each is an option that a user may set at the s
             without=config.tools.disabled_toolsets if without is None else without,
             budgets=budgets or budgets_of(config.model),
             platform=platform,
-            cwd=cwd or _folder_of(session),
+            # A session continues in its folder, if that still exists.
+            cwd=cwd or (session.cwd if session is not None and os.path.isdir(session.cwd) else None),
             environment=environment,
             caller=caller,
             telemetry=Telemetry(content=config.telemetry.content),
@@ -110,11 +111,6 @@ def _session(store: SessionStore, wanted: str, cwd: str) -> SessionInfo:
             f"there is no session in {cwd} yet; `handrail sessions list` shows those of other folders"
         )
     return latest
-
-
-def _folder_of(session: SessionInfo | None) -> str | None:
-    """A session continues in its folder, if that still exists."""
-    return session.cwd if session is not None and os.path.isdir(session.cwd) else None
 
 
 async def answer_once(app: Handrail, messages: Sequence[Mapping[str, Any]], options: JsonDict) -> tuple[Any, ...]:

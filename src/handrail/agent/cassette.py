@@ -114,7 +114,8 @@ class Player:
             outcome = self._answer(function["name"], arguments_of(function))
             if on_done is not None:
                 on_done(call["id"], outcome)
-            answers.append(tool_message(call["id"], function["name"], _as_outcome(outcome)))
+            shown = outcome if isinstance(outcome, str) else {"_multimodal": True, "content": outcome}
+            answers.append(tool_message(call["id"], function["name"], shown))
         return answers
 
     def _answer(self, tool: str, arguments: JsonDict) -> Any:
@@ -143,7 +144,3 @@ async def run_again(cassette: Cassette, app: Handrail, *, task_id: str) -> list[
         if message["content"] != call.result:
             found.append(Difference("result", call.tool, call.arguments, call.result, message["content"]))
     return found
-
-
-def _as_outcome(result: Any) -> Any:
-    return result if isinstance(result, str) else {"_multimodal": True, "content": result}

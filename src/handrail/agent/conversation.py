@@ -88,14 +88,14 @@ class Conversation:
 
     def undo(self) -> str:
         """Remove the last turn. Returns the user's message, "" when there was none."""
-        for place in range(len(self.messages) - 1, -1, -1):
-            message = self.messages[place]
-            if message["role"] == "user" and ADDED_BY not in message:
-                self._store.hide(self.info.id, self._ids[place:])
-                del self._ids[place:]
-                self._take(self.messages[:place])
-                return str(message["content"])
-        return ""
+        place = _last_of_user(self.messages)
+        if place < 0:
+            return ""
+        text = str(self.messages[place]["content"])
+        self._store.hide(self.info.id, self._ids[place:])
+        del self._ids[place:]
+        self._take(self.messages[:place])
+        return text
 
     def replace(
         self, end: int, messages: Sequence[JsonDict], *, new: int, asked: StoredModelCall | None = None
@@ -276,7 +276,8 @@ async def _summary(old: Sequence[JsonDict], requests: ModelRequests) -> tuple[st
     except ModelError as error:
         problem = str(error)
     asked = StoredModelCall(began, time.time() - began, name, *usage, error="" if text else problem)
-    return text or _plain_summary(old), asked
+    said = [f"- {str(each['content'])[:300]}" for each in old if each["role"] == "user"]
+    return text or "\n".join(["The user said, among other things:", *said[-10:]]), asked
 
 
 def _as_text(messages: Sequence[JsonDict], room: int) -> str:
@@ -291,8 +292,3 @@ def _as_text(messages: Sequence[JsonDict], room: int) -> str:
         lines.append(f"{message['role']}: {text}{calls}"[:_MAX_SUMMARISED_CHARS])
     whole = "\n".join(lines)
     return whole if len(whole) <= room else f"{whole[: room // 4]}\n[...]\n{whole[-room // 2 :]}"
-
-
-def _plain_summary(messages: Sequence[JsonDict]) -> str:
-    texts = [str(message["content"])[:300] for message in messages if message["role"] == "user"]
-    return "The user said, among other things:\n" + "\n".join(f"- {each}" for each in texts[-10:])

@@ -124,6 +124,14 @@ Event = (
 )
 
 
+def payload_of(event: Event) -> JsonDict:
+    """An event's fields, for JSON."""
+    fields: JsonDict = event._asdict()
+    for name, value in fields.items():
+        fields[name] = value._asdict() if hasattr(value, "_asdict") else getattr(value, "value", value)
+    return fields
+
+
 class Budgets(NamedTuple):
     """What one turn may use before the agent stops. None means no limit."""
 

@@ -317,37 +317,12 @@ def _calls_in_text(text: str, tools: Collection[str]) -> tuple[str, list[JsonDic
     return text, []
 
 
-def _tagged(match: re.Match[str]) -> Iterable[JsonDict | None]:
-    yield _from_json(match[1])
-
-
-def _function(match: re.Match[str]) -> Iterable[JsonDict | None]:
-    yield _call({"function": {"name": match[1], "arguments": match[2]}})
-
-
-def _listed(match: re.Match[str]) -> Iterable[JsonDict | None]:
+def _listed(text: str) -> list[JsonDict | None]:
     try:
-        found = json.loads(match[1])
+        found = json.loads(text)
     except ValueError:
-        yield None
-        return
-    for each in found if isinstance(found, list) else ():
-        yield _from_json(json.dumps(each))
-
-
-def _invoked(match: re.Match[str]) -> Iterable[JsonDict | None]:
-    arguments = dict(_PARAMETER.findall(match[2]))
-    yield _call({"function": {"name": match[1], "arguments": arguments}})
-
-
-_WAYS = (
-    (_TAGGED, _tagged),
-    (_FUNCTION, _function),
-    (_LISTED, _listed),
-    (_INVOKED, _invoked),
-    (_DEEPSEEK, _function),
-    (_WHOLE, _tagged),
-)
+        return [None]
+    return [_from_json(json.dumps(each)) for each in found] if isinstance(found, list) else []
 
 
 def _from_json(text: str) -> JsonDict | None:
@@ -357,6 +332,18 @@ def _from_json(text: str) -> JsonDict | None:
         return None
     if not isinstance(found, dict) or not isinstance(found.get("name"), str):
         return None
-    return _call(
-        {"function": {"name": found["name"], "arguments": found.get("arguments", found.get("parameters", {}))}}
-    )
+    return _named(found["name"], found.get("arguments", found.get("parameters", {})))
+
+
+def _named(name: str, arguments: Any) -> JsonDict:
+    return _call({"function": {"name": name, "arguments": arguments}})
+
+
+_WAYS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], list[JsonDict | None]]], ...] = (
+    (_TAGGED, lambda match: [_from_json(match[1])]),
+    (_FUNCTION, lambda match: [_named(match[1], match[2])]),
+    (_LISTED, lambda match: _listed(match[1])),
+    (_INVOKED, lambda match: [_named(match[1], dict(_PARAMETER.findall(match[2])))]),
+    (_DEEPSEEK, lambda match: [_named(match[1], match[2])]),
+    (_WHOLE, lambda match: [_from_json(match[1])]),
+)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..errors import HandrailError
@@ -49,22 +49,17 @@ class Span:
         """`error` is the type of the error, not its text, which may contain content."""
         if self._span is None:
             return
-        self.set(attributes or {})
+        for name, value in (attributes or {}).items():
+            if name not in CONTENT:
+                self._span.set_attribute(name, value)
+            elif self._content:
+                self._span.set_attribute(name, value if isinstance(value, str) else json.dumps(value, default=str))
         if error:
             from opentelemetry.trace import StatusCode
 
             self._span.set_attribute(ERROR_TYPE, error)
             self._span.set_status(StatusCode.ERROR)
         self._span.end()
-
-    def set(self, attributes: Mapping[str, Any]) -> None:
-        if self._span is None:
-            return
-        for name, value in attributes.items():
-            if name not in CONTENT:
-                self._span.set_attribute(name, value)
-            elif self._content:
-                self._span.set_attribute(name, value if isinstance(value, str) else json.dumps(value, default=str))
 
 
 class Telemetry:
@@ -73,16 +68,11 @@ class Telemetry:
     def __init__(self, *, content: bool = False) -> None:
         self._content = content
 
-    @contextlib.contextmanager
-    def turn(self, session: str, *, agent: str) -> Iterator[Span]:
+    def turn(self, session: str, *, agent: str) -> contextlib.AbstractContextManager[object]:
         """One turn; its calls are child spans, also those of child agents."""
-        tracer = _tracer()
-        if tracer is None:
-            yield Span()
-            return
         attributes = {OPERATION: INVOKE_AGENT, AGENT_NAME: agent, CONVERSATION: session}
-        with tracer.start_as_current_span(f"{INVOKE_AGENT} {agent}", attributes=attributes) as span:
-            yield Span(span, content=self._content)
+        tracer, name = _tracer(), f"{INVOKE_AGENT} {agent}"
+        return contextlib.nullcontext() if tracer is None else tracer.start_as_current_span(name, attributes=attributes)
 
     def model(self, model: str, provider: str, session: str) -> Span:
         attributes = {OPERATION: CHAT, REQUEST_MODEL: model, PROVIDER: provider, CONVERSATION: session}

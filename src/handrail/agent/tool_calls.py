@@ -50,11 +50,6 @@ class ToolCalls:
         room = None if context_tokens is None else self._app.room_for_tools(context_tokens)
         return self._app.definitions.list(enabled, list(disabled), quiet=True, max_chars=room, at_hand=self.at_hand)
 
-    def _names(self) -> frozenset[str]:
-        """The tools that the model may call, also those it calls from code or has to search for."""
-        enabled, disabled = self.toolsets
-        return self._app.definitions.names(enabled, list(disabled))
-
     def start_turn(self) -> None:
         self._guard = LoopGuard()
 
@@ -63,8 +58,9 @@ class ToolCalls:
     ) -> tuple[list[JsonDict], list[StoredCall]]:
         """The tool messages, in the order of the calls, and the record of each call. `seconds` limits all of them together."""
         running = _RunningCalls(self, calls, listener)
-        mine = self._names()
         enabled, disabled = self.toolsets
+        # Also those that the model calls from code, or has to search for.
+        mine = self._app.definitions.names(enabled, list(disabled))
         answers = {} if enabled is None and not disabled else _refused(calls, mine)
         allowed = [call for call in calls if call["id"] not in answers]
         if allowed:
@@ -176,12 +172,9 @@ class _RunningCalls:
         kind = str(failure.get("error_type", "tool_failed")) if failure else ""
         self.ended.append(StoredCall(name, call_id, arguments_of(function), began, seconds, kind, waited))
         span.end({TOOL_ARGUMENTS: function["arguments"], TOOL_RESULT: outcome}, error=kind)
-        text, parts = (outcome, ()) if isinstance(outcome, str) else ("", tuple(_parts(outcome)))
+        content = outcome.get("content") if isinstance(outcome, dict) else outcome
+        text, parts = (outcome, ()) if isinstance(outcome, str) else ("", tuple(content or ()))
         self.listener(ToolEnded(call_id, name, text, kind, seconds, tuple(changes), waited, parts))
-
-
-def _parts(outcome: Any) -> Sequence[JsonDict]:
-    return outcome.get("content", ()) if isinstance(outcome, dict) else outcome or ()
 
 
 def ignore(event: Event) -> None:

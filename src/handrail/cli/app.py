@@ -13,6 +13,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Annotated, Any, NoReturn, TextIO
 
 import typer
@@ -103,7 +104,7 @@ class CommandGroup(TyperGroup):
             found = super().get_command(ctx, cmd_name)
             return None if found is None else guarded(found, cmd_name)
         module = import_module(f".commands.{cmd_name}", __package__)
-        command = guarded(get_command(module.cli), cmd_name)
+        command = guarded(command_in(module, cmd_name), cmd_name)
         command.name, command.help = cmd_name, module.__doc__
         for each in command.commands.values() if isinstance(command, TyperGroup) else ():
             each.short_help = each.short_help or _first_sentence(each.help or "")  # click would cut it
@@ -121,6 +122,15 @@ class CommandGroup(TyperGroup):
                         (name.ljust(width), _first_sentence(helps[name])) for name in names.split() if name in helps
                     ]
                     formatter.write_dl(rows)
+
+
+def command_in(module: ModuleType, name: str) -> Any:
+    """The group of commands that a file has as `cli`, or else its function of the file's name."""
+    cli = getattr(module, "cli", None)
+    if cli is None:
+        cli = typer.Typer(add_completion=False, rich_markup_mode=None)
+        cli.command()(getattr(module, name))
+    return get_command(cli)
 
 
 def _first_sentence(text: str) -> str:

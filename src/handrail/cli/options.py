@@ -1,4 +1,4 @@
-"""What command modules are made of: an empty `cli`, and the options that several commands have."""
+"""What command modules are made of: the `cli` of a group, and the options that several commands have."""
 
 from __future__ import annotations
 
@@ -20,8 +20,20 @@ _MAX_SECONDS = 366 * 24 * 3600
 
 
 def new_cli(**settings: Any) -> typer.Typer:
-    """The `cli` of a command module, to be filled by `@cli.command()`."""
+    """The `cli` of a group of commands, to be filled by `@cli.command()`."""
     return typer.Typer(add_completion=False, rich_markup_mode=None, no_args_is_help=True, **settings)
+
+
+def option(usage: str, text: str, **more: Any) -> Any:
+    """An option. `usage` is as the help shows it, names and a word for the value: `--model -m NAME`; `text` is its help."""
+    names = [word for word in usage.split() if word.startswith("-")]
+    value = " ".join(word for word in usage.split() if not word.startswith("-"))
+    return typer.Option(*names, metavar=value or None, help=text, **more)
+
+
+def argument(usage: str, text: str, **more: Any) -> Any:
+    """An argument, as the help shows it."""
+    return typer.Argument(metavar=usage or None, help=text, **more)
 
 
 def require_terminal(otherwise: str) -> None:
@@ -97,74 +109,45 @@ def _checked_timeout(seconds: float | None) -> float | None:
     return seconds
 
 
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
-Tool = Annotated[str, typer.Argument(metavar="TOOL", help="Name of a tool.", autocompletion=_tool_names)]
+DryRun = Annotated[bool, option("--dry-run", "Only show what would be done.")]
+Json = Annotated[bool, option("--json", "Print JSON, for programs.")]
+Tool = Annotated[str, argument("TOOL", "Name of a tool.", autocompletion=_tool_names)]
 Toolsets = Annotated[
     list[str] | None,
-    typer.Option(
-        "--toolset",
-        "-t",
-        metavar="NAME",
-        help="Only the tools of this set; can be repeated.",
-        autocompletion=_toolset_names,
-    ),
+    option("--toolset -t NAME", "Only the tools of this set; can be repeated.", autocompletion=_toolset_names),
 ]
 Disabled = Annotated[
     list[str] | None,
-    typer.Option(
-        "--disable",
-        metavar="NAME",
-        help="Without the tools of this set; can be repeated.",
-        autocompletion=_toolset_names,
-    ),
+    option("--disable NAME", "Without the tools of this set; can be repeated.", autocompletion=_toolset_names),
 ]
 Hosts = Annotated[
-    list[str] | None,
-    typer.Option("--host", metavar="NAME", help="A name that the server is called by, such as agent.example.org."),
+    list[str] | None, option("--host NAME", "A name that the server is called by, such as agent.example.org.")
 ]
-TokenFd = Annotated[
-    int | None, typer.Option("--token-fd", metavar="N", min=0, help="Read the token from this file descriptor.")
-]
-ToolsetName = Annotated[str | None, typer.Argument(metavar="[NAME]", help="A toolset.", autocompletion=_toolset_names)]
-Task = Annotated[str | None, typer.Option("--task", metavar="ID", help="The task that the calls belong to.")]
-Session = Annotated[str | None, typer.Option("--session", metavar="ID", help="The session that the calls belong to.")]
+TokenFd = Annotated[int | None, option("--token-fd N", "Read the token from this file descriptor.", min=0)]
+ToolsetName = Annotated[str | None, argument("[NAME]", "A toolset.", autocompletion=_toolset_names)]
+Task = Annotated[str | None, option("--task ID", "The task that the calls belong to.")]
+Session = Annotated[str | None, option("--session ID", "The session that the calls belong to.")]
 Timeout = Annotated[
     float | None,
-    typer.Option(
-        "--timeout",
-        metavar="SECONDS",
-        callback=_checked_timeout,
-        help="Cancel what is not done by then; the exit code is 124.",
-    ),
+    option("--timeout SECONDS", "Cancel what is not done by then; the exit code is 124.", callback=_checked_timeout),
 ]
 Yolo = Annotated[
-    bool,
-    typer.Option("--yolo", help="Do not ask about dangerous actions. Blocked ones, and your deny list, still apply."),
+    bool, option("--yolo", "Do not ask about dangerous actions. Blocked ones, and your deny list, still apply.")
 ]
 Mode = Annotated[
     str,
-    typer.Option(
-        "--mode",
-        metavar="MODE",
-        help="plan (change nothing), ask (before edits and commands), auto (before anything destructive), yolo. "
+    option(
+        "--mode MODE",
+        "plan (change nothing), ask (before edits and commands), auto (before anything destructive), yolo. "
         "Default: auto; in a chat with the profile `open`: ask.",
     ),
 ]
-Model = Annotated[
-    str | None, typer.Option("--model", "-m", metavar="NAME", help="The model to use, instead of the configured one.")
-]
+Model = Annotated[str | None, option("--model -m NAME", "The model to use, instead of the configured one.")]
 TrustFolder = Annotated[
-    bool, typer.Option("--trust-folder", help="Trust this folder from now on: its AGENTS.md instructs agents.")
+    bool, option("--trust-folder", "Trust this folder from now on: its AGENTS.md instructs agents.")
 ]
-Continue = Annotated[bool, typer.Option("--continue", "-c", help="Continue the session last used in this folder.")]
+Continue = Annotated[bool, option("--continue -c", "Continue the session last used in this folder.")]
 Resume = Annotated[
     str | None,
-    typer.Option(
-        "--resume",
-        "-r",
-        metavar="ID",
-        help="Continue this session; the start of its id is enough.",
-        autocompletion=session_ids,
-    ),
+    option("--resume -r ID", "Continue this session; the start of its id is enough.", autocompletion=session_ids),
 ]

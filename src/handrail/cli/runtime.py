@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from enum import Enum, auto
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from ..base.own_process import started_by_agent
 from ..base.workers import pool
@@ -95,15 +95,9 @@ class Ending(Enum):
     INTERRUPTED = auto()
 
 
-class Supervised(NamedTuple, Generic[T]):
-    """The result of the work, if there is one, and what ended the wait for it."""
-
-    value: T | None
-    ending: Ending
-
-
-def supervise(work: Callable[[CancelToken], T], *, timeout: float | None = None) -> Supervised[T]:
+def supervise(work: Callable[[CancelToken], T], *, timeout: float | None = None) -> tuple[T | None, Ending]:
     """Run `work` on another thread; its token tells it to stop. A second Ctrl-C does not wait for it.
+    Returns the result, if there is one, and what ended the wait.
 
     This thread only waits, so that it receives the signal even if a tool blocks its own thread.
     """
@@ -119,13 +113,13 @@ def supervise(work: Callable[[CancelToken], T], *, timeout: float | None = None)
     try:
         pool.submit(run)
         if _wait_for(outcome, timeout):
-            return Supervised(outcome.result(), Ending.DONE)
+            return outcome.result(), Ending.DONE
         ending, reason = Ending.TIMED_OUT, f"timed out after {timeout:g} s"
     except KeyboardInterrupt:
         ending, reason = Ending.INTERRUPTED, "interrupted by Ctrl-C"
     cancel.cancel(reason)
     done, _ = wait([outcome], GRACE_SECONDS)
-    return Supervised(outcome.result() if done else None, ending)
+    return outcome.result() if done else None, ending
 
 
 def _wait_for(future: Future[T], timeout: float | None) -> bool:

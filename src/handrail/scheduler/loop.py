@@ -48,19 +48,11 @@ class Ended(NamedTuple):
     delivered: str = ""
 
 
-RunPrompt = Callable[[Job, "tuple[str, ...]", "tuple[str, ...]", CancelToken], str]
-"""Runs a job's prompt by an agent, with its enabled and disabled toolsets, and returns the answer."""
-
-
 class Runner:
-    """Runs jobs in one app that nothing else uses: its gate is set to unattended.
+    """Runs jobs in one app that nothing else uses: its gate is set to unattended."""
 
-    Without `run_prompt`, the built-in agent runs prompts.
-    """
-
-    def __init__(self, app: Handrail, *, run_prompt: RunPrompt | None = None) -> None:
+    def __init__(self, app: Handrail) -> None:
         self._app = app
-        self._run_prompt = run_prompt or self._by_agent
         may_schedule = app.config.schedule.jobs_may_schedule
         self._without = (*app.config.tools.disabled_toolsets, *(() if may_schedule else (SCHEDULING,)))
         app.runtime.approver = app.runtime.person = None
@@ -71,11 +63,7 @@ class Runner:
         try:
             if job.work.cwd and not os.path.isdir(job.work.cwd):
                 raise ToolFailed(f"its folder {job.work.cwd} does not exist any more")
-            if job.work.tool:
-                text = self._call(job, cancel)
-            else:
-                text = self._run_prompt(job, self._toolsets(job), self._without, cancel)
-            ended = Ended(RunState.OK, text)
+            ended = Ended(RunState.OK, self._call(job, cancel) if job.work.tool else self._by_agent(job, cancel))
         except HandrailError as error:
             ended = Ended(RunState.FAILED, error=str(error))
         except Exception as error:  # noqa: BLE001  one job's failure must not end the scheduler
@@ -106,9 +94,9 @@ class Runner:
             raise ToolFailed(str(failure["error"]))
         return outcome if isinstance(outcome, str) else "[not text]"
 
-    def _by_agent(self, job: Job, toolsets: tuple[str, ...], without: tuple[str, ...], cancel: CancelToken) -> str:
+    def _by_agent(self, job: Job, cancel: CancelToken) -> str:
         work = job.work
-        tools: Any = {"toolsets": toolsets, "without": without}
+        tools: Any = {"toolsets": self._toolsets(job), "without": self._without}
         with open_agent(self._app, model=work.model or None, platform="cron", cwd=work.cwd or None, **tools) as agent:
             forget = cancel.on_cancel(lambda: agent.interrupt(cancel.reason))
             try:

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..agent.agent import Agent
 from ..agent.agent_factory import open_agent
-from ..agent.events import End, Event, Notice, TextDelta, TurnEnded
+from ..agent.events import End, Event, Notice, TextDelta, TurnEnded, payload_of
 from ..app import Handrail
 from ..errors import HandrailError
 from ..store.sessions import SessionStore
@@ -82,14 +82,14 @@ class Turns:
         if error := work.exception():
             log.warning("a turn of %s failed: %s", session, error)
             return
-        self._bus.publish("turn.ended", session=session, **_payload(work.result()))
+        self._bus.publish("turn.ended", session=session, **payload_of(work.result()))
 
     def _publisher(self, agent: Agent, events: asyncio.Queue[Event]) -> Any:
         loop, bus = asyncio.get_running_loop(), self._bus
 
         def publish(event: Event) -> None:
             if not isinstance(event, TextDelta | TurnEnded):
-                bus.publish(f"agent.{type(event).__name__}", session=agent.session_id, **_payload(event))
+                bus.publish(f"agent.{type(event).__name__}", session=agent.session_id, **payload_of(event))
             if not isinstance(event, TurnEnded):
                 loop.call_soon_threadsafe(events.put_nowait, event)
 
@@ -134,16 +134,6 @@ async def _turn(agent: Agent, text: str | list[JsonDict], publish: Callable[[Eve
     return ended
 
 
-def _payload(event: Event) -> JsonDict:
-    payload = dict(event._asdict())
-    for name, value in payload.items():
-        if hasattr(value, "_asdict"):
-            payload[name] = value._asdict()
-        elif hasattr(value, "value"):
-            payload[name] = value.value
-    return payload
-
-
 def event_view(event: Event) -> JsonDict:
     """An event for JSON: its kind and its payload."""
-    return {"kind": type(event).__name__, **_payload(event)}
+    return {"kind": type(event).__name__, **payload_of(event)}

@@ -155,11 +155,9 @@ def reason(error: Any) -> str:
 
 
 async def _bound(response: httpx2.Response) -> None:
-    response.stream = _bounded(response.stream)
-
-
-def _bounded(stream: Any) -> httpx2.AsyncByteStream:
     import httpx2
+
+    stream: Any = response.stream
 
     class Bounded(httpx2.AsyncByteStream):
         async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -175,4 +173,4 @@ def _bounded(stream: Any) -> httpx2.AsyncByteStream:
         async def aclose(self) -> None:
             await stream.aclose()
 
-    return Bounded()
+    response.stream = Bounded()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import socket
@@ -227,7 +226,7 @@ def as_of() -> str:
     return next(line.split()[1] for line in _lines() if line.startswith("as-of "))
 
 
-@functools.cache
+@cache
 def _table() -> dict[str, tuple[float, float]]:
     rows = (line.split() for line in _lines() if not line.startswith("as-of "))
     return {name: (float(sent), float(answered)) for name, sent, answered in rows}

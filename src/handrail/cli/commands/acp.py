@@ -17,17 +17,14 @@ import asyncio
 from importlib.util import find_spec
 from typing import Annotated
 
-import typer
-
 from ...errors import ToolUnavailable
 from .. import options
+from ..options import option
 from ..runtime import log_as_notes
 
-cli = options.new_cli()
-Terminals = Annotated[bool, typer.Option("--editor-terminals", help="Run commands in the editor's terminals.")]
+Terminals = Annotated[bool, option("--editor-terminals", "Run commands in the editor's terminals.")]
 
 
-@cli.command()
 def acp(model: options.Model = None, editor_terminals: Terminals = False) -> None:
     if find_spec("acp") is None:
         raise ToolUnavailable("this needs the package agent-client-protocol; pip install 'handrail[acp]'")

@@ -31,6 +31,7 @@ from ...store.approvals import DecisionRecord, StoredGrant, StoredRequest
 from ...types import JsonDict
 from .. import options
 from ..approvals import chosen, come_too_late, open_approvals, show_request
+from ..options import argument, option
 from ..output import ExitCode, as_typed, emit, emit_json, emit_listing, emit_table, fitted, refuse, say
 
 cli = options.new_cli()
@@ -38,24 +39,16 @@ _ALL = 1_000_000
 _SHORT_TEXT = 200
 # How much of a request's id has to be given to answer it.
 _MIN_ID = 4
-Request = Annotated[str, typer.Argument(metavar="ID", help="The request's id, or the start of it.")]
+Request = Annotated[str, argument("ID", "The request's id, or the start of it.")]
 AnswerDecision = Annotated[
-    str,
-    typer.Argument(metavar="ANSWER", help="once, try, task, session, always or deny; without it you are asked."),
+    str, argument("ANSWER", "once, try, task, session, always or deny; without it you are asked.")
 ]
-Why = Annotated[
-    str, typer.Option("--why", metavar="TEXT", help="The reason, or what to do instead; the model reads it.")
-]
-Last = Annotated[int, typer.Option("--last", metavar="N", min=1, help="How many decisions to show.")]
-Policy = Annotated[
-    str, typer.Argument(metavar="POLICY.yaml", help="A configuration file, whose approval settings are tried.")
-]
-SimulateChanged = Annotated[bool, typer.Option("--changed", help="Only what would be decided differently.")]
-SuggestLast = Annotated[int, typer.Option("--last", metavar="N", min=1, help="How many of your newest answers.")]
-Accept = Annotated[
-    list[str] | None,
-    typer.Option("--accept", metavar="ID", help="Write this rule to config.yaml; can be repeated."),
-]
+Why = Annotated[str, option("--why TEXT", "The reason, or what to do instead; the model reads it.")]
+Last = Annotated[int, option("--last N", "How many decisions to show.", min=1)]
+Policy = Annotated[str, argument("POLICY.yaml", "A configuration file, whose approval settings are tried.")]
+SimulateChanged = Annotated[bool, option("--changed", "Only what would be decided differently.")]
+SuggestLast = Annotated[int, option("--last N", "How many of your newest answers.", min=1)]
+Accept = Annotated[list[str] | None, option("--accept ID", "Write this rule to config.yaml; can be repeated.")]
 
 
 @cli.command("list")
@@ -130,7 +123,7 @@ def answer(request: Request, decision: AnswerDecision = "", why: Why = "", as_js
 
 @cli.command()
 def revoke(
-    grant: Annotated[str, typer.Argument(metavar="GRANT", help="Its number, or the kind that is always allowed.")],
+    grant: Annotated[str, argument("GRANT", "Its number, or the kind that is always allowed.")],
 ) -> None:
     """Revoke what was allowed for longer than once. Running calls ask again from their next action on.
 
@@ -157,8 +150,8 @@ def log(last: Last = 20, as_json: options.Json = False) -> None:
     decisions = open_approvals().decisions.latest(last)
     empty = "No decisions yet. `handrail check 'rm -rf build'` shows what would be asked."
     headers = ("WHEN", "DECISION", "BY", "TOOK", "KIND", "WHAT")
-    views, rows = map(_decision_view, decisions), map(_decision_row, decisions)
-    emit_listing([*views], headers, [*rows], as_json=as_json, wide=5, empty=empty)
+    views = [{**each._asdict(), "keys": list(each.keys), "at": _when(each.at)} for each in decisions]
+    emit_listing(views, headers, [*map(_decision_row, decisions)], as_json=as_json, wide=5, empty=empty)
 
 
 @cli.command()
@@ -246,10 +239,6 @@ def _grant_row(grant: StoredGrant) -> tuple[str, str, str, str]:
     if grant.uses_left is not None:
         bounds.append(f"{grant.uses_left} more times")
     return str(grant.id), visible(where), ", ".join(bounds) or "until it ends", visible(grant.key)
-
-
-def _decision_view(record: DecisionRecord) -> JsonDict:
-    return {**record._asdict(), "keys": list(record.keys), "at": _when(record.at)}
 
 
 def _decision_row(record: DecisionRecord) -> tuple[str, str, str, str, str, str]:

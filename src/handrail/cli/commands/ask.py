@@ -29,41 +29,34 @@ import typer
 
 from ...agent.agent import Agent
 from ...agent.agent_factory import LAST, budgets_of, open_agent
-from ...agent.events import End, Event, Notice, ToolEnded, ToolStarted, TurnEnded, Usage
+from ...agent.events import End, Event, Notice, ToolEnded, ToolStarted, TurnEnded, Usage, payload_of
 from ...approval.policy import Mode, read_mode
 from ...core.outcome import error_of
 from ...types import CancelToken, JsonDict
 from .. import options
 from ..call_text import main_argument, ran_and_waited, report_call
+from ..options import argument, option
 from ..output import ExitCode, emit, emit_json, note, result_stream, say, typed, visible
 from ..runtime import Ending, ask_about_folder, open_runtime, stdin_has_input, supervise
 
 _MAX_CONTEXT_CHARS = 400_000
-cli = options.new_cli()
 
 
-@cli.command()
 def ask(
-    question: Annotated[
-        str, typer.Argument(metavar="[QUESTION]", help="What to do; - or none reads it from stdin.")
-    ] = "-",
+    question: Annotated[str, argument("[QUESTION]", "What to do; - or none reads it from stdin.")] = "-",
     model: options.Model = None,
     goes_on: options.Continue = False,
     resume: options.Resume = None,
     toolset: options.Toolsets = None,
     disable: options.Disabled = None,
     timeout: options.Timeout = None,
-    max_calls: Annotated[
-        int | None, typer.Option("--max-calls", metavar="N", min=1, help="How many times the model may be called.")
-    ] = None,
+    max_calls: Annotated[int | None, option("--max-calls N", "How many times the model may be called.", min=1)] = None,
     mode: options.Mode = "auto",
     yolo: options.Yolo = False,
     trust_folder: options.TrustFolder = False,
     as_json: options.Json = False,
-    events: Annotated[
-        bool, typer.Option("--events", help="Print every event as it happens, one JSON object per line.")
-    ] = (False),
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only errors on stderr.")] = False,
+    events: Annotated[bool, option("--events", "Print every event as it happens, one JSON object per line.")] = False,
+    quiet: Annotated[bool, option("--quiet -q", "Only errors on stderr.")] = False,
 ) -> None:
     text = _text(question)
     if trust_folder:
@@ -200,9 +193,5 @@ class Reporter:
 
 def event_view(event: Event, session_id: str) -> JsonDict:
     """An event for programs: its name in words, then its fields."""
-    fields = event._asdict()
-    if isinstance(event, TurnEnded):
-        fields |= {"end": event.end.value, "session_id": session_id}
-    if isinstance(fields.get("usage"), tuple):
-        fields["usage"] = fields["usage"]._asdict()
-    return {"event": _WORDS.sub("_", type(event).__name__).lower(), **fields}
+    session = {"session_id": session_id} if isinstance(event, TurnEnded) else {}
+    return {"event": _WORDS.sub("_", type(event).__name__).lower(), **payload_of(event), **session}

@@ -22,19 +22,17 @@ from ...effects.audit import verify as check
 from ...errors import ToolFailed
 from .. import options
 from ..call_text import counted
+from ..options import argument, option
 from ..output import ExitCode, as_typed, emit, emit_json, fitted, say
 from ..runtime import open_runtime
 
 cli = options.new_cli()
 File = Annotated[
-    str | None,
-    typer.Argument(metavar="[FILE]", help="The file of an export. Without it: stdout, or the receipts kept here."),
+    str | None, argument("[FILE]", "The file of an export. Without it: stdout, or the receipts kept here.")
 ]
-KeyFile = Annotated[str | None, typer.Option("--key", metavar="FILE", help="The public key; default: your own.")]
-Witness = Annotated[str | None, typer.Option(metavar="FILE", help="Seals that a witness has kept.")]
-Authority = Annotated[
-    str | None, typer.Option("--tsa", metavar="FILE", help="Certificates (PEM) of the timestamp authority.")
-]
+KeyFile = Annotated[str | None, option("--key FILE", "The public key; default: your own.")]
+Witness = Annotated[str | None, option("FILE", "Seals that a witness has kept.")]
+Authority = Annotated[str | None, option("--tsa FILE", "Certificates (PEM) of the timestamp authority.")]
 
 
 @cli.command()

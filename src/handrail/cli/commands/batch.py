@@ -31,11 +31,12 @@ from ...batch.worker import main as be_worker
 from ...errors import InvalidArguments
 from ...types import JsonDict
 from .. import options
+from ..options import argument, option
 from ..output import ExitCode, emit, emit_either, note, say
 from ..runtime import open_runtime
 
 _LINE_SECONDS = 10.0
-Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder of a batch.", show_default=False)]
+Folder = Annotated[Path, argument("FOLDER", "The folder of a batch.", show_default=False)]
 
 
 class _RunByDefault(TyperGroup):
@@ -48,26 +49,22 @@ class _RunByDefault(TyperGroup):
 
 
 cli = options.new_cli(cls=_RunByDefault)
-Watch = Annotated[bool, typer.Option("--watch", help="Keep showing it until it has ended.")]
+Watch = Annotated[bool, option("--watch", "Keep showing it until it has ended.")]
 
 
 @cli.command()
 def run(
-    tasks: Annotated[Path, typer.Argument(metavar="FILE", help="A task per line, as JSON.", show_default=False)],
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where the ledger and the results go.")],
-    engine: Annotated[str, typer.Option(metavar="|".join(ENGINES), help="Where the workers run.")] = "local",
-    address: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="Address of the Ray cluster; auto finds a local one.")
-    ] = "auto",
-    workers: Annotated[int, typer.Option(metavar="N", min=1, help="Worker processes or actors.")] = 2,
-    sessions: Annotated[int, typer.Option(metavar="K", min=1, help="Sessions per worker at a time.")] = 8,
-    attempts: Annotated[int, typer.Option(metavar="N", min=1, help="How often a task may fail.")] = 3,
-    lease: Annotated[float, typer.Option(metavar="S", min=2, help="Seconds after which a silent worker is lost.")] = 30,
-    approvals: Annotated[str, typer.Option(metavar="inbox|deny", help="Ask you in the inbox, or deny.")] = "inbox",
-    ledger: Annotated[str, typer.Option(metavar="URL", help="A PostgreSQL database instead of a file.")] = "",
-    artifacts: Annotated[
-        str, typer.Option(metavar="URL", help="Where trajectories and kept files go; any that fsspec knows.")
-    ] = "",
+    tasks: Annotated[Path, argument("FILE", "A task per line, as JSON.", show_default=False)],
+    out: Annotated[Path, option("FOLDER", "Where the ledger and the results go.")],
+    engine: Annotated[str, option("|".join(ENGINES), "Where the workers run.")] = "local",
+    address: Annotated[str, option("ADDRESS", "Address of the Ray cluster; auto finds a local one.")] = "auto",
+    workers: Annotated[int, option("N", "Worker processes or actors.", min=1)] = 2,
+    sessions: Annotated[int, option("K", "Sessions per worker at a time.", min=1)] = 8,
+    attempts: Annotated[int, option("N", "How often a task may fail.", min=1)] = 3,
+    lease: Annotated[float, option("S", "Seconds after which a silent worker is lost.", min=2)] = 30,
+    approvals: Annotated[str, option("inbox|deny", "Ask you in the inbox, or deny.")] = "inbox",
+    ledger: Annotated[str, option("URL", "A PostgreSQL database instead of a file.")] = "",
+    artifacts: Annotated[str, option("URL", "Where trajectories and kept files go; any that fsspec knows.")] = "",
     as_json: options.Json = False,
 ) -> None:
     """Run the tasks of a file. Ctrl-C or `batch stop` stops it, `batch resume` goes on.

@@ -36,20 +36,18 @@ from ...errors import CallCancelled, CallTimeout, InvalidArguments, ToolFailed
 from ...types import CancelToken, JsonDict
 from .. import options
 from ..call_text import main_text, pretty
+from ..options import argument, option
 from ..output import colours, direction_escaped, emit, exit_code_of, result_stream, say, visible
 from ..runtime import Ending, open_runtime, show_progress, stdin_has_input, supervise
 
-cli = options.new_cli()
 
-
-@cli.command()
 def call(
     tool: options.Tool,
     arguments: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="KEY=VALUE",
-            help="key=value, key:=json, key=@file; or - for JSON from stdin.",
+        argument(
+            "KEY=VALUE",
+            "key=value, key:=json, key=@file; or - for JSON from stdin.",
             autocompletion=options.argument_names,
         ),
     ] = None,
@@ -57,7 +55,7 @@ def call(
     session: options.Session = None,
     timeout: options.Timeout = None,
     yolo: options.Yolo = False,
-    raw: Annotated[bool, typer.Option("--raw", help="Print only the result's text (content or output).")] = False,
+    raw: Annotated[bool, option("--raw", "Print only the result's text (content or output).")] = False,
     as_json: options.Json = False,
 ) -> None:
     given = read_arguments(arguments or [])

@@ -20,6 +20,7 @@ from ...effects.calls import as_json as call_view
 from ...effects.calls import folder_here
 from .. import options
 from ..call_text import counted
+from ..options import option
 from ..output import emit_either, emit_listing
 from ..runtime import open_runtime
 from .effects import call_row
@@ -30,9 +31,9 @@ cli = options.new_cli()
 @cli.callback(invoke_without_command=True, no_args_is_help=False)
 def calls(
     context: typer.Context,
-    session: Annotated[str | None, typer.Option(metavar="ID", help="Only those of this session.")] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Those made in other folders, too.")] = False,
-    last: Annotated[int, typer.Option(metavar="N", min=1, help="How many.")] = 30,
+    session: Annotated[str | None, option("ID", "Only those of this session.")] = None,
+    everything: Annotated[bool, option("--all", "Those made in other folders, too.")] = False,
+    last: Annotated[int, option("N", "How many.", min=1)] = 30,
     as_json: options.Json = False,
 ) -> None:
     if context.invoked_subcommand is not None:
@@ -50,8 +51,8 @@ def calls(
 
 @cli.command()
 def prune(
-    days: Annotated[float | None, typer.Option(metavar="N", min=0, help="Forget what is older than this.")] = None,
-    megabytes: Annotated[int | None, typer.Option(metavar="N", min=0, help="Keep at most so much.")] = None,
+    days: Annotated[float | None, option("N", "Forget what is older than this.", min=0)] = None,
+    megabytes: Annotated[int | None, option("N", "Keep at most so much.", min=0)] = None,
     dry_run: options.DryRun = False,
     as_json: options.Json = False,
 ) -> None:

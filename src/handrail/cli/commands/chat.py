@@ -36,15 +36,13 @@ from ..chat.session_commands import greet
 from ..chat.slash_commands import COMMANDS
 from ..chat.turn import Leave, leave_on_signals
 from ..chat.work_commands import last_theme, own_commands
+from ..options import argument, option
 from ..output import as_typed, emit, fitted, typed
 from ..runtime import ask_about_folder, open_runtime
 
-cli = options.new_cli()
 
-
-@cli.command()
 def chat(
-    message: Annotated[str, typer.Argument(metavar="[MESSAGE]", help="What to say first.")] = "",
+    message: Annotated[str, argument("[MESSAGE]", "What to say first.")] = "",
     model: options.Model = None,
     goes_on: options.Continue = False,
     resume: options.Resume = None,
@@ -53,7 +51,7 @@ def chat(
     mode: options.Mode = "",
     yolo: options.Yolo = False,
     trust_folder: options.TrustFolder = False,
-    or_demo: Annotated[bool, typer.Option("--or-demo", help="Without a model or a terminal: show the demo.")] = False,
+    or_demo: Annotated[bool, option("--or-demo", "Without a model or a terminal: show the demo.")] = False,
 ) -> None:
     if or_demo and (reason := _not_possible()):
         from ..demo.show import play

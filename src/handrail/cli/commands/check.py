@@ -31,14 +31,13 @@ from ...judge import assess
 from ...judge.rules.custom import configured
 from ...judge.values.assessment import Assessment, Finding, stretches
 from .. import options
+from ..options import argument, option
 from ..output import ExitCode, colours, emit, emit_json, fitted, paint, visible
 
-cli = options.new_cli()
-Command = Annotated[str, typer.Argument(metavar="COMMAND", help="A shell command; or - to read it from stdin.")]
-Cwd = Annotated[str | None, typer.Option("--cwd", metavar="FOLDER", help="Where it would start; by default, here.")]
+Command = Annotated[str, argument("COMMAND", "A shell command; or - to read it from stdin.")]
+Cwd = Annotated[str | None, option("--cwd FOLDER", "Where it would start; by default, here.")]
 
 
-@cli.command()
 def check(command: Command, cwd: Cwd = None, as_json: options.Json = False) -> None:
     text = sys.stdin.buffer.read().decode("utf-8", "surrogateescape") if command == "-" else command
     try:

@@ -16,17 +16,12 @@ from __future__ import annotations
 import os
 from typing import Annotated, Literal
 
-import typer
-
-from .. import options
 from ..app import COMPLETION_VARIABLE, build
+from ..options import argument
 
-cli = options.new_cli()
 
-
-@cli.command()
 def completion(
-    shell: Annotated[Literal["bash", "zsh", "fish"], typer.Argument(metavar="SHELL", help="bash, zsh or fish.")],
+    shell: Annotated[Literal["bash", "zsh", "fish"], argument("SHELL", "bash, zsh or fish.")],
 ) -> None:
     # Typer writes the script when it is asked as a shell would ask.
     os.environ[COMPLETION_VARIABLE] = f"source_{shell}"

@@ -36,12 +36,11 @@ from ...config.validation import checked, parse, plain
 from ...errors import ConfigError
 from ...types import JsonDict
 from .. import options
+from ..options import argument, option
 from ..output import ExitCode, emit, emit_either, emit_listing, say, visible
 from ..runtime import confirmed_by_hand
 
-Key = Annotated[
-    str, typer.Argument(metavar="KEY", help="A setting, such as files.roots.", autocompletion=options.setting_names)
-]
+Key = Annotated[str, argument("KEY", "A setting, such as files.roots.", autocompletion=options.setting_names)]
 
 
 cli = options.new_cli()
@@ -64,9 +63,7 @@ def get(key: Key, as_json: options.Json = False) -> None:
 
 
 @cli.command("set")
-def set_value(
-    key: Key, value: Annotated[str, typer.Argument(metavar="VALUE", help="Text, a number, true, [a, b].")]
-) -> None:
+def set_value(key: Key, value: Annotated[str, argument("VALUE", "Text, a number, true, [a, b].")]) -> None:
     """Set a value in the file.
 
     \b
@@ -117,7 +114,7 @@ def edit() -> None:
 
 
 @cli.command()
-def confirm(yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False) -> None:
+def confirm(yes: Annotated[bool, option("--yes", "Do not ask.")] = False) -> None:
     """Accept the file as it is now, although it has become weaker.
 
     Changes that you make with `handrail config`, and a file that is there when you start Handrail at a terminal, need no

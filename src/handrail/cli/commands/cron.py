@@ -29,23 +29,22 @@ from ...tools.cron.job_requests import change, described, open_jobs, planned, sa
 from ...tools.cron.schedule import as_scheduler, first_run, read_schedule, scheduler_pid, shown
 from ...types import CancelToken, JsonDict
 from .. import options
+from ..options import argument, option
 from ..output import ExitCode, as_typed, emit, emit_either, emit_json, emit_listing, note, say, visible
 from ..runtime import open_runtime
 from .call import read_arguments
 
 cli = options.new_cli()
 _NO_SCHEDULER = "no scheduler runs, so your jobs do not run; start `handrail cron run` or `handrail serve`"
-JobName = Annotated[str, typer.Argument(metavar="JOB", help="A job's id or name.", show_default=False)]
-Zone = Annotated[
-    str, typer.Option("--timezone", metavar="ZONE", help="Such as Europe/Berlin; default: the machine's own.")
-]
-Schedule = Annotated[str, typer.Argument(metavar="SCHEDULE", help="A schedule, such as '0 9 * * MON-FRI'.")]
-Count = Annotated[int, typer.Option("--count", metavar="N", min=1, max=100, help="How many times to show.")]
+JobName = Annotated[str, argument("JOB", "A job's id or name.", show_default=False)]
+Zone = Annotated[str, option("--timezone ZONE", "Such as Europe/Berlin; default: the machine's own.")]
+Schedule = Annotated[str, argument("SCHEDULE", "A schedule, such as '0 9 * * MON-FRI'.")]
+Count = Annotated[int, option("--count N", "How many times to show.", min=1, max=100)]
 
 
 @cli.command()
 def run(
-    once: Annotated[bool, typer.Option("--once", help="Run what is due now and exit, for a system timer.")] = False,
+    once: Annotated[bool, option("--once", "Run what is due now and exit, for a system timer.")] = False,
 ) -> None:
     """Be the scheduler: run each job when it is due, until interrupted.
 
@@ -71,24 +70,18 @@ def run(
 
 @cli.command()
 def add(
-    schedule: Annotated[
-        str, typer.Argument(metavar="SCHEDULE", help="When: '0 9 * * MON-FRI', 30m, 'in 2h', 2026-12-24T18:00.")
-    ],
-    prompt: Annotated[str, typer.Argument(metavar="PROMPT", help="What the agent should do.")] = "",
-    tool: Annotated[str, typer.Option("--tool", metavar="NAME", help="Instead of a prompt: a tool to call.")] = "",
-    arg: Annotated[
-        list[str] | None, typer.Option("--arg", metavar="NAME=VALUE", help="An argument for the tool.")
-    ] = None,
-    name: Annotated[str, typer.Option("--name", metavar="NAME", help="What to call the job.")] = "",
+    schedule: Annotated[str, argument("SCHEDULE", "When: '0 9 * * MON-FRI', 30m, 'in 2h', 2026-12-24T18:00.")],
+    prompt: Annotated[str, argument("PROMPT", "What the agent should do.")] = "",
+    tool: Annotated[str, option("--tool NAME", "Instead of a prompt: a tool to call.")] = "",
+    arg: Annotated[list[str] | None, option("--arg NAME=VALUE", "An argument for the tool.")] = None,
+    name: Annotated[str, option("--name NAME", "What to call the job.")] = "",
     timezone: Zone = "",
     toolset: options.Toolsets = None,
-    deliver: Annotated[str, typer.Option("--deliver", metavar="TARGET", help="Where to send the output.")] = "",
+    deliver: Annotated[str, option("--deliver TARGET", "Where to send the output.")] = "",
     missed: Annotated[
-        str, typer.Option("--missed", metavar="once|skip", help="Catch up once on runs that were missed, or skip them.")
+        str, option("--missed once|skip", "Catch up once on runs that were missed, or skip them.")
     ] = "once",
-    repeat: Annotated[
-        int | None, typer.Option("--repeat", metavar="N", min=1, help="How often it runs in all; default: forever.")
-    ] = None,
+    repeat: Annotated[int | None, option("--repeat N", "How often it runs in all; default: forever.", min=1)] = None,
     timeout: options.Timeout = None,
     as_json: options.Json = False,
 ) -> None:

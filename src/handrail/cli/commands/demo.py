@@ -13,15 +13,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
-from .. import options
 from ..demo.show import play
+from ..options import option
 
-cli = options.new_cli()
-Everything = Annotated[bool, typer.Option("--all", help="All scenes; without a terminal that is the default.")]
+Everything = Annotated[bool, option("--all", "All scenes; without a terminal that is the default.")]
 
 
-@cli.command()
 def demo(everything: Everything = False) -> None:
     play(everything=everything)

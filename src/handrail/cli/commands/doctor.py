@@ -48,11 +48,9 @@ from ...toolsets import Toolsets
 from .. import options
 from ..output import ExitCode, as_typed, colours, emit, emit_json, fitted, paint, result_stream, visible
 
-cli = options.new_cli()
 MCP_SECONDS = 15.0
 
 
-@cli.command()
 def doctor(as_json: options.Json = False) -> None:
     with result_stream() as stdout:
         findings = list(examine())

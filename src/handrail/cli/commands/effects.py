@@ -24,23 +24,20 @@ from ...store.call_records import CallRecord
 from ...types import JsonDict
 from .. import options
 from ..call_text import counted, shortened
+from ..options import argument, option
 from ..output import ExitCode, colours, emit, emit_json, fitted, paint, say, visible
 from ..runtime import open_runtime
 
-cli = options.new_cli()
 DONE = ("undone", "possible")
-Force = Annotated[
-    bool, typer.Option("--force", help="Overwrite what has changed since; a copy of that is kept beside it.")
-]
+Force = Annotated[bool, option("--force", "Overwrite what has changed since; a copy of that is kept beside it.")]
 _WORDS = {"lost": "deleted", "changed": "changed", "created": "created", "moved": "moved"}
 _MAX_HEAD = 60
 _MAX_LISTED = 200
 _SIGNS = {"lost": ("-", "red"), "changed": ("~", "yellow"), "created": ("+", "green"), "moved": (">", "cyan")}
-Number = Annotated[int, typer.Argument(metavar="CALL", help="Its number, as `handrail calls` names it.")]
-Diff = Annotated[bool, typer.Option("--diff", help="Show the lines that differ.")]
+Number = Annotated[int, argument("CALL", "Its number, as `handrail calls` names it.")]
+Diff = Annotated[bool, option("--diff", "Show the lines that differ.")]
 
 
-@cli.command()
 def effects(number: Number, diff: Diff = False, as_json: options.Json = False) -> None:
     calls = open_runtime().effects
     told = calls.describe(number, diff=diff)

@@ -28,11 +28,12 @@ from ...errors import HandrailError
 from ...processes.leftovers import prune_expired, prune_unknown
 from ...types import JsonDict
 from .. import options
+from ..options import argument, option
 from ..output import ExitCode, as_typed, colours, emit, emit_json, emit_listing, paint, result_stream, say, visible
 from ..runtime import open_runtime
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="An environment: local, docker, docker:python:3.12, …")]
-Full = Annotated[bool, typer.Option("--full", help="Try everything that a backend promises; takes a minute.")]
+Name = Annotated[str, argument("NAME", "An environment: local, docker, docker:python:3.12, …")]
+Full = Annotated[bool, option("--full", "Try everything that a backend promises; takes a minute.")]
 cli = options.new_cli()
 
 

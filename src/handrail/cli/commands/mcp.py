@@ -17,8 +17,6 @@ import secrets
 import sys
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
-import typer
-
 from ...base.safe_text import made_visible, mask_secrets
 from ...base.suggest import did_you_mean
 from ...config import ConfigFile, load_config
@@ -31,6 +29,7 @@ from ...mcp_client.server_config import Server, find_servers, problem_of, trust_
 from ...serve.server import listening, parse_address
 from ...settings.services import McpServerConfig
 from .. import options
+from ..options import argument, option
 from ..output import ExitCode, as_typed, emit, emit_either, emit_json, emit_listing, refuse, say
 from ..runtime import log_as_notes, open_runtime
 
@@ -40,13 +39,13 @@ if TYPE_CHECKING:
 
 cli = options.new_cli()
 LIST_SECONDS = 10.0
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The server's name.", show_default=False)]
-Target = Annotated[list[str], typer.Argument(metavar="URL | -- COMMAND...", help="An address, or a command.")]
-Env = Annotated[list[str] | None, typer.Option("--env", "-e", metavar="KEY=VALUE", help="For the command.")]
-Header = Annotated[list[str] | None, typer.Option("--header", metavar="'KEY: VALUE'", help="For HTTP.")]
-Sse = Annotated[bool, typer.Option("--sse", help="The server uses the older SSE transport.")]
-Offline = Annotated[bool, typer.Option("--offline", help="Do not connect to them.")]
-TrustName = Annotated[str | None, typer.Argument(metavar="[NAME]", help="A server; without one, the project's file.")]
+Name = Annotated[str, argument("NAME", "The server's name.", show_default=False)]
+Target = Annotated[list[str], argument("URL | -- COMMAND...", "An address, or a command.")]
+Env = Annotated[list[str] | None, option("--env -e KEY=VALUE", "For the command.")]
+Header = Annotated[list[str] | None, option("--header 'KEY: VALUE'", "For HTTP.")]
+Sse = Annotated[bool, option("--sse", "The server uses the older SSE transport.")]
+Offline = Annotated[bool, option("--offline", "Do not connect to them.")]
+TrustName = Annotated[str | None, argument("[NAME]", "A server; without one, the project's file.")]
 _UNCONFIRMED = "it came into config.yaml since you confirmed that; `handrail config confirm` in a terminal of yours"
 
 
@@ -219,11 +218,9 @@ def _browse(url: str) -> None:
 
 @cli.command()
 def serve(
-    http: Annotated[
-        str | None, typer.Option("--http", metavar="[HOST:]PORT", help="Serve over HTTP instead of stdio.")
-    ] = None,
+    http: Annotated[str | None, option("--http [HOST:]PORT", "Serve over HTTP instead of stdio.")] = None,
     toolset: options.Toolsets = None,
-    env: Annotated[str, typer.Option("--env", metavar="BACKEND", help="Where commands run, such as docker.")] = "",
+    env: Annotated[str, option("--env BACKEND", "Where commands run, such as docker.")] = "",
     host: options.Hosts = None,
     token_fd: options.TokenFd = None,
 ) -> None:

@@ -43,6 +43,7 @@ from ...tools.cron.schedule import zone_of
 from ...tools.skills.library import inspect, user_folder
 from ...types import JsonDict
 from .. import options
+from ..options import argument, option
 from ..output import ExitCode, emit, emit_table, refuse, say, visible
 from ..runtime import open_runtime
 
@@ -57,10 +58,8 @@ _TABLE: dict[str, str] = json.loads(Path(__file__).parents[1].joinpath("hermes_s
 _RENAMED = {False: "off", "ask": "manual", "singularity": "apptainer", ".": None}  # the last is a folder to start in
 _LISTS = ("toolsets", "folders", "disabled", "deny", "allowlist", "secrets", "mounts", "include", "exclude")
 _WHOLE = {"all", "*", "hermes-cli"}  # every toolset, which is what is offered without a choice
-Folder = Annotated[
-    Path | None, typer.Argument(metavar="[FOLDER]", help="Its folder; default: HERMES_HOME, or ~/.hermes.")
-]
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+Folder = Annotated[Path | None, argument("[FOLDER]", "Its folder; default: HERMES_HOME, or ~/.hermes.")]
+Yes = Annotated[bool, option("--yes", "Do not ask.")]
 
 
 class Item(NamedTuple):

@@ -24,11 +24,12 @@ from ...config import Config
 from ...config.keys import key_of
 from ...errors import ModelError
 from .. import options
+from ..options import argument
 from ..output import ExitCode, emit_either, emit_listing, say, visible
 from ..runtime import open_runtime
 
 cli = options.new_cli()
-Name = Annotated[str | None, typer.Argument(metavar="[MODEL]", help="By default the one an agent would ask.")]
+Name = Annotated[str | None, argument("[MODEL]", "By default the one an agent would ask.")]
 
 
 @cli.command("list")

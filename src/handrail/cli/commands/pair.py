@@ -18,6 +18,7 @@ import typer
 from ...config.paths import state_dir
 from ...serve.gateway.store import STORE_NAME, GatewayStore
 from .. import options
+from ..options import argument
 from ..output import emit, emit_listing, refuse, say
 
 cli = options.new_cli()
@@ -41,8 +42,8 @@ def list_people(as_json: options.Json = False) -> None:
 
 @cli.command()
 def remove(
-    account: Annotated[str, typer.Argument(metavar="ACCOUNT", help="The account's name in the configuration.")],
-    person: Annotated[str, typer.Argument(metavar="PERSON", help="As `handrail pair list` shows them.")],
+    account: Annotated[str, argument("ACCOUNT", "The account's name in the configuration.")],
+    person: Annotated[str, argument("PERSON", "As `handrail pair list` shows them.")],
 ) -> None:
     """Withdraw a person's access to the agent."""
     if not _store().unpair(account, person):

@@ -12,8 +12,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from ...base.suggest import did_you_mean
 from ...config import ConfigFile
 from ...config.paths import Found, Source, config_path
@@ -23,15 +21,14 @@ from ...plugins.loader import TRUST_KIND, Plugin, trust_plugin
 from ...plugins.plugin_files import write_template
 from ...types import JsonDict
 from .. import options
+from ..options import argument, option
 from ..output import emit, emit_json, emit_listing, refuse
 from ..runtime import open_runtime
 
 cli = options.new_cli()
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The plugin's name.", show_default=False)]
-Revoke = Annotated[bool, typer.Option("--revoke", help="Take the trust back.")]
-Folder = Annotated[
-    Path | None, typer.Option("--in", metavar="FOLDER", help="Where to put it; default: your plugin folder.")
-]
+Name = Annotated[str, argument("NAME", "The plugin's name.", show_default=False)]
+Revoke = Annotated[bool, option("--revoke", "Take the trust back.")]
+Folder = Annotated[Path | None, option("--in FOLDER", "Where to put it; default: your plugin folder.")]
 
 
 @cli.command("list")

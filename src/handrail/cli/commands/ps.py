@@ -30,14 +30,15 @@ from ...store.processes import ProcessRecord
 from ...types import JsonDict
 from .. import options
 from ..call_text import age
+from ..options import argument, option
 from ..output import ExitCode, emit, emit_bytes, emit_listing, say, visible
 from ..runtime import open_runtime
 
-Ids = Annotated[list[str] | None, typer.Argument(metavar="ID...", help="Processes, as `handrail ps` names them.")]
-Id = Annotated[str, typer.Argument(metavar="ID", help="A process, as `handrail ps` names it.")]
+Ids = Annotated[list[str] | None, argument("ID...", "Processes, as `handrail ps` names them.")]
+Id = Annotated[str, argument("ID", "A process, as `handrail ps` names it.")]
 cli = options.new_cli()
-Everything = Annotated[bool, typer.Option("--all", help="Include processes that have ended.")]
-KillEverything = Annotated[bool, typer.Option("--all", help="All that run, of every task.")]
+Everything = Annotated[bool, option("--all", "Include processes that have ended.")]
+KillEverything = Annotated[bool, option("--all", "All that run, of every task.")]
 
 
 @cli.callback(invoke_without_command=True, no_args_is_help=False)
@@ -79,7 +80,7 @@ def kill(ids: Ids = None, everything: KillEverything = False) -> None:
 @cli.command()
 def log(
     id: Id,  # noqa: A002  what it is
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow until the process has ended.")] = False,
+    follow: Annotated[bool, option("--follow -f", "Follow until the process has ended.")] = False,
 ) -> None:
     """Print the output of a process, unchanged.
 

@@ -11,22 +11,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from ...agent.agent_factory import open_store
 from ...agent.cassette import Cassette
-from .. import options
 from ..call_text import counted
+from ..options import option
 from ..output import emit, say
 from .sessions import LAST, SessionId, chosen
 
-cli = options.new_cli()
-Output = Annotated[
-    Path | None, typer.Option("--output", "-o", metavar="FILE", help="By default SESSION.cassette.jsonl, here.")
-]
+Output = Annotated[Path | None, option("--output -o FILE", "By default SESSION.cassette.jsonl, here.")]
 
 
-@cli.command()
 def record(session: SessionId = LAST, output: Output = None) -> None:
     store = open_store()
     info = chosen(store, session)

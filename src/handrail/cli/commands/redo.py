@@ -11,17 +11,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from .. import options
+from ..options import argument
 from ..runtime import open_runtime
 from .effects import Force, leave
 
-cli = options.new_cli()
-Number = Annotated[int, typer.Argument(metavar="CALL", min=1, help="The call that was undone.")]
+Number = Annotated[int, argument("CALL", "The call that was undone.", min=1)]
 
 
-@cli.command()
 def redo(number: Number, dry_run: options.DryRun = False, force: Force = False, as_json: options.Json = False) -> None:
     calls = open_runtime().effects
     leave([calls.redo(number, dry_run=dry_run, force=force)], calls, verb="redone", as_json=as_json)

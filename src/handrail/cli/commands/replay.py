@@ -30,21 +30,18 @@ from ...errors import ModelError
 from ...store.sessions import SessionStore
 from .. import options
 from ..call_text import counted, shortened
+from ..options import argument, option
 from ..output import ExitCode, emit, emit_json, note, result_stream, visible
 from ..runtime import open_runtime
 
 _RESULT_CHARS = 300
 
 
-cli = options.new_cli()
-ReplayCassette = Annotated[Path, typer.Argument(metavar="FILE", help="What `handrail record` has written.")]
-Model = Annotated[str | None, typer.Option("--model", "-m", metavar="NAME", help="Ask this model.")]
-Tools = Annotated[
-    bool, typer.Option("--tools", help="Ask no model: make the recorded calls with today's tools, and compare.")
-]
+ReplayCassette = Annotated[Path, argument("FILE", "What `handrail record` has written.")]
+Model = Annotated[str | None, option("--model -m NAME", "Ask this model.")]
+Tools = Annotated[bool, option("--tools", "Ask no model: make the recorded calls with today's tools, and compare.")]
 
 
-@cli.command()
 def replay(cassette: ReplayCassette, model: Model = None, tools: Tools = False, as_json: options.Json = False) -> None:
     recorded = Cassette.load(cassette)
     with result_stream() as stdout:

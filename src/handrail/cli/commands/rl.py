@@ -10,14 +10,13 @@ from __future__ import annotations
 from contextlib import closing
 from typing import Annotated
 
-import typer
-
 from ...agent.models.model_selection import build, known_providers
 from ...batch.rollouts import Rollouts, load
 from ...errors import HandrailError, ToolFailed
 from ...store.rollouts import RunState
 from ...tools.rollouts.runs import BEGUN, named, open_runs
 from .. import options
+from ..options import argument
 from ..output import emit
 from ..runtime import open_runtime
 
@@ -30,7 +29,7 @@ def _root() -> None:
 
 
 @cli.command()
-def run(run_id: Annotated[str, typer.Argument(metavar="RUN", help="The run's id, from rl_configure.")]) -> None:
+def run(run_id: Annotated[str, argument("RUN", "The run's id, from rl_configure.")]) -> None:
     """Run all rollouts of a planned run, and exit when they have ended. The tool rl_start does this in the background."""
     app = open_runtime(asks=False)
     with closing(open_runs()) as store:

@@ -39,6 +39,7 @@ from ...runtime.provider_formats import read_call, read_calls, tool_message
 from ...types import CancelToken, JsonDict
 from .. import options
 from ..call_text import duration, main_argument, report_call
+from ..options import argument, option
 from ..output import ExitCode, emit, emit_json, exit_code_of, result_stream
 from ..runtime import GRACE_SECONDS, Ending, open_runtime, show_progress, supervise
 
@@ -55,17 +56,13 @@ class _Run:
     answers: list[list[JsonDict]] = field(default_factory=list)
 
 
-cli = options.new_cli()
-
-
-@cli.command()
 def run(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A JSON or JSONL file; - for stdin.")],
+    file: Annotated[str, argument("FILE", "A JSON or JSONL file; - for stdin.")],
     task: options.Task = None,
     session: options.Session = None,
     timeout: options.Timeout = None,
     yolo: options.Yolo = False,
-    jsonl: Annotated[bool, typer.Option("--jsonl", help="One JSON value per line, in and out.")] = False,
+    jsonl: Annotated[bool, option("--jsonl", "One JSON value per line, in and out.")] = False,
 ) -> None:
     work = _Run(read_batches(file, by_line=jsonl), task, session, timeout, yolo)
     with result_stream() as stdout:

@@ -13,20 +13,15 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from ...runtime.provider_formats import Format
 from .. import options
+from ..options import option
 from ..output import emit_json
 from ..runtime import open_runtime
 
-cli = options.new_cli()
-Dialect = Annotated[
-    Format, typer.Option("--format", metavar="NAME", help="openai, responses, anthropic, gemini or mcp.")
-]
+Dialect = Annotated[Format, option("--format NAME", "openai, responses, anthropic, gemini or mcp.")]
 
 
-@cli.command()
 def schema(toolset: options.Toolsets = None, disable: options.Disabled = None, dialect: Dialect = "openai") -> None:
     app = open_runtime()
     app.await_toolsets(toolset)

@@ -28,6 +28,7 @@ from ...serve.shared_state import CONSOLE, Served
 from ...serve.tokens import STORE_NAME, Keys, Login, Role, StoredToken
 from ...types import JsonDict
 from .. import options
+from ..options import argument, option
 from ..output import as_typed, emit, emit_listing, fitted, note, refuse, say
 from ..runtime import ask_about_folder, ask_about_plugins, log_as_notes
 
@@ -41,8 +42,8 @@ logins = options.new_cli(help="Browsers that are logged in.")
 cli.add_typer(logins, name="login")
 _NEW_TOKEN = "`handrail serve token new NAME`"
 DEFAULT = "127.0.0.1:8765"
-Http = Annotated[str, typer.Option("--http", "--port", metavar="[HOST:]PORT", help="Where to listen.")]
-NoCron = Annotated[bool, typer.Option("--no-cron", help="Do not run scheduled jobs.")]
+Http = Annotated[str, option("--http --port [HOST:]PORT", "Where to listen.")]
+NoCron = Annotated[bool, option("--no-cron", "Do not run scheduled jobs.")]
 
 
 @cli.callback(invoke_without_command=True, no_args_is_help=False)
@@ -103,8 +104,8 @@ def _greet(link: str, url: str) -> None:
 
 @tokens.command("new")
 def new_token(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="What it is for, such as phone.")],
-    role: Annotated[str, typer.Option("--role", metavar="ROLE", help="watch, approve or operate.")] = "watch",
+    name: Annotated[str, argument("NAME", "What it is for, such as phone.")],
+    role: Annotated[str, option("--role ROLE", "watch, approve or operate.")] = "watch",
 ) -> None:
     """Make a token and print it. It is not stored, and not shown again.
 
@@ -127,7 +128,7 @@ def list_tokens(as_json: options.Json = False) -> None:
 
 
 @tokens.command("revoke")
-def revoke_token(name: Annotated[str, typer.Argument(metavar="NAME", help="The token's name.")]) -> None:
+def revoke_token(name: Annotated[str, argument("NAME", "The token's name.")]) -> None:
     """Revoke a token, and every browser that logged in with it."""
     if not _keys().revoke(name):
         refuse(f"no token is called {name!r}; `handrail serve token list` shows those there are")
@@ -146,7 +147,7 @@ def list_logins(as_json: options.Json = False) -> None:
 
 @logins.command("end")
 def end_login(
-    login: Annotated[str, typer.Argument(metavar="ID", help="As `handrail serve login list` shows it.")],
+    login: Annotated[str, argument("ID", "As `handrail serve login list` shows it.")],
 ) -> None:
     """Log a browser out.
 

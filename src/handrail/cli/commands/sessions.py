@@ -26,34 +26,27 @@ from ...store.sessions import SessionInfo, SessionStore, StoredMessage
 from ...types import JsonDict
 from .. import options
 from ..call_text import shortened
+from ..options import argument, option
 from ..output import ExitCode, emit, emit_either, emit_listing, say, visible
 
 cli = options.new_cli()
 LAST = "last"
 SessionId = Annotated[
     str,
-    typer.Argument(
-        metavar="[SESSION]",
-        help="Its id, the start of it, or `last`: the one used last.",
-        autocompletion=options.session_ids,
-    ),
+    argument("[SESSION]", "Its id, the start of it, or `last`: the one used last.", autocompletion=options.session_ids),
 ]
 _TITLE_CHARS, _RESULT_LINES = 60, 6
-Limit = Annotated[int, typer.Option("--limit", "-n", metavar="N", min=1, help="How many.")]
-InThisFolder = Annotated[bool, typer.Option("--here", help="Only those of this folder.")]
-Everything = Annotated[bool, typer.Option("--all", help="Also what was undone or summarised.")]
-SearchWords = Annotated[
-    list[str], typer.Argument(metavar="TEXT...", help="Words in any order; '\"in quotes\"' as it is.")
-]
+Limit = Annotated[int, option("--limit -n N", "How many.", min=1)]
+InThisFolder = Annotated[bool, option("--here", "Only those of this folder.")]
+Everything = Annotated[bool, option("--all", "Also what was undone or summarised.")]
+SearchWords = Annotated[list[str], argument("TEXT...", "Words in any order; '\"in quotes\"' as it is.")]
 Form = Annotated[
-    Literal["jsonl", "sharegpt"],
-    typer.Option("--format", "-f", metavar="NAME", help="jsonl (one line per message) or sharegpt (a trajectory)."),
+    Literal["jsonl", "sharegpt"], option("--format -f NAME", "jsonl (one line per message) or sharegpt (a trajectory).")
 ]
-Output = Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it there.")]
-After = Annotated[int | None, typer.Option("--after", metavar="MESSAGE", help="Up to this message.")]
+Output = Annotated[Path | None, option("--output -o FILE", "Write it there.")]
+After = Annotated[int | None, option("--after MESSAGE", "Up to this message.")]
 Sessions = Annotated[
-    list[str],
-    typer.Argument(metavar="SESSION...", help="Their ids, or the starts of them.", autocompletion=options.session_ids),
+    list[str], argument("SESSION...", "Their ids, or the starts of them.", autocompletion=options.session_ids)
 ]
 
 

@@ -19,8 +19,6 @@ import sys
 from dataclasses import replace
 from typing import Annotated, NamedTuple
 
-import typer
-
 from ...agent.models import model_selection as selection
 from ...base.suggest import did_you_mean
 from ...base.workers import run_async
@@ -29,12 +27,11 @@ from ...config.keys import key_of
 from ...errors import InvalidArguments, ModelError
 from ...settings.services import DEFAULT_PROVIDER, ModelConfig
 from ...types import JsonDict
-from .. import options
+from ..options import option
 from ..output import ExitCode, as_typed, emit, fitted, note, refuse, say, visible
 from ..runtime import TerminalPerson, open_runtime
 from .model import tried
 
-cli = options.new_cli()
 _MAX_LISTED = 20
 
 
@@ -48,12 +45,11 @@ class Place(NamedTuple):
     about: str = ""
 
 
-@cli.command()
 def setup(
-    provider: Annotated[str, typer.Option("--provider", metavar="NAME", help="Such as openai or anthropic.")] = "",
-    model: Annotated[str, typer.Option("--model", "-m", metavar="NAME", help="The model's name there.")] = "",
-    base_url: Annotated[str, typer.Option("--base-url", metavar="URL", help="Where the server is.")] = "",
-    test: Annotated[bool, typer.Option("--test/--no-test", help="Try the model before it is written.")] = True,
+    provider: Annotated[str, option("--provider NAME", "Such as openai or anthropic.")] = "",
+    model: Annotated[str, option("--model -m NAME", "The model's name there.")] = "",
+    base_url: Annotated[str, option("--base-url URL", "Where the server is.")] = "",
+    test: Annotated[bool, option("--test/--no-test", "Try the model before it is written.")] = True,
 ) -> None:
     app = open_runtime(asks=False)
     providers = selection.known_providers(app.plugins)

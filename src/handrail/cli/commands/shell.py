@@ -31,19 +31,15 @@ from ...environments.base import ProcessState, ProcessStatus, PtyProcess
 from ...environments.errors import InputRefused
 from ...errors import HandrailError
 from .. import options
+from ..options import option
 from ..output import ExitCode, note, refuse
 from ..runtime import open_runtime
 
 Env = Annotated[
-    str | None,
-    typer.Option(
-        "--env", metavar="NAME", help="An environment (local, docker:python:3.12, …); default: the configured one."
-    ),
+    str | None, option("--env NAME", "An environment (local, docker:python:3.12, …); default: the configured one.")
 ]
-cli = options.new_cli()
 
 
-@cli.command()
 def shell(env: Env = None, task: options.Task = None) -> None:
     options.require_terminal("handrail call terminal command=...")
     app = open_runtime()

@@ -12,19 +12,18 @@ from __future__ import annotations
 import os
 from typing import Annotated
 
-import typer
-
 from ...base.safe_text import made_visible
 from ...config.trust import Trust
 from ...tools.skills.library import FILE, TRUST_KIND, Library, Skill, State, read, text_of, user_folder
 from ...types import JsonDict
 from .. import options
+from ..options import argument, option
 from ..output import ExitCode, emit, emit_listing, refuse, visible
 from ..runtime import open_runtime
 
 cli = options.new_cli()
-Name = Annotated[str, typer.Argument(help="The skill's name.", show_default=False)]
-Revoke = Annotated[bool, typer.Option("--revoke", help="Take the trust back.")]
+Name = Annotated[str, argument("", "The skill's name.", show_default=False)]
+Revoke = Annotated[bool, option("--revoke", "Take the trust back.")]
 
 
 @cli.command("list")

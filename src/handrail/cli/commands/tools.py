@@ -21,13 +21,11 @@ from ..call_text import shortened
 from ..output import as_typed, colours, emit_listing, emit_table, note, paint, visible
 from ..runtime import open_runtime
 
-cli = options.new_cli()
 _NOTHING = Unavailable("")
 _EMPTY = "No tools. `handrail toolsets` lists the sets there are."
 _COLUMNS = 32  # of a row, before the names of its tools
 
 
-@cli.command()
 def tools(toolset: options.Toolsets = None, as_json: options.Json = False) -> None:
     app = open_runtime()
     app.await_toolsets(toolset)

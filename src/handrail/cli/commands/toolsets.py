@@ -13,19 +13,16 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from ...types import JsonDict
 from .. import options
+from ..options import option
 from ..output import emit, emit_json, emit_listing, say
 from ..runtime import open_runtime
 
-cli = options.new_cli()
 _SURFACES = "handrail-"
-Everything = Annotated[bool, typer.Option("--all", help="Include those of surfaces and chat platforms.")]
+Everything = Annotated[bool, option("--all", "Include those of surfaces and chat platforms.")]
 
 
-@cli.command()
 def toolsets(name: options.ToolsetName = None, everything: Everything = False, as_json: options.Json = False) -> None:
     known = open_runtime().toolsets
     if name is not None:

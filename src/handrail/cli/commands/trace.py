@@ -25,10 +25,7 @@ from ..call_text import duration, shortened
 from ..output import emit_either, visible
 from .sessions import LAST, SessionId, chosen, cost, session_view
 
-cli = options.new_cli()
 
-
-@cli.command()
 def trace(session: SessionId = LAST, as_json: options.Json = False) -> None:
     store = open_store()
     info = chosen(store, session)

@@ -22,23 +22,17 @@ import typer
 from ...effects.calls import folder_here
 from ...types import JsonDict
 from .. import options
+from ..options import argument, option
 from ..output import ExitCode, refuse
 from ..runtime import open_runtime
 from .effects import DONE, Force, leave
 
-cli = options.new_cli()
 
-
-@cli.command()
 def undo(
-    number: Annotated[
-        int | None, typer.Argument(metavar="[CALL]", min=1, help="Its number; with --last how many.")
-    ] = None,
-    last: Annotated[
-        bool, typer.Option("--last", help="The last calls made in this folder that changed something.")
-    ] = False,
-    session: Annotated[str | None, typer.Option(metavar="ID", help="All calls of a session, the last first.")] = None,
-    only: Annotated[str, typer.Option(metavar="PATH", help="Only what was changed there and below.")] = "",
+    number: Annotated[int | None, argument("[CALL]", "Its number; with --last how many.", min=1)] = None,
+    last: Annotated[bool, option("--last", "The last calls made in this folder that changed something.")] = False,
+    session: Annotated[str | None, option("ID", "All calls of a session, the last first.")] = None,
+    only: Annotated[str, option("PATH", "Only what was changed there and below.")] = "",
     dry_run: options.DryRun = False,
     force: Force = False,
     as_json: options.Json = False,

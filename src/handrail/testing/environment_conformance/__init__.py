@@ -21,18 +21,6 @@ The checks need bash, coreutils, grep and /proc in the environment. A check that
 pytest and unittest it raises `unittest.SkipTest`.
 """
 
-from .place import Check, ConformanceFailure, NotApplicable, Place
-from .suite import Conformance, Outcome, Report, Verdict, check_environment, environment_checks
+from ...base.lazy_module import lazy_face
 
-__all__ = [
-    "Check",
-    "Conformance",
-    "ConformanceFailure",
-    "NotApplicable",
-    "Outcome",
-    "Place",
-    "Report",
-    "Verdict",
-    "check_environment",
-    "environment_checks",
-]
+__getattr__, __dir__, __all__ = lazy_face(__name__, __file__)

@@ -11,7 +11,6 @@ from .place import Place, check, expect, expect_error, expect_that, takes_at_mos
 _LOOKS = 10
 
 
-@check()
 def it_has_the_shells_state(place: Place) -> None:
     """It begins with a copy of the shell's state, and changes nothing of it."""
     place.run("cd /usr; kit_plain=1; kit_function() { echo function; }")
@@ -22,7 +21,6 @@ def it_has_the_shells_state(place: Place) -> None:
     process.forget()
 
 
-@check()
 def it_runs_beside_commands(place: Place) -> None:
     """Commands run while it does; its end and its exit code are known afterwards."""
     process = place.env.background("read kit_line; exit 6")
@@ -36,7 +34,6 @@ def it_runs_beside_commands(place: Place) -> None:
     process.forget()
 
 
-@check()
 def its_output_can_be_read(place: Place) -> None:
     """What it printed can be read from any offset, while it runs and afterwards."""
     process = place.env.background("echo one; echo two >&2; read kit_line; echo three")
@@ -51,7 +48,6 @@ def its_output_can_be_read(place: Place) -> None:
     process.forget()
 
 
-@check()
 def it_reads_what_it_is_given(place: Place) -> None:
     """It reads what is written to it, an end when its input is closed, and after that it takes no more."""
     process = place.env.background("read kit_line; echo got $kit_line; cat; echo end")
@@ -65,7 +61,6 @@ def it_reads_what_it_is_given(place: Place) -> None:
     process.forget()
 
 
-@check()
 def it_can_be_killed(place: Place) -> None:
     """Killing it ends all that it started, also what ignores SIGTERM in a session of its own."""
     nap = place.nap()
@@ -76,7 +71,6 @@ def it_can_be_killed(place: Place) -> None:
     process.forget()
 
 
-@check()
 def it_is_listed_until_it_is_forgotten(place: Place) -> None:
     """It is listed with its command, and forgetting it ends it and takes it off the list."""
     nap = place.nap()
@@ -111,7 +105,6 @@ def it_outlives_the_environment_if_it_was_to(place: Place) -> None:
         place.expect_gone(nap, "what was forgotten", other)
 
 
-@check()
 def what_is_left_running_holds_up_nobody(place: Place) -> None:
     """`sleep 100 &` returns immediately, although the process holds the command's output."""
     nap = place.nap()
@@ -123,7 +116,6 @@ def what_is_left_running_holds_up_nobody(place: Place) -> None:
     place.expect_gone(nap, "what was killed")
 
 
-@check()
 def what_is_left_running_is_named(place: Place) -> None:
     """The result and the environment name what a command left running, and only the command that left it."""
     nap = place.nap()
@@ -141,7 +133,6 @@ def what_is_left_running_is_named(place: Place) -> None:
     place.wait_until(lambda: not place.env.left_running(), "what has ended is still named")
 
 
-@check()
 def what_is_left_running_can_be_adopted(place: Place) -> None:
     """What was left running can be looked at, read and killed, with all that it started."""
     nap = place.nap()
@@ -160,7 +151,6 @@ def _wait_for(place: Place, process: PtyProcess, words: bytes) -> None:
     place.wait_until(lambda: words in process.read().data, f"{words!r} does not appear on the terminal")
 
 
-@check()
 def it_is_a_terminal(place: Place) -> None:
     """A program finds a terminal of the size that was asked for on stdin, stdout and stderr."""
     place.needs_pty()
@@ -171,7 +161,6 @@ def it_is_a_terminal(place: Place) -> None:
     process.forget()
 
 
-@check()
 def it_takes_keys(place: Place) -> None:
     """What is typed is echoed and read; Ctrl-C interrupts; Ctrl-D ends the input."""
     place.needs_pty()
@@ -188,7 +177,6 @@ def it_takes_keys(place: Place) -> None:
     process.forget()
 
 
-@check()
 def it_can_be_resized(place: Place) -> None:
     """A program is told when its terminal changes size."""
     place.needs_pty()
@@ -199,7 +187,6 @@ def it_can_be_resized(place: Place) -> None:
     process.forget()
 
 
-@check()
 def waiting_for_input_is_seen(place: Place) -> None:
     """A program that waits for someone to type is told from one that only takes its time."""
     place.needs_pty()

@@ -7,12 +7,11 @@ import shlex
 
 from ...environments.errors import CommandRefused, NoSuchDirectory
 from ...errors import ToolError
-from .place import ConformanceFailure, Place, check, expect, expect_error, takes_at_most, text
+from .place import ConformanceFailure, Place, check, expect, expect_error, text
 
 _SECRETS = {"KIT_API_KEY": "a-key-of-the-runtime", "KIT_ACCESS_TOKEN": "a-token-of-the-runtime"}
 
 
-@check()
 def a_directory_can_be_given_for_one_command(place: Place) -> None:
     """`cwd` is for one command: the shell is back where it was afterwards, and relative ones begin there."""
     place.run(f"cd {shlex.quote(place.folder)} && mkdir sub")
@@ -21,7 +20,6 @@ def a_directory_can_be_given_for_one_command(place: Place) -> None:
     place.says("pwd", f"{place.folder}\n")
 
 
-@check()
 def a_directory_that_is_not_there_is_an_error(place: Place) -> None:
     """In a `cwd` that cannot be entered nothing runs: it is an error that says so."""
     place.run(f"cd {shlex.quote(place.folder)}")
@@ -29,7 +27,6 @@ def a_directory_that_is_not_there_is_an_error(place: Place) -> None:
     place.says("ls", "")
 
 
-@check()
 def variables_can_be_given_for_one_command(place: Place) -> None:
     """`env` is for one command and its programs, with values of any kind, and gone afterwards."""
     value = 'it\'s "odd" $HOME `x` \\ é\nend'
@@ -37,7 +34,6 @@ def variables_can_be_given_for_one_command(place: Place) -> None:
     place.says("echo ${kit_given-gone}", "gone\n")
 
 
-@check()
 def a_command_of_a_megabyte_works_or_is_refused(place: Place) -> None:
     """A command of 1 MB runs as it is, or is refused with a reason; it is never cut."""
     data = "0123456789abcdef" * (1 << 16)
@@ -50,7 +46,6 @@ def a_command_of_a_megabyte_works_or_is_refused(place: Place) -> None:
     place.works()
 
 
-@check()
 def a_nul_is_refused(place: Place) -> None:
     """A NUL in a command is refused before anything of it runs."""
     place.run(f"cd {shlex.quote(place.folder)}")
@@ -76,7 +71,6 @@ def secrets_of_the_runtime_stay_out(place: Place) -> None:
             raise ConformanceFailure(f"{name} of this process is in the environment of a command")
 
 
-@check()
 def stdin_is_what_was_given(place: Place) -> None:
     """A command reads the bytes that it was given, then an end; the next command reads nothing of them."""
     given = bytes(range(256)) * 1000
@@ -85,10 +79,3 @@ def stdin_is_what_was_given(place: Place) -> None:
     expect(result.output.head[:256], given[:256], "what came back")
     place.says("read -r kit_a; read -r kit_b; echo $kit_b $kit_a", "two one\n", stdin=b"one\ntwo\nthree\n")
     place.says("cat", "")
-
-
-@check()
-def without_stdin_there_is_an_end_at_once(place: Place) -> None:
-    """A command without input reads end of file immediately: it never waits for a user."""
-    with takes_at_most(place.patience / 2, "reading nothing"):
-        place.says("cat; read kit_line; echo $?; bash -c 'read x; echo $?'", "1\n1\n")

@@ -37,7 +37,6 @@ def environments_work_beside_each_other(place: Place) -> None:
     expect(answers, [f"begun\n{number}\n" for number in range(_ENVIRONMENTS)], "what each knows")
 
 
-@check()
 def files_can_be_used_while_a_command_runs(place: Place) -> None:
     """Files can be written, read and listed, and a process started, while a command runs."""
     gate = f"{place.folder}/gate"
@@ -54,7 +53,6 @@ def files_can_be_used_while_a_command_runs(place: Place) -> None:
     place.works()
 
 
-@check()
 def commands_of_one_environment_take_turns(place: Place) -> None:
     """Two threads that use one environment get their commands run one after the other, each with its own output."""
     order, gate = (shlex.quote(f"{place.folder}/{name}") for name in ("order", "gate"))

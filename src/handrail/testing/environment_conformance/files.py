@@ -7,24 +7,14 @@ import shlex
 import tempfile
 
 from ...errors import ToolError
-from .place import Place, check, expect, expect_error, expect_that
+from .place import Place, expect, expect_error, expect_that
 
 _ODD = (
-    "with blanks  and more",
-    'it\'s "quoted"',
-    "new\nline",
-    "tab\there",
-    "-rf",
-    "$HOME `x` $(y)",
-    "back\\slash",
-    "star*?[a]",
-    "~",
-    "ünïcödé 日本 🙂",
-    "# not a comment; & | > <",
-)
+    "with blanks  and more", 'it\'s "quoted"', "new\nline", "tab\there", "-rf", "$HOME `x` $(y)", "back\\slash", "star*?[a]",
+    "~", "ünïcödé 日本 🙂", "# not a comment; & | > <",
+)  # fmt: skip
 
 
-@check()
 def files_and_commands_see_the_same(place: Place) -> None:
     """What is written is there for commands, what commands write can be read; relative paths begin where the shell is."""
     files = place.env.files
@@ -35,7 +25,6 @@ def files_and_commands_see_the_same(place: Place) -> None:
     expect(place.env.files.resolve("sub/../sub/file"), f"{place.folder}/new/sub/file", "resolved path")
 
 
-@check()
 def files_of_any_content_are_read_in_pieces(place: Place) -> None:
     """Binary content of some megabytes is written and read byte for byte, from any offset."""
     files = place.env.files
@@ -49,7 +38,6 @@ def files_of_any_content_are_read_in_pieces(place: Place) -> None:
     expect(files.read(path, max_bytes=100), b"short", "content that was replaced")
 
 
-@check()
 def files_are_listed_and_described(place: Place) -> None:
     """Size, kind, mode and version of a file are told, and a folder's entries with theirs; what is not there is None."""
     files = place.env.files
@@ -67,7 +55,6 @@ def files_are_listed_and_described(place: Place) -> None:
     expect(files.stat(f"{place.folder}/nothing"), None, "stat of what is not there")
 
 
-@check()
 def modes_are_kept(place: Place) -> None:
     """Replacing a file keeps its mode: a script stays executable."""
     path = f"{place.folder}/script"
@@ -76,7 +63,6 @@ def modes_are_kept(place: Place) -> None:
     place.says(f"stat -c %a {shlex.quote(path)}; cat {shlex.quote(path)}", "751\nnew\n")
 
 
-@check()
 def files_can_be_removed(place: Place) -> None:
     """A file and an empty folder can be removed; a link is refused, and what it leads to stays."""
     place.run(f"cd {shlex.quote(place.folder)} && mkdir empty && touch file target && ln -s target link")
@@ -87,7 +73,6 @@ def files_can_be_removed(place: Place) -> None:
     place.says("echo *", "link target\n", cwd=place.folder)
 
 
-@check()
 def what_cannot_be_done_to_a_file_is_said(place: Place) -> None:
     """Reading what is not there or is a folder is an error with a reason, and the environment goes on."""
     files = place.env.files
@@ -98,7 +83,6 @@ def what_cannot_be_done_to_a_file_is_said(place: Place) -> None:
     place.works()
 
 
-@check()
 def files_are_copied_both_ways(place: Place) -> None:
     """A file of this machine is copied in with its content and mode, and out again."""
     content = os.urandom((1 << 20) + 7)
@@ -118,7 +102,6 @@ def files_are_copied_both_ways(place: Place) -> None:
         expect_that(not os.path.exists(missing), "a failed copy left a file behind")
 
 
-@check()
 def directories_of_any_name_can_be_worked_in(place: Place) -> None:
     """A directory of any name can be entered, given for one command, and is reported as it is called."""
     for name in _ODD:
@@ -130,7 +113,6 @@ def directories_of_any_name_can_be_worked_in(place: Place) -> None:
         place.says("pwd", directory + "\n", cwd=directory)
 
 
-@check()
 def directories_of_any_name_outlive_the_shell(place: Place) -> None:
     """A new shell begins in the old one's directory, whatever its name."""
     directory = f"{place.folder}/{_ODD[1]} {_ODD[2]} {_ODD[9]}"
@@ -139,7 +121,6 @@ def directories_of_any_name_outlive_the_shell(place: Place) -> None:
     place.says("pwd", directory + "\n")
 
 
-@check()
 def files_of_any_name_can_be_read_and_written(place: Place) -> None:
     """A file of any name can be written, listed, read and removed, and commands see the same name."""
     files = place.env.files

@@ -71,7 +71,6 @@ def nothing_is_left_on_this_machine(place: Place) -> None:
     place.wait_until_none(lambda: _Traces().since(before), "left behind")
 
 
-@check()
 def nothing_is_left_inside(place: Place) -> None:
     """Commands that end, are cut off, or end the shell leave no process inside."""
     mark = f"kit_mark_{place.nap()}"

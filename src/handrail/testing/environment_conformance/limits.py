@@ -6,27 +6,14 @@ import shlex
 import threading
 
 from ...types import CancelToken
-from .place import Place, check, expect, expect_that, takes_at_most, text
-
-_LIMIT_SECONDS = 0.5
+from .place import LIMIT_SECONDS, Place, expect, expect_that, takes_at_most, text
 
 
-def _is_ended(place: Place, command: str, nap: str) -> None:
-    # What is hoped for is less than a tenth of a second over the limit; this is for busy machines.
-    with takes_at_most(_LIMIT_SECONDS + place.patience / 2, f"a limit of {_LIMIT_SECONDS} s"):
-        result = place.run(command, timeout=_LIMIT_SECONDS)
-    expect_that(result.timed_out, "the result does not say that the time was over")
-    expect(result.exit_code, 124, "exit code")
-    place.expect_gone(nap, "what the command started")
-    place.works()
-
-
-@check()
 def a_time_limit_ends_the_command(place: Place) -> None:
     """A command over its limit ends with 124, what it printed is there, and the shell's state is kept."""
     nap = place.nap()
     place.run("kit_kept=1")
-    result = place.run(f"kit_kept=2; echo before; sleep {nap}; echo after", timeout=_LIMIT_SECONDS)
+    result = place.run(f"kit_kept=2; echo before; sleep {nap}; echo after", timeout=LIMIT_SECONDS)
     expect_that(result.timed_out and not result.cancelled, "the result does not say that the time was over")
     expect(result.exit_code, 124, "exit code")
     expect_that(text(result).startswith("before\n"), "what it had printed is lost")
@@ -35,62 +22,16 @@ def a_time_limit_ends_the_command(place: Place) -> None:
     expect_that(text(place.run("echo $kit_kept")).strip() in ("1", "2"), "the shell's state is lost")
 
 
-@check()
-def the_rest_does_not_run_after_a_time_limit(place: Place) -> None:
-    """When `sleep 9; rm x` is over its limit, `rm x` does not run."""
-    place.run(f"cd {shlex.quote(place.folder)}")
-    place.run(f"sleep {place.nap()}; touch never", timeout=_LIMIT_SECONDS)
-    place.run(f"sleep {place.nap()} || touch never", timeout=_LIMIT_SECONDS)
-    place.says("ls", "")
-
-
-@check()
-def a_time_limit_ends_what_ignores_signals(place: Place) -> None:
-    """Grandchildren that ignore SIGTERM, SIGINT and SIGHUP end with the limit."""
-    nap = place.nap()
-    _is_ended(place, f'bash -c \'trap "" TERM INT HUP; bash -c "sleep {nap}; sleep {nap}"\'', nap)
-
-
-@check()
-def a_time_limit_ends_other_sessions(place: Place) -> None:
-    """A process in a session of its own (`setsid`) ends with the limit."""
-    nap = place.nap()
-    _is_ended(place, f"setsid sleep {nap} & sleep {nap}", nap)
-
-
-@check()
-def a_time_limit_ends_daemons(place: Place) -> None:
-    """A process that forked twice and let go of everything ends with the limit of the command that started it."""
-    nap = place.nap()
-    _is_ended(place, f"((setsid sleep {nap} </dev/null >/dev/null 2>&1 &) &); sleep {nap}", nap)
-
-
-@check()
-def a_time_limit_ends_busy_shells(place: Place) -> None:
-    """A limit holds for a shell that never waits, in a loop of its own or in the command's function."""
-    nap = place.nap()
-    _is_ended(place, "while :; do :; done", nap)
-    _is_ended(place, "kit_busy() { while :; do :; done; }; kit_busy || true", nap)
-
-
-@check()
-def a_time_limit_ends_a_flood(place: Place) -> None:
-    """A limit holds for a command that prints without end."""
-    _is_ended(place, "while :; do echo flood; done", place.nap())
-
-
-@check()
 def a_time_limit_spares_what_was_there_before(place: Place) -> None:
     """What an earlier command left running outlives the limit of a later one."""
     earlier, nap = place.nap(), place.nap()
     place.run(f"sleep {earlier} & kit_earlier=$!")
     place.wait_until_asleep(earlier)
-    _is_ended(place, f"sleep {nap}", nap)
+    place.is_ended(f"sleep {nap}", nap)
     expect_that(place.is_asleep(earlier), "a process of an earlier command was ended too")
     place.run("kill -9 $kit_earlier")
 
 
-@check()
 def a_limit_that_is_met_changes_nothing(place: Place) -> None:
     """A command that ends within its limit leaves the shell as it was."""
     pid = text(place.run("echo $$"))
@@ -101,7 +42,6 @@ def a_limit_that_is_met_changes_nothing(place: Place) -> None:
     expect(result.restarted, None, "what the result says about a new shell")
 
 
-@check()
 def cancelling_ends_the_command(place: Place) -> None:
     """A command that is cancelled from another thread ends with 130 and all that it started; its output is there."""
     nap = place.nap()
@@ -122,7 +62,6 @@ def cancelling_ends_the_command(place: Place) -> None:
     place.works()
 
 
-@check()
 def what_is_cancelled_beforehand_does_not_run(place: Place) -> None:
     """A command that was cancelled before it began does not run."""
     place.run(f"cd {shlex.quote(place.folder)}")

@@ -11,25 +11,15 @@ from .place import Place, check, expect, expect_that, text
 
 # What wrappers print at the end of a command, or look for; and what terminals and shells use as marks.
 _FAKE_ENDS = (
-    "__END__ 0",
-    "__HANDRAIL_END__:0",
-    "SHELLPS1PREFIX",
-    "; 1 0 0 ;",
-    "EXITCODE:0",
-    "$?",
-    "\\033]133;D;0\\007",
-    "\\033]7;file:///nowhere\\007",
-    "\\004",
-    "\\003",
-    "#end",
-)
+    "__END__ 0", "__HANDRAIL_END__:0", "SHELLPS1PREFIX", "; 1 0 0 ;", "EXITCODE:0", "$?", "\\033]133;D;0\\007",
+    "\\033]7;file:///nowhere\\007", "\\004", "\\003", "#end",
+)  # fmt: skip
 _MEGABYTES = 100
 _MAX_GROWTH_MEGABYTES = 40
 _LINES_A_SECOND = 10_000
 _BURSTS_A_SECOND = 20
 
 
-@check()
 def output_comes_while_the_command_runs(place: Place) -> None:
     """A listener hears of output when it is printed, not when the command has ended."""
     gate = f"{place.folder}/gate"
@@ -54,7 +44,6 @@ def output_comes_while_the_command_runs(place: Place) -> None:
     expect(b"".join(heard), b"first\nlast\n", "what the listener heard")
 
 
-@check()
 def a_listener_that_fails_ends_the_command(place: Place) -> None:
     """When the listener raises, the command is abandoned, and the same exception arrives at the caller."""
     nap = place.nap()
@@ -74,7 +63,6 @@ def a_listener_that_fails_ends_the_command(place: Place) -> None:
     expect_that(False, "the listener's exception did not arrive")
 
 
-@check()
 def bytes_are_not_changed(place: Place) -> None:
     """Every byte arrives as it was printed: NULs, carriage returns, escapes, invalid UTF-8, a last line without an end."""
     result = place.run('for i in {0..255}; do printf -v h %03o $i; printf "\\\\$h"; done')
@@ -85,7 +73,6 @@ def bytes_are_not_changed(place: Place) -> None:
     place.says("true", "")
 
 
-@check()
 def nothing_printed_can_look_like_the_end(place: Place) -> None:
     """Whatever a command prints, to its output or to any descriptor it has, its end and its code are its own."""
     words = " ".join(shlex.quote(one) for one in _FAKE_ENDS)
@@ -109,7 +96,6 @@ def a_command_that_closes_its_output_is_waited_for(place: Place) -> None:
         place.works()
 
 
-@check()
 def the_head_and_the_tail_are_kept(place: Place) -> None:
     """Of more output than is asked for, exactly the first and the last bytes are kept, and all are counted."""
     whole = "".join(f"{number}\n" for number in range(1, 50_001)).encode()

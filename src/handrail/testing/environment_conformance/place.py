@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...environments.errors import EnvironmentClosed
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 MakeEnvironment = Callable[[], "Environment"]
 BreakConnection = Callable[["Environment"], object]
+LIMIT_SECONDS = 0.5
 _POLL_SECONDS = 0.01
 CheckFunction = Callable[[Any], None]  # takes a `Place`
 _MAX_SHOWN = 300
@@ -64,6 +66,16 @@ def check(*, quick: bool = True, fresh: bool = False) -> Callable[[CheckFunction
     return make
 
 
+def checks_of(theme: ModuleType) -> Iterator[Check]:
+    """A theme is a module, whose public functions are checks, and a file of transcripts."""
+    for name, one in vars(theme).items():
+        if isinstance(one, Check):
+            yield one
+        elif inspect.isfunction(one) and one.__module__ == theme.__name__ and not name.startswith("_"):
+            yield check()(one)
+    yield from transcripts(Path(str(theme.__file__)).with_suffix(".txt"))
+
+
 class _Step(NamedTuple):
     """One command of a transcript. `kind` is the sign after its `$`."""
 
@@ -77,12 +89,13 @@ def transcripts(path: Path) -> Iterator[Check]:
     """The checks of a file, each a section: its name (and `fresh`), its promise, and commands with what they print.
 
     `$ command` is followed by its output and, unless that is 0, its exit code in brackets. `$? command` may print anything, and
-    only a code that is given counts. `$! command` ends the shell, which its result says and the next one does not. `> ` goes on
-    with a command; `{folder}` is an empty folder.
+    only a code that is given counts. `$! command` ends the shell, which its result says and the next one does not. `$~ command`
+    does not end by itself before its time limit. `> ` goes on with a command; `{folder}` is an empty folder, and processes that
+    `sleep {nap}` are the check's own.
     """
     sections = re.split(r"(?m)^== (\w+)( fresh)?\n", path.read_text("utf-8"))[1:] if path.exists() else []
     for name, fresh, text in zip(sections[::3], sections[1::3], sections[2::3], strict=True):
-        sentence, *parts = re.split(r"(?m)^\$(?=[?! \n])", text)
+        sentence, *parts = re.split(r"(?m)^\$(?=[?!~ \n])", text)
         steps = [_step(part) for part in parts]
         yield Check(f"{path.stem}.{name}", " ".join(sentence.split()), partial(_play, steps), True, bool(fresh))
 
@@ -98,10 +111,14 @@ def _step(text: str) -> _Step:
 
 
 def _play(steps: Sequence[_Step], place: Place) -> None:
-    before = ""
+    before, nap = "", place.nap()
     for kind, command, output, code in steps:
+        command = command.replace("{nap}", nap)
         if "{folder}" in command:
             command = command.replace("{folder}", shlex.quote(place.folder))
+        if kind == "~":
+            place.is_ended(command, nap)
+            continue
         result = place.run(command) if kind == "?" else place.says(command, output, code=code)
         if code:
             expect(result.exit_code, code, f"exit code of `{_short(command)}`")
@@ -122,16 +139,14 @@ def expect_that(is_so: object, complaint: str) -> None:
         raise ConformanceFailure(complaint)
 
 
-def expect_error(kind: type[Exception] | tuple[type[Exception], ...], call: Callable[[], object], what: str) -> None:
+def expect_error(kind: type[Exception], call: Callable[[], object], what: str) -> None:
     """`call` has to raise it, with a message."""
     try:
         found = call()
     except kind as error:
         expect_that(str(error).strip(), f"{what}: {type(error).__name__} was raised without a message")
         return
-    kinds = kind if isinstance(kind, tuple) else (kind,)
-    names = " or ".join(one.__name__ for one in kinds)
-    raise ConformanceFailure(f"{what}: expected {names}, but nothing was raised (it returned {_shown(found)})")
+    raise ConformanceFailure(f"{what}: expected {kind.__name__}, but nothing was raised (it returned {_shown(found)})")
 
 
 def _shown(value: Any) -> str:
@@ -231,6 +246,16 @@ class Place:
     def works(self) -> None:
         """The next command runs as if nothing had happened."""
         self.says("echo goes on", "goes on\n")
+
+    def is_ended(self, command: str, nap: str) -> None:
+        """Run a command that is over its time limit: it ends then, with all that it started."""
+        # What is hoped for is less than a tenth of a second over the limit; this is for busy machines.
+        with takes_at_most(LIMIT_SECONDS + self.patience / 2, f"a limit of {LIMIT_SECONDS} s"):
+            result = self.run(command, timeout=LIMIT_SECONDS)
+        expect_that(result.timed_out, "the result does not say that the time was over")
+        expect(result.exit_code, 124, "exit code")
+        self.expect_gone(nap, "what the command started")
+        self.works()
 
     def running(self, command: str, env: Environment | None = None) -> Running:
         """Run it in another thread. Entering waits for its first output."""

@@ -7,7 +7,6 @@ import shlex
 from .place import Place, check, expect, expect_that
 
 
-@check()
 def the_working_directory_is_kept(place: Place) -> None:
     """`cd` in one command is where the next one begins, and the result and the environment say the same."""
     result = place.run(f"cd {shlex.quote(place.folder)}")
@@ -16,7 +15,6 @@ def the_working_directory_is_kept(place: Place) -> None:
     expect(place.env.cwd, place.folder, "cwd of the environment")
 
 
-@check()
 def a_syntax_error_is_survived(place: Place) -> None:
     """A command that no shell can parse fails, and the next one runs."""
     for command in ("echo 'unfinished", "case x in", "fi", "cat <<END\nno end"):

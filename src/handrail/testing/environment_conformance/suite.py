@@ -8,10 +8,9 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self
 
-from .place import BreakConnection, Check, ConformanceFailure, MakeEnvironment, NotApplicable, Place, transcripts
+from .place import BreakConnection, Check, ConformanceFailure, MakeEnvironment, NotApplicable, Place, checks_of
 
 if TYPE_CHECKING:
     from ...environments.base import Environment
@@ -179,11 +178,7 @@ def environment_checks() -> Sequence[Check]:
     from . import background, commands, concurrency, files, leftovers, limits, output, state  # they import this package
 
     themes = (state, commands, output, limits, background, files, concurrency, leftovers)
-    texts = Path(__file__).parent
-    written = (
-        (*vars(theme).values(), *transcripts(texts / f"{theme.__name__.rpartition('.')[2]}.txt")) for theme in themes
-    )
-    return tuple(one for theme in written for one in theme if isinstance(one, Check))
+    return tuple(one for theme in themes for one in checks_of(theme))
 
 
 def check_environment(

@@ -109,13 +109,9 @@ def images_apart(messages: Messages) -> list[Mapping[str, Any]]:
         images = [part for part in content if part.get("type") != "text"]
         texts = [str(part["text"]) for part in content if part.get("type") == "text"]
         moved.append({**message, "content": "\n".join(texts) or "[an image, which follows]"})
-        waiting += _named(message, images)
+        title = {"type": "text", "text": f"From the result of {message.get('name') or 'a tool'}:"}
+        waiting += [title, *images] if images else []
     return [*moved, _following(waiting)] if waiting else moved
-
-
-def _named(message: Mapping[str, Any], images: list[JsonDict]) -> list[JsonDict]:
-    title = {"type": "text", "text": f"From the result of {message.get('name') or 'a tool'}:"}
-    return [title, *images] if images else []
 
 
 def _following(parts: list[JsonDict]) -> JsonDict:

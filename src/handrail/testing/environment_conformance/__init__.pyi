@@ -1,0 +1,10 @@
+from .place import Check as Check
+from .place import ConformanceFailure as ConformanceFailure
+from .place import NotApplicable as NotApplicable
+from .place import Place as Place
+from .suite import Conformance as Conformance
+from .suite import Outcome as Outcome
+from .suite import Report as Report
+from .suite import Verdict as Verdict
+from .suite import check_environment as check_environment
+from .suite import environment_checks as environment_checks
