@@ -6,5 +6,4 @@ Names are loaded when they are first used, so importing the package costs nothin
 from .base.lazy_module import lazy_face
 
 __version__ = "0.1.0"
-__getattr__, __dir__, __all__ = lazy_face(__name__, __file__)
-__all__.append("__version__")
+__getattr__, __dir__ = lazy_face(__name__, __file__)

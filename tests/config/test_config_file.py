@@ -283,7 +283,8 @@ def closed_folder() -> Iterator[Path]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         file = ConfigFile(folder / "config.yaml")
-        file.set("calls.max_threads", 1)  # also imports what is imported late
+        for _ in range(2):  # also imports what is imported late
+            file.set("calls.max_threads", 1)
         folder.chmod(0o555)
         yield folder
         folder.chmod(0o700)

@@ -8,4 +8,4 @@ agents, `cassette` records and replays, `agent_factory` also answers MCP servers
 
 from ..base.lazy_module import lazy_face
 
-__getattr__, __dir__, __all__ = lazy_face(__name__, __file__)
+__getattr__, __dir__ = lazy_face(__name__, __file__)

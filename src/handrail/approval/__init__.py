@@ -9,4 +9,4 @@ the model gets for a no), `records` (what is kept, and judging it again under an
 
 from ..base.lazy_module import lazy_face
 
-__getattr__, __dir__, __all__ = lazy_face(__name__, __file__)
+__getattr__, __dir__ = lazy_face(__name__, __file__)

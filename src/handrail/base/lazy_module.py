@@ -2,36 +2,42 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
-Face = tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]
+Find = Callable[[str], Any]
+List = Callable[[], list[str]]
 
 
-def lazy_face(name: str, file: str) -> Face:
-    """`__getattr__`, `__dir__` and `__all__` for the package `name`. The `__init__.pyi` beside `file` says which module has each
-    name, in lines such as `from .app import App as App`; type checkers read the same ones."""
-    with open(f"{file}i", encoding="utf-8") as stub:
-        words = [line.split() for line in stub if line.startswith("from ")]
-    return _lazy(name, {offered: module for _, module, _, offered, *_ in words})
+def lazy_face(name: str, file: str) -> tuple[Find, List]:
+    """`__getattr__` and `__dir__` for the package `name`. The `__init__.pyi` beside `file` says which module has each name, in
+    lines such as `from .app import App as App`; type checkers read the same ones. It is read at the first question."""
 
-
-def lazy_module(name: str, modules: Mapping[str, str]) -> Face:
-    """The same for a module without types. `modules` says which names each of them defines, with spaces between them; one that
-    begins with a dot is below `name`."""
-    return _lazy(name, {offered: module for module, names in modules.items() for offered in names.split()})
-
-
-def _lazy(name: str, homes: Mapping[str, str]) -> Face:
-    offered = sorted(homes)
+    @functools.cache
+    def homes() -> dict[str, str]:
+        with open(f"{file}i", encoding="utf-8") as stub:
+            words = [line.split() for line in stub if line.startswith("from ")]
+        return {offered: module for _, module, _, offered, *_ in words}
 
     def find(attribute: str) -> Any:
-        if attribute not in homes:
-            raise AttributeError(f"module {name!r} has no attribute {attribute!r}")
-        return getattr(import_module(homes[attribute], name), attribute)
+        return sorted(homes()) if attribute == "__all__" else _found(name, attribute, homes())
 
-    return find, lambda: sorted(offered), offered
+    return find, lambda: sorted(homes())
+
+
+def lazy_module(name: str, modules: Mapping[str, str]) -> tuple[Find, List, list[str]]:
+    """`__getattr__`, `__dir__` and `__all__` for a module without types. `modules` says which names each of them defines, with
+    spaces between them; one that begins with a dot is below `name`."""
+    homes = {offered: module for module, names in modules.items() for offered in names.split()}
+    return lambda attribute: _found(name, attribute, homes), lambda: sorted(homes), sorted(homes)
+
+
+def _found(name: str, attribute: str, homes: Mapping[str, str]) -> Any:
+    if attribute not in homes:
+        raise AttributeError(f"module {name!r} has no attribute {attribute!r}")
+    return getattr(import_module(homes[attribute], name), attribute)
 
 
 class _LazyImport:

@@ -7,4 +7,4 @@ safe reading and writing; `validation` reads and checks the text; `config_file` 
 
 from ..base.lazy_module import lazy_face
 
-__getattr__, __dir__, __all__ = lazy_face(__name__, __file__)
+__getattr__, __dir__ = lazy_face(__name__, __file__)

@@ -7,4 +7,4 @@ is calling, `api` is what a plugin's `register(api)` gets.
 
 from ..base.lazy_module import lazy_face
 
-__getattr__, __dir__, __all__ = lazy_face(__name__, __file__)
+__getattr__, __dir__ = lazy_face(__name__, __file__)

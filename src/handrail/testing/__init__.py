@@ -11,4 +11,4 @@ Each stand-in records what it was asked. Names are loaded when they are first us
 
 from ..base.lazy_module import lazy_face
 
-__getattr__, __dir__, __all__ = lazy_face(__name__, __file__)
+__getattr__, __dir__ = lazy_face(__name__, __file__)

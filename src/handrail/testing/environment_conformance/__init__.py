@@ -23,4 +23,4 @@ pytest and unittest it raises `unittest.SkipTest`.
 
 from ...base.lazy_module import lazy_face
 
-__getattr__, __dir__, __all__ = lazy_face(__name__, __file__)
+__getattr__, __dir__ = lazy_face(__name__, __file__)
