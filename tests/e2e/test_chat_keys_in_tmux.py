@@ -48,7 +48,7 @@ def test_the_approval_menu_is_short_marks_what_is_dangerous_and_says_how_far_a_y
     screen = desk.answered("As you wish.")
     assert "this kind in this task" not in screen
     assert "(waited " in screen, "it never ran"
-    assert "    Denied by the user\n" in screen
+    assert "    Denied by you\n" in screen
     assert (desk.folder / "build").is_dir()
 
 

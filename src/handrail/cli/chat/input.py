@@ -188,7 +188,7 @@ class Pastes:
 
     def folded(self, text: str) -> str:
         """What the prompt shows of a paste: itself while it is short."""
-        lines = text.count("\n") + 1
+        lines = len(text.splitlines())
         if lines <= _MAX_PASTED_LINES and len(text) <= _MAX_PASTED_CHARS:
             return text
         self._texts.append(text)

@@ -32,7 +32,7 @@ _KEYS = (
     ("@path", "attach a file, an image, or the names in a folder"),
     ("Ctrl-V", "attach the image in the clipboard"),
     ("Shift-Tab", "the next mode: plan, ask, auto, yolo"),
-    ("F2", "the profile of commands: contained, or open"),
+    ("F2", "the other profile: contained, or open (with sudo)"),
     ("while it works", "the agent gets what you send before its next step"),
     ("Ctrl-O", "while it works: open a child agent, the next, none"),
     ("Esc, Ctrl-C", "stop what is running; Ctrl-C again: leave"),

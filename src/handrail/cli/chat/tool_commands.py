@@ -118,12 +118,15 @@ def model_choices(chat: Chat) -> Iterable[str]:
 
 
 def reasoning(chat: Chat, rest: str) -> None:
-    view = chat.view
-    wanted = {"": not view.shows_thoughts, "on": True, "off": False}.get(rest.lower())
+    chat.view.shows_thoughts = _switched("reasoning", rest, now=chat.view.shows_thoughts)
+    chat.say("Reasoning is shown." if chat.view.shows_thoughts else "Reasoning is hidden.")
+
+
+def _switched(command: str, rest: str, *, now: bool) -> bool:
+    wanted = {"": not now, "on": True, "off": False}.get(rest.lower())
     if wanted is None:
-        raise InvalidArguments("/reasoning on, or /reasoning off")
-    view.shows_thoughts = wanted
-    chat.say("Reasoning is shown." if wanted else "Reasoning is hidden.")
+        raise InvalidArguments(f"/{command} on, or /{command} off")
+    return wanted
 
 
 def processes(chat: Chat, rest: str) -> None:
@@ -197,9 +200,7 @@ def profile(chat: Chat, rest: str) -> None:
 
 
 def yolo(chat: Chat, rest: str) -> None:
-    wanted = {"": chat.mode is not Mode.YOLO, "on": True, "off": False}.get(rest.lower())
-    if wanted is None:
-        raise InvalidArguments("/yolo on, or /yolo off")
+    wanted = _switched("yolo", rest, now=chat.mode is Mode.YOLO)
     chat.set_mode(Mode.YOLO if wanted else Mode.AUTO)
     if wanted:
         chat.say("You are not asked from now on. Blocked actions and your deny list still apply.", "yellow")
