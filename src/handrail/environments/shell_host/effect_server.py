@@ -143,10 +143,9 @@ class Watched:
         assert page is not None
         running = page.current
         if running != self._running:
-            self._running = running
-            self._of_running = {self._bash}
+            self._receive()  # the call before has said what it left before this one began
+            self._running, self._of_running = running, {self._bash}
         if pid not in self._of_running:
-            self._receive()
             left = self._left_by(pid) if self._left else None
             if left is not None:
                 return left
