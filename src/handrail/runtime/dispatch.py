@@ -315,14 +315,11 @@ def find_mcp_servers(config: Config, registry: ToolRegistry) -> McpTools | None:
     """Nothing is connected before somebody asks for the tools there are, or calls one of a server's."""
     if not config.mcp_servers and project_mcp_file() is None:
         return None
-    from ..egress.questions import why_denied
-    from ..environments.protection import launcher
     from ..mcp_client.server_config import find_servers
     from ..tools.mcp.server_tools import McpTools
 
     servers = find_servers(config.mcp_servers, config_file=config_path(config.home))
-    servers = [each._replace(problem=each.problem or why_denied(each.settings.url, config)) for each in servers]
-    mcp = McpTools(servers, registry, folder=state_dir(config.home) / "mcp", launch=launcher(config))
+    mcp = McpTools(servers, registry, folder=state_dir(config.home) / "mcp", config=config)
     registry.late = mcp.find
     return mcp
 

@@ -265,7 +265,8 @@ class TestSlashCommands:
         assert all(f"/{command.name}" in shown for command in COMMANDS)
         assert max(map(len, shown.splitlines())) <= 80
         assert all(
-            line.startswith(("/", "!", "@", "Alt-", "Ctrl-", "Esc", "Shift-", "while")) for line in shown.splitlines()
+            line.startswith(("/", "!", "@", "Alt-", "Ctrl-", "Esc", "F2", "Shift-", "while"))
+            for line in shown.splitlines()
         ), "one line each"
 
     @pytest.mark.parametrize(

@@ -13,6 +13,8 @@ from ...approval.policy import MEANINGS, Mode, read_mode
 from ...base.safe_text import clean
 from ...base.suggest import did_you_mean
 from ...base.workers import run_async
+from ...environments import profiles
+from ...environments.profiles import Profile
 from ...errors import HandrailError, InvalidArguments
 from ...protocols import Decision
 from ...types import CancelToken
@@ -187,6 +189,14 @@ def mode(chat: Chat, rest: str) -> None:
         chat.set_mode(read_mode(rest))
     for each, meaning in MEANINGS.items():
         chat.say(f"{'●' if each is chat.mode else '○'} {each.value:5} {meaning}", "" if each is chat.mode else "dim")
+
+
+def profile(chat: Chat, rest: str) -> None:
+    if rest:
+        chat.set_profile(Profile(rest))
+    now = chat.app.environments.settings(chat.agent.session_id).options.get("profile")
+    for each, meaning in profiles.MEANINGS.items():
+        chat.say(f"{'●' if each == now else '○'} {each.value:9} {meaning}", "" if each == now else "dim")
 
 
 def yolo(chat: Chat, rest: str) -> None:

@@ -83,7 +83,8 @@ class Watched:
         given = {name: self._settings[name] for name in _OF_WATCHER if name in self._settings}
         watcher = EffectWatcher(listener, self.call_of, self.stash.holds, ask=ask, **given)
         with contextlib.suppress(OSError):  # it has ended already, or lets nobody look
-            if "private" not in self._settings or _has_own_mounts(bash):
+            is_asked = (self._settings.get("contained") or {}).get("asked")  # about each deletion
+            if not is_asked and ("private" not in self._settings or _has_own_mounts(bash)):
                 watcher.take_folders_over(bash)
         return watcher
 

@@ -13,7 +13,8 @@ from .walk import Call, Walk
 
 _MAX_SETTINGS = 100_000
 _LOCAL_COMMANDS = re.compile(
-    r"(?i)\s*(?:(?:proxycommand|localcommand|knownhostscommand)(?:\s*=\s*|\s+)|match\s.*?\bexec\s+)\"?(.*?)\"?\s*", re.S
+    r"(?i)\s*(?:(?:proxycommand|localcommand|knownhostscommand|remotecommand)(?:\s*=\s*|\s+)|match\s.*?\bexec\s+)\"?(.*?)\"?\s*",
+    re.S,
 )
 
 
@@ -31,7 +32,7 @@ def follow_settings(walk: Walk, option: str, value: Arg) -> None:
     for line in text.split("\n") if option == "-F" else (text,):
         match = _LOCAL_COMMANDS.fullmatch(line)
         if match and match[1].strip().lower() not in ("", "none"):
-            walk.run_text(Value(match[1], value.taints), None, "-c")
+            walk.run_helper(Value(match[1], value.taints), "-c")
 
 
 def _ssh(walk: Walk, call: Call) -> Value | None:
