@@ -138,6 +138,7 @@ class TestBodies:
         head = f"POST /v1/calls HTTP/1.1\r\nhost: 127.0.0.1:{server.port}\r\nauthorization: Bearer {TOKEN}\r\n"
         with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE_SECONDS) as line:
             line.sendall(f"{head}content-length: 100\r\n\r\n{{".encode())
+        wait_until(lambda: server.client.get("/v1/audit").json()["audit"][-1:], timeout=30)  # it may be empty at first
         wait_until(lambda: server.client.get("/v1/audit").json()["audit"][-1]["status"] == 400, timeout=30)
 
 

@@ -111,6 +111,9 @@ class CommandGroup(TyperGroup):
         return command
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002  the base class calls it with both
+        if len(sys.argv) == 1 and sys.stderr.isatty():  # what to do first stays on the screen
+            formatter.write("\n`handrail --help` lists all commands.\n")
+            return
         helps = {name: command.help or "" for name, command in self.commands.items()}
         helps |= {name: _docstring(name) for name in command_names()}
         width = max(map(len, helps))

@@ -54,23 +54,17 @@ class Turns:
         """One turn. Raises SessionBusy. If the consumer stops, the turn is interrupted, unless it is detached."""
         if agent.session_id in self._running:
             raise SessionBusy(f"the session {agent.session_id} is in the middle of a turn; stop it, or wait")
-        events: asyncio.Queue[Event] = asyncio.Queue()
+        events: asyncio.Queue[Event | None] = asyncio.Queue()
         work = self._running[agent.session_id] = asyncio.ensure_future(
             _turn(agent, text, self._publisher(agent, events))
         )
         work.add_done_callback(lambda work: self._ended(agent.session_id, work))
-        event = asyncio.ensure_future(events.get())
+        work.add_done_callback(lambda _: events.put_nowait(None))  # after all that it published
         try:
-            while True:
-                await asyncio.wait({work, event}, return_when=asyncio.FIRST_COMPLETED)
-                if event.done():
-                    yield event.result()
-                    event = asyncio.ensure_future(events.get())
-                elif work.done():
-                    yield work.result()
-                    return
+            while (event := await events.get()) is not None:
+                yield event
+            yield work.result()
         finally:
-            event.cancel()
             if not work.done() and not detached:
                 agent.interrupt("the client disconnected")
                 await asyncio.wait({work})
@@ -84,7 +78,7 @@ class Turns:
             return
         self._bus.publish("turn.ended", session=session, **payload_of(work.result()))
 
-    def _publisher(self, agent: Agent, events: asyncio.Queue[Event]) -> Any:
+    def _publisher(self, agent: Agent, events: asyncio.Queue[Event | None]) -> Any:
         loop, bus = asyncio.get_running_loop(), self._bus
 
         def publish(event: Event) -> None:

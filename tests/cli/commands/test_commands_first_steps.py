@@ -77,6 +77,15 @@ def test_tools_has_one_line_for_the_tools_of_an_extra(cli: Cli) -> None:
     assert len([line for line in terminal.text.splitlines() if line.startswith("file ")]) == 5
 
 
+def test_without_a_command_the_first_steps_fit_on_a_screen(cli: Cli) -> None:
+    with cli.terminal() as terminal:
+        terminal.end()
+    assert len(terminal.text.splitlines()) < 24
+    assert "handrail setup" in terminal.text
+    assert "`handrail --help` lists all commands." in terminal.text
+    assert "Automate:" in cli("--help").out
+
+
 def test_serve_says_goodbye(cli: Cli) -> None:
     with cli.terminal("serve", "--port", "127.0.0.1:0") as terminal:
         terminal.wait_for("Ctrl-C stops")

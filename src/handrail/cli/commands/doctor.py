@@ -182,7 +182,9 @@ def _mcp_servers(config: Config) -> Iterator[Finding]:
         problems, started = mcp.absent(), mcp.connections.status()
         for server in servers:
             what, problem = f"MCP server {server.name}", problems.get(server.name, "")
-            fix = f"install it or correct its entry; `handrail mcp test {server.name}` tries it again"
+            # Most problems say what to do themselves.
+            advice = "" if "; " in problem else "install it, or correct its entry; "
+            fix = f"{advice}`handrail mcp test {server.name}` tries it again"
             if problem and problem == problem_of(server):
                 yield Finding(what, Health.BROKEN, problem, "correct its entry with `handrail config edit`")
             elif server.name not in started:  # not enabled, or it waits for your trust or for a package of ours

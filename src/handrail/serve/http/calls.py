@@ -69,18 +69,12 @@ async def _progress(context: RequestContext) -> AsyncIterator[bytes]:
         )
 
     work = asyncio.ensure_future(_run(context, cancel, publish))
-    next_frame: asyncio.Future[bytes] = asyncio.ensure_future(frames.get())
+    work.add_done_callback(lambda _: frames.put_nowait(b""))  # after all that it published
     try:
-        while True:
-            await asyncio.wait({work, next_frame}, return_when=asyncio.FIRST_COMPLETED)
-            if next_frame.done():
-                yield next_frame.result()
-                next_frame = asyncio.ensure_future(frames.get())
-            elif work.done():
-                yield frame("result", {"result": _value(work.result())})
-                return
+        while piece := await frames.get():
+            yield piece
+        yield frame("result", {"result": _value(work.result())})
     finally:
-        next_frame.cancel()
         cancel.cancel(_GONE)  # no effect on a call that has ended
 
 
