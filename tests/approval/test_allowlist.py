@@ -140,6 +140,12 @@ def test_an_entry_that_can_never_match_is_refused(entry: str, why: str) -> None:
     assert caught.value.number == 1
 
 
+def test_an_option_that_runs_another_program_is_not_allowed() -> None:
+    policy = Policy(allow=allow_entries(["git push --force origin"]))
+    assert _decided("git push --force origin main", policy)[0] is DecidedBy.ALLOW_LIST
+    assert _decided("git push --force origin main --receive-pack='sh x.sh'", policy)[0] is not DecidedBy.ALLOW_LIST
+
+
 def test_what_is_allowed_is_one_command() -> None:
     with pytest.raises(BadEntry, match="joins several"):
         allow_entries(["make build && make test"])

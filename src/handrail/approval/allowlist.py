@@ -31,6 +31,7 @@ _ELSEWHERE = (
     "-c --config --config-env --exec-path --git-dir --upload-pack --receive-pack -H --host --context --kubeconfig --rsh "
     "--eval --exec --command --work-tree --file --project-directory --project-name --namespace"
 ).split()
+_RUN_MORE = frozenset(("--upload-pack", "--receive-pack", "--exec", "--exec-path", "--rsh", "--config-env"))
 _KEYWORDS = frozenset("if then elif else fi for while until do done case esac select function { } [[ ]] ( ) !".split())
 _OPERATOR = re.compile(r"(?:\d*(?:[<>]{1,3}&?|>\|)|&>>?|\|&?|\|\||&&?|;;?)\S*")
 _JOINED_BY = re.compile(r"\|\||\|&|\||&&|;")
@@ -47,13 +48,19 @@ class Entry(NamedTuple):
 
     def matches(self, argv: Sequence[str], *, allows: bool = False) -> bool:
         """Whether a command line is meant. An entry that `allows` does not cover one that goes elsewhere."""
-        if not self.words:
+        if not self.words or not argv:
             return False
         if not allows and _command(argv[:1]).name == self.words[0]:
             argv = [self.words[0], *argv[1:]]  # pip3 is pip
-        if self._begins(argv, fnmatchcase) or (not allows and self._is_wild and _is_like(" ".join(argv), self.text)):
+        if self._begins(argv, fnmatchcase) and not (allows and self._runs_more(argv)):
+            return True
+        if not allows and self._is_wild and _is_like(" ".join(argv), self.text):
             return True
         return self._parsed(argv, fnmatchcase, allows=allows)
+
+    def _runs_more(self, argv: Sequence[str]) -> bool:
+        """Whether words after those of the entry make it run another program."""
+        return any(arg.partition("=")[0] in _RUN_MORE for arg in argv[len(self.words) :])
 
     def may_match(self, argv: Sequence[str]) -> bool:
         """Whether a command line could be meant, were its unknown parts known."""
