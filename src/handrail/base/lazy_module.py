@@ -11,10 +11,7 @@ def lazy_module(
     name: str, modules: Mapping[str, str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """`__getattr__`, `__dir__` and `__all__` for the module `name`. `modules` says which names each of them defines, with spaces
-    between them; one that begins with a dot is below `name`.
-
-    Use it in the `else` of `if TYPE_CHECKING:`, with an import of each name for type checkers: `from .app import App as App`.
-    """
+    between them; one that begins with a dot is below `name`."""
     homes = {found: module for module, names in modules.items() for found in names.split()}
     offered = sorted(homes)
 
@@ -25,6 +22,17 @@ def lazy_module(
         return getattr(import_module(home, name), attribute)
 
     return find, lambda: sorted(offered), offered
+
+
+def stubbed_module(name: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """`lazy_module` for what the stub beside `file` imports, which type checkers read too: `from .app import App as App`."""
+    modules: dict[str, str] = {}
+    with open(f"{file.removesuffix('c')}i", encoding="utf-8") as stub:
+        for line in stub:
+            if line.startswith("from "):
+                _, module, _, imported, *_ = line.split()
+                modules[module] = f"{modules.get(module, '')} {imported}"
+    return lazy_module(name, modules)
 
 
 class _LazyImport:

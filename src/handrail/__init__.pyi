@@ -1,0 +1,32 @@
+from .agent.agent import Agent as Agent
+from .agent.agent_factory import open_agent as open_agent
+from .app import Handrail as Handrail
+from .base.workers import run_async as run_async
+from .config.store import load_config as load_config
+from .core.registry import ToolEntry as ToolEntry
+from .core.registry import ToolRegistry as ToolRegistry
+from .core.registry import registry as registry
+from .core.registry import tool_error as tool_error
+from .core.registry import tool_result as tool_result
+from .errors import HandrailError as HandrailError
+from .errors import ToolError as ToolError
+from .model_tools import ahandle_function_call as ahandle_function_call
+from .model_tools import arun_tool_calls as arun_tool_calls
+from .model_tools import clear_task_env_overrides as clear_task_env_overrides
+from .model_tools import get_tool_definitions as get_tool_definitions
+from .model_tools import handle_function_call as handle_function_call
+from .model_tools import register_task_env_overrides as register_task_env_overrides
+from .model_tools import run_tool_calls as run_tool_calls
+from .plugins.hook_manager import invoke_hook as invoke_hook
+from .plugins.hook_specs import hookimpl as hookimpl
+from .runtime.dispatch import Runtime as Runtime
+from .sessions.session import Session as Session
+from .sessions.session import session as session
+from .settings.schema import Config as Config
+from .toolsets import resolve_toolset as resolve_toolset
+from .types import CancelToken as CancelToken
+from .types import Resources as Resources
+from .types import ToolContext as ToolContext
+from .types import Unavailable as Unavailable
+
+__version__: str
