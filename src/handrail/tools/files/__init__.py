@@ -1,1 +1,1 @@
-"""File tools: one file each declares them, `calls` runs them; `patching/` and `searching/` run two of them."""
+"""File tools: `tool` declares them, `calls` runs them; `patching/` and `searching/` run two of them."""

@@ -1,1 +1,1 @@
-"""Tools for images, speech and mixtures of models, one file each; `calls` runs them."""
+"""Tools for images, speech and mixtures of models: `tool` declares them, `calls` runs them."""

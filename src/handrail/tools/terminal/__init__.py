@@ -1,1 +1,1 @@
-"""Tools that run commands: `terminal`, and `process` for what runs in the background."""
+"""Tools that run commands: `tool` declares them, `terminal_call` and `process_call` run them."""

@@ -1,1 +1,1 @@
-"""Tools for the web: `web_search` and `web_extract`; `calls` runs them, `extract` reads pages."""
+"""Tools for the web: `tool` declares them, `calls` runs them, `extract` reads pages."""

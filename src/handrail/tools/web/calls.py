@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...base.safe_text import safe_error
@@ -19,13 +19,12 @@ from ...net.url_guard import without_login
 from ...settings.services import WebConfig
 from ...types import JsonDict, ToolContext, Unavailable
 from .extract import Extractor
-from .web_search import BACKENDS, choose, url_of
+from .tool import BACKENDS, choose, url_of
 
 _HITS = 8
 _FIELD_CHARS = 600
 _PAGE_CHARS = 20_000
 _MAX_BYTES = 5_000_000
-_SNIPPET_CHARS = 500
 _REFUSALS = {
     401: "the key is not accepted",
     403: "access is denied (for SearXNG: add json to search.formats in its settings)",
@@ -105,55 +104,13 @@ class Hit(NamedTuple):
     published: str = ""
 
 
-class _Api(NamedTuple):
-    """How a search service is asked, with the header for its key, and its names for the parts of a result."""
-
-    path: str
-    request: Callable[[str, int], JsonDict]
-    key_header: str = ""
-    is_post: bool = False
-    snippet: str = "content"
-    published: str = ""
-    marks: str = ""  # around matching words
-
-
-_APIS = {
-    "searxng": _Api("/search", lambda query, _: {"q": query, "format": "json"}, published="publishedDate"),
-    "tavily": _Api(
-        "/search",
-        lambda query, limit: {"query": query, "max_results": limit},
-        "authorization",
-        is_post=True,
-        published="published_date",
-    ),
-    "brave": _Api(
-        "/res/v1/web/search",
-        lambda query, limit: {"q": query, "count": limit},
-        "x-subscription-token",
-        snippet="description",
-        published="age",
-        marks=r"</?strong>",
-    ),
-    "exa": _Api(
-        "/search",
-        lambda query, limit: {
-            "query": query,
-            "numResults": limit,
-            "contents": {"text": {"maxCharacters": _SNIPPET_CHARS}},
-        },
-        "x-api-key",
-        is_post=True,
-        snippet="text",
-        published="publishedDate",
-    ),
-}
-
-
 async def search(name: str, query: str, limit: int, config: WebConfig) -> list[Hit]:
     """What the backend of that name finds. The user chose its address, which is not guarded. Raises ToolFailed."""
     if name == "ddgs":  # the result pages of public search engines, with no key
         return await asyncio.wrap_future(pool.submit(_ask_engines, query, limit, config.timeout))
-    api, url, key = _APIS[name], url_of(name, config).rstrip("/"), os.environ.get(BACKENDS[name].key, "")
+    api, url = BACKENDS[name], url_of(name, config).rstrip("/")
+    key = os.environ.get(api.key, "")
+    asked = {api.query: query, **({api.limit: limit} if api.limit else {}), **api.fixed}
     headers = {"accept": "application/json"}
     if api.key_header:
         headers[api.key_header] = f"Bearer {key}" if api.key_header == "authorization" else key
@@ -164,7 +121,7 @@ async def search(name: str, query: str, limit: int, config: WebConfig) -> list[H
         seconds=config.timeout,
         max_bytes=_MAX_BYTES,
         headers=headers,
-        **{"json" if api.is_post else "params": api.request(query, limit)},
+        **{"json" if api.is_post else "params": asked},
     )
     if not reply.is_good:
         why = _REFUSALS.get(reply.status)

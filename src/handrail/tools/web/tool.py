@@ -1,12 +1,15 @@
-"""The tool `web_search`: find pages."""
+"""The tools for the web: find pages, read pages and documents."""
 
 from __future__ import annotations
 
+import json
 import os
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...core.availability import missing
-from ...core.builtin import family, integer, registry, text
+from ...core.availability import missing, usable_unless
+from ...core.builtin import family, integer, registry, text, texts
 from ...errors import ConfigError
 from ...types import Unavailable
 
@@ -17,22 +20,27 @@ if TYPE_CHECKING:
 _tool = family("web", "handrail.tools.web.calls", is_async=True, read_only=True)
 
 
-class Facts(NamedTuple):
-    """What a backend needs: the variable with its key, its address (empty: the user must give it), a package."""
+class Backend(NamedTuple):
+    """A search service: the variable with its key, its address (empty: the user must give it) or its package; how it is asked,
+    with the header for its key and its names for the query and the number of results; its names for the parts of a result."""
 
     key: str = ""
     url: str = ""
     package: str = ""
+    path: str = ""
+    is_post: bool = False
+    key_header: str = ""
+    query: str = "query"
+    limit: str = ""
+    fixed: Mapping[str, Any] = {}
+    snippet: str = "content"
+    published: str = ""
+    marks: str = ""  # around matching words
 
 
-# By the name of the function, in the order of preference. Kept here, so that listing tools imports no HTTP client.
-BACKENDS = {
-    "searxng": Facts(),
-    "tavily": Facts(key="TAVILY_API_KEY", url="https://api.tavily.com"),
-    "brave": Facts(key="BRAVE_API_KEY", url="https://api.search.brave.com"),
-    "exa": Facts(key="EXA_API_KEY", url="https://api.exa.ai"),
-    "ddgs": Facts(package="ddgs"),
-}
+# In the order of preference.
+_TABLE = json.loads(Path(__file__).with_name("backends.json").read_text("utf-8"))
+BACKENDS = {name: Backend(**facts) for name, facts in _TABLE.items()}
 
 
 def choose(config: WebConfig) -> str | Unavailable:
@@ -67,6 +75,20 @@ def url_of(name: str, config: WebConfig) -> str:
     return config.search_urls.get(name) or os.environ.get(f"{name.upper()}_URL") or BACKENDS[name].url
 
 
+registry.register(
+    **_tool(
+        "web_extract",
+        "Read web pages, PDFs and office files as Markdown, several at once. Only public addresses. For pages that need "
+        "clicks or scripts use `browser_navigate`.",
+        ("urls",),
+        urls=texts("The addresses, in full.", min_chars=1, minItems=1, maxItems=20),
+        max_chars=integer("Characters of each page at most (20000).", minimum=100, maximum=1000000),
+    ),
+    check_fn=lambda: usable_unless(missing("web", "httpx", "trafilatura")),
+    emoji="📄",
+    timeout=180,
+    example={"urls": ["https://rails.example/handrails", "https://rails.example/manual.pdf"], "max_chars": 5000},
+)
 registry.register(
     **_tool(
         "web_search",
