@@ -15,7 +15,7 @@ from handrail.judge.values.disk import MAX_FILES
 from handrail.judge.walk.script_files import MAX_DEPTH
 from handrail.serve.access_control import MAX_BODY_BYTES
 from handrail.testing import environment_checks
-from handrail.tools.agent.delegate_task import MAX_TASKS
+from handrail.tools.agent.tool import MAX_TASKS
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()

@@ -5,30 +5,6 @@ safe reading and writing; `validation` reads and checks the text; `config_file` 
 `trust` (what the user has trusted).
 """
 
-from __future__ import annotations
+from ..base.lazy_module import stubbed_module
 
-from typing import TYPE_CHECKING
-
-from ..base.lazy_module import lazy_module
-from ..errors import ConfigError
-from ..settings.schema import Config, json_schema
-from .paths import cache_dir, config_path, state_dir
-from .store import load_config, located, parse_value, read_config
-
-if TYPE_CHECKING:
-    from .config_file import ConfigFile
-
-__all__ = [
-    "Config",
-    "ConfigError",
-    "ConfigFile",
-    "cache_dir",
-    "config_path",
-    "json_schema",
-    "load_config",
-    "located",
-    "parse_value",
-    "read_config",
-    "state_dir",
-]
-__getattr__, *_ = lazy_module(__name__, {".config_file": "ConfigFile"})  # it needs the YAML parser
+__getattr__, __dir__, __all__ = stubbed_module(__name__, __file__)

@@ -91,8 +91,6 @@ class JobStore:
     def close(self) -> None:
         self._database.close()
 
-    # Jobs
-
     def add(self, job: Job) -> Job:
         """The job with its id. Raises StoreError when the maximum number of jobs is reached."""
         job = job._replace(id=secrets.token_hex(4), created=time.time())
@@ -152,8 +150,6 @@ class JobStore:
         """The active jobs that are due after this."""
         rows = self._database.rows("SELECT * FROM jobs WHERE state = 'active' AND next_run > ?", (than,))
         return [_job(row) for row in rows]
-
-    # Runs
 
     def begin(self, job: Job, after: Job, *, state: RunState = RunState.RUNNING, now: float) -> Run | None:
         """Record that a run starts, with the job as it is from then on. None when the job has changed since it was read, or

@@ -66,7 +66,7 @@ add("colourful", lambda _args: {"content": "\x1b[31mred\x1b[0m and \u202ereverse
 add("pictures", lambda _args: {"_multimodal": True, "content": [{"type": "text", "text": "a cat"}, {"type": "image"}]})
 add("locked", lambda _args: {}, check_fn=lambda: Unavailable("the door is locked", "bring the key"))
 if os.environ.get("BREAK_A_MODULE"):
-    sys.modules["handrail.tools.agent.clarify"] = None
+    sys.modules["handrail.tools.agent.tool"] = None
 
 
 def would_run(args, _context):

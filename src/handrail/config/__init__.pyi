@@ -1,0 +1,11 @@
+from ..errors import ConfigError as ConfigError
+from ..settings.schema import Config as Config
+from ..settings.schema import json_schema as json_schema
+from .config_file import ConfigFile as ConfigFile
+from .paths import cache_dir as cache_dir
+from .paths import config_path as config_path
+from .paths import state_dir as state_dir
+from .store import load_config as load_config
+from .store import located as located
+from .store import parse_value as parse_value
+from .store import read_config as read_config
