@@ -18,12 +18,13 @@ from ...net.http_client import ask
 from ...net.url_guard import without_login
 from ...settings.services import WebConfig
 from ...types import JsonDict, ToolContext, Unavailable
-from .extract import Extractor
+from .extract import extract
 from .tool import BACKENDS, choose, url_of
 
 _HITS = 8
 _FIELD_CHARS = 600
 _PAGE_CHARS = 20_000
+_MAX_EXTRACTED = 4  # pages at a time
 _MAX_BYTES = 5_000_000
 _REFUSALS = {
     401: "the key is not accepted",
@@ -59,18 +60,18 @@ async def web_extract(args: JsonDict, *, context: ToolContext, **_: object) -> s
 
     async def one(url: str) -> JsonDict:
         nonlocal done
-        result = await _read(url, fetcher, extractor, max_chars)
+        result = await _read(url, fetcher, slots, max_chars)
         done += 1
         context.progress(f"read {without_login(url)}", done / len(urls))
         return result
 
-    extractor = Extractor()
+    slots = asyncio.Semaphore(_MAX_EXTRACTED)
     async with Fetcher(tool_guard(context, "web_extract"), config) as fetcher:
         results = await asyncio.gather(*(one(url) for url in urls))
     return tool_result(note=NOTE, results=results)
 
 
-async def _read(url: str, fetcher: Fetcher, extractor: Extractor, max_chars: int) -> JsonDict:
+async def _read(url: str, fetcher: Fetcher, slots: asyncio.Semaphore, max_chars: int) -> JsonDict:
     """One page, or why it could not be read: the other pages are returned all the same."""
     result: JsonDict = {"url": without_login(url)}
     try:
@@ -79,7 +80,8 @@ async def _read(url: str, fetcher: Fetcher, extractor: Extractor, max_chars: int
             result["final_url"] = page.url
         if page.status >= 400:
             result |= {"error": f"the server answered {page.status}", "error_type": "tool_failed"}
-        title, text = (clean(part) for part in await extractor.read(page))
+        async with slots:
+            title, text = (clean(part) for part in await extract(page))
     except ToolError as error:
         return {"error": safe_error(str(error)), "error_type": error.error_type, **result}
     if title:
