@@ -169,7 +169,7 @@ def is_locked(out: Path) -> bool:
     if not (out / _LOCK).exists():
         return False
     try:
-        with filelock.FileLock(out / _LOCK, timeout=0):
+        with filelock.FileLock(out / _LOCK, timeout=0, mode=0o600):
             return False
     except filelock.Timeout:
         return True

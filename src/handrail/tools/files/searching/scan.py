@@ -104,12 +104,12 @@ def _match(pattern: regex.Pattern[str], line: str, query: Query) -> regex.Match[
     """Nothing interrupts a match that is under way, so it is given a little time first, then more."""
     seconds = _FIRST_SECONDS
     while True:
+        query.check()
         try:
-            return pattern.search(line, timeout=min(seconds, query.seconds_left), concurrent=True)
+            return pattern.search(line, timeout=max(0.0, min(seconds, query.seconds_left)), concurrent=True)
         except TimeoutError:
-            query.check()
-        if seconds >= _MAX_SECONDS:
-            raise query.too_long()
+            if seconds >= _MAX_SECONDS:
+                raise query.too_long() from None
         seconds *= 2
 
 
