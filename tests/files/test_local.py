@@ -117,7 +117,7 @@ def test_a_write_that_is_killed_leaves_nothing_in_the_tree(tmp_path: Path) -> No
     (tmp_path / "old").write_text("old")
     for name in ("new", "old"):
         program = (
-            "import os, signal, handrail.files.atomic as atomic\n"
+            "import os, signal, handrail.base.atomic as atomic\n"
             "atomic._copy_mode_and_owner = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
             f"atomic.replace_file({str(tmp_path / name)!r}, b'x' * 100000)\n"
         )

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from handrail.base import atomic
 from handrail.errors import ToolError
-from handrail.files import atomic
 from handrail.files.local import LocalFiles
 from handrail.files.task_arguments import judged_path
 from handrail.types import ToolContext

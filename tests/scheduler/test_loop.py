@@ -33,9 +33,7 @@ class Bench:
     def add(self, name: str = "job", schedule: str = "30m", *, runs_left: int | None = None, **work: Any) -> str:
         made = Work(prompt="x", **work)
         next_run = START + HALF_HOUR
-        return self.jobs.add(
-            name=name, schedule=schedule, timezone="UTC", work=made, next_run=next_run, runs_left=runs_left
-        ).id
+        return self.jobs.add(Job("", name, schedule, "UTC", made, next_run=next_run, runs_left=runs_left)).id
 
     def run(self, job: Job, cancel: CancelToken) -> Ended:
         self.ran.append((job.name, self.now))
@@ -205,7 +203,7 @@ def test_a_long_output_keeps_its_head_and_its_tail(bench: Bench) -> None:
 
 def test_a_job_whose_zone_this_machine_does_not_know_is_paused(bench: Bench) -> None:
     work = Work(prompt="x")
-    number = bench.jobs.add(name="far", schedule="0 9 * * *", timezone="Mars/Olympus", work=work, next_run=START).id
+    number = bench.jobs.add(Job("", "far", "0 9 * * *", "Mars/Olympus", work, next_run=START)).id
     assert bench.look(10) == 0
     assert bench.jobs.get(number).state is JobState.PAUSED
     assert "Mars/Olympus" in bench.told[-1]
@@ -225,11 +223,9 @@ def test_a_clock_that_was_ahead_once_does_not_silence_an_interval_job(bench: Ben
 
 
 def test_a_job_for_one_time_and_one_for_a_far_date_stay_as_they_are(bench: Bench) -> None:
-    once = bench.jobs.add(
-        name="once", schedule="2037-01-01T00:00", timezone="UTC", work=Work(prompt="x"), next_run=2114380800.0
-    ).id
+    once = bench.jobs.add(Job("", "once", "2037-01-01T00:00", "UTC", Work(prompt="x"), next_run=2114380800.0)).id
     yearly = bench.jobs.add(
-        name="yearly", schedule="@yearly", timezone="UTC", work=Work(prompt="x"), next_run=first_of_next_year(START)
+        Job("", "yearly", "@yearly", "UTC", Work(prompt="x"), next_run=first_of_next_year(START))
     ).id
     before = [bench.jobs.get(each).next_run for each in (once, yearly)]
     bench.now = START

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from handrail.errors import JobNotFound, StoreError
-from handrail.store.jobs import JobState, JobStore, RunState, Work
+from handrail.store.jobs import Job, JobState, JobStore, RunState, Work
 
 from ..support import in_threads
 
@@ -23,7 +23,7 @@ def path(tmp_path: Path) -> Path:
 
 def _add(jobs: JobStore, name: str = "disk", next_run: float = 100.0) -> str:
     work = Work(tool="terminal", arguments={"command": "df"}, toolsets=("terminal",), timeout=5)
-    return jobs.add(name=name, schedule="30m", timezone="UTC", work=work, next_run=next_run).id
+    return jobs.add(Job("", name, "30m", "UTC", work, next_run=next_run)).id
 
 
 def test_a_job_comes_back_as_it_was_written(path: Path) -> None:
@@ -89,9 +89,9 @@ def test_only_so_many_runs_are_remembered(path: Path) -> None:
 
 def test_a_run_whose_process_was_killed_is_found_and_marked(path: Path) -> None:
     code = (
-        "import sys, time\nfrom pathlib import Path\nfrom handrail.store.jobs import JobStore, Work\n"
+        "import sys, time\nfrom pathlib import Path\nfrom handrail.store.jobs import Job, JobStore, Work\n"
         "jobs = JobStore(Path(sys.argv[1]))\n"
-        "job = jobs.add(name='a', schedule='30m', timezone='UTC', work=Work(prompt='x'), next_run=1.0)\n"
+        "job = jobs.add(Job('', 'a', '30m', 'UTC', Work(prompt='x'), next_run=1.0))\n"
         "jobs.begin(job, job._replace(next_run=2.0), now=1.0)\nprint('begun', flush=True)\ntime.sleep(600)\n"
     )
     process = subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE)

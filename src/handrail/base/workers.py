@@ -120,15 +120,16 @@ class Lane:
     def __init__(self, pool: WorkerPool, width: int) -> None:
         self._pool, self._width = pool, width
         self._start_over()
-        os.register_at_fork(after_in_child=self._start_over)  # after a fork the threads are the parent's
 
     def _start_over(self) -> None:
         self._jobs: deque[Job] = deque()
-        self._lock, self._busy = threading.Lock(), 0
+        self._lock, self._busy, self._process = threading.Lock(), 0, os.getpid()
 
     def submit(self, function: Callable[..., T], *args: Any) -> Future[T]:
         """Start the work, or queue it, in a copy of the caller's context."""
         future: Future[T] = Future()
+        if self._process != os.getpid():  # after a fork the threads are the parent's
+            self._start_over()
         with self._lock:
             self._jobs.append((contextvars.copy_context(), function, args, future))
             is_full = self._busy >= self._width

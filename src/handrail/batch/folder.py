@@ -8,18 +8,19 @@ its task replaces nothing.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import posixpath
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
+
+import filelock
 
 from ..config.paths import make_private, state_dir
 from ..errors import HandrailError, InvalidArguments, ToolFailed
@@ -110,7 +111,10 @@ def request_stop(out: Path, options: Options | None = None, *, seconds: float = 
         return False
     with contextlib.closing(open_ledger(out, options)) as ledger:
         ledger.set_fact(STOP, True)
-    if not _waited(lambda: not is_locked(out), seconds):
+    end, tick = time.monotonic() + seconds, threading.Event()
+    while is_locked(out) and time.monotonic() < end:
+        tick.wait(0.1)
+    if is_locked(out):
         raise HandrailError(f"the driver of {out} does not stop; its processes are the children of `handrail batch`")
     return True
 
@@ -154,33 +158,21 @@ def replace_file(path: Path, text: str | Iterable[str]) -> None:
 @contextlib.contextmanager
 def locked(out: Path) -> Iterator[None]:
     """Raises InvalidArguments when another driver runs it."""
-    with open(os.open(out / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+b") as file:
-        if not _waited(lambda: _flock(file, fcntl.LOCK_EX), _LOCK_SECONDS):
-            raise InvalidArguments(f"{out} is being run already; `handrail batch status {out}` shows how far")
-        yield
+    try:
+        with filelock.FileLock(out / _LOCK, timeout=_LOCK_SECONDS, mode=0o600):
+            yield
+    except filelock.Timeout:
+        raise InvalidArguments(f"{out} is being run already; `handrail batch status {out}` shows how far") from None
 
 
 def is_locked(out: Path) -> bool:
-    with contextlib.suppress(FileNotFoundError), open(out / _LOCK, "r+b") as file:
-        return not _flock(file, fcntl.LOCK_SH)
-    return False
-
-
-def _flock(file: BinaryIO, how: int) -> bool:
-    try:
-        fcntl.flock(file, how | fcntl.LOCK_NB)
-    except OSError:
+    if not (out / _LOCK).exists():
         return False
-    return True
-
-
-def _waited(is_so: Callable[[], bool], seconds: float) -> bool:
-    end, tick = time.monotonic() + seconds, threading.Event()
-    while not is_so():
-        if time.monotonic() > end:
+    try:
+        with filelock.FileLock(out / _LOCK, timeout=0, mode=0o600):
             return False
-        tick.wait(0.1)
-    return True
+    except filelock.Timeout:
+        return True
 
 
 class Artifacts:

@@ -37,7 +37,6 @@ class JsonFile:
     def update(self, more: dict[str, Any], *, without: str | None = None) -> None:
         with locked(self.path) as target:
             values = {name: value for name, value in self.read().items() if name != without}
-            target.touch(mode=0o600)
             write_text(target, json.dumps({**values, **more}, indent=0) + "\n")
             target.chmod(0o600)
 

@@ -83,60 +83,19 @@ def make_private(folder: Path) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """Replace the file, keeping its mode and owner. The caller holds the lock."""
+    from ..base.atomic import replace_file  # loads ctypes, and most starts write nothing
+
     data = text.encode()
     if len(data) > MAX_BYTES:
         raise ConfigError(f"would be larger than {MAX_BYTES:,} bytes", path=str(path))
     try:
-        _replace(path, data)
+        replace_file(str(path), data, mode=0o600)
     except OSError as error:
         raise _cannot("be written", path, error) from None
 
 
 def _cannot(what: str, path: Path, error: OSError) -> ConfigError:
     return ConfigError(f"cannot {what}: {error.strerror} ({error.filename})", path=str(path))
-
-
-def _replace(path: Path, data: bytes) -> None:
-    import tempfile
-
-    prefix, suffix = f".{path.name}.", ".tmp"
-    for leftover in path.parent.iterdir():
-        # Of a writer that was killed. The lock is ours, so no living writer has one.
-        if leftover.name.startswith(prefix) and leftover.name.endswith(suffix):
-            leftover.unlink()
-    descriptor, name = tempfile.mkstemp(prefix=prefix, suffix=suffix, dir=path.parent)
-    temporary = Path(name)
-    try:
-        with open(descriptor, "wb") as file:
-            _copy_owner_and_mode(path, descriptor)
-            file.write(data)
-            file.flush()
-            os.fsync(descriptor)
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    _sync(path.parent)
-
-
-def _copy_owner_and_mode(path: Path, descriptor: int) -> None:
-    try:
-        found = path.stat()
-    except FileNotFoundError:
-        return  # a temporary file has mode 0600, which is what a new configuration gets
-    if (found.st_uid, found.st_gid) != (os.geteuid(), os.getegid()):
-        with contextlib.suppress(PermissionError):  # only root may give a file away
-            os.fchown(descriptor, found.st_uid, found.st_gid)
-    os.fchmod(descriptor, stat.S_IMODE(found.st_mode))
-
-
-def _sync(folder: Path) -> None:
-    """Make the new name survive a power cut."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 _APPLICATION = "handrail"

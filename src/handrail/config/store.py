@@ -36,15 +36,12 @@ def load_config(path: str | os.PathLike[str] | None = None, *, environ: Mapping[
     """
     environ = os.environ if environ is None else environ
     path = config_path(environ=environ) if path is None else Path(path)
-    text = read_text(path)
-    if text is None and not override_names(environ):
-        return Config()
-    from .validation import build, checked, parse  # loads the YAML parser, which most starts do not need
+    text, config = read_text(path), Config()
+    if text is not None:
+        from .validation import build, checked, parse  # loads the YAML parser, which most starts do not need
 
-    settings = {} if text is None else checked(parse(text, path=str(path)))
-    for section, values in overrides(environ).items():
-        settings[section] = {**settings.get(section, {}), **values}
-    return build(settings)
+        config = build(checked(parse(text, path=str(path))))
+    return overridden(config, environ)
 
 
 def read_config(path: str | os.PathLike[str], environ: Mapping[str, str] | None = None) -> Config:

@@ -140,14 +140,29 @@ def scan_builtin() -> Discovered:
 
 
 def _self_registering(files: list[Path]) -> list[Path]:
-    verdicts = _Verdicts()
-    chosen = [file for file in files if file.name not in _NOT_TOOLS and verdicts.registers(file)]
-    verdicts.save()
-    return chosen
+    """What a file's verdict was is remembered by its size and time: parsing thirty modules takes longer than importing Python
+    itself."""
+    known = remembered(_CACHE)
+    found: dict[str, list[object]] = {}
+    for file in files:
+        try:
+            stat = file.stat()
+        except OSError:
+            continue
+        if S_ISREG(stat.st_mode) and file.name not in _NOT_TOOLS:
+            stamp, before = [stat.st_size, stat.st_mtime_ns], known.get(str(file))
+            if not isinstance(before, list) or before[:2] != stamp:
+                before = [*stamp, registers_a_tool(file.read_bytes())]
+            found[str(file)] = before
+    if any(known.get(path) != verdict for path, verdict in found.items()):
+        remember(_CACHE, {path: verdict for path, verdict in {**known, **found}.items() if os.path.exists(path)})
+    return [Path(path) for path, verdict in found.items() if verdict[2:] == [True]]
 
 
 def registers_a_tool(source: bytes) -> bool:
     """Whether the module's body itself has a `registry.register(...)` call or an `@registry.tool` function."""
+    if _CANDIDATE.search(source) is None:
+        return False
     try:
         body = ast.parse(source).body
     except (SyntaxError, ValueError, RecursionError):
@@ -193,33 +208,3 @@ def _import(name: str, file: Path) -> None:
     except BaseException:
         del sys.modules[name]
         raise
-
-
-class _Verdicts:
-    """Whether a file registers a tool, remembered by its size and time: parsing thirty modules takes longer than
-    importing Python itself."""
-
-    def __init__(self) -> None:
-        self._known = remembered(_CACHE)
-        self._new = False
-
-    def registers(self, file: Path) -> bool:
-        try:
-            stat = file.stat()
-        except OSError:
-            return False
-        if not S_ISREG(stat.st_mode):
-            return False
-        stamp = [stat.st_size, stat.st_mtime_ns]
-        known = self._known.get(str(file))
-        if isinstance(known, list) and known[:2] == stamp:
-            return known[2:] == [True]
-        source = file.read_bytes()
-        verdict = _CANDIDATE.search(source) is not None and registers_a_tool(source)
-        self._known[str(file)] = [*stamp, verdict]
-        self._new = True
-        return verdict
-
-    def save(self) -> None:
-        if self._new:
-            remember(_CACHE, {path: stamp for path, stamp in self._known.items() if os.path.exists(path)})

@@ -244,8 +244,6 @@ class ToolRegistry:
             self._aliases[alias] = toolset
             self._changed()
 
-    # What there is.
-
     def load_before_first_question(self, loader: Callable[[], object] | None) -> None:
         """Call `loader`, which registers more tools, before the first question is answered. None: everything is here."""
         self._loader = loader
@@ -341,8 +339,6 @@ class ToolRegistry:
             return entry.max_result_size_chars
         return DEFAULT_MAX_RESULT_CHARS if default is None else default
 
-    # What can be used now.
-
     def get_definitions(self, names: Iterable[str] | None = None, quiet: bool = False) -> list[JsonDict]:
         """OpenAI definitions of the tools that can be used now, sorted by name."""
         wanted = self.get_all_tool_names() if names is None else sorted(set(names))
@@ -404,8 +400,6 @@ class ToolRegistry:
             if not quiet:
                 log.info("toolset %s is not available", toolset)
         return available, others
-
-    # One call.
 
     def lookup(self, name: str) -> ToolEntry:
         """The entry of a tool that can be used now. Raises UnknownTool or ToolUnavailable."""

@@ -1,2 +1,2 @@
-"""What file tools share: `local` files below their roots, `content` as bytes or `text` and what was read of it, `atomic` writes,
-`failures` in plain words, `task_arguments` of a call."""
+"""What file tools share: `local` files below their roots, `content` as bytes or `text` and what was read of it, `failures` in
+plain words, `task_arguments` of a call."""

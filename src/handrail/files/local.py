@@ -8,9 +8,9 @@ import os
 import stat
 from collections.abc import Iterator, Sequence
 
+from ..base.atomic import opened, replace_file
 from ..errors import Denied, FileTooLarge, InvalidArguments, ToolFailed
 from ..protocols import FileEntry, FileStat
-from .atomic import opened, replace_file
 from .failures import os_failure, shown, size_text, special_kind
 
 DEFAULT_MAX_BYTES = 10 * 1024 * 1024

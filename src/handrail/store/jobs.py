@@ -50,18 +50,20 @@ class Work(NamedTuple):
 
 
 class Job(NamedTuple):
-    """`requested`: when a run outside the schedule was requested. `runs_left` None: no limit."""
+    """`requested`: when a run outside the schedule was requested. `runs_left` None: no limit.
+
+    The id is empty until it is added."""
 
     id: str
     name: str
     schedule: str
     timezone: str
     work: Work
-    state: JobState
-    next_run: float | None
-    requested: float | None
-    runs_left: int | None
-    created: float
+    state: JobState = JobState.ACTIVE
+    next_run: float | None = None
+    requested: float | None = None
+    runs_left: int | None = None
+    created: float = 0.0
 
 
 class Run(NamedTuple):
@@ -89,36 +91,14 @@ class JobStore:
     def close(self) -> None:
         self._database.close()
 
-    # Jobs
-
-    def add(
-        self,
-        *,
-        name: str,
-        schedule: str,
-        timezone: str,
-        work: Work,
-        next_run: float,
-        runs_left: int | None = None,
-    ) -> Job:
-        """Raises StoreError when the maximum number of jobs is reached."""
-        job = Job(
-            secrets.token_hex(4),
-            name,
-            schedule,
-            timezone,
-            work,
-            JobState.ACTIVE,
-            next_run,
-            None,
-            runs_left,
-            time.time(),
-        )
+    def add(self, job: Job) -> Job:
+        """The job with its id. Raises StoreError when the maximum number of jobs is reached."""
+        job = job._replace(id=secrets.token_hex(4), created=time.time())
         with self._database.transaction() as connection:
             count = connection.execute("SELECT count(*) FROM jobs").fetchone()[0]
             if count >= self._max_jobs:
                 raise StoreError(f"there are {count} jobs, the maximum; remove some, or raise schedule.max_jobs")
-            values = (*job[:4], _written(work), job.state.value, *job[6:])
+            values = (*job[:4], _written(job.work), job.state.value, *job[6:])
             connection.execute(f"INSERT INTO jobs VALUES ({', '.join('?' * len(values))})", values)
         return job
 
@@ -170,8 +150,6 @@ class JobStore:
         """The active jobs that are due after this."""
         rows = self._database.rows("SELECT * FROM jobs WHERE state = 'active' AND next_run > ?", (than,))
         return [_job(row) for row in rows]
-
-    # Runs
 
     def begin(self, job: Job, after: Job, *, state: RunState = RunState.RUNNING, now: float) -> Run | None:
         """Record that a run starts, with the job as it is from then on. None when the job has changed since it was read, or

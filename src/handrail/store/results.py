@@ -25,7 +25,6 @@ class FileResultStore:
     def __init__(self, folder: Path, *, keep_days: float = 7, max_total_bytes: int = 1 << 30) -> None:
         self._folder = folder
         self._keep_seconds = keep_days * _DAY_SECONDS
-        self._clock = _Clock(folder / _CLOCK)
         self._max_total_bytes = max_total_bytes
 
     def put(self, tool: str, text: str) -> StoredResult:
@@ -42,7 +41,7 @@ class FileResultStore:
 
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         result_id = f"r_{secrets.token_hex(8)}"
-        return FileResultWriter(tool, result_id, self._path(result_id), self._clock.now, self._prune)
+        return FileResultWriter(tool, result_id, self._path(result_id), self._prune)
 
     def get(self, result_id: str) -> str:
         if not _VALID_ID.fullmatch(result_id):
@@ -88,40 +87,33 @@ def _removed_if_left(path: str) -> bool:
     return True
 
 
-class _Clock:
-    """A time that only ever passes: it goes on from when it was last read, however the clocks of the machine are set. While
-    the machine was off, a day passes at most."""
+def _now(path: Path) -> float:
+    """A time that only ever passes: it goes on from when it was last read, however the clocks of the machine are set. While the
+    machine was off, a day passes at most."""
+    from ..base.own_process import boot_id  # most starts store no result
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def now(self) -> float:
-        from ..base.own_process import boot_id  # most starts store no result
-
-        boot, ticks, now = boot_id(), time.clock_gettime(_TICKS), time.time()
-        with contextlib.suppress(OSError, ValueError):
-            known_boot, known_ticks, known = self._path.read_text("ascii").split()
-            off = min(max(0.0, now - float(known)), _DAY_SECONDS)
-            now = float(known) + (max(0.0, ticks - float(known_ticks)) if known_boot == boot else off)
-        with contextlib.suppress(OSError):
-            fresh = f"{self._path}-{os.getpid()}-{threading.get_ident()}"
-            with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "w") as file:
-                file.write(f"{boot} {ticks} {now}")
-            os.replace(fresh, self._path)
-        return now
+    boot, ticks, now = boot_id(), time.clock_gettime(_TICKS), time.time()
+    with contextlib.suppress(OSError, ValueError):
+        known_boot, known_ticks, known = path.read_text("ascii").split()
+        off = min(max(0.0, now - float(known)), _DAY_SECONDS)
+        now = float(known) + (max(0.0, ticks - float(known_ticks)) if known_boot == boot else off)
+    with contextlib.suppress(OSError):
+        fresh = f"{path}-{os.getpid()}-{threading.get_ident()}"
+        with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "w") as file:
+            file.write(f"{boot} {ticks} {now}")
+        os.replace(fresh, path)
+    return now
 
 
 class FileResultWriter:
     """Writes to a temporary file, and renames it when it is complete; older results are pruned then."""
 
-    def __init__(
-        self, tool: str, result_id: str, path: Path, clock: Callable[[], float], prune: Callable[[str, float], None]
-    ) -> None:
+    def __init__(self, tool: str, result_id: str, path: Path, prune: Callable[[str, float], None]) -> None:
         import fcntl  # likewise
         import tempfile
 
         self._result = StoredResult(result_id, tool, 0, 1)
-        self._path, self._clock, self._prune = path, clock, prune
+        self._path, self._prune = path, prune
         while True:
             handle, self._temporary = tempfile.mkstemp(dir=path.parent, prefix=_PART)
             fcntl.flock(handle, fcntl.LOCK_EX)  # whoever makes room sees that somebody writes
@@ -139,7 +131,7 @@ class FileResultWriter:
         self._result = self._result._replace(chars=chars + len(text), lines=lines + encoded.count(b"\n"))
 
     def finish(self) -> StoredResult:
-        now = self._clock()
+        now = _now(self._path.with_name(_CLOCK))
         self._prune(self._temporary, now)
         os.utime(self._temporary, (now, now))
         os.replace(self._temporary, self._path)

@@ -144,8 +144,6 @@ class SessionStore:
     def close(self) -> None:
         self._database.close()
 
-    # Sessions
-
     def create(
         self, *, platform: str, model: str, cwd: str, title: str = "", parent: str | None = None, kind: str = MAIN
     ) -> SessionInfo:
@@ -203,8 +201,6 @@ class SessionStore:
         """Delete a session and those of its child agents. A branch of it keeps the messages they share."""
         with self._database.transaction() as connection:
             _delete(connection, session_id)
-
-    # Messages
 
     def append(
         self,
@@ -295,8 +291,6 @@ class SessionStore:
         """Hide messages from the conversation: undone or summarised. They can still be searched."""
         with self._database.transaction() as connection:
             _hide(connection, session_id, ids)
-
-    # Calls
 
     def calls(self, session_id: str) -> list[StoredCall]:
         rows = self._database.rows(

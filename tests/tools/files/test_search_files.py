@@ -18,10 +18,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import handrail.tools.files.search_files  # noqa: F401  registers the tool
 from handrail.core.builtin import registry
 from handrail.errors import CallTimeout
 from handrail.files.local import LocalFiles
-from handrail.tools.files import search_files  # noqa: F401  registers the tool
 from handrail.tools.files.searching import ripgrep, scan
 from handrail.tools.files.searching.query import Query, rules_above
 from handrail.types import CancelToken, ToolContext
@@ -310,34 +310,35 @@ def test_without_ripgrep_the_search_works_the_same(tmp_path: Path, monkeypatch: 
     assert (run(files, pattern="needle"), run(files, pattern="*", target="files")) == fast
 
 
-CATASTROPHE = "(a+)+$"
+CATASTROPHE = "(a|a)*$"
 
 
-def test_a_pattern_that_never_ends_is_stopped_and_its_process_with_it(
-    tmp_path: Path, started: Callable[[], set[int]]
-) -> None:
+def test_a_pattern_that_never_ends_is_stopped(tmp_path: Path) -> None:
     put(tmp_path, {"a.txt": "a" * 60 + "b\n"})
     with pytest.raises(CallTimeout, match="did not end within"):
         scan.search_lines(LocalFiles(), Query(str(tmp_path), CATASTROPHE, last=10, seconds=0.4))
-    wait_for(lambda: not started())
 
 
-def test_a_search_that_is_cancelled_ends_at_once_and_leaves_no_process(
-    tmp_path: Path, started: Callable[[], set[int]]
-) -> None:
+def test_a_search_that_is_cancelled_ends_soon(tmp_path: Path) -> None:
     put(tmp_path, {"a.txt": "a" * 60 + "b\n"})
     cancel = CancelToken()
     answers: list[str] = []
-    context = ToolContext(files=ElsewhereFiles(cwd=str(tmp_path)), cancel=cancel)
+    has_read = threading.Event()
+
+    class Noting(ElsewhereFiles):
+        def read(self, path: str, **how: Any) -> bytes:
+            has_read.set()
+            return super().read(path, **how)
+
+    context = ToolContext(files=Noting(cwd=str(tmp_path)), cancel=cancel)
     thread = threading.Thread(
         target=lambda: answers.append(str(registry.dispatch("search_files", {"pattern": CATASTROPHE}, context=context)))
     )
     thread.start()
-    wait_for(lambda: bool(started()))
+    assert has_read.wait(60)
     cancel.cancel("never mind")
     thread.join(60)
     assert json.loads(answers[0])["error_type"] == "cancelled"
-    wait_for(lambda: not started())
 
 
 def test_ripgrep_that_takes_too_long_is_killed(

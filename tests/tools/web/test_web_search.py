@@ -13,8 +13,7 @@ from handrail import model_tools
 from handrail.config import load_config
 from handrail.errors import ConfigError
 from handrail.model_tools import get_tool_definitions, handle_function_call
-from handrail.tools.web import calls
-from handrail.tools.web.web_search import BACKENDS, choose
+from handrail.tools.web.web_search import backends, choose
 from handrail.types import Unavailable
 
 from ...services.searx import Searx
@@ -193,4 +192,4 @@ def test_an_unknown_backend_is_a_config_error(configure: Callable[[str], None]) 
 
 
 def test_every_backend_can_be_asked() -> None:
-    assert {*calls._APIS, "ddgs"} == set(BACKENDS)
+    assert all(backend.path or backend.package for backend in backends().values())

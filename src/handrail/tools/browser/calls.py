@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from ...base.workers import pool
 from ...core.outcome import Outcome, tool_result
@@ -22,14 +22,6 @@ from .session import Session
 
 T = TypeVar("T")
 _TASK_DOWNLOADS = "/tmp/downloads"
-
-
-class Shot(NamedTuple):
-    """A picture of a page (PNG), and which page it was."""
-
-    png: bytes
-    url: str
-    title: str
 
 
 async def use(context: ToolContext, work: Callable[[Session], Awaitable[T]], *, start: bool = False) -> T:
@@ -71,16 +63,6 @@ def _copy(context: ToolContext, file: Path) -> str:
     return path
 
 
-async def screenshot(context: ToolContext, *, full_page: bool = False) -> Shot:
-    """A picture of the page that the task's browser shows."""
-
-    async def work(session: Session) -> Shot:
-        png = await actions.screenshot(session, full_page=full_page)
-        return Shot(png, session.page.url, await session.page.title())
-
-    return await use(context, work)
-
-
 async def browser_navigate(args: JsonDict, *, context: ToolContext, **_: object) -> str:
     url = args["url"]
     context.progress(f"opening {without_login(url)[:200]}")
@@ -96,9 +78,14 @@ async def browser_dialog(args: JsonDict, *, context: ToolContext, **_: object) -
 
 async def browser_vision(args: JsonDict, *, context: ToolContext, **_: object) -> Outcome:
     question = text_argument(args, "question")
-    shot = await screenshot(context, full_page=args.get("full_page", False))
-    picture = await prepared(shot.png, context.config, what="the picture of the page")
-    return await analyze(picture, question, context, url=shot.url, title=clean(shot.title))
+
+    async def work(session: Session) -> tuple[bytes, str, str]:
+        png = await actions.screenshot(session, full_page=args.get("full_page", False))
+        return png, session.page.url, await session.page.title()
+
+    png, url, title = await use(context, work)
+    picture = await prepared(png, context.config, what="the picture of the page")
+    return await analyze(picture, question, context, url=url, title=clean(title))
 
 
 def _handler(action: Callable[[Session, JsonDict], Awaitable[JsonDict]]) -> Callable[..., Awaitable[str]]:

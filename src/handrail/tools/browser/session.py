@@ -91,8 +91,6 @@ class Session:
         with contextlib.suppress(Error):
             await self.context.close()
 
-    # Tabs
-
     @property
     def tabs(self) -> list[Page]:
         return self.context.pages
@@ -125,8 +123,6 @@ class Session:
         new = await self.context.new_page()
         self._in_background(page.close())
         return new
-
-    # Acting
 
     async def act(self, work: Coroutine[Any, Any, T]) -> T | None:
         """Run `work` to its end, or until the page shows a dialog: it then continues after the answer and this returns None."""
@@ -175,8 +171,6 @@ class Session:
         self._dialogs_seen = 0
         self._requests.clear()
 
-    # Dialogs
-
     def dialog_facts(self) -> JsonDict:
         assert self.dialog is not None
         facts: JsonDict = {"type": self.dialog.type, "message": self.dialog.message[:_MESSAGE_CHARS]}
@@ -198,8 +192,6 @@ class Session:
             if not held.done():
                 self._held = held
 
-    # News for the next result
-
     def news(self) -> JsonDict:
         news: JsonDict = {}
         if self.dialog is not None:
@@ -217,8 +209,6 @@ class Session:
         if self.notices:
             news["notices"], self.notices = self.notices, []
         return news
-
-    # Events of the browser
 
     def _on_page(self, page: Page) -> None:
         if len(self.tabs) > _MAX_TABS:

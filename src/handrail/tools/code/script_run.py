@@ -12,7 +12,6 @@ import shlex
 import threading
 import time
 import zlib
-from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future, wait
 from functools import cache
@@ -20,7 +19,7 @@ from importlib.resources import files
 from importlib.util import MAGIC_NUMBER
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...base.workers import pool
+from ...base.workers import Lane, pool
 from ...core.entry import ToolEntry
 from ...core.outcome import to_json, tool_error, tool_result
 from ...effects.open_call import call_number, has_run, stopped
@@ -95,12 +94,6 @@ class Ended(NamedTuple):
     calls: int
 
 
-class _Call(NamedTuple):
-    line: int
-    number: int
-    data: bytes
-
-
 class ScriptServer:
     """One script. `allowed` are the tools that it may call."""
 
@@ -114,10 +107,8 @@ class ScriptServer:
         self._stop = CancelToken()
         self._calls = 0
         self.clock = _Clock(limits.seconds)
-        self._lock = threading.Lock()
-        self._waiting: deque[_Call] = deque()
+        self._lane = Lane(pool, _MAX_PARALLEL_CALLS)
         self._workers: set[Future[None]] = set()
-        self._running = 0
 
     def run(self) -> Ended:
         """Serve until the script ends, times out or is cancelled. Its process may still run then."""
@@ -135,9 +126,8 @@ class ScriptServer:
         finally:
             forget()
             self._stop.cancel("the script has ended")
-            with self._lock:
-                self._waiting.clear()
-            wait(self._workers, _LAST_CALLS_SECONDS)
+            workers = tuple(self._workers)
+            wait([worker for worker in workers if not worker.cancel()], _LAST_CALLS_SECONDS)
         cancelled = self._context.cancel.cancelled
         return Ended(exit_code, exit_code is None and self.clock.is_used_up() and not cancelled, cancelled, self._calls)
 
@@ -149,26 +139,14 @@ class ScriptServer:
         elif kind == b"C":
             self._calls += 1
             self.clock.pause()
-            with self._lock:
-                self._waiting.append(_Call(number, self._calls, data))
-                if self._running == _MAX_PARALLEL_CALLS:
-                    return
-                self._running += 1
-            self._workers.add(worker := pool.submit(self._work))
+            self._workers.add(worker := self._lane.submit(self._answer, number, self._calls, data))
             worker.add_done_callback(self._workers.discard)
 
-    def _work(self) -> None:
-        """Run waiting calls until none is left."""
-        while True:
-            with self._lock:
-                if not self._waiting:
-                    self._running -= 1
-                    return
-                call = self._waiting.popleft()
-            outcome = self._outcome(call.number, call.data)
-            self.clock.resume()
-            text = outcome if isinstance(outcome, str) else to_json(outcome)
-            self._channel.send(b"R", call.line, text.encode("utf-8", "replace"))
+    def _answer(self, line: int, number: int, data: bytes) -> None:
+        outcome = self._outcome(number, data)
+        self.clock.resume()
+        text = outcome if isinstance(outcome, str) else to_json(outcome)
+        self._channel.send(b"R", line, text.encode("utf-8", "replace"))
 
     def _outcome(self, number: int, data: bytes) -> Any:
         try:

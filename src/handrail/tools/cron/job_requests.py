@@ -60,16 +60,8 @@ def planned(
     name = str(given.get("name") or (before.name if before else _named_after(work)))
     if len(name) > _MAX_NAME_CHARS or not name.isprintable() or not name.strip():
         raise InvalidArguments(f"a name has 1 to {_MAX_NAME_CHARS} printable characters")
-    made = before or Job("", "", "", "", work, state, next_run, None, None, now)
-    return made._replace(
-        name=name,
-        schedule=schedule.text,
-        timezone=zone,
-        work=work,
-        state=state,
-        next_run=next_run,
-        runs_left=runs_left,
-    )
+    job = Job("", name, schedule.text, zone, work, state, next_run, runs_left=runs_left)
+    return job._replace(id=before.id, requested=before.requested, created=before.created) if before else job
 
 
 def question(action: str, job: Job) -> Action:
@@ -121,18 +113,10 @@ def change(job: Job, action: str, now: float) -> Job:
 def save(job: Job, config: Config) -> Job:
     """Write a planned job: a new one gets its id here."""
     with closing(open_jobs(config)) as jobs:
-        if job.id:
-            jobs.update(job)
-            return job
-        assert job.next_run is not None
-        return jobs.add(
-            name=job.name,
-            schedule=job.schedule,
-            timezone=job.timezone,
-            work=job.work,
-            next_run=job.next_run,
-            runs_left=job.runs_left,
-        )
+        if not job.id:
+            return jobs.add(job)
+        jobs.update(job)
+        return job
 
 
 def _still_left(before: Job | None, now: float) -> int | None:

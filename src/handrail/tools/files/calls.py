@@ -63,24 +63,13 @@ class Window(NamedTuple):
         return MAX_SINGLE_LINE_CHARS if self.limit == 1 else MAX_LINE_CHARS
 
 
-class Page(NamedTuple):
-    """Some lines of a file. `total_lines` is None when they were not counted."""
-
-    content: str
-    start_line: int
-    end_line: int
-    more: bool
-    total_lines: int | None
-    cut_lines: tuple[int, ...]
-
-
 def past_the_end(path: str, offset: int, total_lines: int) -> InvalidArguments:
     count = f"{total_lines} line" + ("" if total_lines == 1 else "s")
     return InvalidArguments(f"offset {offset} is past the end: {shown(path)} has {count}", total_lines=total_lines)
 
 
-def _page(lines: Iterator[str], window: Window, *, total_lines: int | None) -> Page:
-    """Ends early when it would grow too long."""
+def _page(lines: Iterator[str], window: Window, *, total_lines: int | None) -> JsonDict:
+    """Some lines of a file. Ends early when it would grow too long. `total_lines` is None when they were not counted."""
     kept: list[str] = []
     cut: list[int] = []
     chars, more = 0, False
@@ -94,7 +83,19 @@ def _page(lines: Iterator[str], window: Window, *, total_lines: int | None) -> P
         if text is not line:
             cut.append(number)
     end_line = window.offset + len(kept) - 1
-    return Page(well_formed("".join(kept)), window.offset, end_line, more, total_lines, tuple(cut))
+    page: JsonDict = {"content": well_formed("".join(kept)), "start_line": window.offset, "end_line": end_line}
+    if total_lines is not None:
+        page["total_lines"] = total_lines
+    page["truncated"] = more
+    if more:
+        page["next_offset"] = end_line + 1
+    if cut:
+        page["cut_lines"] = cut[:100]
+    if total_lines == 0:
+        page["notice"] = "the file is empty"
+    elif total_lines is None:
+        page["notice"] = "the file is too large to count its lines; page through it with offset and limit"
+    return page
 
 
 def _cut_line(line: str, number: int, window: Window) -> str:
@@ -170,7 +171,7 @@ def read_file(args: JsonDict, *, context: ToolContext, **_: object) -> str:
         if (endings := line_endings(current.text.body)) in ("crlf", "mixed"):
             result["line_endings"] = endings
     reads.record(context.task_id, current.path, version=current.stat.version, data=current.data)
-    return tool_result(result | _page_described(page, empty=current.data == b""))
+    return tool_result(result | page)
 
 
 def read_file_resources(args: JsonDict, context: ToolContext) -> Resources:
@@ -181,7 +182,7 @@ def read_file_actions(args: JsonDict, context: ToolContext) -> list[Action]:
     return secret_reads(path_argument(args), context)
 
 
-def _large_page(files: Files, current: Current, window: Window, cancel: CancelToken) -> Page:
+def _large_page(files: Files, current: Current, window: Window, cancel: CancelToken) -> JsonDict:
     """The page of a file that is too large for memory: read in pieces from its start to the end of the page."""
     head = files.read(current.path, max_bytes=1 << 16)
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
@@ -193,22 +194,6 @@ def _large_page(files: Files, current: Current, window: Window, cancel: CancelTo
     if b"\0" in head:
         raise not_text(current, head)
     return _page(_lines_from(files, current.path, window.offset, cancel), window, total_lines=None)
-
-
-def _page_described(page: Page, *, empty: bool) -> JsonDict:
-    result: JsonDict = {"content": page.content, "start_line": page.start_line, "end_line": page.end_line}
-    if page.total_lines is not None:
-        result["total_lines"] = page.total_lines
-    result["truncated"] = page.more
-    if page.more:
-        result["next_offset"] = page.end_line + 1
-    if page.cut_lines:
-        result["cut_lines"] = list(page.cut_lines[:100])
-    if empty:
-        result["notice"] = "the file is empty"
-    elif page.total_lines is None:
-        result["notice"] = "the file is too large to count its lines; page through it with offset and limit"
-    return result
 
 
 def secret_reads(path: str, context: ToolContext, *, below: bool = False) -> list[Action]:

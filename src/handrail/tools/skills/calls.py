@@ -8,10 +8,10 @@ import shutil
 from collections.abc import Callable
 from typing import NamedTuple
 
+from ...base.atomic import replace_file
 from ...core.outcome import tool_result
 from ...environments.clean_env import is_secret_name
 from ...errors import InvalidArguments, SkillError, ToolFailed
-from ...files.atomic import replace_file
 from ...files.failures import os_failure
 from ...files.text import diff_to_approve
 from ...protocols import Action, ActionKind, Preview

@@ -86,26 +86,16 @@ def find(settings: SkillsConfig) -> Iterator[Place]:
 
 
 def _below(root: Path, source: Source) -> Iterator[Place]:
-    left = [(str(root), 0)]
-    looked = 0
-    while left and looked < _MAX_FOLDERS:
-        folder, depth = left.pop()
-        looked += 1
+    for looked, (folder, folders, _) in enumerate(os.walk(root, followlinks=True)):
+        if looked == _MAX_FOLDERS:
+            return
+        parts = Path(folder).relative_to(root).parts
+        folders[:] = sorted(name for name in folders if not name.startswith((".", "_")))
         if os.path.isfile(os.path.join(folder, FILE)):
-            category = os.path.relpath(os.path.dirname(folder), root) if depth else "."
-            yield Place(source, folder, "" if category == "." else category)
-            continue
-        if depth < _MAX_DEPTH:
-            left += [(path, depth + 1) for path in reversed(_folders_in(folder))]
-
-
-def _folders_in(folder: str) -> list[str]:
-    try:
-        names = sorted(os.listdir(folder))
-    except OSError:
-        return []
-    paths = [os.path.join(folder, name) for name in names if not name.startswith((".", "_"))]
-    return [path for path in paths if os.path.isdir(path)]
+            yield Place(source, folder, "/".join(parts[:-1]))
+            folders.clear()
+        elif len(parts) == _MAX_DEPTH:
+            folders.clear()
 
 
 def _of_package(target: str) -> Path | None:

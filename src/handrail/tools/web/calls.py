@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...base.safe_text import safe_error
@@ -18,14 +18,14 @@ from ...net.http_client import ask
 from ...net.url_guard import without_login
 from ...settings.services import WebConfig
 from ...types import JsonDict, ToolContext, Unavailable
-from .extract import Extractor
-from .web_search import BACKENDS, choose, url_of
+from .extract import extract
+from .web_search import backends, choose, url_of
 
 _HITS = 8
 _FIELD_CHARS = 600
 _PAGE_CHARS = 20_000
+_MAX_EXTRACTED = 4  # pages at a time
 _MAX_BYTES = 5_000_000
-_SNIPPET_CHARS = 500
 _REFUSALS = {
     401: "the key is not accepted",
     403: "access is denied (for SearXNG: add json to search.formats in its settings)",
@@ -60,18 +60,18 @@ async def web_extract(args: JsonDict, *, context: ToolContext, **_: object) -> s
 
     async def one(url: str) -> JsonDict:
         nonlocal done
-        result = await _read(url, fetcher, extractor, max_chars)
+        result = await _read(url, fetcher, slots, max_chars)
         done += 1
         context.progress(f"read {without_login(url)}", done / len(urls))
         return result
 
-    extractor = Extractor()
+    slots = asyncio.Semaphore(_MAX_EXTRACTED)
     async with Fetcher(tool_guard(context, "web_extract"), config) as fetcher:
         results = await asyncio.gather(*(one(url) for url in urls))
     return tool_result(note=NOTE, results=results)
 
 
-async def _read(url: str, fetcher: Fetcher, extractor: Extractor, max_chars: int) -> JsonDict:
+async def _read(url: str, fetcher: Fetcher, slots: asyncio.Semaphore, max_chars: int) -> JsonDict:
     """One page, or why it could not be read: the other pages are returned all the same."""
     result: JsonDict = {"url": without_login(url)}
     try:
@@ -80,7 +80,8 @@ async def _read(url: str, fetcher: Fetcher, extractor: Extractor, max_chars: int
             result["final_url"] = page.url
         if page.status >= 400:
             result |= {"error": f"the server answered {page.status}", "error_type": "tool_failed"}
-        title, text = (clean(part) for part in await extractor.read(page))
+        async with slots:
+            title, text = (clean(part) for part in await extract(page))
     except ToolError as error:
         return {"error": safe_error(str(error)), "error_type": error.error_type, **result}
     if title:
@@ -105,55 +106,13 @@ class Hit(NamedTuple):
     published: str = ""
 
 
-class _Api(NamedTuple):
-    """How a search service is asked, with the header for its key, and its names for the parts of a result."""
-
-    path: str
-    request: Callable[[str, int], JsonDict]
-    key_header: str = ""
-    is_post: bool = False
-    snippet: str = "content"
-    published: str = ""
-    marks: str = ""  # around matching words
-
-
-_APIS = {
-    "searxng": _Api("/search", lambda query, _: {"q": query, "format": "json"}, published="publishedDate"),
-    "tavily": _Api(
-        "/search",
-        lambda query, limit: {"query": query, "max_results": limit},
-        "authorization",
-        is_post=True,
-        published="published_date",
-    ),
-    "brave": _Api(
-        "/res/v1/web/search",
-        lambda query, limit: {"q": query, "count": limit},
-        "x-subscription-token",
-        snippet="description",
-        published="age",
-        marks=r"</?strong>",
-    ),
-    "exa": _Api(
-        "/search",
-        lambda query, limit: {
-            "query": query,
-            "numResults": limit,
-            "contents": {"text": {"maxCharacters": _SNIPPET_CHARS}},
-        },
-        "x-api-key",
-        is_post=True,
-        snippet="text",
-        published="publishedDate",
-    ),
-}
-
-
 async def search(name: str, query: str, limit: int, config: WebConfig) -> list[Hit]:
     """What the backend of that name finds. The user chose its address, which is not guarded. Raises ToolFailed."""
     if name == "ddgs":  # the result pages of public search engines, with no key
         return await asyncio.wrap_future(pool.submit(_ask_engines, query, limit, config.timeout))
-    api, url, key = _APIS[name], url_of(name, config).rstrip("/"), os.environ.get(BACKENDS[name].key, "")
+    api, url = backends()[name], url_of(name, config).rstrip("/")
+    key = os.environ.get(api.key, "")
+    asked = {api.query: query, **({api.limit: limit} if api.limit else {}), **api.fixed}
     headers = {"accept": "application/json"}
     if api.key_header:
         headers[api.key_header] = f"Bearer {key}" if api.key_header == "authorization" else key
@@ -164,7 +123,7 @@ async def search(name: str, query: str, limit: int, config: WebConfig) -> list[H
         seconds=config.timeout,
         max_bytes=_MAX_BYTES,
         headers=headers,
-        **{"json" if api.is_post else "params": api.request(query, limit)},
+        **{"json" if api.is_post else "params": asked},
     )
     if not reply.is_good:
         why = _REFUSALS.get(reply.status)

@@ -30,12 +30,10 @@ _DOCUMENTS = {
 _MAX_HTML_CHARS = 3_000_000
 _TITLE_CHARS = 300
 _SHORT_CHARS = 200
-_MAX_PARALLEL = 4
 _SECONDS = 30
 _CONVERSION_SECONDS = 60
 _MEMORY_BYTES = 4 * 1024**3
 _MAX_CHARS = 2_000_000
-READERS = {".pdf": "PdfConverter", ".docx": "DocxConverter", ".pptx": "PptxConverter", ".xlsx": "XlsxConverter"}
 # Limits first: they apply to the libraries too.
 _PROGRAM = """
 import io, os, resource, sys
@@ -55,9 +53,8 @@ async def convert(body: bytes, suffix: str) -> str:
     ToolFailed when it cannot be read."""
     if importlib.util.find_spec("markitdown") is None:
         raise ToolFailed(f"a {suffix} file needs a converter that is not installed: pip install 'handrail[documents]'")
-    program = _PROGRAM.format(
-        seconds=_CONVERSION_SECONDS, memory=_MEMORY_BYTES, reader=READERS[suffix], suffix=suffix, most=_MAX_CHARS
-    )
+    limits = {"seconds": _CONVERSION_SECONDS, "memory": _MEMORY_BYTES, "most": _MAX_CHARS}
+    program = _PROGRAM.format(reader=f"{suffix[1:].title()}Converter", suffix=suffix, **limits)
     child = await asyncio.create_subprocess_exec(
         sys.executable,
         "-I",
@@ -89,23 +86,15 @@ class Extract(NamedTuple):
     text: str
 
 
-class Extractor:
-    """Extracts in worker threads, a few pages at a time: the work is CPU-bound."""
-
-    def __init__(self) -> None:
-        self._slots = asyncio.Semaphore(_MAX_PARALLEL)
-
-    async def read(self, page: Page) -> Extract:
-        """Raises ToolFailed for a page without text."""
-        suffix = document_suffix(page)
-        async with self._slots:
-            if suffix:
-                return Extract("", await convert(page.body, suffix))
-            try:
-                async with asyncio.timeout(_SECONDS):
-                    return await asyncio.wrap_future(pool.submit(read_text, page))
-            except TimeoutError:
-                raise CallTimeout(f"its text could not be extracted within {_SECONDS} s") from None
+async def extract(page: Page) -> Extract:
+    """In a worker thread, as the work is CPU-bound. Raises ToolFailed for a page without text."""
+    if suffix := document_suffix(page):
+        return Extract("", await convert(page.body, suffix))
+    try:
+        async with asyncio.timeout(_SECONDS):
+            return await asyncio.wrap_future(pool.submit(read_text, page))
+    except TimeoutError:
+        raise CallTimeout(f"its text could not be extracted within {_SECONDS} s") from None
 
 
 def document_suffix(page: Page) -> str:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+import json
 import os
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...core.availability import missing
 from ...core.builtin import family, integer, registry, text
@@ -17,30 +21,37 @@ if TYPE_CHECKING:
 _tool = family("web", "handrail.tools.web.calls", is_async=True, read_only=True)
 
 
-class Facts(NamedTuple):
-    """What a backend needs: the variable with its key, its address (empty: the user must give it), a package."""
+class Backend(NamedTuple):
+    """A search service: the variable with its key, its address (empty: the user must give it) or its package; how it is asked,
+    with the header for its key and its names for the query and the number of results; its names for the parts of a result."""
 
     key: str = ""
     url: str = ""
     package: str = ""
+    path: str = ""
+    is_post: bool = False
+    key_header: str = ""
+    query: str = "query"
+    limit: str = ""
+    fixed: Mapping[str, Any] = {}
+    snippet: str = "content"
+    published: str = ""
+    marks: str = ""  # around matching words
 
 
-# By the name of the function, in the order of preference. Kept here, so that listing tools imports no HTTP client.
-BACKENDS = {
-    "searxng": Facts(),
-    "tavily": Facts(key="TAVILY_API_KEY", url="https://api.tavily.com"),
-    "brave": Facts(key="BRAVE_API_KEY", url="https://api.search.brave.com"),
-    "exa": Facts(key="EXA_API_KEY", url="https://api.exa.ai"),
-    "ddgs": Facts(package="ddgs"),
-}
+@functools.cache
+def backends() -> dict[str, Backend]:
+    """In the order of preference."""
+    table = json.loads(Path(__file__).with_name("backends.json").read_text("utf-8"))
+    return {name: Backend(**facts) for name, facts in table.items()}
 
 
 def choose(config: WebConfig) -> str | Unavailable:
     """The backend to use by the configuration, or what is missing for one."""
-    if config.search not in ("auto", *BACKENDS):
-        raise ConfigError(f"unknown search {config.search!r}; known: auto, {', '.join(BACKENDS)}", key="web.search")
+    if config.search not in ("auto", *backends()):
+        raise ConfigError(f"unknown search {config.search!r}; known: auto, {', '.join(backends())}", key="web.search")
     lack = None
-    for name in BACKENDS if config.search == "auto" else [config.search]:
+    for name in backends() if config.search == "auto" else [config.search]:
         lack = _lack(name, config)
         if lack is None:
             return name
@@ -55,7 +66,7 @@ def can_search(config: Config) -> Unavailable | bool:
 
 
 def _lack(name: str, config: WebConfig) -> Unavailable | None:
-    facts = BACKENDS[name]
+    facts = backends()[name]
     if facts.key and not os.environ.get(facts.key):
         return Unavailable(f"{facts.key} is not set", f"set it to your key for {name}")
     if not facts.package and not url_of(name, config):
@@ -64,7 +75,7 @@ def _lack(name: str, config: WebConfig) -> Unavailable | None:
 
 
 def url_of(name: str, config: WebConfig) -> str:
-    return config.search_urls.get(name) or os.environ.get(f"{name.upper()}_URL") or BACKENDS[name].url
+    return config.search_urls.get(name) or os.environ.get(f"{name.upper()}_URL") or backends()[name].url
 
 
 registry.register(

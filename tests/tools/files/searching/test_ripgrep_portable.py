@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from handrail.tools.files.searching.matcher import compiled
 from handrail.tools.files.searching.ripgrep import is_portable
+from handrail.tools.files.searching.scan import compiled
 
 LINES = "|a|b|ab|aab|a b|A|ä|äb|a-b|a]b|[a]|a.b|1|a1|_|a\tb|a{2}|(a)|^a|a$|\\|b\\d|é日本|aaa|-|]|a&&b".split("|")
 PIECES = st.sampled_from(

@@ -37,15 +37,18 @@ class Action(Enum):
     DELETE = "delete"
 
 
-class Hunk(NamedTuple):
+@dataclass(slots=True)
+class Hunk:
     """One place to change. `anchors` are lines above it, `line` is where it was (from 1), if the patch says so."""
 
-    lines: tuple[tuple[Op, str], ...]
-    anchors: tuple[str, ...] = ()
+    lines: list[tuple[Op, str]] = field(default_factory=list)
+    anchors: list[str] = field(default_factory=list)
     line: int | None = None
     at_end: bool = False
     # Whether the last line of the file ends with a newline afterwards; None leaves it as it is.
     final_newline: bool | None = None
+    # How many lines at its end are empty without even the space of a context line.
+    bare_tail: int = 0
 
     @property
     def old(self) -> list[str]:
@@ -54,6 +57,10 @@ class Hunk(NamedTuple):
     @property
     def new(self) -> list[str]:
         return [text for op, text in self.lines if op is not Op.DROP]
+
+    def add(self, op: Op, text: str, *, bare: bool = False) -> None:
+        self.lines.append((op, text))
+        self.bare_tail = self.bare_tail + 1 if bare else 0
 
 
 class Change(NamedTuple):
@@ -75,28 +82,6 @@ def parse_v4a(text: str) -> list[Change]:
     return reader.finish()
 
 
-@dataclass(slots=True)
-class _OpenHunk:
-    """A hunk that is still being read."""
-
-    anchors: list[str] = field(default_factory=list)
-    line: int | None = None
-    lines: list[tuple[Op, str]] = field(default_factory=list)
-    at_end: bool = False
-    final_newline: bool | None = None
-    # How many lines at the end are empty without even the space of a context line.
-    bare_tail: int = 0
-
-    def add(self, op: Op, text: str, *, bare: bool = False) -> None:
-        self.lines.append((op, text))
-        self.bare_tail = self.bare_tail + 1 if bare else 0
-
-    def close(self) -> Hunk:
-        # Empty lines before the next header are the writer's spacing, not lines of the file.
-        kept = self.lines if self.at_end else self.lines[: len(self.lines) - self.bare_tail]
-        return Hunk(tuple(kept), tuple(self.anchors), self.line, self.at_end, self.final_newline)
-
-
 class _V4aReader:
     """Takes one line after the other."""
 
@@ -105,7 +90,7 @@ class _V4aReader:
         self._action: Action | None = None
         self._path = ""
         self._move_to: str | None = None
-        self._hunks: list[_OpenHunk] = []
+        self._hunks: list[Hunk] = []
 
     def take(self, number: int, line: str) -> None:
         if header := _HEADER.fullmatch(line):
@@ -149,7 +134,7 @@ class _V4aReader:
 
     def _added(self, number: int, line: str) -> None:
         if not self._hunks:
-            self._hunks.append(_OpenHunk())
+            self._hunks.append(Hunk())
         if line.startswith("+"):
             self._hunks[0].add(Op.ADD, line[1:])
         elif line == _NO_NEWLINE:
@@ -164,7 +149,7 @@ class _V4aReader:
         if not self._hunks:
             if not line.strip():
                 return
-            self._hunks.append(_OpenHunk())
+            self._hunks.append(Hunk())
         hunk = self._hunks[-1]
         if line.strip() == "*** End of File":
             hunk.at_end = True
@@ -181,7 +166,7 @@ class _V4aReader:
     def _heading(self, line: str) -> None:
         previous = self._hunks[-1] if self._hunks else None
         if previous is None or previous.lines:
-            previous = _OpenHunk()
+            previous = Hunk()
             self._hunks.append(previous)
         if spot := _V4A_RANGE.fullmatch(line.rstrip()):
             previous.line = int(spot[1])
@@ -191,8 +176,11 @@ class _V4aReader:
     def _close(self) -> None:
         if self._action is None:
             return
-        hunks = tuple(hunk.close() for hunk in self._hunks)
-        hunks = tuple(hunk for hunk in hunks if hunk.lines)
+        for hunk in self._hunks:
+            # Empty lines before the next header are the writer's spacing, not lines of the file.
+            if hunk.bare_tail and not hunk.at_end:
+                del hunk.lines[-hunk.bare_tail :]
+        hunks = tuple(hunk for hunk in self._hunks if hunk.lines)
         if self._action is Action.UPDATE and not hunks and not self._move_to:
             raise InvalidArguments(f"{shown(self._path)} has no hunk: nothing in the patch says what to change")
         self._changes.append(Change(self._action, self._path, hunks, self._move_to))
@@ -326,7 +314,7 @@ class _UnifiedReader:
         if not counted:
             while lines and lines[-1] == (Op.KEEP, ""):  # the end of the text, not a line of the file
                 lines.pop()
-        self._section.hunks.append(Hunk(tuple(lines), line=int(spot[1]) if spot else None, final_newline=final_newline))
+        self._section.hunks.append(Hunk(lines, line=int(spot[1]) if spot else None, final_newline=final_newline))
 
     def _hunk_line(self, line: str, *, counted: bool) -> tuple[Op, str]:
         if not line.rstrip("\r"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
@@ -232,7 +232,7 @@ def apply_hunks(body: str, hunks: Sequence[Hunk], *, path: str) -> Applied:
     crlf = line_endings(body) == "crlf"
     if crlf:
         body = body.replace("\r\n", "\n")
-        hunks = [hunk._replace(lines=tuple((op, text.removesuffix("\r")) for op, text in hunk.lines)) for hunk in hunks]
+        hunks = [replace(hunk, lines=[(op, text.removesuffix("\r")) for op, text in hunk.lines]) for hunk in hunks]
     lines, newline = _lines(body)
     placer = Placer(lines, path=path, hunks=len(hunks))
     edits = [placer.place(number, hunk) for number, hunk in enumerate(hunks, 1)]
@@ -350,7 +350,7 @@ def _as_hunk(old: Sequence[str], new: Sequence[str]) -> Hunk:
         else:
             lines += ((Op.DROP, line) for line in old[old_start:old_end])
             lines += ((Op.ADD, line) for line in new[new_start:new_end])
-    return Hunk(tuple(lines))
+    return Hunk(lines)
 
 
 def _lines(body: str) -> tuple[list[str], bool]:

@@ -1,20 +1,16 @@
-"""What is searched for, what was found, and the processes that search: none outlives its call.
+"""What is searched for, and what was found.
 
 Globs are `*.py`, `src/**/*.ts`, `*.{js,ts}`, `!*.min.js`. What a tree's `.gitignore` files name is left out.
 """
 
 from __future__ import annotations
 
-import contextlib
 import itertools
-import os
-import signal
-import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import IO, TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ....environments.shell_host.stash import NAME as STASH
 from ....errors import CallTimeout, InvalidArguments, ToolError
@@ -22,8 +18,6 @@ from ....files.failures import shown
 from ....types import CancelToken
 
 if TYPE_CHECKING:
-    import subprocess
-
     from pathspec import GitIgnoreSpec
 
     from ....protocols import Files
@@ -33,6 +27,8 @@ IGNORE_FILE = ".gitignore"
 REPOSITORY = ".git"
 UNDO_FOLDER = f"{STASH}-"  # what calls have deleted is kept in such a folder, see `stash`
 _MAX_BYTES = 1 << 20
+MAX_TEXT_CHARS = 500
+_LEAD_CHARS = 100
 
 
 class Rules(NamedTuple):
@@ -189,6 +185,15 @@ def _first_braces(glob: str) -> tuple[int, int, list[int]]:
     return -1, -1, []
 
 
+def clip(line: str, start: int = 0) -> str:
+    """A line as it is shown: of a long one the part around `start`."""
+    if len(line) <= MAX_TEXT_CHARS:
+        return line
+    first = max(0, min(start - _LEAD_CHARS, len(line) - MAX_TEXT_CHARS))
+    last = first + MAX_TEXT_CHARS
+    return ("…" if first else "") + line[first:last] + ("…" if last < len(line) else "")
+
+
 class Hit(NamedTuple):
     """One line that matches, and the lines around it. `path` is relative to the searched folder."""
 
@@ -240,74 +245,3 @@ class Found(NamedTuple):
 
     counts: list[tuple[str, int]]
     hits: list[Hit]
-
-
-class Child:
-    """A running process. When the query's time is over or it is cancelled, its whole group is killed."""
-
-    def __init__(self, process: subprocess.Popen[bytes], errors: IO[bytes], query: Query) -> None:
-        self._process, self._errors, self._query = process, errors, query
-        self._overdue = threading.Event()
-        self._ended = threading.Lock()
-        self.stdin, self.stdout = process.stdin, process.stdout
-
-    def wait(self) -> tuple[int, str]:
-        """The exit status and what was written to stderr. Raises CallCancelled or CallTimeout when it was killed."""
-        status = self._process.wait()
-        self.check()
-        self._errors.seek(0)
-        return status, self._errors.read(10_000).decode("utf-8", "replace")
-
-    def check(self) -> None:
-        """Raise CallCancelled or CallTimeout when that is why the process is gone."""
-        self._query.cancel.raise_if_cancelled()
-        if self._overdue.is_set():
-            raise self._query.too_long()
-
-    def overdue(self) -> None:
-        self._overdue.set()
-        self.kill()
-
-    def kill(self) -> None:
-        with self._ended:
-            if self._process.poll() is None:
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.killpg(self._process.pid, signal.SIGKILL)
-
-    def close(self) -> None:
-        self.kill()
-        for stream in (self.stdin, self.stdout):
-            if stream is not None:
-                with contextlib.suppress(OSError):
-                    stream.close()
-        self._process.wait()
-
-
-@contextlib.contextmanager
-def child_of(query: Query, argv: Sequence[str], *, cwd: str | None = None, feed: bool = False) -> Iterator[Child]:
-    """Start `argv` without a shell, in a process group of its own. It is dead when the block is left, however it is."""
-    import subprocess
-    import tempfile
-
-    query.check()
-    # stderr goes to a file, which need not be emptied while stdout is read.
-    with tempfile.TemporaryFile() as errors:
-        process = subprocess.Popen(
-            argv,
-            cwd=cwd,
-            stdin=subprocess.PIPE if feed else subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            start_new_session=True,
-        )
-        child = Child(process, errors, query)
-        timer = threading.Timer(max(0.0, query.seconds_left), child.overdue)
-        timer.daemon = True
-        timer.start()
-        forget = query.cancel.on_cancel(child.kill)
-        try:
-            yield child
-        finally:
-            forget()
-            timer.cancel()
-            child.close()

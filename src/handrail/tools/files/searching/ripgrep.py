@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
+import os
 import re
 import shutil
+import signal
+import threading
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import IO, Any
 
 from ....errors import ToolFailed
-from .matcher import clip
-from .query import UNDO_FOLDER, Found, Hit, Query, child_of
+from .query import UNDO_FOLDER, Found, Hit, Query, clip
 
 # Nothing of the user's own settings, and only the ignore files that `ignore` reads too.
 _ALWAYS = (
@@ -30,10 +33,9 @@ class NotForRipgrep(Exception):
 
 def list_files(query: Query) -> list[str]:
     """The files that are searched, sorted. Raises NotForRipgrep."""
-    with child_of(query, [_program(), "--files", "--null", *_tree(query), "./"], cwd=query.top) as child:
-        output = child.stdout.read() if child.stdout else b""
-        _check(*child.wait())
-    return sorted(path for name in output.split(b"\0") if name and query.wants(path := _path(name)))
+    with _output_of(query, "--files", "--null", *_tree(query), "./") as output:
+        names = output.read()
+    return sorted(path for name in names.split(b"\0") if name and query.wants(path := _path(name)))
 
 
 def search_lines(query: Query) -> Found:
@@ -54,12 +56,11 @@ def search_lines(query: Query) -> Found:
 def _counts(query: Query) -> list[tuple[str, int]]:
     """ripgrep does not count files with a NUL, wherever it is."""
     where = [*_tree(query), "./"] if query.only is None else [f"./{query.only}"]
-    argv = [_program(), "--count", "--null", "--with-filename", *_SEARCH, f"--regexp={query.pattern}", *where]
-    with child_of(query, argv, cwd=query.top) as child:
-        output = child.stdout.read() if child.stdout else b""
-        _check(*child.wait())
+    options = ("--count", "--null", "--with-filename", *_SEARCH, f"--regexp={query.pattern}")
+    with _output_of(query, *options, *where) as output:
+        found = output.read()
     counts: list[tuple[str, int]] = []
-    for line in re.finditer(rb"([^\0]+)\0(\d+)\r?\n", output):
+    for line in re.finditer(rb"([^\0]+)\0(\d+)\r?\n", found):
         path = _path(line[1])
         if query.only is not None or query.wants(path):
             counts.append((path, int(line[2])))
@@ -70,17 +71,16 @@ def _hits(query: Query, wanted: Sequence[tuple[str, int, int]]) -> Iterator[Hit]
     """The lines of some files, as (path, first, last) of the hits in each."""
     ranges = {path: (first, last) for path, first, last in wanted}
     most = max(last for _, _, last in wanted)
-    argv = [_program(), "--json", "--sort=path", *_SEARCH, f"--max-count={most}", f"--context={query.context}"]
-    argv += ["--no-config", f"--regexp={query.pattern}", "--"]
+    options = ["--json", "--sort=path", *_SEARCH, f"--max-count={most}", f"--context={query.context}"]
+    options += ["--no-config", f"--regexp={query.pattern}", "--"]
     found: dict[str, _FileLines] = {}
-    with child_of(query, [*argv, *(f"./{path}" for path in ranges)], cwd=query.top) as child:
-        for line in child.stdout or ():
+    with _output_of(query, *options, *(f"./{path}" for path in ranges)) as output:
+        for line in output:
             event = json.loads(line)
             if event["type"] in ("match", "context"):
                 path = _path(_bytes(event["data"]["path"]))
                 if path in ranges:
                     found.setdefault(path, _FileLines(*ranges[path])).take(event)
-        _check(*child.wait())
     for path in sorted(found):
         yield from found[path].hits(path, query.context)
 
@@ -128,11 +128,50 @@ def _batches(wanted: Sequence[tuple[str, int, int]]) -> Iterator[list[tuple[str,
         yield batch
 
 
-def _program() -> str:
+@contextlib.contextmanager
+def _output_of(query: Query, *options: str) -> Iterator[IO[bytes]]:
+    """What ripgrep prints, to be read to its end. All of its process group is killed when the query's time is over, when it is
+    cancelled, and when the block is left. Raises NotForRipgrep, CallCancelled and CallTimeout."""
+    import subprocess
+    import tempfile
+
     program = shutil.which("rg")
     if program is None:
         raise NotForRipgrep
-    return program
+    query.check()
+
+    def kill() -> None:
+        if process.poll() is None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+    # stderr goes to a file, which need not be emptied while stdout is read.
+    with (
+        tempfile.TemporaryFile() as errors,
+        subprocess.Popen(
+            [program, *options],
+            cwd=query.top,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            start_new_session=True,
+        ) as process,
+    ):
+        timer = threading.Timer(max(0.0, query.seconds_left), kill)
+        timer.daemon = True
+        timer.start()
+        forget = query.cancel.on_cancel(kill)
+        try:
+            assert process.stdout is not None
+            yield process.stdout
+            status = process.wait()
+            query.check()
+            errors.seek(0)
+            _check(status, errors.read(10_000).decode("utf-8", "replace"))
+        finally:
+            forget()
+            timer.cancel()
+            kill()
 
 
 def _tree(query: Query) -> list[str]:

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-import json
-import sys
+import codecs
+import re
+import warnings
+from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
-from ....errors import CallCancelled, InvalidArguments, ToolError, ToolFailed
+from ....errors import CallCancelled, InvalidArguments, ToolError
 from ....protocols import Files
-from . import matcher
-from .query import REPOSITORY, UNDO_FOLDER, Child, Found, Hit, Query, Rules, child_of
+from .query import REPOSITORY, UNDO_FOLDER, Found, Hit, Query, Rules, clip
+
+if TYPE_CHECKING:
+    import regex
 
 _BLOCK_BYTES = 4 << 20
+_MAX_LINE_CHARS = 32 << 20
+_FIRST_SECONDS, _MAX_SECONDS = 0.1, 5.0
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
 
 
 def list_files(files: Files, query: Query) -> list[str]:
@@ -24,55 +35,106 @@ def list_files(files: Files, query: Query) -> list[str]:
 
 
 def search_lines(files: Files, query: Query) -> Found:
-    """Files are read here, by the task's rules, and matched in a process of its own, which can be stopped."""
+    pattern = compiled(query.pattern)
     counts: list[tuple[str, int]] = []
     hits: list[Hit] = []
     total = 0
-    with child_of(query, [sys.executable, "-I", "-S", matcher.__file__], feed=True) as child:
-        _check_pattern(query, _ask(child, {"pattern": query.pattern}))
-        for path in list_files(files, query):
-            query.check()
-            wanted = {"first": query.first - total, "last": query.last - total, "context": query.context}
-            answer = _ask(child, wanted, _blocks(files, f"{query.top.rstrip('/')}/{path}"))
-            if answer["count"]:
-                counts.append((path, answer["count"]))
-                total += answer["count"]
-            hits += (Hit(path, line, text, tuple(before), tuple(after)) for line, text, before, after in answer["hits"])
+    for path in list_files(files, query):
+        query.check()
+        try:
+            count, found = _matches(files, path, query, pattern, total)
+        except _IsBinary:
+            continue
+        if count:
+            counts.append((path, count))
+            total += count
+        hits += found
     return Found(counts, hits)
 
 
-def _check_pattern(query: Query, answer: Any) -> None:
-    if "error" not in answer:
-        return
-    position = answer["position"]
-    place = "" if position is None else f" at position {position}"
-    raise InvalidArguments(
-        f"pattern is not a valid regular expression: {answer['error']}{place}; "
-        "put a backslash before literal characters",
-        argument="pattern",
-        position=position,
-        pattern=query.pattern[:200],
-    )
+def compiled(pattern: str) -> regex.Pattern[str]:
+    """Raises InvalidArguments for what is no regular expression to Python."""
+    import regex  # unlike `re` it takes a timeout, which stops endless backtracking
 
-
-def _ask(child: Child, order: dict[str, Any], blocks: Iterator[bytes] | None = None) -> Any:
-    source, sink = child.stdout, child.stdin
-    if source is None or sink is None:
-        raise ToolFailed("the search process has no pipes")
     try:
-        sink.write(json.dumps(order).encode() + b"\n")
-        if blocks is not None:
-            for block in blocks:
-                sink.write(len(block).to_bytes(4, "big") + block)
-            sink.write(bytes(4))
-        sink.flush()
-        answer = source.readline()
-    except (BrokenPipeError, ConnectionResetError):
-        answer = b""
-    if not answer:
-        child.check()
-        raise ToolFailed(f"the search process ended: {child.wait()[1].strip()[-300:]}")
-    return json.loads(answer)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # `[[a]` is only a warning
+            re.compile(pattern)  # it knows less than `regex`, and is what the documentation promises
+        return regex.compile(pattern)
+    except (re.error, regex.error, RecursionError, OverflowError) as error:
+        position = getattr(error, "pos", None)
+        place = "" if position is None else f" at position {position}"
+        raise InvalidArguments(
+            f"pattern is not a valid regular expression: {getattr(error, 'msg', error)}{place}; "
+            "put a backslash before literal characters",
+            argument="pattern",
+            position=position,
+            pattern=pattern[:200],
+        ) from None
+
+
+class _IsBinary(Exception):
+    """The file is not text."""
+
+
+def _matches(
+    files: Files, path: str, query: Query, pattern: regex.Pattern[str], before_it: int
+) -> tuple[int, list[Hit]]:
+    """How many lines of a file match, and those of them that are wanted, if so many matched in the files before it."""
+    recent: deque[str] = deque(maxlen=query.context)
+    unfinished: list[list[str]] = []  # the lines after each hit that still wants some
+    count = 0
+    found: list[tuple[int, str, tuple[str, ...], list[str]]] = []
+    for number, line in enumerate(_lines(_blocks(files, f"{query.top.rstrip('/')}/{path}")), 1):
+        for after in unfinished:
+            after.append(clip(line))
+        unfinished = [after for after in unfinished if len(after) < query.context]
+        match = _match(pattern, line, query)
+        if match is not None:
+            if query.first <= before_it + count < query.last:
+                found.append((number, clip(line, match.start()), tuple(recent), []))
+                unfinished += [found[-1][3]] if query.context else []
+            count += 1
+        if query.context:
+            recent.append(clip(line))
+    return count, [Hit(path, at, text, before, tuple(after)) for at, text, before, after in found]
+
+
+def _match(pattern: regex.Pattern[str], line: str, query: Query) -> regex.Match[str] | None:
+    """Nothing interrupts a match that is under way, so it is given a little time first, then more."""
+    seconds = _FIRST_SECONDS
+    while True:
+        query.check()
+        try:
+            return pattern.search(line, timeout=max(0.0, min(seconds, query.seconds_left)), concurrent=True)
+        except TimeoutError:
+            if seconds >= _MAX_SECONDS:
+                raise query.too_long() from None
+        seconds *= 2
+
+
+def _lines(blocks: Iterator[bytes]) -> Iterator[str]:
+    """The lines of a file that comes in blocks, without their ends. Raises _IsBinary."""
+    head = next(blocks, b"")
+    mark, codec = next(((mark, codec) for mark, codec in _MARKS if head.startswith(mark)), (b"", "utf-8"))
+    decoder = codecs.getincrementaldecoder(codec)("replace")
+    rest = decoder.decode(head[len(mark) :])
+    for block in blocks:
+        *lines, rest = rest.split("\n")
+        yield from _checked(lines)
+        if len(rest) > _MAX_LINE_CHARS:  # a line without end is searched in pieces
+            yield from _checked([rest])
+            rest = ""
+        rest += decoder.decode(block)
+    *lines, rest = (rest + decoder.decode(b"", final=True)).split("\n")
+    yield from _checked([*lines, rest] if rest else lines)
+
+
+def _checked(lines: list[str]) -> Iterator[str]:
+    for line in lines:
+        if "\0" in line:
+            raise _IsBinary
+        yield line.removesuffix("\r")
 
 
 def _blocks(files: Files, path: str) -> Iterator[bytes]:
