@@ -25,6 +25,8 @@ Perform = Callable[[Step], Awaitable[Any]]
 
 async def aperform(step: Step) -> Any:
     """Wait for one step in the running loop."""
+    if step.in_loop is not None and (begun := guarded(step.in_loop, contained=True)) is not None:
+        return await aguarded(begun, contained=True)
     is_here = step.in_caller and not step.may_block and not step.apart
     value = guarded(step.function, contained=True) if is_here else await _on_worker(step)
     if not hasattr(value, "__await__"):
