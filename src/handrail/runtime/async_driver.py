@@ -133,9 +133,16 @@ def _limits_of_loop() -> _Limits:
     return _limits[loop]
 
 
-async def adrive(flow: Flow[T], perform: Perform = aperform, *, stop_at: Step | None = None) -> T:
+def turn_to_begin() -> asyncio.Future[None] | None:
+    """What to await before a call begins in the running loop; None if it may begin at once."""
+    return _limits_of_loop()[0].turn()
+
+
+async def adrive(
+    flow: Flow[T], perform: Perform = aperform, *, stop_at: Step | None = None, has_turn: bool = False
+) -> T:
     """Run a flow in the running loop, from its start or from where `adrive_to_turn` left it."""
-    if (turn := _limits_of_loop()[0].turn()) is not None:
+    if not has_turn and (turn := turn_to_begin()) is not None:
         await turn
     is_within = _within_a_call.get()
     _within_a_call.set(True)

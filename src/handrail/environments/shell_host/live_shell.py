@@ -87,7 +87,7 @@ class LiveShell:
         if run.is_given:
             self._on_done(run)
         connection = self.connection
-        if not run.is_over or run.last_background != b"0" or self._page.has_changed(run.command.call):
+        if not run.is_over or run.last_background != b"0" or self._has_changed(run.command.call):
             return None
         while count := self._pull(run):
             pass
@@ -397,10 +397,13 @@ class LiveShell:
 
     def _end_call(self, call: int) -> Packet | None:
         """Only the effect watcher can tell that the call is complete. Raises Lost if it is gone."""
-        if not call or not self._page.has_changed(call):
+        if not self._has_changed(call):
             return None
         counts: Packet | None = self.connection.end_call(call)["counts"]
         return counts
+
+    def _has_changed(self, call: int) -> bool:
+        return call != 0 and self._page.has_changed(call)
 
     def _connect(self, state: bytes | None) -> None:
         page = self._page.renew()
