@@ -49,8 +49,7 @@ if TYPE_CHECKING:
     from .transport.tunnel import Tunnel
 
 T = TypeVar("T")
-_LOCK_POLL_SECONDS = 0.05
-_CLOSE_SECONDS = 15.0
+_LOCK_POLL_SECONDS, _CLOSE_SECONDS = 0.05, 15.0
 
 
 class LiveEnvironment(ABC):
@@ -107,8 +106,6 @@ class LiveEnvironment(ABC):
 
     def forked(self) -> None:  # noqa: B027  overriding it is optional
         """In a forked child: forget what the backend has made, which is the parent's."""
-
-    # The interface
 
     def __enter__(self) -> Self:
         self.start()
@@ -364,7 +361,9 @@ class LiveEnvironment(ABC):
 
     def _result(self, ended: Ended, sink: OutputSink, seconds: float, cwd: str | None) -> CommandResult:
         if ended.code is None:
-            raise NoSuchDirectory(f"cannot enter the working directory {cwd}: {_reason(sink)}; the command did not run")
+            # The last part of `bash: line 1: cd: /x: No such file or directory`.
+            why = sink.output().head.decode("utf-8", "replace").strip().rpartition(": ")[2] or "it is not a directory"
+            raise NoSuchDirectory(f"cannot enter the working directory {cwd}: {why}; the command did not run")
         self._cwd = ended.cwd
         restarted = None
         if ended.restarted:
@@ -419,8 +418,3 @@ class LiveEnvironment(ABC):
 
 def _left(found: Packet) -> LeftRunning:
     return LeftRunning(found["pid"], found["start"], found["command"], found["started_at"], found["number"])
-
-
-def _reason(sink: OutputSink) -> str:
-    """The last part of `bash: line 1: cd: /x: No such file or directory`."""
-    return sink.output().head.decode("utf-8", "replace").strip().rpartition(": ")[2] or "it is not a directory"

@@ -258,6 +258,7 @@ class CallPath:
     def _run_bounded(self, plan: Plan, call: Call) -> Flow[Outcome]:
         entry, stop, is_wrapped = plan.entry, CancelToken(), self._is_wrapped(call)
         is_apart = self._isolates(entry)
+        can_begin_in_loop = plan.in_loop is not None and not is_wrapped and not is_apart
         forget = stop.link(call.cancel) if call.cancel is not None else None
         try:
             stop.raise_if_cancelled()
@@ -271,7 +272,7 @@ class CallPath:
                 apart=is_apart,
                 contained=call.contained,
                 kind=StepKind.HANDLER,
-                in_loop=None if is_wrapped or is_apart else self._in_loop(plan, call, stop),
+                in_loop=partial(self._begun_in_loop, plan, call, stop) if can_begin_in_loop else None,
             )
             outcome = self._fitted(plan, (yield step))
             return _cut_short(call.name, stop.error(), partial=outcome) if stop.cancelled else outcome
@@ -290,17 +291,11 @@ class CallPath:
     def _isolates(self, entry: ToolEntry) -> bool:
         return self.isolates and not entry.is_builtin
 
-    def _in_loop(self, plan: Plan, call: Call, stop: CancelToken) -> Callable[[], Awaitable[Any] | None] | None:
-        """For a handler that can begin and end in a loop: it returns what to await, or None if it needs a thread now."""
-        begin = plan.in_loop
-        if begin is None:
-            return None
-
-        def begun() -> Awaitable[Any] | None:
-            value = begin(call.arguments, context=call.context or self._services.context(call, stop))
-            return None if value is None else _ended_when_awaited(call, value)
-
-        return begun
+    def _begun_in_loop(self, plan: Plan, call: Call, stop: CancelToken) -> Awaitable[Any] | None:
+        """What to await of a handler that can begin and end in a loop; None if it needs a thread now."""
+        assert plan.in_loop is not None
+        value = plan.in_loop(call.arguments, context=call.context or self._services.context(call, stop))
+        return None if value is None else _ended_when_awaited(call, value)
 
     def _bound(self, plan: Plan, call: Call, stop: CancelToken | None) -> Callable[[], Any]:
         """The one place where a handler is called."""

@@ -22,14 +22,10 @@ from .wire import ClientPage, Packet
 
 DIRTY_EVERY_SECONDS = 0.1
 BUSY_SECONDS = 0.25  # longer than a supervisor waits before it saves the state
-HELD_SECONDS = 0.02
-_HELD_POLLS = 20
-SHORT_MILLISECONDS = 1
-KILL_SECONDS = 3.0
+HELD_SECONDS, _HELD_POLLS = 0.02, 20
+SHORT_MILLISECONDS, KILL_SECONDS = 1, 3.0
 _USUAL_PIPE, _BIG_PIPE, _F_SETPIPE_SZ = 1 << 16, 1 << 20, 1031
-_MAX_TRIES = 8
-_BETWEEN_TRIES_SECONDS = 0.02
-_SHOWN_BYTES = 300
+_MAX_TRIES, _BETWEEN_TRIES_SECONDS, _SHOWN_BYTES = 8, 0.02, 300
 
 Connect = Callable[[Optional[bytes], int], Connection]  # noqa: UP045  the same
 
@@ -71,12 +67,8 @@ class LiveShell:
     def begin(self, command: Command, read: Reader) -> CommandRun | None:
         """Give bash a command from a thread that must not wait, which then calls `end` or has another call `finish`. None if
         something has to be waited for first."""
-        try:
-            if self.connection.plain_at < self._changed[1]:
-                self.connection.receive()
-        except Lost:
-            return None
-        if self.connection.restarts or not command.is_simple:
+        is_known = self.connection.plain_at >= self._changed[1]
+        if not command.is_simple or not (is_known or self.receive_while_idle(reconnects=False)):
             return None
         run = self._new_run(command, read)
         self._begin(run)
@@ -87,13 +79,14 @@ class LiveShell:
         if run.is_given:
             self._on_done(run)
         connection = self.connection
-        if not run.is_over or run.last_background != b"0" or self._has_changed(run.command.call):
+        if not run.is_over or run.last_background != b"0" or self._page.has_changed(run.command.call):
             return None
         while count := self._pull(run):
             pass
         if (count is None and not connection.is_bash_alone()) or connection.has_new_children(run.last_background):
             return None
-        self._is_over(run)
+        with self._lock:
+            self._running, self._run = 0, None
         return self._report(run)
 
     def finish(self, run: CommandRun, on_begin: Callable[[int], None] | None = None) -> Ended:
@@ -106,7 +99,8 @@ class LiveShell:
             self._abort(run)
             raise
         finally:
-            self._is_over(run)
+            with self._lock:
+                self._running, self._run = 0, None
         return self._report(run)
 
     def _new_run(self, command: Command, read: Reader) -> CommandRun:
@@ -119,11 +113,6 @@ class LiveShell:
         self._running, self._began, self._run = run.number, run.began, run
         self._page.begin(command.call, is_tried=command.is_tried)
         return run
-
-    def _is_over(self, run: CommandRun) -> None:
-        with self._lock:
-            if self._run is run:
-                self._running, self._run = 0, None
 
     def kill(self, number: int, why: str) -> None:
         """Abandon the command if it still runs. Safe from any thread."""
@@ -156,15 +145,19 @@ class LiveShell:
         """Abandon whatever runs."""
         self.kill(self._running, "cancelled")
 
-    def receive_while_idle(self) -> None:
+    def receive_while_idle(self, *, reconnects: bool = True) -> bool:
+        """False if the supervisor is gone, and stays so."""
         try:
             self.connection.receive()
         except Lost:
+            if not reconnects:
+                return False
             self.reconnect()
         for restart in self.connection.restarts:
             self._restarted(restart.why, restart.state, restart.saved, last=self._number)
             self._last_codes = (0,)
         self.connection.restarts.clear()
+        return True
 
     @property
     def is_running(self) -> bool:
@@ -361,7 +354,7 @@ class LiveShell:
 
     def _abort(self, run: CommandRun) -> None:
         """After the reader failed or the user pressed Ctrl-C: nothing may keep running."""
-        run.read, run.may_block = _discard, False
+        run.read, run.may_block = (lambda fd: len(os.read(fd, _USUAL_PIPE))), False
         try:
             if run.is_given and not run.is_over:
                 self.kill(run.number, "cancelled")
@@ -397,13 +390,10 @@ class LiveShell:
 
     def _end_call(self, call: int) -> Packet | None:
         """Only the effect watcher can tell that the call is complete. Raises Lost if it is gone."""
-        if not self._has_changed(call):
+        if not self._page.has_changed(call):
             return None
         counts: Packet | None = self.connection.end_call(call)["counts"]
         return counts
-
-    def _has_changed(self, call: int) -> bool:
-        return call != 0 and self._page.has_changed(call)
 
     def _connect(self, state: bytes | None) -> None:
         page = self._page.renew()
@@ -428,7 +418,3 @@ class LiveShell:
         self._restart = (why, "older" if is_older else state)
         self._known = self._number
         self._changed = (self._number, self._number)
-
-
-def _discard(fd: int) -> int:
-    return len(os.read(fd, 1 << 16))
