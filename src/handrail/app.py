@@ -79,8 +79,9 @@ class Handrail:
             added = self.plugins.contributions
             added.app = self
             self.config = config = replace(config, skills=replace(config.skills, of_plugins=added.skills))
-        dispatch.add_command_hooks(self.hooks, source)
+        open_call = partial(OpenCall, lambda: self.effects)
         self.environments = TaskEnvironments(config, backends=self.backends)
+        dispatch.add_command_hooks(self.hooks, source, self.environments, open_call)
         self.environments.change_output = OutputHooks(self.hooks)
         self.processes = cast("ProcessTable", _LateProcesses(config, self.environments))
         self.runtime = dispatch.Runtime(
@@ -90,7 +91,7 @@ class Handrail:
             results=dispatch.results_of(config),
             environments=self.environments,
             processes=self.processes,
-            effects=partial(OpenCall, lambda: self.effects),
+            effects=open_call,
             gate=_LateGate(self),
             approver=dispatch.configured_approver(config, self.plugins) if approver is None else approver,
             person=dispatch.remote_person(config) if person is None else person,

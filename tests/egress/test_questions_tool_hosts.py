@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
 
+from handrail.core.registry import ToolRegistry
 from handrail.egress.questions import why_denied
+from handrail.mcp_client.server_config import Server
 from handrail.protocols import Decision
 from handrail.settings.schema import Config
-from handrail.settings.services import NetworkConfig, WebConfig
+from handrail.settings.services import McpServerConfig, NetworkConfig, WebConfig
+from handrail.tools.mcp.server_tools import McpTools
 
 from .conftest import MakeTask, Task
 from .servers import HOST, OTHER, Recorded
@@ -71,3 +77,51 @@ def test_an_mcp_server_at_a_denied_host_is_not_used() -> None:
     assert why_denied("https://good.example/mcp", config) == ""
     assert "cloud metadata" in why_denied("http://169.254.169.254/mcp", config)
     assert why_denied("", config) == ""
+
+
+@pytest.fixture
+def listener() -> Iterator[tuple[int, list[str]]]:
+    """A port at which a login is wanted, of a server at the same port of another address; and who was connected to it."""
+    asked: list[str] = []
+
+    class Wants(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            asked.append(f"{self.connection.getsockname()[0]}{self.path}")
+            elsewhere = f"http://127.0.0.2:{self.server.server_address[1]}/where"
+            self.send_response(401)
+            self.send_header("WWW-Authenticate", f'Bearer resource_metadata="{elsewhere}"')
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        do_GET = do_POST  # noqa: N815  the name that http.server calls
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("0.0.0.0", 0), Wants) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_address[1], asked
+        server.shutdown()
+
+
+@pytest.mark.parametrize("contain", ["on", "auto"])
+def test_an_mcp_server_is_reached_at_listed_hosts_alone(listener: tuple[int, list[str]], contain: Any) -> None:
+    """Not a byte goes to another one, nor to where a server says that its login is."""
+    port, asked = listener
+
+    def problem(address: str, *allow: str) -> str:
+        config = Config(network=NetworkConfig(contain=contain, allow=allow, deny=("127.0.0.2",)))
+        server = Server("s", McpServerConfig(url=f"http://{address}:{port}/mcp", connect_timeout=10), "test")
+        tools = McpTools([server], ToolRegistry(), browse=lambda _: None, config=config)
+        try:
+            return tools.reach("s")
+        finally:
+            tools.close()
+
+    assert "network.deny" in problem("127.0.0.2")
+    if contain == "on":
+        assert "network.allow" in problem("127.0.0.1")
+        assert asked == []
+    problem("127.0.0.1", "127.0.0.1")
+    assert "127.0.0.1/mcp" in asked
+    assert not [place for place in asked if place.startswith("127.0.0.2")]

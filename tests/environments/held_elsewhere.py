@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
 from handrail.environments.live_environment import LiveEnvironment
-from handrail.environments.shell_host.held_calls import ALLOW, STOP, HeldCall
+from handrail.environments.shell_host.held_calls import ALLOW, DENY, STOP, HeldCall
 
 _FILL = "mkdir d && for i in $(seq 40); do echo $i > d/$i; done && cd d"
 
@@ -44,3 +46,54 @@ def check_pause(shell: LiveEnvironment) -> None:
         ("many deletions", number, "rm") for number in (5, 6)
     ]
     shell.execute('cd /; rm -rf "$OLDPWD"', timeout=60)
+
+
+def check_asked_mount(make: Callable[[list[str]], LiveEnvironment], folder: Path) -> None:
+    """Writes below a mount that asks wait for longer than the command may take, by whatever system call; others do not wait."""
+    for name in ("kept", "gone", "old", "free/x"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(name)
+    (folder / "tree").mkdir()
+    for number in range(150):  # so many that `rm -rf` would be taken over
+        (folder / "tree" / str(number)).touch()
+    shell = make([f"{folder}:/data:ask", f"{folder}/free:/free"])
+    answers = {"/data/yes": ALLOW, "/data/gone": ALLOW, "/data/old": ALLOW}
+
+    def answer(held: HeldCall) -> str:
+        given = answers.get(held.target, DENY)
+        if given == ALLOW:
+            threading.Event().wait(0.6)
+        return given
+
+    try:
+        asked = answering(shell, answer)
+        done = shell.execute(
+            "cat /data/kept >/dev/null; echo a > /tmp/a && echo b > /free/x && echo c > /data/yes && rm /data/gone && "
+            "mv /data/old /data/yes && cat /data/yes",
+            timeout=1,
+            call=1,
+        )
+        assert (done.output.head, done.exit_code, done.timed_out) == (b"old", 0, False)
+        assert {held.target: held.second for held in asked} == {
+            "/data/yes": "",
+            "/data/gone": "",
+            "/data/old": "/data/yes",
+        }
+        visible = sorted(
+            name for name in os.listdir(folder) if not name.startswith(".handrail")
+        )  # its journal is there too
+        assert visible == ["free", "kept", "tree", "yes"]
+        assert (folder / "free/x").read_text() == "b\n"
+        asked.clear()
+        for command in (
+            "echo no > /data/kept",
+            "cd /data && rm -rf tree",
+            "ln -s /data/kept /tmp/l && echo no > /tmp/l",
+        ):
+            assert shell.execute(command, timeout=60, call=2).exit_code != 0, command
+        assert {held.target for held in asked} >= {"/data/kept"}
+        assert len(os.listdir(folder / "tree")) == 150
+        assert (folder / "kept").read_text() == "kept"
+        assert shell.execute("python3 -c 'import os; os.chmod(\"/data/kept\", 0)'", timeout=60, call=3).exit_code != 0
+    finally:
+        shell.close()

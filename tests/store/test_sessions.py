@@ -111,7 +111,7 @@ def test_costs_and_calls_are_added_up(store: SessionStore) -> None:
     assert store.get(info.id).cost is None
     store.append(info.id, [], asked=StoredModelCall(1.0, 0.5, "m", 1, 1, 0, 0.5))
     assert store.get(info.id)[-3:] == (11, 3, 0.5)
-    call = StoredCall("terminal", "c1", {"command": "ls"}, 1.0, 0.5, "denied")
+    call = StoredCall("terminal", "c1", {"command": "ls"}, 1.0, 0.5, "denied", 0.25)
     store.append(info.id, [], calls=[call])
     assert store.calls(info.id) == [call]
 

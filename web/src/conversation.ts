@@ -4,7 +4,7 @@ import type { Asked, Message, Ran } from "./types";
 import { fieldsOf, todosOf, type Todo } from "./results";
 
 export type ToolEntry = {
-  kind: "tool"; id: string; tool: string; args: Fields; at?: number; seconds?: number; errorType?: string; result?: string; progress?: string;
+  kind: "tool"; id: string; tool: string; args: Fields; at?: number; seconds?: number; waited?: number; errorType?: string; result?: string; progress?: string;
   pictures: string[];
 };
 export type TextEntry = { kind: "user" | "assistant" | "system" | "notice"; id: string; text: string; at?: number; pictures: string[] };
@@ -45,7 +45,7 @@ function byId<T>(items: T[], idOf: (item: T) => string): Map<string, T[]> {
 
 function stored(call: Asked, ran?: Ran, result?: Message): ToolEntry {
   return {
-    kind: "tool", id: call.id, tool: call.function.name, args: fieldsOf(call.function.arguments) ?? {}, at: ran?.at, seconds: ran?.seconds,
+    kind: "tool", id: call.id, tool: call.function.name, args: fieldsOf(call.function.arguments) ?? {}, at: ran?.at, seconds: ran?.seconds, waited: ran?.waited,
     errorType: ran?.error_type, result: result && textOf(result), pictures: result ? picturesOf(result) : [],
   };
 }
@@ -67,7 +67,7 @@ export function withEvent(entries: Entry[], kind: string, data: Fields): Entry[]
       return changed(entries, data, (entry) => ({ ...entry, progress: String(data.message ?? "") }));
     case "ToolEnded":
       return changed(entries, data, (entry) => ({
-        ...entry, seconds: Number(data.seconds), errorType: String(data.error_type ?? ""), result: String(data.result ?? ""),
+        ...entry, seconds: Number(data.seconds), waited: Number(data.waited ?? 0), errorType: String(data.error_type ?? ""), result: String(data.result ?? ""),
       }));
   }
   return entries;
@@ -88,6 +88,19 @@ export function openTodos(entries: Entry[]): Todo[] | null {
 }
 
 const MAIN = ["command", "path", "file_path", "pattern", "query", "url", "goal", "code", "name", "action"];
+
+/** Why a call failed, for a person: what follows the first sentence of a refusal is advice for the model, and the question gave the reasons. */
+export function failureOf(error: string, errorType: string): string {
+  if (errorType !== "denied") return error;
+  return error.replace(/^Not run: it needs approval \(.*?\), and that was denied by /s, "Denied by ").split(". ")[0];
+}
+
+/** What a person changed a call to before allowing it. */
+export function editedTo(result: Fields | null): string {
+  const edit = result?.edited;
+  if (!edit || typeof edit !== "object" || Array.isArray(edit) || !("edited_by" in edit)) return "";
+  return Object.entries(edit).filter(([name]) => name !== "edited_by").map(([, value]) => String(value)).join("\n");
+}
 
 /** The argument that says most about a call. */
 export function mainArgument(args: Fields): string {

@@ -46,7 +46,7 @@ export type Session = {
 };
 export type Asked = { id: string; function: { name: string; arguments: string } };
 export type Message = { id: number; at: number; role: string; content?: string | Fields[] | null; tool_calls?: Asked[]; tool_call_id?: string };
-export type Ran = { tool: string; call_id: string; at: number; seconds: number; error_type: string };
+export type Ran = { tool: string; call_id: string; at: number; seconds: number; error_type: string; waited?: number };
 export type Decided = { text: string; decision: string; by: string; why: string };
 export type Whole = {
   session: Session; messages: Message[]; calls: Ran[]; children: Session[]; decisions: Decided[]; is_running: boolean; mode: string;

@@ -181,6 +181,12 @@ export function money(dollars: number): string {
   return `$${dollars.toFixed(dollars < 1 ? 4 : 2)}`;
 }
 
+/** How long a call took: the wait for an answer apart, and of a denied call, which never ran, only that. */
+export function took(seconds: number, waited = 0, errorType: string | null = ""): string {
+  if (waited && errorType === "denied") return `waited ${lasting(waited)}`;
+  return waited >= 1 ? `ran ${lasting(Math.max(0, seconds - waited))}, waited ${lasting(waited)}` : lasting(seconds);
+}
+
 export function countdown(seconds: number): string {
   return `${Math.floor(seconds / 60)}:${String(Math.floor(seconds % 60)).padStart(2, "0")}`;
 }

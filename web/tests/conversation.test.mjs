@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { mainArgument, openTodos, storedEntries, withEvent } from "../src/conversation.ts";
+import { editedTo, failureOf, mainArgument, openTodos, storedEntries, withEvent } from "../src/conversation.ts";
 
 const asked = (id, name, args) => ({ id, function: { name, arguments: JSON.stringify(args) } });
 
@@ -38,4 +38,12 @@ test("a todo list is in view until all of it is done", () => {
 test("the argument that says most stands for a call", () => {
   assert.equal(mainArgument({ timeout: 3, note: "n", command: "make\nmore" }), "make");
   assert.equal(mainArgument({ count: 1 }), "");
+});
+
+test("a refusal is short, and what a person changed a call to is told", () => {
+  const denied = "Not run: it needs approval (deletes a tree (fs.rm)), and that was denied by web:op: use git clean. Do not try another way.";
+  assert.equal(failureOf(denied, "denied"), "Denied by web:op: use git clean");
+  assert.equal(failureOf("No file. Look again.", "not_found"), "No file. Look again.");
+  assert.equal(editedTo({ edited: { edited_by: "web:op", command: "rm -rf b" } }), "rm -rf b");
+  assert.equal(editedTo({ edited: ["a.py"] }), "");
 });

@@ -78,7 +78,7 @@ class Agent:
         self.telemetry = telemetry or Telemetry()
         self._memory = memory or Memory(state_dir(app.config.home) / "memory")
         self.listener: Listener = ignore  # of the current turn
-        self._said_meanwhile: list[str] = []  # by the user
+        self.unheard: list[str] = []  # said by the user while it works
         self.inbox: list[str] = []  # what a parent adds to the task while this works on it
         self._injected: list[str] = []  # by plugins
         self.wake: Callable[[], None] = lambda: None  # a surface whose user is idle may start a turn then
@@ -172,7 +172,7 @@ class Agent:
 
     def steer(self, text: str) -> None:
         """Say something to the agent while it works: it hears it before it asks its model again."""
-        self._said_meanwhile.append(text)
+        self.unheard.append(text)
 
     def inject(self, text: str) -> None:
         """A plugin's message: the agent hears it before it asks its model again, or in its next turn."""
@@ -186,7 +186,7 @@ class Agent:
 
     def take_unheard(self) -> list[str]:
         """What was said while it worked, and it has not heard yet."""
-        said, self._said_meanwhile = self._said_meanwhile, []
+        said, self.unheard = self.unheard, []
         return said
 
     @property

@@ -171,13 +171,12 @@ class _RunningCalls:
             return
         function, began, span = self._running.pop(call_id)
         failure = error_of(outcome)
-        name, seconds = function["name"], time.time() - began
+        name, now = function["name"], time.time()  # a question that is still open was cancelled with its call
+        seconds, waited = now - began, self._waited.get(call_id, 0.0) + now - self._asked.pop(call_id, now)
         kind = str(failure.get("error_type", "tool_failed")) if failure else ""
-        self.ended.append(StoredCall(name, call_id, arguments_of(function), began, seconds, kind))
+        self.ended.append(StoredCall(name, call_id, arguments_of(function), began, seconds, kind, waited))
         span.end({TOOL_ARGUMENTS: function["arguments"], TOOL_RESULT: outcome}, error=kind)
         text, parts = (outcome, ()) if isinstance(outcome, str) else ("", tuple(_parts(outcome)))
-        now = time.time()  # a question that is still open was cancelled with its call
-        waited = self._waited.get(call_id, 0.0) + now - self._asked.pop(call_id, now)
         self.listener(ToolEnded(call_id, name, text, kind, seconds, tuple(changes), waited, parts))
 
 

@@ -33,6 +33,7 @@ _ELSEWHERE = (
 ).split()
 _KEYWORDS = frozenset("if then elif else fi for while until do done case esac select function { } [[ ]] ( ) !".split())
 _OPERATOR = re.compile(r"(?:\d*(?:[<>]{1,3}&?|>\|)|&>>?|\|&?|\|\||&&?|;;?)\S*")
+_JOINED_BY = re.compile(r"\|\||\|&|\||&&|;")
 _JOINS = frozenset(("|", "||", "&&", ">", ">>", "<"))
 _WILD = re.compile(r"[*?\[]")
 _UNKNOWN = "?"
@@ -48,7 +49,9 @@ class Entry(NamedTuple):
         """Whether a command line is meant. An entry that `allows` does not cover one that goes elsewhere."""
         if not self.words:
             return False
-        if self._begins(argv, fnmatchcase) or (not allows and self._is_wild and fnmatchcase(" ".join(argv), self.text)):
+        if not allows and _command(argv[:1]).name == self.words[0]:
+            argv = [self.words[0], *argv[1:]]  # pip3 is pip
+        if self._begins(argv, fnmatchcase) or (not allows and self._is_wild and _is_like(" ".join(argv), self.text)):
             return True
         return self._parsed(argv, fnmatchcase, allows=allows)
 
@@ -60,7 +63,7 @@ class Entry(NamedTuple):
         """Whether a whole command is meant, with its pipes and lists."""
         if not self.words or not (self._is_wild or any(map(_OPERATOR.fullmatch, self.words))):
             return False
-        return fnmatchcase(" ".join(command.split()), " ".join(self.text.split()))
+        return _is_like(_JOINED_BY.sub(r" \g<0> ", command), _JOINED_BY.sub(r" \g<0> ", self.text))
 
     def matches_tool(self, name: str) -> bool:
         return bool(self.tool) and fnmatchcase(name, self.tool)
@@ -190,7 +193,7 @@ def _command(argv: Sequence[str]) -> Command:
 def _has(command: Command, option: str, same: Callable[[str, str], bool]) -> bool:
     from ..judge.programs.long_options import same_options
 
-    if command.has(same_options(command.name, command.operands, option)):
+    if command.has(same_options(command.name, command.operands, option.rstrip("*"))):
         return True
     if any(same(arg, option) for arg in command.args):
         return True
@@ -210,6 +213,11 @@ def _in_order(command: Command, wanted: Sequence[str], same: Callable[[str, str]
         elif not skips or place_of_operand not in command.maybe:
             return False
     return place == len(wanted)
+
+
+def _is_like(text: str, glob: str) -> bool:
+    """Whether a line fits a glob, whatever its blanks and capitals: `*DROP TABLE*`."""
+    return fnmatchcase(" ".join(text.split()).lower(), " ".join(glob.split()).lower())
 
 
 def _could_be(word: str, pattern: str) -> bool:

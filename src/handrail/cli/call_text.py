@@ -16,7 +16,8 @@ from .output import colours, fitted, note, paint, visible
 MAIN_FIELDS = ("content", "output")
 # What an undo did to a path, by the result's field.
 UNDONE = {"put_back": "restored", "as_before": "reverted", "taken_away": "removed"}
-_DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
+TODO_MARKS = {"pending": "☐", "in_progress": "▶", "completed": "☑", "cancelled": "☒"}
+DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 _SHORT_CHARS = 60
 _REASON_CHARS = 100
 
@@ -80,7 +81,7 @@ def _block(name: str, value: Any, *, colour: bool) -> list[str]:
 
 
 def _diff_line(line: str, *, colour: bool) -> str:
-    style = _DIFF_STYLES.get(line[:1])
+    style = DIFF_STYLES.get(line[:1])
     return paint(line, style, on=colour) if style else line
 
 

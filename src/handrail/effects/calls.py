@@ -6,7 +6,6 @@ import contextlib
 import hashlib
 import logging
 import os
-import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -34,7 +33,6 @@ log = logging.getLogger(__name__)
 
 LOCAL, UNDO = "local", "undo"
 _AUDIT_FOLDER = "audit"
-_CALL_EVENTS = ("pre_tool_call", "post_tool_call", "PreToolUse", "PostToolUse")
 _MARGIN_SECONDS = 60.0
 _NOTHING = hashlib.sha256().hexdigest()  # the digest of a call without entries
 
@@ -183,8 +181,6 @@ class Calls:
         if "damaged" in told:
             how = "none" if record.coverage == FULL else record.coverage
             record = record._replace(coverage=how, reason=told["damaged"])
-        elif record.coverage == FULL:
-            record = record._replace(reason=_unwatched_hooks(self._rules(), record.tool))
         is_changed = any(told.get("counts", {}).values()) or told.get("hosts")
         if is_changed or record.ended is None or record.coverage != FULL:
             self._put(record, told)
@@ -244,13 +240,6 @@ class Calls:
             raise ToolFailed(f"call {record.number} was made by another version of Handrail; use that one") from None
         with contextlib.closing(self._environments.open(settings)) as made:
             yield made
-
-
-def _unwatched_hooks(config: Config, tool: str) -> str:
-    """What has to be said of hooks that are commands: what they change is not seen."""
-    given = [hook for event, hooks in config.hooks.items() if event in _CALL_EVENTS for hook in hooks]
-    ran = [each.command for each in given if each.matcher in ("", "*") or re.fullmatch(each.matcher, tool)]
-    return f"but for the hooks around it: {', '.join(ran)}" if ran else ""
 
 
 def as_json(record: CallRecord, keep_days: float) -> JsonDict:

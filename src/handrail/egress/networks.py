@@ -39,7 +39,7 @@ _FAR_PORTS = range(20_000, 32_000)  # below those that a system gives away itsel
 _NAME_PORT = 53
 _HEADER = struct.Struct(">HHHHHH")
 _TYPES = {1: 4, 28: 6}  # A and AAAA, and the version of address that each is about
-_ANSWER, _REFUSED, _UNKNOWN = 0x8180, 0x8185, 0x8183
+_ANSWER, _UNKNOWN = 0x8180, 0x8183
 _MAX_ANSWERS = 20
 _SECONDS = 10  # for which an answer holds
 
@@ -276,8 +276,8 @@ class NameServer(asyncio.DatagramProtocol):
                     ipaddress.ip_address(each) for each in await self._questions.look_up(name, lambda: program)
                 ]
                 found = [each.packed for each in addresses if each.version == _TYPES[kind]][:_MAX_ANSWERS]
-        except HandrailError as error:
-            status = _UNKNOWN if "is not known" in str(error) else _REFUSED
+        except HandrailError:  # a refusal is as final: programs would try again if it sounded like a failure
+            status = _UNKNOWN
         records = (struct.pack(">HHHIH", 0xC00C, kind, 1, _SECONDS, len(each)) + each for each in found)
         return _HEADER.pack(number, status, 1, len(found), 0, 0) + question + b"".join(records)
 

@@ -2,7 +2,7 @@
 
 Tools that connect by themselves (web and browser tools, MCP servers) use `ToolHosts`. What is denied is denied to them too. They
 ask about other hosts where `network.contain` is "on"; in "auto" they do not, because their calls name the host and pass the gate,
-as those of commands do not.
+as those of commands do not. An MCP server is connected to before a call asks for it: with "on" its host has to be listed.
 """
 
 from __future__ import annotations
@@ -179,10 +179,14 @@ def tool_guard(context: ToolContext, program: str) -> Guard:
 
 
 def why_denied(url: str, config: Config) -> str:
-    """Why nothing connects to the host of a URL that the user has configured; empty if it is not denied."""
+    """Why an MCP server is not reached at a URL; empty if it is. No call is under way when it is connected to, so nobody can be
+    asked about a host that is not listed."""
     try:
         target = target_of(url)
-        ruling = HostPolicy(config.network, asks=False).decide(plain_host(target.host), target.port)
+        policy = HostPolicy(config.network, asks=config.network.contain == "on")
+        ruling = policy.decide(plain_host(target.host), target.port)
     except (InvalidArguments, ValueError):  # it has none, or cannot be used
         return ""
-    return ruling.why if ruling.verdict is Verdict.DENY else ""
+    if ruling.verdict is Verdict.ASK:
+        return f"it {ruling.why}, and nobody can be asked before it is connected to. {_HOW}"
+    return ruling.why

@@ -45,15 +45,17 @@ _SOCKET_PLACES = ("/run/docker.sock", "/run/containerd/containerd.sock", "/run/p
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """A folder or file of this machine, or a named volume, mounted at `target` in the container."""
+    """A folder or file of this machine, or a named volume, mounted at `target` in the container. One that `asks` can be written
+    to, and each write of a command waits for an answer."""
 
     source: str
     target: str
     read_only: bool = False
+    asks: bool = False
 
     @classmethod
     def parse(cls, value: object) -> Mount:
-        """`source:target` or `source:target:ro`, or a mapping of the fields."""
+        """`source:target`, `source:target:ro` or `source:target:ask`, or a mapping of the fields."""
         if isinstance(value, Mount):
             return value
         if isinstance(value, Mapping):
@@ -61,9 +63,9 @@ class Mount:
         if isinstance(value, str):
             source, separator, rest = value.partition(":")
             target, _, mode = rest.partition(":")
-            if separator and mode in ("", "ro", "rw"):
-                return cls(source, target, read_only=mode == "ro")
-        raise ConfigError(f"write source:target, or source:target:ro, instead of {value!r}", key="mounts")
+            if separator and mode in ("", "ro", "rw", "ask"):
+                return cls(source, target, read_only=mode == "ro", asks=mode == "ask")
+        raise ConfigError(f"write source:target, or that with :ro or :ask, instead of {value!r}", key="mounts")
 
     def __post_init__(self) -> None:
         if not self.source:
@@ -291,6 +293,7 @@ class ContainerEnvironment(LiveEnvironment):
                 jobs_root=jobs_root,
                 state=state,
                 effects=effects,
+                asked_mounts=[mount.target for mount in settings.mounts if mount.asks],
                 on_held=self.held.answer,
                 way_out=self.way_out,
             )

@@ -258,7 +258,8 @@ def _described(report: Packet, protection: Protection) -> Enforcement:
         return Enforcement(False, line, f"{line}; the price: {price}; sudo gains no rights", "allow user namespaces")
     line = f"the kernel protects Handrail's own files{program}"
     if protection.profile is not None and CONTAINED not in missing:
-        line = f"commands are {protection.profile.value}: {MEANINGS[protection.profile]}; {line}"
+        sudo = "" if os.geteuid() == 0 else "; `sudo` gains no rights"
+        line = f"commands are {protection.profile.value}: {MEANINGS[protection.profile]}{sudo}; {line}"
     allowed = f"; allowed: {', '.join(protection.allowed)}" if protection.allowed else ""
     seen = (
         "commands see their own processes only"
@@ -266,8 +267,7 @@ def _described(report: Packet, protection: Protection) -> Enforcement:
         else ("commands see the names and arguments of all processes (not their environment or memory)")
     )
     open_still = f"; not protected: {', '.join(missing)}" if missing else ""
-    sudo = "" if os.geteuid() == 0 else "; sudo gains no rights"
-    detail = f"{line}; {seen}; sockets of engines, agents and terminals are covered{allowed}{sudo}{open_still}"
+    detail = f"{line}; {seen}; sockets of engines, agents and terminals are covered{allowed}{open_still}"
     return Enforcement(not missing and report["pids"] and protection.package, line, detail)
 
 

@@ -91,7 +91,8 @@ def resolve(task_id: str, config: Config, overrides: Mapping[str, Any], backends
     has_effects = overrides.get("effects", config.effects.enabled)
     if options.get("profile") == Profile.OPEN and os.geteuid() != 0:
         has_effects = False  # watching takes the right to gain rights away
-    effects = _effects(config) if has_effects else None
+    pause = config.effects.pause
+    effects = {**journal_settings(config), "pause": [pause.files, pause.megabytes]} if has_effects else None
     contain = config.network.contain
     if contain == "on":
         options = {**getattr(backend, "without_network", {}), **options}
@@ -148,12 +149,10 @@ def _file_limits(config: Config) -> dict[str, Any]:
     }
 
 
-def _effects(config: Config) -> dict[str, Any]:
-    chosen = config.effects
-    found: dict[str, Any] = {
-        name: getattr(chosen, name) for name in ("max_copy", "durable", "on_crash", "keep_days", "keep_bytes")
-    }
-    return {**found, "pause": [chosen.pause.files, chosen.pause.megabytes]}
+def journal_settings(config: Config) -> dict[str, Any]:
+    """For `LiveEnvironment.effects`, without limits at which somebody would be asked."""
+    names = ("max_copy", "durable", "on_crash", "keep_days", "keep_bytes")
+    return {name: getattr(config.effects, name) for name in names}
 
 
 def _protection(config: Config, overrides: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from ..config import Config
-from ..errors import HandrailError, ToolFailed
+from ..errors import HandrailError, InvalidArguments, ToolFailed
 from .backend_table import Backends, backends, is_host
 from .task_settings import DEFAULT_TASK, EnvironmentSettings, check_overrides, resolve
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .base import Environment
     from .live_environment import LiveEnvironment
     from .output import Masker
+    from .profiles import Profile
     from .shell_pool import ShellPool
 
 __all__ = ["DEFAULT_TASK", "EnvironmentSettings", "TaskEnvironments"]
@@ -207,6 +208,12 @@ class TaskEnvironments:
         slot = self._slots.get(task_id)
         if slot is not None and slot.settings is not None and slot.settings != wanted:
             self._close_environment(task_id)
+
+    def set_profile(self, task_id: str, profile: Profile) -> None:
+        """The profile of the task's commands from now on; its shell is closed. Raises InvalidArguments if they run elsewhere."""
+        if not self.has_host_paths(task_id):
+            raise InvalidArguments("its commands do not run on this machine, and have no profile")
+        self.override(task_id, {**self._overrides.get(task_id, {}), "profile": profile.value})
 
     def clear_overrides(self, task_id: str) -> None:
         """Make the task's next environment by the configuration alone. An open one stays."""

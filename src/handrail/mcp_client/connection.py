@@ -17,7 +17,7 @@ from ..base.safe_text import safe_error
 from ..errors import CallTimeout, ConfigError, ToolError, ToolFailed, ToolUnavailable
 from ..settings.services import McpServerConfig
 from .diagnosis import connect_problem, explained
-from .http import http_transport
+from .http import WhyDenied, http_transport
 from .oauth import LOGIN_SECONDS, Browse, Logins
 from .result_conversion import CannotAsk
 from .sdk import exceptions, mcp, mcp_types, revisions
@@ -71,6 +71,7 @@ class Connection:
         publish: Callable[[Server, Offer], Awaitable[None]],
         browse: Browse | None = None,
         launch: Launch | None = None,
+        why_denied: WhyDenied,
     ) -> None:
         self.server = server
         self.state = State.NEW
@@ -80,7 +81,7 @@ class Connection:
         self._watchdog = watchdog
         self._requests = requests
         self._publish = publish
-        self._browse, self._launch = browse, launch
+        self._browse, self._launch, self._why_denied = browse, launch, why_denied
         self._falls_back = False
         self._no_login = ""
         self._rejected = ""  # why an answer was rejected
@@ -183,7 +184,9 @@ class Connection:
             )
         logins = Logins(self._browse, partial(setattr, self, "_no_login"))
         refused, answered = partial(setattr, self, "_rejected"), partial(setattr, self, "_answer")
-        return http_transport(self.server, settings, logins, refused=refused, answered=answered)
+        return http_transport(
+            self.server, settings, logins, refused=refused, answered=answered, why_denied=self._why_denied
+        )
 
     async def _stay(self, client: mcp.Client) -> bool:
         """Wait until the connection is lost, or has been idle for too long: then True."""

@@ -16,27 +16,35 @@ from .server_config import Server
 from .stdio import without_depths
 
 Notify = Callable[[str], None]
+# Why nothing may connect to the host of a URL; empty if it may.
+WhyDenied = Callable[[str], str]
 
 
 @contextlib.asynccontextmanager
 async def http_transport(
-    server: Server, settings: McpServerConfig, logins: Logins, *, refused: Notify, answered: Notify
+    server: Server,
+    settings: McpServerConfig,
+    logins: Logins,
+    *,
+    refused: Notify,
+    answered: Notify,
+    why_denied: WhyDenied,
 ) -> AsyncIterator[Any]:
-    """The pair of streams that the SDK's client works on. `refused` gets the reason if an answer is rejected, `answered` how
-    each was answered: the status of an error, or the content type."""
+    """The pair of streams that the SDK's client works on. `refused` gets the reason if an answer is rejected, or a host is, as
+    that of a login may be; `answered` how each was answered: the status of an error, or the content type."""
     timeout = httpx2.Timeout(settings.connect_timeout, read=settings.timeout + 10)
     headers = dict(settings.headers)
     has_token = any(name.lower() == "authorization" for name in headers)
     async with contextlib.AsyncExitStack() as stack:
         auth = None if has_token else await stack.enter_async_context(authorized(server, settings, logins))
         if server.way == "sse":
-            factory = partial(_client, settings, refused, answered)
+            factory = partial(_client, settings, refused, answered, why_denied)
             transport = sse.sse_client(
                 settings.url, headers=headers, timeout=settings.connect_timeout, httpx_client_factory=factory, auth=auth
             )
         else:
             client = await stack.enter_async_context(
-                _client(settings, refused, answered, headers=headers, timeout=timeout, auth=auth)
+                _client(settings, refused, answered, why_denied, headers=headers, timeout=timeout, auth=auth)
             )
             transport = streamable_http.streamable_http_client(
                 settings.url, http_client=client, max_sse_event_size=settings.max_message_bytes
@@ -48,6 +56,7 @@ def _client(
     settings: McpServerConfig,
     refused: Notify,
     answered: Notify,
+    why_denied: WhyDenied,
     headers: Any = None,
     timeout: Any = None,
     auth: Any = None,
@@ -72,6 +81,9 @@ def _client(
 
     class Transport(httpx2.AsyncHTTPTransport):
         async def handle_async_request(self, request: Any) -> Any:
+            if why := why_denied(str(request.url)):
+                refused(why)
+                raise httpx2.ConnectError(why)
             response = await super().handle_async_request(request)
             is_compressed = response.headers.pop("content-encoding", "identity") != "identity"
             content_type = response.headers.get("content-type", "")

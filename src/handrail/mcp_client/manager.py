@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ..base.workers import pool
 from ..errors import ToolUnavailable
 from .connection import Connection, Status
+from .http import WhyDenied
 from .oauth import Browse
 from .result_conversion import CannotAsk
 from .sdk import mcp
@@ -32,7 +33,8 @@ CLOSE_SECONDS = 8.0
 
 
 class McpConnections:
-    """Connects in the background. `on_offer` gets a server's offer on a worker thread: at first, and at every change."""
+    """Connects in the background. `on_offer` gets a server's offer on a worker thread: at first, and at every change.
+    `why_denied` says which hosts no server is to be reached at."""
 
     def __init__(
         self,
@@ -41,6 +43,7 @@ class McpConnections:
         on_offer: OnOffer,
         browse: Browse | None = None,
         launch: Launch | None = None,
+        why_denied: WhyDenied = lambda _: "",
     ) -> None:
         self.servers = {server.name: server for server in servers}
         self._on_offer = on_offer
@@ -52,6 +55,7 @@ class McpConnections:
             publish=self._publish,
             browse=browse,
             launch=launch,
+            why_denied=why_denied,
         )
         self._connections: dict[str, Connection] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}

@@ -14,13 +14,12 @@ something else forbids.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
-import signal
-import subprocess
+import shlex
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,9 +27,11 @@ from ..base.safe_text import safe_error
 from ..base.suggest import did_you_mean
 from ..config.paths import config_path
 from ..config.store import file_digest, resolved
-from ..environments.clean_env import clean_environment
+from ..environments.local_environment import LocalEnvironment
+from ..environments.output import OutputSink
 from ..environments.protection import Protection
 from ..errors import ConfigError
+from ..protocols import HOOK, CallEffects
 from ..settings.sections import HookCommandConfig
 from ..types import JsonDict
 from .hook_manager import HookManager
@@ -41,6 +42,7 @@ BLOCKS = 2
 # `python -m x` and `python -c` import from the current folder.
 _MODULE = re.compile(r"python[\d.]*\s(?:.*\s)?-\w*[mc]\b")
 _MAX_ANSWER_BYTES = 1_000_000
+_START_SECONDS = 5.0  # that a shell may take
 # The names that other agents have for the same moments.
 EVENTS: dict[str, str] = original_hooks()["events"]
 # Hermes Agent's hooks answer with an action; theirs to approve asks the user.
@@ -54,6 +56,64 @@ class Answer(NamedTuple):
     stderr: str
 
 
+class HookShells:
+    """Shells on this machine that run the commands, one at a time each. One is kept: to start it takes longer than most hooks.
+
+    `protection` is what the kernel protects from the commands. With settings of the journal (`effects`), what they change is
+    written down.
+    """
+
+    def __init__(self, protection: Protection | None = None, effects: Mapping[str, Any] | None = None) -> None:
+        # Nobody is asked on behalf of a hook.
+        self._protection = replace(protection, profile=None) if protection is not None else None
+        self._effects = effects
+        self._idle: list[tuple[str, LocalEnvironment]] = []  # each with the folder that it is for
+
+    def run(self, command: str, event: bytes, *, timeout: float, record: CallEffects | None = None) -> Answer:
+        """Raises TimeoutError when it takes too long. All that it has started is ended with it."""
+        folder, done = os.getcwd(), None
+        shell = self._taken(folder)
+        output, number = OutputSink(head_bytes=_MAX_ANSWER_BYTES), 0
+        words = shlex.join(["/bin/sh", "-c", command])
+        how: JsonDict = {"cwd": folder, "env": {"PYTHONSAFEPATH": "1"} if _MODULE.search(command) else {}}
+        try:
+            if record is not None and self._effects is not None and shell.coverage.how == "full":
+                number = record.begin(command, folder=folder, environment=shell)
+            how |= {"stdin": event, "timeout": timeout, "output": output, "call": number, "separate": True}
+            done = shell.execute(words, **how)
+            if record is not None:
+                record.has_run(shell, changed=done.changed)
+        finally:
+            if done is None or done.timed_out or done.left_running or self._idle:
+                shell.close()
+            else:
+                self._idle.append((folder, shell))
+            if record is not None:
+                record.end()
+        if done.timed_out:
+            raise TimeoutError(f"the hook {command!r} timed out after {timeout:g} s")
+        message = safe_error(done.stderr.decode("utf-8", "replace").strip())
+        return Answer(command, done.exit_code, done.output.head, message)
+
+    def close_task(self, task_id: str) -> None:
+        """They are of no task."""
+
+    def close(self) -> None:
+        while self._idle:
+            self._idle.pop()[1].close()
+
+    def _taken(self, folder: str) -> LocalEnvironment:
+        try:
+            kept, shell = self._idle.pop()
+        except IndexError:
+            kept, shell = "", LocalEnvironment(folder, env=_path(), protection=self._protection)
+        if kept and kept != folder:  # what is protected depends on it
+            shell.close()
+            shell = LocalEnvironment(folder, env=_path(), protection=self._protection)
+        shell.effects = self._effects
+        return shell
+
+
 def register_external(
     hooks: HookManager,
     configured: Mapping[str, Sequence[HookCommandConfig]],
@@ -61,12 +121,14 @@ def register_external(
     plugin: str,
     folder: Path | None = None,
     pins: Mapping[str, str] | None = None,
-    protection: Protection | None = None,
+    shells: Callable[[], HookShells] = HookShells,
+    open_call: Callable[[str, str | None, str | None], CallEffects] | None = None,
 ) -> None:
     """Add the configured commands. Raises ConfigError for an unknown event, an invalid pattern, a file that is not there.
 
     Relative paths are looked up in `folder`, the configuration's. `pins` are the digests that the commands' files must have
-    when they run; without one a file is taken as it is now. The commands run under `protection`.
+    when they run; without one a file is taken as it is now. `open_call` begins the record of
+    what one changes, given what has made it (`OpenCall`).
     """
     for event, commands in configured.items():
         hook = EVENTS.get(event, event)
@@ -88,10 +150,10 @@ def register_external(
             run = _Pinned(text, {path: (pins or {}).get(path) or file_digest(path) for path in files})
             hooks.register_hook(
                 hook,
-                _implementation(event, hook, run, each.timeout, matches, protection),
+                _implementation(event, hook, run, each.timeout, matches, shells, open_call),
                 plugin=plugin,
                 policy=each.policy,
-                timeout=each.timeout + 1,  # the command's own limit comes first, and ends it
+                timeout=each.timeout + _START_SECONDS,  # the command's own limit comes first, and ends it
             )
 
 
@@ -116,13 +178,17 @@ def _implementation(
     command: _Pinned,
     timeout: float,
     matches: Callable[[str], object],
-    protection: Protection | None,
+    shells: Callable[[], HookShells],
+    open_call: Callable[[str, str | None, str | None], CallEffects] | None,
 ) -> Callable[..., Any]:
     def call(**payload: Any) -> Any:
         if not matches(str(payload.get("tool_name", ""))):
             return None
         command.check()
-        answer = run_command(command.text, _event(event, payload), timeout=timeout, protection=protection)
+        record = None
+        if open_call is not None:
+            record = open_call(HOOK, payload.get("session_id"), payload.get("task_id"))
+        answer = shells().run(command.text, _event(event, payload), timeout=timeout, record=record)
         if hook == "pre_tool_call":
             return verdict(answer, payload["args"])
         if hook == "post_tool_call":
@@ -142,34 +208,9 @@ def _event(name: str, payload: Mapping[str, Any]) -> bytes:
     return json.dumps(event, default=str).encode()
 
 
-def run_command(command: str, event: bytes, *, timeout: float, protection: Protection | None = None) -> Answer:
-    """Raises TimeoutError when it takes too long; its whole process group is killed then."""
-    words = ["/bin/sh", "-c", command]
-    with subprocess.Popen(
-        protection.launched(*words) if protection is not None else words,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=_environment(command) if protection is None else protection.without_variables(_environment(command)),
-        start_new_session=True,
-    ) as process:
-        try:
-            stdout, stderr = process.communicate(event, timeout=timeout)
-        except subprocess.TimeoutExpired:
-            raise TimeoutError(f"the hook {command!r} timed out after {timeout:g} s") from None
-        finally:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)
-    message = safe_error(stderr.decode("utf-8", "replace").strip())
-    return Answer(command, process.returncode, stdout[:_MAX_ANSWER_BYTES], message)
-
-
-def _environment(command: str) -> dict[str, str]:
-    """Without what would look for programs and modules in the current folder."""
-    env = clean_environment()
-    if "PATH" in env:
-        env["PATH"] = os.pathsep.join(each for each in env["PATH"].split(os.pathsep) if os.path.isabs(each))
-    return {**env, "PYTHONSAFEPATH": "1"} if _MODULE.search(command) else env
+def _path() -> dict[str, str]:
+    """Where programs are looked up: not in the current folder."""
+    return {"PATH": os.pathsep.join(filter(os.path.isabs, os.environ.get("PATH", os.defpath).split(os.pathsep)))}
 
 
 def verdict(answer: Answer, args: JsonDict) -> Verdict:

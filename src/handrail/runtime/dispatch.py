@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from ..approval.gate import ApprovalGate, Notices
     from ..environments.backend_table import Backends
+    from ..environments.tasks import TaskEnvironments
     from ..judge.rules.rulebook import Rule
     from ..plugins.loader import Plugins
     from ..settings.schema import Config
@@ -283,21 +284,30 @@ def load_plugins(config: Config, registry: ToolRegistry, hooks: HookManager, bac
     return plugins
 
 
-def add_command_hooks(hooks: HookManager, source: Source) -> None:
+def add_command_hooks(
+    hooks: HookManager,
+    source: Source,
+    environments: TaskEnvironments,
+    open_call: Callable[[str, str | None, str | None], CallEffects],
+) -> None:
     """The programs that the configuration names as hooks."""
     config = source.config
     if not config.hooks:
         return
     from ..environments.protection import configured as protected_by
-    from ..plugins.command_hooks import register_external
+    from ..environments.task_settings import journal_settings
+    from ..plugins.command_hooks import HookShells, register_external
 
+    protection = protected_by(config)
+    effects = journal_settings(config) if config.effects.enabled and protection is not None else None
     register_external(
         hooks,
         config.hooks,
         plugin=CONFIG_HOOKS,
         folder=config_path(config.home).parent,
         pins=source.pins,
-        protection=protected_by(config),
+        shells=lambda: environments.companion(HookShells, lambda: HookShells(protection, effects)),
+        open_call=open_call,
     )
 
 
@@ -305,14 +315,11 @@ def find_mcp_servers(config: Config, registry: ToolRegistry) -> McpTools | None:
     """Nothing is connected before somebody asks for the tools there are, or calls one of a server's."""
     if not config.mcp_servers and project_mcp_file() is None:
         return None
-    from ..egress.questions import why_denied
-    from ..environments.protection import launcher
     from ..mcp_client.server_config import find_servers
     from ..tools.mcp.server_tools import McpTools
 
     servers = find_servers(config.mcp_servers, config_file=config_path(config.home))
-    servers = [each._replace(problem=each.problem or why_denied(each.settings.url, config)) for each in servers]
-    mcp = McpTools(servers, registry, folder=state_dir(config.home) / "mcp", launch=launcher(config))
+    mcp = McpTools(servers, registry, folder=state_dir(config.home) / "mcp", config=config)
     registry.late = mcp.find
     return mcp
 

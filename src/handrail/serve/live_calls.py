@@ -35,7 +35,7 @@ _WAITED = """SELECT coalesce(sum(seconds), 0) FROM (
   UNION ALL SELECT answered - created, json_extract(question, '$.session_id'), json_extract(question, '$.tool'), created
     FROM requests WHERE state = 'withdrawn'
 ) WHERE session IS ? AND tool = ? AND at BETWEEN ? AND ?"""
-_CALLS = "SELECT id, session, call_id, tool, arguments, at AS started, seconds, error_type FROM calls"
+_CALLS = "SELECT id, session, call_id, tool, arguments, at AS started, seconds, error_type, waited FROM calls"
 
 
 class LiveCalls:
@@ -175,7 +175,7 @@ class SharedCalls:
                 continue
             status, error = ("error", call["error_type"]) if call["error_type"] else ("ok", None)
             call |= {"call": f"s{number}", "task": None, "status": status, "error_type": error}
-            call |= {"arguments": shown(json.loads(call["arguments"])), "waited": self._waited(call)}
+            call |= {"arguments": shown(json.loads(call["arguments"])), "waited": call["waited"] or self._waited(call)}
             self._live.add(call)
 
     def _waited(self, call: JsonDict) -> float:

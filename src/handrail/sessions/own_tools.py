@@ -9,7 +9,6 @@ from ..app import Handrail
 from ..config.paths import state_dir
 from ..config.trust import digest
 from ..core.registry import ToolRegistry
-from ..environments.protection import launcher
 from ..errors import ConfigError
 from ..mcp_client.server_config import given_server
 from ..runtime.batches import Batches
@@ -36,7 +35,7 @@ class WithOwnTools:
         # What the user has trusted of a server holds for one that is started in the same way.
         stamp = digest({server.name: repr(server.settings).encode() for server in found})[:16]
         folder = state_dir(app.config.home) / "mcp" / f"session-{stamp}"
-        self.mcp = McpTools(found, self.registry, folder=folder, launch=launcher(app.config))
+        self.mcp = McpTools(found, self.registry, folder=folder, config=app.config)
         self.registry.late = self._find
         self.toolsets = Toolsets(self.registry, app.toolsets.custom)
         self.toolsets.expected = app.toolsets.expected | {f"mcp-{server.name}" for server in found}

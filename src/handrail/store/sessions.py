@@ -110,12 +110,15 @@ class StoredMessage(NamedTuple):
 
 
 class StoredCall(NamedTuple):
+    """Of its `seconds` it `waited` so many for an answer."""
+
     tool: str
     call_id: str
     arguments: JsonDict
     at: float
     seconds: float
     error_type: str
+    waited: float = 0.0
 
 
 class StoredModelCall(NamedTuple):
@@ -239,7 +242,8 @@ class SessionStore:
                     (session_id, *asked),
                 )
             connection.executemany(
-                "INSERT INTO calls (session, call_id, tool, arguments, at, seconds, error_type) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO calls (session, call_id, tool, arguments, at, seconds, error_type, waited) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 [(session_id, c.call_id, c.tool, json.dumps(c.arguments, ensure_ascii=False), *c[3:]) for c in calls],
             )
             tokens_in, tokens_out, cost = (
@@ -296,7 +300,7 @@ class SessionStore:
 
     def calls(self, session_id: str) -> list[StoredCall]:
         rows = self._database.rows(
-            "SELECT tool, call_id, arguments, at, seconds, error_type FROM calls WHERE session = ? ORDER BY id",
+            "SELECT tool, call_id, arguments, at, seconds, error_type, waited FROM calls WHERE session = ? ORDER BY id",
             (session_id,),
         )
         return [StoredCall(row[0], row[1], json.loads(row[2]), *row[3:]) for row in rows]

@@ -37,3 +37,6 @@ DROP TABLE pieces;
 CREATE VIRTUAL TABLE words USING fts5(text, content='', tokenize='unicode61');
 CREATE VIRTUAL TABLE pieces USING fts5(text, content='', tokenize='trigram');
 UPDATE indexed SET last = 0;
+
+-- step: How long a call waited for an answer.
+ALTER TABLE calls ADD COLUMN waited REAL NOT NULL DEFAULT 0;

@@ -66,6 +66,17 @@ def test_a_running_call_stands_below_with_its_last_lines(talk: Begin) -> None:
     assert "    line 1" in shown
 
 
+def test_a_bare_address_is_shown_once(talk: Begin) -> None:
+    shown = talk(ModelReply("See <https://example.org/a> and [the docs](https://example.org/b)."))("Where?")
+    assert "See https://example.org/a and the docs (https://example.org/b)." in shown
+
+
+def test_a_mention_of_what_is_no_file_says_so(talk: Begin, tmp_path: Path) -> None:
+    (tmp_path / "notes.md").touch()
+    shown = talk(ModelReply("No."))("Is @nothere, or @notes.md?")
+    assert "No such file here, so sent as text: @nothere\n" in shown
+
+
 def test_what_a_model_writes_cannot_steer_the_terminal(talk: Begin) -> None:
     person = talk(
         ModelReply("evil \x1b]0;title\x07 text", [call("terminal", command="printf 'a\\033[2Jb'\n", note="\x1b[5m")]),
@@ -254,7 +265,8 @@ class TestSlashCommands:
         assert all(f"/{command.name}" in shown for command in COMMANDS)
         assert max(map(len, shown.splitlines())) <= 80
         assert all(
-            line.startswith(("/", "!", "@", "Alt-", "Ctrl-", "Esc", "Shift-", "while")) for line in shown.splitlines()
+            line.startswith(("/", "!", "@", "Alt-", "Ctrl-", "Esc", "F2", "Shift-", "while"))
+            for line in shown.splitlines()
         ), "one line each"
 
     @pytest.mark.parametrize(

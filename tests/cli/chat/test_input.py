@@ -126,6 +126,7 @@ def test_a_long_paste_is_folded_and_sent_whole(typed: Callable[..., str]) -> Non
     long = "\n".join(f"line {number}" for number in range(400))
     assert typed(f"look: \x1b[200~{long}\x1b[201~ please\r") == f"look: {long} please"
     assert Pastes().folded(long) == "[Pasted text #1 +400 lines]"
+    assert Pastes().folded(f"{long}\n") == "[Pasted text #1 +400 lines]"
     assert Pastes().unfolded("[Pasted text #7 +3 lines]") == "[Pasted text #7 +3 lines]"
 
 

@@ -36,7 +36,7 @@ def test_an_image_is_sent_as_an_image_by_mention_and_by_a_dropped_path(tmp_path:
 
 def test_what_is_no_file_is_only_text(tmp_path: Path) -> None:
     found = mentioned("mail ada@example.org about @property and @nobody", str(tmp_path))
-    assert found == ([], [], [], [])
+    assert found == ([], [], [], [], ["property", "nobody"])
 
 
 def test_the_end_of_a_sentence_is_no_part_of_a_name_and_what_goes_along_is_said(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ import pytest
 
 from handrail.cli.app import GROUPS, command_names
 from handrail.cli.commands.doctor import Finding, Health, _by_fix
-from handrail.cli.commands.tools import _by_fix as tools_by_fix
 from tests.cli.conftest import Cli, run_here
 
 
@@ -69,10 +68,13 @@ def test_tools_has_one_line_for_the_tools_of_an_extra(cli: Cli) -> None:
     with cli.terminal("tools", columns=120) as terminal:
         assert terminal.end() == 0
     (line,) = [line for line in terminal.text.splitlines() if line.startswith("homeassistant")]
-    assert "4 tools" in line
+    assert "✗ 4" in line
+    (line,) = [line for line in terminal.text.splitlines() if line.startswith("file ")]
+    assert line.rstrip().endswith("✓ 5    patch, read_file, search_files, undo, write_file")
     assert "ha_get_state" in cli("tools").out  # programs get every name
-    ready = {"toolset": "web", "fix": "", "name": "a"}
-    assert tools_by_fix([ready, {**ready, "name": "b"}]) == [ready, {**ready, "name": "b"}]
+    with cli.terminal("tools", "--toolset", "file", columns=120) as terminal:
+        assert terminal.end() == 0
+    assert len([line for line in terminal.text.splitlines() if line.startswith("file ")]) == 5
 
 
 def test_serve_says_goodbye(cli: Cli) -> None:

@@ -100,6 +100,18 @@ def test_at_a_terminal_provider_and_model_are_asked(cli: Cli, server: ModelServe
     assert "name: small" in (cli.home / "config.yaml").read_text()
 
 
+def test_the_address_of_a_server_can_be_typed(cli: Cli, server: ModelServer) -> None:
+    server.say(*WORKING)
+    with cli.terminal("setup", OPENAI_API_KEY="k") as terminal:
+        terminal.wait_for("address of a server")
+        terminal.wait_for("your own words: ")
+        terminal.type(f"{server.base_url}\n")
+        terminal.wait_for("small")
+        terminal.type("2\n")
+        assert terminal.end() == 0, terminal.shown
+    assert server.base_url in (cli.home / "config.yaml").read_text()
+
+
 def test_without_a_model_every_hint_names_it(home: Path, server: ModelServer) -> None:
     with pytest.raises(HandrailError, match="handrail setup"):
         run_here("ask", "hello")

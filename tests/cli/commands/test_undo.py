@@ -137,12 +137,14 @@ def test_what_was_taken_out_of_the_store_is_noticed(cli: Cli) -> None:
     assert cli("audit", "verify").code == 1
 
 
-def test_effects_name_what_was_left_running_and_hooks_that_nobody_watches(cli: Cli) -> None:
+def test_effects_name_what_was_left_running_and_hooks_have_calls_of_their_own(cli: Cli) -> None:
     configure(cli.home, "hooks:\n  PostToolUse:\n  - command: touch hooked\n    matcher: terminal\n")
     # The command ends when its child is `sleep`: until then the child's command line is that of the shell.
     became_sleep = "until grep -qx sleep /proc/$!/comm; do :; done"
     number = call(cli, f"echo x > made; sleep 77 > /dev/null 2>&1 & {became_sleep}")["call"]
     shown = cli("effects", str(number)).out
     assert "left running: sleep 77" in shown
-    assert "touch hooked" in shown
-    assert cli("calls", "--json").json[0]["left_running"] == ["sleep 77"]
+    hook, terminal = cli("calls", "--json").json
+    assert (hook["tool"], hook["head"], terminal["left_running"]) == ("hook", "touch hooked", ["sleep 77"])
+    assert cli("undo", str(hook["number"])).code == 0
+    assert not (cli.cwd / "hooked").exists()

@@ -17,7 +17,7 @@ from handrail.environments.errors import EnvironmentLost, EnvironmentStartError
 from ...services.docker import Docker
 from ..conftest import PATIENCE_SECONDS, text
 from ..container_kinds import Kind, name_of
-from ..held_elsewhere import check_pause
+from ..held_elsewhere import check_asked_mount, check_pause
 from ..image_registry import serve_image
 from ..undo_elsewhere import check_undo
 
@@ -185,6 +185,18 @@ def test_an_engine_that_is_killed_costs_the_shell_and_the_container_when_it_is_b
 def test_what_a_command_changes_in_a_container_can_be_undone(kind: Kind) -> None:
     with kind.make("undo") as shell:
         check_undo(shell)
+
+
+def test_writes_to_a_mount_of_a_container_that_asks_wait_for_an_answer(kind: Kind, tmp_path: Path) -> None:
+    check_asked_mount(lambda mounts: kind.make("asked", mounts=mounts), tmp_path)
+
+
+def test_a_container_whose_mount_asks_does_not_start_where_nothing_can_wait(kind: Kind, tmp_path: Path) -> None:
+    shell = kind.make("asked", mounts=[f"{tmp_path}:/data:ask"])
+    shell.effects = None
+    with pytest.raises(EnvironmentStartError, match="nothing can wait for an answer"):
+        shell.start()
+    shell.close()
 
 
 def test_a_command_that_deletes_much_in_a_container_waits_for_an_answer(kind: Kind) -> None:

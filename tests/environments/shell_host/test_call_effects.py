@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from handrail.environments.shell_host import call_effects, effect_takeover
+from handrail.environments.shell_host import call_effects
 from handrail.environments.shell_host.journal_expiry import Clock
 
 from .random_changes import make_tree
@@ -155,10 +155,7 @@ def test_after_a_part_of_a_call_the_rest_is_taken_back_and_the_part_left_alone(r
 
 
 @pytest.mark.parametrize("command", ["rm -rf dir", "mv dir other"])
-def test_after_a_part_of_a_folder_the_rest_of_it_comes_back(
-    recorder: Recorder, monkeypatch: pytest.MonkeyPatch, command: str
-) -> None:
-    monkeypatch.setattr(effect_takeover, "_MIN_FILES", 1)
+def test_after_a_part_of_a_folder_the_rest_of_it_comes_back(recorder: Recorder, command: str) -> None:
     (recorder.work / "dir" / "sub" / "more").mkdir()
     before = snapshot(recorder.work)
     call = recorder.run(command)
@@ -170,6 +167,19 @@ def test_after_a_part_of_a_folder_the_rest_of_it_comes_back(
     assert snapshot(recorder.work) == before
     assert undo(recorder, recorder.number)["status"] == "undone"
     assert not (recorder.work / "dir" / "sub" / "more").exists()
+
+
+def test_what_an_undo_moves_away_with_its_folder_is_told_by_name_and_comes_back_in_parts(recorder: Recorder) -> None:
+    call = recorder.run("mkdir -p new/in; echo 1 > new/in/a; echo 2 > new/b; chmod 751 new/in")
+    assert undo(recorder, call)["status"] == "undone"
+    undone = recorder.number
+    told = call_effects.describe(recorder.folder, undone)
+    assert names(recorder, told["lost"]) == ["new", "new/b", "new/in", "new/in/a"]
+    assert undo(recorder, undone, only=str(recorder.work / "new/in/a"))["status"] == "undone"
+    assert (recorder.work / "new/in/a").read_text() == "1\n"
+    assert ((recorder.work / "new/in").stat().st_mode & 0o777, (recorder.work / "new/b").exists()) == (0o751, False)
+    assert undo(recorder, undone)["status"] == "undone"
+    assert (recorder.work / "new/b").read_text() == "2\n"
 
 
 def test_a_part_of_a_call_is_taken_back_alone_and_a_dry_run_changes_nothing(recorder: Recorder) -> None:

@@ -9,6 +9,7 @@ import json
 import os
 import signal
 import socket
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -374,3 +375,17 @@ def test_a_server_that_was_killed_during_the_call_says_so_when_it_is_back(home: 
         assert "hi" in runtime.handle("mcp__ours__terminal", {"command": "echo hi"})
     finally:
         tools.close()
+
+
+def test_a_task_whose_server_ended_while_it_asked_has_failed(tmp_path: Path) -> None:
+    gone = subprocess.run(
+        [sys.executable, "-c", "from handrail.base.own_process import runtime_id; print(runtime_id())"],
+        capture_output=True, text=True, check=True,
+    ).stdout.strip()  # fmt: skip
+    ours = tasks.Tasks(tmp_path)
+    kept = {"owner": gone, "taskId": "t", "status": "input_required", "inputRequests": {"1": {}}}
+    ours._file("t").write_text(json.dumps(kept))
+    found = ours._kept("t")
+    assert found is not None
+    assert found["status"] == "failed"
+    assert "inputRequests" not in found

@@ -66,7 +66,7 @@ function State({ call }: { call: CallRecord }) {
 function counted(call: CallRecord): string {
   const parts = WORDS.filter(([kind]) => call.counts[kind]).map(([kind, word]) => `${call.counts[kind]} ${word}`);
   if (call.hosts) parts.push(call.hosts === 1 ? "1 host" : `${call.hosts} hosts`);
-  return parts.join(", ") || "nothing that is known";
+  return parts.join(", ") || "nothing changed";
 }
 
 function Detail({ number, mayUndo, onChanged }: { number: string; mayUndo: boolean; onChanged: () => void }) {

@@ -1,11 +1,11 @@
 // One conversation: read it, answer its questions where they arise, and go on with it.
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { ask, get, streamEvents } from "../api";
-import { mainArgument, openTodos, storedEntries, withEvent, type Entry, type TextEntry, type ToolEntry } from "../conversation";
+import { editedTo, failureOf, mainArgument, openTodos, storedEntries, withEvent, type Entry, type TextEntry, type ToolEntry } from "../conversation";
 import { fieldsOf, type Todo } from "../results";
 import { Markdown, Output, Picture, ResultView, Todos } from "../rich";
 import type { Decided, Me, Session, Whole } from "../types";
-import { clock, lasting, money, Tag, Text, Trouble, useAnswer, useNow, visible } from "../ui";
+import { clock, lasting, money, Tag, Text, took, Trouble, useAnswer, useNow, visible } from "../ui";
 import { useWatch } from "../watch";
 import { Card } from "./approvals";
 
@@ -239,7 +239,8 @@ function Said({ entry }: { entry: TextEntry }) {
 function Called({ entry, isBusy }: { entry: ToolEntry; isBusy: boolean }) {
   const result = useMemo(() => (entry.result ? fieldsOf(entry.result) : null), [entry.result]);
   const isOver = entry.result !== undefined;
-  const error = entry.errorType && typeof result?.error === "string" ? result.error : "";
+  const error = entry.errorType && typeof result?.error === "string" ? failureOf(result.error, entry.errorType) : "";
+  const edited = editedTo(result);
   const mark = !isOver && isBusy ? ["…", "running", "busy"] : entry.errorType ? ["✗", "failed", "bad"] : isOver ? ["✓", "ok", "good"] : ["?", "no result", ""];
   return (
     <>
@@ -251,6 +252,7 @@ function Called({ entry, isBusy }: { entry: ToolEntry; isBusy: boolean }) {
         {isOver && <Text value={entry.result} label="Result" />}
       </details>
       {!isOver && isBusy && entry.progress && <Output text={entry.progress} />}
+      {edited && <p>Changed to: <code>{visible(edited)}</code></p>}
       {error && <p class="failed">{visible(error)}</p>}
       {result && <ResultView result={result} args={entry.args} />}
       {typeof result?.call === "number" && <small><a href={`#/calls/${result.call}`}>Changes and undo</a></small>}
@@ -260,7 +262,7 @@ function Called({ entry, isBusy }: { entry: ToolEntry; isBusy: boolean }) {
 }
 
 function Took({ entry, isBusy }: { entry: ToolEntry; isBusy: boolean }) {
-  if (entry.seconds !== undefined) return <small>{lasting(entry.seconds)}</small>;
+  if (entry.seconds !== undefined) return <small>{took(entry.seconds, entry.waited, entry.errorType)}</small>;
   return isBusy && entry.at !== undefined ? <Running since={entry.at} /> : null;
 }
 

@@ -1,7 +1,7 @@
 // Calls as they run, in all processes that use this state folder, the newest first; those of delegated agents are indented.
 import { useMemo, useState } from "preact/hooks";
 import type { Call } from "../types";
-import { clock, Empty, lasting, pretty, Rows, Split, Tag, Text, useNow, visible } from "../ui";
+import { clock, Empty, pretty, Rows, Split, Tag, Text, took as times, useNow, visible } from "../ui";
 import { useWatch } from "../watch";
 
 const ROW = 54;
@@ -106,8 +106,7 @@ function State({ call }: { call: Call }) {
 function took(call: Call, now: number): string {
   if (call.status && call.seconds === undefined) return "";
   const seconds = call.seconds ?? Math.max(0, now - (call.started ?? now));
-  if (call.waited && call.error_type === "denied") return `waited ${lasting(call.waited)}`;
-  return call.waited && call.waited >= 1 ? `ran ${lasting(Math.max(0, seconds - call.waited))}, waited ${lasting(call.waited)}` : lasting(seconds);
+  return times(seconds, call.waited, call.error_type);
 }
 
 function summary(call: Call): string {

@@ -168,23 +168,22 @@ def _preview(
     request: ApprovalRequest, *, width: int, painted: bool, max_lines: int | None, how: str
 ) -> tuple[list[str], bool]:
     """The rows of what would be written, as many as so many lines of the terminal hold, and whether some are left out."""
-    shown = excerpt(request, max_lines)
+    shown, rows = excerpt(request, max_lines), [""]
     if not shown.lines and not shown.left:
         return [], False
-    rows, left = [""], shown.left
-    for number, line in enumerate(shown.lines):
-        parts = list(wrapped(line.pieces, width=width - 6))
-        if max_lines is not None and len(rows) > 1 and len(rows) + len(parts) > max_lines + 1:
-            left += len(shown.lines) - number
-            break
+    parts = [list(wrapped(line.pieces, width=width - 6)) for line in shown.lines]
+    while max_lines is not None and len(parts) > 1 and sum(map(len, parts)) > max_lines:
+        shown = excerpt(request, len(parts) - 1)
+        parts = [list(wrapped(line.pieces, width=width - 6)) for line in shown.lines]
+    for line, wraps in zip(shown.lines, parts, strict=True):
         # A line that is cut goes on below itself, further in, so that it cannot pass for a line of its own.
-        for indent, part in zip(["    ", *["     ⤷"] * len(parts)], parts, strict=False):
+        for indent, part in zip(["    ", *["     ⤷"] * len(wraps)], wraps, strict=False):
             pieces = (_paint(piece.text, "ours" if piece.ours else line.kind, on=painted) for piece in part.pieces)
             rows.append(indent + "".join(pieces))
-    if left or shown.is_cut:
-        rest = f"… {left:,} {'more lines' if len(rows) > 1 else 'lines in full'}" if left else "… cut"
+    if shown.is_cut:
+        rest = f"… {shown.left:,} {'more lines' if len(rows) > 1 else 'lines in full'}" if shown.left else "… cut"
         rows.append("    " + _paint(f"{rest}{how and f': {how}'}", "key", on=painted))
-    return rows, bool(left) or shown.is_cut
+    return rows, shown.is_cut
 
 
 def _what(request: ApprovalRequest, room: int = 10_000) -> str:

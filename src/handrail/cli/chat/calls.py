@@ -16,7 +16,7 @@ from ...agent.events import ToolEnded, ToolProgress, ToolStarted
 from ...core.outcome import error_of, parsed
 from ...core.registry import ToolRegistry
 from ...types import JsonDict
-from ..call_text import UNDONE, main_argument, ran_and_waited, shortened
+from ..call_text import TODO_MARKS, UNDONE, main_argument, ran_and_waited, shortened
 from ..output import visible
 from .diffs import diff_rows
 
@@ -28,7 +28,6 @@ _NEW_FILE_LINES = 10
 _REASON_CHARS = 300
 _DENIED = re.compile(r"\ANot run: it needs approval \(.*\), and that was denied by")
 _DELEGATES = "delegate_task"
-TODO_MARKS = {"pending": "☐", "in_progress": "▶", "completed": "☑", "cancelled": "☒"}
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
@@ -78,7 +77,8 @@ class Call:
         elif failure is not None:
             # What follows the first sentence is advice for the model.
             reason = " ".join(str(failure["error"]).split()).partition(". ")[0]
-            reason = _DENIED.sub("Denied by", reason)  # the question said why it was asked
+            # The question said why it was asked.
+            reason = _DENIED.sub("Denied by", reason).replace("Denied by the user", "Denied by you")
             details.append(Text(visible(shortened(reason, _REASON_CHARS)), "red"))
         result = parsed(event.result) if event.result else None
         if isinstance(result, dict):

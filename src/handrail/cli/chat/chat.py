@@ -17,21 +17,20 @@ from ...agent.agent import Agent
 from ...agent.agent_factory import open_agent
 from ...agent.events import End
 from ...app import Handrail
-from ...approval.policy import Mode
-from ...base.safe_text import TextCleaner, clean
+from ...approval.policy import Mode, usual_mode
 from ...base.suggest import nearest
 from ...config.paths import state_dir
 from ...environments import protection
-from ...environments.base import CommandResult
-from ...environments.held_calls import held_calls
+from ...environments.profiles import Profile
 from ...errors import HandrailError, InvalidArguments
 from ...plugins.api import ChatCommand
 from ...store.sessions import SessionStore
-from ...types import CancelToken, JsonDict
+from ...types import JsonDict
 from ..output import visible
 from ..runtime import TerminalPerson
 from . import turn
 from .mentions import mentioned
+from .own_commands import run_own
 from .screen import Screen
 from .server_offers import Prompt, ServerOffers
 from .status_line import StatusLine
@@ -112,6 +111,14 @@ class Chat:
             self.app.gate.modes.default = mode
         self.mode = mode
 
+    def set_profile(self, profile: Profile | None = None) -> None:
+        """For this session; without one it is open, or contained if it was open. A mode that you did not choose goes with it."""
+        before = self.app.environments.settings(self.agent.session_id).options.get("profile")
+        profile = profile or (Profile.CONTAINED if before == Profile.OPEN else Profile.OPEN)
+        self.app.environments.set_profile(self.agent.session_id, profile)
+        self.set_mode(usual_mode(profile) if self.mode is usual_mode(before) else self.mode)
+        self._status.refresh()
+
     def load_ahead(self) -> None:
         """Load what the first question needs."""
         load = getattr(self.agent.models[0], "load", None)
@@ -168,7 +175,8 @@ class Chat:
     def _say_what_protects(self) -> None:
         """In full at the first chat, then in a few words."""
         if (found := self.protection()) is not None:
-            line = found.line if not _history().exists() else f"{re.split('[:;]', found.line)[0]} (/status)"
+            short = f"{re.split('[:;]', found.line)[0]} (/status)"
+            line = short if _history().exists() else f"{found.line}; F2 changes the profile"
             self.say(f"{line[0].upper()}{line[1:]}.", "dim" if found.is_whole else "yellow")
 
     def protection(self) -> protection.Enforcement | None:
@@ -196,6 +204,7 @@ class Chat:
         finally:
             self.view.ahead = None
             self.view.end()
+        self._show_heard(typed)
         unheard = self.agent.take_unheard()
         if ended.end is End.ANSWERED:
             self._ahead += unheard
@@ -212,6 +221,7 @@ class Chat:
         for line in typed.lines[sent:]:
             take = self._ahead.append if line.startswith(COMMAND_SIGNS) else self.agent.steer
             take(line)
+        self._show_heard(typed)
         if typed.opened:
             typed.opened = False
             self.view.child.next()
@@ -222,10 +232,19 @@ class Chat:
             typed.escaped = False
             self._stop()
 
+    def _show_heard(self, typed: TypedAhead) -> None:
+        """A message that the agent has heard goes from the lines below into the conversation."""
+        waiting = [*self._ahead, *self.agent.unheard]
+        for line in [each for each in typed.lines if each not in waiting]:
+            typed.lines.remove(line)
+            self.screen.print(Text(f"› {visible(line)}"))
+
     def _with_mentions(self, text: str) -> str | list[JsonDict]:
         found = mentioned(text, self.agent.cwd)
         for problem in found.problems:
             self.say(problem, "yellow")
+        if missing := [f"@{name}" for name in found.unknown if ":" not in name and f"@{name}" in text]:
+            self.say(f"No such file here, so sent as text: {', '.join(missing)}", "dim")
         if found.attached:
             self.say(f"With {', '.join(found.attached)}", "dim")
         whole = "\n\n".join([text, *found.texts, *self.offers.mentioned(text)])
@@ -333,6 +352,7 @@ class Chat:
             coloured=self.screen.coloured,
             folder=lambda: self.agent.cwd,
             next_mode=lambda: self.set_mode(self.mode.next),
+            next_profile=self.set_profile,
         )
 
 
@@ -348,62 +368,3 @@ def log_to(screen: Screen) -> None:
             screen.print(Text(visible(record.getMessage()), "yellow"))
 
     logging.root.addHandler(Lines(logging.WARNING))
-
-
-_MAX_CHARS = 8_000
-_QUIET_SECONDS = 30.0
-
-
-class Ran(NamedTuple):
-    exit_code: int
-    output: str
-
-    def for_agent(self, command: str) -> str:
-        text = self.output
-        if len(text) > _MAX_CHARS:
-            half = _MAX_CHARS // 2
-            text = f"{text[:half]}\n[... {len(text) - _MAX_CHARS:,} characters were left out ...]\n{text[-half:]}"
-        return f"[I ran `{command}` myself; exit code {self.exit_code}. Its output:]\n{text.strip()}"
-
-
-def run_own(app: Handrail, screen: Screen, command: str, *, task_id: str) -> Ran:
-    """Run it to its end and show what it prints. Ctrl-C ends it."""
-    cancel = CancelToken()
-    ended, output = turn.run(
-        lambda: _execute(app, screen, command, task_id, cancel),
-        stop=lambda: cancel.cancel("interrupted by Ctrl-C"),
-        draw=lambda: None,
-    )
-    notes = [f"exit code {ended.exit_code}"] if ended.exit_code else []
-    if ended.cancelled:
-        notes = ["stopped"]
-    if ended.restarted is not None:
-        notes.append(str(ended.restarted))
-    for note in notes:
-        screen.write(f"{note}\n")
-    return Ran(ended.exit_code, output)
-
-
-def run_quietly(app: Handrail, command: str, *, task_id: str) -> Ran:
-    """The same without showing anything: for a command of the chat itself."""
-    with app.environments.use(task_id) as environment:
-        ended = environment.execute(command, timeout=_QUIET_SECONDS)
-    return Ran(ended.exit_code, clean(ended.output.head) + clean(ended.output.tail))
-
-
-def _execute(
-    app: Handrail, screen: Screen, command: str, task_id: str, cancel: CancelToken
-) -> tuple[CommandResult, str]:
-    """How it ended, and what it printed."""
-    cleaner = TextCleaner()
-
-    def show(text: str) -> None:
-        if text:
-            screen.write(visible(text))
-
-    with app.environments.use(task_id) as environment, held_calls(environment).of_person():
-        ended = environment.execute(command, cancel=cancel, on_output=lambda piece: show(cleaner.feed(piece)))
-    rest = cleaner.finish()
-    show(f"{rest}\n" if rest else "")
-    parts = [clean(ended.output.head), clean(ended.output.tail)] if ended.output.tail else [clean(ended.output.head)]
-    return ended, "\n[...]\n".join(parts)

@@ -27,6 +27,7 @@ from prompt_toolkit.keys import Keys
 from prompt_toolkit.output import ColorDepth
 
 from ...base.temporary_folders import make_folder
+from ...errors import HandrailError
 from .mentions import FolderIndex
 from .screen import Screen
 from .turn import Leave, signals
@@ -51,6 +52,7 @@ class Input:
         coloured: bool,
         folder: Callable[[], str],
         next_mode: Callable[[], object],
+        next_profile: Callable[[], object] = lambda: None,
     ) -> None:
         _make_private(history)
         self._pastes = Pastes()
@@ -61,7 +63,7 @@ class Input:
             completer=_Words(choices, resources, folder),
             complete_while_typing=Condition(_completes),
             multiline=True,
-            key_bindings=_keys(self._pastes, next_mode),
+            key_bindings=_keys(self._pastes, next_mode, next_profile),
             prompt_continuation="  ",
             bottom_toolbar=toolbar,
             refresh_interval=_REFRESH_SECONDS,
@@ -186,7 +188,7 @@ class Pastes:
 
     def folded(self, text: str) -> str:
         """What the prompt shows of a paste: itself while it is short."""
-        lines = text.count("\n") + 1
+        lines = len(text.splitlines())
         if lines <= _MAX_PASTED_LINES and len(text) <= _MAX_PASTED_CHARS:
             return text
         self._texts.append(text)
@@ -261,7 +263,7 @@ def clipboard_image() -> bytes:
     return b""
 
 
-def _keys(pastes: Pastes, next_mode: Callable[[], object]) -> KeyBindings:
+def _keys(pastes: Pastes, next_mode: Callable[[], object], next_profile: Callable[[], object]) -> KeyBindings:
     keys = KeyBindings()
 
     @keys.add("c-v")
@@ -278,6 +280,14 @@ def _keys(pastes: Pastes, next_mode: Callable[[], object]) -> KeyBindings:
     @keys.add("s-tab")
     def mode(event: KeyPressEvent) -> None:
         next_mode()
+        event.app.invalidate()
+
+    @keys.add("f2")
+    def profile(event: KeyPressEvent) -> None:
+        try:
+            next_profile()
+        except HandrailError:  # they run elsewhere
+            event.app.output.bell()
         event.app.invalidate()
 
     @keys.add("enter")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import rich.markdown
 
@@ -12,4 +12,11 @@ class _Heading(rich.markdown.Heading):
 
 
 class Markdown(rich.markdown.Markdown):
+    """A bare address is shown once; rich would add it in brackets to itself."""
+
     elements: ClassVar = {**rich.markdown.Markdown.elements, "heading_open": _Heading}
+
+    def __init__(self, markup: str, **options: Any) -> None:
+        super().__init__(markup, **options)
+        for token in self.parsed:
+            token.children = [each for each in token.children or () if each.markup != "autolink"] or token.children

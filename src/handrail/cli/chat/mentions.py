@@ -27,12 +27,14 @@ _SKIPPED = {".git", "node_modules", ".venv", "__pycache__", ".tox", ".mypy_cache
 
 
 class Mentioned(NamedTuple):
-    """What goes with a message: texts and images for the model; what was attached and what could not be, for the user."""
+    """What goes with a message: texts and images for the model; for the user, what was attached, what could not be, and what is
+    neither file nor folder: a typing mistake, or a decorator, a handle, a resource of an MCP server."""
 
     texts: list[str]
     images: list[JsonDict]
     attached: list[str]
     problems: list[str]
+    unknown: list[str]
 
 
 class FolderIndex:
@@ -84,13 +86,14 @@ def _files(folder: str) -> Iterator[str]:
 
 def mentioned(text: str, cwd: str) -> Mentioned:
     """What `@path` in a message, and the path of an image that was dropped or pasted, stand for."""
-    found = Mentioned([], [], [], [])
+    found = Mentioned([], [], [], [], [])
     names = [match[1].strip('"') for match in _MENTION.finditer(text)]
     names += [match[2] for match in _IMAGE_PATH.finditer(text)]
     for typed in dict.fromkeys(names):
-        # The end of a sentence may follow a name. What is neither file nor folder is an address, a decorator, a handle.
+        # The end of a sentence may follow a name.
         known = (each for each in (typed, typed.rstrip(".,;:!?)")) if Path(cwd, os.path.expanduser(each)).exists())
         if (name := next(known, None)) is None:
+            found.unknown.append(typed.rstrip(".,;:!?)"))
             continue
         path = Path(cwd, os.path.expanduser(name))
         try:

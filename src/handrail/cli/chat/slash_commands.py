@@ -6,6 +6,7 @@ from rich.table import Table
 
 from ...agent.rewind import PARTS
 from ...approval.policy import Mode
+from ...environments.profiles import Profile
 from . import session_commands, tool_commands, work_commands
 from .chat import Chat, Command
 from .turn import Leave
@@ -31,6 +32,7 @@ _KEYS = (
     ("@path", "attach a file, an image, or the names in a folder"),
     ("Ctrl-V", "attach the image in the clipboard"),
     ("Shift-Tab", "the next mode: plan, ask, auto, yolo"),
+    ("F2", "the other profile: contained, or open (with sudo)"),
     ("while it works", "the agent gets what you send before its next step"),
     ("Ctrl-O", "while it works: open a child agent, the next, none"),
     ("Esc, Ctrl-C", "stop what is running; Ctrl-C again: leave"),
@@ -53,6 +55,8 @@ COMMANDS = (
             lambda chat: [stored.request.id for stored in chat.app.gate.store.pending()], ("approvals", "permissions")),
     Command("mode", "[MODE]", "show or change how much the agent may do by itself", tool_commands.mode,
             lambda _: [each.value for each in Mode]),
+    Command("profile", "[PROFILE]", "show or change what commands may write and reach",
+            tool_commands.profile, lambda _: [each.value for each in Profile]),
     Command("yolo", "[on|off]", "stop asking for approval in this chat, or ask again", tool_commands.yolo,
             lambda _: ("on", "off")),
     Command("undo", "[message|files]", "take back your last message and its changes on disk",

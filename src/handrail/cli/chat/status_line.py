@@ -27,7 +27,7 @@ class StatusLine:
         self._facts: list[str] = []
         self._at = -_FRESH_SECONDS
 
-    def _refresh(self) -> None:
+    def refresh(self) -> None:
         self._at, agent = time.monotonic(), self._agent()
         used, window = estimate(agent.loop.conversation), agent.models[0].context_tokens
         facts = [f"{used / window:.0%} context"] if used else []
@@ -46,7 +46,7 @@ class StatusLine:
     def text(self, *, is_busy: bool = False) -> str:
         """What changes comes first; a fact that does not fit the terminal is left out whole."""
         if time.monotonic() - self._at > _FRESH_SECONDS:
-            self._refresh()
+            self.refresh()
         hint, room = "" if is_busy else " (Shift-Tab)", get_terminal_size().columns
         line = f" {self._agent().models[0].name} · {self._mode().value}{hint}"
         for fact in self._facts:

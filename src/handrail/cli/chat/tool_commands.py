@@ -13,6 +13,8 @@ from ...approval.policy import MEANINGS, Mode, read_mode
 from ...base.safe_text import clean
 from ...base.suggest import did_you_mean
 from ...base.workers import run_async
+from ...environments import profiles
+from ...environments.profiles import Profile
 from ...errors import HandrailError, InvalidArguments
 from ...protocols import Decision
 from ...types import CancelToken
@@ -116,12 +118,15 @@ def model_choices(chat: Chat) -> Iterable[str]:
 
 
 def reasoning(chat: Chat, rest: str) -> None:
-    view = chat.view
-    wanted = {"": not view.shows_thoughts, "on": True, "off": False}.get(rest.lower())
+    chat.view.shows_thoughts = _switched("reasoning", rest, now=chat.view.shows_thoughts)
+    chat.say("Reasoning is shown." if chat.view.shows_thoughts else "Reasoning is hidden.")
+
+
+def _switched(command: str, rest: str, *, now: bool) -> bool:
+    wanted = {"": not now, "on": True, "off": False}.get(rest.lower())
     if wanted is None:
-        raise InvalidArguments("/reasoning on, or /reasoning off")
-    view.shows_thoughts = wanted
-    chat.say("Reasoning is shown." if wanted else "Reasoning is hidden.")
+        raise InvalidArguments(f"/{command} on, or /{command} off")
+    return wanted
 
 
 def processes(chat: Chat, rest: str) -> None:
@@ -186,10 +191,16 @@ def mode(chat: Chat, rest: str) -> None:
         chat.say(f"{'●' if each is chat.mode else '○'} {each.value:5} {meaning}", "" if each is chat.mode else "dim")
 
 
+def profile(chat: Chat, rest: str) -> None:
+    if rest:
+        chat.set_profile(Profile(rest))
+    now = chat.app.environments.settings(chat.agent.session_id).options.get("profile")
+    for each, meaning in profiles.MEANINGS.items():
+        chat.say(f"{'●' if each == now else '○'} {each.value:9} {meaning}", "" if each == now else "dim")
+
+
 def yolo(chat: Chat, rest: str) -> None:
-    wanted = {"": chat.mode is not Mode.YOLO, "on": True, "off": False}.get(rest.lower())
-    if wanted is None:
-        raise InvalidArguments("/yolo on, or /yolo off")
+    wanted = _switched("yolo", rest, now=chat.mode is Mode.YOLO)
     chat.set_mode(Mode.YOLO if wanted else Mode.AUTO)
     if wanted:
         chat.say("You are not asked from now on. Blocked actions and your deny list still apply.", "yellow")

@@ -14,9 +14,9 @@ from ...core.registry import ToolRegistry
 from ...protocols import TodoItem
 from ...store.sessions import SessionInfo, SessionStore
 from ...types import JsonDict
-from ..call_text import counted, main_text, shortened
+from ..call_text import TODO_MARKS, counted, main_text, shortened
 from ..output import visible
-from .calls import TODO_MARKS, Call, seconds, spin
+from .calls import Call, seconds, spin
 from .screen import Screen
 from .type_ahead import COMMAND_SIGNS, TypedAhead
 

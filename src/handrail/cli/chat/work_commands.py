@@ -18,8 +18,9 @@ from ...config.paths import config_path, state_dir
 from ...errors import InvalidArguments, ToolFailed
 from ...tools.skills.library import Library
 from ..output import visible
-from .chat import Chat, Command, run_quietly
+from .chat import Chat, Command
 from .diffs import diff_rows
+from .own_commands import run_quietly
 
 _DIFF_LINES = 200
 _LAST_COMMIT = "$(git rev-parse --quiet --verify HEAD || git hash-object -t tree /dev/null)"  # or an empty tree

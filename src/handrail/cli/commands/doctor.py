@@ -177,7 +177,7 @@ def _mcp_servers(config: Config) -> Iterator[Finding]:
     servers = find_servers(config.mcp_servers, config_file=config_path())
     if not servers:
         return
-    mcp = McpTools(servers, ToolRegistry(), folder=state_dir() / "mcp", launch=protection.launcher(config))
+    mcp = McpTools(servers, ToolRegistry(), folder=state_dir() / "mcp", config=config)
     try:
         with _quiet("handrail.tools.mcp.server_tools"):
             mcp.start(MCP_SECONDS)

@@ -113,7 +113,10 @@ def _places(providers: selection.Providers) -> list[Place]:
 
 
 def _asked_place(places: list[Place]) -> Place:
-    answer = _asked("Which provider?", [each.about for each in places])
+    question = "Which provider? Or type the address of a server, such as http://host:8000/v1"
+    answer = _asked(question, [each.about for each in places])
+    if answer.startswith(("http://", "https://")):
+        return Place(DEFAULT_PROVIDER, answer)
     found = [each for each in places if answer in (each.about, each.provider)]
     if not found:
         known = {each.provider for each in places}

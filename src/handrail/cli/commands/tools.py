@@ -11,16 +11,20 @@ Examples:
 
 from __future__ import annotations
 
+import shutil
 import sys
 
 from ...app import Handrail
 from ...types import JsonDict, Unavailable
 from .. import options
-from ..output import as_typed, colours, emit_listing, note, paint, visible
+from ..call_text import shortened
+from ..output import as_typed, colours, emit_listing, emit_table, note, paint, visible
 from ..runtime import open_runtime
 
 cli = options.new_cli()
 _NOTHING = Unavailable("")
+_EMPTY = "No tools. `handrail toolsets` lists the sets there are."
+_COLUMNS = 32  # of a row, before the names of its tools
 
 
 @cli.command()
@@ -31,9 +35,11 @@ def tools(toolset: options.Toolsets = None, as_json: options.Json = False) -> No
     if not toolset and app.mcp is not None:
         for server, why in app.mcp.absent().items():
             note(f"handrail: MCP server {server}: {why}")
-    rows = [*map(_row, _by_fix(listed) if sys.stdout.isatty() and not toolset else listed)]
-    empty = "No tools. `handrail toolsets` lists the sets there are."
-    emit_listing(listed, ("TOOLSET", "TOOL", "STATUS"), rows, as_json=as_json, wide=2, empty=empty)
+    if sys.stdout.isatty() and not (toolset or as_json):
+        _emit_sets(listed)
+    else:
+        rows = [*map(_row, listed)]
+        emit_listing(listed, ("TOOLSET", "TOOL", "STATUS"), rows, as_json=as_json, wide=2, empty=_EMPTY)
 
 
 def _listed(app: Handrail, toolsets: list[str] | None) -> list[JsonDict]:
@@ -63,25 +69,32 @@ def _listed(app: Handrail, toolsets: list[str] | None) -> list[JsonDict]:
     return sorted(described, key=lambda tool: (tool["toolset"], tool["name"]))
 
 
-def _by_fix(listed: list[JsonDict]) -> list[JsonDict]:
-    """The tools, with one line for those of a set that the same thing would make usable."""
+def _emit_sets(listed: list[JsonDict]) -> None:
+    """One row for the tools of a set that are all ready, all switched off, or wait for the same fix."""
     groups: dict[object, list[JsonDict]] = {}
     for tool in listed:
-        groups.setdefault((tool["toolset"], tool["fix"]) if tool["fix"] else tool["name"], []).append(tool)
-    return [
-        first if not others else {**first, "name": f"{len(others) + 1} tools"} for first, *others in groups.values()
-    ]
+        groups.setdefault((tool["toolset"], tool["available"], tool["offered"], tool["fix"]), []).append(tool)
+    rows = []
+    for (first, *others), names in ((each, ", ".join(tool["name"] for tool in each)) for each in groups.values()):
+        mark, style, why = _status(first)
+        room = max(20, shutil.get_terminal_size().columns - _COLUMNS)
+        painted = paint(f"{mark} {len(others) + 1}", style, on=colours(sys.stdout))
+        rows.append((first["toolset"], painted, why if not first["available"] else shortened(names, room)))
+    emit_table(("TOOLSET", "TOOLS", ""), rows, wide=2, empty=_EMPTY)
+    note(as_typed("✓ ready  – switched off  ✗ cannot be used; `handrail tools --toolset NAME` lists each tool"))
 
 
 def _row(tool: JsonDict) -> tuple[str, str, str]:
-    painted = colours(sys.stdout)
     # A pipe gets the bare name, which programs can use, and columns that line up.
     name = f"{tool['emoji']} {tool['name']}" if sys.stdout.isatty() else tool["name"]
+    mark, style, why = _status(tool)
+    return tool["toolset"], name, paint(f"{mark} {why}", style, on=colours(sys.stdout))
+
+
+def _status(tool: JsonDict) -> tuple[str, str, str]:
+    """Its mark, the colour of that, and what it means."""
     if not tool["available"]:
-        fix = f"; {tool['fix']}" if tool["fix"] else ""
-        status = paint(visible(f"✗ {tool['reason']}"), "yellow", on=painted) + visible(as_typed(fix))
-    elif not tool["offered"]:
-        status = paint("– switched off by tools.enabled_toolsets or .disabled_toolsets", "dim", on=painted)
-    else:
-        status = paint("✓ ready", "green", on=painted)
-    return tool["toolset"], name, status
+        return "✗", "yellow", visible(as_typed(f"{tool['reason']}; {tool['fix']}" if tool["fix"] else tool["reason"]))
+    if not tool["offered"]:
+        return "–", "dim", "switched off by tools.enabled_toolsets or .disabled_toolsets"
+    return "✓", "green", "ready"

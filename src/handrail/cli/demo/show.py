@@ -19,7 +19,7 @@ from ...core.outcome import parsed
 from ...core.registry import ToolRegistry
 from ...testing import ScriptedModel
 from ...types import JsonDict
-from ..call_text import UNDONE, duration, main_argument, other_arguments
+from ..call_text import DIFF_STYLES, TODO_MARKS, UNDONE, duration, main_argument, other_arguments
 from ..output import emit, typed, visible
 from .stage import Scene, Stage, Turn, read_scenes, set_stage
 
@@ -77,7 +77,7 @@ class Show:
         self._line(Text(f"{calls} calls. Nothing is left behind.", "dim"))
         # Whole, however narrow the screen: they are there to be copied.
         self._line(Text("Try next:"))
-        for arguments in (*(["demo --all"] if more else []), "tools", _FIRST_CALL):
+        for arguments in (*(["demo --all"] if more else []), "setup", "tools", _FIRST_CALL):
             emit(f"  {typed(arguments)}")
 
     def wait(self) -> None:
@@ -123,10 +123,6 @@ class Show:
         emit(captured.get(), end="")
 
 
-_MARKS = {"completed": "☑", "in_progress": "▶", "pending": "☐", "cancelled": "☒"}
-_DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
-
-
 class Line(NamedTuple):
     text: str
     style: str = "dim"
@@ -145,14 +141,14 @@ def _lines(result: dict[str, Any]) -> Iterator[Line]:
         yield Line(f"{result.get('error_type', 'error')}: {visible(result['error'])}", "red")
         return
     for item in result.get("todos", ()):
-        yield Line(f"{_MARKS[item['status']]} {item['content']}", "dim" if item["status"] == "completed" else "")
+        yield Line(f"{TODO_MARKS[item['status']]} {item['content']}", "dim" if item["status"] == "completed" else "")
     for match in result.get("matches", ()):
         yield Line(":".join(visible(str(value)) for value in match.values()))
     if "matches" in result:
         yield Line(f"{result.get('total_matches', result.get('total'))} in all")
     for line in str(result.get("diff", "")).splitlines():
         if not line.startswith(("---", "+++")):
-            yield Line(visible(line), _DIFF_STYLES.get(line[:1], "dim"))
+            yield Line(visible(line), DIFF_STYLES.get(line[:1], "dim"))
     yield from _text(result)
     for key, done in UNDONE.items():
         for path in result.get(key, ()):

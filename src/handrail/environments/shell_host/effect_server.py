@@ -83,7 +83,8 @@ class Watched:
         given = {name: self._settings[name] for name in _OF_WATCHER if name in self._settings}
         watcher = EffectWatcher(listener, self.call_of, self.stash.holds, ask=ask, **given)
         with contextlib.suppress(OSError):  # it has ended already, or lets nobody look
-            if "private" not in self._settings or _has_own_mounts(bash):
+            is_asked = (self._settings.get("contained") or {}).get("asked")  # about each deletion
+            if not is_asked and ("private" not in self._settings or _has_own_mounts(bash)):
                 watcher.take_folders_over(bash)
         return watcher
 
@@ -143,10 +144,9 @@ class Watched:
         assert page is not None
         running = page.current
         if running != self._running:
-            self._running = running
-            self._of_running = {self._bash}
+            self._receive()  # the call before has said what it left before this one began
+            self._running, self._of_running = running, {self._bash}
         if pid not in self._of_running:
-            self._receive()
             left = self._left_by(pid) if self._left else None
             if left is not None:
                 return left

@@ -1,4 +1,4 @@
-"""Folders that `rm -rf` is about to delete: the effect watcher moves them to the stash whole, before `rm` begins.
+"""Folders that `rm -rf` is about to delete: the effect watcher moves them to the stash whole, when `rm` is about to open them.
 
 To report each of thousands of files takes longer than to delete it. `rm` finds the folder gone, which `-f` allows. A folder is
 taken only if `rm` would have deleted all of it, so far as can be told. Whatever is doubtful is left to `rm`, whose system calls
@@ -15,11 +15,11 @@ from typing import Callable, Iterator, NamedTuple  # noqa: UP035  Python 3.8 kno
 
 from .journal import CallJournal
 from .journal_log import parent_of
-from .syscall_names import Elsewhere, Memory, Names, Unreadable
+from .syscall_names import Elsewhere, Names, Unreadable
 
-_PROGRAMS = (b"/bin/rm", b"/usr/bin/rm")
+_PROGRAMS = ("/bin/rm", "/usr/bin/rm")
 _MIN_FILES = 100  # fewer are reported as fast
-_MAX_WORDS, _MAX_VARIABLES, _MAX_DEPTH = 64, 4096, 128
+_MAX_DEPTH = 128
 _LONG_OPTIONS = {"--recursive": "r", "--force": "f", "--preserve-root": ""}
 _CWD = 0xFFFFFF9C
 _IGNORE_MODES = 1 << 1 | 1 << 3  # the capabilities DAC_OVERRIDE and FOWNER
@@ -59,39 +59,13 @@ class Takeover:
         self._checks_modes = user != 0 or capabilities & _IGNORE_MODES != _IGNORE_MODES
         self._is_ours = user == os.geteuid()  # else we may do more
 
-    def before(self, pid: int, program: int, given: tuple[int, int], call_of: Callable[[int], CallJournal]) -> None:
-        """The process is about to run a program. `given` are the places of its arguments and of its environment."""
+    def before(self, pid: int, name: int, call_of: Callable[[int], CallJournal]) -> None:
+        """The process is about to open the folder whose name is at this place of its memory, to read what is in it."""
         try:
-            if not self._is_ours or self._names.memory.name(pid, program) not in _PROGRAMS:
-                return
-            operands = self._operands(pid, given[0])
-            if operands and _rights(pid) == self._rights and not self._is_preloaded(pid, given[1]):
-                for address in operands:
-                    self._take(pid, self._names.path(pid, _CWD, address), call_of)
+            if self._is_ours and _is_plain(pid) and _rights(pid) == self._rights:
+                self._take(pid, self._names.path(pid, _CWD, name), call_of)
         except (Doubtful, Elsewhere, Unreadable, OSError, ValueError):
             pass  # `rm` tells what is wrong
-
-    def _operands(self, pid: int, words: int) -> list[int]:
-        """Where the paths are; none unless it is a plain `rm -rf`."""
-        memory, is_over = self._names.memory, False
-        options: set[str] = set()
-        operands: list[int] = []
-        for address in list(_pointers(memory, pid, words, _MAX_WORDS))[1:]:
-            word = os.fsdecode(memory.name(pid, address))
-            if word.startswith("-") and not is_over and not operands:
-                is_over = word == "--"
-                options.update(_LONG_OPTIONS.get(word, "" if is_over else word[1:]))
-            elif word.startswith("-") or os.path.basename(word.rstrip("/")) in ("", ".", ".."):
-                return []
-            else:
-                operands.append(address)
-        return operands if options <= set("rRfd") and "f" in options and options & set("rR") else []
-
-    def _is_preloaded(self, pid: int, variables: int) -> bool:
-        """Whether a library may change what `rm` does."""
-        memory = self._names.memory
-        pointers = _pointers(memory, pid, variables, _MAX_VARIABLES)
-        return any(memory.name(pid, address).startswith(b"LD_") for address in pointers)
 
     def _take(self, pid: int, path: str | None, call_of: Callable[[int], CallJournal]) -> None:
         if path is None:
@@ -160,14 +134,27 @@ class Takeover:
             raise Doubtful
 
 
-def _pointers(memory: Memory, pid: int, address: int, most: int) -> Iterator[int]:
-    """Those of an array that ends with NULL."""
-    for index in range(most):
-        pointer = struct.unpack("Q", memory.read(pid, address + 8 * index, 8))[0]
-        if not pointer:
-            return
-        yield pointer
-    raise Doubtful
+def _is_plain(pid: int) -> bool:
+    """Whether the process is an `rm -rf` that tells nothing, and no library changes what it does."""
+    if os.readlink(f"/proc/{pid}/exe") not in _PROGRAMS:
+        return False
+    options: set[str] = set()
+    operands = is_over = False
+    for word in _strings(pid, "cmdline")[1:]:
+        if word.startswith("-") and not is_over and not operands:
+            is_over = word == "--"
+            options.update(_LONG_OPTIONS.get(word, "" if is_over else word[1:]))
+        elif word.startswith("-"):
+            return False
+        else:
+            operands = True
+    is_recursive = options <= set("rRfd") and "f" in options and bool(options & set("rR"))
+    return is_recursive and not any(variable.startswith("LD_") for variable in _strings(pid, "environ"))
+
+
+def _strings(pid: int, name: str) -> list[str]:
+    with open(f"/proc/{pid}/{name}", errors="surrogateescape") as file:
+        return file.read().split("\0")[:-1]
 
 
 def _rights(pid: int) -> list[bytes]:

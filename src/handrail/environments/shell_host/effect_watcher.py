@@ -113,7 +113,6 @@ class EffectWatcher:
         return True
 
     def close(self) -> None:
-        self._names.memory.forget()
         os.close(self.listener)
 
     def _error_of(self, pid: int, number: int, arguments: list[int]) -> Answer:
@@ -190,6 +189,10 @@ class EffectWatcher:
     # Opening
 
     def _opened(self, pid: int, folder: int, name: int, flags: int) -> Answer:
+        if not flags & syscall_filter.WRITE_FLAGS:
+            if self._takeover is not None:
+                self._takeover.before(pid, name, self._call_of)
+            return None
         path = self._names.path(pid, folder, name)
         if path is None:
             return None
@@ -359,15 +362,8 @@ class EffectWatcher:
     def _refused(self, _: int) -> Answer:
         return errno.EPERM
 
-    def _changed_itself(self, _: int) -> None:
-        """The process gets another root, or runs another program."""
+    def _changed_root(self, _: int) -> None:
         self._names.forget()
-        self._names.memory.forget()
-
-    def _executed(self, pid: int, name: int, words: int, variables: int) -> None:
-        if self._takeover is not None:
-            self._takeover.before(pid, name, (words, variables), self._call_of)
-        self._names.memory.forget()
 
     def _restricted(self, _: int) -> None:
         """A process may do less from now on, in a way that cannot be seen from outside."""
@@ -401,8 +397,7 @@ _METHODS = {
     "_other_process": "process_vm_writev 0",
     "_traced": "ptrace 01",
     "_refused": "pidfd_getfd",
-    "_changed_itself": "chroot, execveat",
-    "_executed": "execve 012",
+    "_changed_root": "chroot",
     "_restricted": "landlock_restrict_self",
 }
 

@@ -255,6 +255,9 @@ def run_frame_relay(server: ForkServer | socket.socket, arguments: Packet) -> No
     if arguments["contained"] is not None:
         contained = work_tree.contained(cwd, arguments["contained"], [arguments["journal"] or jobs.default_folder()])
         spec["confinement"] = {"read_only": [], "covered": [], "contained": contained}
+    elif arguments["asked_mounts"]:
+        mounts = [os.path.realpath(place) for place in arguments["asked_mounts"]]
+        spec["confinement"] = {"contained": {"writable": [], "quiet": [], "sealed": [], "asked": mounts}}
     state = of_another(unpack_state(arguments["state"])) if arguments["state"] else None
 
     def ask_fork_server(packet: Packet, fds: list[int]) -> None:

@@ -1,4 +1,4 @@
-"""Run one program where the kernel protects what belongs to Handrail (protection.py): hooks, and servers of tools.
+"""Run one program where the kernel protects what belongs to Handrail (protection.py): a server of tools.
 
 The program replaces this process, so it keeps the pid; it sees the processes of the machine, and cannot signal them. Started as
 `python -I -S -c CODE POLICY PROGRAM ARGUMENTS`.

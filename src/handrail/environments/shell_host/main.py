@@ -43,9 +43,12 @@ def main(arguments: Packet) -> None:
             entered = _Entered(_contained(journal) if arguments["contained"] is not None else None, outside)
             is_refused = arguments["contained"] is not None and not entered.contains
             refused = _NOT_CONTAINED.format(entered.report.get("why", "")) if is_refused else ""
-            os.write(report, json.dumps({"uncovered": outside.probe(), "refused": refused}).encode())
+            uncovered = outside.probe()
+            if uncovered and arguments["asked_mounts"]:
+                refused = f"nothing can wait for an answer before it writes to a mount there: {uncovered}"
+            os.write(report, json.dumps({"uncovered": uncovered, "refused": refused}).encode())
             os.close(report)
-            if not is_refused:
+            if not refused:
                 server = outside.for_fork_server()
                 ForkServer(server, open_pidfd(relay), entered.alive, outside.to_watcher, entered.confine).run()
         finally:

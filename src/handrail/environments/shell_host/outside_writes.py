@@ -33,7 +33,8 @@ _Perform = Callable[["_Caller", Sequence[str], List[int]], "Reply | None"]  # no
 
 class OutsideWrites:
     """`policy` has the folders that are `writable`, those that are `quiet` (written without a question, and maybe not there
-    yet), and those that are `sealed`: nobody writes there."""
+    yet), and those that are `sealed`: nobody writes there. In a container it has those that are `asked` instead: these are
+    mounts that the kernel lets commands write to, so that nothing but the watcher holds them."""
 
     def __init__(self, policy: Packet, memory: Memory) -> None:
         self._memory = memory
@@ -41,6 +42,7 @@ class OutsideWrites:
             tuple(path.rstrip("/") + "/" for path in policy[name]) for name in ("writable", "quiet", "sealed")
         )
         self._quiet = (*self._writable, *quiet)
+        self.asked = tuple(path.rstrip("/") + "/" for path in policy.get("asked", ()))
 
     def among(self, pid: int, operation: str, paths: Sequence[str], fd: int | None) -> list[str]:
         """Those of the paths that the process could change if they were not read-only for it. A name that moves from one
@@ -48,6 +50,9 @@ class OutsideWrites:
         if len(paths) == 1 and f"{paths[0]}/".startswith(self._writable):
             return []  # nearly all of them: this is asked at each system call
         places = [path + "/" for path in paths]
+        if self.asked:
+            found = [] if operation in _BY_OPENED else [p for p in paths if f"{p}/".startswith(self.asked)]
+            return found[-1:] if operation in ("link", "linkat") else found
         if not _known(operation) or any(place.startswith(self._sealed) for place in places):
             return []  # the kernel refuses it
         roots = [next((root for root in self._writable if place.startswith(root)), "") for place in places]
@@ -96,6 +101,8 @@ class OutsideWrites:
         is_at = "at" in operation[-3:] and operation != "creat"
         rest = arguments if operation.startswith("symlink") else arguments[2 if is_at else 1 :]
         try:
+            if not _known(operation):
+                raise OSError(errno.EACCES, "nobody else can perform it")
             with _Caller(pid, self._memory).acting() as caller:
                 return _OPERATIONS[_known(operation)](caller, paths, rest) or Reply()
         except OSError as error:
@@ -278,7 +285,8 @@ _OPERATIONS: Dict[str, _Perform] = {  # noqa: UP006  the same
     "utimes": lambda caller, paths, a: _set_times(caller, paths[0], a[0], "4q", 1000),
     "utimens": lambda caller, paths, a: _set_times(caller, paths[0], a[0], "4q", 1),
 }
-_UNLIKE = ("setxattrat", "removexattrat", "bind", "fcntl", "fallocate", "ftruncate")
+_BY_OPENED = ("fcntl", "fallocate", "ftruncate")  # whoever opened the file for writing had the answer
+_UNLIKE = ("setxattrat", "removexattrat", "bind", *_BY_OPENED)
 
 
 def _known(operation: str) -> str:

@@ -14,6 +14,7 @@ import time
 from typing import Callable, Iterable, Iterator, NamedTuple  # noqa: UP035  Python 3.8 knows no other place
 
 _DELETED = " (deleted)"
+_MAX_SEARCHES = 3
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 _PR_SET_NAME = 15
@@ -200,22 +201,31 @@ def signal_each(pids: Iterable[int], number: int) -> None:
 
 
 def stop_and_kill(find: Callable[[], Iterable[int]], reap: Callable[[], object], *, seconds: float) -> bool:
-    """Kill everything that `find` returns until it returns nothing. False if some are still alive after `seconds`."""
-    end = time.monotonic() + seconds
+    """Kill everything that `find` returns until it returns nothing. `seconds` limits the search, and then the killing: False if
+    some are still alive after that."""
     stopped: set[int] = set()
-    left = set(find())
-    while left - stopped and time.monotonic() < end:  # a stopped process cannot fork between the search and the kill
+    groups: set[int] = set()
+    left, end, rounds = set(find()), time.monotonic() + seconds, 0
+    # A stopped process cannot fork between the search and the kill.
+    while left - stopped and (rounds <= _MAX_SEARCHES or time.monotonic() < end):
+        rounds += 1
+        if rounds > _MAX_SEARCHES:  # they fork faster than they are found: only the kernel stops a group at once
+            groups |= {stat.group for stat in map(stat_of, left - stopped) if stat is not None} - {os.getpgrp()}
+            signal_each((-group for group in groups), signal.SIGSTOP)
         signal_each(left - stopped, signal.SIGSTOP)
         stopped |= left
         left = set(find())
+    end = time.monotonic() + seconds
     while left:
-        if time.monotonic() >= end:
-            return False
         signal_each(left, signal.SIGKILL)
+        if time.monotonic() >= end:
+            break
         time.sleep(0.0005)
         reap()
         left = set(find())
-    return True
+    # What else is in such a group was not to be killed.
+    signal_each((-group for group in groups), signal.SIGCONT)
+    return not left
 
 
 def children(pid: int) -> list[int]:

@@ -20,6 +20,8 @@ _libc = ctypes.CDLL(None, use_errno=True)
 _PR_SET_NO_NEW_PRIVS = 38
 _SET_MODE_FILTER = 1
 _NEW_LISTENER, _WAIT_KILLABLE = 8, 32
+# With a name relative to the working directory: how `rm -r` and few others open what they are given. It is about to be deleted.
+_FOLDER_FLAGS, _CWD = os.O_DIRECTORY | os.O_NOFOLLOW, 0xFFFFFF9C
 WRITE_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 _F_SETFL = 4
 
@@ -32,7 +34,7 @@ _TABLE = """
     fsetxattr 190 7, setxattrat 463 463, removexattr 197 14, lremovexattr 198 15, fremovexattr 199 16,
     removexattrat 466 466, utime 132 -, utimes 235 -, futimesat 261 -, utimensat 280 88, fallocate 285 47, fcntl 72 25,
     bind 49 200, connect 42 203, sendto 44 206, sendmsg 46 211, sendmmsg 307 269, chroot 161 51, ptrace 101 117,
-    process_vm_writev 311 271, pidfd_getfd 438 438, execve 59 221, execveat 322 281, landlock_restrict_self 446 446
+    process_vm_writev 311 271, pidfd_getfd 438 438, landlock_restrict_self 446 446
 """
 _NUMBERS = {
     name: (int(number), None if other == "-" else int(other))
@@ -45,7 +47,7 @@ _AUDIT_ARCHITECTURE = (0xC000003E, 0xC00000B7)
 _MACHINES = ("x86_64", "aarch64")
 _UNKNOWN = 467  # system calls from this one on are newer than this table, or of another one (x32)
 
-_LOAD, _EQUAL, _ANY_BIT, _AT_LEAST, _RETURN = 0x20, 0x15, 0x45, 0x35, 0x06
+_LOAD, _EQUAL, _ANY_BIT, _AT_LEAST, _AND, _RETURN = 0x20, 0x15, 0x45, 0x35, 0x54, 0x06
 _NOTIFY, _ALLOW, _FAIL = 0x7FC00000, 0x7FFF0000, 0x00050000 | errno.ENOSYS
 _NO_FAMILY = 0x00050000 | errno.EAFNOSUPPORT
 _NUMBER_OFFSET, _ARCHITECTURE_OFFSET = 0, 4
@@ -94,9 +96,21 @@ def program() -> bytes:
         lines.extend(then)
 
     answer = ((_RETURN, 0, 0, _NOTIFY), (_RETURN, 0, 0, _ALLOW))
-    for name, flags in (("open", 1), ("openat", 2)):
-        if name in known:
-            when(known.pop(name), (_LOAD, 0, 0, _argument(flags)), (_ANY_BIT, 0, 1, WRITE_FLAGS), *answer)
+    if "open" in known:
+        when(known.pop("open"), (_LOAD, 0, 0, _argument(1)), (_ANY_BIT, 0, 1, WRITE_FLAGS), *answer)
+    is_folder = (
+        (_AND, 0, 0, _FOLDER_FLAGS),
+        (_EQUAL, 0, 3, _FOLDER_FLAGS),
+        (_LOAD, 0, 0, _argument(0)),
+        (_EQUAL, 0, 1, _CWD),
+    )
+    when(
+        known.pop("openat"),
+        (_LOAD, 0, 0, _argument(2)),
+        (_ANY_BIT, len(is_folder), 0, WRITE_FLAGS),
+        *is_folder,
+        *answer,
+    )
     # A file that was opened to append: its size alone is saved, so that taking the flag away is a change.
     is_setfl = ((_LOAD, 0, 0, _argument(1)), (_EQUAL, 0, 3, _F_SETFL), (_LOAD, 0, 0, _argument(2)))
     when(known.pop("fcntl"), *is_setfl, (_ANY_BIT, 1, 0, os.O_APPEND), *answer)

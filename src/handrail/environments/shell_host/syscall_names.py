@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
 import re
@@ -13,7 +14,9 @@ from . import proc
 from .journal_log import lstat, parent_of
 
 _PAGE, _SHORT = 4096, 192
-_MAX_NAME, _MAX_FILES = 4096, 4
+_MAX_NAME = 4096
+_read_memory = ctypes.CDLL(None, use_errno=True).process_vm_readv
+_read_memory.restype = ctypes.c_ssize_t
 _ENCODING = sys.getfilesystemencoding()
 _CWD = 0xFFFFFF9C  # AT_FDCWD, as it is in a register
 _CACHE_SECONDS, _now = 1.0, time.monotonic
@@ -39,40 +42,38 @@ class Elsewhere(Exception):
         self.path = path
 
 
+class _Vector(ctypes.Structure):
+    _fields_ = (("base", ctypes.c_uint64), ("size", ctypes.c_size_t))  # struct iovec
+
+
 class Memory:
     """Reads the memory of other processes. One thread may use it."""
 
     def __init__(self) -> None:
-        self._files: dict[int, int] = {}  # by thread: the memory that it has until it runs another program
-
-    def forget(self) -> None:
-        """A process is about to run another program: it will no longer have the memory that it may share with others now."""
-        for fd in self._files.values():
-            os.close(fd)
-        self._files.clear()
+        self._buffer = ctypes.create_string_buffer(_PAGE)
+        self._here, self._there = _Vector(ctypes.addressof(self._buffer), _PAGE), _Vector()
+        self._to, self._from = ctypes.byref(self._here), ctypes.byref(self._there)
+        # Some containers refuse it.
+        self._can_call = self._copy(os.getpid(), self._here.base, 1) == 1
 
     def read(self, pid: int, address: int, size: int) -> bytes:
         """At most a page."""
-        try:
-            fd = self._files.get(pid)
-            content = os.pread(self._open(pid) if fd is None else fd, size, address)
-            if not content and fd is not None:  # of a process that has ended, or of its program before
-                content = os.pread(self._open(pid), size, address)
-        except PermissionError:
-            raise Unreadable from None
-        except (OSError, OverflowError) as error:
-            if getattr(error, "errno", errno.EIO) != errno.EIO:
-                raise
-            content = b""  # nobody has memory there
-        if size and not content:
-            raise OSError(errno.EFAULT, "its memory is gone")
-        return content
+        if not self._can_call:
+            return _read_file(pid, address, size)
+        count = self._copy(pid, address, size)
+        if count > 0:
+            return ctypes.string_at(self._here.base, count)
+        error = ctypes.get_errno()
+        if count < 0 and error == errno.EPERM:
+            raise Unreadable
+        if size:
+            raise OSError(error or errno.EFAULT, "its memory is gone")
+        return b""
 
-    def _open(self, pid: int) -> int:
-        if len(self._files) >= _MAX_FILES or pid in self._files:
-            self.forget()
-        fd = self._files[pid] = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
-        return fd
+    def _copy(self, pid: int, address: int, size: int) -> int:
+        """How many bytes of it are in the buffer now."""
+        self._there.base, self._there.size = address, size
+        return int(_read_memory(pid, self._to, 1, self._from, 1, 0))
 
     def name(self, pid: int, address: int) -> bytes:
         """A text that ends with NUL. Never over the end of a page: the next one may not exist."""
@@ -85,6 +86,23 @@ class Memory:
                 return found
             size = _PAGE
         raise OSError(errno.ENAMETOOLONG, "the name is too long")
+
+
+def _read_file(pid: int, address: int, size: int) -> bytes:
+    """Opened each time: it is the memory that the process had when it was opened, and another program has another."""
+    try:
+        fd = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
+    except PermissionError:
+        raise Unreadable from None
+    try:
+        content = os.pread(fd, size, address)
+    except (OSError, OverflowError):
+        content = b""  # nobody has memory there
+    finally:
+        os.close(fd)
+    if size and not content:
+        raise OSError(errno.EFAULT, "its memory is gone")
+    return content
 
 
 class Names:
@@ -114,7 +132,6 @@ class Names:
             now > self._since + _CACHE_SECONDS
         ):  # somebody else may have changed folders and links, and numbers are used again
             self.forget()
-            self.memory.forget()
             self._since = now
         raw = self.memory.name(pid, address)
         base = "" if raw[:1] == b"/" else self.folder(pid, folder)

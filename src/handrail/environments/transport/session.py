@@ -11,7 +11,7 @@ import os
 import struct
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -69,13 +69,15 @@ class Session:
         must_have_cwd: bool = False,
         effects: Packet | None = None,
         contained: list[str] | None = None,
+        asked_mounts: Sequence[str] = (),
         on_held: Callable[[HeldCall], str] | None = None,
         way_out: Callable[[Transport], Tunnel] | None = None,
     ) -> None:
         """Without a `state` the shell starts in `cwd`, or in the nearest folder above that exists unless `must_have_cwd`.
 
         `on_held` answers when a system call of a command waits (shell_host/held_calls.py). With `contained`, a list of caches,
-        those that write outside of the work tree do. `way_out` opens the tunnel to a proxy that commands are told of.
+        those that write outside of the work tree do, and with `asked_mounts` those that write below these. `way_out` opens the
+        tunnel to a proxy that commands are told of.
         """
         self.state = state
         self._on_held = on_held
@@ -107,6 +109,7 @@ class Session:
                 must_have_cwd=must_have_cwd,
                 effects=effects,
                 contained=contained,
+                asked_mounts=list(asked_mounts),
             )
             self.cwd: str = hello["cwd"]
             self.uncovered: str = hello["uncovered"]

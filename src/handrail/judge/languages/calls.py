@@ -328,7 +328,7 @@ def judge_strings(host: Host, text: str) -> None:
     _touched(host, text, found)
     if host.language in _WORDS.unread:
         for match in itertools.islice(_RE.escaped.finditer(text), _MAX_NAMES):
-            host.shell(match[1])
+            host.shell(match[1] or match[2])
     runs = _RE.runs.search(text) is not None
     if not runs and host.language != "other":
         return
@@ -341,7 +341,7 @@ def judge_strings(host: Host, text: str) -> None:
             if len(words) > 1 and " " in words[1]:  # Start("rm", "-rf x")
                 host.shell(" ".join(words))
     reverses = _RE.reverses.search(text) is not None
-    for string in _strings(found) if runs else ():
+    for string in _strings(found):
         for line in (string, string[::-1]) if reverses else (string,):
             if line not in shown and " " in line.strip() and host.is_program(line.split(None, 1)[0]):
                 host.shell(line)
@@ -379,7 +379,7 @@ def _strings(found: Sequence[Token]) -> Iterator[str]:
     for place, token in enumerate(found[:_MAX_TOKENS]):
         before = [earlier.text for earlier in found[max(0, place - 2) : place] if earlier.text not in ("(", "[")]
         if token.kind == "string" and not (before and before[-1] in _WORDS.prints):
-            yield token.text.strip()
+            yield token.text.strip("|! \n\t")
 
 
 def _series(found: Sequence[Token]) -> Iterator[list[str]]:

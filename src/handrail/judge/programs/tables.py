@@ -57,7 +57,7 @@ _WORDS = Words(__file__)
 _MAX_CLUSTER = 8
 _RE = Patterns(__file__)
 WRAPPERS = read_records(read_tables(__file__, "wrapper_table")[""], Wrapper)
-TERMINALS = frozenset("alacritty foot gnome-terminal kitty konsole wezterm x-terminal-emulator xterm".split())
+TERMINALS = frozenset("alacritty gnome-terminal konsole wezterm x-terminal-emulator xterm".split())
 """Terminals run what follows `-e`, `-x` or `--`."""
 _CONTAINERS = read_tables(__file__, "container_table")
 CONTAINERS = read_records(_CONTAINERS["containers"], Container)
@@ -73,8 +73,10 @@ CODE_OPTIONS = _INTERPRETERS["code options"]
 """Options whose value is a program in that language."""
 VALUE_LETTERS = _INTERPRETERS["value letters"]
 """Other options of the interpreters that take a value."""
-TEXT_OPTIONS = _INTERPRETERS["text options"]
+TEXT_OPTIONS = {name: options for names, options in _INTERPRETERS["text options"].items() for name in names.split()}
 """Options of ordinary programs whose value is run as a command."""
+CODE_FILES = {name: options for names, options in _INTERPRETERS["code files"].items() for name in names.split()}
+"""Options of ordinary programs that name a file which they run, load, or take commands from."""
 COMMAND_VARIABLES = frozenset(_INTERPRETERS[""]["command variables"].split())
 """Variables whose value a program runs."""
 INJECTING_VARIABLES = _INTERPRETERS["injecting variables"]

@@ -60,6 +60,11 @@ def text(command: Command, parameter: str) -> bool:
     return any(fnmatchcase(whole, f"*{glob.strip('*')}*") for glob in _globs(parameter))
 
 
+def own_processes(command: Command, _: str) -> bool:
+    """The arguments were found by looking for Handrail's processes: `kill $(pgrep handrail)`."""
+    return any(Taint.OWN in arg.taints for arg in command.args)
+
+
 def bus(command: Command, parameter: str) -> bool:
     """A method with such a name is called over D-Bus."""
     wanted = _globs(parameter)
@@ -117,6 +122,8 @@ def git_config(command: Command, _: str) -> bool:
         operands = operands[1:]
         return any(_RE.runs_programs.fullmatch(operand) for operand in operands[:1])
     if operands[0].lower().startswith("alias.") and len(operands) > 1 and operands[1][:1] != "!":
+        return False
+    if len(operands) == 2 and _RE.usual_program.fullmatch(operands[1]):
         return False
     removes = command.has(("--unset", "--unset-all", "--add", "--replace-all", "--remove-section"))
     return bool(_RE.runs_programs.fullmatch(operands[0])) and (len(operands) > 1 or removes)

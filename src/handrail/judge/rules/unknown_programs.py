@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ..programs.long_options import options_of
 from ..programs.tables import DATA_PROGRAMS, SHELLS, WRAPPERS
-from ..values.data_files import Patterns, Words
+from ..values.data_files import Patterns, Words, read_tables
 from ..values.paths import Classes
 from ..values.word_values import Arg
 from .command import Command
@@ -25,6 +25,12 @@ _OPTIONS = frozenset(dash + option for option in _WORDS.options for dash in ("-"
 _ABBREVIATED = tuple(
     "--delete --destroy --purge --wipe --erase --uninstall --factory-reset --obliterate --expunge".split()
 )
+_WRITTEN = {
+    name: options.split()
+    for names, options in read_tables(__file__)["written by option"].items()
+    for name in names.split()
+}
+"""By program: options that name a file or folder which it writes, where their names do not say so."""
 _SETTINGS = ("/etc/", "/boot/")
 _NOBODYS_SETTINGS = ("/etc/shadow", "/etc/gshadow", "/etc/sudoers")
 _READ_BY_MANY = (".ssh/config", ".gitconfig")
@@ -184,7 +190,8 @@ def _by_text(command: Command) -> bool:
     lines: list[str] = [operand for operand in operands if " " in operand]
     if command.stdin is not None:
         lines += command.stdin.text[:2000].splitlines()
-    return any(_begins_with_verb(line) for line in lines)
+    own = command.name.endswith(("ctl", "cli", "adm", "console"))  # its input is for no shell
+    return any(_begins_with_verb(line) or (own and _is_verb(line.strip(), first=True)) for line in lines)
 
 
 def _begins_with_verb(text: str) -> bool:
@@ -207,7 +214,7 @@ def protected_arguments(command: Command, *, has_rules: bool) -> list[Arg]:
     if not found:
         for arg in command.args:
             if "/" in arg or "~" in arg:
-                found = list(_whole_homes(command) if name in _WORDS.names else _found(command, has_rules=has_rules))
+                found = list(_found(command, has_rules=has_rules))
                 break
     return found or (list(_in_texts(command)) if name in _WORDS.prompts else [])
 
@@ -248,12 +255,18 @@ def _whole_homes(command: Command) -> Iterator[Arg]:
 
 def _found(command: Command, *, has_rules: bool) -> Iterator[Arg]:
     name = command.name
-    is_understood = name in WRITERS or name in READERS or name in _WORDS.readers
+    is_understood = name in WRITERS or name in READERS or name in _WORDS.readers or name in _WORDS.names
     known = has_rules or is_understood
     yield from _whole_homes(command)
+    written = _WRITTEN.get(name, ())
     for given in _given(command):
         kinds = command.classes(given.path)
         if kinds.isdisjoint(_WORDS.by_itself | _WORDS.of_the_system):
+            continue
+        if given.option in written or (given.option and known and _may_write(name, given.option, kinds)):
+            yield given.path
+            continue
+        if name in _WORDS.names:
             continue
         if "credential" in kinds and name in _WORDS.readers and name not in READERS:
             yield given.path
@@ -266,6 +279,13 @@ def _found(command: Command, *, has_rules: bool) -> Iterator[Arg]:
                 yield given.path
         elif given.last or not kinds.isdisjoint(_WORDS.by_itself) or given.path.startswith(_SETTINGS):
             yield given.path
+
+
+def _may_write(name: str, option: str, kinds: Classes) -> bool:
+    """Whether a known program may write the value of an option there: what starts by itself is nobody's input."""
+    if kinds.isdisjoint(("startup", "own", "hook")) or name in _WORDS.looks:
+        return False
+    return _RE.input.fullmatch(option) is None and _RE.looked_at.match(option) is None
 
 
 def _by_option(given: _Given, kinds: Classes, *, known: bool) -> bool:
@@ -294,10 +314,13 @@ def _given(command: Command) -> Iterator[_Given]:
             continue
         option, equals, value = arg.partition("=")
         if arg[:1] == "-":
+            option = option[max(option.rfind("--"), 0) :]  # -M--log-file=x
             if equals:
                 yield from (_Given(arg.like(piece), option, last=False) for piece in _pieces(value))
             elif arg[2:3] in ("/", "~"):
                 yield _Given(arg.like(arg[2:]), arg[:2], last=False)
+            elif named := _RE.after_colon.fullmatch(arg):
+                yield _Given(arg.like(named[2]), named[1], last=False)
         else:
             seen += 1
             takes = before if before[:1] == "-" and "=" not in before else ""
@@ -309,6 +332,8 @@ def _given(command: Command) -> Iterator[_Given]:
             elif arg[:1] == "@":
                 yield _Given(arg.like(arg[1:]), takes, last=False)
             elif " " not in arg:
+                if "|[" in arg:
+                    yield from (_Given(arg.like(piece), "--output", last=False) for piece in _pieces(arg)[1:])
                 inner = _RE.prefixed.fullmatch(arg)
                 yield _Given(arg.like(inner[1]) if inner else arg, takes, last=seen == operands > 1)
         before = str(arg)
@@ -316,7 +341,7 @@ def _given(command: Command) -> Iterator[_Given]:
 
 def _pieces(value: str) -> list[str]:
     """The value of an option, and the paths in it: `src=/etc/x,dst=y`, `/etc/x:/y`."""
-    inner = re.split(r"[=,:;]", value) if "://" not in value else []
+    inner = re.split(r"[=,:;|\]]", value) if "://" not in value else []
     return [value, *(piece for piece in inner if piece[:1] in ("/", "~") and piece != value)]
 
 

@@ -34,6 +34,8 @@ class Taint(enum.StrEnum):
     """It never ends (`yes`)."""
     ENV_SCRIPT = "env-script"
     """It is what a known program prints to be evaluated (`ssh-agent -s`, `brew shellenv`)."""
+    OWN = "own"
+    """It tells of Handrail's own processes (`pgrep handrail`)."""
 
 
 Taints = frozenset[Taint]

@@ -361,7 +361,8 @@ def _declare(walk: Walk, call: Call) -> Value | None:
             _attributes(walk, name, flags)
         else:
             _exported(walk, name, "x" in flags)
-    return EMPTY if call.declared or not _only_options(call) else None
+    prints = "f" in flags or "p" in flags or _only_options(call)
+    return EMPTY if call.declared or not prints else None
 
 
 def _refer(walk: Walk, name: str, target: Value) -> None:

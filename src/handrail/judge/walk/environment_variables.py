@@ -6,7 +6,7 @@ import re
 
 from ..programs.tables import COMMAND_VARIABLES, INJECTING_VALUES, INJECTING_VARIABLES
 from ..values.data_files import Patterns, Words, read_tables
-from ..values.word_values import UNKNOWN, Arg, Value
+from ..values.word_values import UNKNOWN, Arg, Value, unknown
 from .walk import Walk
 
 _WORDS = Words(__file__)
@@ -17,6 +17,13 @@ _OPTION_VARIABLES = read_tables(__file__)["options"]
 def follow_variable(walk: Walk, name: str, value: Value) -> None:
     """Judge what such a variable brings with it, once a program will see it."""
     text = value.text
+    path = text.rpartition("=")[2]
+    if path[:1] in ("/", "~"):
+        kinds = walk.classes(path)
+        if ("startup" in kinds and path[0] == "/") or (
+            _RE.names_output.fullmatch(name) and not kinds.isdisjoint(_WORDS.protected)
+        ):
+            walk.on_write(Arg(path), name, unknown())
     if name in COMMAND_VARIABLES or _RE.holds_command.fullmatch(name):
         _run_command(walk, name, value)
     elif name == "GOFLAGS" and "-toolexec=" in text:
@@ -42,9 +49,7 @@ def _run_command(walk: Walk, name: str, value: Value) -> None:
         text = f"{text} {UNKNOWN}"
     if not value.known or not text.strip():
         return
-    if "temp" in walk.classes(text.split()[0]):
-        walk.report("env.inject", [name, text])
-    walk.run_text(Value(text, value.taints, value.word if text == value.text else None), None, name)
+    walk.run_helper(Value(text, value.taints, value.word if text == value.text else None), name)
 
 
 def _words(text: str) -> list[str]:

@@ -77,7 +77,7 @@ def _prints_env_script(_: Walk, call: Call) -> Taints:
     return _ENV_SCRIPT if prints else NO_TAINTS
 
 
-_NETWORK, _CREDENTIAL, _PRIVATE, _WIDE, _ENDLESS, _ENV_SCRIPT = (frozenset((taint,)) for taint in Taint)
+_NETWORK, _CREDENTIAL, _PRIVATE, _WIDE, _ENDLESS, _ENV_SCRIPT, _OWN = (frozenset((taint,)) for taint in Taint)
 _CHECKS: tuple[tuple[Container[str], Callable[[Walk, Call], Taints]], ...] = (
     (_WORDS.network, lambda *_: _NETWORK),
     (("openssl",), lambda _, call: _NETWORK if "s_client" in call.args else NO_TAINTS),
@@ -88,6 +88,7 @@ _CHECKS: tuple[tuple[Container[str], Callable[[Walk, Call], Taints]], ...] = (
     (("printenv",), lambda _, call: _PRIVATE if any(map(secret_taints, call.args)) else NO_TAINTS),
     (_WORDS.environment | _WORDS.secret_stores | _WORDS.archivers | _WORDS.finders | {"history"}, _shows_secrets),
     (_WORDS.listers, lambda *_: _WIDE),
+    (_WORDS.tells_processes, lambda _, call: _OWN if "handrail" in " ".join(call.args).lower() else NO_TAINTS),
     (("yes",), lambda *_: _ENDLESS),
     (("seq",), lambda _, call: _ENDLESS if any(map(_is_huge, call.args)) else NO_TAINTS),
     (_ENV_SCRIPTS.keys() | _WORDS.completing, _prints_env_script),

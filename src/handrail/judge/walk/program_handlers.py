@@ -7,11 +7,12 @@ import re
 from collections.abc import Callable, Container
 from fnmatch import translate
 from importlib import import_module
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import Any
 
 from ..grammar.syntax import DoubleQuoted, Parameter
 from ..programs.tables import (
+    CODE_FILES,
     CONTAINERS,
     DATA_PROGRAMS,
     LANGUAGES,
@@ -20,8 +21,10 @@ from ..programs.tables import (
     TEXT_OPTIONS,
     WRAPPERS,
     opens_root_shell,
+    option_value,
 )
 from ..rules import Rulebook
+from ..rules.targets import READERS, WRITERS
 from ..values.data_files import Patterns, Words, read_tables
 from ..values.disk import Sources
 from ..values.word_values import EMPTY, UNKNOWN, Arg, Taint, Value, unknown
@@ -33,6 +36,7 @@ from . import (
 )
 from .files_made import files_made, output_files
 from .interpreters import judge_code
+from .script_files import lookup
 from .state import Held
 from .walk import Call, Known, Walk
 
@@ -64,6 +68,8 @@ _RE = Patterns(__file__)
 _MAX_ARGUMENT = 4096
 _MAX_CODES = 16
 _MAX_INPUT = 20_000
+_PASS_OPTIONS_ON = frozenset((*WRAPPERS, *SHELLS, *LANGUAGES, *CONTAINERS, *REMOTE)) | _WORDS.tell
+"""Programs whose options may be those of another command line, or a text that they print."""
 _SOME_FOLDER = "/project"
 """Where work is expected, if nobody has said where: files that are written there are looked up by absolute paths."""
 follow_variable = environment_variables.follow_variable
@@ -116,9 +122,77 @@ def note_effects(walk: Walk, call: Call, known: Known) -> None:
         and opens_root_shell(walk.under, call.name, call.args, followed=known.follow is not None)
     ):
         walk.report("privilege.root_shell", call.argv)
+    _follow_options(walk, call)
     for target in output_files(call):
         walk.on_write(target, "-o", unknown())
     files_made(walk, call, known)
+
+
+def _follow_options(walk: Walk, call: Call) -> None:
+    """Run the values of options that are commands: those that a table lists for the program, and those whose names say so."""
+    args, name = call.args, call.name
+    pairs = list(zip_longest(args, args[1:]))
+    for option in TEXT_OPTIONS[name].split() if name in TEXT_OPTIONS else ():
+        for arg, following in pairs:
+            if value := option_value(option, arg, following):  # a filter reads what it is given, whatever that is
+                _run_value(walk, call, option, value, stdin=unknown() if option == "--filter" else None)
+    for option in CODE_FILES[name].split() if name in CODE_FILES else ():
+        for arg, following in pairs:
+            value = arg.like(arg[len(option) :].lstrip("=:")) if arg.startswith(option) and arg != option else None
+            _load_file(walk, call, option_value(option, arg, following) or value)
+    if name not in _PASS_OPTIONS_ON:
+        for arg, following in pairs:
+            value = _named_command(arg, following)
+            if value and _runs_something(walk, value):
+                _run_value(walk, call, arg, value)
+            elif arg[-3:] == ".so":
+                _load_file(walk, call, arg.like(arg.rpartition("=")[2]))
+        if name not in READERS and name not in WRITERS:
+            _code_in_files(walk, call)
+
+
+def _named_command(arg: Arg, following: Arg | None) -> Arg | None:
+    """The value of an option or setting whose name says that it is a command."""
+    if "=" in arg:
+        match = _RE.holds_command.fullmatch(arg)
+        value = arg.like(match[2].replace(";", " ") if arg[:2] == "-D" else match[2]) if match else None
+    else:
+        value = following if arg[:1] == "-" and _RE.before_command.fullmatch(arg) else None
+    return value and value.like(value.lstrip(":!|+ "))
+
+
+def _code_in_files(walk: Walk, call: Call) -> None:
+    """What it reads from a process substitution or its input, if an argument says so, may be code, whatever the language."""
+    for arg in call.args if walk.state.files else ():
+        path = _RE.in_option.sub("", arg)
+        made = walk.known_file(path) if "/dev/fd/" in path else None
+        if made is not None and made.known:
+            judge_code(walk, call, "other", made)
+    stdin = call.stdin
+    if stdin is not None and not _WORDS.input.isdisjoint(call.args) and _RE.calls_something.search(stdin.text):
+        judge_code(walk, call, "other", stdin)
+
+
+def _load_file(walk: Walk, call: Call, path: Arg | None) -> None:
+    """A file that the program runs or loads: one that lies where everybody writes is foreign, unless it can be read."""
+    path = path and path.like(re.sub(r"^\w+:", "", path))
+    if not path or path[:1] != "/" or "temp" not in walk.classes(path):
+        return
+    if walk.sources is None or follower_of(call.name) is None or lookup(walk, path) is None:
+        walk.report("env.inject", call.argv)
+
+
+def _runs_something(walk: Walk, value: Arg) -> bool:
+    first = value.split(None, 1)[0] if value.strip() else ""
+    return _is_command(first) or walk.judgement.rulebook.knows(first) or "temp" in walk.classes(first)
+
+
+def _run_value(walk: Walk, call: Call, option: str, value: Arg, *, stdin: Value | None = None) -> None:
+    if value in SHELLS and not _RE.names_shell.search(option):
+        walk.report("dynamic.script", call.argv)  # it reads what it is given as a program
+    text = f"{value} {UNKNOWN}" if value.split(None, 1)[0] in _WORDS.destroy else str(value)
+    with walk.wrapped(call.name):
+        walk.run_helper(Value(text, value.taints, value.word if text == value else None), "-c", stdin)
 
 
 def output(walk: Walk, call: Call) -> Value:
@@ -166,7 +240,7 @@ def follow_unlisted(walk: Walk, call: Call) -> None:
             after_word
             or before in _WORDS.just_before_command
             or (before[:1] == "-" and _RE.before_command.fullmatch(before) is not None)
-            or (is_unknown and args[place + 1 : place + 2] and args[place + 1][:1] == "-")
+            or ((is_unknown or arg in _WORDS.destroy) and args[place + 1 : place + 2] and args[place + 1][:1] == "-")
         )
         if led and _is_command(arg):
             walk.start(args[place:], call.stdin, under=call.name)
@@ -174,7 +248,7 @@ def follow_unlisted(walk: Walk, call: Call) -> None:
         if " " in arg and len(arg) < _MAX_ARGUMENT:
             setting = _RE.setting.fullmatch(arg)
             led = led or (is_unknown and before[:1] == "-" and _RE.command_line.match(arg) is not None)
-            text = setting[1] if setting else arg.lstrip("!|") if led or arg[0] in "!|" else ""
+            text = setting[1] if setting else arg.lstrip("!|:+ ") if led or _RE.marked.match(arg) else ""
             calls = (match for match in _RE.calls.finditer(arg) if not _RE.prose.search(arg, 0, match.start()))
             texts = [text, *("".join(filter(None, match.groups())) for match in calls)]
             for found in texts:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 
 from ..grammar.lexical import decode_escapes
-from ..programs.tables import TEXT_OPTIONS, WRAPPERS, option_value, raised, skip_options
+from ..programs.tables import WRAPPERS, raised, skip_options
 from ..values.data_files import Words, read_tables
 from ..values.word_values import NO_TAINTS, UNKNOWN, Arg, Value, make_arg, unknown
 from .judgement import Limit
@@ -23,9 +23,7 @@ from .wrapper_programs import wrap
 _WORDS = Words(__file__)
 _MAX_LINES = 1_000
 _MAX_PARTS = 32
-_GIT_COMMAND_ENDS = tuple(
-    ".command .cmd .textconv .clean .smudge .process .helper .driver .program .sshcommand .uploadpack .receivepack .tocmd".split()
-)
+_GIT_COMMAND_ENDS = tuple(_WORDS.git_command_ends)
 _GIT_PLACES = ("core.hookspath", "include.path", "init.templatedir", "core.attributesfile")
 _IN_ARGUMENTS = {name: text for names, text in read_tables(__file__)["arguments"].items() for name in names.split()}
 _TMUX_LETTERS = {word: letters for words, letters in read_tables(__file__)["tmux"].items() for word in words.split()}
@@ -34,7 +32,7 @@ _TMUX_LETTERS = {word: letters for words, letters in read_tables(__file__)["tmux
 def _run_option(walk: Walk, text: str, of: Arg | None = None, *, stdin: Value | None = None) -> None:
     if text:
         taints, word = (of.taints, of.word) if of is not None else (NO_TAINTS, None)
-        walk.run_text(Value(text, taints, word), stdin, "-c")
+        walk.run_helper(Value(text, taints, word), "-c", stdin)
 
 
 def _at(walk: Walk, call: Call) -> None:
@@ -82,16 +80,6 @@ def _tar(walk: Walk, call: Call) -> None:
             _run_option(walk, value, arg, stdin=unknown() if name == "--to-command" else None)
 
 
-def follow_text_options(walk: Walk, call: Call) -> None:
-    """Ordinary programs with options whose value is a command."""
-    for place, arg in enumerate(call.args):
-        following = call.args[place + 1] if place + 1 < len(call.args) else None
-        for option in TEXT_OPTIONS[call.name].split():
-            value = option_value(option, arg, following)
-            if value is not None:  # a filter reads what it is given, whatever that is
-                _run_option(walk, str(value), value, stdin=unknown() if option == "--filter" else None)
-
-
 def follow_ssh_copies(walk: Walk, call: Call) -> None:
     """scp and sftp: `-S program` is run with arguments of their own, `-o ProxyCommand=text` by a shell."""
     _, options = skip_options(call.args, "cDFiJloPSXbBRs")
@@ -122,8 +110,6 @@ def _run_parts(walk: Walk, call: Call) -> None:
 
 def _in_arguments(walk: Walk, call: Call) -> Value | None:
     """Programs whose arguments hold commands where a pattern finds them: `apt -o Pre-Invoke=command`, `less '+!command'`."""
-    if call.name in TEXT_OPTIONS:
-        follow_text_options(walk, call)
     typed = [make_arg(call.stdin.text)] if call.stdin is not None and call.name in _WORDS.read_input else []
     for arg in (*call.args, *typed):
         for match in re.finditer(_IN_ARGUMENTS[call.name], arg):

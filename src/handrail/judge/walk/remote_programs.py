@@ -31,7 +31,7 @@ def follow_settings(walk: Walk, option: str, value: Arg) -> None:
     for line in text.split("\n") if option == "-F" else (text,):
         match = _LOCAL_COMMANDS.fullmatch(line)
         if match and match[1].strip().lower() not in ("", "none"):
-            walk.run_text(Value(match[1], value.taints), None, "-c")
+            walk.run_helper(Value(match[1], value.taints), "-c")
 
 
 def _ssh(walk: Walk, call: Call) -> Value | None:

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple, cast
 
 from ..grammar.lexical import decode_escapes
 from ..programs.endless_loops import loops_forever
-from ..programs.tables import TEXT_OPTIONS, skip_options
+from ..programs.tables import skip_options
 from ..values.data_files import Patterns, read_tables
 from ..values.word_values import UNKNOWN, Arg, Taint, Value, make_arg, unknown
 from .builtins import STDIN_PATHS
 from .interpreters import judge_code
 from .judgement import Limit
-from .program_options import follow_ssh_copies, follow_text_options
+from .program_options import follow_ssh_copies
 from .walk import Call, Walk
 
 _RE = Patterns(__file__)
@@ -304,8 +304,6 @@ _CONSOLES = {
 
 
 def _console(walk: Walk, call: Call) -> None:
-    if call.name in TEXT_OPTIONS:
-        follow_text_options(walk, call)
     if call.name == "sftp":
         follow_ssh_copies(walk, call)
     console = _CONSOLES[call.name]

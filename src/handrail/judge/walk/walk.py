@@ -21,6 +21,7 @@ from ..grammar import syntax
 from ..grammar.parser import parse
 from ..programs.endless_loops import goes_on_writing, is_endless, makes_files, starts_and_goes_on
 from ..programs.long_options import spelled_out
+from ..programs.tables import LANGUAGES, SHELLS
 from ..rules import Command as Line
 from ..rules import Rulebook, on_assign, on_read, on_write
 from ..values import paths
@@ -761,6 +762,19 @@ class Walk:
             with self.subshell(), Held(self.variables, level=self.variables.level + 1):
                 return self.script(script, stdin)
 
+    def run_helper(self, text: Value, how: str, stdin: Value | None = None) -> None:
+        """A command that an option or a variable gives to another program. One that lies where everybody writes is foreign."""
+        words = text.text.split(None, 4)[:4]
+        starts = words[:1] if not words or not self._starts_scripts(words[0]) else words
+        if any(word[:1] in ("/", ".") and "temp" in self.classes(word.strip("'\"")) for word in starts):
+            self.report("env.inject", [how, text.text])
+        with self.subshell():
+            self.run_text(text, stdin, how)
+
+    def _starts_scripts(self, name: str) -> bool:
+        base = name.rpartition("/")[2]
+        return base in SHELLS or base.rstrip("0123456789.") in LANGUAGES or base in ("env", "exec", "nohup", "sudo")
+
     def _unknown_script(self, value: Value, how: str) -> bool:
         """Report a script that is partly unknown. True when nothing of it is left to follow."""
         alone = value.text.strip() == UNKNOWN
@@ -853,7 +867,7 @@ class Walk:
                     self.state.write(f"/dev/fd/{redirect.descriptor}", content)
             to_file = operator == ">&" and target != "-" and not target.rstrip("-").isdigit()
             if to_file or operator in (">", ">>", ">|", "&>", "&>>", "<>"):
-                whole = redirect.descriptor in ("", "1") and operator != "<>"
+                whole = redirect.descriptor == "1" or (redirect.descriptor == "" and operator != "<>")
                 outputs.append((operator, target, whole))
                 if redirect.descriptor not in _STANDARD:
                     self.state.keep(redirect.descriptor, target)

@@ -22,7 +22,6 @@ from ...approval.policy import Mode, usual_mode
 from ...approval.requests import ChainApprover
 from ...config.paths import state_dir
 from ...config.trust import digest
-from ...environments.protection import launcher
 from ...errors import HandrailError, ToolUnavailable
 from ...mcp_client.server_config import Server, problem_of
 from ...plugins.api import ChatCommand
@@ -249,7 +248,7 @@ def _editor_servers(app: Handrail, given: Sequence[Any], cwd: str) -> McpTools |
         return None
     # Definitions are pinned per set of servers: another project may pass another server under the same name.
     folder = state_dir(app.config.home) / "mcp" / f"editor-{digest({'servers': repr(servers).encode()})[:12]}"
-    tools = McpTools(list(servers.values()), app.registry, folder=folder, launch=launcher(app.config))
+    tools = McpTools(list(servers.values()), app.registry, folder=folder, config=app.config)
     try:
         tools.start()
     except ToolUnavailable as error:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
 from typing import Any
 
 from ...approval.display import visible
+from ...core.outcome import parsed
 from ...types import CancelToken, JsonDict, Progress
 from ..endpoint import Endpoint, RequestContext
 from ..event_bus import frame, streamed
@@ -86,12 +86,8 @@ async def _progress(context: RequestContext) -> AsyncIterator[bytes]:
 
 def _value(outcome: Any) -> Any:
     """A model gets JSON as text; here it is a value of the JSON answer."""
-    if not isinstance(outcome, str):
-        return outcome
-    try:
-        return json.loads(outcome)
-    except ValueError:
-        return outcome
+    value = parsed(outcome)
+    return outcome if value is None else value
 
 
 @Endpoint("GET", "/v1/calls", _CALLS, limit=count(200, 2000))

@@ -22,6 +22,7 @@ _PROCESS = loose(id=TEXT, command=TEXT, state=TEXT)
 _LOG = record(text=TEXT, offset=WHOLE, next=WHOLE, end=WHOLE)
 _KEYS = {"type": "array", "maxItems": 100, "items": bounded(20)}
 _INPUT = record((), text=bounded(100_000), keys=_KEYS, enter=FLAG, raw=bounded(100_000))
+_OF_RECORD = ("id", "environment", "pid", "has_pty", "rows", "columns", "started_at")
 _SIDE = {"type": "integer", "minimum": 2, "maximum": 500}
 
 
@@ -106,18 +107,10 @@ def _of(context: RequestContext) -> TrackedProcess:
 def _view(tracked: TrackedProcess) -> JsonDict:
     record, status = tracked.record, tracked.status()
     return {
-        "id": record.id,
+        **{name: getattr(record, name) for name in _OF_RECORD},
+        **{name: getattr(status, name) for name in ("exit_code", "ended_at", "reason")},
         "command": tracked.mask(record.command),
         "task": record.task_id,
         "session": record.session_id,
-        "environment": record.environment,
-        "pid": record.pid,
-        "has_pty": record.has_pty,
-        "rows": record.rows,
-        "columns": record.columns,
-        "started_at": record.started_at,
         "state": status.state.value,
-        "exit_code": status.exit_code,
-        "ended_at": status.ended_at,
-        "reason": status.reason,
     }

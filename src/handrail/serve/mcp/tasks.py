@@ -34,6 +34,7 @@ TASK_AFTER_SECONDS = 0.5
 _TTL_SECONDS = 3600
 _POLL_MILLISECONDS = 500
 _HEADER_MISMATCH = -32020
+_OPEN = ("working", "input_required")
 _ENDED = "the server ended during the call; it is unknown whether the call took effect"
 
 
@@ -122,7 +123,7 @@ class Tasks:
     async def _cancel(self, context: Any, params: Any) -> JsonDict:
         task = self._found(context, params)
         if not isinstance(task, Task):
-            if task["status"] == "working":
+            if task["status"] in _OPEN:
                 raise MCPError(mcp_types.INVALID_PARAMS, "the task runs in another server; cancel it there")
         elif not task.request.work.done():
             task.request.give_up("the client cancelled the task")
@@ -163,7 +164,8 @@ class Tasks:
         except (OSError, ValueError):
             return None
         owner = found.pop("owner")
-        if found["status"] == "working" and has_exited(owner):
+        if found["status"] in _OPEN and has_exited(owner):
+            found.pop("inputRequests", None)
             found |= {"status": "failed", "error": {"code": mcp_types.INTERNAL_ERROR, "message": _ENDED}}
         return found
 

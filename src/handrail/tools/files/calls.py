@@ -27,7 +27,7 @@ from ...files.task_arguments import (
     written_name,
 )
 from ...files.text import Text, bounded_diff, diff_to_approve, line_endings, split_lines, syntax_error, with_crlf
-from ...protocols import Action, ActionKind, Files, Preview
+from ...protocols import HOOK, Action, ActionKind, Files, Preview
 from ...types import CancelToken, FileChange, JsonDict, Resources, ToolContext
 
 if TYPE_CHECKING:
@@ -351,15 +351,14 @@ def _chosen(args: JsonDict, context: ToolContext) -> tuple[Calls, CallRecord]:
     session, task = context.session_id, context.task_id
     if args.get("call"):
         record = calls.records.get(int(args["call"]))
-        if (record.session, record.task if session is None else task) != (session, task):
-            raise Denied(
-                f"call {record.number} was made by another session; only its user can undo it", decided_by="session"
-            )
+        if record.tool == HOOK or (record.session, record.task if session is None else task) != (session, task):
+            by = "a hook" if record.tool == HOOK else "another session"
+            raise Denied(f"call {record.number} was made by {by}; only the user can undo it", decided_by="session")
         return calls, record
     mine = [
         one
         for one in calls.last(1000, session=session)
-        if session is not None or (one.session, one.task) == (None, task)
+        if one.tool != HOOK and (session is not None or (one.session, one.task) == (None, task))
     ]
     if not mine:
         raise CallNotFound("no call of this session has changed anything that could be undone")

@@ -15,6 +15,8 @@ from typing import Any
 
 from ...base.safe_text import safe_error, suspicion_of
 from ...core.registry import ToolRegistry, registry
+from ...egress.questions import why_denied
+from ...environments.protection import launcher
 from ...errors import HandrailError, RegistrationError, ToolUnavailable
 from ...mcp_client.connection import State
 from ...mcp_client.manager import McpConnections
@@ -23,9 +25,9 @@ from ...mcp_client.result_conversion import prompt_of, resource_of, result_of
 from ...mcp_client.sdk import exceptions, mcp
 from ...mcp_client.server_config import Server
 from ...mcp_client.server_requests import Sampler
-from ...mcp_client.stdio import Launch
 from ...mcp_client.tool_listing import Listed, Offer, Pins
 from ...protocols import Action, ActionKind, Preview
+from ...settings.schema import Config
 from ...types import JsonDict, ToolContext, Unavailable
 
 log = logging.getLogger(__name__)
@@ -63,7 +65,7 @@ class McpTools:
     """The servers' tools in a registry, kept up to date with the servers.
 
     With `browse`, which shows a page to the user, a server that wants a login gets one. `folder` holds the trusted
-    definitions. `launch` makes the words that start a server's program; by default they are the program and its arguments.
+    definitions. By `config` the programs of servers are protected, and hosts are denied.
     """
 
     def __init__(
@@ -73,10 +75,14 @@ class McpTools:
         *,
         browse: Browse | None = None,
         folder: Path | None = None,
-        launch: Launch | None = None,
+        config: Config | None = None,
     ) -> None:
         self._folder = folder
-        self.connections = McpConnections(servers, on_offer=self._register_offer, browse=browse, launch=launch)
+        policy: JsonDict = {}
+        if config is not None:
+            policy = {"launch": launcher(config), "why_denied": partial(why_denied, config=config)}
+            servers = [each._replace(problem=each.problem or why_denied(each.settings.url, config)) for each in servers]
+        self.connections = McpConnections(servers, on_offer=self._register_offer, browse=browse, **policy)
         self.doubts: dict[str, dict[str, str]] = {}
         self._registry = into
         self._names: dict[str, set[str]] = {}
