@@ -51,6 +51,20 @@ def test_a_caller_that_is_cancelled_leaves_nothing_running_and_the_shell_goes_on
     assert text(asyncio.run(main())) == "1\n"
 
 
+def test_a_cancel_at_the_moment_of_the_end_is_not_lost(local: LocalEnvironment) -> None:
+    async def main() -> None:
+        for turns in range(40):
+            running = asyncio.create_task(execute(local, "true"))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            if running.cancel():
+                with pytest.raises(asyncio.CancelledError):
+                    await running
+
+    asyncio.run(main())
+    assert text(local.execute("echo on")) == "on\n"
+
+
 def test_a_token_ends_the_command(local: LocalEnvironment) -> None:
     async def main() -> CommandResult:
         cancel = CancelToken()

@@ -44,20 +44,25 @@ async def _ended_soon(environment: LiveEnvironment, begun: BegunCommand, cancel:
     """The result of a command that ends soon; None if it does not."""
     loop, done = asyncio.get_running_loop(), begun.link.shell.connection.done
     ready: asyncio.Future[None] = loop.create_future()
-    forget = cancel.on_cancel(begun.kill)
-    loop.add_reader(done, _wake, ready)
-    timer = loop.call_later(_SHORT_SECONDS, _wake, ready)
     try:
-        with contextlib.suppress(asyncio.CancelledError):
-            await ready
+        loop.add_reader(done, _wake, ready)
+    except (NotImplementedError, ValueError, OSError):  # not every loop can; or the shell has just ended
+        return None
+    forget = cancel.on_cancel(begun.kill)
+    timer = loop.call_later(_SHORT_SECONDS, _wake, ready)
+    cancelled: asyncio.CancelledError | None = None
+    try:
+        await ready
+    except asyncio.CancelledError as error:
+        cancelled = error
     finally:
         timer.cancel()
         loop.remove_reader(done)
         forget()
-    if ready.cancelled():
+    if cancelled is not None:
         begun.kill()
         await _finished(environment, begun, cancel)
-        raise asyncio.CancelledError
+        raise cancelled
     return environment.end_begun(begun, waits=False)
 
 
