@@ -14,6 +14,7 @@ from typing import Any
 from handrail.app import Handrail
 from handrail.approval.policy import Mode
 from handrail.config import Config
+from handrail.environments.protection import caches
 from handrail.protocols import ApprovalRequest, Decision
 
 from .harness import Figure
@@ -40,8 +41,8 @@ _FILES = {
 def figures() -> Iterator[Figure]:
     home = tempfile.mkdtemp(prefix="handrail-corpus-", dir=_outside())
     try:
-        contained, held, told = _run(home, "contained", Mode.AUTO)
-        plain, texts, _ = _run(home, "open", Mode.ASK)
+        contained, held, told, unasked = _run(home, "contained", Mode.AUTO)
+        plain, texts, *_ = _run(home, "open", Mode.ASK)
     finally:
         shutil.rmtree(home)
     count = len(plain)
@@ -52,12 +53,17 @@ def figures() -> Iterator[Figure]:
     yield Figure(f"other exit codes, of {count} commands", str(len(different)), str(count), share, 0.02)
     yield Figure("questions, to asking by text alone", str(held), str(texts), held / max(texts, 1), 0.2)
     yield Figure("  caused by a printed 'Permission denied'", str(told), "1", told, 0)
+    yield Figure("  changes outside that nobody was asked about", str(unasked), "1", unasked, 0)
 
 
-def _run(home: str, profile: str, mode: Mode) -> tuple[dict[str, int | None], int, int]:
-    """Exit codes by command, the number of questions, and how many of those were about a command that only prints."""
+def _run(home: str, profile: str, mode: Mode) -> tuple[dict[str, int | None], int, int, int]:
+    """Exit codes by command, the number of questions, how many of those were about a command that only prints, and how many
+    commands changed or removed a file outside of the project without a question."""
     work, asked = Path(home, profile), []  # type: Path, list[str]
     _make_project(work)
+    for name in "abcd":
+        for number in range(_ROUNDS):
+            (Path(home) / f"notes-{number}-{name}").write_text("kept\n")
     environment = {"HOME": home, "GIT_CONFIG_NOSYSTEM": "1"}
 
     class Person:
@@ -68,6 +74,7 @@ def _run(home: str, profile: str, mode: Mode) -> tuple[dict[str, int | None], in
             return Decision.ONCE
 
     codes: dict[str, int | None] = {}
+    unasked = 0
     os.environ["HOME"], before = home, os.environ.get("HOME", "/")
     try:
         with Handrail(Config(), approver=Person()) as app:
@@ -79,14 +86,28 @@ def _run(home: str, profile: str, mode: Mode) -> tuple[dict[str, int | None], in
                 found: dict[str, Any] = json.loads(answer)
                 return found.get("exit_code")
 
+            outside = _outside_files(work)
             for number, command in enumerate(_commands()):
+                known = len(asked)
                 codes[f"{number:04} {command}"] = run(command)
+                now = _outside_files(work)
+                if any(now.get(path) != stamp for path, stamp in outside.items()) and len(asked) == known:
+                    unasked += 1
+                    print(f"  changed outside without a question: {command[-100:]!r}")
+                outside = now
             questions = len(asked)
             run("echo 'bash: /etc/shadow: Permission denied' >&2; false")
             told = len(asked) - questions if profile == "contained" else 0
     finally:
         os.environ["HOME"] = before
-    return codes, questions, told
+    return codes, questions, told, unasked
+
+
+def _outside_files(work: Path) -> dict[str, tuple[int, int]]:
+    """What is in the home beside the project, without caches."""
+    inner = (f"{work}/", *(f"{work.parent}{cache[1:]}" for cache in caches()))
+    found = (path for path in work.parent.rglob("*") if path.is_file() and not str(path).startswith(inner))
+    return {str(path): (path.stat().st_size, path.stat().st_mtime_ns) for path in found}
 
 
 def _commands() -> Iterator[str]:

@@ -1,12 +1,15 @@
-"""Figures of the proxy that commands go through: what it adds to a download, and to many small requests."""
+"""Figures of the proxy that commands go through, and of connections that wait for an answer."""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
+import socket
 import ssl
+import statistics
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,16 +18,19 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+from handrail.app import Handrail
 from handrail.config import Config
 from handrail.egress.certificates import Authority
 from handrail.egress.networks import Networks
 from handrail.net.url_guard import parse_hosts
+from handrail.protocols import ApprovalRequest, Decision
 from handrail.settings.services import NetworkConfig
 
 from .harness import Figure, alternating, milliseconds
 
 _HOST = "files.example.test"
 _MEGABYTES, _REQUESTS = 100, 1000
+_ANSWERS = 11
 
 
 def figures() -> Iterator[Figure]:
@@ -61,6 +67,31 @@ def figures() -> Iterator[Figure]:
                 yield Figure(what, milliseconds(mine), milliseconds(base), ratio, limit)
         finally:
             networks.close()
+    yield _answered()
+
+
+def _answered() -> Figure:
+    """From the approver's yes until a connection that waited in the kernel has arrived."""
+    times, answered = [], 0.0
+
+    class Person:
+        name = "person"
+
+        def decide(self, _: ApprovalRequest) -> Decision:
+            nonlocal answered
+            answered = time.perf_counter()
+            return Decision.ONCE
+
+    with socket.create_server(("127.0.0.1", 0)) as server, Handrail(Config(), approver=Person()) as app:
+        connect = f"exec 3<>/dev/tcp/127.0.0.1/{server.getsockname()[1]}"
+        for _ in range(_ANSWERS):
+            call = threading.Thread(target=app.handle_function_call, args=("terminal", {"command": connect}, "t"))
+            call.start()
+            server.accept()[0].close()
+            times.append(time.perf_counter() - answered)
+            call.join()
+    took = statistics.median(times)
+    return Figure("a yes, to the connection that waited", milliseconds(took), "100 ms", took / 0.1, 1)
 
 
 @contextmanager

@@ -53,9 +53,12 @@ def test_a_service_of_the_machine_itself_is_asked_about(make_task: MakeTask, pla
     assert task.asked.texts == [f"curl wants 127.0.0.1:{plain.port}"]
     assert f"127.0.0.1:{plain.port}, a service of this machine itself" in answer["note"]
     assert plain.requests == []
+    assert task.app.effects.latest() == []  # nobody was contacted
     task.asked.decision = Decision.ONCE
     assert task.run(f"{CURL} http://{host}:{plain.port}/")["exit_code"] == 0
     assert len(plain.requests) == 1
+    (contacted,) = task.app.effects.describe(task.app.effects.latest()[0].number)["hosts"]
+    assert contacted.endswith(f":{plain.port}")
 
 
 def test_a_lookup_is_held_and_its_answer_is_not_asked_about_again(make_task: MakeTask, plain: Recorded) -> None:

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 LOCAL, UNDO = "local", "undo"
+_NOT_KEPT = "its changes are not kept any more"
+_GONE = f"{_NOT_KEPT}, or somebody has removed them from the journal"
 _AUDIT_FOLDER = "audit"
 _MARGIN_SECONDS = 60.0
 _NOTHING = hashlib.sha256().hexdigest()  # the digest of a call without entries
@@ -73,15 +75,20 @@ class Calls:
     def last(self, count: int, *, session: str | None = None, folder: str = "") -> list[CallRecord]:
         """The last calls that changed something and hold. An undo is none of them."""
         found = self.latest(10_000, session=session, folder=folder)
-        return [one for one in found if one.is_changing and not one.undone_by and one.tool != UNDO][:count]
+        return [one for one in found if one.is_changing and not (one.undone_by or one.is_pruned or one.tool == UNDO)][
+            :count
+        ]
 
     def describe(self, number: int, *, diff: bool = False) -> JsonDict:
         """What is different after the call: see `call_effects.describe`. Raises CallNotFound."""
         record = self._refreshed(self.records.get(number))
         told = self._ask(record, "describe", diff=diff)
         if record.ended is not None and record.digest and told.get("digest", record.digest) != record.digest:
-            reason = "the journal is damaged: its entries are not those that were written"
+            is_gone = told.get("digest") == _NOTHING  # elsewhere, where it expires by itself
+            reason = _GONE if is_gone else "the journal is damaged: its entries are not those that were written"
             told |= {"damaged": reason, "can_undo": False, "reason": reason}
+        elif record.is_pruned:
+            told |= {"can_undo": False, "reason": _NOT_KEPT}
         return {**told, "record": as_json(record, self.keep_days)}
 
     def undo(
@@ -92,6 +99,8 @@ class Calls:
         Raises CallNotFound.
         """
         record, begun = self.records.get(number), time.time()
+        if record.is_pruned:
+            return {**call_effects.refused(_NOT_KEPT), "call": number}
         mine = 0 if dry_run else self.recorder.numbers.next()
         # Where no mount keeps commands out of the journal, it has to be what it was when the call had ended.
         is_sealed = record.environment == LOCAL and self._rules().terminal.protect
@@ -121,7 +130,10 @@ class Calls:
         """Forget what is too old, or too much."""
         days = self.keep_days if keep_days is None else keep_days
         most = self.keep_bytes if keep_bytes is None else keep_bytes
-        return call_effects.prune(self.recorder.journal_folder, days, most, dry_run=dry_run)
+        done = call_effects.prune(self.recorder.journal_folder, days, most, dry_run=dry_run)
+        if not dry_run:
+            self._records.set_pruned(done["calls"])
+        return done
 
     def interrupted(self, session: str) -> list[str]:
         """What a session has to be told of its calls that were interrupted, each once."""
@@ -247,7 +259,10 @@ def as_json(record: CallRecord, keep_days: float) -> JsonDict:
     shown = record._asdict()
     del shown["settings"], shown["is_told"]
     until = None if record.ended is None else record.ended + keep_days * 86_400
-    return {**shown, "can_be_undone_until": until if record.is_changing and not record.undone_by else None}
+    return {
+        **shown,
+        "can_be_undone_until": until if record.is_changing and not (record.undone_by or record.is_pruned) else None,
+    }
 
 
 def folder_here() -> str:

@@ -85,6 +85,7 @@ def _first(patterns: Sequence[HostPattern], host: str, port: int) -> HostPattern
     return next((pattern for pattern in patterns if pattern.matches(host, port)), None)
 
 
+@cache
 def shipped(name: str) -> tuple[HostPattern, ...]:
     """A list of hosts that comes with Handrail. Raises ConfigError for an unknown name."""
     lists = host_lists()

@@ -55,6 +55,11 @@ class CallRecord(NamedTuple):
     def is_changing(self) -> bool:
         return any(self.counts.values())
 
+    @property
+    def is_pruned(self) -> bool:
+        """Whether the journal has forgotten what it changed."""
+        return self.is_changing and not self.digest
+
 
 _JSON = ("settings", "counts", "approval", "left_running")
 
@@ -103,6 +108,11 @@ class CallRecords:
         if rows:
             self.database.change("UPDATE calls SET is_told = 1 WHERE session = ?", (session,))
         return [_record(row) for row in rows]
+
+    def set_pruned(self, numbers: Sequence[int]) -> None:
+        self.database.change(
+            "UPDATE calls SET digest = '' WHERE number IN (SELECT value FROM json_each(?))", (json.dumps(numbers),)
+        )
 
     def set_undone(self, number: int, by: int) -> None:
         self.database.change("UPDATE calls SET undone_by = ? WHERE number = ?", (by, number))

@@ -90,8 +90,13 @@ def test_pruned_calls_stay_in_the_list_and_cannot_be_undone(cli: Cli) -> None:
     told = cli("calls", "prune", "--megabytes", "0", "--json").json
     assert told["calls"] == [1]
     assert told["freed_bytes"] >= 100_000
-    assert cli("undo", "1").code == 1
-    assert cli("calls", "--json").json[0]["number"] == 1
+    refused = cli("undo", "1")
+    assert (refused.code, "not kept any more" in refused.err) == (1, True)
+    assert [(one["number"], one["can_be_undone_until"]) for one in cli("calls", "--json").json] == [(1, None)]
+    assert "not kept any more" in cli("calls").out
+    shown = cli("effects", "1").out
+    assert ("not kept any more" in shown, "damaged" in shown) == (True, False)
+    assert cli("undo", "--last").code != 0
 
 
 def test_without_a_journal_calls_have_no_number(cli: Cli) -> None:

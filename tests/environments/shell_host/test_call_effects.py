@@ -114,6 +114,9 @@ def test_a_conflict_changes_nothing_and_names_who_changed_the_path(recorder: Rec
     beside = forced["kept_beside"]
     assert Path(beside[str(recorder.work / "dir/x")]).read_text() == "by hand"
     assert Path(beside[str(recorder.work / "a")]).read_text() == "later\n"
+    # What the later call has changed was taken away by the undo, which has to be undone first.
+    after = undo(recorder, later)
+    assert (after["status"], [one["call"] for one in after["conflicts"]]) == ("conflict", [forced["number"]])
 
 
 def test_a_change_by_hand_is_noticed_although_a_later_call_has_changed_the_same_folder(recorder: Recorder) -> None:

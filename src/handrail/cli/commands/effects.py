@@ -68,6 +68,8 @@ def state_text(record: CallRecord, keep_days: float) -> str:
         return "still running" if record.is_changing else "nothing changed so far"
     if not record.is_changing:
         return record.reason or "nothing to undo"
+    if record.is_pruned:
+        return "not kept any more"
     until = time.localtime(record.ended + keep_days * 86_400)
     return f"can be undone until {until.tm_mday} {time.strftime('%b', until)}"
 

@@ -72,7 +72,7 @@ class EffectWatcher:
         self._allowed: frozenset[str] | None = None  # what was answered with yes, while that is performed
         self._current: tuple[int, list[int]] = (0, [])
         self._called = {number: name for name, number in syscall_filter.numbers().items()}
-        self._connects = HeldConnects(self._names.memory) if holds_network else None
+        self._connects = HeldConnects(self._names.memory, call_of) if holds_network else None
         self._takeover: Takeover | None = None
         self._buffer = bytearray(_ZEROS)
         self._handlers: dict[int, tuple[Callable[..., Answer], Callable[..., Any]]] = {
@@ -338,7 +338,7 @@ class EffectWatcher:
     def _contacted(self, pid: int, fd: int, address: int, size: int) -> None:
         with contextlib.suppress(OSError):  # it fails by itself, or is refused
             raw = self._names.memory.read(pid, address, min(size, _MAX_ADDRESS))
-            contact(pid, fd, raw, self._call_of, self._private)
+            contact(pid, fd, raw, self._call_of, self._private, is_held=self._connects is not None)
 
     def _connected(self, pid: int, fd: int, address: int, size: int) -> int | None:
         self._contacted(pid, fd, address, size)

@@ -53,7 +53,8 @@ class Reply(NamedTuple):
 class Hold(Exception):
     """Let the system call wait. After a yes `go_on` is called: None lets the kernel perform it, a number is an error, and a Reply
     is what the caller gets. After a no the caller gets `error`. `go_on` gets what follows after a space in the answer, if
-    something does; one that `is_slow` has a thread of its own. With an `answer` nobody is asked."""
+    something does; one that `is_slow` has a thread of its own. `before` is called first, in the watcher's thread.
+    With an `answer` nobody is asked."""
 
     def __init__(
         self,
@@ -63,9 +64,11 @@ class Hold(Exception):
         *,
         is_slow: bool = False,
         answer: str = "",
+        before: Callable[[], None] = lambda: None,
     ) -> None:
         super().__init__(held)
         self.held, self.go_on, self.error, self.is_slow, self.answer = held, go_on, error, is_slow, answer
+        self.before = before
 
 
 Ask = Callable[[HeldCall, Release], None]
@@ -105,6 +108,12 @@ class HeldNotices:
             return  # the process was killed meanwhile, and another may have its number; or all of them have ended
         if answer == STOP:
             os.kill(pid, signal.SIGKILL)
+        try:
+            if answer.startswith(ALLOW):
+                hold.before()
+        except JournalFailed as failure:
+            answer_notice(self._listener, notice, failure.errno)
+            return
         if hold.is_slow:
             threading.Thread(target=self._finish, args=(notice, hold, answer), daemon=True).start()
         else:

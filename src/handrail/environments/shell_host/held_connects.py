@@ -12,7 +12,7 @@ import errno
 import os
 import socket
 import struct
-from typing import Callable, Dict, Iterable, NamedTuple, Set, Tuple  # noqa: UP035  Python 3.8 knows no other place
+from typing import Any, Callable, Dict, Iterable, NamedTuple, Set, Tuple  # noqa: UP035  Python 3.8 knows no other place
 
 from . import proc
 from .held_calls import ALLOW, HeldCall, Hold, Reply
@@ -53,8 +53,8 @@ class Target(NamedTuple):
 class HeldConnects:
     """Every method raises `Hold`, or returns an error number, or None: the kernel goes on."""
 
-    def __init__(self, memory: Memory) -> None:
-        self._memory = memory
+    def __init__(self, memory: Memory, call_of: Callable[[int], CallJournal]) -> None:
+        self._memory, self._call_of = memory, call_of
         self._name_servers: Set[int] = set()  # noqa: UP006  ports of the runtime's own, which sockets were led to
         self._own: Dict[int, Tuple[str, str]] = {}  # noqa: UP006  by port: the descriptor that listens there, and its socket
 
@@ -139,7 +139,9 @@ class HeldConnects:
     def _hold(self, operation: str, pid: int, target: Target, kind: str, go_on: object, *, is_slow: bool) -> Hold:
         held = HeldCall("connect", operation, str(target), detail=kind)
         answer = ALLOW if _is_loopback(target.host) and self._is_own(pid, target.port) else ""
-        return Hold(held, go_on, errno.ECONNREFUSED, is_slow=is_slow, answer=answer)  # type: ignore[arg-type]
+        call = self._call_of(pid)
+        how: dict[str, Any] = {"is_slow": is_slow, "answer": answer, "before": lambda: call.host(str(target))}
+        return Hold(held, go_on, errno.ECONNREFUSED, **how)  # type: ignore[arg-type]
 
     def _is_own(self, pid: int, port: int) -> bool:
         """Whether a process of the same shell listens on the port."""
@@ -246,10 +248,12 @@ def _name_in(query: bytes) -> str:
     return ".".join(labels)
 
 
-def contact(pid: int, fd: int, raw: bytes, call_of: Callable[[int], CallJournal], covered: tuple[str, ...]) -> None:
-    """Write down which host a process contacts. While its call is tried that waits, as do services of this machine: what one
-    does is none of the call's own changes. `covered` are places of sockets that commands cannot reach: after a yes the process's
-    socket `fd` is connected to what really is there."""
+def contact(
+    pid: int, fd: int, raw: bytes, call_of: Callable[[int], CallJournal], covered: tuple[str, ...], *, is_held: bool
+) -> None:
+    """Write down which host a process contacts, unless that `is_held` and may be refused. While its call is tried that waits, as
+    do services of this machine: what one does is none of the call's own changes. `covered` are places of sockets that commands
+    cannot reach: after a yes the process's socket `fd` is connected to what really is there."""
     if len(raw) < 2:
         return
     family, target = struct.unpack_from("H", raw)[0], _host_in(raw)
@@ -257,7 +261,8 @@ def contact(pid: int, fd: int, raw: bytes, call_of: Callable[[int], CallJournal]
         name, call = str(target), call_of(pid)
         if call.is_tried:
             raise Hold(HeldCall("connect", "connect", name), lambda: call.host(name), errno.EACCES)
-        call.host(name)
+        if not is_held:
+            call.host(name)
     elif family == socket.AF_UNIX and (masked := masked_socket(pid, raw, covered)):
         real = struct.pack("=H", socket.AF_UNIX) + os.fsencode(masked) + b"\0"
 

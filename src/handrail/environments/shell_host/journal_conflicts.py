@@ -42,7 +42,7 @@ def conflicts(
         theirs = _Touched(journal.entries(later))
         when = journal.end(later) or 0
         until.later.append((theirs, when))
-        if journal.is_reverted(later) or any(target == call for target, _ in journal.undoes(later)):
+        if journal.is_reverted(later, call) or any(target == call for target, _ in journal.undoes(later)):
             continue
         for path in sorted(mine.shared_with(theirs)):
             found[path] = Conflict(path, later, when)

@@ -15,6 +15,7 @@ import stat
 import time
 from typing import Any, Iterator, NamedTuple  # noqa: UP035  Python 3.8 knows no other place
 
+from . import proc
 from .journal_log import SUFFIX, Entry, Journal, lstat
 from .stash import Stash
 
@@ -32,11 +33,9 @@ class Clock(NamedTuple):
 
     @classmethod
     def now(cls) -> Clock:
-        try:
-            with open("/proc/sys/kernel/random/boot_id") as file:
-                boot = file.read().strip()
-        except OSError:
-            boot = ""
+        boot = ""
+        with contextlib.suppress(OSError):  # another system than Linux
+            boot = proc.boot_id()
         return cls(time.time(), time.clock_gettime(time.CLOCK_BOOTTIME), boot)
 
 

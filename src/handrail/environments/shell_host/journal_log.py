@@ -304,11 +304,11 @@ class Journal:
         is_whole = len(ended) == len(ends) or any(call in log.rolled_back for log in self._logs.values())
         return max(ended) if ended and is_whole else None
 
-    def is_reverted(self, call: int) -> bool:
-        """Whether nothing is left of what the call did: it was taken back, or took back a call that holds again."""
+    def is_reverted(self, call: int, since: int) -> bool:
+        """Whether nothing is left of what was done since another call: it was taken back, or has taken back something later."""
         if self.is_rolled_back(call) or self.is_undone(call):
             return True
-        return any(self.is_undone(target) for target, only in self.undoes(call) if not only)
+        return any(target > since and self.is_undone(target) for target, only in self.undoes(call) if not only)
 
     def is_rolled_back(self, call: int) -> bool:
         """Whether the call was interrupted and taken back."""

@@ -141,33 +141,25 @@ def _newest_first() -> list[int]:
 
 
 def _with_pid(numbers: Iterable[int], pid: int, start: int, of_namespace: int) -> int:
-    for number in numbers:
+    found = _with_number(b"NSpid", pid, numbers, of_namespace)
+    return next((number for number, stat in found if stat.start == start), 0)
+
+
+def _with_number(field: bytes, value: int, among: Iterable[int], of_namespace: int) -> Iterator[tuple[int, Stat]]:
+    """The processes of a namespace whose status has this value, in their own numbers."""
+    for number in among:
         with contextlib.suppress(OSError), open(f"/proc/{number}/status", "rb") as file:
-            inner = re.search(rb"^NSpid:.*\t(\d+)$", file.read(), re.MULTILINE)
-            if inner is None or int(inner[1]) != pid:
-                continue
-            stat = stat_of(number)
-            if stat is not None and stat.start == start and os.stat(f"/proc/{number}/ns/pid").st_ino == of_namespace:
-                return number
-    return 0
+            inner = re.search(rb"^%b:.*\t(\d+)$" % field, file.read(), re.MULTILINE)
+            stat = stat_of(number) if inner is not None and int(inner[1]) == value else None
+            if stat is not None and os.stat(f"/proc/{number}/ns/pid").st_ino == of_namespace:
+                yield number, stat
 
 
 def in_session(leader: int, start: int, of_namespace: int) -> list[int]:
     """The living processes of a session whose leader may have ended, none of them older than the leader was. Its number is
     not given to another process as long as one of them lives."""
-    wanted = of_namespace or namespace()
-    found: list[int] = []
-    for number in (int(name) for name in os.listdir("/proc") if name.isdigit()):
-        with contextlib.suppress(OSError), open(f"/proc/{number}/status", "rb") as file:
-            session = re.search(rb"^NSsid:.*\t(\d+)$", file.read(), re.MULTILINE)
-            if session is None or int(session[1]) != leader:
-                continue
-            stat = stat_of(number)
-            if stat is None or stat.state in b"ZX" or stat.start < start:
-                continue
-            if os.stat(f"/proc/{number}/ns/pid").st_ino == wanted:
-                found.append(number)
-    return found
+    found = _with_number(b"NSsid", leader, _newest_first(), of_namespace or namespace())
+    return [number for number, stat in found if stat.state not in b"ZX" and stat.start >= start]
 
 
 def tree(root: int) -> dict[int, Stat]:

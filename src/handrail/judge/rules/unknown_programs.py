@@ -263,7 +263,7 @@ def _found(command: Command, *, has_rules: bool) -> Iterator[Arg]:
         kinds = command.classes(given.path)
         if kinds.isdisjoint(_WORDS.by_itself | _WORDS.of_the_system):
             continue
-        if given.option in written or (given.option and known and _may_write(name, given.option, kinds)):
+        if given.option in written or (known and name not in _WORDS.looks and _may_write(name, given, kinds)):
             yield given.path
             continue
         if name in _WORDS.names:
@@ -281,11 +281,23 @@ def _found(command: Command, *, has_rules: bool) -> Iterator[Arg]:
             yield given.path
 
 
-def _may_write(name: str, option: str, kinds: Classes) -> bool:
-    """Whether a known program may write the value of an option there: what starts by itself is nobody's input."""
-    if kinds.isdisjoint(("startup", "own", "hook")) or name in _WORDS.looks:
+def _may_write(name: str, given: _Given, kinds: Classes) -> bool:
+    """Whether a known program may write what it is given there: what starts by itself is nobody's input."""
+    path, option = given.path, given.option
+    starts = not kinds.isdisjoint(("startup", "own", "hook"))
+    if not option:
+        return name in _WORDS.fetch and given.last and (starts or path.startswith("/etc/"))
+    if _RE.looked_at.match(option):
         return False
-    return _RE.input.fullmatch(option) is None and _RE.looked_at.match(option) is None
+    if path.startswith(_NOBODYS_SETTINGS):
+        return name != "visudo"
+    if (
+        option[:2] == "--"
+        and "device" not in kinds
+        and (_RE.output.fullmatch(option) or _RE.destination.fullmatch(option))
+    ):
+        return True
+    return starts and _RE.input.fullmatch(option) is None
 
 
 def _by_option(given: _Given, kinds: Classes, *, known: bool) -> bool:
@@ -308,35 +320,43 @@ def _given(command: Command) -> Iterator[_Given]:
     seen, before = 0, ""
     for arg in command.args:
         is_short = len(arg) < 4 and (before[:2] != "--" or (before, arg) == ("--prefix", "/"))  # of keys in a store
+        seen += arg[:1] != "-"
         if is_short or len(arg) > 1000 or ("/" not in arg and "~" not in arg):
-            before = str(arg)
-            seen += arg[:1] != "-"
-            continue
-        option, equals, value = arg.partition("=")
-        if arg[:1] == "-":
-            option = option[max(option.rfind("--"), 0) :]  # -M--log-file=x
-            if equals:
-                yield from (_Given(arg.like(piece), option, last=False) for piece in _pieces(value))
-            elif arg[2:3] in ("/", "~"):
-                yield _Given(arg.like(arg[2:]), arg[:2], last=False)
-            elif named := _RE.after_colon.fullmatch(arg):
-                yield _Given(arg.like(named[2]), named[1], last=False)
+            pass
+        elif arg[:1] == "-":
+            yield from _in_option(arg)
         else:
-            seen += 1
             takes = before if before[:1] == "-" and "=" not in before else ""
-            setting = _RE.setting.fullmatch(arg)
-            if setting is not None:
-                yield _Given(arg.like(setting[1]), "--output", last=False)
-            elif named := _RE.named.fullmatch(arg):
-                yield from (_Given(arg.like(piece), f"--{named[1]}", last=False) for piece in _pieces(named[2]))
-            elif arg[:1] == "@":
-                yield _Given(arg.like(arg[1:]), takes, last=False)
-            elif " " not in arg:
-                if "|[" in arg:
-                    yield from (_Given(arg.like(piece), "--output", last=False) for piece in _pieces(arg)[1:])
-                inner = _RE.prefixed.fullmatch(arg)
-                yield _Given(arg.like(inner[1]) if inner else arg, takes, last=seen == operands > 1)
+            yield from _in_operand(arg, takes, last=seen == operands > 1)
         before = str(arg)
+
+
+def _in_option(arg: Arg) -> Iterator[_Given]:
+    """Paths in `--log=/x`, `-o/x`, `-M--log=/x`, `-Xlog:/x`."""
+    option, equals, value = arg.partition("=")
+    option = option[max(option.rfind("--"), 0) :]
+    if equals:
+        yield from (_Given(arg.like(piece), option, last=False) for piece in _pieces(value))
+    elif arg[2:3] in ("/", "~"):
+        yield _Given(arg.like(arg[2:]), arg[:2], last=False)
+    elif named := _RE.after_colon.fullmatch(arg):
+        yield _Given(arg.like(named[2]), named[1], last=False)
+
+
+def _in_operand(arg: Arg, takes: str, *, last: bool) -> Iterator[_Given]:
+    """Paths in an operand, or in the value of the option that it follows: `/x`, `key=/x`, `@/x`, `dir:/x`."""
+    if setting := _RE.setting.fullmatch(arg):
+        yield _Given(arg.like(setting[1]), "--output", last=False)
+    elif _RE.named.fullmatch(arg):
+        for key, value in _RE.pairs.findall(arg):
+            yield from (_Given(arg.like(piece), f"--{key}", last=False) for piece in _pieces(value))
+    elif arg[:1] == "@":
+        yield _Given(arg.like(arg[1:]), takes, last=False)
+    elif " " not in arg:
+        if "|[" in arg:
+            yield from (_Given(arg.like(piece), "--output", last=False) for piece in _pieces(arg)[1:])
+        inner = _RE.prefixed.fullmatch(arg)
+        yield _Given(arg.like(inner[1]) if inner else arg, takes, last=last)
 
 
 def _pieces(value: str) -> list[str]:

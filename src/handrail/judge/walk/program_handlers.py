@@ -62,13 +62,15 @@ TABLES = {
 _MAX_CANDIDATES = 8
 _MAX_NAME = 64
 _MIN_KNOWN = 3
+_MIN_OPTION = 3
 _OFTEN = ("rm", "sh", "bash", "dd", "find", "curl", "chmod", "cat")
 _WORDS = Words(__file__)
 _RE = Patterns(__file__)
 _MAX_ARGUMENT = 4096
 _MAX_CODES = 16
 _MAX_INPUT = 20_000
-_PASS_OPTIONS_ON = frozenset((*WRAPPERS, *SHELLS, *LANGUAGES, *CONTAINERS, *REMOTE)) | _WORDS.tell
+_AWAY = (name for name, container in CONTAINERS.items() if container.remote or not container.subcommands)
+_PASS_OPTIONS_ON = frozenset((*WRAPPERS, *SHELLS, *LANGUAGES, *_AWAY, *REMOTE)) | _WORDS.tell
 """Programs whose options may be those of another command line, or a text that they print."""
 _SOME_FOLDER = "/project"
 """Where work is expected, if nobody has said where: files that are written there are looked up by absolute paths."""
@@ -122,9 +124,10 @@ def note_effects(walk: Walk, call: Call, known: Known) -> None:
         and opens_root_shell(walk.under, call.name, call.args, followed=known.follow is not None)
     ):
         walk.report("privilege.root_shell", call.argv)
-    _follow_options(walk, call)
-    for target in output_files(call):
-        walk.on_write(target, "-o", unknown())
+    if call.args:
+        _follow_options(walk, call)
+        for target in output_files(call):
+            walk.on_write(target, "-o", unknown())
     files_made(walk, call, known)
 
 
@@ -140,15 +143,16 @@ def _follow_options(walk: Walk, call: Call) -> None:
         for arg, following in pairs:
             value = arg.like(arg[len(option) :].lstrip("=:")) if arg.startswith(option) and arg != option else None
             _load_file(walk, call, option_value(option, arg, following) or value)
-    if name not in _PASS_OPTIONS_ON:
-        for arg, following in pairs:
-            value = _named_command(arg, following)
-            if value and _runs_something(walk, value):
-                _run_value(walk, call, arg, value)
-            elif arg[-3:] == ".so":
-                _load_file(walk, call, arg.like(arg.rpartition("=")[2]))
-        if name not in READERS and name not in WRITERS:
-            _code_in_files(walk, call)
+    if name in _PASS_OPTIONS_ON:
+        return
+    for arg, following in pairs:
+        value = _named_command(arg, following) if "=" in arg or (arg[:1] == "-" and len(arg) > _MIN_OPTION) else None
+        if value and _runs_something(walk, value):
+            _run_value(walk, call, arg, value)
+        elif arg[-3:] == ".so":
+            _load_file(walk, call, arg.like(arg.rpartition("=")[2]))
+    if (walk.state.files or call.stdin is not None) and name not in READERS and name not in WRITERS:
+        _code_in_files(walk, call)
 
 
 def _named_command(arg: Arg, following: Arg | None) -> Arg | None:
@@ -221,7 +225,13 @@ def output(walk: Walk, call: Call) -> Value:
 def follow_unlisted(walk: Walk, call: Call) -> None:
     """Judge what a program that no table lists would run: its arguments may hold a command line, after `--`, `exec` or `-c`."""
     args, is_data = call.args, call.name in DATA_PROGRAMS
-    reads_code = not is_data or not _WORDS.prompts.isdisjoint(args)
+    if call.name in ("echo", "printf"):
+        return
+    reads_code = (
+        not is_data
+        or not _WORDS.prompts.isdisjoint(args)
+        or (call.name not in READERS and call.name not in _PASS_OPTIONS_ON and not _WORDS.before_code.isdisjoint(args))
+    )
     if not (args or call.stdin is not None) or not (reads_code or "--" in " ".join(args)):
         return
     after_word, is_unknown = False, not is_data and not walk.judgement.rulebook.knows(call.name)

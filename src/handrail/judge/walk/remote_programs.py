@@ -13,7 +13,8 @@ from .walk import Call, Walk
 
 _MAX_SETTINGS = 100_000
 _LOCAL_COMMANDS = re.compile(
-    r"(?i)\s*(?:(?:proxycommand|localcommand|knownhostscommand)(?:\s*=\s*|\s+)|match\s.*?\bexec\s+)\"?(.*?)\"?\s*", re.S
+    r"(?i)\s*(?:(?:proxycommand|localcommand|knownhostscommand|remotecommand)(?:\s*=\s*|\s+)|match\s.*?\bexec\s+)\"?(.*?)\"?\s*",
+    re.S,
 )
 
 

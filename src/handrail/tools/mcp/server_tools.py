@@ -8,7 +8,7 @@ import logging
 import re
 import threading
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -80,7 +80,7 @@ class McpTools:
         self._folder = folder
         policy: JsonDict = {}
         if config is not None:
-            policy = {"launch": launcher(config), "why_denied": partial(why_denied, config=config)}
+            policy = {"launch": launcher(config), "why_denied": lru_cache(partial(why_denied, config=config))}
             servers = [each._replace(problem=each.problem or why_denied(each.settings.url, config)) for each in servers]
         self.connections = McpConnections(servers, on_offer=self._register_offer, browse=browse, **policy)
         self.doubts: dict[str, dict[str, str]] = {}
