@@ -128,7 +128,7 @@ def client(environment: Any) -> int:
 
 
 def kill_supervisor_and_fork_server(environment: Any) -> None:
-    supervisor = environment._link._shell.connection.supervisor
+    supervisor = environment._link.shell.connection.supervisor
     stat = proc.stat_of(supervisor)
     assert stat is not None
     os.kill(stat.parent, signal.SIGKILL)

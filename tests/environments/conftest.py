@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import fcntl
 import os
@@ -9,17 +10,22 @@ import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from handrail.environments.base import CommandResult
+from handrail.environments.in_loop import execute
 from handrail.environments.live_environment import LiveEnvironment
 from handrail.environments.local_environment import LocalEnvironment
+from handrail.environments.output import OutputSink
 from handrail.environments.protection import Protection
 from handrail.environments.shell_host import proc
 from handrail.environments.transport.link import Link
 from handrail.environments.transport.session import Session, Transport
+from handrail.types import CancelToken
 
 from ..support import PATIENCE_SECONDS, wait_until
 
@@ -42,6 +48,23 @@ class FramedEnvironment(LiveEnvironment):
     def connect(self, state: bytes | None) -> Link:
         transport = Transport(argv=list, where="a process", python=self._python)
         return Session(transport, env={}, cwd=self._first_cwd, jobs_root=self._processes_dir, state=state)
+
+
+class LoopEnvironment(LocalEnvironment):
+    """A shell of this machine, whose commands are run as an async caller runs them."""
+
+    _is_run_in_loop: ContextVar[bool] = ContextVar("is_run_in_loop", default=False)
+
+    def execute(self, command: str, **options: Any) -> CommandResult:
+        if self._is_run_in_loop.get() or {"stdin", "env", "on_output"} & options.keys():
+            return super().execute(command, **options)
+        self._is_run_in_loop.set(True)
+        options = {"cwd": None, "timeout": None, "cancel": None, "output": None} | options
+        options |= {"cancel": options["cancel"] or CancelToken(), "output": options["output"] or OutputSink()}
+        try:
+            return asyncio.run(execute(self, command, **options))
+        finally:
+            self._is_run_in_loop.set(False)
 
 
 @pytest.fixture(scope="session")
@@ -103,16 +126,17 @@ def local(tmp_path: Path, work: Path, protection: Protection) -> Iterator[LocalE
         yield environment
 
 
-@pytest.fixture(params=["local", "framed"])
+@pytest.fixture(params=["local", "framed", "in a loop"])
 def shell(
     request: pytest.FixtureRequest, tmp_path: Path, work: Path, protection: Protection
 ) -> Iterator[LiveEnvironment]:
     processes = str(tmp_path / "processes")
     made: LiveEnvironment
-    if request.param == "local":
-        made = LocalEnvironment(str(work), processes_dir=processes, protection=protection)
-    else:
+    if request.param == "framed":
         made = FramedEnvironment(str(work), processes)
+    else:
+        kind = LocalEnvironment if request.param == "local" else LoopEnvironment
+        made = kind(str(work), processes_dir=processes, protection=protection)
     with made:
         yield made
 

@@ -41,7 +41,7 @@ def filled(tasks: TaskEnvironments, folder: Path) -> list[int]:
         tasks.override(task, {"cwd": str(folder)})
         run(tasks, task, "true")
     wait_until(lambda: len(ready(tasks)) == 2)
-    return [link._shell.connection.bash for link in ready(tasks)]
+    return [link.shell.connection.bash for link in ready(tasks)]
 
 
 def shells() -> int:
@@ -64,7 +64,7 @@ def test_a_task_takes_over_a_shell_that_is_ready_and_is_in_its_own_directory(
     tasks.override("c", {"cwd": str(tmp_path / "link")})
     assert tasks.of("c").cwd == str(tmp_path / "link")
     assert run(tasks, "c", "echo $PWD ${OLDPWD-none} $(pwd -P)") == f"{tmp_path}/link none {there}"
-    assert tasks.of("c")._link._shell.connection.bash in pids  # type: ignore[attr-defined]
+    assert tasks.of("c")._link.shell.connection.bash in pids  # type: ignore[attr-defined]
     run(tasks, "c", "export MINE=1; cd /")
     tasks.override("d", {"cwd": str(work)})
     assert run(tasks, "d", "echo $PWD ${MINE-none}") == f"{work} none"
@@ -74,7 +74,7 @@ def test_a_task_with_other_variables_gets_a_shell_of_its_own(tasks: TaskEnvironm
     pids = filled(tasks, work)
     tasks.override("c", {"cwd": str(work), "env": {"NAME": "c"}})
     assert run(tasks, "c", "echo $NAME") == "c"
-    assert tasks.of("c")._link._shell.connection.bash not in pids  # type: ignore[attr-defined]
+    assert tasks.of("c")._link.shell.connection.bash not in pids  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("ends", ["kill -9 $$", "exec false"])
@@ -89,7 +89,7 @@ def test_a_shell_that_dies_at_once_starts_again_where_its_task_is(
 
 def test_a_shell_that_was_killed_while_it_was_ready_is_not_given_to_a_task(tasks: TaskEnvironments, work: Path) -> None:
     for link in (filled(tasks, work), ready(tasks))[1]:
-        os.kill(link._shell.connection.supervisor, 9)
+        os.kill(link.shell.connection.supervisor, 9)
     tasks.override("c", {"cwd": str(work)})
     assert run(tasks, "c", "pwd") == str(work)
 

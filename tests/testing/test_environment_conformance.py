@@ -47,7 +47,7 @@ def _no_strays() -> Iterator[None]:
 def lose(environment: Environment) -> None:
     """Kill what looks after a local shell, and what looks after that."""
     assert isinstance(environment, LocalEnvironment)
-    supervisor = environment._link._shell.connection.supervisor  # type: ignore[union-attr]
+    supervisor = environment._link.shell.connection.supervisor  # type: ignore[union-attr]
     stat = proc.stat_of(supervisor)
     assert stat is not None
     os.kill(stat.parent, signal.SIGKILL)

@@ -7,6 +7,7 @@ thread. The approver is the call's own (`ToolContext.approver`): a terminal, a c
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -347,7 +348,7 @@ class ApprovalGate:
         """`is_listed`: the yes is in the allowlist for good."""
         is_short = is_listed or answer.decision in (Decision.ONCE, Decision.TRY, Decision.DENY)
         keys = [] if is_short else list(dict.fromkeys(str(item.key) for item in left))
-        with self.store.database.transaction():
+        with self.store.database.transaction() if keys else contextlib.nullcontext():
             if keys:
                 is_task = answer.decision is Decision.TASK
                 seconds, uses = self.settings.task_limits(answer) if is_task else (None, None)

@@ -107,10 +107,16 @@ class Availability:
 
     def is_fresh(self, tool: Checked) -> bool:
         """Whether asking about the tool runs nothing."""
-        if tool.check_fn is None:
-            return True
-        seen = self._seen.get(_key(tool.check_fn))
-        return seen is not None and self._clock() - seen.checked_at < KEPT_SECONDS
+        return tool.check_fn is None or self._fresh(tool.check_fn) is not None
+
+    def is_known_good(self, tool: Checked) -> bool:
+        """Whether it can be used, as far as is known without running anything."""
+        seen = self._fresh(tool.check_fn) if tool.check_fn is not None else None
+        return seen is not None and bool(seen.verdict)
+
+    def _fresh(self, check: CheckFn) -> _Seen | None:
+        seen = self._seen.get(_key(check))
+        return seen if seen is not None and self._clock() - seen.checked_at < KEPT_SECONDS else None
 
     def forget(self, check: CheckFn | None = None) -> None:
         """Ask anew at the next question: one check, or all."""

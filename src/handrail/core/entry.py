@@ -169,6 +169,23 @@ def dereferenced(value: Any) -> Any:
     return Reference(value) if isinstance(value, str) and _FORM.fullmatch(value) else value
 
 
+def resolved(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function itself, which is imported if it is a `Reference`."""
+    return function.resolve() if isinstance(function, Reference) else function
+
+
+def keywords_of(handler: Callable[..., Any]) -> tuple[frozenset[str] | None, bool]:
+    """The keyword arguments that a handler takes (None: all of them), and whether it wants the context."""
+    try:
+        parameters = inspect.signature(handler).parameters
+    except (TypeError, ValueError):  # a builtin without a signature
+        return None, False
+    wants_context = "context" in parameters
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
+        return None, wants_context
+    return frozenset(parameters), wants_context
+
+
 T = TypeVar("T")
 
 NO_PARAMETERS: JsonDict = {"type": "object", "properties": {}}

@@ -423,7 +423,7 @@ class ToolRegistry:
         if self._loader is not None:
             self._load()
         entry = self._tools.get(name) if isinstance(name, str) else None
-        if entry is not None and entry.check_fn is None:
+        if entry is not None and (entry.check_fn is None or self.availability.is_known_good(entry)):
             return entry
         is_known = self.late is None if entry is None else self.availability.is_fresh(entry)
         return self.lookup(name) if is_known else None

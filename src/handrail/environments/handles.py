@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import os
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -213,6 +215,23 @@ class RemoteFiles:
             )
         offsets = range(0, len(data), _PIECE_BYTES)
         return self.write_pieces(path, (data[at : at + _PIECE_BYTES] for at in offsets), mode=mode, call=call)
+
+    def upload(self, host_path: str, path: str) -> None:
+        with open(host_path, "rb") as file:
+            mode = os.fstat(file.fileno()).st_mode & 0o777
+            self.write_pieces(path, iter(lambda: file.read(_PIECE_BYTES), b""), mode=mode)
+
+    def download(self, path: str, host_path: str) -> None:
+        offset = 0
+        with tempfile.NamedTemporaryFile(dir=os.path.dirname(host_path) or ".", delete=False) as file:
+            try:
+                while piece := self.read(path, max_bytes=_PIECE_BYTES, offset=offset):
+                    file.write(piece)
+                    offset += len(piece)
+                os.replace(file.name, host_path)
+            except BaseException:
+                os.unlink(file.name)
+                raise
 
     def write_pieces(self, path: str, pieces: Iterable[bytes], *, mode: int | None = None, call: int = 0) -> FileStat:
         """The same for a file of any size."""

@@ -6,18 +6,18 @@ elsewhere. The last state of a shell that was lost is passed to the next one.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
-import shlex
 import socket
-import tempfile
 import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from ..config.paths import state_dir
+from ..errors import HandrailError
 from .base import (
     CANCELLED_EXIT_CODE,
     CommandResult,
@@ -28,8 +28,8 @@ from .base import (
     ShellState,
 )
 from .clean_env import check_variables
+from .command_text import encoded, with_variables
 from .errors import (
-    CommandRefused,
     EnvironmentBusy,
     EnvironmentClosed,
     EnvironmentLost,
@@ -39,7 +39,7 @@ from .errors import (
 from .handles import JobProcess, LeftProcess, RemoteFiles
 from .held_calls import HeldCalls
 from .output import OutputSink
-from .transport.link import Command, Ended, Fatal, Link, Lost
+from .transport.link import BegunCommand, Command, DirectLink, Ended, Fatal, Link, Lost
 
 if TYPE_CHECKING:
     from ..protocols import Files
@@ -48,10 +48,8 @@ if TYPE_CHECKING:
     from .transport.channel import Transport
     from .transport.tunnel import Tunnel
 
-_LOCK_POLL_SECONDS = 0.05
-_CLOSE_SECONDS = 15.0
-_COPY_BYTES = 1 << 20
-_MAX_COMMAND_BYTES = 32 << 20
+T = TypeVar("T")
+_LOCK_POLL_SECONDS, _CLOSE_SECONDS = 0.05, 15.0
 
 
 class LiveEnvironment(ABC):
@@ -73,6 +71,7 @@ class LiveEnvironment(ABC):
         self._connecting = threading.Lock()
         self._link: Link | None = None
         self._state: bytes | None = None
+        self._begun: BegunCommand | None = None
         self._was_lost = self._has_lost_files = False
         self._is_closed = False
         self._cwd = ""
@@ -108,8 +107,6 @@ class LiveEnvironment(ABC):
     def forked(self) -> None:  # noqa: B027  overriding it is optional
         """In a forked child: forget what the backend has made, which is the parent's."""
 
-    # The interface
-
     def __enter__(self) -> Self:
         self.start()
         return self
@@ -124,6 +121,11 @@ class LiveEnvironment(ABC):
     def is_connected(self) -> bool:
         """Whether its shell has started: then its files can be read at once."""
         return self._link is not None
+
+    @property
+    def is_at_hand(self) -> bool:
+        """Whether its shell is on this machine, has started, and waits for a command."""
+        return isinstance(self._link, DirectLink) and not self._running.locked()
 
     @property
     def cwd(self) -> str:
@@ -162,7 +164,7 @@ class LiveEnvironment(ABC):
         sink = OutputSink() if output is None else output
         if on_output is not None:
             sink.listener = on_output
-        text = _with_variables(_encoded(command), env)
+        text = with_variables(encoded(command), env)
         self._check_process()
         self._wait_for_turn(timeout, cancel)
         began = time.perf_counter()
@@ -170,14 +172,49 @@ class LiveEnvironment(ABC):
             if cancel is not None and cancel.cancelled:
                 return CommandResult(0, CANCELLED_EXIT_CODE, sink.output(), self._cwd, 0.0, cancelled=True)
             link = self._connected()
-            where = b"" if cwd is None else _encoded(cwd if cwd.startswith("~") else os.path.join(self._cwd, cwd))
-            given = Command(text, where, stdin, timeout, call, separate, self.held.is_tried(call))
-            ended = self._run(link, given, sink, cancel)
+            given = Command(text, self._place(cwd), stdin, timeout, call, separate, self.held.is_tried(call))
+            ended = self._waited(link, call, sink, lambda: link.run(given, sink, cancel))
         finally:
             self._running.release()
-        if ended.code is None:
-            raise NoSuchDirectory(f"cannot enter the working directory {cwd}: {_reason(sink)}; the command did not run")
-        return self._result(ended, sink, time.perf_counter() - began)
+        return self._result(ended, sink, time.perf_counter() - began, cwd)
+
+    def begin(
+        self, command: str, *, cwd: str | None, timeout: float, cancel: CancelToken, output: OutputSink, call: int = 0
+    ) -> BegunCommand | None:
+        """What `execute` does until the command runs, without waiting. None if that is not possible now."""
+        link = self._link
+        if not isinstance(link, DirectLink) or self._process != os.getpid() or cancel.cancelled or output.listener:
+            return None
+        given = Command(encoded(command), self._place(cwd), None, timeout, call, is_tried=self.held.is_tried(call))
+        if not self._running.acquire(blocking=False):
+            return None
+        run = None
+        try:
+            run = link.shell.begin(given, output.read_from)
+        finally:
+            if run is None:
+                self._running.release()
+        self._begun = None if run is None else BegunCommand(link, run, output, cwd, threading.get_ident())
+        return self._begun
+
+    def end_begun(self, begun: BegunCommand, *, waits: bool) -> CommandResult | None:
+        """The result of a command that was begun so. None if it is not to be waited for, and would have to be."""
+        link, run, sink, cwd, _ = begun
+        if self._begun is not begun:
+            raise EnvironmentClosed(f"this {self.name} environment was closed while the command ran")
+        is_over = True
+        try:
+            work = link.shell.finish if waits else link.shell.end
+            ended = self._waited(link, run.command.call, sink, lambda: work(run))
+            is_over = ended is not None
+        finally:
+            if is_over:
+                self._begun = None
+                self._running.release()
+        return None if ended is None else self._result(ended, sink, time.monotonic() - run.began, cwd)
+
+    def _place(self, cwd: str | None) -> bytes:
+        return b"" if cwd is None else encoded(cwd if cwd.startswith("~") else os.path.join(self._cwd, cwd))
 
     def background(
         self,
@@ -225,21 +262,10 @@ class LiveEnvironment(ABC):
         return LeftProcess(self._call, left)
 
     def upload(self, host_path: str, path: str) -> None:
-        with open(host_path, "rb") as file:
-            mode = os.fstat(file.fileno()).st_mode & 0o777
-            self._remote_files().write_pieces(path, iter(lambda: file.read(_COPY_BYTES), b""), mode=mode)
+        self._remote_files().upload(host_path, path)
 
     def download(self, path: str, host_path: str) -> None:
-        files, offset = self._remote_files(), 0
-        with tempfile.NamedTemporaryFile(dir=os.path.dirname(host_path) or ".", delete=False) as file:
-            try:
-                while piece := files.read(path, max_bytes=_COPY_BYTES, offset=offset):
-                    file.write(piece)
-                    offset += len(piece)
-                os.replace(file.name, host_path)
-            except BaseException:
-                os.unlink(file.name)
-                raise
+        self._remote_files().download(path, host_path)
 
     def close(self) -> None:
         self._check_process()
@@ -253,6 +279,10 @@ class LiveEnvironment(ABC):
 
     def _end(self, link: Link) -> None:
         link.interrupt()
+        begun = self._begun
+        if begun is not None and begun.thread == threading.get_ident():  # the loop that waits for its end waits for us
+            with contextlib.suppress(HandrailError):
+                self.end_begun(begun, waits=True)
         is_ours = self._running.acquire(timeout=_CLOSE_SECONDS)
         try:
             link.close()
@@ -303,13 +333,13 @@ class LiveEnvironment(ABC):
             link.close_inherited()
         self.forked()
 
-    def _run(self, link: Link, command: Command, sink: OutputSink, cancel: CancelToken | None) -> Ended:
+    def _waited(self, link: Link, call: int, sink: OutputSink, wait: Callable[[], T]) -> T:
         try:
-            return link.run(command, sink, cancel)
+            return wait()
         except (Fatal, Lost) as error:
             self._lose(link)
             raise EnvironmentLost(
-                f"the {self.name} environment was lost while the command ran: {error}; {self.how_far(command.call)}. "
+                f"the {self.name} environment was lost while the command ran: {error}; {self.how_far(call)}. "
                 "The next command starts it again",
                 output=sink.output().head.decode("utf-8", "replace"),
             ) from None
@@ -329,7 +359,11 @@ class LiveEnvironment(ABC):
             self._link, self._state, self._was_lost = None, link.state, True
         link.close()
 
-    def _result(self, ended: Ended, sink: OutputSink, seconds: float) -> CommandResult:
+    def _result(self, ended: Ended, sink: OutputSink, seconds: float, cwd: str | None) -> CommandResult:
+        if ended.code is None:
+            # The last part of `bash: line 1: cd: /x: No such file or directory`.
+            why = sink.output().head.decode("utf-8", "replace").strip().rpartition(": ")[2] or "it is not a directory"
+            raise NoSuchDirectory(f"cannot enter the working directory {cwd}: {why}; the command did not run")
         self._cwd = ended.cwd
         restarted = None
         if ended.restarted:
@@ -370,7 +404,7 @@ class LiveEnvironment(ABC):
         variables = dict(env or {})
         details = {"command": command, "cwd": cwd or "", "extra_env": variables, "survives": survives, "pty": pty}
         try:
-            known, _ = self._call("job_start", _encoded(command), id=os.urandom(6).hex(), call=call, **details)
+            known, _ = self._call("job_start", encoded(command), id=os.urandom(6).hex(), call=call, **details)
         except OSError as error:
             if isinstance(error, EnvironmentLost):
                 raise
@@ -382,37 +416,5 @@ class LiveEnvironment(ABC):
         return JobProcess(self._call, known)
 
 
-def _encoded(text: str) -> bytes:
-    if "\0" in text:
-        raise CommandRefused(
-            "the command contains a NUL character, which no shell accepts; write it as $'\\\\0' in printf"
-        )
-    try:
-        encoded = text.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError as error:
-        place = f"U+{ord(text[error.start]):04X} at position {error.start}"
-        raise CommandRefused(f"the command contains {place}, which is not a character; leave it out") from None
-    if len(encoded) > _MAX_COMMAND_BYTES:
-        raise CommandRefused(
-            f"the command has {len(encoded):,} bytes; write the data to a file, and name that in the command"
-        )
-    return encoded
-
-
-def _with_variables(text: bytes, env: Mapping[str, str] | None) -> bytes:
-    """The command with its own variables, which are gone when it has ended."""
-    if not env:
-        return text
-    check_variables(env)
-    words = " ".join(f"{name}={shlex.quote(value)}" for name, value in env.items())
-    command = shlex.quote(text.decode("utf-8", "surrogateescape"))
-    return f"{words} command eval {command}".encode("utf-8", "surrogateescape")
-
-
 def _left(found: Packet) -> LeftRunning:
     return LeftRunning(found["pid"], found["start"], found["command"], found["started_at"], found["number"])
-
-
-def _reason(sink: OutputSink) -> str:
-    """The last part of `bash: line 1: cd: /x: No such file or directory`."""
-    return sink.output().head.decode("utf-8", "replace").strip().rpartition(": ")[2] or "it is not a directory"

@@ -323,6 +323,10 @@ class TaskEnvironments:
             self._networks = self.companion(Networks, lambda: Networks(self.config))
         return self._networks
 
+    @property
+    def has_networks(self) -> bool:
+        return self._networks is not None
+
     def begin_call(self, context: ToolContext) -> None:
         """A call is about to run commands: what these want to connect to is asked of its approver."""
         if self._networks is not None:

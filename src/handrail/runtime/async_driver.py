@@ -25,6 +25,8 @@ Perform = Callable[[Step], Awaitable[Any]]
 
 async def aperform(step: Step) -> Any:
     """Wait for one step in the running loop."""
+    if step.in_loop is not None and (begun := guarded(step.in_loop, contained=True)) is not None:
+        return await aguarded(begun, contained=True)
     is_here = step.in_caller and not step.may_block and not step.apart
     value = guarded(step.function, contained=True) if is_here else await _on_worker(step)
     if not hasattr(value, "__await__"):
@@ -131,9 +133,16 @@ def _limits_of_loop() -> _Limits:
     return _limits[loop]
 
 
-async def adrive(flow: Flow[T], perform: Perform = aperform, *, stop_at: Step | None = None) -> T:
+def turn_to_begin() -> asyncio.Future[None] | None:
+    """What to await before a call begins in the running loop; None if it may begin at once."""
+    return _limits_of_loop()[0].turn()
+
+
+async def adrive(
+    flow: Flow[T], perform: Perform = aperform, *, stop_at: Step | None = None, has_turn: bool = False
+) -> T:
     """Run a flow in the running loop, from its start or from where `adrive_to_turn` left it."""
-    if (turn := _limits_of_loop()[0].turn()) is not None:
+    if not has_turn and (turn := turn_to_begin()) is not None:
         await turn
     is_within = _within_a_call.get()
     _within_a_call.set(True)

@@ -15,17 +15,17 @@ A call without hooks, or without a journal, has no wrappers for them. `registry.
 
 from __future__ import annotations
 
-import inspect
 import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..base.safe_text import safe_error
+from ..core.entry import keywords_of, resolved
 from ..core.outcome import error_outcome, failure_outcome, parsed, text_of, to_outcome, tool_error
 from ..core.registry import ToolRegistry, unknown_tool
 from ..errors import CallCancelled, CallTimeout, Denied, Edited, NeedsAgent, ToolError, ToolUnavailable
-from ..protocols import Action, ActionKind, CallEffects
+from ..protocols import Action, ActionKind
 from ..types import CancelToken, Gate, JsonDict, Outcome, ToolContext
 from .arguments import prepare
 from .steps import TURN, Call, Flow, Step, StepKind, caught, cause, guarded
@@ -53,6 +53,7 @@ class Plan(NamedTuple):
     wants_context: bool
     passes: frozenset[str] | None  # the keyword arguments that the handler takes; None: all of them
     max_chars: float
+    in_loop: Callable[..., Awaitable[Any] | None] | None  # a handler's twin that needs no thread in a loop
 
 
 class Services(NamedTuple):
@@ -257,6 +258,7 @@ class CallPath:
     def _run_bounded(self, plan: Plan, call: Call) -> Flow[Outcome]:
         entry, stop, is_wrapped = plan.entry, CancelToken(), self._is_wrapped(call)
         is_apart = self._isolates(entry)
+        can_begin_in_loop = plan.in_loop is not None and not is_wrapped and not is_apart
         forget = stop.link(call.cancel) if call.cancel is not None else None
         try:
             stop.raise_if_cancelled()
@@ -270,6 +272,7 @@ class CallPath:
                 apart=is_apart,
                 contained=call.contained,
                 kind=StepKind.HANDLER,
+                in_loop=partial(self._begun_in_loop, plan, call, stop) if can_begin_in_loop else None,
             )
             outcome = self._fitted(plan, (yield step))
             return _cut_short(call.name, stop.error(), partial=outcome) if stop.cancelled else outcome
@@ -288,6 +291,12 @@ class CallPath:
     def _isolates(self, entry: ToolEntry) -> bool:
         return self.isolates and not entry.is_builtin
 
+    def _begun_in_loop(self, plan: Plan, call: Call, stop: CancelToken) -> Awaitable[Any] | None:
+        """What to await of a handler that can begin and end in a loop; None if it needs a thread now."""
+        assert plan.in_loop is not None
+        value = plan.in_loop(call.arguments, context=call.context or self._services.context(call, stop))
+        return None if value is None else _ended_when_awaited(call, value)
+
     def _bound(self, plan: Plan, call: Call, stop: CancelToken | None) -> Callable[[], Any]:
         """The one place where a handler is called."""
         known: JsonDict = {"task_id": call.task_id, "session_id": call.session_id, "user_task": call.user_task}
@@ -297,15 +306,15 @@ class CallPath:
             known = {name: value for name, value in known.items() if name in plan.passes}
         if plan.entry.needs_agent:
             known["agent"] = call.agent
-        if plan.wants_context:
-            known["context"] = call.context or self._services.context(call, stop or CancelToken())
         entry, arguments = plan.entry, call.arguments
 
         def bound() -> Any:
+            if plan.wants_context:
+                known["context"] = call.context or self._services.context(call, stop or CancelToken())
             return entry.handler(arguments, **known)
 
         work = partial(self._around.wrapped, call, bound, self.without_hooks) if self._is_wrapped(call) else bound
-        return work if call.effects is None else partial(_ended_after, call.effects, work)
+        return partial(_ended_after, call, work) if plan.wants_context or call.effects is not None else work
 
     def _is_wrapped(self, call: Call) -> bool:
         return bool(self._hooks.middleware.get("tool_execution")) and not call.is_rewritten
@@ -321,12 +330,14 @@ class CallPath:
         plan = self._plans.get(entry.name)
         if plan is not None and plan.entry is entry:
             return plan
-        passes, wants_context = _parameters(entry.handler)
+        passes, wants_context = keywords_of(entry.handler)
         waits = entry.needs_agent or any(each is not None for each in (entry.timeout, entry.check_fn, entry.actions))
         max_chars = entry.max_result_size_chars
         if max_chars is None:
             max_chars = self._services.config.results.max_chars
-        plan = Plan(entry, passes is None and not wants_context and not waits, wants_context, passes, max_chars)
+        is_plain = passes is None and not wants_context and not waits
+        in_loop = getattr(resolved(entry.handler), "in_loop", None)
+        plan = Plan(entry, is_plain, wants_context, passes, max_chars, in_loop)
         if len(self._plans) > _MAX_PLANS:  # servers come and go, and their tools with them
             self._plans.clear()
         self._plans[entry.name] = plan
@@ -346,24 +357,29 @@ def _nothing(call: Call) -> Flow[Outcome]:  # noqa: ARG001  the innermost of a s
     return ""
 
 
-def _ended_after(effects: CallEffects, handler: Callable[[], Any]) -> Any:
+def _ended_after(call: Call, handler: Callable[[], Any]) -> Any:
     """What the handler returns. Its call has ended then, also where nobody waits for it any longer."""
     try:
         value = handler()
     except BaseException:
-        effects.end()
+        _end(call)
         raise
     if hasattr(value, "__await__"):
-        return _ended_when_awaited(effects, value)
-    effects.end()
+        return _ended_when_awaited(call, value)
+    _end(call)
     return value
 
 
-async def _ended_when_awaited(effects: CallEffects, value: Any) -> Any:
+async def _ended_when_awaited(call: Call, value: Any) -> Any:
     try:
         return await value
     finally:
-        effects.end()
+        _end(call)
+
+
+def _end(call: Call) -> None:
+    if call.effects is not None:
+        call.effects.end()
 
 
 def _entry(call: Call) -> ToolEntry:
@@ -402,15 +418,3 @@ def _cut_short(name: str, error: CallTimeout | CallCancelled, *, partial: Outcom
         had = partial
     # As the tool returned it, not cut down to an error's length.
     return tool_error(safe_error(f"{name} {verb}{error}"), error_type=error.error_type, partial=had)
-
-
-def _parameters(handler: Callable[..., Any]) -> tuple[frozenset[str] | None, bool]:
-    """The keyword arguments that a handler takes (None: all of them), and whether it wants the context."""
-    try:
-        parameters = inspect.signature(handler).parameters
-    except (TypeError, ValueError):  # a builtin without a signature
-        return None, False
-    wants_context = "context" in parameters
-    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
-        return None, wants_context
-    return frozenset(parameters), wants_context

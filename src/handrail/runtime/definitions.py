@@ -45,6 +45,7 @@ class _Selection(NamedTuple):
     dynamic: tuple[ToolEntry, ...]
     others: frozenset[str]
     searchers: tuple[ToolEntry, ...]  # what finds the tools that a list has no room for
+    names: frozenset[str]  # of all of them
 
 
 class Definitions:
@@ -108,10 +109,9 @@ class Definitions:
 
     def names(self, enabled: Iterable[str] | None = None, disabled: Iterable[str] | None = None) -> frozenset[str]:
         """The names of all that was chosen, in the list or not: what a model may call. Raises UnknownToolset."""
-        selection = self._selection(
+        return self._selection(
             (self._registry.generation, None if enabled is None else tuple(enabled), tuple(disabled or ()))
-        )
-        return frozenset(entry.name for entry in (*selection.entries, *selection.searchers))
+        ).names
 
     def _selection(self, chosen: tuple[int, tuple[str, ...] | None, tuple[str, ...]]) -> _Selection:
         known = self._selections.get(chosen)
@@ -127,6 +127,7 @@ class Definitions:
             tuple([entry for entry in found if entry.dynamic_schema_overrides is not None]),
             frozenset(self._registry.get_names_ever_used().difference(names)),
             searchers,
+            frozenset(entry.name for entry in (*found, *searchers)),
         )
         self._keep(self._selections, chosen, selection)
         return selection

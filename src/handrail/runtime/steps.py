@@ -119,6 +119,8 @@ class Step(NamedTuple):
     # Seconds that a worker which notices the cancel may take to end by itself, with what it has so far.
     grace: float = 0
     kind: StepKind = StepKind.WORK
+    # In a loop, instead of the function on a worker: what to await, or None if it takes a worker now.
+    in_loop: Callable[[], Awaitable[Any] | None] | None = None
 
 
 def _nothing() -> None:

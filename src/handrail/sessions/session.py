@@ -24,7 +24,7 @@ from ..core.outcome import error_of
 from ..errors import CallNotFound, Denied, HandrailError, InvalidArguments
 from ..model_tools import default
 from ..protocols import Action, Answer, ApprovalRequest, Approver, Model, Person
-from ..runtime.async_driver import adrive
+from ..runtime.async_driver import adrive, turn_to_begin
 from ..runtime.provider_formats import Format
 from ..runtime.steps import Call, cause, drive
 from ..settings.schema import Config
@@ -210,8 +210,10 @@ class Session:
     ) -> Result:
         """Run one call. It never raises for what a tool or a model does. `answered` is the answer to what `preview` returned:
         nobody is asked then, and one that was given to another question is a denial."""
+        if (turn := turn_to_begin()) is not None:  # of many that come at once, also the making of each takes its time
+            await turn
         call = self._call(name, args, answered, tool_call_id=tool_call_id, on_progress=on_progress)
-        return _result(await adrive(self._app.runtime.path(call)), call)
+        return _result(await adrive(self._app.runtime.path(call), has_turn=True), call)
 
     def call_now(self, name: str, args: Any, answered: Answer | Sequence[Answer] = (), **more: Any) -> Result:
         """`call` from sync code."""

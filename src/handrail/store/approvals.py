@@ -21,6 +21,7 @@ from .database import Database, reading_entry
 # How long closed requests are kept, so that a late answer can be told what happened.
 _KEEP_SECONDS = 30 * 86_400
 _PRUNE_SECONDS = 60.0
+_EXPIRE_SECONDS = 1.0
 _MAX_TEXT = 20_000
 
 
@@ -55,7 +56,7 @@ class ApprovalStore:
         self.grants = GrantStore(self.database)
         self.decisions = DecisionLog(self.database)
         self._listeners: list[Callable[[str], object]] = []
-        self._pruned_at = 0.0
+        self._expired_at = self._pruned_at = 0.0
 
     def close(self) -> None:
         self.database.close()
@@ -66,10 +67,12 @@ class ApprovalStore:
         which a later attempt takes over from the earlier ones."""
         now, me = time.time(), owner or runtime_id()
         with self.database.transaction() as connection:
-            self._expire(connection, now)
+            if time.monotonic() - self._expired_at > _EXPIRE_SECONDS:
+                self._expire(connection, now)
             left = connection.execute(
-                "SELECT * FROM requests WHERE fingerprint = ? AND state IN ('pending', 'answered') ORDER BY created",
-                (fingerprint,),
+                "SELECT * FROM requests WHERE fingerprint = ? AND state IN ('pending', 'answered') AND expires > ? "
+                "ORDER BY created",
+                (fingerprint, now),
             ).fetchall()
             for row in left:
                 if has_exited(row["owner"]) or _is_earlier_attempt(row["owner"], me):
@@ -96,14 +99,14 @@ class ApprovalStore:
         if answer.decision.allows or answer.edited:
             refuse_agents("answer requests")
         now = time.time()
-        with self.database.transaction() as connection:
-            self._expire(connection, now)
-            changed = connection.execute(
-                "UPDATE requests SET state = ?, decision = ?, by = ?, why = ?, seconds = ?, uses = ?, edited = ?, "
-                "answered = ? WHERE id = ? AND state = 'pending'",
-                (state.value, answer.decision.value, *answer[1:5], answer.edited, now, request_id),
-            ).rowcount
+        changed = self.database.change(
+            "UPDATE requests SET state = ?, decision = ?, by = ?, why = ?, seconds = ?, uses = ?, edited = ?, "
+            "answered = ? WHERE id = ? AND state = 'pending' AND expires > ?",
+            (state.value, answer.decision.value, *answer[1:5], answer.edited, now, request_id, now),
+        )
         if not changed:
+            with self.database.transaction() as connection:
+                self._expire(connection, now)
             return self.get(request_id)
         self._notify(request_id)
         return None
@@ -153,6 +156,7 @@ class ApprovalStore:
 
     def _expire(self, connection: Any, now: float) -> None:
         # An answer to a call that is gone is valid as long as the request would have been.
+        self._expired_at = time.monotonic()
         connection.execute(
             "UPDATE requests SET state = 'expired' WHERE state IN ('pending', 'answered') AND expires <= ?", (now,)
         )
@@ -226,22 +230,26 @@ class DecisionRecord(NamedTuple):
     id: int = 0
 
 
+_ADD_DECISION = (
+    f"INSERT INTO decisions ({', '.join(DecisionRecord._fields[:-1])}) "
+    f"VALUES ({', '.join('?' * (len(DecisionRecord._fields) - 1))})"
+)
+
+
 class DecisionLog:
     """Grows to a number of rows; the oldest go first."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._until_cut = 0
 
     def add(self, record: DecisionRecord) -> None:
-        row = record._asdict() | {"keys": json.dumps(record.keys), "at": record.at or time.time()}
-        del row["id"]
-        names = ", ".join(row)
-        with self._database.transaction() as connection:
-            number = connection.execute(
-                f"INSERT INTO decisions ({names}) VALUES ({', '.join('?' * len(row))})", tuple(row.values())
-            ).lastrowid
-            if number is not None and number % _ROWS_BETWEEN_CUTS == 0:
-                connection.execute("DELETE FROM decisions WHERE id <= ?", (number - _MAX_ROWS,))
+        values = record._replace(keys=json.dumps(record.keys), at=record.at or time.time())  # type: ignore[arg-type]
+        self._database.change(_ADD_DECISION, values[:-1])
+        self._until_cut -= 1
+        if self._until_cut < 0:
+            self._until_cut = _ROWS_BETWEEN_CUTS
+            self._database.change("DELETE FROM decisions WHERE id <= (SELECT max(id) FROM decisions) - ?", (_MAX_ROWS,))
 
     def latest(self, count: int) -> Sequence[DecisionRecord]:
         """The newest, oldest of them first."""

@@ -91,7 +91,9 @@ class Database:
                 raise self._problem(error) from None
 
     def change(self, statement: str, values: Sequence[Any] = ()) -> int:
-        """A transaction of one statement. Returns how many rows it has changed."""
+        """A transaction of one statement, or a part of this thread's. Returns how many rows it has changed."""
+        if self._writer == threading.get_ident() and self._connection is not None:  # what fails changes nothing
+            return self._connection.execute(statement, values).rowcount
         with self.transaction() as connection:
             return connection.execute(statement, values).rowcount
 

@@ -55,7 +55,7 @@ def test_everything_else_may_change_it(command: str) -> None:
 def test_a_shell_that_nothing_has_changed_is_not_saved_again_and_loses_nothing(tmp_path: Path) -> None:
     with LocalEnvironment(str(tmp_path)) as local:
         local.execute("X=set", timeout=PATIENCE_SECONDS)
-        shell = local._link._shell  # type: ignore[union-attr]
+        shell = local._link.shell  # type: ignore[union-attr]
         changed = shell.last_number
 
         def is_saved() -> bool:
@@ -83,7 +83,7 @@ def test_a_shell_that_nothing_has_changed_is_not_saved_again_and_loses_nothing(t
 def test_a_function_or_alias_makes_every_command_one_that_may_change_the_shell(tmp_path: Path) -> None:
     with LocalEnvironment(str(tmp_path)) as local:
         local.execute("ls() { X=$((X + 1)); }", timeout=PATIENCE_SECONDS)
-        shell = local._link._shell  # type: ignore[union-attr]
+        shell = local._link.shell  # type: ignore[union-attr]
         made = shell.last_number
         wait_until(lambda: _snapshot_of(shell) >= made)
         assert local.execute("ls", timeout=PATIENCE_SECONDS).exit_code == 0

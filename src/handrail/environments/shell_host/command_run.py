@@ -10,6 +10,8 @@ from . import bash_template
 from .wire import Packet
 
 CODE_TIMEOUT, CODE_CANCELLED, CODE_KILLED, CODE_TERMINATED = 124, 130, 137, 143
+NOTE_AFTER_SECONDS = 0.02
+_HOLD_POLL_MILLISECONDS = 50
 _CODE_OF_REASON = {"timeout": CODE_TIMEOUT, "cancelled": CODE_CANCELLED}
 
 # Words that can end the shell without its EXIT trap, so that the state is saved first. The kill commands can also end the
@@ -29,7 +31,7 @@ _WORD = rb"(?:[^\s'\"$`\\;&|<>(){}!#]|'[^']*'|\"[^\"$`\\]*\"|\$[\w?])+"
 _MORE = rb"(?:[ \t]+" + _WORD + rb"|[ \t]*[012]?(?:>>?|<)[ \t]*" + _WORD + rb"|[ \t]*[012]?>&[12](?![^ \t\n;|&<>]))*"
 _SIMPLE = _PROGRAM + _MORE + rb"[ \t]*"
 _KEEPS_STATE = re.compile(rb"\s*" + _SIMPLE + rb"(?:(?:\|\||&&|\||;|\n)[ \t]*" + _SIMPLE + rb")*\n*\Z")
-_MAX_KEEPING_BYTES = 2000
+_MAX_KEEPING_BYTES, _MAX_SIMPLE_BYTES = 2000, 1 << 15
 _LAST_STATUS = re.compile(rb"\$\{?#?\?|PIPESTATUS")
 # After this, an added line would become part of the command.
 _OPEN_ENDED = re.compile(rb"<<|[|&\\]\s*\Z")
@@ -46,6 +48,12 @@ class Command(NamedTuple):
     call: int = 0  # the call that what it changes is written down for; 0 for none
     separate: bool = False  # its stderr is kept apart from its output
     is_tried: bool = False  # its connections wait for an answer
+
+    @property
+    def is_simple(self) -> bool:
+        """Whether nothing has to be prepared for it."""
+        is_plain = self.stdin is None and not self.separate and len(self.text) <= _MAX_SIMPLE_BYTES
+        return is_plain and _RISKY.search(self.text) is None
 
 
 class Ended(NamedTuple):
@@ -84,9 +92,9 @@ class CommandRun:
         self.why = ""
         self._last_codes = last_codes
         self.words = bash_template.RUN_ELSEWHERE if command.cwd else bash_template.RUN
-        risk = _RISKY.search(command.text)
-        self.must_save = risk is not None and b"kill" in command.text
-        if risk is not None:
+        is_risky = _RISKY.search(command.text) is not None
+        self.must_save = is_risky and b"kill" in command.text
+        if is_risky:
             self.words = bash_template.DUMP + self.words
 
     @property
@@ -132,6 +140,23 @@ class CommandRun:
         self.holds += more
         if self.holds == 0 and self.deadline is not None:
             self.deadline += time.monotonic() - self.held_at
+
+    @property
+    def milliseconds_to_wait(self) -> float | None:
+        """Until something is to be done about its time."""
+        if self.deadline is None:
+            return None
+        if self.holds:
+            return _HOLD_POLL_MILLISECONDS
+        until = self.deadline if self.is_noted else min(self.deadline, self.began + NOTE_AFTER_SECONDS)
+        return max(0.0, until - time.monotonic()) * 1000 + 0.2
+
+    @property
+    def was_ended_late(self) -> bool:
+        """On a busy machine the supervisor may enforce the timeout before the client does. A shell whose traps were removed then
+        goes on after what was killed, and reports how that ended, until it is killed itself."""
+        is_late = self.is_noted and self.deadline is not None and time.monotonic() >= self.deadline
+        return is_late and self.code in (CODE_TERMINATED, CODE_KILLED)
 
     def end(self, code: int, why: str = "") -> None:
         """Record that it ended with the shell."""

@@ -175,11 +175,14 @@ class Connection:
             os.close(fd)
 
     def has_new_children(self, last_background: bytes) -> bool:
-        """Whether since the last call bash has started another background process, or the supervisor has got other children."""
-        children = (last_background, self._children_at_end or self._children())
-        self._children_at_end = b""
-        is_new, self._last_children = children != self._last_children, children
-        return is_new or _UNKNOWN in children
+        """Whether since `took_children` bash has started another background process, or its supervisor has got other children."""
+        self._children_at_end = self._children_at_end or self._children()
+        children = (last_background, self._children_at_end)
+        return children != self._last_children or _UNKNOWN in children
+
+    def took_children(self, last_background: bytes) -> None:
+        """They are known from here on."""
+        self._last_children, self._children_at_end = (last_background, self._children_at_end), b""
 
     def is_bash_alone(self) -> bool:
         """Whether the supervisor has no other child. What bash has started without waiting for it is not considered."""
@@ -187,6 +190,16 @@ class Connection:
         is_alone = children == b"%d " % self.bash
         self._children_at_end = children if is_alone else b""
         return is_alone
+
+    def poll_for_more(self, polls: int, milliseconds: float) -> int:
+        """Poll until there is more output, and return how many polls are left. Each is short, and longer on a slow machine."""
+        poll = select.poll()
+        poll.register(self.out, select.POLLIN)
+        while polls > 0:
+            polls -= 1
+            if poll.poll(milliseconds):
+                break
+        return polls
 
     def send_words(self, words: bytes) -> None:
         """Tell bash what to do. Raises BrokenPipeError if it is gone."""

@@ -16,22 +16,16 @@ from typing import Callable, Optional  # noqa: UP035  Python 3.8 knows no other 
 
 from . import proc, wire
 from .bash_template import CLOSE_OUT, SNAPSHOT
-from .command_run import CODE_KILLED, CODE_TERMINATED, Command, CommandRun, Ended, Reader
+from .command_run import CODE_KILLED, NOTE_AFTER_SECONDS, Command, CommandRun, Ended, Reader
 from .connection import Connection, Fatal, Lost
 from .wire import ClientPage, Packet
 
-NOTE_AFTER_SECONDS = 0.02
 DIRTY_EVERY_SECONDS = 0.1
 BUSY_SECONDS = 0.25  # longer than a supervisor waits before it saves the state
-HELD_SECONDS = 0.02
-_HELD_POLLS = 20
-SHORT_MILLISECONDS = 1
-_HOLD_POLL_MILLISECONDS = 50
-KILL_SECONDS = 3.0
+HELD_SECONDS, _HELD_POLLS = 0.02, 20
+SHORT_MILLISECONDS, KILL_SECONDS = 1, 3.0
 _USUAL_PIPE, _BIG_PIPE, _F_SETPIPE_SZ = 1 << 16, 1 << 20, 1031
-_MAX_TRIES = 8
-_BETWEEN_TRIES_SECONDS = 0.02
-_SHOWN_BYTES = 300
+_MAX_TRIES, _BETWEEN_TRIES_SECONDS, _SHOWN_BYTES = 8, 0.02, 300
 
 Connect = Callable[[Optional[bytes], int], Connection]  # noqa: UP045  the same
 
@@ -66,15 +60,37 @@ class LiveShell:
         """Run to the end. `may_block`: `read` may take long. `on_begin` gets the number that `kill` takes."""
         if self.connection.plain_at < self._changed[1]:
             self.receive_while_idle()
-        self._number += 1
-        run = CommandRun(self._number, command, read, self._last_codes)
+        run = self._new_run(command, read)
         run.may_block = may_block
-        # Whether it has functions, aliases and traps is known from a state that nothing has changed since.
-        is_kept = self.connection.plain_at >= self._changed[1] and run.keeps_state
-        self._changed = (self._changed[1], self._changed[1] if is_kept else run.number)
-        self._killed_at = None
-        self._running, self._began, self._run = run.number, run.began, run
-        self._page.begin(command.call, is_tried=command.is_tried)
+        return self.finish(run, on_begin)
+
+    def begin(self, command: Command, read: Reader) -> CommandRun | None:
+        """Give bash a command from a thread that must not wait, which then calls `end` or has another call `finish`. None if
+        something has to be waited for first."""
+        is_known = self.connection.plain_at >= self._changed[1]
+        if not command.is_simple or not (is_known or self.receive_while_idle(reconnects=False)):
+            return None
+        run = self._new_run(command, read)
+        self._begin(run)
+        return run
+
+    def end(self, run: CommandRun) -> Ended | None:
+        """How a command ended that `begin` began. None if it has not, or something has to be waited for: `finish` it then."""
+        if run.is_given:
+            self._on_done(run)
+        connection = self.connection
+        if not run.is_over or run.last_background != b"0" or self._page.has_changed(run.command.call):
+            return None
+        while count := self._pull(run):
+            pass
+        if (count is None and not connection.is_bash_alone()) or connection.has_new_children(run.last_background):
+            return None
+        with self._lock:
+            self._running, self._run = 0, None
+        return self._report(run)
+
+    def finish(self, run: CommandRun, on_begin: Callable[[int], None] | None = None) -> Ended:
+        """Wait until it has ended."""
         try:
             self._try(run, on_begin)
         except (Lost, Fatal):
@@ -86,6 +102,17 @@ class LiveShell:
             with self._lock:
                 self._running, self._run = 0, None
         return self._report(run)
+
+    def _new_run(self, command: Command, read: Reader) -> CommandRun:
+        self._number += 1
+        run = CommandRun(self._number, command, read, self._last_codes)
+        # Whether it has functions, aliases and traps is known from a state that nothing has changed since.
+        is_kept = self.connection.plain_at >= self._changed[1] and run.keeps_state
+        self._changed = (self._changed[1], self._changed[1] if is_kept else run.number)
+        self._killed_at = None
+        self._running, self._began, self._run = run.number, run.began, run
+        self._page.begin(command.call, is_tried=command.is_tried)
+        return run
 
     def kill(self, number: int, why: str) -> None:
         """Abandon the command if it still runs. Safe from any thread."""
@@ -118,15 +145,19 @@ class LiveShell:
         """Abandon whatever runs."""
         self.kill(self._running, "cancelled")
 
-    def receive_while_idle(self) -> None:
+    def receive_while_idle(self, *, reconnects: bool = True) -> bool:
+        """False if the supervisor is gone, and stays so."""
         try:
             self.connection.receive()
         except Lost:
+            if not reconnects:
+                return False
             self.reconnect()
         for restart in self.connection.restarts:
             self._restarted(restart.why, restart.state, restart.saved, last=self._number)
             self._last_codes = (0,)
         self.connection.restarts.clear()
+        return True
 
     @property
     def is_running(self) -> bool:
@@ -148,7 +179,8 @@ class LiveShell:
             if tried > 1:
                 time.sleep(_BETWEEN_TRIES_SECONDS * tried)
             try:
-                if not self._begin(run):
+                if not run.is_given and not self._begin(run):
+                    self.receive_while_idle()
                     continue
                 if on_begin is not None:
                     on_begin(run.number)
@@ -187,7 +219,6 @@ class LiveShell:
             is_changed = self._changed[1] == run.number
             connection.send_words(run.words + SNAPSHOT if has_time and is_changed else run.words)
         except (FileNotFoundError, BrokenPipeError):
-            self.receive_while_idle()
             return False
         run.is_given = True
         self._busy_until = run.began + BUSY_SECONDS
@@ -211,7 +242,7 @@ class LiveShell:
             connection.poll.register(fd, select.POLLIN)
         try:
             while not run.is_over:
-                for fd, _ in connection.poll.poll(self._milliseconds_to_wait(run)):
+                for fd, _ in connection.poll.poll(100 if self._killed_at is not None else run.milliseconds_to_wait):
                     self._on_ready(fd, run)
                 if connection.restarts:
                     self._on_restarts(run)
@@ -254,18 +285,11 @@ class LiveShell:
             # After a kill the shell is replaced in any case: wait for that instead.
             if self._killed_at is not None or not run.take_reply(reply):
                 return
-            if not self._supervisor_was_faster(run):
+            if not run.was_ended_late:
                 self._running = 0
                 return
             run.is_over = False
         self.kill(run.number, "timeout")
-
-    @staticmethod
-    def _supervisor_was_faster(run: CommandRun) -> bool:
-        """On a busy machine the supervisor may enforce the timeout before we do. A shell whose traps were removed then goes on
-        after what was killed, and reports how that ended, until it is killed itself."""
-        is_late = run.is_noted and run.deadline is not None and time.monotonic() >= run.deadline
-        return is_late and run.code in (CODE_TERMINATED, CODE_KILLED)
 
     def _on_restarts(self, run: CommandRun) -> None:
         restarts, self.connection.restarts = self.connection.restarts, []
@@ -293,16 +317,6 @@ class LiveShell:
         elif not run.is_noted and now >= run.began + NOTE_AFTER_SECONDS:
             self._note(run)
 
-    def _milliseconds_to_wait(self, run: CommandRun) -> float | None:
-        if self._killed_at is not None:
-            return 100
-        if run.deadline is None:
-            return None
-        if run.holds:
-            return _HOLD_POLL_MILLISECONDS
-        until = run.deadline if run.is_noted else min(run.deadline, run.began + NOTE_AFTER_SECONDS)
-        return max(0.0, until - time.monotonic()) * 1000 + 0.2
-
     def _note(self, run: CommandRun) -> None:
         """From here on the supervisor enforces the timeout as well, whatever happens to this process."""
         run.is_noted = True
@@ -326,7 +340,7 @@ class LiveShell:
                 run.is_held = True
                 return
             if count is None:
-                polls = self._poll_for_more(polls)
+                polls = self.connection.poll_for_more(polls, HELD_SECONDS * 1000 / _HELD_POLLS)
 
     def _is_bash_alone(self, run: CommandRun) -> bool:
         """Whether nobody else can hold the pipe, which bash keeps open for the next command. If not, make it close that."""
@@ -338,19 +352,9 @@ class LiveShell:
             self.connection.send_words(CLOSE_OUT)
         return False
 
-    def _poll_for_more(self, polls: int) -> int:
-        """Poll until there is more, and return how many polls are left. Each is short, and longer on a slow machine."""
-        poll = select.poll()
-        poll.register(self.connection.out, select.POLLIN)
-        while polls > 0:
-            polls -= 1
-            if poll.poll(HELD_SECONDS * 1000 / _HELD_POLLS):
-                break
-        return polls
-
     def _abort(self, run: CommandRun) -> None:
         """After the reader failed or the user pressed Ctrl-C: nothing may keep running."""
-        run.read, run.may_block = _discard, False
+        run.read, run.may_block = (lambda fd: len(os.read(fd, _USUAL_PIPE))), False
         try:
             if run.is_given and not run.is_over:
                 self.kill(run.number, "cancelled")
@@ -370,7 +374,9 @@ class LiveShell:
         stderr = connection.take_stderr() if run.command.separate else b""
         try:
             cwd = proc.without_mark(connection.cwd_of_bash())
-            if run.is_held or connection.has_new_children(run.last_background):
+            is_new = connection.has_new_children(run.last_background)
+            connection.took_children(run.last_background)
+            if run.is_held or is_new:
                 ask = connection.renew_out if run.is_held else connection.ask_left
                 answer = ask(run.number, run.command.call)
                 left = [one for one in answer["left"] if one["number"] == run.number]
@@ -384,7 +390,7 @@ class LiveShell:
 
     def _end_call(self, call: int) -> Packet | None:
         """Only the effect watcher can tell that the call is complete. Raises Lost if it is gone."""
-        if not call or not self._page.has_changed(call):
+        if not self._page.has_changed(call):
             return None
         counts: Packet | None = self.connection.end_call(call)["counts"]
         return counts
@@ -412,7 +418,3 @@ class LiveShell:
         self._restart = (why, "older" if is_older else state)
         self._known = self._number
         self._changed = (self._number, self._number)
-
-
-def _discard(fd: int) -> int:
-    return len(os.read(fd, 1 << 16))

@@ -182,7 +182,7 @@ class ShellSupervisor:
         shell = self._shell
         assert shell is not None
         self._on_reports()
-        if self._ready_by is not None:  # it never got ready
+        if self._ready_by is not None and why == "ended":  # it never got ready, and nobody killed it
             if not self._is_restored:
                 self._give_up(f"bash ended immediately, with code {shell.exit_code()}")
                 return

@@ -134,7 +134,7 @@ class ClientPage:
 
     def has_changed(self, call: int) -> bool:
         """Whether something was written to the journal for the call since it began."""
-        return ctypes.c_uint64.from_address(self._address + _CHANGED).value == call
+        return call != 0 and ctypes.c_uint64.from_address(self._address + _CHANGED).value == call
 
 
 class CallPage:

@@ -22,7 +22,7 @@ def writable_folders(cwd: str, caches: Sequence[str]) -> List[str]:  # noqa: UP0
     which is none then."""
     temporary = (*TEMPORARY, os.environ.get("TMPDIR") or "/tmp")
     places = [*_of_work(cwd), *map(os.path.realpath, temporary)]
-    places += [place for place in caches if os.path.realpath(place) == place]
+    places += [place for place in caches if os.path.isdir(place) and os.path.realpath(place) == place]
     return _outermost([place for place in places if os.path.isdir(place) and place != "/"])
 
 

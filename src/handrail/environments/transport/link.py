@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 
 from ..shell_host import wire
-from ..shell_host.command_run import Command, Ended
+from ..shell_host.command_run import Command, CommandRun, Ended
 from ..shell_host.connection import Fatal, Lost, connect
 from ..shell_host.held_calls import DENY, STOP, HeldCall
 from ..shell_host.live_shell import LiveShell
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ..output import OutputSink
 
 __all__ = [
+    "BegunCommand",
     "Command",
     "Confinement",
     "DirectLink",
@@ -104,9 +105,9 @@ class DirectLink:
             with fork_servers.starting:
                 return LiveShell(lambda state, page: connect(server.ask, name, spec, state, page))
 
-        self._fork_server, self._shell = fork_servers.use(start, confinement, effects)
+        self._fork_server, self.shell = fork_servers.use(start, confinement, effects)
         self.uncovered = self._fork_server.uncovered
-        self._ops = Operations(self._shell, jobs_root)
+        self._ops = Operations(self.shell, jobs_root)
         self._is_closed = False
 
     def ask_when_held(self, on_held: Callable[[HeldCall], str]) -> None:
@@ -115,63 +116,76 @@ class DirectLink:
 
     @property
     def cwd(self) -> str:
-        return self._shell.connection.cwd
+        return self.shell.connection.cwd
 
     def enter(self, cwd: str) -> None:
         """For one that was started ahead: make it a shell that has started in `cwd`."""
-        self._shell.connection.notify({"op": "place", "cwd": cwd})
+        self.shell.connection.notify({"op": "place", "cwd": cwd})
         text = f"command cd -- {shlex.quote(cwd)} && command unset OLDPWD"
-        ended = self._shell.run(Command(text.encode("utf-8", "surrogateescape")), lambda fd: len(os.read(fd, 1 << 16)))
+        ended = self.shell.run(Command(text.encode("utf-8", "surrogateescape")), lambda fd: len(os.read(fd, 1 << 16)))
         if ended.code != 0:
             raise Lost(f"{cwd} cannot be entered")
-        self._shell.connection.cwd = cwd
+        self.shell.connection.cwd = cwd
 
     def run(self, command: Command, sink: OutputSink, cancel: CancelToken | None) -> Ended:
         may_block = sink.listener is not None
         if cancel is None:
-            return self._shell.run(command, sink.read_from, may_block=may_block)
+            return self.shell.run(command, sink.read_from, may_block=may_block)
         forget: list[Callable[[], object]] = []
 
         def begin(number: int) -> None:
-            forget.append(cancel.on_cancel(lambda: self._shell.kill(number, "cancelled")))
+            forget.append(cancel.on_cancel(lambda: self.shell.kill(number, "cancelled")))
 
         try:
-            return self._shell.run(command, sink.read_from, may_block=may_block, on_begin=begin)
+            return self.shell.run(command, sink.read_from, may_block=may_block, on_begin=begin)
         finally:
             for function in forget:
                 function()
 
     def _answer(self, held: HeldCall, ask: Callable[[HeldCall], str]) -> str:
-        go_on = self._shell.hold(held.call)
+        go_on = self.shell.hold(held.call)
         try:
             answer = ask(held)
         finally:
             go_on()
         if answer == STOP:
-            self._shell.stop(held.call)
+            self.shell.stop(held.call)
         return answer
 
     def end_call(self, call: int) -> None:
         """What a call had left running was ended: it is over now."""
-        self._shell.connection.end_call(call)
+        self.shell.connection.end_call(call)
 
     def interrupt(self) -> None:
-        self._shell.interrupt()
+        self.shell.interrupt()
 
     def call(self, op: str, data: bytes = b"", **details: object) -> tuple[Packet, bytes]:
         return self._ops.call(op, details, data)
 
     def close_inherited(self) -> None:
         self._is_closed = True
-        self._shell.connection.close_inherited()
+        self.shell.connection.close_inherited()
 
     def close(self) -> None:
         if not self._is_closed:
             self._is_closed = True
             self._fork_server.askers.pop(self._name, None)
-            self._shell.close()
+            self.shell.close()
             self._ops.remove_folders()
             fork_servers.release(self._fork_server)
+
+
+class BegunCommand(NamedTuple):
+    """A command that runs in a shell of this machine."""
+
+    link: DirectLink
+    run: CommandRun
+    sink: OutputSink
+    cwd: str | None
+    thread: int
+
+    def kill(self) -> None:
+        self.link.shell.kill(self.run.number, "cancelled")
 
 
 class Confinement(NamedTuple):

@@ -8,9 +8,12 @@ import os
 import re
 import shlex
 import signal
+from collections.abc import Awaitable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
+from ...base.loops import on_worker
 from ...core.outcome import tool_result
 from ...effects import trial
 from ...effects.open_call import call_number, has_run, stopped
@@ -28,9 +31,9 @@ from ...protocols import Action, ActionKind
 from ...types import JsonDict, Resources, ToolContext
 
 if TYPE_CHECKING:
-    from ...environments.command_request import Shown
+    from ...environments.command_request import Capture, Shown
+    from ...environments.live_environment import LiveEnvironment
     from ...environments.local_environment import LocalEnvironment
-    from ...environments.output import OutputSink
     from ...processes.tracked import TrackedProcess
 
 log = logging.getLogger(__name__)
@@ -55,6 +58,19 @@ def terminal(args: JsonDict, *, context: ToolContext, **_: object) -> str:
     if request.pty:
         return run_on_terminal(request, context, environments)
     return _run(request, context, environments)
+
+
+def _in_loop(args: JsonDict, *, context: ToolContext) -> Awaitable[str] | None:
+    """`terminal` in an event loop, for a shell that waits for its next command."""
+    environments = environments_of(context)
+    environment = environments.peek(context.task_id)
+    is_plain = not (args.get("background") or args.get("pty") or _is_tried(context) or environments.has_networks)
+    if not is_plain or not getattr(environment, "is_at_hand", False):
+        return None
+    return _arun(read_request(args, environments), context, environments)
+
+
+terminal.in_loop = _in_loop  # type: ignore[attr-defined]
 
 
 def actions(args: JsonDict, context: ToolContext) -> list[Action]:
@@ -98,9 +114,21 @@ def _directory(environments: TaskEnvironments, task_id: str | None, workdir: str
     return os.path.join(cwd, workdir)
 
 
-def _run(request: Request, context: ToolContext, environments: TaskEnvironments) -> str:
+class _Ready(NamedTuple):
+    """What a command of a task's shell needs to run, and to be shown."""
+
+    request: Request
+    context: ToolContext
+    environments: TaskEnvironments
+    environment: Environment
+    capture: Capture
+    before: str  # the directory of the shell
+    more: JsonDict
+
+
+@contextmanager
+def _ready(request: Request, context: ToolContext, environments: TaskEnvironments) -> Iterator[_Ready]:
     before = environments.cwd(context.task_id)
-    left: list[JsonDict] = []
     with (
         environments.use(context.task_id) as environment,
         capture_of(request, context, environments) as capture,
@@ -109,20 +137,43 @@ def _run(request: Request, context: ToolContext, environments: TaskEnvironments)
         more: JsonDict = {"call": number} if number else {}
         if request.separate:
             more["separate"] = True
-        ended, taken_back = _executed(request, context, environment, capture.sink, more)
-        refused = held_calls(environment).refused(number)
-        lines = [one.command_line for one in ended.left_running]
-        number = has_run(context, environment, changed=ended.changed, left=lines)
-        if ended.left_running:
-            left = _adopted(ended.left_running, environment, context, environments)
-        shown = capture.shown(ended.output, ended.exit_code)
-        stderr = capture.shown_stderr(ended.stderr)
-    taken_back = taken_back or stopped(context, environment, more.get("call", 0))
+        yield _Ready(request, context, environments, environment, capture, before, more)
+
+
+def _run(request: Request, context: ToolContext, environments: TaskEnvironments) -> str:
+    with _ready(request, context, environments) as ready:
+        return _answer(ready, *_executed(ready))
+
+
+async def _arun(request: Request, context: ToolContext, environments: TaskEnvironments) -> str:
+    from ...environments.in_loop import execute  # imports asyncio, which sync programs never need
+
+    with _ready(request, context, environments) as ready:
+        ended = await execute(cast("LiveEnvironment", ready.environment), request.command, **_options(ready))
+        is_simple = not (ended.left_running or ended.changed or ended.restarted)
+        return _answer(ready, ended) if is_simple else await on_worker(_answer, ready, ended)
+
+
+def _options(ready: _Ready) -> JsonDict:
+    request = ready.request
+    known: JsonDict = {"cwd": request.workdir, "timeout": request.timeout, "cancel": ready.context.cancel}
+    return {**known, "output": ready.capture.sink, **ready.more}
+
+
+def _answer(ready: _Ready, ended: CommandResult, taken_back: Sequence[str] = ()) -> str:
+    request, context, environments, environment, capture = ready[:5]
+    begun = ready.more.get("call", 0)
+    refused = held_calls(environment).refused(begun)
+    lines = [one.command_line for one in ended.left_running]
+    number = has_run(context, environment, changed=ended.changed, left=lines)
+    left = _adopted(ended.left_running, environment, context, environments) if ended.left_running else []
+    shown = capture.shown(ended.output, ended.exit_code)
+    taken_back = taken_back or stopped(context, environment, begun)
     if not taken_back and _is_tried(context):
         taken_back = trial.settle(context, number, lambda: _end_left(left, number, environment, context))
     result = result_of(request.command, ended.exit_code, shown)
     if request.separate:
-        result["stderr"] = stderr
+        result["stderr"] = capture.shown_stderr(ended.stderr)
     if ended.timed_out:
         result |= timed_out(request.timeout)
     elif taken_back:
@@ -132,7 +183,7 @@ def _run(request: Request, context: ToolContext, environments: TaskEnvironments)
         result |= _CANCELLED
     if number:
         result["call"] = number
-    if ended.cwd != before:
+    if ended.cwd != ready.before:
         result["cwd"] = ended.cwd
     if left:
         result["left_running"] = left[:_MAX_SHOWN]
@@ -147,15 +198,12 @@ def _is_tried(context: ToolContext) -> bool:
     return context.effects is not None and context.effects.is_tried
 
 
-def _executed(
-    request: Request, context: ToolContext, environment: Environment, sink: OutputSink, more: JsonDict
-) -> tuple[CommandResult, list[str]]:
+def _executed(ready: _Ready) -> tuple[CommandResult, list[str]]:
     """How the command ended, and what the model has to be told if it was tried in a shell of its own and is not kept."""
+    context, environment = ready.context, ready.environment
 
     def run(shell: Environment) -> CommandResult:
-        return shell.execute(
-            request.command, cwd=request.workdir, timeout=request.timeout, cancel=context.cancel, output=sink, **more
-        )
+        return shell.execute(ready.request.command, **_options(ready))
 
     tried = trial.isolated(context, environment) if _is_tried(context) else None
     if tried is None:
