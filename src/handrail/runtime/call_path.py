@@ -53,7 +53,8 @@ class Plan(NamedTuple):
     wants_context: bool
     passes: frozenset[str] | None  # the keyword arguments that the handler takes; None: all of them
     max_chars: float
-    in_loop: Callable[..., Awaitable[Any] | None] | None  # a handler's twin that needs no thread in a loop
+    # The twin of a handler that bounds its own time: it needs no thread in a loop.
+    in_loop: Callable[..., Awaitable[Any] | None] | None
 
 
 class Services(NamedTuple):
@@ -336,7 +337,7 @@ class CallPath:
         if max_chars is None:
             max_chars = self._services.config.results.max_chars
         is_plain = passes is None and not wants_context and not waits
-        in_loop = getattr(resolved(entry.handler), "in_loop", None)
+        in_loop = getattr(resolved(entry.handler), "in_loop", None) if entry.timeout is None else None
         plan = Plan(entry, is_plain, wants_context, passes, max_chars, in_loop)
         if len(self._plans) > _MAX_PLANS:  # servers come and go, and their tools with them
             self._plans.clear()
