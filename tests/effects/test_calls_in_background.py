@@ -14,6 +14,7 @@ import pytest
 from handrail import Handrail
 from handrail.environments.shell_host import jobs, proc
 from handrail.store.call_records import CallRecord
+from handrail.testing import OpenGate
 from tests.support import wait_until
 
 _RUN = """
@@ -29,7 +30,8 @@ for command in sys.argv[4:]:
 app.effects.records
 os.kill(os.getpid(), signal.SIGKILL)
 """
-_WAITS = "echo 1 > one; until test -e go; do sleep 0.05; done"
+_ONLY_WAITS = "until test -e go; do sleep 0.05; done"
+_WAITS = f"echo 1 > one; {_ONLY_WAITS}"
 
 
 @pytest.fixture
@@ -98,16 +100,15 @@ def test_one_that_runs_stays_running_until_it_ends(home: Path, work: Path, kind:
 
 @pytest.mark.parametrize("kind", ["pipe", "pty"])
 def test_one_that_changes_nothing_ends_too(home: Path, work: Path, kind: str) -> None:
-    waits = "until test -e go; do sleep 0.05; done"
-    started(home, work, waits, kind=kind)
+    started(home, work, _ONLY_WAITS, kind=kind)
     with Handrail(home=home) as app:
-        assert_running(app, waits)
+        assert_running(app, _ONLY_WAITS)
         (work / "go").touch()
         assert_settled(app)
         assert records(app)[0].counts["created"] == 0
 
 
-@pytest.mark.parametrize("command", [_WAITS, "sleep 1000"])
+@pytest.mark.parametrize("command", [_WAITS, "exec sleep 1000"])
 def test_one_that_was_killed_has_ended(home: Path, work: Path, command: str) -> None:
     started(home, work, command)
     with Handrail(home=home) as app:
@@ -116,14 +117,25 @@ def test_one_that_was_killed_has_ended(home: Path, work: Path, command: str) -> 
         assert_settled(app)
 
 
-@pytest.mark.parametrize("command", [_WAITS, "until test -e go; do sleep 0.05; done"])
-def test_without_its_supervisor_it_runs_until_it_ends(home: Path, work: Path, command: str) -> None:
+@pytest.mark.parametrize("command", [_WAITS, _ONLY_WAITS])
+def test_one_whose_supervisor_was_killed_after_its_runtime_has_ended(home: Path, work: Path, command: str) -> None:
     started(home, work, command)
     with Handrail(home=home) as app:
         assert_running(app, command)
-        supervisor = pid_of(folders(home)[0], "minder")
-        os.kill(supervisor, signal.SIGKILL)
-        wait_until(lambda: not proc.is_alive(supervisor, 0) or proc.stat_of(supervisor) is None)
+        os.kill(pid_of(folders(home)[0], "minder"), signal.SIGKILL)
+        (work / "go").touch()
+        assert_settled(app)
+
+
+@pytest.mark.parametrize("command", [_WAITS, _ONLY_WAITS])
+def test_one_that_outlives_its_supervisor_runs_until_it_ends(home: Path, work: Path, command: str) -> None:
+    with Handrail(home=home) as app:
+        app.runtime.gate = OpenGate()
+        app.register_task_env_overrides("t", cwd=str(work))
+        app.handle_function_call("terminal", {"command": command, "background": True}, "t", None, "s1")
+        (folder,) = folders(home)
+        os.kill(pid_of(folder, "minder"), signal.SIGKILL)
+        wait_until(lambda: jobs.poll(folder)["state"] == "lost")
         assert_running(app, command)
         (work / "go").touch()
         assert_settled(app)
@@ -143,7 +155,7 @@ def test_what_wrote_its_journal_was_killed_after_it_was_seen_running(home: Path,
 
 
 def test_after_a_reboot_it_is_gone(home: Path, work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    started(home, work, "until test -e go; do sleep 0.05; done")
+    started(home, work, _ONLY_WAITS)
     with Handrail(home=home) as app:
         (record,) = records(app)
         assert record.ended is None
