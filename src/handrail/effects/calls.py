@@ -37,7 +37,6 @@ _NOT_KEPT = "its changes are not kept any more"
 _GONE = f"{_NOT_KEPT}, or somebody has removed them from the journal"
 _AUDIT_FOLDER = "audit"
 _MARGIN_SECONDS = 60.0
-_MAX_LATEST = 10_000
 _NOTHING = hashlib.sha256().hexdigest()  # the digest of a call without entries
 
 
@@ -76,7 +75,7 @@ class Calls:
 
     def last(self, count: int, *, session: str | None = None, folder: str = "") -> list[CallRecord]:
         """The last calls that changed something and hold. An undo is none of them."""
-        found = self.latest(_MAX_LATEST, session=session, folder=folder)
+        found = self.latest(10_000, session=session, folder=folder)
         return [one for one in found if one.is_changing and not (one.undone_by or one.is_pruned or one.tool == UNDO)][
             :count
         ]
@@ -132,14 +131,11 @@ class Calls:
         self, keep_days: float | None = None, keep_bytes: int | None = None, *, dry_run: bool = False
     ) -> JsonDict:
         """Forget what is too old, or too much."""
-        self.latest(_MAX_LATEST)  # what has ended meanwhile can be forgotten
-        return self._prune(keep_days, keep_bytes, dry_run=dry_run)
-
-    def _prune(
-        self, keep_days: float | None = None, keep_bytes: int | None = None, *, dry_run: bool = False
-    ) -> JsonDict:
+        self.latest(10_000)  # what has ended meanwhile can be forgotten
         days = self.keep_days if keep_days is None else keep_days
-        most = self.keep_bytes if keep_bytes is None else keep_bytes
+        return self._prune(days, self.keep_bytes if keep_bytes is None else keep_bytes, dry_run=dry_run)
+
+    def _prune(self, days: float, most: int, *, dry_run: bool = False) -> JsonDict:
         done = call_effects.prune(self.recorder.journal_folder, days, most, dry_run=dry_run)
         if not dry_run:
             self._records.set_pruned(done["calls"])
@@ -212,7 +208,7 @@ class Calls:
         self._records.put(record)
         self._add_receipt(record)
         if call_effects.is_prune_due(self.recorder.journal_folder):
-            self._prune()
+            self._prune(self.keep_days, self.keep_bytes)
 
     def _add_receipt(self, record: CallRecord) -> None:
         config, terminal = self._rules(), self._rules().terminal
@@ -223,13 +219,16 @@ class Calls:
         """Of a call that went on in the background, as it is now."""
         if record.ended is not None or (record.environment != LOCAL and self._environments.peek(record.task) is None):
             return record
+        is_gone = False
         try:
-            told = self._told(record)
-            if told.get("ended") is None and record.environment == LOCAL:
+            if record.environment == LOCAL:
                 self.recover()  # whoever wrote its journal may have been killed, or the machine rebooted
-                told = self._told(record)
-                if told.get("digest") == _NOTHING and self._has_exited(record):
-                    told["ended"] = time.time()
+                # Only a background process has a status. Before the journal is read: it writes until it is gone.
+                is_background = "".join(record.left_running[:1]).startswith(record.head)
+                is_gone = is_background and not jobs.is_any_alive(self._jobs_folder, record.number)
+            told = self._told(record)
+            if is_gone and told.get("digest") == _NOTHING:
+                told["ended"] = time.time()
             record = _with_changes(record, told)._replace(ended=told.get("ended"))
             if record.ended is not None:
                 with self._records.database.transaction():  # another process may see it at the same time
@@ -238,11 +237,6 @@ class Calls:
         except (HandrailError, OSError):
             log.debug("call %d cannot be refreshed", record.number, exc_info=True)
         return record
-
-    def _has_exited(self, record: CallRecord) -> bool:
-        """Of a call without entries in the journal. Only a background process has a status; what a command left has none."""
-        is_background = bool(record.left_running) and record.left_running[0].startswith(record.head)
-        return is_background and not jobs.is_any_alive(self._jobs_folder, record.number)
 
     def _told(self, record: CallRecord, environment: Environment | None = None) -> JsonDict:
         """What the call has changed."""
