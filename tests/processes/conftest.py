@@ -18,7 +18,7 @@ from handrail.runtime.dispatch import Runtime
 from handrail.settings.sections import TerminalConfig
 from handrail.store.processes import ProcessRecords
 from handrail.testing import OpenGate
-from handrail.tools.terminal import process_call, tool
+from handrail.tools.terminal import process, process_call
 
 from ..environments.conftest import _nothing_is_left, _warm_fork_servers, protection, work  # noqa: F401  fixtures
 from ..support import PATIENCE_SECONDS
@@ -26,7 +26,7 @@ from ..support import PATIENCE_SECONDS
 Start = Callable[..., TrackedProcess]
 Process = Callable[..., dict[str, Any]]
 
-assert tool  # it registers the tools
+assert process  # it registers the tool
 
 
 @pytest.fixture

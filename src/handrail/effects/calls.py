@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from ..environments.shell_host import call_effects, journal_undo
+from ..environments.protection import JOBS_FOLDER
+from ..environments.shell_host import call_effects, jobs, journal_undo
 from ..environments.shell_host.journal_log import Journal
 from ..environments.task_settings import EnvironmentSettings
 from ..errors import HandrailError, ToolFailed
@@ -47,7 +48,7 @@ class Calls:
         self.keep_days, self.keep_bytes, self._on_crash = settings.keep_days, settings.keep_bytes, settings.on_crash
         self.tries_isolated = settings.tries == "isolated"
         self._environments, self._rules, self._begun_folder = environments, rules, folder / BEGUN_FOLDER
-        self._records = CallRecords(folder / STORE_NAME)
+        self._records, self._jobs_folder = CallRecords(folder / STORE_NAME), str(folder / JOBS_FOLDER)
         self.receipts = Receipts(self._records.database, folder / _AUDIT_FOLDER, settings.witness)
         self.recorder = Recorder(folder, self._keep, lambda task: environments.settings(task).as_json())
         self._journal, self._reading = Journal(self.recorder.journal_folder), threading.Lock()
@@ -98,7 +99,7 @@ class Calls:
 
         Raises CallNotFound.
         """
-        record, begun = self.records.get(number), time.time()
+        record, begun = self._refreshed(self.records.get(number)), time.time()
         if record.is_pruned:
             return {**call_effects.refused(_NOT_KEPT), "call": number}
         mine = 0 if dry_run else self.recorder.numbers.next()
@@ -115,6 +116,8 @@ class Calls:
             if not only:
                 self._records.set_undone(number, mine)
                 self._records.set_undone(record.undoes, 0)  # what an undo took back that is undone holds again
+        elif answer["status"] == "refused" and record.ended is None and record.left_running:
+            answer["reason"] += f" (left running: {', '.join(record.left_running)})"
         return {**answer, "call": number}
 
     def redo(self, number: int, **how: Any) -> JsonDict:
@@ -128,8 +131,11 @@ class Calls:
         self, keep_days: float | None = None, keep_bytes: int | None = None, *, dry_run: bool = False
     ) -> JsonDict:
         """Forget what is too old, or too much."""
+        self.latest(10_000)  # what has ended meanwhile can be forgotten
         days = self.keep_days if keep_days is None else keep_days
-        most = self.keep_bytes if keep_bytes is None else keep_bytes
+        return self._prune(days, self.keep_bytes if keep_bytes is None else keep_bytes, dry_run=dry_run)
+
+    def _prune(self, days: float, most: int, *, dry_run: bool = False) -> JsonDict:
         done = call_effects.prune(self.recorder.journal_folder, days, most, dry_run=dry_run)
         if not dry_run:
             self._records.set_pruned(done["calls"])
@@ -197,28 +203,40 @@ class Calls:
         if is_changed or record.ended is None or record.coverage != FULL:
             self._put(record, told)
 
-    def _put(self, record: CallRecord, told: JsonDict) -> CallRecord:
-        counts, hosts, digest = told.get("counts", {}), len(told.get("hosts", ())), told.get("digest", "")
-        record = record._replace(counts=counts, hosts=hosts, digest=digest)
+    def _put(self, record: CallRecord, told: JsonDict) -> None:
+        record = _with_changes(record, told)
         self._records.put(record)
+        self._add_receipt(record)
+        if call_effects.is_prune_due(self.recorder.journal_folder):
+            self._prune(self.keep_days, self.keep_bytes)
+
+    def _add_receipt(self, record: CallRecord) -> None:
         config, terminal = self._rules(), self._rules().terminal
         rules = config.approvals, config.command_allowlist, config.protect, terminal.protect, terminal.profile
         self.receipts.add(record, digest_of(repr(rules)))
-        if call_effects.is_prune_due(self.recorder.journal_folder):
-            self.prune()
-        return record
 
     def _refreshed(self, record: CallRecord) -> CallRecord:
         """Of a call that went on in the background, as it is now."""
         if record.ended is not None or (record.environment != LOCAL and self._environments.peek(record.task) is None):
             return record
+        is_gone = False
         try:
+            if record.environment == LOCAL:
+                self.recover()  # whoever wrote its journal may have been killed, or the machine rebooted
+                # Only a background process has a status. Before the journal is read: it writes until it is gone.
+                is_background = "".join(record.left_running[:1]).startswith(record.head)
+                is_gone = is_background and not jobs.is_any_alive(self._jobs_folder, record.number)
             told = self._told(record)
+            if is_gone and told.get("digest") == _NOTHING:
+                told["ended"] = time.time()
+            record = _with_changes(record, told)._replace(ended=told.get("ended"))
+            if record.ended is not None:
+                with self._records.database.transaction():  # another process may see it at the same time
+                    if self._records.settle(record):
+                        self._add_receipt(record)
         except (HandrailError, OSError):
-            return record
-        if told.get("ended") is not None:
-            return self._put(record._replace(ended=told["ended"]), told)
-        return record._replace(counts=told.get("counts", {}), hosts=len(told.get("hosts", ())))
+            log.debug("call %d cannot be refreshed", record.number, exc_info=True)
+        return record
 
     def _told(self, record: CallRecord, environment: Environment | None = None) -> JsonDict:
         """What the call has changed."""
@@ -252,6 +270,11 @@ class Calls:
             raise ToolFailed(f"call {record.number} was made by another version of Handrail; use that one") from None
         with contextlib.closing(self._environments.open(settings)) as made:
             yield made
+
+
+def _with_changes(record: CallRecord, told: JsonDict) -> CallRecord:
+    counts, hosts, digest = told.get("counts", {}), len(told.get("hosts", ())), told.get("digest", "")
+    return record._replace(counts=counts, hosts=hosts, digest=digest)
 
 
 def as_json(record: CallRecord, keep_days: float) -> JsonDict:

@@ -82,6 +82,12 @@ class CallRecords:
                 last = "SELECT number FROM calls ORDER BY number DESC LIMIT 1 OFFSET ?"
                 connection.execute(f"DELETE FROM calls WHERE number <= ({last})", (_MAX_ROWS,))
 
+    def settle(self, record: CallRecord) -> bool:
+        """Write how a call ended that went on in the background. False if somebody else has."""
+        values = (record.ended, json.dumps(record.counts), record.hosts, record.digest, record.number)
+        query = "UPDATE calls SET ended = ?, counts = ?, hosts = ?, digest = ? WHERE number = ? AND ended IS NULL"
+        return self.database.change(query, values) > 0
+
     def get(self, number: int) -> CallRecord:
         """Raises CallNotFound."""
         found = self.find(number)

@@ -234,6 +234,7 @@ def _status(job: Packet, child: int) -> Packet:
         "cwd": job["cwd"][:_COMMAND_SHOWN],
         "pty": job["pty"] is not None,
         "survives": job["survives"],
+        "call": job.get("call", 0),
         "started_at": time.time(),
         "pid": child,
         "start": its.start if its is not None else 0,

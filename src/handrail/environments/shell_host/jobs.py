@@ -133,15 +133,27 @@ def end_orphan(folder: str) -> None:
         return
     if status["state"] != "lost" or status.get("boot") != proc.boot_id():
         return
+    proc.stop_and_kill(lambda: _orphans(status), lambda: None, seconds=_KILL_SECONDS)
+
+
+def is_any_alive(root: str, call: int) -> bool:
+    """Whether something of the background process of a call runs, or of one whose call is not known."""
+    for name in known(root):
+        with contextlib.suppress(OSError):  # it is being removed
+            status = poll(os.path.join(root, name))
+            is_here = status.get("call", call) == call and status.get("boot") == proc.boot_id()
+            if is_here and (status["is_supervised"] or _orphans(status)):
+                return True
+    return False
+
+
+def _orphans(status: Packet) -> list[int]:
+    """What is left of a process without its job supervisor."""
     start, inner, of_namespace = status.get("start", 0), status.get("pid", 0), status.get("pid_namespace", 0)
     pid = proc.pid_here(inner, start, of_namespace)
-
-    def find() -> list[int]:
-        alive = [pid] if proc.is_alive(pid, start) else []
-        roots = {*alive, *(proc.in_session(inner, start, of_namespace) if inner and start else ())}
-        return [each for root in roots for each in (root, *proc.tree(root))]
-
-    proc.stop_and_kill(find, lambda: None, seconds=_KILL_SECONDS)
+    alive = [pid] if proc.is_alive(pid, start) else []
+    roots = {*alive, *(proc.in_session(inner, start, of_namespace) if inner and start else ())}
+    return [each for root in roots for each in (root, *proc.tree(root))]
 
 
 def create_status(folder: str) -> int:
