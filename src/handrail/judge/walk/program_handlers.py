@@ -180,7 +180,7 @@ def _code_in_files(walk: Walk, call: Call) -> None:
 def _load_file(walk: Walk, call: Call, path: Arg | None) -> None:
     """A file that the program runs or loads: one that lies where everybody writes is foreign, unless it can be read."""
     path = path and path.like(re.sub(r"^\w+:", "", path))
-    if not path or path[:1] != "/" or "temp" not in walk.classes(path):
+    if not path or path[:1] != "/" or not walk.is_foreign(path):
         return
     if walk.sources is None or follower_of(call.name) is None or lookup(walk, path) is None:
         walk.report("env.inject", call.argv)
@@ -188,7 +188,7 @@ def _load_file(walk: Walk, call: Call, path: Arg | None) -> None:
 
 def _runs_something(walk: Walk, value: Arg) -> bool:
     first = value.split(None, 1)[0] if value.strip() else ""
-    return _is_command(first) or walk.judgement.rulebook.knows(first) or "temp" in walk.classes(first)
+    return _is_command(first) or walk.judgement.rulebook.knows(first) or walk.is_foreign(first)
 
 
 def _run_value(walk: Walk, call: Call, option: str, value: Arg, *, stdin: Value | None = None) -> None:
@@ -235,6 +235,7 @@ def follow_unlisted(walk: Walk, call: Call) -> None:
     if not (args or call.stdin is not None) or not (reads_code or "--" in " ".join(args)):
         return
     after_word, is_unknown = False, not is_data and not walk.judgement.rulebook.knows(call.name)
+    is_noted = not _WORDS.notes.isdisjoint(args)
     codes = [] if not reads_code else _codes(call, is_unknown=is_unknown)
     for code in codes[:_MAX_CODES]:
         judge_code(walk, call, "other", code)
@@ -257,7 +258,7 @@ def follow_unlisted(walk: Walk, call: Call) -> None:
             return
         if " " in arg and len(arg) < _MAX_ARGUMENT:
             setting = _RE.setting.fullmatch(arg)
-            led = led or (is_unknown and before[:1] == "-" and _RE.command_line.match(arg) is not None)
+            led = led or (is_unknown and not is_noted and _RE.command_line.match(arg) is not None)
             text = setting[1] if setting else arg.lstrip("!|:+ ") if led or _RE.marked.match(arg) else ""
             calls = (match for match in _RE.calls.finditer(arg) if not _RE.prose.search(arg, 0, match.start()))
             texts = [text, *("".join(filter(None, match.groups())) for match in calls)]
