@@ -334,7 +334,7 @@ def _given(command: Command) -> Iterator[_Given]:
 def _in_option(arg: Arg) -> Iterator[_Given]:
     """Paths in `--log=/x`, `-o/x`, `-M--log=/x`, `-Xlog:/x`."""
     option, equals, value = arg.partition("=")
-    option = re.sub(r"^-D(?:.*\.)?(?=\w)", "--", option[max(option.rfind("--"), 0) :])
+    option = re.sub(r"^-(?:D|P|p:)(?=\w)", "--", option[max(option.rfind("--"), 0) :])
     if equals:
         yield from (_Given(arg.like(piece), option, last=False) for piece in _pieces(value))
     elif arg[2:3] in ("/", "~"):

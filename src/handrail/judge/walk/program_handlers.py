@@ -157,12 +157,16 @@ def _follow_options(walk: Walk, call: Call) -> None:
 
 def _named_command(arg: Arg, following: Arg | None) -> Arg | None:
     """The value of an option or setting whose name says that it is a command."""
-    if "=" in arg:
+    option, equals, text = arg.partition("=")
+    if equals:
         match = _RE.holds_command.fullmatch(arg)
         value = arg.like(match[2].replace(";", " ") if arg[:2] == "-D" else match[2]) if match else None
     else:
         value = following if arg[:1] == "-" and _RE.before_command.fullmatch(arg) else None
-    return value and value.like(value.lstrip(":!|+ "))
+    if value is None and arg[:2] == "--" and not _RE.about_texts.search(option):
+        given = arg.like(text) if equals else following
+        value = given if given and _RE.destroys.match(given) else None
+    return value and value.like(_RE.leads_in.sub("", value))
 
 
 def _code_in_files(walk: Walk, call: Call) -> None:
@@ -180,6 +184,8 @@ def _code_in_files(walk: Walk, call: Call) -> None:
 def _load_file(walk: Walk, call: Call, path: Arg | None) -> None:
     """A file that the program runs or loads: one that lies where everybody writes is foreign, unless it can be read."""
     path = path and path.like(re.sub(r"^\w+:", "", path))
+    if path in _WORDS.input and call.stdin is not None:
+        judge_code(walk, call, "other", Value(_RE.bare_path.sub(r'="\1"', call.stdin.text), call.stdin.taints))
     if not path or path[:1] != "/" or not walk.is_foreign(path):
         return
     if walk.sources is None or follower_of(call.name) is None or lookup(walk, path) is None:
@@ -258,7 +264,7 @@ def follow_unlisted(walk: Walk, call: Call) -> None:
             return
         if " " in arg and len(arg) < _MAX_ARGUMENT:
             setting = _RE.setting.fullmatch(arg)
-            led = led or (is_unknown and not is_noted and _RE.command_line.match(arg) is not None)
+            led = led or (is_unknown and not is_noted and _RE.command_line.match(arg) and not _RE.sentence.search(arg))
             text = setting[1] if setting else arg.lstrip("!|:+ ") if led or _RE.marked.match(arg) else ""
             calls = (match for match in _RE.calls.finditer(arg) if not _RE.prose.search(arg, 0, match.start()))
             texts = [text, *("".join(filter(None, match.groups())) for match in calls)]
