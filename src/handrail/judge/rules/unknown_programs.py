@@ -353,7 +353,7 @@ def _in_operand(arg: Arg, takes: str, *, last: bool) -> Iterator[_Given]:
     elif arg[:1] == "@":
         yield _Given(arg.like(arg[1:]), takes, last=False)
     elif " " not in arg:
-        if "|[" in arg:
+        if "]/" in arg:
             yield from (_Given(arg.like(piece), "--output", last=False) for piece in _pieces(arg)[1:])
         inner = _RE.prefixed.fullmatch(arg)
         yield _Given(arg.like(inner[1]) if inner else arg, takes, last=last)
