@@ -247,9 +247,10 @@ def own_arguments(command: Command) -> bool:
 
 
 def _whole_homes(command: Command) -> Iterator[Arg]:
-    """A home itself or the root of the file system as the place where results go, which may be emptied first."""
+    """A home itself or the root of the file system as the place where results go, and any of the system's that is emptied."""
     for given in _given(command):
-        if _RE.destination.fullmatch(given.option) and command.any_class({"root", "home-root"}, [given.path]):
+        wanted = _WORDS.not_emptied if given.option in _WORDS.emptied else ("root", "home-root")
+        if _RE.destination.fullmatch(given.option) and command.any_class(wanted, [given.path]):
             yield given.path
 
 
@@ -345,7 +346,7 @@ def _in_option(arg: Arg) -> Iterator[_Given]:
 
 def _in_operand(arg: Arg, takes: str, *, last: bool) -> Iterator[_Given]:
     """Paths in an operand, or in the value of the option that it follows: `/x`, `key=/x`, `@/x`, `dir:/x`."""
-    if setting := _RE.setting.fullmatch(arg):
+    if (setting := _RE.setting.fullmatch(arg)) and takes[:5] != "--set":
         yield _Given(arg.like(setting[1]), "--output", last=False)
     elif _RE.named.fullmatch(arg):
         for key, value in _RE.pairs.findall(arg):
