@@ -22,9 +22,6 @@ _FIRST = _WORDS.verbs | _WORDS.first
 _LATER = _WORDS.verbs | {"publish", "empty"}
 _JOINED = _WORDS.verbs - {"forget"} | {"evict", "expire", "unload", "deactivate", "unlink"}
 _OPTIONS = frozenset(dash + option for option in _WORDS.options for dash in ("-", "--"))
-_ABBREVIATED = tuple(
-    "--delete --destroy --purge --wipe --erase --uninstall --factory-reset --obliterate --expunge".split()
-)
 _WRITTEN = {
     name: options.split()
     for names, options in read_tables(__file__)["written by option"].items()
@@ -53,7 +50,7 @@ def destructive(command: Command, *, has_rules: bool) -> bool:
     if (
         command.has_long
         and not has_rules
-        and any(len(word) > 4 and option.startswith(word) for word in given for option in _ABBREVIATED)
+        and any(len(word) > 4 and option.startswith(word) for word in given for option in _WORDS.abbreviated)
         and options_of(name, command.operands) is None
     ):
         return True

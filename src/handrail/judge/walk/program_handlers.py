@@ -28,12 +28,7 @@ from ..rules.targets import READERS, WRITERS
 from ..values.data_files import Patterns, Words, read_tables
 from ..values.disk import Sources
 from ..values.word_values import EMPTY, UNKNOWN, Arg, Taint, Value, unknown
-from . import (
-    environment_variables,
-    output_provenance,
-    script_programs,
-    text_emulation,
-)
+from . import environment_variables, output_provenance, script_programs, text_emulation
 from .files_made import files_made, output_files
 from .interpreters import judge_code
 from .script_files import lookup
