@@ -236,7 +236,7 @@ def follow_unlisted(walk: Walk, call: Call) -> None:
     if not (args or call.stdin is not None) or not (reads_code or "--" in " ".join(args)):
         return
     after_word, is_unknown = False, not is_data and not walk.judgement.rulebook.knows(call.name)
-    is_noted = not _WORDS.notes.isdisjoint(args)
+    takes_lines = is_unknown and _WORDS.notes.isdisjoint(args)
     codes = [] if not reads_code else _codes(call, is_unknown=is_unknown)
     for code in codes[:_MAX_CODES]:
         judge_code(walk, call, "other", code)
@@ -259,7 +259,7 @@ def follow_unlisted(walk: Walk, call: Call) -> None:
             return
         if " " in arg and len(arg) < _MAX_ARGUMENT:
             setting = _RE.setting.fullmatch(arg)
-            led = led or (is_unknown and not is_noted and _RE.command_line.match(arg) and not _RE.sentence.search(arg))
+            led = led or (takes_lines and bool(_RE.command_line.match(arg)) and not _RE.sentence.search(arg))
             text = setting[1] if setting else arg.lstrip("!|:+ ") if led or _RE.marked.match(arg) else ""
             calls = (match for match in _RE.calls.finditer(arg) if not _RE.prose.search(arg, 0, match.start()))
             texts = [text, *("".join(filter(None, match.groups())) for match in calls)]
