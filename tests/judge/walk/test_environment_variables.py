@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from handrail.approval.task_disk import HostDisk
 from handrail.judge import assess
 
 COMMANDS = (
@@ -74,3 +77,30 @@ def test_other_ways_to_run_something_by_a_variable_ask(command: str) -> None:
 )
 def test_ordinary_values_ask_nothing(command: str) -> None:
     assert not assess(command).dangerous
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "ld --plugin {0}/x.so a.o",
+        "gdb -x {0}/x.gdb a",
+        "EDITOR={0}/ed git commit",
+        "PATH={0}/bin:$PATH make",
+        "PERL5LIB={0}/lib perl -e 1",
+        "NODE_PATH={0}/modules node -e 1",
+        "MAVEN_OPTS=-javaagent:{0}/a.jar mvn test",
+        "LD_LIBRARY_PATH={0}/build ls",
+        "GIT_CONFIG_GLOBAL={0}/settings git status",
+        "git -c core.hooksPath={0}/hooks commit",
+        "hash -p {0}/x x",
+    ],
+)
+def test_what_lies_in_the_work_tree_is_not_foreign_even_below_tmp(command: str, tmp_path: Path) -> None:
+    inner = tmp_path / "repository" / "sub"
+    inner.mkdir(parents=True)
+    (inner.parent / ".git").mkdir()
+    for own in (inner, inner.parent):
+        assert not assess(command.format(own), cwd=str(inner), disk=HostDisk(0.0)).dangerous
+    foreign = command.format("/tmp/somewhere-else")
+    assert assess(foreign, cwd=str(inner), disk=HostDisk(0.0)).dangerous
+    assert assess(f"cd /tmp/somewhere-else && {foreign}", cwd=str(inner), disk=HostDisk(0.0)).dangerous

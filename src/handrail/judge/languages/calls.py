@@ -328,7 +328,7 @@ def judge_strings(host: Host, text: str) -> None:
     _touched(host, text, found)
     if host.language in _WORDS.unread:
         for match in itertools.islice(_RE.escaped.finditer(text), _MAX_NAMES):
-            host.shell(match[1] or match[2])
+            host.shell(match[1] or match[2] or match[3])
     runs = _RE.runs.search(text) is not None
     if not runs and host.language != "other":
         return

@@ -366,7 +366,10 @@ class _Reader:
             self.host.depth -= 1
         elif node.args and name != "compile":
             inner = node.args[0]
-            if not (isinstance(inner, ast.Call) and self._dotted(inner.func) in ("compile", "input")):
+            while isinstance(inner, ast.Call) and inner.args and self._dotted(inner.func) == "compile":
+                inner = inner.args[0]
+            asks = isinstance(inner, ast.Call) and self._dotted(inner.func) == "input"
+            if not asks and not isinstance(fold(inner, self.constants), str):
                 self.host.find("code.exec_computed")
 
     def _evaluates_later(self, args: list[Any]) -> None:

@@ -15,8 +15,9 @@ from ..values.data_files import read_tables
 from ..values.word_values import Arg, Value
 
 _TABLES = read_tables(__file__, "options")
-_HELP_ANYWHERE, _NO_SHORT_HELP, _IGNORES_HELP, _DRY_RUN = (
-    frozenset(_TABLES[""][key].split()) for key in ("help anywhere", "no help", "ignores help", "dry run")
+_HELP_ANYWHERE, _NO_SHORT_HELP, _IGNORES_HELP, _DRY_RUN, _DRY_BY_LETTER = (
+    frozenset(_TABLES[""][key].split())
+    for key in ("help anywhere", "no help", "ignores help", "dry run", "dry run by letter")
 )
 _VALUES = _TABLES["values"]
 _CANONICAL = {name: family for family, names in _TABLES["same"].items() for name in names.split()}
@@ -220,7 +221,9 @@ class Command:
             return False
         if "--help" in self.words or "-help" in self.words or args[-1] == "help":
             return True
-        if "-h" in self.words and self.name in _HELP_ANYWHERE:
+        if ("-h" in self.words and self.name in _HELP_ANYWHERE) or (
+            self.name in _DRY_BY_LETTER and "n" in self.letters
+        ):
             return True
         if self.words.isdisjoint(_DRY_RUN) and "-WhatIf" not in self.words:
             return False

@@ -97,13 +97,9 @@ def fills_disk(command: Command, _: str) -> bool:
     name = command.name
     if name == "dd":
         return _dd_fills(command)
-    if name in ("fallocate", "mkfile", "xfs_mkfile"):
-        size = command.value("-l", "--length") or (command.operands[0] if command.operands else None)
-        return size is not None and _bytes(size) >= _TOO_MUCH
-    if name == "openssl":
-        return command.operands[:1] == ["rand"] and any(
-            _bytes(operand) >= _TOO_MUCH for operand in command.operands[1:]
-        )
+    if name in _WORDS.make_files:
+        sizes = (size for arg in command.args for size in (arg.rpartition("=")[2], arg[2:]))
+        return (name != "openssl" or "rand" in command.args) and any(_bytes(size) >= _TOO_MUCH for size in sizes)
     endless = command.stdin is not None and Taint.ENDLESS in command.stdin.taints
     if name in _WORDS.hold_all:
         return endless or not _WORDS.endless_files.isdisjoint(command.operands)

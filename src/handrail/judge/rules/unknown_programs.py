@@ -22,9 +22,6 @@ _FIRST = _WORDS.verbs | _WORDS.first
 _LATER = _WORDS.verbs | {"publish", "empty"}
 _JOINED = _WORDS.verbs - {"forget"} | {"evict", "expire", "unload", "deactivate", "unlink"}
 _OPTIONS = frozenset(dash + option for option in _WORDS.options for dash in ("-", "--"))
-_ABBREVIATED = tuple(
-    "--delete --destroy --purge --wipe --erase --uninstall --factory-reset --obliterate --expunge".split()
-)
 _WRITTEN = {
     name: options.split()
     for names, options in read_tables(__file__)["written by option"].items()
@@ -53,7 +50,7 @@ def destructive(command: Command, *, has_rules: bool) -> bool:
     if (
         command.has_long
         and not has_rules
-        and any(len(word) > 4 and option.startswith(word) for word in given for option in _ABBREVIATED)
+        and any(len(word) > 4 and option.startswith(word) for word in given for option in _WORDS.abbreviated)
         and options_of(name, command.operands) is None
     ):
         return True
@@ -247,9 +244,10 @@ def own_arguments(command: Command) -> bool:
 
 
 def _whole_homes(command: Command) -> Iterator[Arg]:
-    """A home itself or the root of the file system as the place where results go, which may be emptied first."""
+    """A home itself or the root of the file system as the place where results go, and any of the system's that is emptied."""
     for given in _given(command):
-        if _RE.destination.fullmatch(given.option) and command.any_class({"root", "home-root"}, [given.path]):
+        wanted = _WORDS.not_emptied if given.option in _WORDS.emptied else ("root", "home-root")
+        if _RE.destination.fullmatch(given.option) and command.any_class(wanted, [given.path]):
             yield given.path
 
 
@@ -334,7 +332,7 @@ def _given(command: Command) -> Iterator[_Given]:
 def _in_option(arg: Arg) -> Iterator[_Given]:
     """Paths in `--log=/x`, `-o/x`, `-M--log=/x`, `-Xlog:/x`."""
     option, equals, value = arg.partition("=")
-    option = option[max(option.rfind("--"), 0) :]
+    option = re.sub(r"^-(?:D|P|p:)(?=\w)", "--", option[max(option.rfind("--"), 0) :])
     if equals:
         yield from (_Given(arg.like(piece), option, last=False) for piece in _pieces(value))
     elif arg[2:3] in ("/", "~"):
@@ -345,7 +343,7 @@ def _in_option(arg: Arg) -> Iterator[_Given]:
 
 def _in_operand(arg: Arg, takes: str, *, last: bool) -> Iterator[_Given]:
     """Paths in an operand, or in the value of the option that it follows: `/x`, `key=/x`, `@/x`, `dir:/x`."""
-    if setting := _RE.setting.fullmatch(arg):
+    if (setting := _RE.setting.fullmatch(arg)) and takes[:5] != "--set":
         yield _Given(arg.like(setting[1]), "--output", last=False)
     elif _RE.named.fullmatch(arg):
         for key, value in _RE.pairs.findall(arg):
@@ -353,7 +351,7 @@ def _in_operand(arg: Arg, takes: str, *, last: bool) -> Iterator[_Given]:
     elif arg[:1] == "@":
         yield _Given(arg.like(arg[1:]), takes, last=False)
     elif " " not in arg:
-        if "|[" in arg:
+        if "]/" in arg:
             yield from (_Given(arg.like(piece), "--output", last=False) for piece in _pieces(arg)[1:])
         inner = _RE.prefixed.fullmatch(arg)
         yield _Given(arg.like(inner[1]) if inner else arg, takes, last=last)

@@ -30,21 +30,9 @@ _TEMP = ("/tmp", "/var/tmp", "/dev/shm", "/private/tmp")
 _SYSTEM_TOP, _SYSTEM_ROOTS, _SETTINGS_ROOTS = (
     frozenset(_LISTS[name]) for name in ("system top", "system roots", "settings roots")
 )
-_HOME = re.compile(
-    r"(?:(?:/export|/data|/net|/nfs|/mnt|/srv|/var|/usr|/vol\w*)?/homes?/[^/]+|/Users/[^/]+|/root|/var/root)(/.*)?$"
-)
-_HOME_ITSELF = re.compile(r"/home/[^/]+|/Users/[^/]+|/root")
-# Outside of known homes: what holds one of these is somebody's home.
-_DOT_FILES = re.compile(
-    r"/\.(?:ssh|aws|gnupg|kube|docker|config|netrc|pgpass|azure|bash|z|profile|git-credentials)[^/]*(?:/|$)"
-)
-# The root and the working directory of a process: the same files by another name.
-_BY_PROCESS = re.compile(r"/proc/[^/]+/(root|cwd)(/.*)?$")
 _homes: ContextVar[Homes] = ContextVar("homes", default=NO_HOMES)
 _TEMP_BELOW = tuple(f"{folder}/" for folder in _TEMP)
 _SOMEBODY = "/home/\0"
-_WILD = re.compile(r"[*?\[\ue000]")
-_TOP_GLOB = re.compile(r"/[^/]*[*?\[][^/]*")
 _MAX_PATH = 4096
 
 
@@ -52,7 +40,7 @@ def normalise(path: str, cwd: str = ".", project: str = "") -> str:
     """Join to the working directory and fold `.` and `..`. `~` stays as it is; below `project` it becomes relative."""
     if path.startswith("file:/"):
         path = path[5:]
-    if path.startswith("/proc/") and (inner := _BY_PROCESS.match(path)) is not None:
+    if path.startswith("/proc/") and (inner := _RE.by_process.match(path)) is not None:
         path = (cwd if inner[1] == "cwd" else "") + (inner[2] or "/")
     if path[:1] not in ("/", "~"):
         path = f"{cwd.rstrip('/') or '/'}/{path}" if path else cwd
@@ -62,7 +50,7 @@ def normalise(path: str, cwd: str = ".", project: str = "") -> str:
     path = posixpath.normpath(path)
     if path.startswith("//"):
         path = path[1:]
-    if project and project not in ("/", "~") and not _HOME_ITSELF.fullmatch(project):
+    if project and project not in ("/", "~") and not _RE.home_itself.fullmatch(project):
         if path == project:
             return "."
         if path.startswith(project + "/"):
@@ -151,9 +139,9 @@ def _as_home(path: str, homes: Homes) -> tuple[str, bool]:
         return path, path[:1] == "~"
     if (known := homes.split(path)) is not None:
         return "~" + known[0], known[1]
-    if (home := _HOME.match(path)) is not None:
+    if (home := _RE.home.match(path)) is not None:
         return "~" + (home[1] or ""), True
-    if "/." in path and not path.startswith(_TEMP_BELOW) and (dot := _DOT_FILES.search(path)) is not None:
+    if "/." in path and not path.startswith(_TEMP_BELOW) and (dot := _RE.dot_files.search(path)) is not None:
         return "~" + path[dot.start() :], False
     return path, False
 
@@ -164,12 +152,12 @@ def _absolute(path: str, *, in_home: bool) -> set[str]:
         return {"temp", "temp-root"}
     if path.startswith(_TEMP_BELOW):
         return {"temp"}
-    if path == "/" or _TOP_GLOB.fullmatch(path):
+    if path == "/" or _RE.top_glob.fullmatch(path):
         return {"root", "system"}
     top, slash, below = path[1:].partition("/")
     if top.startswith(UNKNOWN):
         return {"unknown", "system"}
-    if _WILD.search(top) and re.search(r"\w", top):
+    if _RE.wild.search(top) and re.search(r"\w", top):
         tops = [name for name in sorted(_SYSTEM_TOP) if fnmatchcase(name, top)]
         return {kind for name in tops for kind in _absolute(f"/{name}{slash}{below}", in_home=in_home)} or {"outside"}
     if top not in _SYSTEM_TOP:
@@ -255,7 +243,7 @@ def could_be(path: str, patterns: tuple[str, ...]) -> bool:
         return True
     if path.endswith("/*") and path[:-2] in patterns:
         return True
-    if not _WILD.search(path) or len(re.sub(r"\[[^]]*\]|[*?]", "", posixpath.basename(path))) < 2:
+    if not _RE.wild.search(path) or len(re.sub(r"\[[^]]*\]|[*?]", "", posixpath.basename(path))) < 2:
         return False
     parts = path.split("/")
     anything = "*" if "*" not in parts else ""

@@ -59,7 +59,7 @@ def _hash(walk: Walk, call: Call) -> Value | None:
     """`hash -p /bin/rm ls` makes `ls` another program."""
     start, options = skip_options(call.args, "p")
     program = next((value for option, value in options if option == "-p" and value is not None), None)
-    if program is not None and "temp" in walk.classes(program):
+    if program is not None and walk.is_foreign(program):
         walk.report("env.inject", call.argv)
     for name in call.args[start:] if program is not None else ():
         walk.state.alias(str(name), program.value() if program is not None else None)

@@ -38,7 +38,8 @@ def follow_variable(walk: Walk, name: str, value: Value) -> None:
         _git_settings(walk, name, value)
     elif name in INJECTING_VARIABLES or name in INJECTING_VALUES:
         pattern = INJECTING_VARIABLES.get(name, INJECTING_VALUES.get(name, ""))
-        if re.search(pattern, text) or (name in INJECTING_VARIABLES and not value.known):
+        elsewhere = text.replace(f"{tree}/", "") if (tree := walk.work_tree()) else text
+        if re.search(pattern, elsewhere) or (name in INJECTING_VARIABLES and not value.known):
             walk.report("env.inject", [name, text])
 
 
@@ -59,7 +60,7 @@ def _words(text: str) -> list[str]:
 
 def _check_place(walk: Walk, name: str, text: str) -> None:
     parts = [text] if name in _WORDS.settings else [part for part in text.split(":") if part.replace(UNKNOWN, "")]
-    if any("temp" in walk.classes(part) for part in parts) or (
+    if any(map(walk.is_foreign, parts)) or (
         name in _WORDS.settings and (known := walk.known_file(text)) is not None and known.text
     ):
         walk.report("env.inject", [name, text])

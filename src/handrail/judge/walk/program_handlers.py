@@ -28,12 +28,7 @@ from ..rules.targets import READERS, WRITERS
 from ..values.data_files import Patterns, Words, read_tables
 from ..values.disk import Sources
 from ..values.word_values import EMPTY, UNKNOWN, Arg, Taint, Value, unknown
-from . import (
-    environment_variables,
-    output_provenance,
-    script_programs,
-    text_emulation,
-)
+from . import environment_variables, output_provenance, script_programs, text_emulation
 from .files_made import files_made, output_files
 from .interpreters import judge_code
 from .script_files import lookup
@@ -157,12 +152,16 @@ def _follow_options(walk: Walk, call: Call) -> None:
 
 def _named_command(arg: Arg, following: Arg | None) -> Arg | None:
     """The value of an option or setting whose name says that it is a command."""
-    if "=" in arg:
+    option, equals, text = arg.partition("=")
+    if equals:
         match = _RE.holds_command.fullmatch(arg)
         value = arg.like(match[2].replace(";", " ") if arg[:2] == "-D" else match[2]) if match else None
     else:
         value = following if arg[:1] == "-" and _RE.before_command.fullmatch(arg) else None
-    return value and value.like(value.lstrip(":!|+ "))
+    if value is None and arg[:2] == "--" and not _RE.about_texts.search(option):
+        given = arg.like(text) if equals else following
+        value = given if given and _RE.destroys.match(given) else None
+    return value and value.like(_RE.leads_in.sub("", value))
 
 
 def _code_in_files(walk: Walk, call: Call) -> None:
@@ -180,7 +179,9 @@ def _code_in_files(walk: Walk, call: Call) -> None:
 def _load_file(walk: Walk, call: Call, path: Arg | None) -> None:
     """A file that the program runs or loads: one that lies where everybody writes is foreign, unless it can be read."""
     path = path and path.like(re.sub(r"^\w+:", "", path))
-    if not path or path[:1] != "/" or "temp" not in walk.classes(path):
+    if path in _WORDS.input and call.stdin is not None:
+        judge_code(walk, call, "other", Value(_RE.bare_path.sub(r'="\1"', call.stdin.text), call.stdin.taints))
+    if not path or path[:1] != "/" or not walk.is_foreign(path):
         return
     if walk.sources is None or follower_of(call.name) is None or lookup(walk, path) is None:
         walk.report("env.inject", call.argv)
@@ -188,7 +189,7 @@ def _load_file(walk: Walk, call: Call, path: Arg | None) -> None:
 
 def _runs_something(walk: Walk, value: Arg) -> bool:
     first = value.split(None, 1)[0] if value.strip() else ""
-    return _is_command(first) or walk.judgement.rulebook.knows(first) or "temp" in walk.classes(first)
+    return _is_command(first) or walk.judgement.rulebook.knows(first) or walk.is_foreign(first)
 
 
 def _run_value(walk: Walk, call: Call, option: str, value: Arg, *, stdin: Value | None = None) -> None:
@@ -235,6 +236,7 @@ def follow_unlisted(walk: Walk, call: Call) -> None:
     if not (args or call.stdin is not None) or not (reads_code or "--" in " ".join(args)):
         return
     after_word, is_unknown = False, not is_data and not walk.judgement.rulebook.knows(call.name)
+    takes_lines = is_unknown and _WORDS.notes.isdisjoint(args)
     codes = [] if not reads_code else _codes(call, is_unknown=is_unknown)
     for code in codes[:_MAX_CODES]:
         judge_code(walk, call, "other", code)
@@ -257,7 +259,7 @@ def follow_unlisted(walk: Walk, call: Call) -> None:
             return
         if " " in arg and len(arg) < _MAX_ARGUMENT:
             setting = _RE.setting.fullmatch(arg)
-            led = led or (is_unknown and before[:1] == "-" and _RE.command_line.match(arg) is not None)
+            led = led or (takes_lines and bool(_RE.command_line.match(arg)) and not _RE.sentence.search(arg))
             text = setting[1] if setting else arg.lstrip("!|:+ ") if led or _RE.marked.match(arg) else ""
             calls = (match for match in _RE.calls.finditer(arg) if not _RE.prose.search(arg, 0, match.start()))
             texts = [text, *("".join(filter(None, match.groups())) for match in calls)]

@@ -113,7 +113,8 @@ def _in_arguments(walk: Walk, call: Call) -> Value | None:
     typed = [make_arg(call.stdin.text)] if call.stdin is not None and call.name in _WORDS.read_input else []
     for arg in (*call.args, *typed):
         for match in re.finditer(_IN_ARGUMENTS[call.name], arg):
-            _run_option(walk, next(filter(None, match.groups()), ""), arg)
+            pipes = unknown() if "|" in arg[: match.end()] else None
+            _run_option(walk, next(filter(None, match.groups()), ""), arg, stdin=pipes)
     return wrap(walk, call) if call.name in WRAPPERS else None
 
 
@@ -155,7 +156,7 @@ def _git(walk: Walk, call: Call) -> None:
             stored = walk.lookup(variable)
             text = stored.text if isinstance(stored, Value) else UNKNOWN
             _git_setting(walk, value.like(f"{key}={text}"), rest)
-        elif option == "--exec-path" and value and "temp" in walk.classes(value):
+        elif option == "--exec-path" and value and walk.is_foreign(value):
             walk.report("env.inject", call.argv)
     for place, arg in enumerate(rest):
         following = rest[place + 1] if place + 1 < len(rest) else None
@@ -180,7 +181,7 @@ def _git_setting(walk: Walk, setting: Arg, rest: Sequence[Arg]) -> None:
             command = text[1:] if text.startswith("!") else text if text == UNKNOWN else f"git {text}"
             _run_option(walk, command + "".join(f" {shell_quoted(arg)}" for arg in rest[1:]), setting)
     elif key in _GIT_PLACES or (key.startswith("includeif.") and key.endswith(".path")):
-        if "temp" in walk.classes(text) or text == UNKNOWN:
+        if walk.is_foreign(text) or text == UNKNOWN:
             walk.report("env.inject", ["git", "-c", setting])
     elif (
         key in _WORDS.git_command_keys

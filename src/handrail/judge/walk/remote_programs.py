@@ -26,7 +26,7 @@ def follow_settings(walk: Walk, option: str, value: Arg) -> None:
     if option == "-F":
         source, known = lookup(walk, value), walk.known_file(value)
         text = source.text if source is not None else known.text if known is not None else ""
-        if UNKNOWN in text or len(text) > _MAX_SETTINGS or (not text and "temp" in walk.classes(value)):
+        if UNKNOWN in text or len(text) > _MAX_SETTINGS or (not text and walk.is_foreign(value)):
             walk.report("env.inject", ["-F", value])
             return
     for line in text.split("\n") if option == "-F" else (text,):

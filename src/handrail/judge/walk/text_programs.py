@@ -222,8 +222,7 @@ def _vim(walk: Walk, call: Call) -> None:
                 walk.run_text(Value(match[1]), unknown(), "-c")
                 break
             if match := _RE.vim_terminal.match(rest):
-                walk.run_text(Value(match[1]), None, "-c")
-                break
+                walk.run_text(Value(match[1].replace("\\ ", " ")), None, "-c")
             line = rest.partition("|")[0]
             if match := _RE.vim_executes.match(line):
                 walk.run_text(Value(match[1], arg.taints, arg.word), None, "-c")

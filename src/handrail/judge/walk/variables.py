@@ -41,7 +41,7 @@ class Shell(expansion.Shell, Protocol):
     expander: expansion.Expander
     state: State
 
-    def classes(self, path: str) -> frozenset[str]: ...
+    def is_foreign(self, path: str) -> bool: ...
     def notice(self, name: str, value: Stored | None) -> None: ...
     def report(self, rule_id: str, argv: Sequence[str]) -> None: ...
 
@@ -257,7 +257,7 @@ class Variables:
         if not index.known or not value.known:
             self._walk.report("dynamic.command", [table, value.text])
             return
-        if table == "BASH_CMDS" and "temp" in self._walk.classes(value.text):
+        if table == "BASH_CMDS" and self._walk.is_foreign(value.text):
             self._walk.report("env.inject", [table, value.text])
         self._state.alias(index.text, value)
 

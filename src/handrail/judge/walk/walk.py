@@ -543,7 +543,7 @@ class Walk:
         """Report a PATH with a directory to which anyone can write."""
         in_front, rest, _ = value.text.partition(UNKNOWN)
         for directory in in_front.split(":")[: -1 if rest else None]:
-            if directory in ("", ".") or "temp" in self.classes(directory):
+            if directory in ("", ".") or self.is_foreign(directory):
                 self.report("env.path", ["PATH", value.text])
                 return
 
@@ -766,7 +766,7 @@ class Walk:
         """A command that an option or a variable gives to another program. One that lies where everybody writes is foreign."""
         words = text.text.split(None, 4)[:4]
         starts = words[:1] if not words or not self._starts_scripts(words[0]) else words
-        if any(word[:1] in ("/", ".") and "temp" in self.classes(word.strip("'\"")) for word in starts):
+        if any(word[:1] in ("/", ".") and self.is_foreign(word.strip("'\"")) for word in starts):
             self.report("env.inject", [how, text.text])
         with self.subshell():
             self.run_text(text, stdin, how)
@@ -980,6 +980,15 @@ class Walk:
 
     def classes(self, path: str) -> frozenset[str]:
         return paths.classes(path, self.cwd, self.judgement.project)
+
+    def work_tree(self) -> str:
+        """The repository around the project, as far as the disk is known, else the project: whatever `cd` says since."""
+        project = self.judgement.project
+        return self.sources.root(project, project) if self.sources is not None and project else project
+
+    def is_foreign(self, path: str) -> bool:
+        """Whether it lies where everybody writes, and not in the work tree."""
+        return "temp" in self.classes(path) and "temp" in paths.classes(self.path(path), ".", self.work_tree())
 
     def known_file(self, path: str) -> Value | None:
         """What a file holds, if the command itself has made it."""

@@ -22,7 +22,7 @@ _MAX_ROOTS = 16
 _MAX_ITEMS = 64
 _MAX_LINES = 16
 _MAX_INPUT = 20_000
-_XARGS_WORDS = "arg-file delimiter replace max-lines max-args max-procs max-chars process-slot-var eof"
+_XARGS_WORDS = "arg-file delimiter max-args max-procs max-chars process-slot-var"
 _PARALLEL_WORDS = (
     "jobs arg-file sshlogin colsep delay timeout results joblog halt load memfree retries workdir shuf-seed tagstring"
 )
