@@ -155,22 +155,40 @@ class Toolsets:
     def _bundle(self, name: str) -> SetOfTools | None:
         return self.custom.get(name) or COMPOSITES.get(name)
 
-    def _collect(self, name: str, above: tuple[str, ...] = ()) -> set[str]:
-        """The tools of a set and of those that it includes, but for the sets above it, which have theirs anyway."""
-        reached = self.canonical(name)
-        bundle = self._bundle(reached)
-        tools = self._own_tools(reached, bundle)
-        for part in map(self.canonical, bundle.includes if bundle else ()):
-            if part not in (*above, reached):
-                tools |= self._collect(part, (*above, reached))
-        return self._kept(bundle, tools)
+    def _collect(self, name: str) -> set[str]:
+        """Every set that can be reached, filled from its own tools and what it includes until nothing changes any more:
+        cycles and diamonds then need no care."""
+        start = self.canonical(name)
+        if self._bundle(start) is None:
+            return self._own_tools(start, None)
+        own: dict[str, set[str]] = {}
+        includes: dict[str, list[str]] = {}
+        waiting = [start]
+        while waiting:
+            reached = waiting.pop()
+            if reached in own:
+                continue
+            bundle = self._bundle(reached)
+            own[reached] = self._own_tools(reached, bundle)
+            includes[reached] = [self.canonical(part) for part in bundle.includes] if bundle else []
+            waiting += includes[reached]
+        filled = {reached: self._kept(reached, tools) for reached, tools in own.items()}
+        changed = True
+        while changed:
+            changed = False
+            for reached, parts in includes.items():
+                tools = self._kept(reached, own[reached].union(*(filled[part] for part in parts)))
+                changed = changed or tools != filled[reached]
+                filled[reached] = tools
+        return filled[start]
 
     def _own_tools(self, name: str, bundle: SetOfTools | None) -> set[str]:
         if name == EVERYTHING[0]:
             return set(self._registry.get_all_tool_names())
         return {*self._registered().get(name, ()), *(self._named(name, bundle.tools) if bundle else ())}
 
-    def _kept(self, bundle: SetOfTools | None, tools: set[str]) -> set[str]:
+    def _kept(self, name: str, tools: set[str]) -> set[str]:
+        bundle = self._bundle(name)
         only = bundle.only if isinstance(bundle, Toolset) else None
         if only is None:
             return tools

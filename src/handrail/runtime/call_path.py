@@ -53,8 +53,7 @@ class Plan(NamedTuple):
     wants_context: bool
     passes: frozenset[str] | None  # the keyword arguments that the handler takes; None: all of them
     max_chars: float
-    # The twin of a handler that bounds its own time: it needs no thread in a loop.
-    in_loop: Callable[..., Awaitable[Any] | None] | None
+    in_loop: Callable[..., Awaitable[Any] | None] | None  # the twin of a handler that bounds its own time, for a loop
 
 
 class Services(NamedTuple):
