@@ -170,7 +170,7 @@ class TestCalls:
         expect(page.get_by_role("status").filter(has_text="as before")).to_be_visible()
         assert "return 1" in target.read_text()
         page.get_by_role("button", name="Redo").click()
-        eventually(lambda: "return 2" in target.read_text())
+        eventually(lambda: target.exists() and "return 2" in target.read_text())
 
     def test_a_conflict_is_told_and_nothing_is_lost(self, visit: Visit, server: Server) -> None:
         target = server.cwd / "conflict.txt"

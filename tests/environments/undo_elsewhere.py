@@ -24,11 +24,11 @@ def check_undo(shell: LiveEnvironment) -> None:
     process.wait(60)
     after = show()
     assert after != before
-    for number in (12, 11):
-        answer = shell.call_effects("undo", call=number, number=number + 10)
+    for call, number in ((12, 21), (11, 22)):
+        answer = shell.call_effects("undo", call=call, number=number)
         assert (answer["status"], answer["failed"]) == ("undone", []), answer
     assert show() == before
-    answer = shell.call_effects("undo", call=21, number=30)
+    answer = shell.call_effects("undo", call=22, number=30)
     assert answer["status"] == "undone"
     assert shell.execute("cat a; ls dir", timeout=60).output.head.startswith(b"two\n")
     shell.execute('cd /; rm -rf "$OLDPWD"', timeout=60)

@@ -157,6 +157,7 @@ def test_what_a_store_of_an_earlier_version_has_is_indexed_anew_and_once(store: 
     store.close()
     with sqlite3.connect(tmp_path / "sessions.db") as connection:
         connection.execute("DROP TABLE indexed")
+        connection.execute("ALTER TABLE calls DROP COLUMN waited")
         connection.execute("PRAGMA user_version=2")
     connection.close()
     again = SessionStore(tmp_path / "sessions.db")

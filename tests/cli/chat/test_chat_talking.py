@@ -320,7 +320,8 @@ class TestSlashCommands:
         person("Hello")
         assert {"terminal", "read_file", "patch", "tool_search", "tool_call"} <= offered()
         assert not offered() & {"rl_start", "cronjob", "text_to_speech"}
-        assert "rl_start" in person.chat.agent.loop.tool_calls._names(), "it may be called"
+        enabled, disabled = person.chat.agent.loop.tool_calls.toolsets
+        assert "rl_start" in person.chat.app.definitions.names(enabled, disabled), "it may be called"
         assert "The agent finds other tools with tool_search" in person("/tools")
         person("/toolsets +cronjob")
         person("Hello again")

@@ -63,7 +63,7 @@ def test_a_module_that_cannot_be_imported_is_a_fault_with_its_reason(with_tools:
     with_tools.is_fresh = True
     ran = with_tools("doctor", "--json", BREAK_A_MODULE="1")
     assert ran.code == 1
-    broken = findings(ran.json)["module agent/tool.py"]
+    broken = findings(ran.json)["module agent/clarify.py"]
     assert broken["health"] == "broken"
     assert "ModuleNotFoundError" in broken["detail"]
     assert ran.err == ""

@@ -77,7 +77,7 @@ class Show:
         self._line(Text(f"{calls} calls. Nothing is left behind.", "dim"))
         # Whole, however narrow the screen: they are there to be copied.
         self._line(Text("Try next:"))
-        for arguments in (*(["demo --all"] if more else []), "setup", "tools", _FIRST_CALL):
+        for arguments in (*(["demo --all"] if more else []), "tools", _FIRST_CALL):
             emit(f"  {typed(arguments)}")
 
     def wait(self) -> None:
