@@ -14,7 +14,6 @@ import pytest
 from handrail import Handrail
 from handrail.environments.shell_host import jobs, proc
 from handrail.store.call_records import CallRecord
-from handrail.testing import OpenGate
 from tests.support import wait_until
 
 _RUN = """
@@ -123,20 +122,6 @@ def test_one_whose_supervisor_was_killed_after_its_runtime_has_ended(home: Path,
     with Handrail(home=home) as app:
         assert_running(app, command)
         os.kill(pid_of(folders(home)[0], "minder"), signal.SIGKILL)
-        (work / "go").touch()
-        assert_settled(app)
-
-
-@pytest.mark.parametrize("command", [_WAITS, _ONLY_WAITS])
-def test_one_that_outlives_its_supervisor_runs_until_it_ends(home: Path, work: Path, command: str) -> None:
-    with Handrail(home=home) as app:
-        app.runtime.gate = OpenGate()
-        app.register_task_env_overrides("t", cwd=str(work))
-        app.handle_function_call("terminal", {"command": command, "background": True}, "t", None, "s1")
-        (folder,) = folders(home)
-        os.kill(pid_of(folder, "minder"), signal.SIGKILL)
-        wait_until(lambda: jobs.poll(folder)["state"] == "lost")
-        assert_running(app, command)
         (work / "go").touch()
         assert_settled(app)
 
