@@ -18,12 +18,15 @@ case "$*" in *build*) mkdir -p ../src/handrail/serve/console && echo page >../sr
 """
 
 
+_FACE = ("__init__.py", "__init__.pyi")
+
+
 @pytest.mark.parametrize("has_npm", [True, False])
 def test_the_wheel_of_a_fresh_clone_has_the_console_where_npm_can_build_it(tmp_path: Path, has_npm: bool) -> None:
     clone, programs = tmp_path / "clone", tmp_path / "bin"
     for name in ("src/handrail/cli/demo", "scripts"):
         shutil.copytree(ROOT / name, clone / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE", "src/handrail/__init__.py"):
+    for name in ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE", *map("src/handrail/{}".format, _FACE)):
         shutil.copy(ROOT / name, clone / name)
     (clone / "web").mkdir()
     (clone / "web/index.html").touch()
@@ -37,5 +40,7 @@ def test_the_wheel_of_a_fresh_clone_has_the_console_where_npm_can_build_it(tmp_p
     built = subprocess.run(build, cwd=clone, env={**os.environ, "PATH": str(programs)}, capture_output=True, text=True)
     assert built.returncode == 0, built.stderr
     (wheel,) = tmp_path.glob("*.whl")
-    assert ("handrail/serve/console/index.html" in zipfile.ZipFile(wheel).namelist()) == has_npm
+    names = zipfile.ZipFile(wheel).namelist()
+    assert ("handrail/serve/console/index.html" in names) == has_npm
+    assert "handrail/__init__.pyi" in names, "it says which names the package has"
     assert ("npm was not found" in built.stdout + built.stderr) != has_npm
