@@ -88,7 +88,7 @@ def test_whatever_calls_do_in_a_live_shell_undoing_them_brings_back_every_state(
             states.append(snapshot(work))
         for number in range(10, 0, -1):
             assert snapshot(work) == states[number], f"before undoing call {number}"
-            answer = shell.call_effects("undo", call=number, number=100 + number)
+            answer = shell.call_effects("undo", call=number, number=21 - number)
             nothing = answer["status"] == "refused" and states[number] == states[number - 1]
             assert nothing or (answer["status"], answer["failed"]) == ("undone", []), answer
         assert snapshot(work) == states[0]

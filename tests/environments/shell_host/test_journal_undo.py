@@ -52,6 +52,18 @@ def test_a_redo_brings_back_what_was_undone(recorder: Recorder, seed: int) -> No
         _assert_equal(snapshot(recorder.work), after, f"after redoing call {call}")
 
 
+def test_a_folder_that_was_made_anew_is_known_although_its_old_number_was_given_again(recorder: Recorder) -> None:
+    before, inode = snapshot(recorder.work), (recorder.work / "dir").stat().st_ino
+    moved, removed = recorder.run("mv dir old"), recorder.run("rm -r old")
+    for number in range(20):  # so that the undo gets another number
+        (recorder.work.parent / f"taken{number}").mkdir()
+    assert recorder.undo(removed).failed == []
+    # As the undo of a later call writes it, for another folder that had got the number.
+    recorder.next_call().remade(inode, str(recorder.work / "a"))
+    recorder.undo(moved)
+    _assert_equal(snapshot(recorder.work), before, "after the undo")
+
+
 def test_a_spawned_program_is_watched_after_it_shared_the_memory_of_its_parent(recorder: Recorder) -> None:
     before = snapshot(recorder.work)
     # Until its program runs, the child of posix_spawn opens files in its parent's memory.

@@ -87,11 +87,14 @@ def watched(command: str, cwd: Path, call: CallJournal, stash: Stash, *, user: i
 
 
 def snapshot(folder: Path) -> dict[str, Any]:
-    """Everything about a tree that an undo has to bring back."""
+    """Everything about a tree that an undo has to bring back. In a folder that is closed to this user nothing can change."""
     found: dict[str, Any] = {}
     groups: dict[int, list[str]] = {}
     for path in [folder, *sorted(folder.rglob("*"))]:
-        info = path.lstat()
+        try:
+            info = path.lstat()
+        except PermissionError:
+            continue
         content: Any = None
         if stat.S_ISREG(info.st_mode):
             content = path.read_bytes()

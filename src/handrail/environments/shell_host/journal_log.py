@@ -327,9 +327,12 @@ class Journal:
         """The paths at which the call was taken back, and still is."""
         return {only for by, only in self._undos_of(call) if only and not self.is_undone(by)}
 
-    def remade(self) -> dict[int, int]:
-        """The new inode number by the old one, for what an undo has made anew."""
-        return dict(pair for name in sorted(self._logs, key=_first_call) for pair in self._logs[name].remade)
+    def remade(self) -> dict[int, set[int]]:
+        """The new inode numbers by the old one, for what undos have made anew. Several: the system gives numbers again."""
+        found: dict[int, set[int]] = {}
+        for old, new in chain(*(log.remade for log in self._logs.values())):
+            found.setdefault(old, set()).add(new)
+        return found
 
     def _undos_of(self, call: int) -> Iterator[tuple[int, str]]:
         for log in self._logs.values():
@@ -345,10 +348,6 @@ def _written(path: str) -> float:
         return os.stat(path).st_mtime
     except FileNotFoundError:  # it has just expired
         return 0.0
-
-
-def _first_call(name: str) -> int:
-    return int(name.partition("-")[0])
 
 
 def names_in(folder: str) -> list[str]:

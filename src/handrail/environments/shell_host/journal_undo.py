@@ -210,17 +210,17 @@ class Undo:
 
     def _made_anew(self, entry: Entry) -> None:
         new = os.lstat(entry.path).st_ino
-        self._remade[entry.meta.inode] = new
+        self._remade.setdefault(entry.meta.inode, set()).add(new)
         if self._record is not None:
             self._record.remade(entry.meta.inode, entry.path)
 
     def _is_same(self, inode: int, found: os.stat_result) -> bool:
         """Whether it is the file that the entry is about, or what an undo has made in its place."""
-        seen = set()
-        while inode != found.st_ino and inode in self._remade and inode not in seen:
-            seen.add(inode)
-            inode = self._remade[inode]
-        return inode == found.st_ino
+        known, todo = set(), [inode]
+        while todo and found.st_ino not in known:
+            known.add(todo[-1])
+            todo += self._remade.get(todo.pop(), set()) - known
+        return found.st_ino in known
 
 
 def select(entries: list[Entry], only: str) -> list[Entry]:
