@@ -60,6 +60,9 @@ def random_call(choice: random.Random) -> str:
 
 def _change(choice: random.Random) -> str:
     first, second = choice.sample(NAMES, 2)
+    change = choice.choice(CHANGES)
+    if change.startswith("cp") and second.startswith(f"{first}/"):
+        first, second = second, first  # a copy of a folder into itself depends on the order of its files on the disk
     values = {
         "p": first,
         "q": second,
@@ -69,7 +72,7 @@ def _change(choice: random.Random) -> str:
         "n": choice.choice((0, 1, 5, 100_000)),
     }
     # Opening a pipe would wait for its other end.
-    return f"timeout 5 bash -c '{_quoted(choice.choice(CHANGES).format(**values))}' 2>/dev/null"
+    return f"timeout 5 bash -c '{_quoted(change.format(**values))}' 2>/dev/null"
 
 
 def _quoted(command: str) -> str:
