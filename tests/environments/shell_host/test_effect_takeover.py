@@ -13,10 +13,9 @@ import pytest
 from handrail.environments.shell_host import call_effects, landlock
 from handrail.environments.shell_host import journal_log as log
 
-from .watched_commands import Recorder, snapshot
+from .watched_commands import NOBODY, Recorder, snapshot
 
 FILES = 120
-NOBODY = 65534
 
 
 @pytest.fixture

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import random
-from collections.abc import Iterator
+import tempfile
+import traceback
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from handrail.environments.shell_host import effect_takeover
+from handrail.environments.shell_host import call_effects, effect_takeover
 
 from .random_changes import make_tree, random_call
-from .watched_commands import Recorder, snapshot
+from .watched_commands import NOBODY, Recorder, snapshot
+
+_PR_SET_DUMPABLE = 4
 
 
 @pytest.fixture(params=["by file", "by folder"])
@@ -83,6 +88,49 @@ def test_a_name_in_a_folder_that_was_swapped_for_another_is_found_there(recorder
     assert (recorder.work / "old" / "x").read_text() == "y\n"
     assert recorder.undo(call).failed == []
     _assert_equal(snapshot(recorder.work), before, "after the undo")
+
+
+def test_an_ordinary_user_can_undo_a_call_that_has_closed_a_folder() -> None:
+    def check(recorder: Recorder) -> None:
+        before = snapshot(recorder.work)
+        call = recorder.run("echo x > dir/x; touch dir/y; mkdir new; touch new/f; chmod 600 dir new")
+        found = call_effects.describe(recorder.folder, call)
+        assert [one["path"] for one in found["lost"]] == []
+        assert call_effects.undo(recorder.folder, call, 2)["failed"] == []
+        _assert_equal(snapshot(recorder.work), before, "after the undo")
+
+    _as_ordinary_user(check)
+
+
+def test_a_folder_that_a_later_call_has_closed_is_a_conflict() -> None:
+    def check(recorder: Recorder) -> None:
+        first, later = recorder.run("echo x > dir/x"), recorder.run("chmod 600 dir")
+        answer = call_effects.undo(recorder.folder, first, 3)
+        assert (answer["status"], [one["call"] for one in answer["conflicts"]]) == ("conflict", [later])
+        assert answer["conflicts"][0]["path"] == str(recorder.work / "dir")
+
+    _as_ordinary_user(check)
+
+
+def _as_ordinary_user(check: Callable[[Recorder], None]) -> None:
+    """In a process of its own, and a folder that other users can reach."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o777)
+        pid = os.fork()
+        if pid == 0:
+            try:
+                if os.getuid() == 0:
+                    os.setgroups([])
+                    os.setgid(NOBODY)
+                    os.setuid(NOBODY)
+                    ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 1)  # else /proc shows nobody what its children do
+                make_tree(Path(folder, "work"))
+                check(Recorder(Path(folder, "journal"), Path(folder, "work")))
+                os._exit(0)
+            except BaseException:
+                traceback.print_exc()
+                os._exit(1)
+        assert os.waitpid(pid, 0)[1] == 0
 
 
 def _assert_equal(now: dict[str, object], then: dict[str, object], when: str) -> None:

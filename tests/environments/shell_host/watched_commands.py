@@ -17,6 +17,8 @@ from handrail.environments.shell_host.journal_undo import Undo, Undone
 from handrail.environments.shell_host.journal_undo import select as select_entries
 from handrail.environments.shell_host.stash import Stash
 
+NOBODY = 65534
+
 
 class Recorder:
     """Runs commands as calls 1, 2, ... in a folder, with a journal beside it."""

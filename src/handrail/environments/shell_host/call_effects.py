@@ -191,7 +191,8 @@ def _paths(journal: Journal, call: int, entries: list[Entry], sizes: Sizes, *, d
 
 def _below(folder: str) -> tuple[int, int]:
     """How many files there are in a folder, and their bytes."""
-    paths = (os.path.join(parent, name) for parent, _, names in os.walk(folder) for name in names)
+    folders = ((parent, names) for parent, _, names in os.walk(folder) if os.access(parent, os.X_OK))
+    paths = (os.path.join(parent, name) for parent, names in folders for name in names)
     sizes = [found.st_size for found in map(lstat, paths) if found is not None]
     return len(sizes), sum(sizes)
 
@@ -289,9 +290,14 @@ class PathHistory:
 
     def after(self, path: str) -> State:
         """As the next call that has touched it found it, or as it is now."""
-        later, found = self._later.get(path), lstat(path)
+        later = self._later.get(path)
         if later:
             return _state_before(path, later[0][1])
+        try:
+            found = lstat(path)
+        except PermissionError:  # a folder above is closed to this user
+            before = self.before.get(path)
+            return before if before is not None and before.exists else State(True)
         return State(True, found.st_size, found.st_mode) if found is not None else State(False)
 
     def moved_to(self, path: str) -> str:

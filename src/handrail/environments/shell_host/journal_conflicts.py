@@ -38,8 +38,8 @@ def conflicts(
     mine = _Touched(entries)
     found: dict[str, Conflict] = {}
     until = _Until(end, sizes if sizes is not None else {})
-    for later in (number for number in journal.calls() if number > call):
-        theirs = _Touched(journal.entries(later))
+    others = {number: _Touched(journal.entries(number)) for number in journal.calls() if number > call}
+    for later, theirs in others.items():
         when = journal.end(later) or 0
         until.later.append((theirs, when))
         if journal.is_reverted(later, call) or any(target == call for target, _ in journal.undoes(later)):
@@ -47,10 +47,25 @@ def conflicts(
         for path in sorted(mine.shared_with(theirs)):
             found[path] = Conflict(path, later, when)
     for path in sorted(mine.paths - set(found)):
-        when = until.changed_after(path, is_new=path in mine.new)
+        try:
+            when, by = until.changed_after(path, is_new=path in mine.new), 0
+        except PermissionError:  # in a folder that is closed by now
+            path, when = _closed_above(path)
+            by = max((number for number, theirs in others.items() if path in theirs.paths), default=0)
+            when = 0 if path in mine.paths and not by else when  # the undo of this call opens it first
         if when:
-            found[path] = Conflict(path, 0, when)
+            found[path] = Conflict(path, by, when)
     return list(found.values())
+
+
+def _closed_above(path: str) -> tuple[str, int]:
+    """The folder that lets this user not see what is in it, and when it was changed last."""
+    while True:
+        path = os.path.dirname(path)
+        try:
+            return path, os.lstat(path).st_ctime_ns
+        except PermissionError:
+            continue
 
 
 class _Touched:
@@ -99,7 +114,10 @@ class _Until:
     def _add(self, touched: _Touched, when: int) -> None:
         for path in touched.paths | touched.folders:
             self._paths[path] = max(self._paths.get(path, 0), when)
-            found = lstat(path)
+            try:
+                found = lstat(path)
+            except PermissionError:
+                continue
             if found is not None:
                 self._inodes[found.st_ino] = max(self._inodes.get(found.st_ino, 0), when)
         for path in touched.trees:
@@ -120,6 +138,8 @@ class _Until:
         todo, end, files, size = [folder], self._end, 0, 0
         while todo:
             at = todo.pop()
+            if not os.access(at, os.R_OK | os.X_OK):
+                continue  # closed, and its own time was looked at
             fd = os.open(at, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
             try:
                 with os.scandir(fd) as inside:  # of a descriptor: whole paths take longer to look up

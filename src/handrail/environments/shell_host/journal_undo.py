@@ -60,7 +60,10 @@ class Undo:
         """`keep_beside` are paths that somebody has changed since: what is there now stays, under another name."""
         count, failed = 0, []
         for path in sorted(keep_beside):
-            self._put_beside(path)
+            try:
+                self._put_beside(path)
+            except OSError as error:
+                failed.append((path, error.strerror or str(error)))
         for entry in reversed(list(entries)):
             step = self._steps.get(entry.kind)
             if step is None:

@@ -15,7 +15,8 @@ from .journal_log import lstat, parent_of
 
 _PAGE, _SHORT = 4096, 192
 _MAX_NAME = 4096
-_read_memory = ctypes.CDLL(None, use_errno=True).process_vm_readv
+# Without letting other threads run meanwhile, which takes as long again.
+_read_memory = ctypes.PyDLL(None, use_errno=True).process_vm_readv
 _read_memory.restype = ctypes.c_ssize_t
 _ENCODING = sys.getfilesystemencoding()
 _CWD = 0xFFFFFF9C  # AT_FDCWD, as it is in a register
@@ -50,7 +51,7 @@ class Memory:
     """Reads the memory of other processes. One thread may use it."""
 
     def __init__(self) -> None:
-        self._buffer = ctypes.create_string_buffer(_PAGE)
+        self._buffer = ctypes.create_string_buffer(_PAGE + 1)
         self._here, self._there = _Vector(ctypes.addressof(self._buffer), _PAGE), _Vector()
         self._to, self._from = ctypes.byref(self._here), ctypes.byref(self._there)
         # Some containers refuse it.
@@ -73,11 +74,18 @@ class Memory:
     def _copy(self, pid: int, address: int, size: int) -> int:
         """How many bytes of it are in the buffer now."""
         self._there.base, self._there.size = address, size
-        return int(_read_memory(pid, self._to, 1, self._from, 1, 0))
+        return _read_memory(pid, self._to, 1, self._from, 1, 0)  # type: ignore[no-any-return]
 
     def name(self, pid: int, address: int) -> bytes:
         """A text that ends with NUL. Never over the end of a page: the next one may not exist."""
-        found, size = b"", _SHORT  # most names are short, and less to copy is faster
+        size = min(_PAGE - (address & (_PAGE - 1)), _SHORT)  # most names are short, and less to copy is faster
+        count = self._copy(pid, address, size) if self._can_call else 0
+        if count > 0:
+            self._buffer[count] = b"\0"
+            found: bytes = self._buffer.value
+            if len(found) < count:
+                return found
+        found = b""
         while len(found) < _MAX_NAME:
             at = address + len(found)
             piece, end, _ = self.read(pid, at, min(_PAGE - (at & (_PAGE - 1)), size)).partition(b"\0")
@@ -127,12 +135,9 @@ class Names:
 
     def path(self, pid: int, folder: int, address: int) -> str | None:
         """None for what cannot be changed, or does not exist: the system call itself will tell. Raises Elsewhere."""
-        now = _now()
-        if (
-            now > self._since + _CACHE_SECONDS
-        ):  # somebody else may have changed folders and links, and numbers are used again
+        if _now() > self._since:  # somebody else may have changed folders and links, and numbers are used again
             self.forget()
-            self._since = now
+            self._since = _now() + _CACHE_SECONDS
         raw = self.memory.name(pid, address)
         base = "" if raw[:1] == b"/" else self.folder(pid, folder)
         above, _, last = raw.rpartition(b"/")
