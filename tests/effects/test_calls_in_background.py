@@ -14,6 +14,7 @@ import pytest
 from handrail import Handrail
 from handrail.environments.shell_host import jobs, proc
 from handrail.store.call_records import CallRecord
+from handrail.testing import OpenGate
 from tests.support import wait_until
 
 _RUN = """
@@ -173,7 +174,7 @@ def test_two_that_look_at_the_same_time_write_one_receipt(home: Path, work: Path
 
         def look(one: Handrail, record: CallRecord) -> None:
             barrier.wait()
-            one.effects._refreshed(record)
+            one.effects._refreshed([record])
 
         threads = [threading.Thread(target=look, args=pair) for pair in zip((app, other), seen, strict=True)]
         for thread in threads:
@@ -181,3 +182,43 @@ def test_two_that_look_at_the_same_time_write_one_receipt(home: Path, work: Path
         for thread in threads:
             thread.join()
         assert_settled(app)
+
+
+@pytest.mark.parametrize("first", ["true", "echo y > now"])
+@pytest.mark.parametrize("later", ["true", "echo x > late"])
+def test_what_a_command_has_left_is_part_of_its_call_until_it_ends(
+    home: Path, work: Path, first: str, later: str
+) -> None:
+    with Handrail(home=home) as app:
+        app.runtime.gate = OpenGate()
+        app.register_task_env_overrides("t", cwd=str(work))
+        command = f"({_ONLY_WAITS}; {later}) & {first}"
+        app.handle_function_call("terminal", {"command": command}, "t", None, "s1")
+        (record,) = records(app)
+        assert record.ended is None
+        (work / "go").touch()
+        assert_settled(app)
+        told = app.effects.describe(1)
+        made = [text.partition("> ")[2] for text in (later, first) if ">" in text]
+        assert ([one["path"] for one in told["created"]], "damaged" in told) == (
+            [str(work / name) for name in made],
+            False,
+        )
+        assert told["can_undo"] == bool(made)
+
+
+def test_many_open_records_are_recovered_once(home: Path, work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started(home, work, *[_ONLY_WAITS] * 4)
+    with Handrail(home=home) as app:
+        count, recover = 0, app.effects.recover
+
+        def counted() -> None:
+            nonlocal count
+            count += 1
+            recover()
+
+        monkeypatch.setattr(app.effects, "recover", counted)
+        assert [one.ended for one in records(app)] == [None] * 4
+        assert count == 1
+        (work / "go").touch()
+        assert_settled(app, 4)

@@ -71,7 +71,7 @@ class Calls:
 
     def latest(self, count: int = 50, *, session: str | None = None, folder: str = "") -> list[CallRecord]:
         """The newest first. Those of a session, and those made in a folder or below it, if they are given."""
-        return [self._refreshed(record) for record in self.records.latest(count, session=session, folder=folder)]
+        return self._refreshed(self.records.latest(count, session=session, folder=folder))
 
     def last(self, count: int, *, session: str | None = None, folder: str = "") -> list[CallRecord]:
         """The last calls that changed something and hold. An undo is none of them."""
@@ -82,7 +82,7 @@ class Calls:
 
     def describe(self, number: int, *, diff: bool = False) -> JsonDict:
         """What is different after the call: see `call_effects.describe`. Raises CallNotFound."""
-        record = self._refreshed(self.records.get(number))
+        (record,) = self._refreshed([self.records.get(number)])
         told = self._ask(record, "describe", diff=diff)
         if record.ended is not None and record.digest and told.get("digest", record.digest) != record.digest:
             is_gone = told.get("digest") == _NOTHING  # elsewhere, where it expires by itself
@@ -99,7 +99,7 @@ class Calls:
 
         Raises CallNotFound.
         """
-        record, begun = self._refreshed(self.records.get(number)), time.time()
+        (record,), begun = self._refreshed([self.records.get(number)]), time.time()
         if record.is_pruned:
             return {**call_effects.refused(_NOT_KEPT), "call": number}
         mine = 0 if dry_run else self.recorder.numbers.next()
@@ -215,19 +215,24 @@ class Calls:
         rules = config.approvals, config.command_allowlist, config.protect, terminal.protect, terminal.profile
         self.receipts.add(record, digest_of(repr(rules)))
 
-    def _refreshed(self, record: CallRecord) -> CallRecord:
-        """Of a call that went on in the background, as it is now."""
+    def _refreshed(self, records: list[CallRecord]) -> list[CallRecord]:
+        """Those of calls that went on in the background as they are now."""
+        if any(record.ended is None and record.environment == LOCAL for record in records):
+            with contextlib.suppress(HandrailError, OSError):  # as below
+                self.recover()  # whoever wrote its journal may have been killed, or the machine rebooted
+        return [self._settled(record) for record in records]
+
+    def _settled(self, record: CallRecord) -> CallRecord:
         if record.ended is not None or (record.environment != LOCAL and self._environments.peek(record.task) is None):
             return record
         is_gone = False
         try:
             if record.environment == LOCAL:
-                self.recover()  # whoever wrote its journal may have been killed, or the machine rebooted
                 # Only a background process has a status. Before the journal is read: it writes until it is gone.
                 is_background = "".join(record.left_running[:1]).startswith(record.head)
                 is_gone = is_background and not jobs.is_any_alive(self._jobs_folder, record.number)
             told = self._told(record)
-            if is_gone and told.get("digest") == _NOTHING:
+            if is_gone and told.get("digest") == _NOTHING and not self._journal.is_running(record.number):
                 told["ended"] = time.time()
             record = _with_changes(record, told)._replace(ended=told.get("ended"))
             if record.ended is not None:

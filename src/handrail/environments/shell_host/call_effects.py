@@ -55,7 +55,7 @@ def describe(
         "unsaved": [
             {"path": entry.path, "reason": entry.data.decode(errors="replace")} for entry in unsaved[:MAX_PATHS]
         ],
-        "ended": end / 1e9 if end is not None else None,
+        "ended": end / 1e9 if end is not None and not journal.is_running(call) else None,
         "rolled_back": journal.is_rolled_back(call),
         "undone": journal.is_undone(call),
         "undone_by": journal.undone_by(call),

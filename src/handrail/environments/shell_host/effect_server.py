@@ -98,9 +98,12 @@ class Watched:
 
     def left(self, call: int, supervisor: int) -> None:
         self._drop_dead()
-        for pid, stat in proc.tree(supervisor).items():
-            if pid != self._bash:
-                self._left.setdefault(pid, (call, stat.start))
+        others = proc.tree(supervisor).items()
+        new = {pid: stat.start for pid, stat in others if pid != self._bash and pid not in self._left}
+        self._left.update((pid, (call, start)) for pid, start in new.items())
+        if new:
+            with contextlib.suppress(JournalFailed):  # then its record says that it has ended
+                self._journal(call).left(new.items())
 
     def end(self, call: int) -> Packet:
         """Say that the call is complete: every change of it was let through by this process."""
@@ -124,8 +127,12 @@ class Watched:
             self._page.close()
 
     def call_of(self, pid: int) -> CallJournal:
-        number = self._fixed if self._fixed is not None else self._number_of(pid)
-        found = self._calls.get(number)
+        found = self._journal(self._fixed if self._fixed is not None else self._number_of(pid))
+        self._is_late = self._is_late or found.is_ended
+        return found
+
+    def _journal(self, number: int) -> CallJournal:
+        found: Any = self._calls.get(number)
         if found is None:
             limit = {"max_copy_bytes": self._settings["max_copy"]} if "max_copy" in self._settings else {}
             found = self._calls[number] = CallJournal(self._writer, self.stash, number, **limit)
@@ -136,8 +143,7 @@ class Watched:
             for old in sorted(self._calls)[1:-_MAX_CALLS]:
                 if not self._calls[old].is_incomplete:
                     del self._calls[old]
-        self._is_late = self._is_late or found.is_ended
-        return found
+        return found  # type: ignore[no-any-return]
 
     def _number_of(self, pid: int) -> int:
         page = self._page

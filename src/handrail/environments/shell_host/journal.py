@@ -14,9 +14,10 @@ import os
 import stat
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Iterator  # noqa: UP035  Python 3.8 knows no other place
+from typing import TYPE_CHECKING, Any, Iterable, Iterator  # noqa: UP035  Python 3.8 knows no other place
 
 from . import journal_log as log
+from . import proc
 from .journal_log import LogWriter, Meta, lstat, meta_of, parent_of, writer_name
 from .stash import Stash
 
@@ -162,6 +163,13 @@ class CallJournal:
         if self._known.get(address) is None:
             self._known[address] = _SAVED
             self._write(log.HOST, address)
+
+    def left(self, processes: Iterable[tuple[int, int]]) -> None:
+        """It ends here, and leaves these running, each with its start time."""
+        self._write(
+            log.LEFT, "", data=" ".join([proc.boot_id(), *(f"{pid}.{start}" for pid, start in processes)]).encode()
+        )
+        self.end()
 
     def undoes(self, call: int, only: str = "") -> None:
         """This call takes back another, or the part of it that is at `only`."""

@@ -42,6 +42,7 @@ REMADE = b"I"  # an undo made a file or folder anew; the data is its new inode n
 UNSAVED = b"U"  # could not be kept; the data says why
 HOST = b"H"  # a host was contacted; the name is its address
 UNDOES = b"O"  # the call takes back another, whose number is the data; the name is the part of it, or empty
+LEFT = b"P"  # processes that the call has left running: the boot, then process and start time of each
 ROLLED_BACK = b"B"  # the call was interrupted and taken back
 END = b"E"  # the call has ended, at the modification time of this entry
 
@@ -206,6 +207,7 @@ class Log:
         self.rolled_back: set[int] = set()
         self.undoes: dict[int, list[tuple[int, str]]] = {}  # by call: another call, and the part of it or nothing
         self.remade: list[tuple[int, int]] = []
+        self.left: dict[int, list[bytes]] = {}  # by call: what it has left running
         self._offset = 0
 
     def read(self) -> None:
@@ -231,6 +233,8 @@ class Log:
             self.undoes.setdefault(entry.call, []).append((int(entry.data), entry.path))
         elif entry.kind == REMADE:
             self.remade.append((entry.meta.inode, int(entry.data)))
+        elif entry.kind == LEFT:
+            self.left.setdefault(entry.call, []).append(entry.data)
         else:
             self.calls.setdefault(entry.call, []).append(entry)
 
@@ -303,6 +307,15 @@ class Journal:
         ended = [end for end in ends if end is not None]
         is_whole = len(ended) == len(ends) or any(call in log.rolled_back for log in self._logs.values())
         return max(ended) if ended and is_whole else None
+
+    def is_running(self, call: int) -> bool:
+        """Whether something that the call has left is still there."""
+        here = proc.boot_id().encode()
+        for log in self._logs.values():
+            for boot, *left in map(bytes.split, log.left.get(call, ())):
+                if boot == here and any(proc.is_alive(*map(int, one.split(b"."))) for one in left):
+                    return True
+        return False
 
     def is_reverted(self, call: int, since: int) -> bool:
         """Whether nothing is left of what was done since another call: it was taken back, or has taken back something later."""
