@@ -90,6 +90,14 @@ def test_a_name_in_a_folder_that_was_swapped_for_another_is_found_there(recorder
     _assert_equal(snapshot(recorder.work), before, "after the undo")
 
 
+def test_what_was_to_be_made_through_links_in_a_circle_troubles_no_undo(recorder: Recorder) -> None:
+    recorder.run("ln -s b other; rm b")
+    before = snapshot(recorder.work)
+    call = recorder.run("ln -s other/p b; echo x > other; true")
+    assert recorder.undo(call).failed == []
+    _assert_equal(snapshot(recorder.work), before, "after the undo")
+
+
 def test_an_ordinary_user_can_undo_a_call_that_has_closed_a_folder() -> None:
     def check(recorder: Recorder) -> None:
         before = snapshot(recorder.work)
@@ -108,6 +116,17 @@ def test_a_folder_that_a_later_call_has_closed_is_a_conflict() -> None:
         answer = call_effects.undo(recorder.folder, first, 3)
         assert (answer["status"], [one["call"] for one in answer["conflicts"]]) == ("conflict", [later])
         assert answer["conflicts"][0]["path"] == str(recorder.work / "dir")
+
+    _as_ordinary_user(check)
+
+
+def test_a_folder_that_a_later_call_had_opened_is_no_conflict_when_that_was_undone() -> None:
+    def check(recorder: Recorder) -> None:
+        before = snapshot(recorder.work)
+        first, later = recorder.run("echo x > dir/x; chmod 600 dir"), recorder.run("chmod 700 dir")
+        assert recorder.undo(later).failed == []
+        assert call_effects.undo(recorder.folder, first, 4)["status"] == "undone"
+        _assert_equal(snapshot(recorder.work), before, "after the undo")
 
     _as_ordinary_user(check)
 

@@ -38,12 +38,14 @@ def conflicts(
     mine = _Touched(entries)
     found: dict[str, Conflict] = {}
     until = _Until(end, sizes if sizes is not None else {})
-    others = {number: _Touched(journal.entries(number)) for number in journal.calls() if number > call}
-    for later, theirs in others.items():
+    others: dict[int, _Touched] = {}  # later calls that hold
+    for later in (number for number in journal.calls() if number > call):
+        theirs = _Touched(journal.entries(later))
         when = journal.end(later) or 0
         until.later.append((theirs, when))
         if journal.is_reverted(later, call) or any(target == call for target, _ in journal.undoes(later)):
             continue
+        others[later] = theirs
         for path in sorted(mine.shared_with(theirs)):
             found[path] = Conflict(path, later, when)
     for path in sorted(mine.paths - set(found)):

@@ -161,7 +161,7 @@ class Undo:
         rename(entry.second, entry.path, _EXCHANGE)
 
     def _times(self, entry: Entry, found: os.stat_result | None) -> None:
-        if found is not None:
+        if found is not None and stat.S_ISDIR(found.st_mode):
             if self._record is not None:
                 self._record.folder_times(entry.path)
             with contextlib.suppress(PermissionError):  # a folder of another user, such as /tmp
