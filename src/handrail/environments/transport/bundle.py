@@ -35,9 +35,7 @@ READY = b"\0handrail\0"
 COMPILED_FOR = MAGIC_NUMBER.hex().encode()
 LOADED = b"loaded".ljust(len(COMPILED_FOR))
 
-# Prints READY and that word, reads a length and a bundle from stdin, and makes modules of it. Old Pythons must be able to parse
-# this much, and it must fit into a line of a terminal, which is then switched to raw mode.
-BOOT = """
+_HEAD = """
 import os, sys
 if sys.version_info < (3, 8):
     sys.exit('handrail: python3 is %d.%d here, and 3.8 or newer is needed' % sys.version_info[:2])
@@ -48,24 +46,44 @@ def take(n):
         if not c: sys.exit('handrail: the connection ended early')
         b += c
     return b
-if os.isatty(0):
-    import tty
-    tty.setraw(0)
-os.write(1, b'\\0handrail\\0' + sys.modules['_frozen_importlib_external'].MAGIC_NUMBER.hex().encode())
-import binascii, json, marshal, types
-bundle = json.loads(take(int(take(9))))
-package = sys.modules['handrail_shell_host'] = types.ModuleType('handrail_shell_host')
+magic = sys.modules['_frozen_importlib_external'].MAGIC_NUMBER
+"""
+_LOAD = """
+Module = type(sys)
+package = sys.modules['NAME'] = Module('NAME')
 package.__path__ = []
-for name, text in bundle['modules']:
-    module = types.ModuleType('handrail_shell_host.' + name)
-    module.__package__ = 'handrail_shell_host'
-    sys.modules[module.__name__] = module
+for name, code in modules:
+    module = sys.modules['NAME.' + name] = Module('NAME.' + name)
+    module.__package__ = 'NAME'
     setattr(package, name, module)
-    is_text = not bundle['compiled']
-    code = compile(text, '<handrail %s>' % name, 'exec') if is_text else marshal.loads(binascii.a2b_base64(text))
     exec(code, module.__dict__)
 module.main(bundle['arguments'])
 """
+
+
+def boot(package: str, read: str) -> str:
+    """A program that makes a package out of what comes on its stdin, and calls the `main` of its last module. `read` sets the
+    `bundle`, which has its `arguments`, and the `modules`, each with its code. Old Pythons must be able to parse this much, and
+    it must fit into a line of a terminal."""
+    return _HEAD + read.lstrip() + _LOAD.lstrip().replace("NAME", package)
+
+
+# Prints READY and that word, in a terminal after switching that to raw mode, and reads a length and a bundle.
+BOOT = boot(
+    "handrail_shell_host",
+    """
+if os.isatty(0):
+    import tty
+    tty.setraw(0)
+os.write(1, b'\\0handrail\\0' + magic.hex().encode())
+import binascii, json, marshal
+bundle = json.loads(take(int(take(9))))
+def code_of(name, text):
+    if bundle['compiled']: return marshal.loads(binascii.a2b_base64(text))
+    return compile(text, '<handrail %s>' % name, 'exec')
+modules = ((name, code_of(name, text)) for name, text in bundle['modules'])
+""",
+)
 
 # -I and -S: no site packages are loaded, and no environment variable can change what runs.
 PYTHON_ARGUMENTS = ("-I", "-S", "-c", BOOT)

@@ -27,6 +27,7 @@ from ...environments.base import CANCELLED_EXIT_CODE, TIMEOUT_EXIT_CODE, Backgro
 from ...environments.command_request import Capture
 from ...environments.held_calls import held_calls
 from ...environments.tasks import TaskEnvironments, environments_of
+from ...environments.transport.bundle import boot
 from ...errors import InvalidArguments, ToolFailed
 from ...files.task_arguments import everything
 from ...protocols import Action, ActionKind
@@ -43,36 +44,19 @@ _KILL_GRACE_SECONDS = 0.5
 # More than the model is shown, however little is stored.
 _MIN_OUTPUT_BYTES = 1 << 20
 _MODULES = ("script", "supervisor")
-# Reads a length and a bundle from its standard input and makes modules of it. The bundle is a Python literal: importing json
-# would take as long as Python itself takes to start. For a Python of the runtime's own version the modules are compiled
-# already, which halves the rest.
-_BOOT = """
-import os, sys
-if sys.version_info < (3, 8):
-    sys.exit('python3 is %d.%d here, and 3.8 or newer is needed' % sys.version_info[:2])
-def take(n):
-    b = b''
-    while len(b) < n:
-        c = os.read(0, n - len(b))
-        if not c: sys.exit('the connection ended before all had come')
-        b += c
-    return b
-Module = type(sys)
+# Reads a length and a bundle from its standard input. The bundle is a Python literal: importing json would take as long as Python
+# itself takes to start. For a Python of the runtime's own version the modules are compiled already, which halves the rest.
+_BOOT = boot(
+    "handrail_script_host",
+    """
 bundle = eval(take(int(take(9))))
 try:
     import marshal, zlib
-    compiled = bundle['compiled'][sys.modules['_frozen_importlib_external'].MAGIC_NUMBER]
-    modules = marshal.loads(zlib.decompress(bytes.fromhex(compiled)))
+    modules = marshal.loads(zlib.decompress(bytes.fromhex(bundle['compiled'][magic])))
 except (KeyError, ImportError):
     modules = [(name, compile(text, 'handrail_script_host/' + name, 'exec')) for name, text in bundle['modules']]
-package = sys.modules['handrail_script_host'] = Module('handrail_script_host')
-package.__path__ = []
-for name, code in modules:
-    module = sys.modules['handrail_script_host.' + name] = Module('handrail_script_host.' + name)
-    module.__package__ = 'handrail_script_host'
-    exec(code, module.__dict__)
-module.main(bundle['hello'])
-"""
+""",
+)
 _POLL_SECONDS = 0.05
 _MAX_PARALLEL_CALLS = 16
 _LAST_CALLS_SECONDS = 5.0
@@ -200,7 +184,7 @@ def command(python: str) -> str:
 def payload(hello: JsonDict) -> bytes:
     """What it then reads from its standard input."""
     modules, compiled = _modules()
-    content = ascii({"modules": modules, "compiled": {MAGIC_NUMBER: compiled}, "hello": hello}).encode()
+    content = ascii({"modules": modules, "compiled": {MAGIC_NUMBER: compiled}, "arguments": hello}).encode()
     return b"%09d" % len(content) + content
 
 
