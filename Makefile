@@ -38,6 +38,8 @@ soak: ## undo 20,000 random calls, kill what runs them 2,000 times, and workers 
 	@EFFECT_KILLS=2000 EFFECT_SEEDS=1500 UNDO_SEEDS=600 $(BIN)/python -m pytest -q \
 		tests/environments/test_live_environment_crashes.py tests/environments/shell_host/test_journal_undo.py
 	@BATCH_KILLS=20 BATCH_SESSIONS=40 $(BIN)/python -m pytest -q tests/batch/test_driver.py -k killed_workers
+	@ELSEWHERE_SEEDS=300 $(BIN)/python -m pytest -q tests/environments/backends/test_docker.py \
+		tests/environments/backends/test_ssh.py -k can_be_undone
 	@HANDRAIL_RACES=25000 $(BIN)/python -m pytest -q tests/environments/test_profiles.py -k swapped
 
 console: ## build the web console into the package

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import random
+
 from handrail.environments.live_environment import LiveEnvironment
+
+from .shell_host.random_changes import random_call
+
+# `make soak` asks for more.
+_SEEDS = int(os.environ.get("ELSEWHERE_SEEDS", "1"))
+_CALLS = 8
 
 _PREPARE = """
 folder=$(mktemp -d) && cd "$folder" && mkdir -p dir/sub && echo one > a && seq 30000 > b && echo x > dir/sub/x
@@ -32,3 +41,23 @@ def check_undo(shell: LiveEnvironment) -> None:
     assert answer["status"] == "undone"
     assert shell.execute("cat a; ls dir", timeout=60).output.head.startswith(b"two\n")
     shell.execute('cd /; rm -rf "$OLDPWD"', timeout=60)
+
+
+def check_undo_of_random_calls(shell: LiveEnvironment) -> None:
+    def show() -> bytes:
+        return shell.execute(_SHOW, timeout=60).output.head
+
+    for seed in range(_SEEDS):
+        choice, first = random.Random(seed), 100 + 4 * _CALLS * seed
+        shell.execute(f"cd /tmp{_PREPARE}ln a hard; mkdir dir/sub/deep", timeout=60)
+        states = [show()]
+        for number in range(first, first + _CALLS):
+            shell.execute(random_call(choice), call=number, timeout=60)
+            states.append(show())
+        for number in reversed(range(first, first + _CALLS)):
+            assert show() == states.pop(), f"seed {seed}, before undoing call {number}"
+            answer = shell.call_effects("undo", call=number, number=2 * first + 3 * _CALLS - number)
+            nothing = answer["status"] == "refused" and show() == states[-1]
+            assert nothing or (answer["status"], answer["failed"]) == ("undone", []), answer
+        assert show() == states.pop(), f"seed {seed}"
+        shell.execute('cd /; rm -rf "$OLDPWD"', timeout=60)

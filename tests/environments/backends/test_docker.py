@@ -19,7 +19,7 @@ from ..conftest import PATIENCE_SECONDS, text
 from ..container_kinds import Kind, name_of
 from ..held_elsewhere import check_asked_mount, check_pause
 from ..image_registry import serve_image
-from ..undo_elsewhere import check_undo
+from ..undo_elsewhere import check_undo, check_undo_of_random_calls
 
 
 @pytest.fixture(scope="module", params=["docker", "podman"])
@@ -185,6 +185,7 @@ def test_an_engine_that_is_killed_costs_the_shell_and_the_container_when_it_is_b
 def test_what_a_command_changes_in_a_container_can_be_undone(kind: Kind) -> None:
     with kind.make("undo") as shell:
         check_undo(shell)
+        check_undo_of_random_calls(shell)
 
 
 def test_writes_to_a_mount_of_a_container_that_asks_wait_for_an_answer(kind: Kind, tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ from ...services.sshd import Ssh
 from ...support import takes_less_than, wait_until
 from ..conftest import PATIENCE_SECONDS, text
 from ..held_elsewhere import answering, check_pause
-from ..undo_elsewhere import check_undo
+from ..undo_elsewhere import check_undo, check_undo_of_random_calls
 
 Make = Callable[..., SshEnvironment]
 
@@ -449,7 +449,9 @@ def test_a_time_limit_holds_there(ssh_service: Ssh, make: Make, mark: str) -> No
 
 
 def test_what_a_command_changes_on_a_host_can_be_undone(ssh_service: Ssh, make: Make) -> None:
-    check_undo(make(ssh_service))
+    shell = make(ssh_service)
+    check_undo(shell)
+    check_undo_of_random_calls(shell)
 
 
 def test_a_command_that_deletes_much_waits_for_an_answer(ssh_service: Ssh, make: Make) -> None:

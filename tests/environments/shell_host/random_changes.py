@@ -39,6 +39,24 @@ CHANGES = (
     'python3 -Sc \'import mmap; f = open("{p}", "r+b"); mmap.mmap(f.fileno(), 0)[0] = 65\'',
     "find {p} -delete",
     "(cd dir && echo {r} > ../{q} && mv x y)",
+    "cp -al {p} {q}",
+    "cp -aT --remove-destination {p} {q}",
+    "ln -f {p} {q}",
+    "install -m {m} {p} {q}",
+    "chmod -R {m} {p}",
+    "touch -h -d @{t} {p}",
+    "rm -rf {p}/*",
+    "rmdir {p}; mkdir {p}",
+    "sed -i.bak s/1/22/ {p}; mv {p}.bak {q}",
+    "fallocate -l 200000 {p}",
+    "fallocate -p -o 0 -l 2 {p}",
+    "exec 3<>{p}; mv {p} {q}; echo {r} >&3",
+    "exec 3>>{p}; mv {p} {q}; echo {r} >&3; rm -f {q}; echo {r} >&3",
+    "exec 3<{p}; chmod {m} /dev/fd/3; rm -f {p}; echo {r} > {p}",
+    "cd {p} && mv ../{p} ../tmp.{r} && echo {r} > new && mkdir -p sub && rm -f x; mv ../tmp.{r} ../{q}",
+    'python3 -Sc \'import ctypes; ctypes.CDLL(None).renameat2(-100, b"{p}", -100, b"{q}", 2)\'',
+    'python3 -Sc \'import os; f = os.open("dir", os.O_TMPFILE | os.O_WRONLY); os.write(f, b"{r}"); '
+    'os.link(f"/proc/self/fd/{{f}}", "{p}", follow_symlinks=True)\'',
 )
 
 

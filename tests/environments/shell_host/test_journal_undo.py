@@ -98,6 +98,12 @@ def test_what_was_to_be_made_through_links_in_a_circle_troubles_no_undo(recorder
     _assert_equal(snapshot(recorder.work), before, "after the undo")
 
 
+def test_a_removal_that_had_failed_and_was_undone_is_no_conflict_for_earlier_calls(recorder: Recorder) -> None:
+    first, later = recorder.run("echo x > a"), recorder.run("rmdir a; true")
+    assert recorder.undo(later).failed == []
+    assert recorder.conflicts(first) == []
+
+
 def test_an_ordinary_user_can_undo_a_call_that_has_closed_a_folder() -> None:
     def check(recorder: Recorder) -> None:
         before = snapshot(recorder.work)

@@ -86,6 +86,8 @@ class Undo:
         if kept is None:
             return
         if found is not None and os.path.samestat(found, kept):  # the removal failed
+            if self._record is not None:  # its link count, and with it the time of its last change
+                self._record.attributes(entry.path, found)
             os.unlink(entry.second)
             return
         self._make_room(entry.path, found)
