@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from handrail.environments.shell_host import journal_log as log
 from handrail.environments.shell_host import proc
 from handrail.environments.shell_host.journal_log import Journal
 from handrail.environments.shell_host.journal_undo import recover
-from handrail.environments.transport.link import Link
+from handrail.environments.transport.link import DirectLink, Link
 from handrail.environments.transport.session import Session, Transport
 
 from ..support import wait_until
@@ -159,6 +160,40 @@ def test_what_a_process_does_after_its_call_belongs_to_that_call(
     now = snapshot(work)
     # Both changed the folder at the same time: its own time is that of the one or the other.
     assert {path: now[path] for path in now if path != str(work)} == {p: before[p] for p in before if p != str(work)}
+
+
+_THREAD = """import os, threading, time
+def run():
+    while not os.path.exists('go'): time.sleep(0.01)
+    os.mkdir('late')
+threading.Thread(target=run).start()"""
+
+
+def test_what_a_thread_does_after_its_call_belongs_to_that_call(shell: LiveEnvironment, call: Call) -> None:
+    call(1, f'{sys.executable} -c "{_THREAD}" &')
+    call(2, "touch go; until test -e late; do sleep 0.01; done")
+    assert _created(shell, 1) == ["late"]
+    assert _created(shell, 2) == ["go"]
+
+
+def test_what_a_call_has_left_is_known_to_the_watcher_before_the_next_call_begins(tmp_path: Path, home: Path) -> None:
+    others = proc.children(os.getpid())
+    with LocalEnvironment(str(tmp_path)) as shell:
+        (watcher,) = (pid for pid in proc.children(os.getpid()) if pid not in others)
+        assert isinstance(shell._link, DirectLink)
+        shell.execute("sleep 1000 &", call=1, timeout=PATIENCE_SECONDS)
+        os.kill(watcher, signal.SIGSTOP)
+        timer = threading.Timer(0.5, os.kill, (watcher, signal.SIGCONT))
+        timer.start()
+        shell._link.shell.connection.ask_left(1, 1)
+        found = proc.stat_of(watcher)
+        timer.join()
+        assert found is not None
+        assert found.state != b"T", "it was not waited for"
+
+
+def _created(shell: LiveEnvironment, number: int) -> list[str]:
+    return [os.path.basename(one["path"]) for one in shell.call_effects("describe", call=number)["created"]]
 
 
 @pytest.mark.parametrize("pty", [False, True])

@@ -161,12 +161,14 @@ class Watched:
         return running
 
     def _left_by(self, pid: int) -> int | None:
-        """The call that has left this process, or one above it."""
+        """The call that has left the process of this thread, or one above it."""
+        pid = proc.leader_of(pid)
         for _ in range(_MAX_PARENTS):
-            if pid in self._left:
-                return self._left[pid][0]
             stat = proc.stat_of(pid)
-            if stat is None or stat.parent in (0, 1, self._bash):
+            call, start = self._left.get(pid, (0, 0))
+            if stat is None or stat.start == start:
+                return call or None
+            if stat.parent in (0, 1, self._bash):
                 return None
             pid = stat.parent
         return None

@@ -173,9 +173,8 @@ def _host_in(raw: bytes) -> Target | None:
 
 def taken(pid: int, fd: int) -> socket.socket:
     """A copy of a process's socket. Raises OSError."""
-    with open(f"/proc/{pid}/status") as file:  # a thread has the descriptors of its process
-        leader = next(int(line.split()[1]) for line in file if line.startswith("Tgid:"))
-    process = _checked(_libc.syscall(_PIDFD_OPEN, leader, 0))
+    # A thread has the descriptors of its process.
+    process = _checked(_libc.syscall(_PIDFD_OPEN, proc.leader_of(pid), 0))
     try:
         return socket.socket(fileno=_checked(_libc.syscall(_PIDFD_GETFD, process, ctypes.c_int(fd), 0)))
     finally:

@@ -88,6 +88,12 @@ def cpu_seconds(pid: int) -> float:
         return 0.0
 
 
+def leader_of(thread: int) -> int:
+    """The process that a thread belongs to."""
+    with open(f"/proc/{thread}/status", "rb") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith(b"Tgid:"))
+
+
 def is_alive(pid: int, start: int) -> bool:
     stat = stat_of(pid)
     return stat is not None and stat.start == start and stat.state not in b"ZX"
