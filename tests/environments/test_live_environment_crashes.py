@@ -155,7 +155,7 @@ def test_a_runtime_killed_at_any_moment_leaves_no_call_half_done(work: Path, hom
         # The last call may have ended without its runtime having told so.
         assert now in (states[done + told], states[min(done + told + 1, len(commands))])
         done, first = states.index(now, done + told), first + 10
-    shutil.rmtree(tmp_path / "reference")
+    shutil.rmtree(tmp_path / "reference", ignore_errors=True)  # a folder of it may be closed to this user
 
 
 def _watchers() -> list[int]:
