@@ -6,12 +6,13 @@ import errno
 import os
 import tempfile
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ..errors import FileTooLarge, ToolError, ToolFailed
 from ..files.failures import os_failure, shown, size_text
-from ..files.local import Roots, check_path
+from ..files.local import DEFAULT_MAX_BYTES, Roots, check_path
 from ..protocols import FileEntry, FileStat
 from .base import LeftRunning, LogPiece, ProcessState, ProcessStatus
 from .errors import InputRefused, NoSuchProcess
@@ -25,11 +26,22 @@ if TYPE_CHECKING:
 _FIRST_POLL_SECONDS, _MAX_POLL_SECONDS = 0.0003, 0.02
 _KILL_SECONDS = 5.0
 _GONE = "this background process is no longer known; list those that are"
-DEFAULT_MAX_BYTES = 10 << 20
 _PIECE_BYTES = 1 << 20
 
 
-class JobProcess:
+class _Process(ABC):
+    @abstractmethod
+    def poll(self) -> ProcessStatus: ...
+
+    def wait(self, timeout: float | None = None, *, cancel: CancelToken | None = None) -> ProcessStatus:
+        for _ in _poll_times(timeout, cancel):
+            status = self.poll()
+            if status.state is not ProcessState.RUNNING:
+                break
+        return status
+
+
+class JobProcess(_Process):
     """One with a job supervisor (shell_host/job_supervisor.py). `call` performs an operation of shell_host/operations.py."""
 
     def __init__(self, call: Call, known: Packet) -> None:
@@ -68,13 +80,6 @@ class JobProcess:
             raise NoSuchProcess(_GONE) from None
         return LogPiece(answer["offset"], data, answer["end"])
 
-    def wait(self, timeout: float | None = None, *, cancel: CancelToken | None = None) -> ProcessStatus:
-        for _ in _poll_times(timeout, cancel):
-            status = self.poll()
-            if status.state is not ProcessState.RUNNING:
-                break
-        return status
-
     def kill(self, *, grace: float = 2.0) -> ProcessStatus:
         self._call("job_ask", id=self.id, what="kill", grace=grace)
         for _ in _poll_times(grace + _KILL_SECONDS, None):
@@ -108,7 +113,7 @@ class JobProcess:
         return str(answer.get("name", "")), bool(answer.get("hides"))
 
 
-class LeftProcess:
+class LeftProcess(_Process):
     """One that a command left running. Its log is the late output: what came through the command's pipe after its end."""
 
     has_pty = survives = False
@@ -132,13 +137,6 @@ class LeftProcess:
             if data or has_ended:
                 break
         return LogPiece(answer["end"] - len(data), data[:max_bytes], answer["end"])
-
-    def wait(self, timeout: float | None = None, *, cancel: CancelToken | None = None) -> ProcessStatus:
-        for _ in _poll_times(timeout, cancel):
-            status = self.poll()
-            if status.state is not ProcessState.RUNNING:
-                break
-        return status
 
     def kill(self, *, grace: float = 2.0) -> ProcessStatus:  # noqa: ARG002  the shell supervisor has a fixed one
         self._call("left_end", pid=self.pid, start=self._left.start)

@@ -36,17 +36,13 @@ def left_behind(prefix: str) -> list[str]:
     return [folder for folder in every(prefix) if not _has_owner(folder)]
 
 
-def prune(prefix: str, whose: str, *, dry_run: bool) -> list[str]:
+def prune_browsers(*, dry_run: bool) -> list[str]:
     """Remove what killed processes left, unless `dry_run`. Returns one line each."""
-    found = left_behind(prefix)
+    found = left_behind(BROWSER_PREFIX)
     if not dry_run:
         for folder in found:
             shutil.rmtree(folder, ignore_errors=True)
-    return [f"{whose}: {folder}, of a process that has ended" for folder in found]
-
-
-def prune_browsers(*, dry_run: bool) -> list[str]:
-    return prune(BROWSER_PREFIX, "browser", dry_run=dry_run)
+    return [f"browser: {folder}, of a process that has ended" for folder in found]
 
 
 def every(prefix: str) -> Iterator[str]:
