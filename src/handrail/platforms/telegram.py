@@ -18,6 +18,7 @@ from . import base
 
 _MAX_CHARS = 4096
 _POLL_SECONDS = 25
+_MAX_REPLY_BYTES = 16 << 20  # a hundred messages that waited
 _EVENTS = ["message", "callback_query"]
 
 
@@ -31,7 +32,7 @@ class Settings:
     async def call(self, method: str, *, seconds: float = 30.0, files: Any = None, **values: Any) -> Any:
         url = f"{self.server.rstrip('/')}/bot{base.target_key(self.token_variable)}/{method}"
         content = {"json": values} if files is None else {"data": values, "files": files}
-        reply = await ask("POST", url, what="Telegram", seconds=seconds, **content)
+        reply = await ask("POST", url, what="Telegram", seconds=seconds, max_bytes=_MAX_REPLY_BYTES, **content)
         answer = reply.json()
         if not reply.is_good or not isinstance(answer, dict) or not answer.get("ok"):
             raise reply.failure("Telegram")
