@@ -238,7 +238,8 @@ def _nearest(lines: Sequence[str], block: Sequence[str]) -> int | None:
     longest = max(wanted, key=len, default="")
     if len(keys) > _MAX_COMPARED_LINES or len(longest) > _MAX_COMPARED_CHARS:
         return None
-    near = get_close_matches(longest, {key for key in keys if len(key) <= _MAX_COMPARED_CHARS}, n=1, cutoff=0.5)
+    short = [key for key in dict.fromkeys(keys) if key and len(key) <= _MAX_COMPARED_CHARS]
+    near = get_close_matches(longest, short, n=1, cutoff=0.5)
     return keys.index(near[0]) - wanted.index(longest) if near else None
 
 
