@@ -76,9 +76,8 @@ class Handrail:
         self.backends = Backends() if backends is None else backends
         self.plugins = dispatch.load_plugins(config, self.registry, self.hooks, self.backends)
         if self.plugins is not None:
-            added = self.plugins.contributions
-            added.app = self
-            self.config = config = replace(config, skills=replace(config.skills, of_plugins=added.skills))
+            skills = replace(config.skills, of_plugins=self.plugins.contributions.skills)
+            self.config = config = replace(config, skills=skills)
         open_call = partial(OpenCall, lambda: self.effects)
         self.environments = TaskEnvironments(config, backends=self.backends)
         dispatch.add_command_hooks(self.hooks, source, self.environments, open_call)

@@ -54,6 +54,15 @@ class TestLive:
         row.click()
         expect(page.get_by_label("Result")).to_contain_text("content")
 
+    def test_a_call_that_waits_for_an_answer_says_so(self, visit: Visit, server: Server) -> None:
+        page = visit("live")
+        asking = Asking(server, "rm -rf /srv/waits-for-an-answer")
+        row = _row(page, "waits-for-an-answer")
+        expect(row).to_contain_text("waiting for an answer")
+        deny_all(server)
+        expect(row).to_contain_text("denied")
+        asking.over()
+
     def test_an_agent_of_another_process_shows_while_it_runs(
         self, visit: Visit, server: Server, model: ModelServer
     ) -> None:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from handrail.errors import ToolFailed
+from handrail.platforms.matrix import Adapter, Settings
 from tests.services.synapse import Matrix
 
 from .conftest import Send
+
+ENCRYPTION = {"type": "m.room.encryption", "state_key": "", "content": {"algorithm": "m.megolm.v1.aes-sha2"}}
 
 
 @pytest.fixture
@@ -57,10 +62,32 @@ def test_files_are_uploaded(matrix_service: Matrix, room: str, send: Send, tmp_p
 def test_an_encrypted_room_gets_nothing_in_the_clear(
     matrix_service: Matrix, target: Callable[..., None], room: str, send: Send
 ) -> None:
-    encryption = {"type": "m.room.encryption", "state_key": "", "content": {"algorithm": "m.megolm.v1.aes-sha2"}}
-    secret = matrix_service.make_room(initial_state=[encryption])
+    secret = matrix_service.make_room(initial_state=[ENCRYPTION])
     target("secret", kind="matrix", homeserver=matrix_service.url, room=secret)
     assert "encrypted" in send("secret", "psst")["error"]
+    assert matrix_service.messages(secret) == []
+
+
+def test_an_account_sends_nothing_to_an_encrypted_room_either(
+    matrix_service: Matrix, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MATRIX_ACCESS_TOKEN", matrix_service.token_of("bot"))
+    secret = matrix_service.make_room(initial_state=[ENCRYPTION])
+
+    async def chat() -> None:
+        adapter = Adapter(Settings(homeserver=matrix_service.url))
+        await adapter.connect()
+        updates = adapter.receive("")
+        await anext(updates)  # accepts the invitation
+        await anext(updates)
+        with pytest.raises(ToolFailed, match="encrypted"):
+            await adapter.send(secret, "psst", key="k")
+        with pytest.raises(ToolFailed, match="encrypted"):
+            await adapter.send_file(secret, "a.txt", b"psst", key="k")
+        await updates.aclose()  # type: ignore[attr-defined]
+        await adapter.disconnect()
+
+    asyncio.run(chat())
     assert matrix_service.messages(secret) == []
 
 

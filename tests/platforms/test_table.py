@@ -14,7 +14,7 @@ _LIST_ALL = """
 import sys
 from handrail.platforms.table import platforms
 platforms("Target"), platforms("Adapter")
-heavy = {"telegram", "slack_sdk", "discord", "nio", "aiohttp", "apprise", "httpx"} & set(sys.modules)
+heavy = {"slack_sdk", "discord", "aiohttp", "apprise", "httpx"} & set(sys.modules)
 assert not heavy, heavy
 """
 

@@ -17,7 +17,7 @@ from handrail.agent.models.base import Finished, TextPiece
 from handrail.agent.models.providers.openai import OpenAIChat
 from handrail.errors import ModelError
 from handrail.plugins.middleware import Chain, Middleware
-from handrail.testing import ModelReply, ScriptedModel, call
+from handrail.testing import ModelReply, ModelServer, ScriptedModel, call
 
 from ..support import error_in, trust_plugins
 
@@ -208,6 +208,21 @@ def test_without_a_model_its_question_says_what_to_do_and_the_plugin_stays(
     with pytest.raises(ModelError, match="no model is configured"):
         module().llm.complete(messages=[{"role": "user", "content": "ping"}])
     assert app.handle_function_call("echo", {"text": "hi"}) == "hi"
+
+
+def test_it_may_ask_while_it_is_loaded(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    with ModelServer() as server:
+        server.say(ModelReply("pong"))
+        for name, value in {
+            "HANDRAIL_MODEL": "small",
+            "OPENAI_BASE_URL": server.base_url,
+            "OPENAI_API_KEY": "k",
+        }.items():
+            monkeypatch.setenv(name, value)
+        opened(
+            "def register(ctx):\n    global answer\n    answer = ctx.llm.complete([{'role': 'user', 'content': 'ping'}])\n"
+        )
+    assert module().answer.text == "pong"
 
 
 def test_a_tuned_model_sends_more_fields_and_leaves_the_first_as_it_is() -> None:

@@ -9,8 +9,8 @@ import { visible } from "./ui";
 type Formats = typeof import("./markdown");
 let formats: Formats | null = null;
 
-/** Loaded once; until then text is shown as it is. */
-function useFormats(): Formats | null {
+/** Loaded once; until then text is shown as it is. A page that will show text can begin with it. */
+export function useFormats(): Formats | null {
   const [, loaded] = useState(0);
   useEffect(() => {
     if (!formats) void import("./markdown").then((found) => { formats = found; loaded(1); }, () => undefined);

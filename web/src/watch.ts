@@ -111,6 +111,12 @@ class Watch {
     return depth;
   }
 
+  /** Whether it waits for somebody to answer a question. */
+  isAsking(call: Call): boolean {
+    return !call.status && this.waiting.some((each) => each.tool === call.tool && each.task === call.task
+      && each.session === (call.session ?? null));
+  }
+
   listen(notify: () => void): () => void {
     this.listeners.add(notify);
     return () => this.listeners.delete(notify);

@@ -15,6 +15,7 @@ from ..app import Handrail
 from ..config.paths import state_dir
 from ..errors import SessionNotFound
 from ..model_tools import default
+from ..plugins.api import Contributions
 from ..protocols import Model
 from ..settings.services import ModelConfig
 from ..store.sessions import SessionInfo, SessionStore
@@ -113,11 +114,13 @@ def _session(store: SessionStore, wanted: str, cwd: str) -> SessionInfo:
     return latest
 
 
-async def answer_once(app: Handrail, messages: Sequence[Mapping[str, Any]], options: JsonDict) -> tuple[Any, ...]:
+async def answer_once(
+    plugins: Contributions, messages: Sequence[Mapping[str, Any]], options: JsonDict
+) -> tuple[Any, ...]:
     """One answer for a plugin: its text, the provider, the model and the usage. It comes from the models of the newest session,
     else from those that are configured. Raises ModelError."""
-    agents = list(app.plugins.contributions.sessions.values()) if app.plugins is not None else []
-    models = agents[-1].models if agents else build(app.config.model, providers=known_providers(app.plugins))
+    agents, providers = list(plugins.sessions.values()), {**plugins.model_providers, **known_providers(None)}
+    models = agents[-1].models if agents else build(plugins.config.model, providers=providers)
     answer = await whole_answer(ModelRequests(models).tuned(models[0].name, options), messages, [])
     provider = next((getattr(each, "provider", "") for each in models if each.name == answer.model), "")
     sent, answered, cached, cost = answer.usage

@@ -31,12 +31,12 @@ class ReadTracker:
 
     def __init__(self, max_remembered: int = MAX_REMEMBERED) -> None:
         self._max = max_remembered
-        self._known: OrderedDict[tuple[str, str], tuple[str, bytes | None]] = OrderedDict()
+        self._known: OrderedDict[tuple[str, str], str] = OrderedDict()
         self._lock = threading.Lock()
 
     def record(self, task_id: str | None, path: str, *, version: str, data: bytes | None) -> None:
         """`data` is None for a file too large to read completely; its version is compared then."""
-        entry = (version, None if data is None else _digest(data))
+        entry = _digest(version, data)
         with self._lock:
             self._known[task_id or "", path] = entry
             self._known.move_to_end((task_id or "", path))
@@ -48,12 +48,7 @@ class ReadTracker:
             known = self._known.get((task_id or "", path))
         if known is None:
             return Since.UNREAD
-        known_version, known_digest = known
-        if data is not None and known_digest is not None:
-            same = known_digest == _digest(data)
-        else:
-            same = known_version == version
-        return Since.SAME if same else Since.CHANGED
+        return Since.SAME if known == _digest(version, data) else Since.CHANGED
 
     def forget(self, task_id: str | None, path: str) -> None:
         with self._lock:
@@ -63,10 +58,11 @@ class ReadTracker:
 reads = ReadTracker()
 
 
-def _digest(data: bytes) -> bytes:
+def _digest(version: str, data: bytes | None) -> str:
+    """Changes with the content; of a file too large to be read, with its version."""
     from hashlib import blake2b  # a cold start reads no file
 
-    return blake2b(data, digest_size=16).digest()
+    return version if data is None else blake2b(data, digest_size=16).hexdigest()
 
 
 class Current(NamedTuple):
@@ -79,10 +75,7 @@ class Current(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """Changes with the content; of a file too large to be read, with its version."""
-        from hashlib import blake2b  # only a question needs it
-
-        return self.stat.version if self.data is None else blake2b(self.data, digest_size=16).hexdigest()
+        return _digest(self.stat.version, self.data)
 
 
 def load(files: Files, path: str) -> Current | None:

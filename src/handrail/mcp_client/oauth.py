@@ -128,7 +128,8 @@ class _Callback:
             method, target = head.split(" ", 2)[:2]
             parts = urlsplit(target)
             received = dict(parse_qsl(parts.query))
-            known = method == "GET" and parts.path == _PATH and received.get("state") == self._state
+            is_ours = self._state is not None and received.get("state") == self._state
+            known = is_ours and method == "GET" and parts.path == _PATH
             status, page = (b"200 OK", _DONE) if known else (b"404 Not Found", b"")
             writer.write(b"HTTP/1.1 %s\r\nContent-Type: text/html\r\nContent-Length: %d\r\n" % (status, len(page)))
             writer.write(b"Connection: close\r\n\r\n" + page)

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
+import os
+import ssl
 import time
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..base.safe_text import safe_error
@@ -69,10 +73,11 @@ async def ask(
     """
     import httpx
 
+    logging.getLogger("httpx").setLevel(logging.WARNING)  # it would log the address of every request
     end = time.monotonic() + seconds
     asked = {"accept-encoding": "identity", **(headers or {})}  # so that the limit counts real bytes
     try:
-        async with asyncio.timeout(seconds), httpx.AsyncClient(timeout=seconds) as client:
+        async with asyncio.timeout(seconds), httpx.AsyncClient(timeout=seconds, verify=trusted()) as client:
             while True:
                 async with client.stream(method, url, headers=asked, **content) as response:
                     reply = Reply(response.status_code, await _body(response, max_bytes, what), response.headers)
@@ -86,6 +91,18 @@ async def ask(
     except httpx.HTTPError as error:
         kind = NotReached if isinstance(error, httpx.ConnectError) else ToolFailed
         raise kind(f"{what} cannot be reached: {str(error) or type(error).__name__}") from None
+
+
+def trusted() -> ssl.SSLContext:
+    """The certificates that are trusted here. Reading them takes longer than a request, so that it is done once."""
+    return _read_certificates(*map(os.environ.get, ("SSL_CERT_FILE", "SSL_CERT_DIR")))
+
+
+@lru_cache(maxsize=4)
+def _read_certificates(*_: str | None) -> ssl.SSLContext:
+    import httpx
+
+    return httpx.create_ssl_context()
 
 
 async def _body(response: httpx.Response, max_bytes: int, what: str) -> bytes:

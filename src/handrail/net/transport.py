@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import httpx
 
 from ..errors import ToolFailed
+from .http_client import trusted
 
 if TYPE_CHECKING:
     from .url_guard import Guard
@@ -20,7 +21,8 @@ class GuardedTransport(httpx.AsyncBaseTransport):
 
     def __init__(self, guard: Guard) -> None:
         self._guard = guard
-        self._inner = httpx.AsyncHTTPTransport(limits=httpx.Limits(max_connections=None, max_keepalive_connections=0))
+        limits = httpx.Limits(max_connections=None, max_keepalive_connections=0)
+        self._inner = httpx.AsyncHTTPTransport(verify=trusted(), limits=limits)
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         target = self._guard.check_url(str(request.url))

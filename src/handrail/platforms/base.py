@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import mimetypes
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from importlib import import_module
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from ..config.keys import key_of
 from ..core.availability import first_lack, missing
-from ..errors import ConfigError, HandrailError, ToolFailed
+from ..errors import CallTimeout, ConfigError, HandrailError, ToolFailed
+from ..net.http_client import NotReached
 from ..protocols import Decision
 from ..types import Unavailable
+
+T = TypeVar("T")
 
 # Uploads may take longer: some connections are slow.
 UPLOAD_SECONDS = 100.0
@@ -178,6 +181,19 @@ def account_token(variable: str) -> str:
     if not token:
         raise ConfigError(f"{variable or 'the variable of the token'} is not set; it holds the account's token")
     return token
+
+
+async def reached(request: Awaitable[T], *, repeatable: bool = True) -> T:
+    """What a server answers an adapter. Raises Unreachable where nothing has arrived, or, if the request is `repeatable`, where
+    the answer was lost."""
+    try:
+        return await request
+    except (ToolFailed, CallTimeout) as error:
+        status = error.details.get("status") or 0
+        is_lost, is_busy = status < 400, status == 429 or status >= 500
+        if isinstance(error, NotReached) or is_busy or (is_lost and repeatable):
+            raise Unreachable(str(error)) from None
+        raise ToolFailed(f"{error}; it may have arrived") if is_lost else error from None
 
 
 def split(text: str, max_chars: int) -> list[str]:

@@ -87,7 +87,7 @@ class Contributions:
     prompts: dict[str, Prompt] = field(default_factory=dict)
     resources: dict[str, Resource] = field(default_factory=dict)
     skills: dict[str, str] = field(default_factory=dict)  # their folders
-    app: Any = None  # the Handrail that the plugins belong to, once there is one
+    config: Any = None  # of the Handrail that the plugins belong to
     sessions: dict[str, Any] = field(default_factory=dict)  # the agents that users talk to now, by session
     loaded: set[str] = field(default_factory=set)  # the plugins
     data: Path = field(default_factory=lambda: state_dir() / "plugin-data")
@@ -292,11 +292,9 @@ class PluginApi:
         from .completions import Completions  # few plugins ask
 
         async def ask(messages: Any, options: JsonDict) -> Any:
-            app = self._contributions.app
-            if app is None:
-                raise RuntimeError("there is no model yet while plugins are loaded; ask in a tool, hook or command")
             # By name, as the agent is a row above.
-            return await import_module("handrail.agent.agent_factory").answer_once(app, messages, options)
+            answer_once = import_module("handrail.agent.agent_factory").answer_once
+            return await answer_once(self._contributions, messages, options)
 
         return Completions(self.plugin, ask)
 

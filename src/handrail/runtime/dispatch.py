@@ -278,6 +278,7 @@ def load_plugins(config: Config, registry: ToolRegistry, hooks: HookManager, bac
 
     trust = Trust(state_dir(config.home) / TRUST_FILE)
     plugins = Plugins(registry, hooks, config.plugins, trust=trust, load_seconds=config.calls.plugin_timeout)
+    plugins.contributions.config = config
     plugins.load(found)
     for backend in plugins.contributions.environments.values():
         backends.add(backend)

@@ -7,6 +7,7 @@ import contextlib
 import json
 import logging
 import os
+import statistics
 import threading
 import time
 from collections import deque
@@ -101,7 +102,7 @@ class _Tool:
 
     def summary(self) -> JsonDict:
         ordered = sorted(self._last) or [0.0]
-        median, p95 = ordered[len(ordered) // 2], ordered[min(len(ordered) - 1, len(ordered) * 95 // 100)]
+        median, p95 = statistics.median(ordered), ordered[min(len(ordered) - 1, len(ordered) * 95 // 100)]
         times = {"total": self.total, "waited": self.waited, "p50": median, "p95": p95}
         return {"calls": self.calls, "errors": self.errors, **times}
 

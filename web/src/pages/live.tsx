@@ -2,11 +2,11 @@
 import { useMemo, useState } from "preact/hooks";
 import type { Call } from "../types";
 import { clock, Empty, pretty, Rows, Split, Tag, Text, took as times, useNow, visible } from "../ui";
-import { useWatch } from "../watch";
+import { useWatch, watch } from "../watch";
 
 const ROW = 54;
 const OUTCOMES: Record<string, (call: Call) => boolean> = {
-  running: (call) => !call.status, ok: (call) => call.status === "ok",
+  running: (call) => !call.status && !watch.isAsking(call), waiting: (call) => watch.isAsking(call), ok: (call) => call.status === "ok",
   failed: (call) => Boolean(call.status) && call.status !== "ok" && call.error_type !== "denied", denied: (call) => call.error_type === "denied",
 };
 
@@ -21,7 +21,7 @@ export function Live() {
   const calls = useMemo(() => [...seen.calls.values()].sort((a, b) => (b.started ?? 0) - (a.started ?? 0)), [seen.version]);
   const shown = useMemo(() => calls.filter((call) => (!tool || call.tool === tool) && (!session || (call.session ?? NO_SESSION) === session)
     && (!outcome || OUTCOMES[outcome](call)) && (!wanted || `${call.tool} ${summary(call)}`.toLowerCase().includes(wanted.toLowerCase()))),
-    [calls, tool, session, outcome, wanted]);
+    [calls, tool, session, outcome, wanted, seen.waiting]);
   const call = chosen === null ? undefined : seen.calls.get(chosen);
   const running = calls.filter((each) => !each.status).length;
   if (!calls.length) {
@@ -98,6 +98,7 @@ function Detail({ call, now }: { call: Call; now: number }) {
 }
 
 function State({ call }: { call: Call }) {
+  if (watch.isAsking(call)) return <Tag kind="bad">waiting for an answer</Tag>;
   if (!call.status) return <Tag kind="busy">running</Tag>;
   return <Tag kind={call.status === "ok" ? "good" : "bad"}>{call.status === "ok" ? "ok" : call.error_type ?? call.status}</Tag>;
 }

@@ -1,11 +1,13 @@
 // Conversations: search them, and open one.
 import { useEffect, useState } from "preact/hooks";
 import { get } from "../api";
+import { useFormats } from "../rich";
 import type { Hit, PageProps, Session } from "../types";
 import { clock, Empty, Rows, Split, Tag, Trouble, useAnswer, visible } from "../ui";
 import { Chat, cost } from "./chat";
 
 export function Sessions({ me, chosen }: PageProps) {
+  useFormats();
   const [query, setQuery] = useState("");
   const [wanted, setWanted] = useState("");
   useEffect(() => {

@@ -22,6 +22,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import TypeAdapter
 
+from ...base.atomic import replace_file
 from ...base.own_process import has_exited, runtime_id
 from ...config.paths import make_private
 from ...types import JsonDict
@@ -149,12 +150,11 @@ class Tasks:
         return self._folder / f"{hashlib.sha256(task_id.encode()).hexdigest()[:32]}.json"
 
     def _keep(self, task: Task) -> None:
-        file = self._file(task.id)
         try:
             make_private(self._folder)
-            part = file.with_suffix(".new")
-            part.write_text(json.dumps({"owner": runtime_id(), **task.describe()}))
-            part.replace(file)
+            replace_file(
+                os.path.realpath(self._file(task.id)), json.dumps({"owner": runtime_id(), **task.describe()}).encode()
+            )
         except OSError as error:  # this server knows it nevertheless
             log.warning("a task of MCP cannot be kept: %s", error)
 

@@ -13,7 +13,7 @@ from ....files.failures import shown
 _HEADER = re.compile(r"\*\*\* (Update|Add|Delete|Move) File:\s*(.*?)\s*")
 _MOVE_TO = re.compile(r"\*\*\* Move to:\s*(.*?)\s*")
 _V4A_RANGE = re.compile(r"@@+\s*-(\d+)(?:,\d+)?\s+\+\d+(?:,\d+)?\s*@@.*")
-_NO_NEWLINE = "\\ No newline at end of file"
+_NO_NEWLINE = "\\ "  # "No newline at end of file", in the language of whoever made the diff
 _RANGE = re.compile(r"@@+ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@.*")
 _ESCAPE = re.compile(r"\\([0-7]{3}|.)")
 _ESCAPED = {"n": "\n", "t": "\t", '"': '"', "\\": "\\"}
@@ -58,9 +58,24 @@ class Hunk:
     def new(self) -> list[str]:
         return [text for op, text in self.lines if op is not Op.DROP]
 
-    def add(self, op: Op, text: str, *, bare: bool = False) -> None:
+    def take(self, line: str, number: int) -> Op | None:
+        """Add a line of a patch. Returns what it does; None if it is not a line of the file."""
+        if line.startswith(_NO_NEWLINE):
+            # On a dropped line it says that the newline is new; on any other, that there is none.
+            self.final_newline = bool(self.lines) and self.lines[-1][0] is Op.DROP
+            return None
+        is_bare = not line.rstrip("\r")  # models drop the space of an empty context line
+        if not is_bare and line[0] not in _OPS:
+            raise _wrong(number, line, "a line of a hunk starts with a space, - or +")
+        op, text = (Op.KEEP, line) if is_bare else (_OPS[line[0]], line[1:])
         self.lines.append((op, text))
-        self.bare_tail = self.bare_tail + 1 if bare else 0
+        self.bare_tail = self.bare_tail + 1 if is_bare else 0
+        return op
+
+    def trim(self) -> None:
+        """Drop empty lines at the end that are the writer's spacing, not lines of the file."""
+        if self.bare_tail:
+            del self.lines[-self.bare_tail :]
 
 
 class Change(NamedTuple):
@@ -135,10 +150,8 @@ class _V4aReader:
     def _added(self, number: int, line: str) -> None:
         if not self._hunks:
             self._hunks.append(Hunk())
-        if line.startswith("+"):
-            self._hunks[0].add(Op.ADD, line[1:])
-        elif line == _NO_NEWLINE:
-            self._hunks[0].final_newline = False
+        if line.startswith(("+", _NO_NEWLINE)):
+            self._hunks[0].take(line, number)
         elif line.strip() and not line.startswith("@@"):
             raise _wrong(number, line, "every line of an added file starts with +")
 
@@ -153,15 +166,8 @@ class _V4aReader:
         hunk = self._hunks[-1]
         if line.strip() == "*** End of File":
             hunk.at_end = True
-        elif line == _NO_NEWLINE:
-            hunk.final_newline = hunk.lines[-1][0] is Op.DROP if hunk.lines else False
-        elif not line.rstrip("\r"):
-            if not hunk.at_end:
-                hunk.add(Op.KEEP, line, bare=True)  # models drop the space of an empty context line
-        elif line[0] in _OPS:
-            hunk.add(_OPS[line[0]], line[1:])
-        else:
-            raise _wrong(number, line, "a line of a hunk starts with a space, - or +")
+        elif line.strip() or not hunk.at_end:
+            hunk.take(line, number)
 
     def _heading(self, line: str) -> None:
         previous = self._hunks[-1] if self._hunks else None
@@ -177,9 +183,8 @@ class _V4aReader:
         if self._action is None:
             return
         for hunk in self._hunks:
-            # Empty lines before the next header are the writer's spacing, not lines of the file.
-            if hunk.bare_tail and not hunk.at_end:
-                del hunk.lines[-hunk.bare_tail :]
+            if not hunk.at_end:
+                hunk.trim()
         hunks = tuple(hunk for hunk in self._hunks if hunk.lines)
         if self._action is Action.UPDATE and not hunks and not self._move_to:
             raise InvalidArguments(f"{shown(self._path)} has no hunk: nothing in the patch says what to change")
@@ -287,48 +292,31 @@ class _UnifiedReader:
 
     def _hunk(self, heading: str) -> None:
         spot = _RANGE.fullmatch(heading.rstrip())
+        hunk, counted = Hunk(line=int(spot[1]) if spot else None), self._trust_counts and spot is not None
         old_left, new_left = (int(spot[2] or 1), int(spot[4] or 1)) if spot else (-1, -1)
-        counted = self._trust_counts and spot is not None
-        lines: list[tuple[Op, str]] = []
-        final_newline: bool | None = None
         self._at += 1
         while self._at < len(self._lines):
             line = self._lines[self._at]
-            if line.startswith("\\"):
-                # The mark on a dropped line says that the newline is new; on any other, that there is none.
-                final_newline = bool(lines) and lines[-1][0] is Op.DROP
-            elif (
-                old_left <= 0 and new_left <= 0
-                if counted
-                else self._starts_file() or line.startswith(("@@", "diff --git "))
-            ):
+            is_over = old_left <= 0 and new_left <= 0 if counted else self._starts_next()
+            if is_over and not line.startswith(_NO_NEWLINE):
                 break
-            else:
-                op, text = self._hunk_line(line, counted=counted)
-                lines.append((op, text))
-                old_left -= op is not Op.ADD
-                new_left -= op is not Op.DROP
+            try:
+                op = hunk.take(line, self._at + 1)
+            except InvalidArguments:
+                if counted:
+                    raise _Miscounted from None
+                raise
+            old_left -= op in (Op.KEEP, Op.DROP)
+            new_left -= op in (Op.KEEP, Op.ADD)
             self._at += 1
         if counted and (old_left or new_left):
             raise _Miscounted
         if not counted:
-            while lines and lines[-1] == (Op.KEEP, ""):  # the end of the text, not a line of the file
-                lines.pop()
-        self._section.hunks.append(Hunk(lines, line=int(spot[1]) if spot else None, final_newline=final_newline))
+            hunk.trim()
+        self._section.hunks.append(hunk)
 
-    def _hunk_line(self, line: str, *, counted: bool) -> tuple[Op, str]:
-        if not line.rstrip("\r"):
-            return Op.KEEP, line
-        op = _OPS.get(line[0])
-        if op is not None:
-            return op, line[1:]
-        if counted:
-            raise _Miscounted
-        raise InvalidArguments(
-            f"line {self._at + 1} of the diff cannot be used, a line of a hunk starts with a space, - or +: "
-            f"{shown(line, max_chars=80)!r}",
-            line=self._at + 1,
-        )
+    def _starts_next(self) -> bool:
+        return self._starts_file() or self._lines[self._at].startswith(("@@", "diff --git "))
 
 
 def _path_in(text: str) -> str | None:
