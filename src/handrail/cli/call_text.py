@@ -76,7 +76,7 @@ def _block(name: str, value: Any, *, colour: bool) -> list[str]:
         lines = text.split("\n")
         return [_diff_line(line, colour=colour) for line in lines] if name == "diff" else lines
     if isinstance(value, list) and all(_is_flat(item) for item in value):
-        return [visible(_row(item)) for item in value]
+        return [visible(row_text(item)) for item in value]
     return [paint(f"{name}:", "dim", on=colour), *visible(_json(value)).split("\n")]
 
 
@@ -91,7 +91,7 @@ def _is_flat(item: Any) -> bool:
     )
 
 
-def _row(item: Any) -> str:
+def row_text(item: Any) -> str:
     """One entry of a list, as grep would write it: `src/a.py:12: the line`."""
     if not isinstance(item, dict):
         return str(item)
@@ -114,15 +114,6 @@ def main_argument(registry: ToolRegistry, tool: str, arguments: JsonDict, *, max
     """What a call is about: the argument that the tool cannot do without, or else the first text or list."""
     name = _main_name(registry, tool, arguments)
     return shortened(_one_line(arguments[name]), max_chars) if name else ""
-
-
-def other_arguments(registry: ToolRegistry, tool: str, arguments: JsonDict, *, max_chars: int = 24) -> str:
-    """The rest of a call's arguments, as `key=value`, text in quotes."""
-    main = _main_name(registry, tool, arguments)
-    others = (
-        (name, _one_line(json.dumps(value, ensure_ascii=False))) for name, value in arguments.items() if name != main
-    )
-    return " ".join(f"{name}={shortened(value, max_chars)}" for name, value in others)
 
 
 def report_call(line: str, failure: JsonDict | None, *, is_good: bool) -> None:
