@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +15,8 @@ from ..support import wait_until
 from .conftest import Cli
 from .terminal import Terminal
 
+README = (Path(__file__).parents[2] / "README.md").read_text()
+_TIMES = re.compile(r"(<?\d[\d.]*) m?s")
 # What each scene is there to show.
 SHOWN = [
     "reverted: README.md",
@@ -57,6 +60,9 @@ def test_the_demo_shows_every_scene_and_leaves_nothing(cli: Cli) -> None:
     assert ran.out.count("── approval needed") == 2, "and nothing else asks"
     for folder in (cli.temp, cli.home, cli.cwd):
         assert list(folder.iterdir()) == []
+    shown = {_TIMES.sub("", line) for line in ran.out.splitlines()}
+    for line in README.partition("── 2 ")[2].partition("\n```")[0].splitlines()[1:]:
+        assert _TIMES.sub("", line) in shown, "the README shows what the demo shows"
 
 
 def test_the_reads_really_run_at_the_same_time(cli: Cli) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
 from ..core.outcome import Outcome, error_of, parsed
@@ -110,6 +112,12 @@ def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, indent=2)
 
 
+def calls_of(message: JsonDict) -> Iterator[str]:
+    """The calls in a message of a model, each with its arguments."""
+    for call in message.get("tool_calls") or ():
+        yield f"{call['function']['name']} {call['function']['arguments']}"
+
+
 def main_argument(registry: ToolRegistry, tool: str, arguments: JsonDict, *, max_chars: int = 50) -> str:
     """What a call is about: the argument that the tool cannot do without, or else the first text or list."""
     name = _main_name(registry, tool, arguments)
@@ -142,6 +150,11 @@ def age(seconds: float) -> str:
             rest = whole % length * {"h": 24, "m": 60, "s": 60}[smaller] // length
             return f"{whole // length}{unit} {rest}{smaller}"
     return f"{whole}s"
+
+
+def when(at: float) -> str:
+    """A time in the local time zone."""
+    return datetime.fromtimestamp(at).astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
 def since(at: float) -> str:

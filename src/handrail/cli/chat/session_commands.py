@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from ...errors import InvalidArguments, ToolFailed
 from ...store.export import as_jsonl, text_of
 from ...store.sessions import SessionInfo, StoredMessage
 from ...types import CancelToken, JsonDict
-from ..call_text import shortened, since
+from ..call_text import calls_of, shortened, since
 from ..output import visible
 from .chat import Chat
 from .screen import Screen
@@ -194,7 +194,7 @@ def as_markdown(messages: Sequence[JsonDict], info: SessionInfo) -> str:
                 parts.append(f"## You\n\n{text}")
             case "assistant":
                 parts += [f"## Agent\n\n{text}"] if text else []
-                parts += [f"`{call}`" for call in _calls(message)]
+                parts += [f"`{call}`" for call in calls_of(message)]
             case "tool":
                 parts.append(_fenced(shortened(text, _RESULT_CHARS)))
     return "\n\n".join(parts) + "\n"
@@ -211,13 +211,8 @@ def show(screen: Screen, messages: Sequence[JsonDict], *, last: int) -> None:
             screen.print(Text(f"› {visible(text)}", "bold"))
         elif text:
             screen.markdown(text)
-        for call in _calls(message):
+        for call in calls_of(message):
             screen.print(Text(f"  {visible(shortened(call, screen.width - 4))}", "dim"))
-
-
-def _calls(message: JsonDict) -> Iterator[str]:
-    for call in message.get("tool_calls") or ():
-        yield f"{call['function']['name']} {call['function']['arguments']}"
 
 
 def _fenced(text: str) -> str:

@@ -24,7 +24,7 @@ from ...core.registry import ToolRegistry
 from ...errors import InvalidArguments, SchedulerRuns
 from ...runtime.arguments import prepare
 from ...scheduler.loop import Runner, Scheduler
-from ...store.jobs import Job
+from ...store.jobs import Job, JobStore
 from ...tools.cron.job_requests import change, described, open_jobs, planned, save, times, usual_zone
 from ...tools.cron.schedule import as_scheduler, first_run, read_schedule, scheduler_pid, shown
 from ...types import CancelToken, JsonDict
@@ -127,9 +127,8 @@ def list_jobs(as_json: options.Json = False) -> None:
 @cli.command()
 def show(job: JobName) -> None:
     """Show a job and its last runs, with their results."""
-    with closing(open_jobs(load_config())) as jobs:
+    with _opened(job) as (jobs, found):
         jobs.mark_lost()
-        found = jobs.get(job)
         emit_json(described(found, jobs.runs(found.id, limit=20), whole=True))
 
 
@@ -158,8 +157,7 @@ def resume(job: JobName) -> None:
 @cli.command()
 def now(job: JobName) -> None:
     """Run a job once, as soon as the scheduler polls."""
-    with closing(open_jobs(load_config())) as jobs:
-        found = jobs.get(job)
+    with _opened(job) as (jobs, found):
         jobs.request(found.id)
     emit(f"{found.id} runs when the scheduler polls next")
 
@@ -167,10 +165,15 @@ def now(job: JobName) -> None:
 @cli.command()
 def remove(job: JobName) -> None:
     """Remove a job, with the records of its runs."""
-    with closing(open_jobs(load_config())) as jobs:
-        found = jobs.get(job)
+    with _opened(job) as (jobs, found):
         jobs.remove(found.id)
     emit(f"{found.id} is removed")
+
+
+@contextmanager
+def _opened(job: str) -> Iterator[tuple[JobStore, Job]]:
+    with closing(open_jobs(load_config())) as jobs:
+        yield jobs, jobs.get(job)
 
 
 def _arguments(registry: ToolRegistry, tool: str, items: list[str]) -> JsonDict:
@@ -181,8 +184,8 @@ def _arguments(registry: ToolRegistry, tool: str, items: list[str]) -> JsonDict:
 
 
 def _change(name: str, action: str) -> None:
-    with closing(open_jobs(load_config())) as jobs:
-        changed = change(jobs.get(name), action, time.time())
+    with _opened(name) as (jobs, found):
+        changed = change(found, action, time.time())
         jobs.update(changed)
     _print(changed, as_json=False)
 

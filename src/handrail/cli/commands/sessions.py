@@ -25,7 +25,7 @@ from ...store.search import search as find
 from ...store.sessions import SessionInfo, SessionStore, StoredMessage
 from ...types import JsonDict
 from .. import options
-from ..call_text import shortened
+from ..call_text import calls_of, shortened, when
 from ..options import argument, option
 from ..output import ExitCode, emit, emit_either, emit_listing, say, visible
 
@@ -191,14 +191,8 @@ def message_text(stored: StoredMessage) -> str:
             text += f"\n[... {len(whole) - _RESULT_LINES} more lines]"
     if text:
         lines.append(text)
-    for call in message.get("tool_calls") or ():
-        lines.append(f"→ {visible(call['function']['name'])} {shortened(visible(call['function']['arguments']), 200)}")
+    lines += [f"→ {shortened(visible(call), 200)}" for call in calls_of(message)]
     return "\n".join(lines)
-
-
-def when(at: float) -> str:
-    """A time in the local time zone."""
-    return datetime.fromtimestamp(at).astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
 def _exactly(at: float) -> str:
