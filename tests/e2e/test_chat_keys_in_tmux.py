@@ -128,6 +128,16 @@ def test_a_command_typed_while_it_works_runs_afterwards_and_the_model_does_not_h
     assert "/title" not in desk.told()
 
 
+def test_enter_sends_what_is_typed_while_a_command_of_your_own_runs(desk: Desk) -> None:
+    desk.chat()
+    desk.server.say(ModelReply("Hello you."))
+    desk.say("!until [ -e go ]; do sleep 0.1; done")
+    desk.tmux.type("-l", "Hello there")
+    desk.tmux.type("Enter")
+    (desk.folder / "go").touch()
+    assert "› Hello there\n" in desk.answered("Hello you.")
+
+
 def test_shift_tab_goes_through_the_modes_and_they_hold(desk: Desk) -> None:
     desk.chat()
     for mode in ("yolo", "plan"):

@@ -12,11 +12,10 @@ from ... import __version__
 from ...agent import rewind as back
 from ...agent.conversation import estimate
 from ...agent.models.model_selection import as_of, list_prices
-from ...base.workers import run_async
 from ...errors import InvalidArguments, ToolFailed
 from ...store.export import as_jsonl, text_of
 from ...store.sessions import SessionInfo, StoredMessage
-from ...types import CancelToken, JsonDict
+from ...types import JsonDict
 from ..call_text import calls_of, shortened, since
 from ..output import visible
 from .chat import Chat
@@ -132,16 +131,9 @@ def history(chat: Chat, rest: str) -> None:
 
 
 def compact(chat: Chat, rest: str) -> None:  # noqa: ARG001  a command's signature
-    cancel, conversation = CancelToken(), chat.agent.loop.conversation
+    conversation = chat.agent.loop.conversation
     before = estimate(conversation)
-    chat.view.begin("summarising the conversation")
-    try:
-        did = chat.wait_for(
-            lambda: run_async(chat.agent.compact(), cancel=cancel), stop=lambda: cancel.cancel("interrupted by Ctrl-C")
-        )
-    finally:
-        chat.view.end()
-    if did:
+    if chat.wait_for("summarising the conversation", chat.agent.compact()):
         chat.say(f"From about {before:,} to {estimate(conversation):,} tokens.")
     else:
         chat.say("There is too little to summarise.")

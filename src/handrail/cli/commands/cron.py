@@ -31,7 +31,7 @@ from ...types import CancelToken, JsonDict
 from .. import options
 from ..options import argument, option
 from ..output import ExitCode, as_typed, emit, emit_either, emit_json, emit_listing, note, say, visible
-from ..runtime import open_runtime
+from ..runtime import handling, open_runtime
 from .call import read_arguments
 
 cli = options.new_cli()
@@ -54,9 +54,14 @@ def run(
     \b
     Exit codes: 0 ok, 1 another scheduler runs already (with --once that is 0).
     """
-    app = open_runtime()
+    app, stop = open_runtime(), CancelToken()
+
+    def end(*_: object) -> None:
+        """Told to end, the scheduler ends what runs first."""
+        stop.cancel("the scheduler was stopped")
+
     try:
-        with as_scheduler(), closing(open_jobs(app.config)) as jobs, _stopped_by_signals() as stop:
+        with as_scheduler(), closing(open_jobs(app.config)) as jobs, handling(end, signal.SIGINT, signal.SIGTERM):
             scheduler = Scheduler(jobs, Runner(app), app.config.schedule, on_event=_noted)
             if once:
                 scheduler.run_once(stop)
@@ -198,16 +203,3 @@ def _print(job: Job, *, as_json: bool) -> None:
 
 def _noted(line: str) -> None:
     note(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {line}")
-
-
-@contextmanager
-def _stopped_by_signals() -> Iterator[CancelToken]:
-    """Told to end, the scheduler ends what runs first."""
-    stop = CancelToken()
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    before = [signal.signal(number, lambda *_: stop.cancel("the scheduler was stopped")) for number in numbers]
-    try:
-        yield stop
-    finally:
-        for number, handler in zip(numbers, before, strict=True):
-            signal.signal(number, handler)

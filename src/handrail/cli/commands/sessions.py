@@ -27,7 +27,7 @@ from ...types import JsonDict
 from .. import options
 from ..call_text import calls_of, shortened, when
 from ..options import argument, option
-from ..output import ExitCode, emit, emit_either, emit_listing, say, visible
+from ..output import ExitCode, emit_either, emit_listing, emit_to, say, visible
 
 cli = options.new_cli()
 LAST = "last"
@@ -121,14 +121,9 @@ def export(session: SessionId = LAST, form: Form = "jsonl", output: Output = Non
         text = "\n".join(as_jsonl(store, info.id))
     else:
         text = json.dumps(as_sharegpt(store, info.id), ensure_ascii=False)
-    if output is None:
-        emit(text)
-        return
-    try:
-        output.write_text(f"{text}\n", encoding="utf-8")
-    except OSError as error:
-        raise typer.BadParameter(f"{output} cannot be written: {error.strerror}") from None
-    say(f"{info.id} is in {output}")
+    emit_to(output, f"{text}\n")
+    if output is not None:
+        say(f"{info.id} is in {output}")
 
 
 @cli.command()
