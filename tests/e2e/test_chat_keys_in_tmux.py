@@ -316,6 +316,8 @@ def test_every_command_that_people_try_says_something(desk: Desk) -> None:
         "/permissions": "it asks before anything destructive",
         "/theme": "Others: ",
         "/cost": "tokens",
+        "/context": "of the 128,000 tokens that fit",
+        "/rename Prices": "Prices",
         "/copy": "",
         "/diff": "",
     }.items():

@@ -102,7 +102,7 @@ def signals() -> Iterator[Received]:
         received.note(number)
 
     numbers = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)
-    before = {number: signal.getsignal(number) for number in numbers}
+    before: dict[int, object] = {number: signal.getsignal(number) for number in numbers}
     with handling(note, *numbers):
         yield received
 

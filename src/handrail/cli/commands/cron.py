@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -68,6 +69,7 @@ def run(
             else:
                 note(f"the scheduler runs; {len(jobs.all())} jobs")
                 scheduler.run_until(stop)
+                note(("\n" if sys.stderr.isatty() else "") + "The scheduler has stopped.")  # below the ^C
     except SchedulerRuns as error:
         say(str(error))
         raise typer.Exit(ExitCode.OK if once else ExitCode.FAILED) from None
