@@ -155,6 +155,7 @@ class Chat:
         if first:
             self.screen.write(f"› {visible(first)}\n")
             self._do(first)
+        self._take_early_input()
         interrupts = 0
         while True:
             try:
@@ -312,7 +313,7 @@ class Chat:
             self.notes.append(self.app.environments.masker(ran.for_agent(command)))
 
     def _take_early_input(self) -> None:
-        """Take what was typed while there was no prompt; Enter sends there, too."""
+        """Take what was typed before the first prompt; Enter sends there, too."""
         typed = TypedAhead(self.draft)
         with self.screen.reading_keys() as reads:
             if reads:
@@ -321,8 +322,6 @@ class Chat:
         self.draft = typed.text
 
     def _read(self) -> str:
-        if not self._ahead:
-            self._take_early_input()
         if self._ahead:
             line = self._ahead.pop(0)
             self._input.remember(line)
