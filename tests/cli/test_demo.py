@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -14,32 +15,33 @@ from ..support import wait_until
 from .conftest import Cli
 from .terminal import Terminal
 
+README = (Path(__file__).parents[2] / "README.md").read_text()
+_TIMES = re.compile(r"(<?\d[\d.]*) m?s")
 # What each scene is there to show.
 SHOWN = [
     "reverted: README.md",
     "removed: NOTES.md",
     "calls at once took",
-    "lines are kept as r_",
-    "235 in all",
-    "unknown_tool: Unknown tool: serch_files; did you mean search_files?",
-    "shop/orders.py:5:DISCOUNT_FROM = 10",
-    "invalid_arguments: argument 'offset': expected integer",
-    "+    if pieces >= DISCOUNT_FROM:",
+    "4000 orders checked, 235 wrong",
+    "9: order 0009: 10 x apple = 400 WRONG, expected 360",
+    "Unknown tool: serch_files; did you mean search_files?",
+    "shop/orders.py:5: DISCOUNT_FROM = 10",
+    "argument 'offset': expected integer",
+    "10 + if pieces >= DISCOUNT_FROM:",
     "4000 orders checked, 0 wrong",
-    "command_failed: the command failed with exit code 3",
+    "the command failed with exit code 3",
     "in shop: 19 lines",
     "printed a line that you watch for: Serving HTTP on 127.0.0.1 port",
     "What things cost, in cents.",
-    "running, waits for input",
     "8910",
     "a parcel of 3 kg costs 6.90",
-    "invalid_arguments: argument 'kg': expected number",
+    "argument 'kg': expected number",
     "rm -rf build shop",
     "once, task, session, always, deny? deny",
     "once, task, session, always, deny? once",
-    "denied: Not run: it needs approval",
-    "No approval and no setting allows it.",
-    "unavailable: deploy is unavailable: there is no SHOP_TOKEN",
+    "Denied by you",
+    "Not run: deletes the root, a home or a system directory",
+    "deploy is unavailable: there is no SHOP_TOKEN",
     "☑ Fix the bug and check again",
     "handrail call read_file path=README.md",
 ]
@@ -48,15 +50,19 @@ SHOWN = [
 def test_the_demo_shows_every_scene_and_leaves_nothing(cli: Cli) -> None:
     ran = cli("demo", COLUMNS="80")
     assert (ran.code, ran.err) == (0, "")
-    text = re.sub(r"\n +│? ?", " ", ran.out)  # wrapped lines are one again
+    text = re.sub(r"\n +", " ", ran.out)  # wrapped lines are one again
     for expected in SHOWN:
         assert expected in re.sub(r" +", " ", text) or expected in ran.out
     for number, scene in enumerate(read_scenes()[1], 1):
         assert f"── {number} {scene.title} ─" in ran.out
     assert max(len(line) for line in ran.out.splitlines() if sys.executable not in line) <= 80
     assert "\x1b" not in ran.out
+    assert ran.out.count("── approval needed") == 2, "and nothing else asks"
     for folder in (cli.temp, cli.home, cli.cwd):
         assert list(folder.iterdir()) == []
+    shown = {_TIMES.sub("", line) for line in ran.out.splitlines()}
+    for line in README.partition("── 2 ")[2].partition("\n```")[0].splitlines()[1:]:
+        assert _TIMES.sub("", line) in shown, "the README shows what the demo shows"
 
 
 def test_the_reads_really_run_at_the_same_time(cli: Cli) -> None:

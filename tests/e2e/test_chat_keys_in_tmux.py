@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
+from handrail.config import ConfigFile
 from handrail.protocols import ModelReply
 from handrail.testing import call
 
@@ -20,6 +23,7 @@ __all__ = ["desk"]
 PNG = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGOoBwAAgQCAS0ea3QAAAABJRU5ErkJggg==")
 ASKED = "once, try, task, session, always, deny, edit, instead?"
 MENU_LINES = 8
+PLAIN_SERVER = Path(__file__).parents[1] / "mcp_servers" / "plain.py"
 
 
 def _asks(desk: Desk, command: str) -> str:
@@ -122,6 +126,16 @@ def test_a_command_typed_while_it_works_runs_afterwards_and_the_model_does_not_h
     (desk.folder / "go").touch()
     desk.tmux.wait_for("Waited.", "› /title\nWait for it\n", READY)
     assert "/title" not in desk.told()
+
+
+def test_enter_sends_what_is_typed_while_a_command_of_your_own_runs(desk: Desk) -> None:
+    desk.chat()
+    desk.server.say(ModelReply("Hello you."))
+    desk.say("!until [ -e go ]; do sleep 0.1; done")
+    desk.tmux.type("-l", "Hello there")
+    desk.tmux.type("Enter")
+    (desk.folder / "go").touch()
+    assert "› Hello there\n" in desk.answered("Hello you.")
 
 
 def test_shift_tab_goes_through_the_modes_and_they_hold(desk: Desk) -> None:
@@ -302,6 +316,8 @@ def test_every_command_that_people_try_says_something(desk: Desk) -> None:
         "/permissions": "it asks before anything destructive",
         "/theme": "Others: ",
         "/cost": "tokens",
+        "/context": "of the 128,000 tokens that fit",
+        "/rename Prices": "Prices",
         "/copy": "",
         "/diff": "",
     }.items():
@@ -310,3 +326,78 @@ def test_every_command_that_people_try_says_something(desk: Desk) -> None:
         screen = desk.tmux.wait_for(f"› {command}", shown, READY)
         assert "no command" not in screen.lower(), screen
         desk.tmux.wait_for(READY)
+
+
+def test_an_image_goes_along_by_its_path_and_from_the_clipboard(desk: Desk) -> None:
+    (desk.folder / "picture.png").write_bytes(PNG)
+    programs = desk.folder / "bin"
+    programs.mkdir()
+    (programs / "wl-paste").write_text(f"#!/bin/sh\ncat {desk.folder}/picture.png\n")
+    (programs / "wl-paste").chmod(0o755)
+    desk.tmux.type(f"export PATH={programs}:$PATH", "Enter")
+    desk.chat()
+    for typed in ("-l", f"What is {desk.folder}/picture.png"), ("C-v",):
+        desk.server.say(ModelReply("A pixel."))
+        desk.tmux.type("C-l")
+        desk.tmux.type(*typed)
+        desk.tmux.wait_for(".png")
+        desk.tmux.type("Enter")
+        desk.answered("A pixel.")
+        assert "data:image/png;base64," in json.dumps(desk.server.requests[-1]["messages"][-1])
+
+
+def test_a_child_agent_is_seen_while_it_works_and_can_be_opened(desk: Desk) -> None:
+    desk.server.say(
+        ModelReply("", [call("delegate_task", tasks=[{"goal": "Count the files"}])]),
+        ModelReply("I count them.", [call("terminal", command="until [ -e counted ]; do sleep 0.1; done")]),
+        ModelReply("There is one."),
+        ModelReply("One file."),
+    )
+    desk.chat()
+    desk.say("How many files are there?")
+    desk.tmux.wait_for("[Count the files] ", "Ctrl-O shows what a child agent does")
+    desk.tmux.type("C-o")
+    desk.tmux.wait_for("▸ Count the files · 1 of 1, Ctrl-O: next", "  I count them.")
+    (desk.folder / "counted").touch()
+    desk.answered("One file.")
+    desk.tmux.type("C-l")
+    desk.say("/children")
+    desk.tmux.wait_for("Count the files", "/children ID shows one.")
+
+
+def test_own_commands_skills_and_what_mcp_servers_offer_are_used_by_name(desk: Desk) -> None:
+    (desk.home / "commands").mkdir()
+    (desk.home / "commands" / "release.md").write_text("# Make a release\nRelease version $ARGUMENTS.\n")
+    (desk.home / "skills" / "tidy").mkdir(parents=True)
+    (desk.home / "skills" / "tidy" / "SKILL.md").write_text("---\nname: tidy\ndescription: Tidy up.\n---\nTidy.\n")
+    ConfigFile().set(("mcp_servers", "plain"), {"command": sys.executable, "args": [os.fspath(PLAIN_SERVER)]})
+    desk.chat()
+    desk.tmux.type("-l", "/rel")
+    desk.tmux.wait_for("/release", "Make a release")
+    desk.tmux.type("C-u")
+    for typed, sent in {
+        "/release 1.2": "Release version 1.2.",
+        "/tidy the tests": "Use the skill 'tidy'",
+        "/plain:greet Ada": "Say hello to Ada.",
+        "Sum up @plain:notes://one": "the note",
+    }.items():
+        desk.server.say(ModelReply("So be it."))
+        desk.tmux.type("C-l")
+        desk.say(typed)
+        desk.answered("So be it.")
+        assert sent in json.dumps(desk.server.requests[-1]["messages"][-1])
+    desk.tmux.type("-l", "@plain:")
+    desk.tmux.wait_for("@plain:notes://one")
+
+
+def test_the_status_line_of_a_narrow_terminal_has_whole_facts_while_it_works(desk: Desk) -> None:
+    desk.tmux.resize(60, 24)
+    desk.server.say(ModelReply("", [call("terminal", command="sleep 300")]), ModelReply("Never said."))
+    desk.chat()
+    desk.say("Wait")
+    desk.tmux.wait_for("Esc stops it")
+    line = desk.tmux.screen().rstrip().splitlines()[-1]
+    assert line.startswith(" scripted · auto · ")
+    assert not line.endswith("…"), line
+    desk.tmux.type("Escape")
+    desk.answered("Interrupted by you.")

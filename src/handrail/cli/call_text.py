@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
 from ..core.outcome import Outcome, error_of, parsed
@@ -76,7 +78,7 @@ def _block(name: str, value: Any, *, colour: bool) -> list[str]:
         lines = text.split("\n")
         return [_diff_line(line, colour=colour) for line in lines] if name == "diff" else lines
     if isinstance(value, list) and all(_is_flat(item) for item in value):
-        return [visible(_row(item)) for item in value]
+        return [visible(row_text(item)) for item in value]
     return [paint(f"{name}:", "dim", on=colour), *visible(_json(value)).split("\n")]
 
 
@@ -91,7 +93,7 @@ def _is_flat(item: Any) -> bool:
     )
 
 
-def _row(item: Any) -> str:
+def row_text(item: Any) -> str:
     """One entry of a list, as grep would write it: `src/a.py:12: the line`."""
     if not isinstance(item, dict):
         return str(item)
@@ -110,19 +112,16 @@ def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, indent=2)
 
 
+def calls_of(message: JsonDict) -> Iterator[str]:
+    """The calls in a message of a model, each with its arguments."""
+    for call in message.get("tool_calls") or ():
+        yield f"{call['function']['name']} {call['function']['arguments']}"
+
+
 def main_argument(registry: ToolRegistry, tool: str, arguments: JsonDict, *, max_chars: int = 50) -> str:
     """What a call is about: the argument that the tool cannot do without, or else the first text or list."""
     name = _main_name(registry, tool, arguments)
     return shortened(_one_line(arguments[name]), max_chars) if name else ""
-
-
-def other_arguments(registry: ToolRegistry, tool: str, arguments: JsonDict, *, max_chars: int = 24) -> str:
-    """The rest of a call's arguments, as `key=value`, text in quotes."""
-    main = _main_name(registry, tool, arguments)
-    others = (
-        (name, _one_line(json.dumps(value, ensure_ascii=False))) for name, value in arguments.items() if name != main
-    )
-    return " ".join(f"{name}={shortened(value, max_chars)}" for name, value in others)
 
 
 def report_call(line: str, failure: JsonDict | None, *, is_good: bool) -> None:
@@ -151,6 +150,11 @@ def age(seconds: float) -> str:
             rest = whole % length * {"h": 24, "m": 60, "s": 60}[smaller] // length
             return f"{whole // length}{unit} {rest}{smaller}"
     return f"{whole}s"
+
+
+def when(at: float) -> str:
+    """A time in the local time zone."""
+    return datetime.fromtimestamp(at).astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
 def since(at: float) -> str:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 import typer
 
 from ..core.outcome import Outcome, error_of
-from ..errors import HandrailError, ToolError, UnknownToolset
+from ..errors import HandrailError, ToolError, ToolFailed, UnknownToolset
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -141,6 +141,14 @@ def emit_bytes(data: bytes) -> None:
         sys.stdout.buffer.flush()
     except OSError as error:
         raise typer.Exit(give_up(sys.stdout, error)) from None
+
+
+def emit_to(path: Path | None, text: str) -> None:
+    """The whole result, into a file if there is one."""
+    try:
+        emit(text, end="") if path is None else path.write_text(text, "utf-8")
+    except OSError as error:
+        raise ToolFailed(f"{path} cannot be written: {error.strerror}") from None
 
 
 def give_up(stream: TextIO, error: OSError) -> ExitCode:

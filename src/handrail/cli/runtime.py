@@ -7,6 +7,7 @@ import contextlib
 import logging
 import os
 import select
+import signal
 import sys
 import termios
 import threading
@@ -15,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from enum import Enum, auto
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, TypeVar
 
 from ..base.own_process import started_by_agent
@@ -120,6 +122,17 @@ def supervise(work: Callable[[CancelToken], T], *, timeout: float | None = None)
     cancel.cancel(reason)
     done, _ = wait([outcome], GRACE_SECONDS)
     return outcome.result() if done else None, ending
+
+
+@contextlib.contextmanager
+def handling(handler: Callable[[int, FrameType | None], object], *numbers: int) -> Iterator[None]:
+    """Handle these signals like this for a while."""
+    before = {number: signal.signal(number, handler) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, old in before.items():
+            signal.signal(number, old)
 
 
 def _wait_for(future: Future[T], timeout: float | None) -> bool:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -48,3 +50,22 @@ def test_offers_are_listed_without_waiting_for_them(person: Talk) -> None:
     person.chat.offers.refresh()
     wait_until(lambda: person.chat.offers.resources == ["plain:notes://one"])
     assert [prompt.name for prompt in person.chat.offers.prompts] == ["plain:greet"]
+
+
+def test_a_prompt_that_is_being_listed_is_waited_for(person: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
+    offers, goes_on = person.chat.offers, threading.Event()
+    listed = offers._list
+
+    def listing() -> None:
+        assert goes_on.wait(60)
+        listed()
+
+    def join() -> None:
+        goes_on.set()  # somebody waits for it
+        begun.join()
+
+    monkeypatch.setattr(offers, "_list", listing)
+    offers.refresh()
+    begun = offers._listing
+    monkeypatch.setattr(offers, "_listing", SimpleNamespace(join=join))
+    assert "Hello, Ada." in person("/plain:greet Ada")

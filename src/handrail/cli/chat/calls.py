@@ -16,7 +16,7 @@ from ...agent.events import ToolEnded, ToolProgress, ToolStarted
 from ...core.outcome import error_of, parsed
 from ...core.registry import ToolRegistry
 from ...types import JsonDict
-from ..call_text import TODO_MARKS, UNDONE, main_argument, ran_and_waited, shortened
+from ..call_text import TODO_MARKS, UNDONE, main_argument, ran_and_waited, row_text, shortened
 from ..output import visible
 from .diffs import diff_rows
 
@@ -105,6 +105,10 @@ def _details(result: JsonDict, arguments: JsonDict, theme: str) -> Iterator[Rend
         yield from diff_rows(added, str(arguments.get("path") or ""), _NEW_FILE_LINES, theme=theme)
     elif isinstance(result.get("output"), str):
         yield from _last_lines(result["output"])
+    elif result.keys() == {"content"}:  # all that there is, as of most tools of MCP servers
+        yield from _last_lines(str(result["content"]))
+    elif isinstance(result.get("matches"), list):
+        yield from _last_lines("\n".join(map(row_text, result["matches"])))
     elif isinstance(result.get("todos"), list):
         yield from (_todo(item) for item in result["todos"] if isinstance(item, dict))
     elif "undone" in result or "redone" in result:

@@ -6,7 +6,7 @@ import logging
 import os
 import re
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -19,13 +19,14 @@ from ...agent.events import End
 from ...app import Handrail
 from ...approval.policy import Mode, usual_mode
 from ...base.suggest import nearest
+from ...base.workers import run_async
 from ...config.paths import state_dir
 from ...environments import protection
 from ...environments.profiles import Profile
 from ...errors import HandrailError, InvalidArguments
 from ...plugins.api import ChatCommand
 from ...store.sessions import SessionStore
-from ...types import JsonDict
+from ...types import CancelToken, JsonDict
 from ..output import visible
 from ..runtime import TerminalPerson
 from . import turn
@@ -196,9 +197,10 @@ class Chat:
         message = self._with_mentions(whole) if attaches else whole
         try:
             with self.screen.reading_keys() as reads:
-                ended = self.wait_for(
+                ended = turn.run(
                     lambda: self.agent.run(message, self.view.listen),
                     stop=self._stop,
+                    draw=self.view.draw,
                     read_keys=partial(self._read_keys, typed) if reads else None,
                 )
         finally:
@@ -256,11 +258,15 @@ class Chat:
         if isinstance(self.app.runtime.person, TerminalPerson):
             self.app.runtime.person.interrupt()
 
-    def wait_for(
-        self, work: Callable[[], T], *, stop: Callable[[], object], read_keys: Callable[[], object] | None = None
-    ) -> T:
-        """Run something that takes a while, and keep drawing. Ctrl-C stops it, and a second one leaves."""
-        return turn.run(work, stop=stop, draw=self.view.draw, read_keys=read_keys)
+    def wait_for(self, status: str, work: Coroutine[Any, Any, T]) -> T:
+        """What the work returns; the status is shown meanwhile. Ctrl-C cancels it, and a second one leaves."""
+        cancel = CancelToken()
+        stop = partial(cancel.cancel, "interrupted by Ctrl-C")
+        self.view.begin(status)
+        try:
+            return turn.run(lambda: run_async(work, cancel=cancel), stop=stop, draw=self.view.draw)
+        finally:
+            self.view.end()
 
     def say(self, text: str, style: str = "") -> None:
         self.screen.print(Text(visible(text), style))

@@ -195,6 +195,8 @@ def keyboard(*, shown: bool, by_key: bool = False) -> Iterator[None]:
         yield
         return
     changed = list(before)
+    # Else Enter would be read later as Ctrl-J, which begins a new line.
+    changed[0] = changed[0] | termios.ICRNL if shown else changed[0] & ~termios.ICRNL
     changed[3] = changed[3] | termios.ECHO if shown else changed[3] & ~termios.ECHO
     if by_key:
         changed[3] &= ~termios.ICANON

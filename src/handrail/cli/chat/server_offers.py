@@ -34,18 +34,18 @@ class ServerOffers:
     def __init__(self, app: Handrail) -> None:
         self._app = app
         self._listed = -1
+        self._listing: threading.Thread | None = None
         self.prompts: list[Prompt] = []
         self.resources: list[str] = []
 
     def refresh(self, *, wait: bool = False) -> None:
         generation = self._app.runtime.registry.generation
-        if generation == self._listed or self._app.mcp is None:
-            return
-        self._listed = generation
-        listing = threading.Thread(target=self._list, name="handrail-offers", daemon=True)
-        listing.start()
-        if wait:
-            listing.join()
+        if generation != self._listed and self._app.mcp is not None:
+            self._listed = generation
+            self._listing = threading.Thread(target=self._list, name="handrail-offers", daemon=True)
+            self._listing.start()
+        if wait and self._listing is not None:  # also for one that began before
+            self._listing.join()
 
     def _list(self) -> None:
         """A server that does not answer offers nothing."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,12 +12,11 @@ from ... import __version__
 from ...agent import rewind as back
 from ...agent.conversation import estimate
 from ...agent.models.model_selection import as_of, list_prices
-from ...base.workers import run_async
 from ...errors import InvalidArguments, ToolFailed
 from ...store.export import as_jsonl, text_of
 from ...store.sessions import SessionInfo, StoredMessage
-from ...types import CancelToken, JsonDict
-from ..call_text import shortened, since
+from ...types import JsonDict
+from ..call_text import calls_of, shortened, since
 from ..output import visible
 from .chat import Chat
 from .screen import Screen
@@ -132,16 +131,9 @@ def history(chat: Chat, rest: str) -> None:
 
 
 def compact(chat: Chat, rest: str) -> None:  # noqa: ARG001  a command's signature
-    cancel, conversation = CancelToken(), chat.agent.loop.conversation
+    conversation = chat.agent.loop.conversation
     before = estimate(conversation)
-    chat.view.begin("summarising the conversation")
-    try:
-        did = chat.wait_for(
-            lambda: run_async(chat.agent.compact(), cancel=cancel), stop=lambda: cancel.cancel("interrupted by Ctrl-C")
-        )
-    finally:
-        chat.view.end()
-    if did:
+    if chat.wait_for("summarising the conversation", chat.agent.compact()):
         chat.say(f"From about {before:,} to {estimate(conversation):,} tokens.")
     else:
         chat.say("There is too little to summarise.")
@@ -194,7 +186,7 @@ def as_markdown(messages: Sequence[JsonDict], info: SessionInfo) -> str:
                 parts.append(f"## You\n\n{text}")
             case "assistant":
                 parts += [f"## Agent\n\n{text}"] if text else []
-                parts += [f"`{call}`" for call in _calls(message)]
+                parts += [f"`{call}`" for call in calls_of(message)]
             case "tool":
                 parts.append(_fenced(shortened(text, _RESULT_CHARS)))
     return "\n\n".join(parts) + "\n"
@@ -211,13 +203,8 @@ def show(screen: Screen, messages: Sequence[JsonDict], *, last: int) -> None:
             screen.print(Text(f"› {visible(text)}", "bold"))
         elif text:
             screen.markdown(text)
-        for call in _calls(message):
+        for call in calls_of(message):
             screen.print(Text(f"  {visible(shortened(call, screen.width - 4))}", "dim"))
-
-
-def _calls(message: JsonDict) -> Iterator[str]:
-    for call in message.get("tool_calls") or ():
-        yield f"{call['function']['name']} {call['function']['arguments']}"
 
 
 def _fenced(text: str) -> str:

@@ -47,10 +47,10 @@ class StatusLine:
         """What changes comes first; a fact that does not fit the terminal is left out whole."""
         if time.monotonic() - self._at > _FRESH_SECONDS:
             self.refresh()
-        hint, room = "" if is_busy else " (Shift-Tab)", get_terminal_size().columns
+        hint, room = "" if is_busy else " (Shift-Tab)", get_terminal_size().columns - 2
         line = f" {self._agent().models[0].name} · {self._mode().value}{hint}"
         for fact in self._facts:
-            line += f" · {fact}" if len(line) + len(fact) + 3 < room else ""
+            line += f" · {fact}" if len(line) + len(fact) + 3 <= room else ""
         return line
 
 

@@ -17,7 +17,6 @@ from ...environments import profiles
 from ...environments.profiles import Profile
 from ...errors import HandrailError, InvalidArguments
 from ...protocols import Decision
-from ...types import CancelToken
 from ..approvals import chosen, come_too_late, show_request
 from ..call_text import since
 from ..output import visible
@@ -85,20 +84,14 @@ def model(chat: Chat, rest: str) -> None:
 
 def _check(chat: Chat, model: StreamingModel) -> None:
     """Raises InvalidArguments for a name that its provider does not have. Not every provider can list its models."""
-    available, cancel = getattr(model, "available", None), CancelToken()
+    available = getattr(model, "available", None)
     if available is None:
         return
-    chat.view.begin(f"looking for {model.name}")
     try:
-        known = chat.wait_for(
-            lambda: run_async(asyncio.wait_for(available(), _LIST_SECONDS), cancel=cancel),
-            stop=lambda: cancel.cancel("interrupted by Ctrl-C"),
-        )
+        known = chat.wait_for(f"looking for {model.name}", asyncio.wait_for(available(), _LIST_SECONDS))
     except (HandrailError, TimeoutError) as error:
         chat.say(f"Whether there is a model {model.name} could not be checked: {error or 'timed out'}", "yellow")
         return
-    finally:
-        chat.view.end()
     chat.models = known
     if not any(name.startswith(model.name) for name in known):  # a shorter name is one that the provider completes
         raise InvalidArguments(f"the provider has no model {model.name!r}; {did_you_mean(model.name, known)}")

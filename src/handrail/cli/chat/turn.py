@@ -13,9 +13,10 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import wait
 from types import FrameType
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from ...base.workers import pool
+from ..runtime import handling
 from .screen import keyboard
 
 T = TypeVar("T")
@@ -100,14 +101,10 @@ def signals() -> Iterator[Received]:
             leaving.begin(number)
         received.note(number)
 
-    before: dict[int, Any] = {}
-    for each in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
-        before[each] = signal.signal(each, note)
-    try:
+    numbers = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)
+    before: dict[int, object] = {number: signal.getsignal(number) for number in numbers}
+    with handling(note, *numbers):
         yield received
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def leave_on_signals(last_step: Callable[[], object]) -> None:

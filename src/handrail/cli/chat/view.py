@@ -14,7 +14,7 @@ from ...core.registry import ToolRegistry
 from ...protocols import TodoItem
 from ...store.sessions import SessionInfo, SessionStore
 from ...types import JsonDict
-from ..call_text import TODO_MARKS, counted, main_text, shortened
+from ..call_text import TODO_MARKS, calls_of, counted, main_text, shortened
 from ..output import visible
 from .calls import Call, seconds, spin
 from .screen import Screen
@@ -246,31 +246,27 @@ class Answer:
 
 _LIVE_LINES = 3
 _KEPT_CHARS = 240
-_MAX_THOUGHT_CHARS = 20_000  # of which the end is looked at
 
 
 class Thought:
     """Takes text in any pieces. It is not part of the answer, and not stored."""
 
     def __init__(self) -> None:
-        self._beginning, self._end = "", ""
-        self._since = 0.0
+        self._text, self._since = "", 0.0
 
     def add(self, text: str) -> None:
         self._since = self._since or time.monotonic()
-        if len(self._beginning) <= _KEPT_CHARS:
-            self._beginning += text[:_MAX_THOUGHT_CHARS]
-        self._end = (self._end + text)[-_MAX_THOUGHT_CHARS:]
+        self._text += text
 
     def tail(self, width: int) -> list[str]:
         """Its last lines."""
-        kept = self._end.splitlines()[-_LIVE_LINES:]
+        kept = self._text[-_MAX_CHARS:].splitlines()[-_LIVE_LINES:]
         return [row for line in kept for row in textwrap.wrap(visible(line), width)][-_LIVE_LINES:]
 
     def finish(self) -> str:
         """What stays of it; empty when there was none."""
-        text, began = " ".join(self._beginning.split()), self._since
-        self._beginning, self._end, self._since = "", "", 0.0
+        text, began = " ".join(self._text[:_MAX_CHARS].split()), self._since
+        self._text, self._since = "", 0.0
         return f"Thought for {seconds(time.monotonic() - began)}: {shortened(text, _KEPT_CHARS)}" if text else ""
 
 
@@ -319,5 +315,4 @@ def _told(messages: Iterable[JsonDict]) -> Iterator[str]:
             yield from (f"    {line}" for line in lines[-_CHILD_OUTPUT_LINES:])
         elif message["role"] == "assistant":
             yield from visible(content or "").splitlines() if isinstance(content, str) else ()
-            for call in message.get("tool_calls") or ():
-                yield f"  {visible(call['function']['name'])} {visible(call['function']['arguments'])}"
+            yield from (f"  {visible(call)}" for call in calls_of(message))

@@ -31,6 +31,7 @@ from ...store.approvals import DecisionRecord, StoredGrant, StoredRequest
 from ...types import JsonDict
 from .. import options
 from ..approvals import chosen, come_too_late, open_approvals, show_request
+from ..call_text import when
 from ..options import argument, option
 from ..output import ExitCode, as_typed, emit, emit_json, emit_listing, emit_table, fitted, refuse, say
 
@@ -201,13 +202,8 @@ def suggest(last: SuggestLast = 1000, accept: Accept = None, as_json: options.Js
 def _request_view(stored: StoredRequest) -> JsonDict:
     request = stored.request
     return {
-        "id": request.id,
-        "tool": request.tool,
+        **{name: getattr(request, name) for name in ("id", "tool", "text", "preview", "cwd", "environment")},
         "kind": request.kind.value,
-        "text": request.text,
-        "preview": request.preview,
-        "cwd": request.cwd,
-        "environment": request.environment,
         "session": request.session_id,
         "task": request.task_id,
         "concerns": [concern._asdict() for concern in request.concerns],
@@ -220,13 +216,9 @@ def _request_view(stored: StoredRequest) -> JsonDict:
 
 def _grant_view(grant: StoredGrant) -> JsonDict:
     return {
-        "id": grant.id,
-        "scope": grant.scope,
-        "key": grant.key,
-        "by": grant.by,
+        **{name: getattr(grant, name) for name in ("id", "scope", "key", "by", "uses_left")},
         "granted_at": _when(grant.created),
         "expires_at": None if grant.expires is None else _when(grant.expires),
-        "uses_left": grant.uses_left,
     }
 
 
@@ -243,9 +235,8 @@ def _grant_row(grant: StoredGrant) -> tuple[str, str, str, str]:
 
 def _decision_row(record: DecisionRecord) -> tuple[str, str, str, str, str, str]:
     took = f"{record.seconds:.1f} s" if record.seconds else ""
-    when = datetime.fromtimestamp(record.at).astimezone().strftime("%Y-%m-%d %H:%M:%S")
-    keys = " ".join(record.keys)
-    return when, record.decision, record.by, took, visible(keys), visible(record.text, max_chars=_SHORT_TEXT)
+    text = visible(record.text, max_chars=_SHORT_TEXT)
+    return when(record.at), record.decision, record.by, took, visible(" ".join(record.keys)), text
 
 
 def _show_simulation(simulation: Simulation, *, only_changed: bool, as_json: bool) -> None:

@@ -23,7 +23,7 @@ from ...errors import ToolFailed
 from .. import options
 from ..call_text import counted
 from ..options import argument, option
-from ..output import ExitCode, as_typed, emit, emit_json, fitted, say
+from ..output import ExitCode, as_typed, emit, emit_json, emit_to, fitted, say
 from ..runtime import open_runtime
 
 cli = options.new_cli()
@@ -39,13 +39,7 @@ Authority = Annotated[str | None, option("--tsa FILE", "Certificates (PEM) of th
 def export(file: File = None) -> None:
     """Write all receipts, seals and a signed end, one JSON object per line."""
     text = "".join(f"{line}\n" for line in open_runtime().effects.receipts.export())
-    if file is None:
-        emit(text, end="")
-        return
-    try:
-        Path(file).write_text(text, "utf-8")
-    except OSError as error:
-        raise ToolFailed(f"{file} cannot be written: {error.strerror}") from None
+    emit_to(Path(file) if file else None, text)
 
 
 @cli.command()

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -24,14 +25,14 @@ from ...core.registry import ToolRegistry
 from ...errors import InvalidArguments, SchedulerRuns
 from ...runtime.arguments import prepare
 from ...scheduler.loop import Runner, Scheduler
-from ...store.jobs import Job
+from ...store.jobs import Job, JobStore
 from ...tools.cron.job_requests import change, described, open_jobs, planned, save, times, usual_zone
 from ...tools.cron.schedule import as_scheduler, first_run, read_schedule, scheduler_pid, shown
 from ...types import CancelToken, JsonDict
 from .. import options
 from ..options import argument, option
 from ..output import ExitCode, as_typed, emit, emit_either, emit_json, emit_listing, note, say, visible
-from ..runtime import open_runtime
+from ..runtime import handling, open_runtime
 from .call import read_arguments
 
 cli = options.new_cli()
@@ -54,15 +55,21 @@ def run(
     \b
     Exit codes: 0 ok, 1 another scheduler runs already (with --once that is 0).
     """
-    app = open_runtime()
+    app, stop = open_runtime(), CancelToken()
+
+    def end(*_: object) -> None:
+        """Told to end, the scheduler ends what runs first."""
+        stop.cancel("the scheduler was stopped")
+
     try:
-        with as_scheduler(), closing(open_jobs(app.config)) as jobs, _stopped_by_signals() as stop:
+        with as_scheduler(), closing(open_jobs(app.config)) as jobs, handling(end, signal.SIGINT, signal.SIGTERM):
             scheduler = Scheduler(jobs, Runner(app), app.config.schedule, on_event=_noted)
             if once:
                 scheduler.run_once(stop)
             else:
                 note(f"the scheduler runs; {len(jobs.all())} jobs")
                 scheduler.run_until(stop)
+                note(("\n" if sys.stderr.isatty() else "") + "The scheduler has stopped.")  # below the ^C
     except SchedulerRuns as error:
         say(str(error))
         raise typer.Exit(ExitCode.OK if once else ExitCode.FAILED) from None
@@ -127,9 +134,8 @@ def list_jobs(as_json: options.Json = False) -> None:
 @cli.command()
 def show(job: JobName) -> None:
     """Show a job and its last runs, with their results."""
-    with closing(open_jobs(load_config())) as jobs:
+    with _opened(job) as (jobs, found):
         jobs.mark_lost()
-        found = jobs.get(job)
         emit_json(described(found, jobs.runs(found.id, limit=20), whole=True))
 
 
@@ -158,8 +164,7 @@ def resume(job: JobName) -> None:
 @cli.command()
 def now(job: JobName) -> None:
     """Run a job once, as soon as the scheduler polls."""
-    with closing(open_jobs(load_config())) as jobs:
-        found = jobs.get(job)
+    with _opened(job) as (jobs, found):
         jobs.request(found.id)
     emit(f"{found.id} runs when the scheduler polls next")
 
@@ -167,10 +172,15 @@ def now(job: JobName) -> None:
 @cli.command()
 def remove(job: JobName) -> None:
     """Remove a job, with the records of its runs."""
-    with closing(open_jobs(load_config())) as jobs:
-        found = jobs.get(job)
+    with _opened(job) as (jobs, found):
         jobs.remove(found.id)
     emit(f"{found.id} is removed")
+
+
+@contextmanager
+def _opened(job: str) -> Iterator[tuple[JobStore, Job]]:
+    with closing(open_jobs(load_config())) as jobs:
+        yield jobs, jobs.get(job)
 
 
 def _arguments(registry: ToolRegistry, tool: str, items: list[str]) -> JsonDict:
@@ -181,8 +191,8 @@ def _arguments(registry: ToolRegistry, tool: str, items: list[str]) -> JsonDict:
 
 
 def _change(name: str, action: str) -> None:
-    with closing(open_jobs(load_config())) as jobs:
-        changed = change(jobs.get(name), action, time.time())
+    with _opened(name) as (jobs, found):
+        changed = change(found, action, time.time())
         jobs.update(changed)
     _print(changed, as_json=False)
 
@@ -195,16 +205,3 @@ def _print(job: Job, *, as_json: bool) -> None:
 
 def _noted(line: str) -> None:
     note(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {line}")
-
-
-@contextmanager
-def _stopped_by_signals() -> Iterator[CancelToken]:
-    """Told to end, the scheduler ends what runs first."""
-    stop = CancelToken()
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    before = [signal.signal(number, lambda *_: stop.cancel("the scheduler was stopped")) for number in numbers]
-    try:
-        yield stop
-    finally:
-        for number, handler in zip(numbers, before, strict=True):
-            signal.signal(number, handler)

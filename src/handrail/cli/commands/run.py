@@ -18,23 +18,20 @@ calls' own: 0 ok, 1 failed, 2 wrong arguments or no such tool, 3 denied, 124 tim
 
 from __future__ import annotations
 
-import contextlib
 import json
 import time
-from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import Annotated, Any, TextIO
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
 from ...agent.memory import Todos
 from ...core.outcome import error_of, error_outcome
+from ...core.registry import ToolRegistry
 from ...errors import CallCancelled, CallTimeout, InvalidArguments, ToolError
 from ...model_tools import run_tool_calls
 from ...plugins.hook_specs import hookimpl
-from ...runtime.dispatch import Runtime
 from ...runtime.provider_formats import read_call, read_calls, tool_message
 from ...types import CancelToken, JsonDict
 from .. import options
@@ -42,18 +39,6 @@ from ..call_text import duration, main_argument, report_call
 from ..options import argument, option
 from ..output import ExitCode, emit, emit_json, exit_code_of, result_stream
 from ..runtime import GRACE_SECONDS, Ending, open_runtime, show_progress, supervise
-
-
-@dataclass(slots=True)
-class _Run:
-    """The calls of one command, and the answers that are there so far."""
-
-    given: BatchInput
-    task: str | None
-    session: str | None
-    timeout: float | None
-    yolo: bool
-    answers: list[list[JsonDict]] = field(default_factory=list)
 
 
 def run(
@@ -64,42 +49,36 @@ def run(
     yolo: options.Yolo = False,
     jsonl: Annotated[bool, option("--jsonl", "One JSON value per line, in and out.")] = False,
 ) -> None:
-    work = _Run(read_batches(file, by_line=jsonl), task, session, timeout, yolo)
+    batches, by_line = read_batches(file, by_line=jsonl)
+    answers: list[list[JsonDict]] = []
     with result_stream() as stdout:
-        _run(work, stdout)
-        messages = [message for answers in work.answers for message in answers]
-        if not work.given.by_line:
+
+        def answer(messages: list[JsonDict]) -> None:
+            """Lines are written as soon as their batch is done."""
+            answers.append(messages)
+            for message in messages if by_line else ():
+                emit(json.dumps(message, ensure_ascii=False), stdout)
+
+        def work(cancel: CancelToken) -> None:
+            deadline = None if timeout is None else time.monotonic() + timeout
+            agent = SimpleNamespace(todos=Todos())  # what agent-level tools find: nobody's but this run's own
+            for batch in batches:
+                left = None if deadline is None else max(0.001, deadline - time.monotonic())
+                how = {"timeout": left, "cancel": cancel, "agent": agent, "on_progress": show_progress}
+                answer(run_tool_calls(batch, task, session_id=session, **how))
+
+        runtime = open_runtime(yolo=yolo).runtime
+        runtime.hooks.register(Watch(runtime.registry))
+        limit = None if timeout is None else timeout + GRACE_SECONDS  # the batches end themselves before
+        _, ending = supervise(work, timeout=limit)
+        late = CallTimeout("timed out") if ending is Ending.TIMED_OUT else CallCancelled("interrupted by Ctrl-C")
+        for batch in batches[len(answers) :]:  # a tool held up everything, and was left behind
+            answer([_unanswered(raw, late) for raw in batch])
+        messages = [message for each in answers for message in each]
+        if not by_line:
             emit_json(messages, stdout)
     texts = [message["content"] for message in messages if isinstance(message["content"], str)]
     raise typer.Exit(max(map(exit_code_of, texts), default=ExitCode.OK))
-
-
-def _run(work: _Run, stdout: TextIO) -> None:
-    """Answer every call. Lines are written as soon as their batch is done."""
-    app = open_runtime(yolo=work.yolo)
-    limit = None if work.timeout is None else work.timeout + GRACE_SECONDS  # the batches end themselves before
-    with watching(app.runtime) as watch:
-        _, ending = supervise(lambda cancel: _run_batches(work, cancel, stdout, watch), timeout=limit)
-    for batch in work.given.batches[len(work.answers) :]:  # a tool held up everything, and was left behind
-        late = CallTimeout("timed out") if ending is Ending.TIMED_OUT else CallCancelled("interrupted by Ctrl-C")
-        _answer(work, [_unanswered(raw, late) for raw in batch], stdout)
-
-
-def _run_batches(work: _Run, cancel: CancelToken, stdout: TextIO, watch: Watch) -> None:
-    deadline = None if work.timeout is None else time.monotonic() + work.timeout
-    agent = SimpleNamespace(todos=Todos())  # what agent-level tools find: nobody's but this run's own
-    for batch in work.given.batches:
-        left = None if deadline is None else max(0.001, deadline - time.monotonic())
-        how = {"timeout": left, "cancel": cancel, "agent": agent, "on_progress": show_progress}
-        messages = run_tool_calls(batch, work.task, session_id=work.session, **how)
-        watch.rest(messages)
-        _answer(work, messages, stdout)
-
-
-def _answer(work: _Run, messages: list[JsonDict], stdout: TextIO) -> None:
-    work.answers.append(messages)
-    for message in messages if work.given.by_line else ():
-        emit(json.dumps(message, ensure_ascii=False), stdout)
 
 
 def _unanswered(raw: Any, error: ToolError) -> JsonDict:
@@ -110,48 +89,19 @@ def _unanswered(raw: Any, error: ToolError) -> JsonDict:
     return tool_message(call.id, call.name, error_outcome(error))
 
 
-class Watch:
+class Watch(NamedTuple):
     """A line for each call that ends."""
 
-    def __init__(self, runtime: Runtime) -> None:
-        self._registry = runtime.registry
-        self._reported: Counter[tuple[str, str]] = Counter()
+    registry: ToolRegistry
 
     @hookimpl(inline=True)
-    def post_tool_call(
-        self, tool_name: str, args: JsonDict, result: object, duration_ms: float, tool_call_id: str
-    ) -> None:
-        self._reported[tool_call_id, tool_name] += 1
-        about = main_argument(self._registry, tool_name, args)
-        self._report(tool_name, result, " ".join(filter(None, [about, f"({duration(duration_ms)})"])))
-
-    def rest(self, messages: list[JsonDict]) -> None:
-        """The calls that ended without a word: unreadable, or cancelled before they began."""
-        for message in messages:
-            key = (message["tool_call_id"], message["name"])
-            if self._reported[key]:
-                self._reported[key] -= 1
-            else:
-                self._report(message["name"] or "?", message["content"], "")
-
-    def _report(self, tool: str, result: object, about: str) -> None:
-        failure = error_of(result) if isinstance(result, str) else None
-        report_call(f"{self._registry.get_emoji(tool)} {tool} {about}".rstrip(), failure, is_good=not failure)
+    def post_tool_call(self, tool_name: str, args: JsonDict, result: object, duration_ms: float) -> None:
+        failure, about = error_of(result) if isinstance(result, str) else None, [self.registry.get_emoji(tool_name)]
+        about += [tool_name, main_argument(self.registry, tool_name, args), f"({duration(duration_ms)})"]
+        report_call(" ".join(filter(None, about)), failure, is_good=not failure)
 
 
-@contextlib.contextmanager
-def watching(runtime: Runtime) -> Iterator[Watch]:
-    """Watch a runtime's calls for a while."""
-    watch = Watch(runtime)
-    name = runtime.hooks.register(watch)
-    try:
-        yield watch
-    finally:
-        runtime.hooks.unregister(name)
-
-
-@dataclass(frozen=True, slots=True)
-class BatchInput:
+class BatchInput(NamedTuple):
     """The calls, grouped as they may run: one group is one message's, or bare calls that follow each other."""
 
     batches: list[list[Any]]

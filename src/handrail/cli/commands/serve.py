@@ -12,7 +12,6 @@ Examples:
 from __future__ import annotations
 
 import sys
-from datetime import datetime
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated
 
@@ -28,6 +27,7 @@ from ...serve.shared_state import CONSOLE, Served
 from ...serve.tokens import STORE_NAME, Keys, Login, Role, StoredToken
 from ...types import JsonDict
 from .. import options
+from ..call_text import when
 from ..options import argument, option
 from ..output import as_typed, emit, emit_listing, fitted, note, refuse, say
 from ..runtime import ask_about_folder, ask_about_plugins, log_as_notes
@@ -139,7 +139,7 @@ def revoke_token(name: Annotated[str, argument("NAME", "The token's name.")]) ->
 def list_logins(as_json: options.Json = False) -> None:
     """List the browsers that are logged in, the one used last first."""
     found = _keys().logins.all()
-    rows = [(each.id, each.name, each.role.word, _day(each.used), each.address, visible(each.agent)) for each in found]
+    rows = [(each.id, each.name, each.role.word, when(each.used), each.address, visible(each.agent)) for each in found]
     headers = ("ID", "NAME", "ROLE", "LAST USED", "FROM", "BROWSER")
     empty = "No browser is logged in. `handrail serve` prints a link that logs one in."
     emit_listing([*map(_view, found)], headers, rows, as_json=as_json, wide=5, empty=empty)
@@ -162,10 +162,6 @@ def end_login(
 
 def _view(each: StoredToken | Login) -> JsonDict:
     return {**each._asdict(), "role": each.role.word}
-
-
-def _day(at: float) -> str:
-    return datetime.fromtimestamp(at).astimezone().strftime("%Y-%m-%d %H:%M")
 
 
 def _keys() -> Keys:

@@ -25,9 +25,9 @@ from ...store.search import search as find
 from ...store.sessions import SessionInfo, SessionStore, StoredMessage
 from ...types import JsonDict
 from .. import options
-from ..call_text import shortened
+from ..call_text import calls_of, shortened, when
 from ..options import argument, option
-from ..output import ExitCode, emit, emit_either, emit_listing, say, visible
+from ..output import ExitCode, emit_either, emit_listing, emit_to, say, visible
 
 cli = options.new_cli()
 LAST = "last"
@@ -121,14 +121,9 @@ def export(session: SessionId = LAST, form: Form = "jsonl", output: Output = Non
         text = "\n".join(as_jsonl(store, info.id))
     else:
         text = json.dumps(as_sharegpt(store, info.id), ensure_ascii=False)
-    if output is None:
-        emit(text)
-        return
-    try:
-        output.write_text(f"{text}\n", encoding="utf-8")
-    except OSError as error:
-        raise typer.BadParameter(f"{output} cannot be written: {error.strerror}") from None
-    say(f"{info.id} is in {output}")
+    emit_to(output, f"{text}\n")
+    if output is not None:
+        say(f"{info.id} is in {output}")
 
 
 @cli.command()
@@ -191,14 +186,8 @@ def message_text(stored: StoredMessage) -> str:
             text += f"\n[... {len(whole) - _RESULT_LINES} more lines]"
     if text:
         lines.append(text)
-    for call in message.get("tool_calls") or ():
-        lines.append(f"→ {visible(call['function']['name'])} {shortened(visible(call['function']['arguments']), 200)}")
+    lines += [f"→ {shortened(visible(call), 200)}" for call in calls_of(message)]
     return "\n".join(lines)
-
-
-def when(at: float) -> str:
-    """A time in the local time zone."""
-    return datetime.fromtimestamp(at).astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
 def _exactly(at: float) -> str:

@@ -22,7 +22,6 @@ import sys
 import termios
 import threading
 import tty
-from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
@@ -31,9 +30,10 @@ from ...environments.base import ProcessState, ProcessStatus, PtyProcess
 from ...environments.errors import InputRefused
 from ...errors import HandrailError
 from .. import options
+from ..chat.screen import keyboard
 from ..options import option
 from ..output import ExitCode, note, refuse
-from ..runtime import open_runtime
+from ..runtime import handling, open_runtime
 
 Env = Annotated[
     str | None, option("--env NAME", "An environment (local, docker:python:3.12, …); default: the configured one.")
@@ -64,13 +64,14 @@ def shell(env: Env = None, task: options.Task = None) -> None:
 
 _READ_BYTES = 1 << 16
 _POLL_SECONDS = 30.0
-_ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 
 def relay(process: PtyProcess) -> ProcessStatus:
     """Relay until the program has ended. The terminal is always restored afterwards."""
     relayed = _Relay(process)
-    with _raw_terminal(), relayed.signals():
+    resize = handling(lambda *_: os.write(relayed.wake, b"w"), signal.SIGWINCH)
+    with keyboard(shown=False), resize, handling(_end, signal.SIGTERM, signal.SIGHUP):
+        tty.setraw(sys.stdin.fileno(), termios.TCSADRAIN)  # what was typed ahead counts
         return relayed.run()
 
 
@@ -83,7 +84,7 @@ def window_size() -> tuple[int, int]:
 class _Relay:
     def __init__(self, process: PtyProcess) -> None:
         self._process = process
-        self._news, self._wake = os.pipe()  # wakes the wait for a key
+        self._news, self.wake = os.pipe()  # wakes the wait for a key
         self._problem: HandrailError | None = None
         self._is_over = False
 
@@ -96,23 +97,10 @@ class _Relay:
             self._is_over = True
             reader.join(1.0)
             os.close(self._news)
-            os.close(self._wake)
+            os.close(self.wake)
         if self._problem is not None:
             raise self._problem
         return self._process.poll()
-
-    @contextlib.contextmanager
-    def signals(self) -> Iterator[None]:
-        """A change of the window goes there; a signal that would end this process ends it in order."""
-        before = {number: signal.getsignal(number) for number in (signal.SIGWINCH, *_ENDING)}
-        signal.signal(signal.SIGWINCH, lambda *_: os.write(self._wake, b"w"))
-        for number in _ENDING:
-            signal.signal(number, _end)
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
 
     def _pass_keys(self) -> None:
         keyboard = sys.stdin.fileno()
@@ -145,19 +133,7 @@ class _Relay:
         except OSError:
             pass  # nobody sees it any more
         if not self._is_over:
-            os.write(self._wake, b"e")
-
-
-@contextlib.contextmanager
-def _raw_terminal() -> Iterator[None]:
-    keyboard = sys.stdin.fileno()
-    before = termios.tcgetattr(keyboard)
-    try:
-        tty.setraw(keyboard, termios.TCSADRAIN)  # what was typed ahead counts
-        yield
-    finally:
-        with contextlib.suppress(termios.error):  # it was closed
-            termios.tcsetattr(keyboard, termios.TCSADRAIN, before)
+            os.write(self.wake, b"e")
 
 
 def _end(number: int, _: Any) -> None:

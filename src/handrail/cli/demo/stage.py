@@ -48,15 +48,12 @@ _CARRIER = McpServerConfig(
 
 
 class ScriptedUser:
-    """Answers from a list, at the prompt that you would get."""
+    """Answers at the prompt that you would get, and says yes to one command only."""
 
     name = "the user"
 
-    def __init__(self, answers: list[Decision]) -> None:
-        self._answers = answers
-
     def decide(self, request: ApprovalRequest) -> Decision:
-        answer = self._answers.pop(0)
+        answer = Decision.ONCE if request.text == APPROVED else Decision.DENY
         width = min(shutil.get_terminal_size().columns, _MAX_WIDTH) - 1
         emit(question(request._replace(id=""), width=width, painted=colours(sys.stdout)), end="")
         emit(f"  {', '.join(decision.value for decision in request.offers)}? {answer.value}")
@@ -87,12 +84,11 @@ class Stage:
     """A runtime of its own, on a folder of its own. `notes` is where it keeps its state."""
 
     def __init__(self, folder: Path, notes: Path) -> None:
-        self.stopwatch, self._slow = Stopwatch(), False
+        self.folder, self.stopwatch, self._slow = folder, Stopwatch(), False
         hooks = HookManager()
         hooks.register(self.stopwatch)
         config = Config(terminal=TerminalConfig(cwd=str(folder)), mcp_servers={"carrier": _CARRIER})
-        user = ScriptedUser([Decision.DENY, Decision.ONCE])
-        self._app = app = Handrail(config, home=notes, hooks=hooks, approver=user)
+        self._app = app = Handrail(config, home=notes, hooks=hooks, approver=ScriptedUser())
         self.registry = app.registry
         _add_tools(self.registry, folder)
         self._slow_down("read_file")
