@@ -8,7 +8,7 @@ import functools
 import json
 import re
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 from ...config.keys import without_key
@@ -84,7 +84,7 @@ class HttpModel:
         except (ValueError, LookupError, TypeError):
             raise ModelError(f"{self.where} does not list its models") from None
 
-    async def events(self, path: str, body: JsonDict) -> AsyncIterator[JsonDict]:
+    async def events(self, path: str, body: JsonDict) -> AsyncGenerator[JsonDict, None]:
         """What the server sends until its last event. Use it within `problems`."""
         content = json.dumps({"model": self.name, "stream": True, **body, **self._options}).encode()
         headers = {"content-type": "application/json"}
