@@ -330,15 +330,13 @@ class ApprovalGate:
             approver = ChainApprover(self._smart, approver or PolicyApprover())
         if approver is None:  # nobody will ever answer, so nothing is stored
             return request, PolicyApprover().decide(request)
-        notices, started = self._notices, 0.0
+        notices, started = self._notices, time.monotonic()
         if notices is not None and not notices.is_wanted():
             notices = None
 
         async def begin(request: ApprovalRequest) -> None:
-            nonlocal started
             if context.caller.on_question is not None:
                 context.caller.on_question(request)
-            started = time.monotonic()
             if notices is not None:
                 await on_worker(notices.about_to_ask, request)
 

@@ -11,7 +11,7 @@ import contextlib
 import inspect
 import logging
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -69,27 +69,25 @@ class ApprovalRequests:
                 elsewhere = self._inbox.expect(request.id)
                 if await on_database(self._store.answered_among, [request.id]):
                     elsewhere.set_result(None)
-            return request, await self._decided(request, partial(self._begun, approver, begin), elsewhere, keep)
+            return request, await self._decided(request, approver, begin, elsewhere, keep)
         finally:
             await self._inbox.forget(request.id)
-
-    @staticmethod
-    async def _begun(approver: Approver, begin: Begin | None, request: ApprovalRequest) -> Answer:
-        if begin is not None:
-            await begin(request)
-        return await consult(approver, request)
 
     async def _decided(
         self,
         request: ApprovalRequest,
-        consulted: Callable[[ApprovalRequest], Coroutine[Any, Any, Answer]],
+        approver: Approver,
+        begin: Begin | None,
         elsewhere: asyncio.Future[None],
         keep: Keep | None,
     ) -> Answer:
-        seconds = max(0.0, request.expires_at - time.time())
-        local = None if elsewhere.done() else asyncio.ensure_future(consulted(request))
+        local: asyncio.Future[Answer] | None = None
         try:
-            if local is not None:
+            if begin is not None:
+                await begin(request)
+            seconds = max(0.0, request.expires_at - time.time())
+            if not elsewhere.done():
+                local = asyncio.ensure_future(consult(approver, request))
                 answers: set[asyncio.Future[Any]] = {local, elsewhere}
                 await asyncio.wait(answers, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
             is_answered = elsewhere.done()
