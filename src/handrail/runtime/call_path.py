@@ -29,11 +29,10 @@ from ..protocols import Action, ActionKind
 from ..types import CancelToken, Gate, JsonDict, Outcome
 from .arguments import prepare
 from .results import fit
-from .steps import TURN, Call, Flow, Step, StepKind, caught, cause, guarded
+from .steps import TURN, Call, Flow, Services, Step, StepKind, caught, cause, guarded
 
 if TYPE_CHECKING:
     from ..core.entry import ToolEntry
-    from .dispatch import Runtime
     from .tool_hooks import HooksAroundCall
 
 Inner = Callable[["Call"], Flow[Outcome]]
@@ -59,7 +58,7 @@ class Plan(NamedTuple):
 class CallPath:
     """Makes the flow of a call: `path(call)` with hooks, `path.without_hooks(call)`. `gate` takes the place of the runtime's."""
 
-    def __init__(self, runtime: Runtime, gate: Gate | None = None) -> None:
+    def __init__(self, runtime: Services, gate: Gate | None = None) -> None:
         self._runtime, self._own_gate = runtime, gate
         self._registry, self._hooks = runtime.registry, runtime.hooks
         self._max_argument_chars = runtime.config.calls.max_argument_chars
