@@ -69,21 +69,46 @@ class _Pace:
                 return
 
 
-class _Young(asyncio.Semaphore):
+class _Young:
     """Lets few calls at a time begin on a worker: threads that compete for the interpreter slow each other down, and the loop
     with them. What has run for a moment waits for something, and counts no longer."""
 
-    async def enter(self) -> Callable[[], object]:
+    def __init__(self) -> None:
+        self._count, self._waiting = 0, deque[asyncio.Future[None]]()
+
+    async def enter(self) -> Callable[[], None]:
         """Returns what to call when it is over."""
-        await self.acquire()
-        place = iter((self.release,))  # given up once
+        loop = asyncio.get_running_loop()
+        if self._count < _YOUNG_AT_ONCE:
+            self._count += 1
+        else:
+            turn: asyncio.Future[None] = loop.create_future()
+            self._waiting.append(turn)
+            try:
+                await turn
+            except asyncio.CancelledError:
+                if not turn.cancelled():
+                    self._next()
+                raise
+        place = iter((self._next,))  # given up once
 
         def leave() -> None:
-            for release in place:
-                release()
+            next(place, _nothing)()
 
-        asyncio.get_running_loop().call_later(_YOUNG_SECONDS, leave)
+        loop.call_later(_YOUNG_SECONDS, leave)
         return leave
+
+    def _next(self) -> None:
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self._count -= 1
+
+
+def _nothing() -> None:
+    """What is left to do when a place was given up before."""
 
 
 _YOUNG_AT_ONCE, _YOUNG_SECONDS = 8, 0.002
@@ -92,7 +117,7 @@ _BEGIN_SECONDS = 0.003
 
 _Limits = tuple[_Pace, _Young]
 _limits: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Limits] = weakref.WeakKeyDictionary()
-_latest: tuple[asyncio.AbstractEventLoop | None, _Limits] = (None, (_Pace(), _Young(0)))
+_latest: tuple[asyncio.AbstractEventLoop | None, _Limits] = (None, (_Pace(), _Young()))
 _within_a_call: ContextVar[bool] = ContextVar("handrail_within_a_call", default=False)
 
 
@@ -102,7 +127,7 @@ def _limits_of_loop() -> _Limits:
     if latest is loop:
         return limits
     if loop not in _limits:
-        _limits[loop] = (_Pace(), _Young(_YOUNG_AT_ONCE))
+        _limits[loop] = (_Pace(), _Young())
         _contain_tasks(loop)
     _latest = (loop, _limits[loop])
     return _limits[loop]
