@@ -9,6 +9,7 @@ import json
 import re
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self
 
 from ...config.keys import without_key
@@ -93,7 +94,9 @@ class HttpModel:
             client.stream("POST", self.where + path, content=content, headers=headers) as response,
         ):
             async for data in _event_data(self._body(response)):
-                event = json.loads(data) if data != b"[DONE]" else {}
+                if data == b"[DONE]":  # not every server ends the connection then
+                    return
+                event = json.loads(data)
                 if event.get("error"):
                     message = self._reason(data)
                     raise ModelError(f"{self.where}: {message}", retryable=True, too_long=says_too_long(message))
@@ -102,8 +105,7 @@ class HttpModel:
     @contextlib.contextmanager
     def problems(self) -> Iterator[None]:
         """Turns every failure of a request into an error that says what to do and never shows the key."""
-        import httpx
-
+        httpx = _package()
         try:
             yield
         except httpx.TimeoutException:
@@ -125,11 +127,11 @@ class HttpModel:
     def _client(self) -> httpx.AsyncClient:
         """One per answer: a client that is kept belongs to the event loop that it was first used in. It does not retry, as only
         the loop knows that nothing was done yet with the pieces so far; nor does it follow redirects, which would get the key."""
-        try:
-            import httpx
-        except ImportError:
-            raise ModelError("asking a model needs the httpx package; pip install 'handrail[agent]'") from None
-        return httpx.AsyncClient(verify=_certificates(), timeout=self._timeout, headers=self.headers(self._api_key))
+        headers = self.headers(self._api_key)
+        client: httpx.AsyncClient = _package().AsyncClient(
+            verify=_certificates(), timeout=self._timeout, headers=headers
+        )
+        return client
 
     async def _body(self, response: httpx.Response) -> AsyncIterator[bytes]:
         """The pieces of an answer. Raises ModelError for one that is no success, or never ends."""
@@ -173,9 +175,15 @@ def says_too_long(message: str) -> bool:
 @functools.cache
 def _certificates() -> ssl.SSLContext:
     """Loading them takes tens of milliseconds, and a client is made for every answer."""
-    import httpx
+    context: ssl.SSLContext = _package().create_ssl_context()
+    return context
 
-    return httpx.create_ssl_context()
+
+def _package() -> Any:
+    try:
+        return import_module("httpx")
+    except ImportError:
+        raise ModelError("asking a model needs the httpx package; pip install 'handrail[agent]'") from None
 
 
 async def _event_data(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

@@ -130,6 +130,18 @@ def event_of(text: str, finish: str | None = None) -> str:
     return f"data: {json.dumps({'choices': [choice]}, ensure_ascii=False)}\n\n"
 
 
+def test_nothing_is_read_after_the_end_of_an_answer() -> None:
+    end = [event_of("fine", "stop").encode(), b"data: [DONE]\n\n", b'data: {"error": "too late"}\n\n']
+    with StreamServer(end) as url:
+        assert pieces(OpenAIChat("m", base_url=url))[0] == TextPiece("fine")
+
+
+def test_without_its_package_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "httpx", None)
+    with pytest.raises(ModelError, match=r"pip install 'handrail\[agent\]'"):
+        pieces(OpenAIChat("m", base_url="http://127.0.0.1:1/v1"))
+
+
 def test_a_redirect_is_not_followed_as_it_would_get_the_key() -> None:
     with (
         ModelServer([ModelReply("never")]) as other,
