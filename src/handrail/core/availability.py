@@ -12,7 +12,7 @@ from concurrent.futures import Future, wait
 from importlib.machinery import PathFinder
 from typing import Protocol
 
-from ..base.workers import is_interrupt, pool, run_async
+from ..base.workers import WorkerPool, is_interrupt, run_async
 from ..settings.schema import Config
 from ..types import Unavailable
 
@@ -24,6 +24,7 @@ CheckFn = Callable[..., object]
 KEPT_SECONDS = 30.0
 FLAKE_SECONDS = 60.0
 CHECK_DEADLINE_SECONDS = 5.0
+_pool = WorkerPool(idle_seconds=0)  # checks run seldom: nothing is left of them
 
 
 class Checked(Protocol):
@@ -150,7 +151,7 @@ class Availability:
             running = self._running
             for key, check in checks.items():
                 if key not in running or running[key].done():  # one that ended late says how it was then
-                    running[key] = pool.submit(_answer, check, self._config)
+                    running[key] = _pool.submit(_answer, check, self._config)
             asked = {key: running[key] for key in checks}
         ended = wait(asked.values(), self._deadline).done
         with self._lock:
