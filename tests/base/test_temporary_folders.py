@@ -50,7 +50,8 @@ def test_what_a_killed_process_left_is_removed_by_the_next(place: Path) -> None:
     left = killed_with_folder("code", place)
     (left / "file").write_text("x")
     # The process of another container, and files of others, are not judged.
-    kept = [f"handrail-code-1-1-{int(pid_namespace()) + 1}-abc", "handrail-code", "handrail-batch-12", "code-1-1-1-abc"]
+    elsewhere = f"{int(pid_namespace()) + 1 & 0xFFFF:x}"
+    kept = [f"handrail-code.1.1.{elsewhere}.abc", "handrail-code", "handrail-batch-12", "code.1.1.1.abc"]
     for name in kept:
         (place / name).mkdir()
     assert left_folders() == [str(left)]

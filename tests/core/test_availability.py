@@ -295,9 +295,33 @@ class TestHanging:
         add(registry, "slow", check_fn=lambda: held.wait(PATIENCE_SECONDS))
         assert listed(registry) == []
         held.set()
+
+        def is_listed_later() -> bool:
+            clock.now += 31
+            return listed(registry) == ["slow"]
+
+        wait_until(is_listed_later)
+
+    def test_what_a_check_said_too_late_is_not_taken_for_how_it_is_now(self, held: threading.Event) -> None:
+        clock, said = Clock(), [False, True]
+        registry = ToolRegistry(availability=Availability(clock=clock, deadline=0.05))
+        ended = threading.Event()
+
+        def check() -> bool:
+            answer = said.pop()
+            if answer:
+                held.wait(PATIENCE_SECONDS)
+                ended.set()
+            return answer
+
+        add(registry, "was_there", check_fn=check)
+        assert listed(registry) == []
+        held.set()
+        assert ended.wait(PATIENCE_SECONDS)
+        running = list(registry.availability._running.values())
+        wait_until(lambda: all(answer.done() for answer in running))
         clock.now += 31
-        wait_until(lambda: not [t for t in threading.enumerate() if t.name == "handrail-check"])
-        assert listed(registry) == ["slow"]
+        assert listed(registry) == []
 
     def test_a_call_of_a_tool_whose_check_hangs_is_bounded(self, registry: ToolRegistry, held: threading.Event) -> None:
         add(registry, "hangs", check_fn=lambda: held.wait(PATIENCE_SECONDS))

@@ -372,3 +372,27 @@ def test_a_request_is_answered_from_elsewhere_with_the_call_it_is_about(app: Han
     with handrail.session(app, cwd=tmp_path, approver=later) as s:
         s.call("terminal", {"command": "rm -rf a"}, tool_call_id="c7")
     assert seen == ["c7"]
+
+
+async def test_a_grant_is_found_before_anybody_is_asked_and_holds_for_its_session_alone(
+    app: Handrail, tmp_path: Path
+) -> None:
+    asked: list[str] = []
+    questions: list[ApprovalRequest] = []
+
+    async def ask(request: ApprovalRequest) -> Decision:
+        asked.append(request.session_id or "")
+        return Decision.SESSION
+
+    given = {"cwd": tmp_path, "approver": ask, "on_question": questions.append}
+    async with handrail.session(app, **given) as one, handrail.session(app, **given) as other:
+        for s in (one, one, other, one, other):
+            assert not (await s.call("terminal", {"command": "rm -rf a"})).is_error
+        assert asked == [one.id, other.id]
+        # At once: neither call finds what the other is about to be granted by another session.
+        await asyncio.gather(*(s.call("terminal", {"command": "git push --force"}) for s in (one, other)))
+        assert sorted(asked[2:]) == sorted([one.id, other.id])
+    assert len(questions) == len(asked)
+    async with handrail.session(app, **given) as later:
+        await later.call("terminal", {"command": "rm -rf a"})
+    assert asked[-1] == later.id

@@ -22,7 +22,7 @@ from .allowlist import PROCESS_SCOPE, GrantKey, parse_grant_key
 from .policy import DecidedBy, Judged, Modes, Pending, Policy, Ruling, loosened, with_mode
 from .questions import Previews, question_of, refused, settings_question, unanswered, unusable
 from .records import HISTORY_NAME, ActionHistory, Records
-from .requests import ApprovalRequests, ChainApprover, PolicyApprover
+from .requests import ApprovalRequests, ChainApprover, Granted, PolicyApprover
 from .settings import Settings
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class ApprovalGate:
         judged = self._judged(actions, context)
         found = self._ruled(judged, context, with_grants=False)
         if not found.is_harmless:
-            return self._areviewed(actions, context, judged)
+            return self._areviewed(actions, context, judged, found)
         self._recorded(found, context)
         return None
 
@@ -101,8 +101,15 @@ class ApprovalGate:
         """
         return await on_worker(self._previewed, actions, context)
 
-    async def _areviewed(self, actions: Sequence[Action], context: ToolContext, judged: _Judged | None) -> None:
+    async def _areviewed(
+        self, actions: Sequence[Action], context: ToolContext, judged: _Judged | None, likely: _Ruled | None = None
+    ) -> None:
+        """`likely`: what is decided if nothing is granted. Whether something is can be looked up while the question is stored."""
         judged = judged or await on_worker(self._judged, actions, context)
+        if likely is not None and self._is_plain_question(likely, context):
+            with contextlib.suppress(Granted):
+                await self._ask(likely.left, context, likely.policy, unless_granted=True)
+                return
         while True:
             found = await on_database(self._ruled, judged, context)
             if not found.is_stored or await self._written(self._recorded, found, context):
@@ -119,15 +126,14 @@ class ApprovalGate:
             raise unusable(error) from None
 
     def _previewed(self, actions: Sequence[Action], context: ToolContext) -> ApprovalRequest | None:
-        rulings = self._ruled(self._judged(actions, context), context).rulings
-        for ruling in rulings:
+        found = self._ruled(self._judged(actions, context), context)
+        for ruling in found.rulings:
             if ruling.refused is not None:
                 raise refused(ruling)
-        left = [item for ruling in rulings for item in ruling.pending]
-        if not left:
+        if not found.left:
             return None
-        shown = Previews(item.action for item in left).read_now()
-        return question_of(left, context, expires_at=time.time() + self.settings.timeout, preview=shown)
+        shown = Previews(item.action for item in found.left).read_now()
+        return question_of(found.left, context, expires_at=time.time() + self.settings.timeout, preview=shown)
 
     def _judged(self, actions: Sequence[Action], context: ToolContext) -> _Judged:
         """Raises Denied when the settings cannot be used."""
@@ -188,8 +194,14 @@ class ApprovalGate:
         for ruling in found.rulings:
             if ruling.refused is not None:
                 raise refused(ruling)
-        left = [item for ruling in found.rulings for item in ruling.pending]
-        return self._ask(left, context, found.policy) if left else None
+        return self._ask(found.left, context, found.policy) if found.left else None
+
+    def _is_plain_question(self, found: _Ruled, context: ToolContext) -> bool:
+        """Whether all of it is to be asked, and nothing is known yet but that somebody can be."""
+        caller, settings = context.caller, self.settings
+        knows_nobody = context.approver is None or settings.started_by_agent or found.policy.smart
+        is_asked = not found.asks_first and all(each.pending and each.refused is None for each in found.rulings)
+        return is_asked and not (knows_nobody or caller.answered or caller.asked)
 
     def _asks_about_settings(self, rulings: Sequence[Ruling], context: ToolContext) -> bool:
         """Whether a file that became weaker could let pass what does not, and somebody can be asked about it."""
@@ -251,11 +263,14 @@ class ApprovalGate:
         self, keys: Iterable[GrantKey], context: ToolContext, used: Sequence[StoredGrant]
     ) -> set[StoredGrant] | None:
         """The grants that cover all of the keys, after these uses; None when one of the keys is not covered."""
-        scopes = [self._scope_of(each, context) for each in (Decision.TASK, Decision.SESSION)]
-        held = [one for one in self.store.grants.of(scopes) if one.uses_left is None or one.uses_left > used.count(one)]
+        held = self.store.grants.of(self._scopes(context))
+        held = [one for one in held if one.uses_left is None or one.uses_left > used.count(one)]
         covering = [next((grant for grant in held if _covers(grant.key, wanted)), None) for wanted in keys]
         found = {grant for grant in covering if grant is not None}
         return found if None not in covering else None
+
+    def _scopes(self, context: ToolContext) -> list[str]:
+        return [self._scope_of(each, context) for each in (Decision.TASK, Decision.SESSION)]
 
     def _scope_of(self, decision: Decision, context: ToolContext) -> str:
         """Without a session id the task is the session. A grant without either ends with this process."""
@@ -268,7 +283,9 @@ class ApprovalGate:
         if "store" in self.__dict__:
             self.store.grants.forget([f"{each.value}:{name}" for each in (Decision.TASK, Decision.SESSION)])
 
-    async def _ask(self, left: Sequence[Pending], context: ToolContext, policy: Policy) -> None:
+    async def _ask(
+        self, left: Sequence[Pending], context: ToolContext, policy: Policy, *, unless_granted: bool = False
+    ) -> None:
         started, previews = time.monotonic(), Previews(item.action for item in left)
         asks = context.approver is not None or context.caller.answered
         preview = await previews.read() if asks else ""
@@ -282,7 +299,8 @@ class ApprovalGate:
                 kept.append(request)
 
             known = asked.get(request.fingerprint)
-            request, answer = known or await self._answer(request, context, policy, keep)
+            scopes = self._scopes(context) if unless_granted else []
+            request, answer = known or await self._answer(request, context, policy, keep, scopes)
             asked[request.fingerprint] = request, answer
             if context.caller.on_answer is not None:
                 context.caller.on_answer(request, time.monotonic() - started)
@@ -302,8 +320,9 @@ class ApprovalGate:
             await previews.check()
 
     async def _answer(
-        self, request: ApprovalRequest, context: ToolContext, policy: Policy, keep: Keep
+        self, request: ApprovalRequest, context: ToolContext, policy: Policy, keep: Keep, scopes: Sequence[str]
     ) -> tuple[ApprovalRequest, Answer]:
+        """Raises Granted, before anybody is asked, when one of the scopes has a grant."""
         if context.caller.answered:
             return request, self._given_answer(request, context)
         approver = None if self.settings.started_by_agent else context.approver
@@ -311,14 +330,19 @@ class ApprovalGate:
             approver = ChainApprover(self._smart, approver or PolicyApprover())
         if approver is None:  # nobody will ever answer, so nothing is stored
             return request, PolicyApprover().decide(request)
-        if context.caller.on_question is not None:
-            context.caller.on_question(request)
-        if self._notices is None or not self._notices.is_wanted():
-            return await self._requests.ask(request, approver, keep)
-        started = time.monotonic()
-        await on_worker(self._notices.about_to_ask, request)
-        request, answer = await self._requests.ask(request, approver, keep)
-        await on_worker(self._notices.answered, request, answer, time.monotonic() - started)
+        notices, started = self._notices, time.monotonic()
+        if notices is not None and not notices.is_wanted():
+            notices = None
+
+        async def begin(request: ApprovalRequest) -> None:
+            if context.caller.on_question is not None:
+                context.caller.on_question(request)
+            if notices is not None:
+                await on_worker(notices.about_to_ask, request)
+
+        request, answer = await self._requests.ask(request, approver, keep, scopes=scopes, begin=begin)
+        if notices is not None:
+            await on_worker(notices.answered, request, answer, time.monotonic() - started)
         return request, answer
 
     def _given_answer(self, request: ApprovalRequest, context: ToolContext) -> Answer:
@@ -369,6 +393,10 @@ class _Ruled(NamedTuple):
     @property
     def is_harmless(self) -> bool:
         return all(r.by is DecidedBy.HARMLESS and not r.pending and r.refused is None for r in self.rulings)
+
+    @property
+    def left(self) -> list[Pending]:
+        return [item for ruling in self.rulings for item in ruling.pending]
 
     @property
     def is_stored(self) -> bool:

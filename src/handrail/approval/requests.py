@@ -11,7 +11,7 @@ import contextlib
 import inspect
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -30,8 +30,13 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 Keep = Callable[[ApprovalRequest, Answer], object]
+Begin = Callable[[ApprovalRequest], Awaitable[object]]
 NOBODY = "nobody"
 _MAX_KEPT = 8 * MAX_CHARS
+
+
+class Granted(Exception):  # not an error
+    """Nothing was asked: a grant may cover it."""
 
 
 class ApprovalRequests:
@@ -42,32 +47,47 @@ class ApprovalRequests:
         self._inbox = Inbox(store)
 
     async def ask(
-        self, request: ApprovalRequest, approver: Approver, keep: Keep | None = None
+        self,
+        request: ApprovalRequest,
+        approver: Approver,
+        keep: Keep | None = None,
+        *,
+        scopes: Sequence[str] = (),
+        begin: Begin | None = None,
     ) -> tuple[ApprovalRequest, Answer]:
         """The request with its id, and its answer. `keep` is called with both, to be committed with the answer; not for a
-        yes that holds always, about which more is to be done. Raises StoreError."""
+        yes that holds always, about which more is to be done. `begin` is awaited once the request is stored. Raises StoreError,
+        and Granted when one of the `scopes` has a grant."""
         fingerprint = request.fingerprint or fingerprint_of(request)
         request = request._replace(id=new_id(), fingerprint=fingerprint)
         elsewhere = self._inbox.expect(request.id)  # before it is stored: no answer comes in between
         try:
-            stored = await self._stored(request)
+            stored = await self._stored(request, scopes)
             if stored.request.id != request.id:  # taken over from a process that has exited
                 await self._inbox.forget(request.id)
                 request = request._replace(id=stored.request.id, expires_at=stored.request.expires_at)
                 elsewhere = self._inbox.expect(request.id)
                 if await on_database(self._store.answered_among, [request.id]):
                     elsewhere.set_result(None)
-            return request, await self._decided(request, approver, elsewhere, keep)
+            return request, await self._decided(request, approver, begin, elsewhere, keep)
         finally:
             await self._inbox.forget(request.id)
 
     async def _decided(
-        self, request: ApprovalRequest, approver: Approver, elsewhere: asyncio.Future[None], keep: Keep | None
+        self,
+        request: ApprovalRequest,
+        approver: Approver,
+        begin: Begin | None,
+        elsewhere: asyncio.Future[None],
+        keep: Keep | None,
     ) -> Answer:
-        seconds = max(0.0, request.expires_at - time.time())
-        local = None if elsewhere.done() else asyncio.ensure_future(consult(approver, request))
+        local: asyncio.Future[Answer] | None = None
         try:
-            if local is not None:
+            if begin is not None:
+                await begin(request)
+            seconds = max(0.0, request.expires_at - time.time())
+            if not elsewhere.done():
+                local = asyncio.ensure_future(consult(approver, request))
                 answers: set[asyncio.Future[Any]] = {local, elsewhere}
                 await asyncio.wait(answers, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
             is_answered = elsewhere.done()
@@ -89,10 +109,16 @@ class ApprovalRequests:
     def _written(self, work: Callable[..., T], *args: object) -> Awaitable[T]:
         return result_of(self._store.database.write(work, *args), timeout=None, cancel=None)
 
-    async def _stored(self, request: ApprovalRequest) -> StoredRequest:
+    async def _stored(self, request: ApprovalRequest, scopes: Sequence[str]) -> StoredRequest:
         """A request that is stored while its caller is cancelled is taken back."""
-        asking = partial(self._store.ask, kept(request), fingerprint=request.fingerprint)
-        storing = self._store.database.write(asking)
+        stored = kept(request)
+
+        def ask() -> StoredRequest:
+            if scopes and self._store.grants.of(scopes):
+                raise Granted
+            return self._store.ask(stored, fingerprint=request.fingerprint)
+
+        storing = self._store.database.write(ask)
         try:
             return await result_of(storing, timeout=None, cancel=None)
         except asyncio.CancelledError:

@@ -12,14 +12,16 @@ from collections.abc import Iterator
 
 from .own_process import is_gone, pid_namespace, start_time
 
-_NAME = re.compile(r"handrail-[a-z]+-(\d+)-(\d+)-(\d+)-\w+")
+_NAME = re.compile(r"handrail-([a-z]+)\.(\d+)\.(\d+)\.(\w+)\.\w+")
 
 
-def make_folder(kind: str) -> str:
-    """Make one that only this user can enter. Whoever asks for it removes it."""
-    _remove_left()
+def make_folder(kind: str, place: str | None = None) -> str:
+    """Make one that only this user can enter, in `place`. Whoever asks for it removes it."""
+    if place is None:
+        _remove_left()
     pid = os.getpid()
-    return tempfile.mkdtemp(prefix=f"handrail-{kind}-{pid}-{start_time(pid) or 0}-{pid_namespace()}-")
+    prefix = f"handrail-{kind}.{pid}.{start_time(pid) or 0}.{_namespace()}."
+    return tempfile.mkdtemp(prefix=prefix, dir=place)
 
 
 @contextlib.contextmanager
@@ -31,11 +33,16 @@ def temporary_folder(kind: str) -> Iterator[str]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def left_folders() -> list[str]:
+def every_folder(kind: str = "", place: str | None = None) -> list[str]:
+    """Those of this user, of all processes; of all kinds if none is given."""
+    with os.scandir(place or tempfile.gettempdir()) as entries:
+        named = [(entry.path, _NAME.fullmatch(entry.name)) for entry in entries]
+    return [path for path, name in named if name is not None and kind in ("", name[1]) and _is_ours(path)]
+
+
+def left_folders(kind: str = "", place: str | None = None) -> list[str]:
     """Those of this user whose process has certainly exited."""
-    with os.scandir(tempfile.gettempdir()) as entries:
-        found = [(entry.path, _NAME.fullmatch(entry.name)) for entry in entries if entry.name.startswith("handrail-")]
-    return [path for path, name in found if name is not None and _is_left(name) and _is_ours(path)]
+    return [path for path in every_folder(kind, place) if _is_left(os.path.basename(path))]
 
 
 @functools.cache
@@ -44,9 +51,14 @@ def _remove_left() -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _is_left(name: re.Match[str]) -> bool:
-    pid, started, namespace = name.groups()
-    return namespace == pid_namespace() and is_gone(int(pid), int(started))
+def _is_left(name: str) -> bool:
+    _, pid, started, namespace, _ = name.split(".")
+    return namespace == _namespace() and is_gone(int(pid), int(started))
+
+
+def _namespace() -> str:
+    """Short, as some of the folders are for sockets, whose addresses must be."""
+    return f"{int(pid_namespace()) & 0xFFFF:x}"
 
 
 def _is_ours(path: str) -> bool:

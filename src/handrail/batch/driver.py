@@ -13,10 +13,12 @@ import signal
 import subprocess
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from ..app import Handrail
 from ..approval.gate import STORE_NAME
@@ -167,38 +169,50 @@ def _drop_unknown(path: Path, ledger: SqlLedger) -> None:
     replace_file(path, kept())
 
 
-class Engine(Protocol):
+class Engine(ABC):
     """Keeps a number of workers running. `host` is where they reach the driver."""
-
-    host: str
-
-    def start(self, address: Address, count: int) -> None: ...
-
-    def tend(self, has_begun: Callable[[str], bool]) -> None:
-        """Replace the workers that have ended. Raises ToolFailed when they end before they have begun, time and again."""
-
-    def stop(self, seconds: float) -> None:
-        """Wait for the workers to end; kill those that have not in time, and what they run."""
-
-
-class LocalEngine:
-    """Processes of this machine, whose errors go to a file."""
 
     host = "127.0.0.1"
 
-    def __init__(self, log: Path) -> None:
-        self._log = log
-        self._workers: dict[str, subprocess.Popen[bytes]] = {}
+    def __init__(self) -> None:
+        self._workers: dict[Any, tuple[str, Any]] = {}  # by what their end is known by
         self._started = self._bad_starts = 0
 
     def start(self, address: Address, count: int) -> None:
         self._address = address
         for _ in range(count):
-            self._start()
+            self._started += 1
+            end, worker = self._start(name := f"w{self._started}")
+            self._workers[end] = name, worker
 
-    def _start(self) -> None:
-        self._started += 1
-        name = f"w{self._started}"
+    @abstractmethod
+    def _start(self, name: str) -> tuple[Any, Any]:
+        """Start one. Returns what its end is known by, and the worker."""
+
+    @abstractmethod
+    def tend(self, has_begun: Callable[[str], bool]) -> None:
+        """Replace the workers that have ended. Raises ToolFailed when they end before they have begun, time and again."""
+
+    @abstractmethod
+    def stop(self, seconds: float) -> None:
+        """Wait for the workers to end; kill those that have not in time, and what they run."""
+
+    def _ended(self, end: Any, has_begun: Callable[[str], bool], why: Callable[[], str], *, was_killed: bool) -> None:
+        """One that was killed says nothing about the next."""
+        name, _ = self._workers.pop(end)
+        self._bad_starts = 0 if was_killed or has_begun(name) else self._bad_starts + 1
+        if self._bad_starts >= _MAX_BAD_STARTS:
+            raise ToolFailed(f"no worker starts: {why()}")
+
+
+class LocalEngine(Engine):
+    """Processes of this machine, whose errors go to a file."""
+
+    def __init__(self, log: Path) -> None:
+        super().__init__()
+        self._log = log
+
+    def _start(self, name: str) -> tuple[Any, Any]:
         with open(self._log, "ab") as errors:
             worker = subprocess.Popen(
                 self_command("batch", "worker"),
@@ -212,23 +226,21 @@ class LocalEngine:
         assert worker.stdin is not None
         with contextlib.suppress(BrokenPipeError), worker.stdin as stdin:
             stdin.write(json.dumps(told).encode() + b"\n")
-        self._workers[name] = worker
+        return name, worker
 
     def tend(self, has_begun: Callable[[str], bool]) -> None:
-        for name, worker in tuple(self._workers.items()):
-            if worker.poll() is None:
-                continue
-            del self._workers[name]
-            # One that was killed says nothing about the next.
-            self._bad_starts = 0 if has_begun(name) or worker.returncode < 0 else self._bad_starts + 1
-            if self._bad_starts >= _MAX_BAD_STARTS:
-                lines = self._log.read_text(errors="replace").strip().splitlines()
-                raise ToolFailed(f"no worker starts: {lines[-1] if lines else 'it says nothing'}; see {self._log}")
-            self._start()
+        for name, worker in tuple(self._workers.values()):
+            if worker.poll() is not None:
+                self._ended(name, has_begun, self._last_line, was_killed=worker.returncode < 0)
+                self.start(self._address, 1)
+
+    def _last_line(self) -> str:
+        lines = self._log.read_text(errors="replace").strip().splitlines()
+        return f"{lines[-1] if lines else 'it says nothing'}; see {self._log}"
 
     def stop(self, seconds: float) -> None:
         end = time.monotonic() + seconds
-        for worker in self._workers.values():
+        for _, worker in self._workers.values():
             try:
                 worker.wait(max(0.0, end - time.monotonic()))
             except subprocess.TimeoutExpired:
@@ -238,18 +250,17 @@ class LocalEngine:
         self._workers.clear()
 
 
-class RayEngine:
+class RayEngine(Engine):
     """Actors, spread over the nodes of a Ray cluster. They use Ray only to be placed: they talk with the driver directly."""
 
     def __init__(self, address: str) -> None:
+        super().__init__()
         try:
             ray: Any = import_module("ray")  # heavy, and only this engine needs it
         except ImportError:
             raise ToolFailed("the engine ray needs the extra: pip install 'handrail[ray]'") from None
         self._ray, self._cluster = ray, address
         self._mine = not ray.is_initialized()
-        self._workers: dict[Any, tuple[str, Any]] = {}
-        self._started = self._bad_starts = 0
         self._connect()
         self.host = str(ray.util.get_node_ip_address())
 
@@ -278,36 +289,31 @@ class RayEngine:
         self.start(self._address, count)
 
     def start(self, address: Address, count: int) -> None:
-        self._address = address
         # One CPU each; a full cluster makes those wait that it has no room for.
         options = {"num_cpus": 1, "max_restarts": 0, "scheduling_strategy": "SPREAD"}
         self._actor = self._ray.remote(**options)(RayWorker)
-        for _ in range(count):
-            self._start()
+        super().start(address, count)
 
-    def _start(self) -> None:
-        self._started += 1
-        name = f"ray{self._started}"
+    def _start(self, name: str) -> tuple[Any, Any]:
         actor = self._actor.remote()
-        self._workers[actor.work.remote(self._address, name)] = name, actor
+        return actor.work.remote(self._address, name), actor
 
     def tend(self, has_begun: Callable[[str], bool]) -> None:
         ended, _ = self._ray.wait(list(self._workers), timeout=0) if self._workers else ([], [])
         for done in ended:
-            name, _ = self._workers.pop(done)
-            self._bad_starts = 0 if has_begun(name) else self._bad_starts + 1
-            if self._bad_starts >= _MAX_BAD_STARTS:
-                try:
-                    why = self._ray.get(done) or "it ended"
-                except Exception as error:  # noqa: BLE001  whatever an actor raised is the reason
-                    why = str(error).strip().splitlines()[-1]
-                raise ToolFailed(f"no worker starts on the cluster: {why}; is handrail installed on its nodes?")
+            self._ended(done, has_begun, partial(self._why, done), was_killed=False)
         # The head may be another one, which knows nothing of this driver and never places an actor of it.
         if ended and self._mine and not any(has_begun(name) for name, _ in self._workers.values()):
             self._start_over(len(ended) + len(self._workers))
-            return
-        for _ in ended:
-            self._start()
+        else:
+            super().start(self._address, len(ended))
+
+    def _why(self, done: Any) -> str:
+        try:
+            why = self._ray.get(done) or "it ended"
+        except Exception as error:  # noqa: BLE001  whatever an actor raised is the reason
+            why = str(error).strip().splitlines()[-1]
+        return f"{why}; is handrail installed on the nodes of the cluster?"
 
     def stop(self, seconds: float) -> None:
         if self._workers:

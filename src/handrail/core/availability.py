@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
-import contextvars
 import inspect
 import logging
 import os
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, wait
 from importlib.machinery import PathFinder
 from typing import Protocol
 
-from ..base.workers import is_interrupt, run_async
+from ..base.workers import WorkerPool, is_interrupt, run_async
 from ..settings.schema import Config
 from ..types import Unavailable
 
@@ -27,8 +24,7 @@ CheckFn = Callable[..., object]
 KEPT_SECONDS = 30.0
 FLAKE_SECONDS = 60.0
 CHECK_DEADLINE_SECONDS = 5.0
-_CHECK_THREADS = 4
-_Waiting = tuple[object, CheckFn, "Future[object]"]
+_pool = WorkerPool(idle_seconds=0)  # checks run seldom: nothing is left of them
 
 
 class Checked(Protocol):
@@ -151,44 +147,18 @@ class Availability:
 
     def _run(self, checks: dict[object, CheckFn]) -> dict[object, object]:
         """What each check said in time. One that hangs keeps its thread and is not started again meanwhile."""
-        queue: deque[_Waiting] = deque()
         with self._lock:
+            running = self._running
             for key, check in checks.items():
-                if key not in self._running:
-                    self._running[key] = Future()
-                    queue.append((key, check, self._running[key]))
-            asked = {key: self._running[key] for key in checks}
-        until = time.monotonic() + self._deadline
-        for _ in range(min(_CHECK_THREADS, len(queue))):
-            self._start(queue)
-        while (left := until - time.monotonic()) > 0 and wait(asked.values(), min(left, self._deadline / 100)).not_done:
-            if queue:  # those before it take their time, or hang
-                self._start(queue)
-        with self._lock, contextlib.suppress(IndexError):  # a thread may take the last one first
-            while True:  # these were never started: asked again next time
-                self._ended(queue.popleft())
-        return {key: answer.result() for key, answer in asked.items() if answer.done()}
-
-    def _start(self, queue: deque[_Waiting]) -> None:
-        run = contextvars.copy_context().run
-        threading.Thread(target=run, args=(self._work, queue), name="handrail-check", daemon=True).start()
-
-    def _work(self, queue: deque[_Waiting]) -> None:
-        while True:
-            try:
-                waiting = queue.popleft()
-            except IndexError:
-                return
-            _, check, answer = waiting
-            verdict = _answer(check, self._config)
-            with self._lock:
-                self._ended(waiting)
-            answer.set_result(verdict)
-
-    def _ended(self, waiting: _Waiting) -> None:
-        key, _, answer = waiting
-        if self._running.get(key) is answer:  # not if the configuration has changed since
-            del self._running[key]
+                if key not in running or running[key].done():  # one that ended late says how it was then
+                    running[key] = _pool.submit(_answer, check, self._config)
+            asked = {key: running[key] for key in checks}
+        ended = wait(asked.values(), self._deadline).done
+        with self._lock:
+            for key, answer in asked.items():
+                if answer in ended and running.get(key) is answer:
+                    del running[key]
+        return {key: answer.result() for key, answer in asked.items() if answer in ended}
 
 
 def first_lack(*reasons: Unavailable | None) -> Unavailable | None:

@@ -7,23 +7,21 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterator
 
-from .shell_host import proc
+from ..base.temporary_folders import every_folder, left_folders, make_folder
 
 # A socket's address has 107 bytes.
 _MAX_PLACE = 40
-# Of the folders for browsers. Named here, because those who prune them may not have the browser's packages.
-BROWSER_PREFIX = "handrail-browser"
+# The folders for browsers. Named here, because those who prune them may not have the browser's packages.
+BROWSER = "browser"
 
 
-def make(prefix: str) -> str:
+def make(kind: str) -> str:
     """Make one that only this user can enter."""
-    mine = proc.stat_of(os.getpid())
     places = _places()
     if not places:
         raise FileNotFoundError(2, "there is no folder for temporary files that has a short path", "/tmp")
-    return tempfile.mkdtemp(prefix=f"{prefix}.{os.getpid()}.{mine.start if mine else 0}.", dir=_parent(places[0]))
+    return make_folder(kind, _parent(places[0]))
 
 
 def shared_parents() -> list[str]:
@@ -31,25 +29,27 @@ def shared_parents() -> list[str]:
     return [_parent(place) for place in _places()]
 
 
-def left_behind(prefix: str) -> list[str]:
+def left_behind(kind: str) -> list[str]:
     """Those of this user whose process has ended."""
-    return [folder for folder in every(prefix) if not _has_owner(folder)]
+    return [folder for place in _real_parents() for folder in left_folders(kind, place)]
+
+
+def every(kind: str) -> list[str]:
+    """Those of this user, of all processes."""
+    return [folder for place in _real_parents() for folder in every_folder(kind, place)]
 
 
 def prune_browsers(*, dry_run: bool) -> list[str]:
     """Remove what killed processes left, unless `dry_run`. Returns one line each."""
-    found = left_behind(BROWSER_PREFIX)
+    found = left_behind(BROWSER)
     if not dry_run:
         for folder in found:
             shutil.rmtree(folder, ignore_errors=True)
     return [f"browser: {folder}, of a process that has ended" for folder in found]
 
 
-def every(prefix: str) -> Iterator[str]:
-    """Those of this user, of all processes."""
-    for place in dict.fromkeys(map(os.path.realpath, shared_parents())):
-        with os.scandir(place) as entries:
-            yield from (entry.path for entry in entries if entry.name.startswith(f"{prefix}.") and _is_ours(entry))
+def _real_parents() -> list[str]:
+    return list(dict.fromkeys(map(os.path.realpath, shared_parents())))
 
 
 def _parent(place: str) -> str:
@@ -67,15 +67,3 @@ def _places() -> list[str]:
     places = (os.environ.get("XDG_RUNTIME_DIR", ""), tempfile.gettempdir(), "/tmp")
     short = (place for place in places if os.path.isdir(place) and len(place) <= _MAX_PLACE)
     return [place for place in short if os.access(place, os.W_OK | os.X_OK)]
-
-
-def _is_ours(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.stat(follow_symlinks=False).st_uid == os.getuid()
-    except FileNotFoundError:  # it was removed just now
-        return False
-
-
-def _has_owner(folder: str) -> bool:
-    words = os.path.basename(folder).split(".")
-    return len(words) > 3 and words[1].isdigit() and words[2].isdigit() and proc.is_alive(int(words[1]), int(words[2]))

@@ -38,10 +38,7 @@ class Reply(NamedTuple):
 
     def json(self) -> Any:
         """The body's value; None when it is not JSON."""
-        try:
-            return json.loads(self.body)
-        except (ValueError, RecursionError):
-            return None
+        return _value(self.body)
 
     def failure(self, what: str) -> ToolFailed:
         """The error for an answer that is not a success. `what` names the server."""
@@ -50,7 +47,7 @@ class Reply(NamedTuple):
             advice = "; the key or the permission is missing: tell the user"
         elif 300 <= self.status < 400:
             advice = "; redirects are not followed: the address has to be the final one"
-        message = _message(self)
+        message = server_message(self.body)
         return ToolFailed(
             f"{what} answers {self.status}{': ' + message if message else ''}{advice}", status=self.status
         )
@@ -132,9 +129,9 @@ def _wait_of(reply: Reply) -> float:
     return 1.0
 
 
-def _message(reply: Reply) -> str:
-    """The server's error message: from the usual fields, else the first line of the body."""
-    body = reply.json()
+def server_message(reply: bytes) -> str:
+    """The server's error message in the body of a reply: from the usual fields, else the first line."""
+    body = _value(reply)
     if isinstance(body, dict):
         for key in ("error", "message", "description", "detail"):
             value = body.get(key)
@@ -143,5 +140,12 @@ def _message(reply: Reply) -> str:
             if isinstance(value, str) and value:
                 return safe_error(value)[:300]
         return ""
-    lines = reply.body.decode("utf-8", "replace").strip().splitlines()
+    lines = reply.decode("utf-8", "replace").strip().splitlines()
     return safe_error(lines[0])[:300] if lines and not lines[0].startswith("<") else ""
+
+
+def _value(body: bytes) -> Any:
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return None

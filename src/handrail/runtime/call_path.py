@@ -23,17 +23,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..base.safe_text import safe_error
 from ..core.entry import keywords_of, resolved
 from ..core.outcome import error_outcome, failure_outcome, parsed, text_of, to_outcome, tool_error
-from ..core.registry import ToolRegistry, unknown_tool
+from ..core.registry import unknown_tool
 from ..errors import CallCancelled, CallTimeout, Denied, Edited, NeedsAgent, ToolError, ToolUnavailable
 from ..protocols import Action, ActionKind
-from ..types import CancelToken, Gate, JsonDict, Outcome, ToolContext
+from ..types import CancelToken, Gate, JsonDict, Outcome
 from .arguments import prepare
-from .steps import TURN, Call, Flow, Step, StepKind, caught, cause, guarded
+from .results import fit
+from .steps import TURN, Call, Flow, Services, Step, StepKind, caught, cause, guarded
 
 if TYPE_CHECKING:
     from ..core.entry import ToolEntry
-    from ..plugins.hook_manager import HookManager
-    from ..settings.schema import Config
     from .tool_hooks import HooksAroundCall
 
 Inner = Callable[["Call"], Flow[Outcome]]
@@ -56,26 +55,13 @@ class Plan(NamedTuple):
     in_loop: Callable[..., Awaitable[Any] | None] | None  # the twin of a handler that bounds its own time, for a loop
 
 
-class Services(NamedTuple):
-    """What the wrappers use, given by the runtime."""
-
-    registry: ToolRegistry
-    config: Config
-    hooks: HookManager
-    uses: dict[str, int]  # how often each tool was called
-    context: Callable[[Call, CancelToken], ToolContext]
-    gate: Callable[[], Gate | None]
-    gate_for_questions: Callable[[], Gate]
-    cut: Callable[[str, Outcome, float], Outcome]  # keep a long result in the store, and show its head and tail
-
-
 class CallPath:
-    """Makes the flow of a call: `path(call)` with hooks, `path.without_hooks(call)`."""
+    """Makes the flow of a call: `path(call)` with hooks, `path.without_hooks(call)`. `gate` takes the place of the runtime's."""
 
-    def __init__(self, services: Services) -> None:
-        self._services = services
-        self._registry, self._hooks = services.registry, services.hooks
-        self._max_argument_chars = services.config.calls.max_argument_chars
+    def __init__(self, runtime: Services, gate: Gate | None = None) -> None:
+        self._runtime, self._own_gate = runtime, gate
+        self._registry, self._hooks = runtime.registry, runtime.hooks
+        self._max_argument_chars = runtime.config.calls.max_argument_chars
         self._plans: dict[str, Plan] = {}
         self._reviewed: set[str] = set()
         # Others' handlers and hooks get no hold of the caller's loop: for programs that serve many.
@@ -100,7 +86,7 @@ class CallPath:
 
     def until_run(self, gate: Gate) -> Inner:
         """The way of a call up to its handler, which does not run, past another gate. What goes wrong is raised."""
-        path = CallPath(self._services._replace(gate=lambda: gate, gate_for_questions=lambda: gate))
+        path = CallPath(self._runtime, gate)
         return stack(path.look_up, path.read_arguments, path.ask_hooks, path.pass_gate, _nothing)
 
     @cached_property
@@ -148,7 +134,8 @@ class CallPath:
 
     def _found(self, call: Call, entry: ToolEntry) -> None:
         call.entry = entry
-        self._services.uses[entry.name] = self._services.uses.get(entry.name, 0) + 1
+        uses = self._runtime.uses
+        uses[entry.name] = uses.get(entry.name, 0) + 1
 
     def read_arguments(self, inner: Inner, call: Call) -> Flow[Outcome]:
         entry = _entry(call)
@@ -185,7 +172,7 @@ class CallPath:
 
     def _ask(self, call: Call, action: Any) -> Flow[None]:
         """A hook's question passes a gate too, also in a runtime that was given none."""
-        gate, context = self._services.gate_for_questions(), self._services.context(call, call.cancel or CancelToken())
+        gate, context = self._gate or self._runtime.own_gate, self._runtime.context(call, call.cancel or CancelToken())
         yield Step(lambda: gate.review([action], context), self._gate_seconds, call.cancel, kind=StepKind.QUESTION)
 
     def pass_gate(self, inner: Inner, call: Call) -> Flow[Outcome]:
@@ -200,7 +187,7 @@ class CallPath:
         entry = _entry(call)
         if entry.actions is not None or entry.read_only or entry.needs_agent:
             return entry.actions is not None
-        is_strict = getattr(self._services.gate(), "is_strict", None)  # gates of others need only review
+        is_strict = getattr(self._gate, "is_strict", None)  # gates of others need only review
         return is_strict is not None and is_strict(call.session_id)
 
     def _gated(self, inner: Inner, call: Call) -> Flow[Outcome]:
@@ -217,14 +204,14 @@ class CallPath:
 
     def _review(self, call: Call) -> Any:
         entry = _entry(call)
-        context = call.context or self._services.context(call, call.cancel or CancelToken())
+        context = call.context or self._runtime.context(call, call.cancel or CancelToken())
         if entry.actions is not None:
             actions = entry.actions(call.arguments, context)
         else:
             actions = (Action(ActionKind.TOOL, f"{entry.name} {json.dumps(call.arguments, ensure_ascii=False)}"),)
         if not actions:
             return None
-        gate = self._services.gate()
+        gate = self._gate
         if gate is None:
             raise Denied(
                 f"{entry.name} passes a gate before it does this, and there is none here; give the runtime a gate",
@@ -236,9 +223,13 @@ class CallPath:
         return gate.review(actions, context)
 
     @property
+    def _gate(self) -> Gate | None:
+        return self._own_gate or self._runtime.gate
+
+    @property
     def _gate_seconds(self) -> float:
         """The gate ends its own waiting for an answer; this bounds one that does not."""
-        return self._services.config.approvals.timeout + GATE_MARGIN_SECONDS
+        return self._runtime.config.approvals.timeout + GATE_MARGIN_SECONDS
 
     def run(self, call: Call) -> Flow[Outcome]:
         entry = _entry(call)
@@ -294,7 +285,7 @@ class CallPath:
     def _begun_in_loop(self, plan: Plan, call: Call, stop: CancelToken) -> Awaitable[Any] | None:
         """What to await of a handler that can begin and end in a loop; None if it needs a thread now."""
         assert plan.in_loop is not None
-        value = plan.in_loop(call.arguments, context=call.context or self._services.context(call, stop))
+        value = plan.in_loop(call.arguments, context=call.context or self._runtime.context(call, stop))
         return None if value is None else _ended_when_awaited(call, value)
 
     def _bound(self, plan: Plan, call: Call, stop: CancelToken | None) -> Callable[[], Any]:
@@ -310,7 +301,7 @@ class CallPath:
 
         def bound() -> Any:
             if plan.wants_context:
-                known["context"] = call.context or self._services.context(call, stop or CancelToken())
+                known["context"] = call.context or self._runtime.context(call, stop or CancelToken())
             return entry.handler(arguments, **known)
 
         work = partial(self._around.wrapped, call, bound, self.without_hooks) if self._is_wrapped(call) else bound
@@ -324,7 +315,7 @@ class CallPath:
         outcome = value if type(value) is str and value.isascii() else to_outcome(plan.entry.name, value)
         if len(outcome) <= plan.max_chars and type(outcome) is str:
             return outcome
-        return self._services.cut(plan.entry.name, outcome, plan.max_chars)
+        return fit(outcome, tool=plan.entry.name, max_chars=plan.max_chars, store=self._runtime.results)
 
     def _plan(self, entry: ToolEntry) -> Plan:
         plan = self._plans.get(entry.name)
@@ -334,7 +325,7 @@ class CallPath:
         waits = entry.needs_agent or any(each is not None for each in (entry.timeout, entry.check_fn, entry.actions))
         max_chars = entry.max_result_size_chars
         if max_chars is None:
-            max_chars = self._services.config.results.max_chars
+            max_chars = self._runtime.config.results.max_chars
         is_plain = passes is None and not wants_context and not waits
         in_loop = getattr(resolved(entry.handler), "in_loop", None) if entry.timeout is None else None
         plan = Plan(entry, is_plain, wants_context, passes, max_chars, in_loop)

@@ -22,8 +22,7 @@ from ..protocols import Approver, CallEffects, Environments, Files, Person, Proc
 from ..store.results import FileResultStore
 from ..toolsets import Toolsets
 from ..types import CancelToken, Gate, JsonDict, Outcome, ToolContext
-from .call_path import CallPath, Services
-from .results import fit
+from .call_path import CallPath
 from .steps import Call, Flow, drive
 
 if TYPE_CHECKING:
@@ -79,17 +78,7 @@ class Runtime:
         self.own_toolsets: Callable[[], Toolsets] = lambda: Toolsets(registry, self.config.toolsets)
         self.uses: dict[str, int] = {}
         self.before_call: Callable[[], object] | None = None
-        self._services = Services(
-            registry,
-            self.config,
-            self.hooks,
-            self.uses,
-            self.context,
-            gate=lambda: self.gate,
-            gate_for_questions=lambda: self.gate or self._gate_of_its_own,
-            cut=lambda tool, outcome, limit: fit(outcome, tool=tool, max_chars=limit, store=self.results),
-        )
-        self.path = CallPath(self._services)
+        self.path = CallPath(self)
         if registry.runner is None:
             registry.runner = self
 
@@ -129,7 +118,7 @@ class Runtime:
         known = {field: context.pop(field) for field in _CALL_FIELDS if field in context}
         call = Call(name, args, **known)
         call.context, call.extra = context.pop("context", None), context
-        path = self.path if gate is None else CallPath(self._services._replace(gate=lambda: gate))
+        path = self.path if gate is None else CallPath(self, gate)
         return call, path.without_hooks
 
     def context(self, call: Call, cancel: CancelToken) -> ToolContext:
@@ -163,7 +152,8 @@ class Runtime:
         )
 
     @cached_property
-    def _gate_of_its_own(self) -> Gate:
+    def own_gate(self) -> Gate:
+        """For what is asked in a runtime that was given none."""
         from ..approval.gate import ApprovalGate  # most runtimes are given one, or never ask
 
         return ApprovalGate()

@@ -7,17 +7,18 @@ import time
 from collections.abc import Awaitable, Callable, Generator
 from enum import Enum
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from ..base.workers import is_being_ended, is_interrupt, run_async, run_bounded
 from ..errors import ToolFailed
-from ..protocols import CallEffects, CallingClient
+from ..protocols import CallEffects, CallingClient, ResultStore
 from ..types import (
     NO_CALLER,
     AgentState,
     Caller,
     CancelToken,
     FileChange,
+    Gate,
     JournalEntry,
     JsonDict,
     ProgressListener,
@@ -26,6 +27,9 @@ from ..types import (
 
 if TYPE_CHECKING:
     from ..core.entry import ToolEntry
+    from ..core.registry import ToolRegistry
+    from ..plugins.hook_manager import HookManager
+    from ..settings.schema import Config
 
 T = TypeVar("T")
 _numbers = itertools.count(1)
@@ -77,6 +81,21 @@ class Call:
         self.client = client
         self.arguments = {}
         self.started = time.perf_counter()
+
+
+class Services(Protocol):
+    """What the wrappers of the call path use. A runtime is one."""
+
+    registry: ToolRegistry
+    config: Config
+    hooks: HookManager
+    uses: dict[str, int]  # how often each tool was called
+    results: ResultStore | None
+    gate: Gate | None
+
+    @property
+    def own_gate(self) -> Gate: ...
+    def context(self, call: Call, cancel: CancelToken, /) -> ToolContext: ...
 
 
 class Foreign(Exception):  # not an error of ours

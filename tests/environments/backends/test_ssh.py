@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from handrail.environments import private_dirs
-from handrail.environments.backends.ssh import PREFIX, SshEnvironment
+from handrail.environments.backends.ssh import KIND, SshEnvironment
 from handrail.environments.base import ProcessState, RestartReason, ShellState
 from handrail.environments.errors import (
     EnvironmentLost,
@@ -64,7 +64,7 @@ def make(mark: str) -> Iterator[Make]:
 
 def _folders() -> list[str]:
     """Ours, and those of processes that have ended."""
-    return [folder for folder in private_dirs.every(PREFIX) if f".{os.getpid()}." in folder]
+    return [folder for folder in private_dirs.every(KIND) if f".{os.getpid()}." in folder]
 
 
 def _connections(owner: int = os.getpid()) -> list[str]:

@@ -268,7 +268,7 @@ def _descendants(root: int) -> set[int]:
 
 
 def _folders_of(pid: int) -> set[str]:
-    return {folder for folder in private_dirs.every("handrail-browser") if f".{pid}." in folder}
+    return {folder for folder in private_dirs.every("browser") if f".{pid}." in folder}
 
 
 def test_closing_leaves_no_process_and_no_file(site: Site, own_browser: Callable[..., Call]) -> None:

@@ -1,4 +1,4 @@
-"""A model behind the client of a provider's package, and the HTTP below it: limits per answer, and errors that say what to do."""
+"""A model behind an HTTP API that streams its answer as events: limits per answer, and errors that say what to do."""
 
 from __future__ import annotations
 
@@ -8,39 +8,38 @@ import functools
 import json
 import re
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from importlib import import_module
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Self
 
 from ...config.keys import without_key
 from ...errors import ModelError
+from ...net.http_client import server_message
+from ...types import JsonDict
 from .base import NO_PRICES, Prices
 
 if TYPE_CHECKING:
     import ssl
 
-    import httpx2
+    import httpx
 
 # An answer is text: a larger or longer one would never end.
 MAX_BYTES = 64 * 1024 * 1024
 MAX_SECONDS = 3_600.0
-_REASON_CHARS = 500
-_STATUS = re.compile(r"\AError code: \d+(?: - )?")
+_MAX_LINE_BYTES = 16 * 1024 * 1024
 _RETRYABLE = (408, 409, 425, 429)
 # How servers report that a request exceeds the context window.
 _TOO_LONG = re.compile("context[ _]length|context (?:window|size)|prompt is too long|maximum context", re.IGNORECASE)
+# No other separators: the text inside an event may have those of Unicode. A last "\r" may be half of a line's end.
+_LINE_END = re.compile(rb"\r\n|\n|\r(?=.)", re.DOTALL)
 
 
-class SdkModel:
-    """A model behind the client of its provider's package. Those of `OpenAI` and `Anthropic` come from one generator: all but the
-    `brand` in their names is the same. `extra` installs the package, `resource` is what is asked, `where` is what errors call the
-    server. The key is kept here only: it is in no message and no store, and `key_variable` is where the user can set another one.
-    """
+class HttpModel:
+    """One model behind one base URL; `address` is the provider's own. The key is kept here only: it is in no message and no
+    store, and `key_variable` is where the user can set another one. `listing` is the path that names the models there are."""
 
-    brand = extra = resource = where = key_variable = ""
+    address = listing = key_variable = ""
     context_tokens = 128_000
-    _options: Mapping[str, Any] = {}  # further fields of every request
 
     def __init__(
         self,
@@ -52,11 +51,18 @@ class SdkModel:
         context_tokens: int = 0,
         request_timeout: float = 600.0,
         prices: Prices = NO_PRICES,
+        options: Mapping[str, Any] | None = None,
     ) -> None:
         self.name, self._prices = name, prices
         self.context_tokens = context_tokens or self.context_tokens
         self.key_variable = key_variable or self.key_variable
-        self._base_url, self._api_key, self._timeout = base_url, api_key, request_timeout
+        self.where = (base_url or self.address).rstrip("/")
+        self._api_key, self._timeout = api_key, request_timeout
+        self._options = dict(options or {})  # further fields of every request
+
+    def headers(self, key: str) -> dict[str, str]:
+        """Those that give the key to the server."""
+        return {"authorization": f"Bearer {key}"} if key else {}
 
     def tuned(self, name: str, options: Mapping[str, Any]) -> Self:
         """The model of that name at the same place, with further fields in its requests, such as `temperature`."""
@@ -65,72 +71,101 @@ class SdkModel:
         return other
 
     def load(self) -> None:
-        """Load the package, which takes a second: better while the user is typing than while they wait."""
+        """Load what a request needs: better while the user is typing than while they wait."""
         with contextlib.suppress(ModelError):  # reported when the model is asked
-            attrgetter(self.resource)(self.open())
-
-    def open(self) -> Any:
-        """One client per answer: a client that is kept belongs to the event loop that it was first used in."""
-        package = self._package()
-        # We retry: only the loop knows that nothing was done yet with the pieces so far.
-        return getattr(package, f"Async{self.brand}")(
-            api_key=self._api_key or "none",
-            base_url=self._base_url,
-            timeout=self._timeout,
-            max_retries=0,
-            http_client=package.DefaultAsyncHttpxClient(verify=_certificates(), event_hooks={"response": [_bound]}),
-        )
+            self._client()
 
     async def available(self) -> list[str]:
         """The names of the models that the server has."""
-        async with self.open() as client:
-            with self.problems():
-                return sorted([model.id async for model in client.models.list()])
+        with self.problems():
+            async with self._client() as client, client.stream("GET", self.where + self.listing) as response:
+                body = b"".join([piece async for piece in self._body(response)])
+        try:
+            return sorted(str(model["id"]) for model in json.loads(body)["data"])
+        except (ValueError, LookupError, TypeError):
+            raise ModelError(f"{self.where} does not list its models") from None
+
+    async def events(self, path: str, body: JsonDict) -> AsyncGenerator[JsonDict, None]:
+        """What the server sends until its last event. Use it within `problems`."""
+        content = json.dumps({"model": self.name, "stream": True, **body, **self._options}).encode()
+        headers = {"content-type": "application/json"}
+        async with (
+            self._client() as client,
+            client.stream("POST", self.where + path, content=content, headers=headers) as response,
+        ):
+            async for data in _event_data(self._body(response)):
+                if data == b"[DONE]":  # not every server ends the connection then
+                    return
+                event = json.loads(data)
+                if event.get("error"):
+                    message = self._reason(data)
+                    raise ModelError(f"{self.where}: {message}", retryable=True, too_long=says_too_long(message))
+                yield event
 
     @contextlib.contextmanager
     def problems(self) -> Iterator[None]:
-        """Turns every client error into one that says what to do and never shows the key."""
-        import httpx2
-
-        package = self._package()
+        """Turns every failure of a request into an error that says what to do and never shows the key."""
+        httpx = _package()
         try:
             yield
-        except package.APIError as error:
-            raise self._problem(package, error) from None
-        except (getattr(package, f"{self.brand}Error"), httpx2.HTTPError, ValueError) as error:  # raised in mid-stream
-            message = without_key(str(error), self._api_key)
+        except httpx.TimeoutException:
+            raise ModelError(f"{self.where} did not answer in time", retryable=True) from None
+        except (httpx.InvalidURL, httpx.UnsupportedProtocol):
+            raise ModelError(f"{self.where} is not an http address; see `model.base_url`") from None
+        except httpx.ConnectError as error:
+            raise ModelError(f"{self.where} cannot be reached: {self._masked(str(error))}", retryable=True) from None
+        except (httpx.HTTPError, httpx.StreamError, ValueError, LookupError, TypeError, AttributeError) as error:
+            message = self._masked(str(error) or type(error).__name__)
             raise ModelError(f"{self.name}: the answer broke off: {message}", retryable=True) from None
 
-    def _package(self) -> Any:
-        name = self.brand.lower()
-        try:
-            return import_module(name)
-        except ImportError:
-            raise ModelError(f"asking a model needs the {name} package; pip install 'handrail[{self.extra}]'") from None
+    def _masked(self, text: str) -> str:
+        return without_key(text, self._api_key)
 
-    def _problem(self, package: Any, error: Any) -> ModelError:
-        where, message = self.where, without_key(reason(error), self._api_key)
-        if isinstance(error, package.AuthenticationError | package.PermissionDeniedError):
+    def _reason(self, body: bytes) -> str:
+        return server_message(self._masked(body.decode("utf-8", "replace")).encode()) or "it gave no reason"
+
+    def _client(self) -> httpx.AsyncClient:
+        """One per answer: a client that is kept belongs to the event loop that it was first used in. It does not retry, as only
+        the loop knows that nothing was done yet with the pieces so far; nor does it follow redirects, which would get the key."""
+        headers = self.headers(self._api_key)
+        client: httpx.AsyncClient = _package().AsyncClient(
+            verify=_certificates(), timeout=self._timeout, headers=headers
+        )
+        return client
+
+    async def _body(self, response: httpx.Response) -> AsyncIterator[bytes]:
+        """The pieces of an answer. Raises ModelError for one that is no success, or never ends."""
+        received, end, pieces = 0, time.monotonic() + MAX_SECONDS, list[bytes]()
+        async for piece in response.aiter_bytes():
+            received += len(piece)
+            if received > MAX_BYTES:
+                raise ModelError(f"the answer has more than {MAX_BYTES:,} bytes and was stopped")
+            if time.monotonic() > end:
+                raise ModelError(f"the answer had not ended after {MAX_SECONDS:,.0f} s and was stopped")
+            if response.is_success:
+                yield piece
+            else:
+                pieces.append(piece)
+        if not response.is_success:
+            raise self._refusal(response, self._reason(b"".join(pieces)))
+
+    def _refusal(self, response: httpx.Response, message: str) -> ModelError:
+        where, status = self.where, response.status_code
+        if status in (401, 403):
             return ModelError(
                 f"{where} refuses the key; set {self.key_variable} to one that is valid there ({message})"
             )
-        if isinstance(error, package.NotFoundError):
+        if status == 404:
             return ModelError(
                 f"{where} has no model {self.name!r}; `handrail model list` shows what it has ({message})"
             )
-        if isinstance(error, package.APITimeoutError):
-            return ModelError(f"{where} did not answer in time", retryable=True)
-        if isinstance(error, package.APIConnectionError):
-            return ModelError(f"{where} cannot be reached: {error.__cause__ or message}", retryable=True)
-        if isinstance(error, package.APIStatusError):
-            after = error.response.headers.get("retry-after", "")
-            return ModelError(
-                f"{where} answers {error.status_code}: {message}",
-                retryable=error.status_code in _RETRYABLE or error.status_code >= 500,
-                retry_after=float(after) if after.replace(".", "", 1).isdigit() else None,
-                too_long=says_too_long(message),
-            )
-        return ModelError(f"{where}: {message}", retryable=True)
+        after = response.headers.get("retry-after", "")
+        return ModelError(
+            f"{where} answers {status}: {message}",
+            retryable=status in _RETRYABLE or status >= 500,
+            retry_after=float(after) if after.replace(".", "", 1).isdigit() else None,
+            too_long=says_too_long(message),
+        )
 
 
 def says_too_long(message: str) -> bool:
@@ -140,37 +175,27 @@ def says_too_long(message: str) -> bool:
 @functools.cache
 def _certificates() -> ssl.SSLContext:
     """Loading them takes tens of milliseconds, and a client is made for every answer."""
-    import httpx2
-
-    return httpx2.create_ssl_context()
-
-
-def reason(error: Any) -> str:
-    """The server's message, without the status that the client puts before it. Some servers send it only in the body."""
-    message = _STATUS.sub("", str(error.message))
-    body = getattr(error, "body", None)
-    if not message and body:
-        message = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False)
-    return " ".join(message.split())[:_REASON_CHARS] or "it gave no reason"
+    context: ssl.SSLContext = _package().create_ssl_context()
+    return context
 
 
-async def _bound(response: httpx2.Response) -> None:
-    import httpx2
+def _package() -> Any:
+    try:
+        return import_module("httpx")
+    except ImportError:
+        raise ModelError("asking a model needs the httpx package; pip install 'handrail[agent]'") from None
 
-    stream: Any = response.stream
 
-    class Bounded(httpx2.AsyncByteStream):
-        async def __aiter__(self) -> AsyncIterator[bytes]:
-            received, end = 0, time.monotonic() + MAX_SECONDS
-            async for data in stream:
-                received += len(data)
-                if received > MAX_BYTES:
-                    raise ModelError(f"the answer has more than {MAX_BYTES:,} bytes and was stopped")
-                if time.monotonic() > end:
-                    raise ModelError(f"the answer had not ended after {MAX_SECONDS:,.0f} s and was stopped")
-                yield data
-
-        async def aclose(self) -> None:
-            await stream.aclose()
-
-    response.stream = Bounded()
+async def _event_data(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The data of each server-sent event; one that was cut off is left out."""
+    rest, data = b"", list[bytes]()
+    async for piece in pieces:
+        *lines, rest = _LINE_END.split(rest + piece)
+        if len(rest) > _MAX_LINE_BYTES:
+            raise ModelError(f"the answer has a line of more than {_MAX_LINE_BYTES:,} bytes and was stopped")
+        for line in lines:
+            if line.startswith(b"data:"):
+                data.append(line[5:].removeprefix(b" "))
+            elif not line and data:
+                yield b"\n".join(data)
+                data = []

@@ -40,7 +40,7 @@ _MISSED_KEEPALIVES = 3
 _SILENT_KEEPALIVES = 8
 _SSH_FAILED = 255
 _NOT_FOUND = 127
-PREFIX = "handrail-ssh"
+KIND = "ssh"
 _END_SECONDS = 2.0
 _PERSIST_SECONDS = 1
 
@@ -111,7 +111,7 @@ class SshEnvironment(LiveEnvironment):
 
     @staticmethod
     def prune(dry_run: bool) -> list[str]:
-        found = private_dirs.left_behind(PREFIX)
+        found = private_dirs.left_behind(KIND)
         for folder in [] if dry_run else found:
             _end(folder)
         return [f"{folder}, of a process that has ended" for folder in found]
@@ -266,4 +266,4 @@ def _end(folder: str) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-_connections = Shared(lambda: private_dirs.make(PREFIX), _end)
+_connections = Shared(lambda: private_dirs.make(KIND), _end)

@@ -111,7 +111,7 @@ class _BrowserThread:
         self._sessions: dict[str, Session] = {}
         self._ended = asyncio.Event()
         private_dirs.prune_browsers(dry_run=False)
-        self._profile = private_dirs.make(private_dirs.BROWSER_PREFIX)  # for the browser's profile and temporary files
+        self._profile = private_dirs.make(private_dirs.BROWSER)  # for the browser's profile and temporary files
         self._loop = Loop(self._profile)
         self.thread = threading.Thread(target=self._live, name="handrail-browser", daemon=True)
         self.thread.start()

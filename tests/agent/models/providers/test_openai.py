@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import json
+import socket
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-import httpx2
+import anthropic
 import openai
 import pytest
 
 from handrail.agent.events import Notice, TextDelta, Usage
-from handrail.agent.models.base import Answer, ModelRequests
-from handrail.agent.models.http_client import reason
+from handrail.agent.models.base import Answer, ModelRequests, Piece, TextPiece
 from handrail.agent.models.providers.openai import OpenAIChat
 from handrail.errors import ModelError
 from handrail.testing import ModelReply, call
@@ -34,6 +38,33 @@ def ask(
         return [event async for event in requests.ask([{"role": "user", "content": "hi"}], [])]
 
     return asyncio.run(run()), waited
+
+
+def pieces(model: OpenAIChat) -> list[Piece]:
+    async def run() -> list[Piece]:
+        return [piece async for piece in model.stream([{"role": "user", "content": "hi"}], [])]
+
+    return asyncio.run(run())
+
+
+@contextlib.contextmanager
+def StreamServer(parts: Sequence[bytes]) -> Iterator[str]:  # noqa: N802  like ModelServer
+    """One answer, with each part in a packet of its own."""
+
+    def serve() -> None:
+        with contextlib.suppress(OSError), listening.accept()[0] as connection:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            while b"}" not in connection.recv(1 << 16):
+                pass
+            connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n")
+            for part in parts:
+                connection.sendall(part)
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
+        thread.join()
 
 
 def test_an_answer_comes_in_pieces_with_its_calls_and_cost() -> None:
@@ -70,18 +101,69 @@ def test_a_fault_that_stays_is_said_at_once(fault: Fault, said: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("message", "body", "said"),
+    ("event", "said"),
     [
-        ("Error code: 429 - slow down", {"message": "slow down"}, "slow down"),
-        ("Error code: 422", {"detail": "no such field"}, '{"detail": "no such field"}'),
-        ("Error code: 502", "<html>\n  bad gateway", "<html> bad gateway"),
-        ("Error code: 500", None, "it gave no reason"),
+        ({"error": {"message": "overloaded", "code": 503}}, "overloaded"),
+        ({"error": "no room"}, "no room"),
+        ({"choices": [{"delta": {"tool_calls": [7]}}]}, "broke off"),
+        ([1], "broke off"),
     ],
 )
-def test_what_a_server_says_is_told_wherever_it_says_it(message: str, body: object, said: str) -> None:
-    request = httpx2.Request("POST", "http://127.0.0.1/v1")
-    error = openai.APIStatusError(message, response=httpx2.Response(500, request=request), body=body)
-    assert reason(error) == said
+def test_an_error_within_the_answer_is_told_and_tried_again(event: object, said: str) -> None:
+    with StreamServer([b"data: %s\n\n" % json.dumps(event).encode()]) as url, pytest.raises(ModelError) as raised:
+        pieces(OpenAIChat("m", base_url=url))
+    assert said in str(raised.value)
+    assert raised.value.retryable
+
+
+def test_events_are_read_however_they_are_cut_and_ended() -> None:
+    parts = [": a comment\r\n\r\n", event_of("a\u2028b\x85c"), event_of("d").replace("\n", "\r"), event_of("", "stop")]
+    sent = "".join(parts).encode()
+    for size in (1, 2, 3, 7, len(sent)):
+        with StreamServer([sent[start : start + size] for start in range(0, len(sent), size)]) as url:
+            found = pieces(OpenAIChat("m", base_url=url))
+        assert "".join(piece.text for piece in found if isinstance(piece, TextPiece)) == "a\u2028b\x85cd"
+
+
+def event_of(text: str, finish: str | None = None) -> str:
+    choice = {"delta": {"content": text}, "finish_reason": finish}
+    return f"data: {json.dumps({'choices': [choice]}, ensure_ascii=False)}\n\n"
+
+
+def test_nothing_is_read_after_the_end_of_an_answer() -> None:
+    end = [event_of("fine", "stop").encode(), b"data: [DONE]\n\n", b'data: {"error": "too late"}\n\n']
+    with StreamServer(end) as url:
+        assert pieces(OpenAIChat("m", base_url=url))[0] == TextPiece("fine")
+
+
+def test_without_its_package_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "httpx", None)
+    with pytest.raises(ModelError, match=r"pip install 'handrail\[agent\]'"):
+        pieces(OpenAIChat("m", base_url="http://127.0.0.1:1/v1"))
+
+
+def test_a_redirect_is_not_followed_as_it_would_get_the_key() -> None:
+    with (
+        ModelServer([ModelReply("never")]) as other,
+        ModelServer([Fault(307, headers={"location": f"{other.base_url}/x"})]) as server,
+    ):
+        with pytest.raises(ModelError, match="answers 307"):
+            ask(server, attempts=1)
+        assert not other.requests
+
+
+def test_the_real_clients_understand_the_server_that_stands_in_for_a_provider() -> None:
+    reply = ModelReply("hello", [call("say", "c1", text="x")])
+    with ModelServer([reply, reply]) as server:
+        with openai.OpenAI(base_url=server.base_url, api_key="k") as client:
+            (choice,) = client.chat.completions.create(model="m", messages=[{"role": "user", "content": "hi"}]).choices
+        assert choice.message.content == "hello"
+        assert choice.message.tool_calls
+        with anthropic.Anthropic(base_url=server.base_url.removesuffix("/v1"), api_key="k") as claude:
+            asked: Any = {"model": "m", "max_tokens": 10, "messages": [{"role": "user", "content": "hi"}]}
+            with claude.messages.stream(**asked) as stream:
+                message = stream.get_final_message()
+        assert [block.type for block in message.content] == ["text", "tool_use"]
 
 
 def test_a_wrong_key_is_said_with_what_to_do_and_is_not_shown() -> None:

@@ -4,42 +4,38 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import aclosing
 from typing import Any
 
 from ....errors import ModelError
 from ....types import JsonDict
 from ...events import Usage
 from ..base import CallPiece, Finished, Messages, Piece, ReasoningPiece, TextPiece
-from ..http_client import SdkModel
+from ..http_client import HttpModel
 
 _MAX_ANSWER_TOKENS = 16_000
 
 
-class AnthropicMessages(SdkModel):
+class AnthropicMessages(HttpModel):
     """One model. The provider is asked to cache everything: a request starts like the previous one."""
 
-    provider = extra = "anthropic"
-    brand, resource, key_variable = "Anthropic", "messages", "ANTHROPIC_API_KEY"
-    where, context_tokens = "the provider", 200_000
+    provider, key_variable, context_tokens = "anthropic", "ANTHROPIC_API_KEY", 200_000
+    address, listing = "https://api.anthropic.com", "/v1/models?limit=1000"
+
+    def headers(self, key: str) -> dict[str, str]:
+        return {"anthropic-version": "2023-06-01", **({"x-api-key": key} if key else {})}
 
     async def stream(self, messages: Messages, tools: Messages) -> AsyncIterator[Piece]:
         usage, reason = Usage(), ""
-        async with self.open() as client:
+        body = {"max_tokens": _MAX_ANSWER_TOKENS, **as_anthropic(messages, tools)}
+        async with aclosing(self.events("/v1/messages", body)) as events:
             with self.problems():
-                # As `extra_body`: the client would validate every field of every message.
-                stream = await client.messages.create(
-                    model=self.name,
-                    max_tokens=_MAX_ANSWER_TOKENS,
-                    messages=[],
-                    stream=True,
-                    extra_body={**as_anthropic(messages, tools), **self._options},
-                )
-                async for event in stream:
-                    if event.type == "message_start":
-                        usage = _started(event.message.usage)
-                    elif event.type == "message_delta":
-                        reason = event.delta.stop_reason or reason
-                        usage = usage._replace(output_tokens=event.usage.output_tokens or 0)
+                async for event in events:
+                    if event.get("type") == "message_start":
+                        usage = _started(event["message"].get("usage") or {})
+                    elif event.get("type") == "message_delta":
+                        reason = event["delta"].get("stop_reason") or reason
+                        usage = usage._replace(output_tokens=(event.get("usage") or {}).get("output_tokens") or 0)
                     piece = _piece(event)
                     if piece is not None:
                         yield piece
@@ -118,21 +114,22 @@ def _arguments(function: Mapping[str, Any]) -> JsonDict:
     return found if isinstance(found, dict) else {}
 
 
-def _piece(event: Any) -> Piece | None:
-    if event.type == "content_block_start" and event.content_block.type == "tool_use":
-        return CallPiece(event.index, event.content_block.id, event.content_block.name)
-    if event.type != "content_block_delta":
+def _piece(event: JsonDict) -> Piece | None:
+    kind, block, delta = event.get("type"), event.get("content_block") or {}, event.get("delta") or {}
+    if kind == "content_block_start" and block.get("type") == "tool_use":
+        return CallPiece(event["index"], block["id"], block["name"])
+    if kind != "content_block_delta":
         return None
-    delta = event.delta
-    if delta.type == "text_delta":
-        return TextPiece(delta.text)
-    if delta.type == "thinking_delta":
-        return ReasoningPiece(delta.thinking)
-    if delta.type == "input_json_delta":
-        return CallPiece(event.index, arguments=delta.partial_json)
+    if delta.get("type") == "text_delta":
+        return TextPiece(delta["text"])
+    if delta.get("type") == "thinking_delta":
+        return ReasoningPiece(delta["thinking"])
+    if delta.get("type") == "input_json_delta":
+        return CallPiece(event["index"], arguments=delta["partial_json"])
     return None
 
 
-def _started(usage: Any) -> Usage:
-    cached = usage.cache_read_input_tokens or 0
-    return Usage(usage.input_tokens + cached + (usage.cache_creation_input_tokens or 0), 0, cached)
+def _started(usage: JsonDict) -> Usage:
+    cached = usage.get("cache_read_input_tokens") or 0
+    sent = (usage.get("input_tokens") or 0) + cached + (usage.get("cache_creation_input_tokens") or 0)
+    return Usage(sent, 0, cached)

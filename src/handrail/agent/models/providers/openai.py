@@ -4,43 +4,34 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Mapping
+from contextlib import aclosing
 from typing import Any
 
 from ....errors import ModelError
 from ....types import JsonDict
 from ...events import Usage
 from ..base import CallPiece, Finished, Messages, Piece, ReasoningPiece, TextPiece
-from ..http_client import SdkModel
+from ..http_client import HttpModel
 
 
-class OpenAIChat(SdkModel):
+class OpenAIChat(HttpModel):
     """One model behind one base URL."""
 
-    provider, brand, extra, resource, key_variable = "openai", "OpenAI", "agent", "chat.completions", "OPENAI_API_KEY"
-
-    def __init__(
-        self, name: str, *, base_url: str | None = None, options: dict[str, Any] | None = None, **more: Any
-    ) -> None:
-        super().__init__(name, base_url=base_url, **more)
-        self.where = base_url or "https://api.openai.com/v1"
-        self._options = dict(options or {})
+    provider, key_variable = "openai", "OPENAI_API_KEY"
+    address, listing = "https://api.openai.com/v1", "/models"
 
     async def stream(self, messages: Messages, tools: Messages) -> AsyncIterator[Piece]:
-        # As `extra_body`: the client would validate every field of every message, which blocks the loop for long conversations.
-        body: dict[str, Any] = {"messages": images_apart(messages), **self._options}
+        body: JsonDict = {"messages": images_apart(messages), "stream_options": {"include_usage": True}}
         if tools:
             body["tools"] = list(tools)
         usage, reason = Usage(), ""
-        async with self.open() as client:
+        async with aclosing(self.events("/chat/completions", body)) as events:
             with self.problems():
-                stream = await client.chat.completions.create(
-                    model=self.name, messages=[], stream=True, stream_options={"include_usage": True}, extra_body=body
-                )
-                async for chunk in stream:
-                    usage = _usage(chunk) or usage
-                    for choice in (chunk.choices or ())[:1]:
-                        reason = choice.finish_reason or reason
-                        for piece in _pieces(choice.delta):
+                async for chunk in events:
+                    usage = _usage(chunk.get("usage")) or usage
+                    for choice in (chunk.get("choices") or ())[:1]:
+                        reason = choice.get("finish_reason") or reason
+                        for piece in _pieces(choice.get("delta") or {}):
                             yield piece
         if not reason:
             raise ModelError(f"{self.name}: the answer was cut off before its end", retryable=True)
@@ -50,44 +41,39 @@ class OpenAIChat(SdkModel):
 MODEL = OpenAIChat
 
 
-def _pieces(delta: Any) -> list[Piece]:
-    if delta is None:
-        return []
+def _pieces(delta: JsonDict) -> list[Piece]:
     pieces: list[Piece] = []
-    thought = getattr(delta, "reasoning_content", None) or getattr(delta, "reasoning", None)
+    thought = delta.get("reasoning_content") or delta.get("reasoning")
     if isinstance(thought, str) and thought:
         pieces.append(ReasoningPiece(thought))
-    if delta.content:
-        pieces.append(TextPiece(str(delta.content)))
-    for number, call in enumerate(delta.tool_calls or ()):
-        function = call.function
-        index = call.index if isinstance(call.index, int) else number
-        pieces.append(CallPiece(index, call.id or "", *_function(function)))
-    if getattr(delta, "function_call", None):  # the predecessor of tool calls, which some servers still send
-        pieces.append(CallPiece(0, "", *_function(delta.function_call)))
+    if delta.get("content"):
+        pieces.append(TextPiece(str(delta["content"])))
+    for number, call in enumerate(delta.get("tool_calls") or ()):
+        index = call["index"] if isinstance(call.get("index"), int) else number
+        pieces.append(CallPiece(index, str(call.get("id") or ""), *_function(call.get("function"))))
+    if delta.get("function_call"):  # the predecessor of tool calls, which some servers still send
+        pieces.append(CallPiece(0, "", *_function(delta["function_call"])))
     return pieces
 
 
-def _function(function: Any) -> tuple[str, str]:
+def _function(function: JsonDict | None) -> tuple[str, str]:
     """Its name and arguments. Some servers send the arguments as an object, not as text."""
     if function is None:
         return "", ""
-    arguments = function.arguments
+    arguments = function.get("arguments")
     if arguments and not isinstance(arguments, str):
         arguments = json.dumps(arguments, ensure_ascii=False)
-    return str(function.name or ""), arguments or ""
+    return str(function.get("name") or ""), arguments or ""
 
 
-def _usage(chunk: Any) -> Usage | None:
-    found = getattr(chunk, "usage", None)
-    if found is None:
+def _usage(found: JsonDict | None) -> Usage | None:
+    if not found:
         return None
-    details = getattr(found, "prompt_tokens_details", None)
-    cached = getattr(details, "cached_tokens", None) or 0
-    cost = getattr(found, "cost", None)
+    cached = (found.get("prompt_tokens_details") or {}).get("cached_tokens") or 0
+    cost = found.get("cost")
     return Usage(
-        found.prompt_tokens or 0,
-        found.completion_tokens or 0,
+        found.get("prompt_tokens") or 0,
+        found.get("completion_tokens") or 0,
         cached,
         float(cost) if isinstance(cost, int | float) else None,
     )
