@@ -108,7 +108,7 @@ def wait_until(
         if (now := time.monotonic()) > end:
             raise AssertionError(otherwise() if otherwise else "the condition never came true")
         # What takes long to ask, such as a container engine, is asked less often: others need the machine meanwhile.
-        tick.wait(min(max(0.002, 3 * (now - asked)), 0.25))
+        tick.wait(min(max(0.002, 6 * (now - asked)), 0.25))
 
 
 def in_threads(count: int, work: Callable[[int], Any]) -> list[Any]:
