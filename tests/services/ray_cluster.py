@@ -21,7 +21,7 @@ from typing import Any
 from .components import absent
 
 _OBJECTS = 80_000_000
-_TRIES = 4  # Ray gives its own processes 30 s to start, however busy the machine is
+_TRIES = 4  # Ray gives its own processes half a minute to start, however busy the machine is
 
 
 @dataclass(frozen=True)
