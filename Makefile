@@ -2,8 +2,6 @@
 VENV ?= .venv
 BIN := $(VENV)/bin
 export VENV
-# Tests whose browser loses its patience when others keep the machine busy.
-ALONE := tests/tools/browser/test_browser_elsewhere.py
 
 .PHONY: help run test fresh check bench soak console docs clean
 
@@ -16,7 +14,7 @@ run: ## set up and talk with an agent; without a model: watch real calls go thro
 
 test: ## set up and run all tests
 	@scripts/setup.sh dev
-	@scripts/test.sh $(ALONE)
+	@scripts/test.sh
 
 fresh: ## try run and the set-up of test on a new Debian 12, as root and as a user (needs root)
 	@scripts/fresh.sh

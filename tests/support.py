@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import random
 import shlex
+import shutil
 import socket
 import sys
 import threading
@@ -13,6 +15,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
+
+import filelock
+import pytest
 
 from handrail.config import read_config
 from handrail.config.paths import Source, find_plugins
@@ -103,7 +108,7 @@ def wait_until(
         if (now := time.monotonic()) > end:
             raise AssertionError(otherwise() if otherwise else "the condition never came true")
         # What takes long to ask, such as a container engine, is asked less often: others need the machine meanwhile.
-        tick.wait(min(max(0.002, 3 * (now - asked)), 0.25))
+        tick.wait(min(max(0.002, 6 * (now - asked)), 0.25))
 
 
 def in_threads(count: int, work: Callable[[int], Any]) -> list[Any]:
@@ -132,6 +137,19 @@ def in_threads(count: int, work: Callable[[int], Any]) -> list[Any]:
 
 def in_thread(work: Callable[[], Any]) -> Any:
     return in_threads(1, lambda _: work())[0]
+
+
+def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:
+    """A folder that all workers of a run share: `make` fills it for the first that asks, and the others wait for that."""
+    own = factory.getbasetemp()
+    folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / name
+    with filelock.FileLock(f"{folder}.lock"):
+        if not Path(f"{folder}.made").exists():
+            shutil.rmtree(folder, ignore_errors=True)  # of one that failed
+            folder.mkdir()
+            make(folder)
+            Path(f"{folder}.made").touch()
+    return folder
 
 
 def free_port() -> int:

@@ -49,13 +49,13 @@ class Tmux:
     def screen(self, *, history: bool = False) -> str:
         return self._tmux("capture-pane", "-p", *(("-S", "-") if history else ()))
 
-    def wait_for(self, *texts: str) -> str:
-        """The screen as it shows all of these at once."""
+    def wait_for(self, *texts: str, history: bool = False) -> str:
+        """The screen as it shows all of these at once; with `history` also what has moved out of it."""
         seen = ""
 
         def shows_all() -> bool:
             nonlocal seen
-            seen = self.screen()
+            seen = self.screen(history=history)
             return all(text in seen for text in texts)
 
         wait_until(

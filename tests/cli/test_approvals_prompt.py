@@ -436,7 +436,9 @@ def test_what_would_be_written_is_seen_before_the_yes(with_tools: Cli, tmp_path:
         window.type("v", "Enter")
         window.wait_for("+the very end", "instead?")
         window.type("once", "Enter")
-        window.wait_for("Allowed once: write_file: ")
+        window.wait_for(
+            "Allowed once: write_file: ", history=True
+        )  # the diff that follows may be taller than the screen
         wait_until(lambda: (with_tools.cwd / "notes.txt").read_text() == content, timeout=60)
     finally:
         window.end()

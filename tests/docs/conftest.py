@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import made_once
 from tests.tools.media.conftest import provider
 
 from .page_blocks import ROOT
@@ -21,7 +22,10 @@ __all__ = ["provider"]
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The programs of a fresh environment into which the wheel was installed: nothing in it leads to this clone. The packages
     that Handrail needs are those of the environment that runs the tests."""
-    folder = tmp_path_factory.mktemp("installed")
+    return made_once(tmp_path_factory, "installed", _install) / "venv/bin"
+
+
+def _install(folder: Path) -> None:
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
     subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
     (wheel,) = folder.glob("*.whl")
@@ -34,4 +38,3 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     subprocess.run([*install, "--disable-pip-version-check", str(wheel)], check=True, capture_output=True)
     found = subprocess.run([python, "-c", "import handrail; print(handrail.__file__)"], capture_output=True, text=True)
     assert found.stdout.startswith(str(site)), found
-    return python.parent

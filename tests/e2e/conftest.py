@@ -89,6 +89,8 @@ def visit(browser: Any, server: Server, let_in: Callable[[str], Any]) -> Iterato
 
     yield go
     for context in contexts:
+        for page in context.pages:
+            page.unroute_all(behavior="ignoreErrors")  # what a route still fetches is not the next test's
         context.close()
     deny_all(server)
     assert not errors

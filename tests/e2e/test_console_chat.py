@@ -138,6 +138,26 @@ class TestReading:
             box = page.get_by_label("Message to the agent").bounding_box()
             assert box["y"] + box["height"] <= size["height"]
 
+    def test_nothing_takes_back_the_wheel(self, visit: Visit, server: Server) -> None:
+        """Neither a scroll of the page's own that is heard late, nor the first step of the way up, which is short."""
+        page = visit(f"sessions/{_told(server)}")
+        page.locator(".markdown strong").wait_for()
+        page.wait_for_function(_AT_END)
+        box, latest = page.locator(".talk-box"), page.get_by_role("button", name="Latest")
+        box.evaluate(
+            """box => {
+                [new WheelEvent('wheel', {deltaY: -1}), new Event('scroll')].forEach((each) => box.dispatchEvent(each));
+                box.scrollTop -= 5;
+                return new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+            }"""
+        )
+        expect(latest).to_be_visible()
+        box.hover()
+        page.mouse.wheel(0, -400)
+        page.wait_for_function(f"() => !({_AT_END})()")
+        page.mouse.wheel(0, 1000)
+        expect(latest).to_have_count(0)
+
     def test_calls_look_as_in_the_terminal(self, visit: Visit, server: Server) -> None:
         page = visit(f"sessions/{_told(server)}")
         diff = page.get_by_label("Changes in orders.py")

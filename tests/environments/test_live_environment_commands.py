@@ -17,53 +17,48 @@ from handrail.errors import InvalidArguments
 from .conftest import PATIENCE_SECONDS, Run, text
 
 
-@pytest.mark.parametrize(
-    ("command", "code"),
-    [
-        ("true", 0),
-        ("false", 1),
-        ("no_such_program", 127),
-        ("/etc/passwd", 126),
-        ("(exit 77)", 77),
-        ("bash -c 'kill -9 $$'", 137),
-        ("bash -c 'kill -TERM $$'", 143),
-        ("false | true", 0),
-        ("set -o pipefail; false | true", 1),
-        ("true | (exit 3)", 3),
-        ("echo 'unfinished", 2),
-        ("if true; then", 2),
-        ("", 0),
-        ("# nothing but a comment", 0),
-        ("! true", 1),
-    ],
-)
-def test_the_exit_code_is_the_commands_own(run: Run, command: str, code: int) -> None:
-    result = run(command)
-    assert result.exit_code == code
-    assert result.restarted is None
+def test_the_exit_code_is_the_commands_own(run: Run) -> None:
+    codes = {
+        "true": 0,
+        "false": 1,
+        "no_such_program": 127,
+        "/etc/passwd": 126,
+        "(exit 77)": 77,
+        "bash -c 'kill -9 $$'": 137,
+        "bash -c 'kill -TERM $$'": 143,
+        "false | true": 0,
+        "set -o pipefail; false | true": 1,
+        "true | (exit 3)": 3,
+        "echo 'unfinished": 2,
+        "if true; then": 2,
+        "": 0,
+        "# nothing but a comment": 0,
+        "! true": 1,
+    }
+    ended = {command: run(command) for command in codes}
+    assert {command: each.exit_code for command, each in ended.items()} == codes
+    assert {each.restarted for each in ended.values()} == {None}
 
 
 def test_both_streams_come_together_in_their_order(run: Run) -> None:
     assert text(run("echo out; echo err >&2; echo out again")) == "out\nerr\nout again\n"
 
 
-@pytest.mark.parametrize(
-    ("command", "stdout", "stderr"),
-    [
-        ("echo out; echo err >&2; echo more", b"out\nmore\n", b"err\n"),
-        ("cat <<EOF\nhere\nEOF\ncat >&2 <<< there", b"here\n", b"there\n"),
-        ("false | true; echo ${PIPESTATUS[*]} >&2", b"", b"1 0\n"),
-        ("printf 'a\\0\\377b' >&2", b"", b"a\0\xffb"),
-        ("echo both 2>&1 >&2", b"both\n", b""),
-        ("echo out; exit 3", b"out\n", b""),
-        ("true", b"", b""),
-    ],
-)
-def test_stderr_can_be_had_apart(run: Run, command: str, stdout: bytes, stderr: bytes) -> None:
-    run("(exit 7)")
-    ended = run(command, separate=True)
-    assert (ended.output.head, ended.stderr) == (stdout, stderr)
-    assert text(run("echo together >&2")) == "together\n"
+def test_stderr_can_be_had_apart(run: Run) -> None:
+    streams = {
+        "echo out; echo err >&2; echo more": (b"out\nmore\n", b"err\n"),
+        "cat <<EOF\nhere\nEOF\ncat >&2 <<< there": (b"here\n", b"there\n"),
+        "false | true; echo ${PIPESTATUS[*]} >&2": (b"", b"1 0\n"),
+        "printf 'a\\0\\377b' >&2": (b"", b"a\0\xffb"),
+        "echo both 2>&1 >&2": (b"both\n", b""),
+        "echo out; exit 3": (b"out\n", b""),
+        "true": (b"", b""),
+    }
+    for command, (stdout, stderr) in streams.items():
+        run("(exit 7)")
+        ended = run(command, separate=True)
+        assert (ended.output.head, ended.stderr) == (stdout, stderr), command
+        assert text(run("echo together >&2")) == "together\n", command
 
 
 def test_a_command_whose_stderr_is_apart_keeps_the_state_of_the_shell(run: Run, work: Path) -> None:
@@ -148,18 +143,15 @@ def test_directories_of_any_name_are_entered_and_reported(run: Run, work: Path, 
     assert run("cd ./-dash 2>/dev/null || cd -- *").cwd == str(work / name)
 
 
-@pytest.mark.parametrize("command", ["echo a\0b", "\0", "echo \ud800"])
-def test_what_no_shell_can_be_given_is_refused(run: Run, command: str) -> None:
-    with pytest.raises(CommandRefused) as caught:
-        run(command)
-    assert isinstance(caught.value, InvalidArguments)
-    assert text(run("echo still here")) == "still here\n"
-
-
-@pytest.mark.parametrize("env", [{"A-B": "1"}, {"": "1"}, {"A": "\0"}])
-def test_variables_that_cannot_be_are_refused(run: Run, env: dict[str, str]) -> None:
-    with pytest.raises(CommandRefused):
-        run("true", env=env)
+def test_what_no_shell_can_be_given_is_refused(run: Run) -> None:
+    for command in ("echo a\0b", "\0", "echo \ud800"):
+        with pytest.raises(CommandRefused) as caught:
+            run(command)
+        assert isinstance(caught.value, InvalidArguments)
+        assert text(run("echo still here")) == "still here\n"
+    for env in ({"A-B": "1"}, {"": "1"}, {"A": "\0"}):
+        with pytest.raises(CommandRefused):
+            run("true", env=env)
 
 
 def test_bytes_that_are_no_text_pass_through_a_command(run: Run) -> None:
@@ -209,11 +201,11 @@ def test_what_a_process_substitution_prints_is_not_missed(run: Run) -> None:
     assert text(run("echo x > >(cat)")) == "x\n"
 
 
-@pytest.mark.parametrize("command", ["break", "continue", "break 1", "return 0", "return 3"])
-def test_words_for_loops_and_functions_do_no_harm_outside_of_them(run: Run, command: str) -> None:
+def test_words_for_loops_and_functions_do_no_harm_outside_of_them(run: Run) -> None:
     run("KEPT=1")
-    assert run(command).restarted is None
-    assert text(run("echo $KEPT")) == "1\n"
+    for command in ("break", "continue", "break 1", "return 0", "return 3"):
+        assert run(command).restarted is None, command
+        assert text(run("echo $KEPT")) == "1\n", command
 
 
 def test_breaking_out_of_more_loops_than_there_are_ends_the_shell_with_its_state(run: Run) -> None:
@@ -222,9 +214,8 @@ def test_breaking_out_of_more_loops_than_there_are_ends_the_shell_with_its_state
     assert text(run("echo $KEPT")) == "1\n"
 
 
-@pytest.mark.parametrize(
-    ("before", "command", "printed"),
-    [
+def test_the_status_of_the_command_before_can_be_asked_for(run: Run) -> None:
+    for before, command, printed in (
         ("(exit 7)", "echo $?", "7\n"),
         ("true", "echo $?", "0\n"),
         ("(exit 3) | true | (exit 5)", "echo $? ${PIPESTATUS[@]}", "5 3 0 5\n"),
@@ -234,11 +225,9 @@ def test_breaking_out_of_more_loops_than_there_are_ends_the_shell_with_its_state
         ("set -e; (exit 6)", "echo $?; set +e", "6\n"),
         ("(exit 6)", "bash -c 'echo $?'", "0\n"),
         ("cat <<E | false\nx\nE", "echo $?", "1\n"),
-    ],
-)
-def test_the_status_of_the_command_before_can_be_asked_for(run: Run, before: str, command: str, printed: str) -> None:
-    run(before)
-    assert text(run(command)) == printed
+    ):
+        run(before)
+        assert text(run(command)) == printed, before
 
 
 def test_a_heredoc_without_end_is_what_bash_makes_of_it(run: Run) -> None:

@@ -7,7 +7,7 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +24,8 @@ TOKEN = "a-token-for-the-tests-only"
 
 
 class Server:
-    """One server. `client` may do everything. With `is_fresh` its process starts from nothing, and has the environment and
-    the limits that the kernel knows of."""
+    """One server. `client` may do everything. With `start_fresh` its process starts from nothing, and has the environment
+    that the kernel knows of."""
 
     def __init__(
         self,
@@ -35,11 +35,11 @@ class Server:
         config: str = "",
         token: str = TOKEN,
         port: int | None = None,
-        is_fresh: bool = False,
+        start: Callable[..., Any] = fork_server.start,
         **env: str,
     ) -> None:
         self.home, self.cwd, self.token, self.port = home, cwd, token, port or free_port()
-        self._start = fork_server.start_fresh if is_fresh else fork_server.start
+        self._start = start
         home.mkdir(exist_ok=True)
         if config:
             (home / "config.yaml").write_text(config)

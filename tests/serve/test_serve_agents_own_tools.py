@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from .. import fork_server
 from ..services.docker import Docker
 from ..support import PYTHON, wait_until
 from .conftest import Server
@@ -59,7 +60,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """With a token that no other test has: all processes of the machine are looked at, and what the kernel tells of them."""
     folders = tmp_path_factory.mktemp("served"), tmp_path_factory.mktemp("work")
     # The server is to be reached: otherwise the connection itself would wait for an answer.
-    made = Server(*folders, config="network: {contain: 'off'}\n", token=secrets.token_urlsafe(), is_fresh=True)
+    made = Server(
+        *folders, config="network: {contain: 'off'}\n", token=secrets.token_urlsafe(), start=fork_server.start_fresh
+    )
     yield made
     made.stop()
 
@@ -128,7 +131,7 @@ def docker_server(tmp_path: Path, docker_service: Docker) -> Iterator[Server]:
     config = json.dumps({"terminal": {"backend": "docker", "backends": {"docker": options}}})
     token = secrets.token_urlsafe()
     folders = tmp_path / "served", tmp_path / "work"
-    made = Server(*folders, config=config, token=token, is_fresh=True, **docker_service.env)
+    made = Server(*folders, config=config, token=token, start=fork_server.start_fresh, **docker_service.env)
     yield made
     made.stop()
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-import resource
 import signal
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -155,14 +156,12 @@ class TestManyConnections:
     def poor_server(self, tmp_path: Path) -> Iterator[Server]:
         """It may open few files."""
         (tmp_path / "work").mkdir()
-        limit = resource.getrlimit(resource.RLIMIT_NOFILE)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (self.FILES, limit[1]))
-        try:
-            made = Server(tmp_path / "served", tmp_path / "work", is_fresh=True)
-        finally:
-            resource.setrlimit(resource.RLIMIT_NOFILE, limit)
+        made = Server(tmp_path / "served", tmp_path / "work", start=self._start)
         yield made
         made.stop()
+
+    def _start(self, *arguments: str, **options: Any) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(["prlimit", f"--nofile={self.FILES}", sys.executable, *arguments], **options)
 
     def test_they_take_no_files_from_the_calls_and_keep_nobody_out(self, poor_server: Server) -> None:
         address = ("127.0.0.1", poor_server.port)

@@ -17,6 +17,7 @@ import pytest
 from handrail.errors import ConfigError
 from handrail.serve.server import TOKEN_VARIABLE, given_token
 
+from .. import fork_server
 from ..cli.terminal import Terminal
 from ..support import configure, free_port, wait_until
 from .conftest import TOKEN, Server
@@ -29,7 +30,7 @@ _OTHER_USER = 23456
 def fresh(tmp_path: Path) -> Iterator[Server]:
     """From nothing, with a key in its environment: a forked process would show another's block."""
     (tmp_path / "work").mkdir()
-    made = Server(tmp_path / "home", tmp_path / "work", is_fresh=True, OPENAI_API_KEY=KEY)
+    made = Server(tmp_path / "home", tmp_path / "work", start=fork_server.start_fresh, OPENAI_API_KEY=KEY)
     yield made
     made.stop()
 

@@ -21,6 +21,7 @@ from typing import Any
 from .components import absent
 
 _OBJECTS = 80_000_000
+_TRIES = 4  # Ray gives its own processes half a minute to start, however busy the machine is
 
 
 @dataclass(frozen=True)
@@ -51,19 +52,21 @@ def ray_cluster(nodes: int) -> Iterator[RayCluster]:
         absent("ray", "pip install 'handrail[ray]'")
     token = secrets.token_hex(16)
     env = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": token, "RAY_USAGE_STATS_ENABLED": "0"}
-    process = subprocess.Popen(
-        [sys.executable, "-m", __name__, str(nodes)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        env={**os.environ, **env},
-    )
-    try:
+    for _ in range(_TRIES):
+        process = _start(nodes, {**os.environ, **env})
         assert process.stdout is not None
-        yield RayCluster(json.loads(process.stdout.readline()), env, process)
+        if address := process.stdout.readline():
+            break
+        process.communicate()
+    try:
+        yield RayCluster(json.loads(address), env, process)
     finally:
         process.communicate()
+
+
+def _start(nodes: int, env: dict[str, str]) -> subprocess.Popen[str]:
+    command, pipe = [sys.executable, "-m", __name__, str(nodes)], subprocess.PIPE
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True, env=env)
 
 
 def main(count: int) -> None:

@@ -17,7 +17,7 @@ from handrail.environments.tasks import TaskEnvironments
 from handrail.model_tools import handle_function_call
 from handrail.runtime.dispatch import Runtime
 from handrail.settings.services import BrowserConfig, WebConfig
-from handrail.tools.browser import actions, session
+from handrail.tools.browser import actions, browsers, session
 from handrail.tools.browser.browsers import Browsers
 
 from ... import conftest
@@ -43,6 +43,7 @@ def _time_to_load(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
         monkeypatch.setattr(session, "_SETTLE_SECONDS", PATIENCE_SECONDS)
         monkeypatch.setattr(session, "_ALIVE_SECONDS", PATIENCE_SECONDS)
         monkeypatch.setattr(actions, "_PART_LOADED_SECONDS", PATIENCE_SECONDS)
+        monkeypatch.setattr(browsers, "_START_SECONDS", 2 * PATIENCE_SECONDS)
 
 
 @pytest.fixture
@@ -135,8 +136,7 @@ def downloaded(browser: Call, page: dict[str, Any]) -> dict[str, Any]:
 
 def _adopt(runtime: Runtime) -> None:
     """The shared browser's thread and loop are no test's: they are not counted as left running."""
-    browsers = runtime.environments.companion(Browsers, lambda: Browsers(CONFIG))
-    thread = browsers._thread
+    thread = runtime.environments.companion(Browsers, lambda: Browsers(CONFIG))._thread
     if thread is not None:
         thread.thread.name = "browser of the tests"
         conftest._loops[:] = [counted for counted in conftest._loops if counted[0]() is not thread._loop]

@@ -15,6 +15,7 @@ from handrail.tools.browser import actions, browsers
 from handrail.tools.browser.calls import use
 from handrail.types import CancelToken
 
+from ...support import PATIENCE_SECONDS
 from .. import pages
 from ..pages import Site, html, redirect
 from .conftest import Call
@@ -30,7 +31,7 @@ def test_a_running_browser_is_used_and_left_running(
 ) -> None:
     """Also one that cannot reach our proxy, as on another machine."""
     monkeypatch.setattr(browsers, "_is_local", lambda _: is_here)
-    browser = own_browser(f"cdp_url: '{running_browser}'")
+    browser = own_browser(f"cdp_url: '{running_browser}', timeout: {PATIENCE_SECONDS}")
     with pages.site("127.0.0.2") as inner:
         site.pages["/"] = html(f"<p>hello</p><img src='{inner.url}/secret'>")
         site.pages["/away"] = redirect(inner.url + "/secret")

@@ -147,6 +147,7 @@ function useTurn(id: string | null, onBegun: (id: string) => void, onEnded: () =
 function useFollowing() {
   const box = useRef<HTMLDivElement>(null);
   const follows = useRef(true);
+  const at = useRef(Infinity); // where the view was last
   const [isAway, setAway] = useState(false);
   /** To the end; if a question is there that does not fit, to its start: you see what you answer before the answers. */
   const scroll = () => {
@@ -154,6 +155,7 @@ function useFollowing() {
     const question = outer.querySelector(".card");
     const start = question ? question.getBoundingClientRect().top - outer.getBoundingClientRect().top + outer.scrollTop - QUESTION_PX : Infinity;
     outer.scrollTop = Math.min(outer.scrollHeight, start);
+    at.current = outer.scrollTop;
   };
   const toEnd = () => { follows.current = true; setAway(false); scroll(); };
   useLayoutEffect(() => {
@@ -161,7 +163,12 @@ function useFollowing() {
     let touched = -Infinity;
     const follow = (does: boolean) => { follows.current = does; setAway(!does); };
     const scrolled = () => {
-      if (outer.scrollHeight - outer.scrollTop - outer.clientHeight < NEAR_PX) follow(true);
+      // Our own scrolling is heard late, perhaps after your wheel: it does not take back what you did.
+      if (outer.scrollTop === at.current) return;
+      // Nor do the first steps of your way up, which are near the end still.
+      const end = outer.scrollHeight - outer.scrollTop - outer.clientHeight, isUp = outer.scrollTop < at.current;
+      at.current = outer.scrollTop;
+      if (end < (isUp ? 1 : NEAR_PX)) follow(true);
       // Content that changes its height moves the view too: that is not you.
       else if (performance.now() - touched < TOUCHED_MS) follow(false);
     };
