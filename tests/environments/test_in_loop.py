@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
+import weakref
 from typing import Any
 
 import pytest
@@ -95,3 +97,19 @@ def test_closing_in_the_loop_that_waits_for_a_command_ends_it(local: LocalEnviro
 
     assert asyncio.run(main()) < PATIENCE_SECONDS
     wait_until(lambda: naps() == [])
+
+
+def test_loops_that_were_closed_are_not_kept() -> None:
+    async def turn() -> None:
+        async with in_loop._turns_of(asyncio.get_running_loop()):
+            await asyncio.sleep(0)
+
+    async def main() -> None:
+        await asyncio.gather(*(turn() for _ in range(in_loop._SHORT_AT_ONCE + 2)))
+        kept.append(weakref.ref(asyncio.get_running_loop()))
+
+    kept: list[weakref.ref[asyncio.AbstractEventLoop]] = []
+    for _ in range(3):
+        asyncio.run(main())
+    gc.collect()
+    assert [loop() for loop in kept[:2]] == [None, None]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import weakref
 from typing import TYPE_CHECKING, Any
 
 from ..base.loops import on_worker
@@ -21,16 +20,14 @@ if TYPE_CHECKING:
 _SHORT_SECONDS = 0.005
 # More would only wait for each other, and all that end at once would hold up the loop.
 _SHORT_AT_ONCE = 8
-_turns: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = weakref.WeakKeyDictionary()
+_turns: dict[asyncio.AbstractEventLoop, asyncio.Semaphore] = {}
 
 
 async def execute(
     environment: LiveEnvironment, command: str, *, cancel: CancelToken, separate: bool = False, **options: Any
 ) -> CommandResult:
     """`environment.execute` for async callers. One that is cancelled waits until its command has ended."""
-    loop = asyncio.get_running_loop()
-    turns = _turns.get(loop) or _turns.setdefault(loop, asyncio.Semaphore(_SHORT_AT_ONCE))
-    async with turns:
+    async with _turns_of(asyncio.get_running_loop()):
         begun = None if separate else environment.begin(command, cancel=cancel, **options)
         if begun is not None and (ended := await _ended_soon(environment, begun, cancel)) is not None:
             return ended
@@ -38,6 +35,15 @@ async def execute(
         return await _finished(environment, begun, cancel)
     options |= {"cancel": cancel, "separate": True} if separate else {"cancel": cancel}
     return await on_worker(lambda: environment.execute(command, **options))
+
+
+def _turns_of(loop: asyncio.AbstractEventLoop) -> asyncio.Semaphore:
+    found = _turns.get(loop)
+    if found is None:
+        for closed in [other for other in list(_turns) if other.is_closed()]:
+            _turns.pop(closed, None)
+        found = _turns.setdefault(loop, asyncio.Semaphore(_SHORT_AT_ONCE))
+    return found
 
 
 async def _ended_soon(environment: LiveEnvironment, begun: BegunCommand, cancel: CancelToken) -> CommandResult | None:
