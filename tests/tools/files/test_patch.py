@@ -188,13 +188,22 @@ def test_typographic_quotes_and_dashes_are_forgiven_also_within_a_line(tmp_path:
     assert hows(answer) == ["unicode_punctuation"]
 
 
-def test_a_block_with_one_wrong_letter_is_not_taken_for_the_one_that_is_there(tmp_path: Path) -> None:
+def test_a_block_with_one_wrong_letter_is_found_when_there_is_only_one_like_it(tmp_path: Path) -> None:
     text = "def compute_total(items):\n    total = 0\n    for item in items:\n        total += item.price\n    return total\n"
-    (tmp_path / "a.py").write_text(f"import os\n\n{text}")
+    (tmp_path / "a.py").write_text(text)
+    answer = replace(
+        tmp_path, text.replace("item.price", "item.prize"), text.replace("item.price", "item.price * item.count")
+    )
+    assert (tmp_path / "a.py").read_text() == text.replace("item.price", "item.price * item.count")
+    assert hows(answer) == ["similar"]
+
+
+def test_a_block_that_is_similar_to_two_places_is_refused(tmp_path: Path) -> None:
+    text = "def compute_total(items):\n    total = 0\n    for item in items:\n        total += item.price\n    return total\n"
+    (tmp_path / "a.py").write_text(text + "\n" + text)
     answer = replace(tmp_path, text.replace("item.price", "item.prize"), "gone\n")
-    assert (answer["nearest"]["start_line"], answer["nearest"]["end_line"]) == (3, 7)
-    assert "-        total += item.prize\n+        total += item.price" in answer["nearest"]["diff"]
-    assert (tmp_path / "a.py").read_text() == f"import os\n\n{text}"
+    assert answer["lines"] == [1, 7]
+    assert (tmp_path / "a.py").read_text() == text + "\n" + text
 
 
 def test_one_similar_line_is_not_enough(tmp_path: Path) -> None:

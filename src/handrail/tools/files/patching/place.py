@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from difflib import SequenceMatcher, get_close_matches, unified_diff
 from enum import Enum
@@ -16,6 +17,7 @@ from .changes import Hunk, Op
 
 _MAX_DIFF_LINES = 40
 MAX_PLACES_NAMED = 20
+_NEAR = 0.3
 Key = Callable[[str], str]
 _PLAIN = str.maketrans(
     {
@@ -27,9 +29,17 @@ _PLAIN = str.maketrans(
     }
 )
 _SPACES = re.compile(r"\s+")
-# Comparing costs the product of the two.
+# High: in a short line one letter is another variable.
+SIMILAR_ENOUGH = 0.97
+_LINE_SIMILAR_ENOUGH = 0.9
+_MIN_SIMILAR_LINES = 3
+_MAX_WINDOWS = 10
+# A line that is everywhere (`}`, `return`) says nothing about the place, and comparing is costly.
+_MAX_COMMON = 100
 _MAX_COMPARED_LINES = 5_000
 _MAX_COMPARED_CHARS = 300
+# A longer block is only compared by the lines that are equal.
+_MAX_BLOCK_LINES = 200
 
 
 class Edit(NamedTuple):
@@ -162,10 +172,10 @@ def edit_at(lines: Sequence[str], hunk: Hunk, at: int, how: How) -> Edit:
 def misfit(message: str, lines: Sequence[str], block: Sequence[str], **details: object) -> ToolFailed:
     """An error that shows the place that is most like the block, beside what was expected there."""
     message += " Nothing was written."
-    found = _nearest(lines, block)
-    if found is None:
+    window = next((found for found in nearest_windows(lines, block) if found.score >= _NEAR), None)
+    if window is None:
         return ToolFailed(f"{message} Nothing similar was found either; read the file again.", **details)
-    start, end = max(0, found), min(len(lines), found + len(block))
+    start, end = max(0, window.start), min(len(lines), window.start + len(block))
     diff = list(unified_diff(list(block), list(lines[start:end]), "expected", "found", lineterm="", n=1))
     nearest = {"start_line": start + 1, "end_line": end, "diff": _short(diff)}
     return ToolFailed(f"{message} The nearest place is lines {start + 1} to {end}.", **details, nearest=nearest)
@@ -228,19 +238,63 @@ def _unit(mine: str, theirs: str) -> tuple[str, str] | None:
     return None
 
 
-def _nearest(lines: Sequence[str], block: Sequence[str]) -> int | None:
-    """Where the file is most like a block that is not in it: at the longest run of lines that both have, or at a line that is
-    close to the block's longest."""
-    keys, wanted = [_key(line) for line in lines], [_key(line) for line in block]
-    match = SequenceMatcher(None, wanted, keys).find_longest_match()
-    if any(wanted[match.a : match.a + match.size]):
-        return match.b - match.a
+class Likeness(NamedTuple):
+    """A window of the file as long as the block. `whole` is False when the file begins or ends inside of it."""
+
+    start: int
+    score: float
+    worst_line: float
+    whole: bool
+
+
+def nearest_windows(lines: Sequence[str], block: Sequence[str]) -> list[Likeness]:
+    """The most similar windows, best first. Lines that the two share vote for where the block may begin."""
+    keys = [_key(line) for line in lines]
+    wanted = [_key(line) for line in block]
+    where: defaultdict[str, list[int]] = defaultdict(list)
+    for number, key in enumerate(keys):
+        if key:
+            where[key].append(number)
+    votes: Counter[int] = Counter()
+    for offset, key in enumerate(wanted):
+        places = where.get(key, ())
+        if len(places) <= _MAX_COMMON:
+            votes.update(place - offset for place in places)
+    starts = [start for start, _ in votes.most_common(_MAX_WINDOWS)] or _starts_by_one_line(keys, wanted)
+    windows = [_compare(keys, wanted, start) for start in starts]
+    return sorted(windows, key=lambda window: (-window.score, window.start))
+
+
+def _starts_by_one_line(keys: Sequence[str], wanted: Sequence[str]) -> list[int]:
+    """No line is shared: look for one that is close to the block's longest."""
     longest = max(wanted, key=len, default="")
-    if len(keys) > _MAX_COMPARED_LINES or len(longest) > _MAX_COMPARED_CHARS:
-        return None
+    if not longest or len(keys) > _MAX_COMPARED_LINES or len(longest) > _MAX_COMPARED_CHARS:
+        return []
     short = [key for key in dict.fromkeys(keys) if key and len(key) <= _MAX_COMPARED_CHARS]
-    near = get_close_matches(longest, short, n=1, cutoff=0.5)
-    return keys.index(near[0]) - wanted.index(longest) if near else None
+    near = get_close_matches(longest, short, n=3, cutoff=0.5)
+    return [keys.index(match) - wanted.index(longest) for match in near]
+
+
+def _compare(keys: Sequence[str], wanted: Sequence[str], start: int) -> Likeness:
+    score = weight = 0.0
+    worst = 1.0
+    for offset, key in enumerate(wanted):
+        place = start + offset
+        found = keys[place] if 0 <= place < len(keys) else ""
+        ratio = _ratio(key, found) if len(wanted) <= _MAX_BLOCK_LINES else float(key == found)
+        worst = min(worst, ratio)
+        score += ratio * (len(key) + 1)
+        weight += len(key) + 1
+    whole = start >= 0 and start + len(wanted) <= len(keys)
+    return Likeness(start, score / weight if weight else 0.0, worst, whole)
+
+
+def _ratio(key: str, found: str) -> float:
+    if key == found:
+        return 1.0
+    if max(len(key), len(found)) > _MAX_COMPARED_CHARS:
+        return 0.0
+    return SequenceMatcher(None, key, found, autojunk=False).ratio()
 
 
 def _key(line: str) -> str:
@@ -255,6 +309,7 @@ class How(Enum):
     INDENTATION = "indentation"
     WHITESPACE = "whitespace"
     UNICODE = "unicode_punctuation"
+    SIMILAR = "similar"
 
 
 def plain(text: str) -> str:
@@ -298,11 +353,13 @@ class Haystack:
         if not block or len(block) > len(self.lines):
             return How.EXACT, []
         blank = not any(line.strip() for line in block)
-        for how in (How.EXACT,) if blank else _KEYS:  # there is nothing else to recognise blank lines by
+        for how in _KEYS:
             places = [place for place in self._places(how, block) if usable(place)]
             if places:
                 return how, places
-        return How.UNICODE, []
+            if blank:  # nothing to recognise it by
+                return how, []
+        return How.SIMILAR, [place for place in self._similar(block) if usable(place)]
 
     def _places(self, how: How, block: Sequence[str]) -> list[int]:
         key = _KEYS[how]
@@ -319,6 +376,15 @@ class Haystack:
         if how is How.INDENTATION:
             return [place for place in places if _shifted_together(block, self.lines[place : place + size])]
         return places
+
+    def _similar(self, block: Sequence[str]) -> list[int]:
+        if len(block) < _MIN_SIMILAR_LINES:
+            return []
+        return [
+            window.start
+            for window in nearest_windows(self.lines, block)
+            if window.score >= SIMILAR_ENOUGH and window.worst_line >= _LINE_SIMILAR_ENOUGH and window.whole
+        ]
 
 
 def _shifted_together(block: Sequence[str], found: Sequence[str]) -> bool:

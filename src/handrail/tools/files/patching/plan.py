@@ -318,7 +318,7 @@ def _replace_lines(body: str, old: str, new: str, *, replace_all: bool, path: st
     how, places = Haystack(lines).find(block, lambda _: True)
     if not places:
         return None
-    _check_one([place + 1 for place in places], replace_all=replace_all, path=path)
+    _check_one([place + 1 for place in places], replace_all=replace_all and how is not How.SIMILAR, path=path)
     hunk = _as_hunk(block, target)
     edits: list[Edit] = []
     for place in places:
