@@ -208,12 +208,7 @@ def protected_arguments(command: Command, *, has_rules: bool) -> list[Arg]:
     """The paths of files of the system, of keys, or of what runs by itself that the program may write."""
     name = command.name
     found = _sent_away(command)
-    if not found:
-        for arg in command.args:
-            if "/" in arg or "~" in arg:
-                found = list(_found(command, has_rules=has_rules))
-                break
-    return found or (list(_in_texts(command)) if name in _WORDS.prompts else [])
+    return found or list(_found(command, has_rules=has_rules)) or (list(_in_texts(command)) if name in _WORDS.prompts else [])
 
 
 def reveals_secrets(command: Command) -> bool:
@@ -237,7 +232,7 @@ def _sent_away(command: Command) -> list[Arg]:
 
 def own_arguments(command: Command) -> bool:
     """Whether a program that is not known only to read is given a path of Handrail's own files."""
-    if command.name in _WORDS.own_readers or not any("/" in arg or "~" in arg for arg in command.args):
+    if command.name in _WORDS.own_readers:
         return False
     pieces = (piece for arg in command.args if " " not in arg for piece in (arg, *re.split(r"[=,:@]", arg), arg[2:]))
     return any("own" in command.classes(piece) for piece in pieces if "/" in piece or "~" in piece)

@@ -7,7 +7,8 @@ import re
 from ..programs.tables import COMMAND_VARIABLES, INJECTING_VALUES, INJECTING_VARIABLES
 from ..values.data_files import Patterns, Words, read_tables
 from ..values.word_values import UNKNOWN, Arg, Value, unknown
-from .walk import Walk
+from .settings_files import follow_place
+from .walk import Call, Walk
 
 _WORDS = Words(__file__)
 _RE = Patterns(__file__)
@@ -17,6 +18,8 @@ _OPTION_VARIABLES = read_tables(__file__)["options"]
 def follow_variable(walk: Walk, name: str, value: Value) -> None:
     """Judge what such a variable brings with it, once a program will see it."""
     text = value.text
+    if walk.sources is not None and name not in _WORDS.followed and not _RE.names_output.fullmatch(name):
+        follow_place(walk, Call(name, [], None, Arg(name)), text)
     path = text.rpartition("=")[2]
     if path[:1] in ("/", "~"):
         kinds = walk.classes(path)

@@ -20,6 +20,8 @@ _RE = Patterns(__file__)
 _WORDS = Words(__file__)
 
 _TABLES = read_tables(__file__)
+ONLY_TEXTS = _WORDS.only_texts
+"""Programs that only read, copy or list the files that they are given."""
 _RUN_BY = {end: words.split() for ends, words in _TABLES["run by"].items() for end in ends.split()}
 _MAX_OPERANDS = 16
 _MAX_CONSOLE = 60_000
@@ -244,7 +246,7 @@ def follow(walk: Walk, call: Call) -> None:
         follow_path(walk, Call(call.name, call.args, call.stdin, Arg(place)))
     if (follower := walk.programs.follower_of(call.name)) is not None:
         follower(walk, call)
-    if call.name not in _WORDS.only_texts:
+    if call.name not in ONLY_TEXTS:
         _given_files(walk, call)
 
 
@@ -264,10 +266,19 @@ def _given_files(walk: Walk, call: Call) -> None:
         found = entry(walk, value)
         if found is None or found.is_dir or not (is_led or name in _WORDS.run_words or (is_unknown and found.is_new)):
             continue
-        if words and (follower := walk.programs.follower_of(words[0])) is not None:
-            follower(walk, Call(words[0], [*map(Arg, words[1:]), Arg(value), *rest], None, Arg(words[0])))
-        elif is_unknown and not _RE.prose.fullmatch(value) and (source := lookup(walk, value)) and not source.is_binary:
+        if run_by_ending(walk, value, rest):
+            continue
+        if is_unknown and not _RE.prose.fullmatch(value) and (source := lookup(walk, value)) and not source.is_binary:
             judge_code(walk, call, source, "other")
+
+
+def run_by_ending(walk: Walk, path: str, rest: Sequence[Arg] = ()) -> bool:
+    """Follow a file by the program that its ending stands for; false when it stands for none."""
+    words = _RUN_BY.get(posixpath.splitext(path)[1].lower(), ())
+    follower = walk.programs.follower_of(words[0]) if words else None
+    if follower is not None:
+        follower(walk, Call(words[0], [*map(Arg, words[1:]), Arg(path), *rest], None, Arg(words[0])))
+    return follower is not None
 
 
 def _several(walk: Walk, call: Call) -> bool:

@@ -87,6 +87,8 @@ class Call:
     stdin: Value | None
     program: Arg
     declared: Sequence[syntax.Assignment] = ()
+    text: str = ""
+    """The program and its arguments with blanks between: one look at it spares many looks at each of them."""
 
     @property
     def argv(self) -> list[Arg]:
@@ -572,10 +574,12 @@ class Walk:
         base = name.rsplit("/", 1)[-1] if "/" in name else str(name)
         if base[-4:] == ".exe" or base[:1] == "^" or base[:2] == "e:":  # as nu and elvish mark programs
             base = base.removesuffix(".exe").lstrip("^").removeprefix("e:")
-        argv = spelled_out(base, argv) if any(arg[:2] == "--" != arg for arg in argv) else argv
+        text = " ".join(argv)
+        if " --" in text:
+            argv = spelled_out(base, argv)
         if self.judgement.recording:
             self.judgement.lines.append((argv, self.source_map, self.place, self.nest + len(self.under)))
-        call = Call(base, argv[1:], stdin, name, declared)
+        call = Call(base, argv[1:], stdin, name, declared, text)
         known = self.programs.known(base)
         out: Value | None = None
         if builtins and known.builtin is not None:

@@ -1,0 +1,142 @@
+"""Judge the settings that a program reads by itself: commands and code that files of this session name.
+
+A tool looks for files whose names say that they are its own (`.mocharc.json`, `Doxyfile`), or in a place that a variable or an
+option names. What the project has had before is not looked at: only files that were written in this session are.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator, Sequence
+
+from ..values.data_files import Patterns, Words
+from ..values.disk import Source, absolute
+from ..values.word_values import UNKNOWN, Arg, Value
+from .script_files import entry, followed, here, judge_code, lookup
+from .script_programs import run_by_ending
+from .walk import Call, Walk
+
+_RE = Patterns(__file__)
+_WORDS = Words(__file__)
+_MAX_FILES = 40
+_MAX_FOLDERS = 12
+_MAX_LINES = 400
+_MAX_NAMED = 60
+_MAX_TEXT = 30_000
+_MIN_NAME = 3
+_SAME_START = 4
+
+
+def follow_settings(walk: Walk, call: Call) -> None:
+    """The files of the working directory that by their names belong to this program."""
+    cwd = absolute(".", here(walk))
+    key = ("settings", call.name, cwd)
+    if not cwd or walk.sources is None or key in walk.sources.followed:
+        return
+    walk.sources.followed.add(key)
+    own = [path for path in walk.state.files if "/" not in path]
+    for name in (*walk.sources.names(cwd), *own):
+        if _RE.settings.search(name) and _is_of(name, call.name):
+            _judge_new(walk, call, name)
+
+
+def follow_place(walk: Walk, call: Call, text: str) -> None:
+    """What a variable or an option names: files, the modules of Python among them, and folders with all below them."""
+    for part in re.split(r"[:=,\s]+", text)[:_MAX_FOLDERS] if UNKNOWN not in text else ():
+        for path in (part, f"{part}.py"):
+            found = entry(walk, path) if part else None
+            if found is None:
+                continue
+            for one in _below(walk, path) if found.is_dir else (path,):
+                _judge_new(walk, call, one)
+
+
+def judge_settings(walk: Walk, call: Call, source: Source) -> None:
+    """Judge a text in which values may be command lines, and the files that it names."""
+    key = ("values", source.path, source.text)
+    assert walk.sources is not None
+    if key in walk.sources.followed or source.is_binary or len(source.text) > _MAX_TEXT:
+        return
+    walk.sources.followed.add(key)
+    judge_code(walk, call, source, "other")
+    with followed(walk, source, is_code=True) as inside:
+        for line in _lines(inside, source.text):
+            inside.run_text(Value(line), None, "settings")
+        for words in _lists(inside, source.text):
+            inside.start([Arg(word) for word in words], None)
+    folder = posixpath.dirname(absolute(source.path, here(walk)))
+    for name in list(dict.fromkeys(_RE.names_file.findall(source.text)))[:_MAX_NAMED]:
+        for path in (f"{folder}/{name}", f"{folder}/{name}.py"):
+            _judge_new(walk, call, path)
+
+
+def _is_of(file: str, program: str) -> bool:
+    """Whether a file's name says that it belongs to a program: `.mocharc.yml`, `Doxyfile` of doxygen, `x.gyp` of node-gyp."""
+    if file in _WORDS.read_elsewhere:
+        return False
+    own, name = _RE.parts.findall(file.lower()), _RE.parts.findall(program.lower())
+    whole, letters = "".join(own), "".join(name).rstrip("0123456789")
+    if len(letters) < _MIN_NAME:
+        return False
+    is_alike = len(letters) > _SAME_START and whole.startswith(letters[:_SAME_START])
+    return letters in whole or is_alike or not (set(own) & set(name)).isdisjoint(name[1:])
+
+
+def _below(walk: Walk, folder: str) -> Iterator[str]:
+    waiting, seen = [folder], 0
+    while waiting and seen < _MAX_FILES and walk.sources is not None:
+        place = waiting.pop(0)
+        for name in walk.sources.names(absolute(place, here(walk))):
+            seen += 1
+            found = entry(walk, path := f"{place}/{name}")
+            if found is not None and found.is_dir and len(waiting) < _MAX_FOLDERS:
+                waiting.append(path)
+            elif found is not None:
+                yield path
+
+
+def _judge_new(walk: Walk, call: Call, path: str) -> None:
+    found = entry(walk, path)
+    if walk.known_file(path) is None and (found is None or found.is_dir or not found.is_new):
+        return
+    source = lookup(walk, path)
+    if source is None or source.is_binary or _RE.prose.fullmatch(path):
+        return
+    if source.text.startswith("#!") and "/" in path:
+        walk.programs.follow_files(walk, Call(posixpath.basename(path), [], None, Arg(path)))
+    elif not run_by_ending(walk, path):
+        judge_settings(walk, call, source)
+
+
+def _runs(walk: Walk, word: str) -> bool:
+    name = word.rpartition("/")[2]
+    return name in _WORDS.commands or (
+        walk.judgement.rulebook.knows(name) and walk.programs.known(name).builtin is None
+    )
+
+
+def _lines(walk: Walk, text: str) -> Iterator[str]:
+    """Values that start with the name of a program: whole lines, what follows `key:` or `key =`, strings, and `$(..)`."""
+    seen = set[str]()
+    for line in text.split("\n")[:_MAX_LINES]:
+        found = [match[1] or match[2] or match[3] for match in _RE.value.finditer(line)]
+        for part in (line, *found, *(after.partition("=")[2] for after in found)):
+            part = _RE.around.sub("", part or "").replace('\\"', '"')
+            if part not in seen and " " in part and _runs(walk, part.split(None, 1)[0]):
+                seen.add(part)
+                yield part
+
+
+def _lists(walk: Walk, text: str) -> Iterator[Sequence[str]]:
+    """Lists of words, in whatever brackets, from the first one on that is a program; of options, for the last one before."""
+    program = ""
+    for match in re.finditer(r"[\[({]([^\[\](){}]*)[\])}]", text):
+        words = ["".join(word) for word in _RE.word.findall(match[1])]
+        start = next((place for place, word in enumerate(words) if _runs(walk, word)), None)
+        if start is not None:
+            program = words[start]
+            if len(words) > start + 1:
+                yield words[start:]
+        elif program and words and words[0][:1] == "-":
+            yield [program, *words]
