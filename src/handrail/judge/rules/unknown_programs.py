@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from ..programs.long_options import options_of
-from ..programs.tables import DATA_PROGRAMS, SHELLS, WRAPPERS
+from ..programs.tables import DATA_PROGRAMS, LANGUAGES, SHELLS, WRAPPERS
 from ..values.data_files import Patterns, Words, read_tables
 from ..values.paths import Classes
 from ..values.word_values import Arg
@@ -359,7 +359,7 @@ def _pieces(value: str) -> list[str]:
 
 
 def _in_texts(command: Command) -> Iterator[Arg]:
-    """Paths in a text that the program runs, when it is about writing."""
+    """Paths in a text that the program runs: what must not be written, and keys that a query reads."""
     texts = [
         arg
         for before, arg in zip(("", *command.args), command.args, strict=False)
@@ -368,9 +368,11 @@ def _in_texts(command: Command) -> Iterator[Arg]:
     texts += [Arg(arg[1:]) for arg in command.args if arg[:1] == "+"]
     if command.stdin is not None and command.stdin.known:
         texts.append(Arg(command.stdin.text[:_MAX_TEXT]))
+    reads = () if command.name in LANGUAGES else ("credential",)
     for text in texts:
-        if len(text) > _MAX_TEXT or not _RE.writing_word.search(text):
+        if len(text) > _MAX_TEXT:
             continue
+        wanted = ("startup", "credential", "own", "hook") if _RE.writing_word.search(text) else reads
         for path in _RE.paths.findall(text):
-            if not command.classes(path).isdisjoint(("startup", "credential", "own", "hook")):
+            if not command.classes(path).isdisjoint(wanted):
                 yield Arg(path)

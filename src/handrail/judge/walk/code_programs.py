@@ -15,8 +15,10 @@ from ..values.disk import Source, absolute
 from ..values.word_values import UNKNOWN, Arg, Value
 from . import python_files
 from .operators import shell_quoted
+from .program_options import names_command
 from .script_files import here, judge_code, lookup, run_line, run_words
 from .script_programs import first_file, follow, shell_words
+from .settings_files import judge_settings
 from .walk import Call, Walk
 
 _RE = Patterns(__file__)
@@ -55,6 +57,8 @@ def _listed(walk: Walk, call: Call) -> None:
     listed = sorted(_names(walk)) if "*" in names else ()
     found = [one for name in names.split() for one in (fnmatch.filter(listed, name) if "*" in name else [name])]
     for source in filter(None, (first_file(walk, (name,)) for name in (*given, *found)[:_MAX_FOLDERS])):
+        if source.is_new:
+            judge_settings(walk, call, source)
         for match in re.finditer(pattern, source.text):
             run_line(walk, source, _RE.joined.sub(r"\1 \1", next(filter(None, match.groups()), "").replace('\\"', '"')))
 
@@ -142,14 +146,20 @@ def _pytest(walk: Walk, call: Call) -> None:
         parts = path.strip("./").split("/")
         around += [f"{'/'.join(parts[: end + 1])}/conftest.py" for end in range(len(parts))]
     plugins = _RE.plugin.findall(" ".join(call.args)) + _added_plugins(walk)
+    files = ["test_*.py", "*_test.py", "conftest.py"]
+    for source in _test_settings(walk):
+        files += [name.strip("\"',[]") for match in _RE.python_files.findall(source.text) for name in match.split()]
     named = {absolute(path, cwd)[len(cwd) + 1 :] for path in chosen}
     entries = [
         *(source for name in plugins if (source := python_files.module_file(walk, name, [cwd])) is not None),
         *(source for name in dict.fromkeys(around) if (source := lookup(walk, f"{cwd}/{name}")) is not None),
         *_collected(
-            walk, chosen, lambda path: path in named or _RE.pytest_files.fullmatch(posixpath.basename(path)) is not None
+            walk, chosen, lambda path: path in named or any(fnmatch.fnmatch(posixpath.basename(path), one) for one in files)
         ),
     ]
+    if "--doctest" in call.text:
+        for source in (*entries, *_collected(walk, chosen, lambda path: path.endswith((".py", ".txt", ".rst", ".md")))):
+            python_files.judge_examples(walk, call, source)
     folders = [cwd, f"{cwd}/src", *dict.fromkeys(posixpath.dirname(source.path) for source in entries)]
     python_files.follow(walk, call, list({source.path: source for source in entries}.values()), folders[:8])
 
@@ -275,7 +285,7 @@ def follow_git(walk: Walk, call: Call) -> None:
         for name, value in settings.items():
             often = _TABLES["settings"].get(name, "")
             if (command in often.split() and value not in ("true", "false", "")) or (
-                name.startswith("filter.") and command in _WORDS.filters and not value.startswith("git-lfs")
+                not often and not name.startswith("alias.") and not value.startswith("git-lfs") and names_command(name, value)
             ):
                 run_line(walk, source, value.lstrip("!"), cwd=top)
     if git and "--no-verify" not in rest and not (command == "commit" and "-n" in rest):

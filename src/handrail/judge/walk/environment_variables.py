@@ -58,7 +58,8 @@ def _run_command(walk: Walk, name: str, value: Value) -> None:
 
 def _words(text: str) -> list[str]:
     """`MAKEFLAGS` is cut at blanks, of which an option's value has none unless they are escaped."""
-    return [re.sub(r"\\(.)", r"\1", word) for word in re.findall(r"(?:\\.|\$\([^)]*\)|[^\s\\])+", text)]
+    found = re.findall(r"(?:\\.|\$\([^)]*\)|'[^']*'|[^\s\\])+", text)
+    return [re.sub(r"\\(.)", r"\1", word).strip("'") for word in found]
 
 
 def _check_place(walk: Walk, name: str, text: str) -> None:

@@ -24,6 +24,7 @@ from ..programs.tables import (
     option_value,
 )
 from ..rules import Rulebook
+from ..rules.command import canonical
 from ..rules.targets import READERS, WRITERS
 from ..values.data_files import Patterns, Words, read_tables
 from ..values.disk import Sources
@@ -73,6 +74,7 @@ _SOME_FOLDER = "/project"
 follow_variable = environment_variables.follow_variable
 source_file = script_programs.source_file
 follow_files = script_programs.follow
+follow_place = settings_files.follow_place
 
 
 @functools.cache
@@ -233,7 +235,7 @@ def output(walk: Walk, call: Call) -> Value:
 
 def follow_unlisted(walk: Walk, call: Call) -> None:
     """Judge what a program that no table lists would run: its arguments may hold a command line, after `--`, `exec` or `-c`."""
-    args, is_data = call.args, call.name in DATA_PROGRAMS
+    args, is_data = call.args, call.name in DATA_PROGRAMS or canonical(call.name) in DATA_PROGRAMS
     if call.name in ("echo", "printf"):
         return
     reads_code = (
@@ -244,7 +246,6 @@ def follow_unlisted(walk: Walk, call: Call) -> None:
     if not (args or call.stdin is not None) or not (reads_code or "--" in call.text):
         return
     after_word, is_unknown = False, not is_data and not walk.judgement.rulebook.knows(call.name)
-    takes_lines = is_unknown and _WORDS.notes.isdisjoint(args)
     codes = [] if not reads_code else _codes(call, is_unknown=is_unknown)
     for code in codes[:_MAX_CODES]:
         judge_code(walk, call, "other", code)
@@ -267,7 +268,8 @@ def follow_unlisted(walk: Walk, call: Call) -> None:
             return
         if " " in arg and len(arg) < _MAX_ARGUMENT:
             setting = _RE.setting.fullmatch(arg)
-            led = led or (takes_lines and bool(_RE.command_line.match(arg)) and not _RE.sentence.search(arg))
+            is_line = is_unknown and _RE.command_line.match(arg) and not _RE.sentence.search(arg)
+            led = led or bool(is_line and _WORDS.notes.isdisjoint((call.name, *args[:place])))
             text = setting[1] if setting else arg.lstrip("!|:+ ") if led or _RE.marked.match(arg) else ""
             calls = (match for match in _RE.calls.finditer(arg) if not _RE.prose.search(arg, 0, match.start()))
             texts = [text, *("".join(filter(None, match.groups())) for match in calls)]

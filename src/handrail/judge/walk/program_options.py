@@ -146,6 +146,9 @@ def _cmd(walk: Walk, call: Call) -> None:
 def _git(walk: Walk, call: Call) -> None:
     start, options = skip_options(call.args, "Cc", "git-dir work-tree namespace exec-path config-env")
     rest = call.args[start:]
+    operands = [arg for arg in rest if arg[:1] != "-"]
+    if operands[:1] == ["config"] and len(operands) > 2:
+        _git_setting(walk, operands[-1].like(f"{operands[-2]}={operands[-1]}"), rest)
     if rest and rest[0] == "clone":
         options += skip_options(rest[1:], "cbou", "branch origin config depth template")[1]
     for option, value in options:
@@ -183,14 +186,21 @@ def _git_setting(walk: Walk, setting: Arg, rest: Sequence[Arg]) -> None:
     elif key in _GIT_PLACES or (key.startswith("includeif.") and key.endswith(".path")):
         if walk.is_foreign(text) or text == UNKNOWN:
             walk.report("env.inject", ["git", "-c", setting])
-    elif (
+    elif key.endswith(".mirror") and rest[:1] == ["push"] and text == "true":
+        walk.start([Arg("git"), Arg("push"), Arg("--mirror"), *rest[1:]], None)
+    elif names_command(key, text):
+        _run_option(walk, text.lstrip("!"), setting)
+
+
+def names_command(key: str, text: str) -> bool:
+    """Whether the value of this setting of git, given in lower case, is a command."""
+    return (
         key in _WORDS.git_command_keys
         or key.endswith(_GIT_COMMAND_ENDS)
         or (key.endswith(".path") and key.startswith(("difftool.", "mergetool.", "browser.", "man.")))
         or (key.startswith("pager.") and text.lower() not in ("true", "false", "yes", "no", "on", "off", "0", "1"))
         or UNKNOWN in key
-    ):
-        _run_option(walk, text.lstrip("!"), setting)
+    )
 
 
 def _run_address(walk: Walk, arg: Arg) -> None:

@@ -196,6 +196,9 @@ def follow_path(walk: Walk, call: Call) -> None:
     if not first.startswith("#!"):
         run_shell(walk, source, call.args, call.stdin)
         return
+    _, split, text = first.partition("env -S")
+    if split and '"' in text or "'" in text:  # words with blanks, as for a shell's `-c`
+        walk.start([Arg("env"), Arg("-S"), Arg(text.strip()), Arg(source.path), *call.args], call.stdin)
     words = [word for word in first[2:].split() if word not in ("-S", "-i")]
     if words and words[0].endswith("/env"):
         words = [word for word in words[1:] if "=" not in word]
@@ -248,6 +251,18 @@ def follow(walk: Walk, call: Call) -> None:
         follower(walk, call)
     if call.name not in ONLY_TEXTS:
         _given_files(walk, call)
+    real = [_real(walk, arg) for arg in call.args[:_MAX_OPERANDS]]
+    if any(one is not arg for one, arg in zip(real, call.args, strict=False)):
+        walk.show_to_rules(Call(call.name, [*real, *call.args[_MAX_OPERANDS:]], call.stdin, call.program))
+
+
+def _real(walk: Walk, arg: Arg) -> Arg:
+    """A path below a link in the work tree, as the place that it leads to."""
+    top, slash, rest = arg.partition("/")
+    found = entry(walk, top) if slash and top.strip(".~") and top[0] != "-" and UNKNOWN not in top else None
+    if found is None or not found.is_dir or found.path == absolute(top, here(walk)):
+        return arg
+    return arg.like(f"{found.path}/{rest}")
 
 
 def _given_files(walk: Walk, call: Call) -> None:
@@ -260,10 +275,12 @@ def _given_files(walk: Walk, call: Call) -> None:
         rest = call.args[place + 1 :] if before in _WORDS.run_words else ()
         name, _, value = arg.rpartition("=") if "=" in arg else (before, "", str(arg))
         words = _RUN_BY.get(posixpath.splitext(value)[1].lower(), ())
-        if not words and not (is_unknown and "." in value):
-            continue
         is_led = name[:1] == "-" and not _RE.no_code.search(name)
+        if not words and not ((is_unknown or is_led) and ("." in value or "/" in value or is_led)):
+            continue
         found = entry(walk, value)
+        if found is not None and (is_unknown or not walk.judgement.rulebook.knows(call.name) or _RE.settings.search(name)):
+            walk.programs.follow_place(walk, call, value, everything=False)
         if found is None or found.is_dir or not (is_led or name in _WORDS.run_words or (is_unknown and found.is_new)):
             continue
         if run_by_ending(walk, value, rest):

@@ -6,11 +6,12 @@ option names. What the project has had before is not looked at: only files that 
 
 from __future__ import annotations
 
+import itertools
 import posixpath
 import re
 from collections.abc import Iterator, Sequence
 
-from ..values.data_files import Patterns, Words
+from ..values.data_files import Patterns, Words, read_tables
 from ..values.disk import Source, absolute
 from ..values.word_values import UNKNOWN, Arg, Value
 from .script_files import entry, followed, here, judge_code, lookup
@@ -19,10 +20,13 @@ from .walk import Call, Walk
 
 _RE = Patterns(__file__)
 _WORDS = Words(__file__)
+_OTHERS = {program: names for programs, names in read_tables(__file__)["other names"].items() for program in programs.split()}
+"""By program: files and folders that it reads whose names do not say so."""
 _MAX_FILES = 40
 _MAX_FOLDERS = 12
 _MAX_LINES = 400
 _MAX_NAMED = 60
+_MAX_PARTS = 6
 _MAX_TEXT = 30_000
 _MIN_NAME = 3
 _SAME_START = 4
@@ -36,20 +40,28 @@ def follow_settings(walk: Walk, call: Call) -> None:
         return
     walk.sources.followed.add(key)
     own = [path for path in walk.state.files if "/" not in path]
+    others = _OTHERS.get(call.name, "").split()
     for name in (*walk.sources.names(cwd), *own):
-        if _RE.settings.search(name) and _is_of(name, call.name):
-            _judge_new(walk, call, name)
+        if name in others or (_RE.settings.search(name) and _is_of(name, call.name)):
+            _judge_new(walk, call, name, as_code=False)
+    for name in others:
+        if "/" in name:
+            follow_place(walk, call, name)
 
 
-def follow_place(walk: Walk, call: Call, text: str) -> None:
-    """What a variable or an option names: files, the modules of Python among them, and folders with all below them."""
+def follow_place(walk: Walk, call: Call, text: str, *, everything: bool = True) -> None:
+    """What a variable or an argument names: files, the modules of Python among them, and folders with what is below them.
+
+    `everything`: not only settings and scripts. The working directory itself is no such place.
+    """
     for part in re.split(r"[:=,\s]+", text)[:_MAX_FOLDERS] if UNKNOWN not in text else ():
         for path in (part, f"{part}.py"):
-            found = entry(walk, path) if part else None
-            if found is None:
+            found = entry(walk, path) if part.strip("./") else None
+            if found is None or here(walk).startswith(found.path):
                 continue
             for one in _below(walk, path) if found.is_dir else (path,):
-                _judge_new(walk, call, one)
+                if everything or not found.is_dir or "." not in posixpath.basename(one) or _RE.settings.search(one):
+                    _judge_new(walk, call, one)
 
 
 def judge_settings(walk: Walk, call: Call, source: Source) -> None:
@@ -96,7 +108,8 @@ def _below(walk: Walk, folder: str) -> Iterator[str]:
                 yield path
 
 
-def _judge_new(walk: Walk, call: Call, path: str) -> None:
+def _judge_new(walk: Walk, call: Call, path: str, *, as_code: bool = True) -> None:
+    """Judge a file of this session; unless `as_code`, its strings may be command lines whatever its language is."""
     found = entry(walk, path)
     if walk.known_file(path) is None and (found is None or found.is_dir or not found.is_new):
         return
@@ -105,7 +118,7 @@ def _judge_new(walk: Walk, call: Call, path: str) -> None:
         return
     if source.text.startswith("#!") and "/" in path:
         walk.programs.follow_files(walk, Call(posixpath.basename(path), [], None, Arg(path)))
-    elif not run_by_ending(walk, path):
+    elif not run_by_ending(walk, path) or not as_code:
         judge_settings(walk, call, source)
 
 
@@ -120,8 +133,9 @@ def _lines(walk: Walk, text: str) -> Iterator[str]:
     """Values that start with the name of a program: whole lines, what follows `key:` or `key =`, strings, and `$(..)`."""
     seen = set[str]()
     for line in text.split("\n")[:_MAX_LINES]:
-        found = [match[1] or match[2] or match[3] for match in _RE.value.finditer(line)]
-        for part in (line, *found, *(after.partition("=")[2] for after in found)):
+        found = [match[1] or match[2] for match in _RE.string.finditer(line)]
+        after = [line[match.end() :] for match in itertools.islice(_RE.separator.finditer(line), _MAX_PARTS)]
+        for part in (line, *after, *found, *(text.partition("=")[2] for text in found)):
             part = _RE.around.sub("", part or "").replace('\\"', '"')
             if part not in seen and " " in part and _runs(walk, part.split(None, 1)[0]):
                 seen.add(part)
