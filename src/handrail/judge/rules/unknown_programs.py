@@ -208,7 +208,11 @@ def protected_arguments(command: Command, *, has_rules: bool) -> list[Arg]:
     """The paths of files of the system, of keys, or of what runs by itself that the program may write."""
     name = command.name
     found = _sent_away(command)
-    return found or list(_found(command, has_rules=has_rules)) or (list(_in_texts(command)) if name in _WORDS.prompts else [])
+    return (
+        found
+        or list(_found(command, has_rules=has_rules))
+        or (list(_in_texts(command)) if name in _WORDS.prompts else [])
+    )
 
 
 def reveals_secrets(command: Command) -> bool:

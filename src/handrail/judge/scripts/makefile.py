@@ -43,6 +43,11 @@ class Makefile:
         self.uses_one_shell = False
         self._read(text, 0)
 
+    def setting(self, name: str) -> str:
+        """What the file itself sets a variable to; empty when it does not."""
+        value = self._variables.get(name)
+        return "" if value is None else self._expand(value, {})
+
     def lines(self, targets: Sequence[str]) -> list[str]:
         """The command lines that these targets run, what they need first."""
         for name, value in list(self._variables.items()):

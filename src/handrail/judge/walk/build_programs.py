@@ -81,9 +81,10 @@ def _run_makefile(
     makefile = Makefile(main.text, include, given)
     lines = makefile.lines(targets)
     source = main._replace(is_new=is_new[0])
-    for line in (*dict.fromkeys(makefile.shells), *([] if only_prints else lines)):
+    search = makefile.setting("PATH")
+    for line in (*dict.fromkeys(makefile.shells), *([] if only_prints else (makefile.setting("SHELL"), *lines))):
         if line.strip() and line.strip() != UNKNOWN:
-            run_line(walk, source, line, cwd=cwd, how="make")
+            run_line(walk, source, line, cwd=cwd, variables={"PATH": search} if search else None, how="make")
 
 
 def _npm(walk: Walk, call: Call) -> None:

@@ -154,7 +154,9 @@ def _pytest(walk: Walk, call: Call) -> None:
         *(source for name in plugins if (source := python_files.module_file(walk, name, [cwd])) is not None),
         *(source for name in dict.fromkeys(around) if (source := lookup(walk, f"{cwd}/{name}")) is not None),
         *_collected(
-            walk, chosen, lambda path: path in named or any(fnmatch.fnmatch(posixpath.basename(path), one) for one in files)
+            walk,
+            chosen,
+            lambda path: path in named or any(fnmatch.fnmatch(posixpath.basename(path), one) for one in files),
         ),
     ]
     if "--doctest" in call.text:
@@ -170,7 +172,7 @@ def _added_plugins(walk: Walk) -> list[str]:
     found = stored.text.split(",") if isinstance(stored, Value) and stored.known else []
     for source in _test_settings(walk):
         added = re.search(r"(?m)^\s*addopts\s*=(.*)$", source.text)
-        found += _RE.plugin.findall(added[1].replace('"', " ")) if added else []
+        found += _RE.plugin.findall(re.sub("[\"']", " ", added[1])) if added else []
     return found
 
 
@@ -269,6 +271,8 @@ def follow_git(walk: Walk, call: Call) -> None:
     source = lookup(walk, f"{git}/config") if git else None
     settings = _settings(source) if source is not None else {}
     command, rest = str(call.args[start]), call.args[start + 1 :]
+    given = (value.partition("=") for option, value in options if option == "-c" and value)
+    settings |= {key.lower(): value for key, _, value in given if key.lower() == "core.hookspath"}
     for variable in ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG"):
         stored = walk.lookup(variable)
         if isinstance(stored, Value) and stored.text and (more := lookup(walk, stored.text)) is not None:
@@ -285,7 +289,10 @@ def follow_git(walk: Walk, call: Call) -> None:
         for name, value in settings.items():
             often = _TABLES["settings"].get(name, "")
             if (command in often.split() and value not in ("true", "false", "")) or (
-                not often and not name.startswith("alias.") and not value.startswith("git-lfs") and names_command(name, value)
+                not often
+                and not name.startswith("alias.")
+                and not value.startswith("git-lfs")
+                and names_command(name, value)
             ):
                 run_line(walk, source, value.lstrip("!"), cwd=top)
     if git and "--no-verify" not in rest and not (command == "commit" and "-n" in rest):

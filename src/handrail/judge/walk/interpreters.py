@@ -187,7 +187,9 @@ def _run_code_file(walk: Walk, call: Call, language: str, operands: Sequence[Arg
     path = operands[0]
     content = walk.known_file(path)
     if walk.sources is None:  # it cannot be read
-        walk.programs.follow_unlisted(walk, Call(path.rpartition("/")[2], operands[1:], call.stdin, path, text=call.text))
+        walk.programs.follow_unlisted(
+            walk, Call(path.rpartition("/")[2], operands[1:], call.stdin, path, text=call.text)
+        )
     if content is None:
         if _RE.url.match(path):
             walk.report("rce.run_url", call.argv)

@@ -110,7 +110,7 @@ def known(name: str) -> Known:
 
 def note_effects(walk: Walk, call: Call, known: Known) -> None:
     """What it does besides printing: files that it runs or writes, shells that it opens."""
-    has_settings = known.builtin is None and call.name not in READERS and call.name not in script_programs.ONLY_TEXTS
+    has_settings = known.builtin is None and call.name not in script_programs.ONLY_TEXTS
     if walk.sources is not None:
         script_programs.follow(walk, call)
         if has_settings:

@@ -32,7 +32,9 @@ def follow_python(walk: Walk, call: Call) -> None:
     if not cwd:
         return
     codes, module, rest = read_program("python", call.args)
-    _shadowing(walk, call, posixpath.dirname(absolute(str(rest[0]), cwd)) if rest and not codes and module is None else cwd)
+    _shadowing(
+        walk, call, posixpath.dirname(absolute(str(rest[0]), cwd)) if rest and not codes and module is None else cwd
+    )
     if module is not None:
         _module(walk, call, str(module), rest, cwd)
     elif codes:

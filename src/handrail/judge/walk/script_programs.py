@@ -249,7 +249,7 @@ def follow(walk: Walk, call: Call) -> None:
         follow_path(walk, Call(call.name, call.args, call.stdin, Arg(place)))
     if (follower := walk.programs.follower_of(call.name)) is not None:
         follower(walk, call)
-    if call.name not in ONLY_TEXTS:
+    if call.name not in ONLY_TEXTS and call.name not in _WORDS.linters:
         _given_files(walk, call)
     real = [_real(walk, arg) for arg in call.args[:_MAX_OPERANDS]]
     if any(one is not arg for one, arg in zip(real, call.args, strict=False)):
@@ -279,7 +279,9 @@ def _given_files(walk: Walk, call: Call) -> None:
         if not words and not ((is_unknown or is_led) and ("." in value or "/" in value or is_led)):
             continue
         found = entry(walk, value)
-        if found is not None and (is_unknown or not walk.judgement.rulebook.knows(call.name) or _RE.settings.search(name)):
+        if found is not None and (
+            is_unknown or not walk.judgement.rulebook.knows(call.name) or _RE.settings.search(name)
+        ):
             walk.programs.follow_place(walk, call, value, everything=False)
         if found is None or found.is_dir or not (is_led or name in _WORDS.run_words or (is_unknown and found.is_new)):
             continue

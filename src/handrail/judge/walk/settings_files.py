@@ -20,7 +20,9 @@ from .walk import Call, Walk
 
 _RE = Patterns(__file__)
 _WORDS = Words(__file__)
-_OTHERS = {program: names for programs, names in read_tables(__file__)["other names"].items() for program in programs.split()}
+_OTHERS = {
+    program: names for programs, names in read_tables(__file__)["other names"].items() for program in programs.split()
+}
 """By program: files and folders that it reads whose names do not say so."""
 _MAX_FILES = 40
 _MAX_FOLDERS = 12
@@ -41,12 +43,23 @@ def follow_settings(walk: Walk, call: Call) -> None:
     walk.sources.followed.add(key)
     own = [path for path in walk.state.files if "/" not in path]
     others = _OTHERS.get(call.name, "").split()
-    for name in (*walk.sources.names(cwd), *own):
-        if name in others or (_RE.settings.search(name) and _is_of(name, call.name)):
+    for name in dict.fromkeys((*walk.sources.names(cwd), *own)):
+        if name in _WORDS.shared:
+            _judge_sections(walk, call, name)
+        elif name in others or (_RE.settings.search(name) and _is_of(name, call.name)):
             _judge_new(walk, call, name, as_code=False)
     for name in others:
         if "/" in name:
             follow_place(walk, call, name)
+
+
+def _judge_sections(walk: Walk, call: Call, path: str) -> None:
+    """The part of a file of settings for many programs that is about this one: `"jest": {..}`, `[tool.mypy]`."""
+    found = entry(walk, path)
+    source = lookup(walk, path) if found is None or found.is_new else None
+    for match in _RE.part.finditer(source.text) if source is not None and len(source.text) < _MAX_TEXT else ():
+        if _is_of((match[1] or match[3]).removeprefix("tool."), call.name):
+            judge_settings(walk, call, source._replace(text=match[2] or match[4]))
 
 
 def follow_place(walk: Walk, call: Call, text: str, *, everything: bool = True) -> None:
@@ -80,7 +93,8 @@ def judge_settings(walk: Walk, call: Call, source: Source) -> None:
     folder = posixpath.dirname(absolute(source.path, here(walk)))
     for name in list(dict.fromkeys(_RE.names_file.findall(source.text)))[:_MAX_NAMED]:
         for path in (f"{folder}/{name}", f"{folder}/{name}.py"):
-            _judge_new(walk, call, path)
+            if path not in (source.path, folder):
+                _judge_new(walk, call, path)
 
 
 def _is_of(file: str, program: str) -> bool:
@@ -89,10 +103,12 @@ def _is_of(file: str, program: str) -> bool:
         return False
     own, name = _RE.parts.findall(file.lower()), _RE.parts.findall(program.lower())
     whole, letters = "".join(own), "".join(name).rstrip("0123456789")
-    if len(letters) < _MIN_NAME:
-        return False
+    if own[:1] == name:
+        return True
     is_alike = len(letters) > _SAME_START and whole.startswith(letters[:_SAME_START])
-    return letters in whole or is_alike or not (set(own) & set(name)).isdisjoint(name[1:])
+    return (
+        (letters in whole and len(letters) >= _MIN_NAME) or is_alike or not (set(own) & set(name)).isdisjoint(name[1:])
+    )
 
 
 def _below(walk: Walk, folder: str) -> Iterator[str]:
@@ -111,9 +127,13 @@ def _below(walk: Walk, folder: str) -> Iterator[str]:
 def _judge_new(walk: Walk, call: Call, path: str, *, as_code: bool = True) -> None:
     """Judge a file of this session; unless `as_code`, its strings may be command lines whatever its language is."""
     found = entry(walk, path)
+    if found is not None and found.is_dir and path.strip("./"):
+        follow_place(walk, call, path)
     if walk.known_file(path) is None and (found is None or found.is_dir or not found.is_new):
         return
     source = lookup(walk, path)
+    if source is not None and not as_code and _RE.compiled.search(path):
+        judge_code(walk, call, source, "c")
     if source is None or source.is_binary or _RE.prose.fullmatch(path):
         return
     if source.text.startswith("#!") and "/" in path:
@@ -133,7 +153,7 @@ def _lines(walk: Walk, text: str) -> Iterator[str]:
     """Values that start with the name of a program: whole lines, what follows `key:` or `key =`, strings, and `$(..)`."""
     seen = set[str]()
     for line in text.split("\n")[:_MAX_LINES]:
-        found = [match[1] or match[2] for match in _RE.string.finditer(line)]
+        found = [match[1] or match[2] or "" for match in _RE.string.finditer(line)]
         after = [line[match.end() :] for match in itertools.islice(_RE.separator.finditer(line), _MAX_PARTS)]
         for part in (line, *after, *found, *(text.partition("=")[2] for text in found)):
             part = _RE.around.sub("", part or "").replace('\\"', '"')
