@@ -356,9 +356,9 @@ def judge_strings(host: Host, text: str) -> None:
 def _named_functions(host: Host, found: Sequence[Token]) -> None:
     """In PHP a function's name in a string is as good as the function: `ob_start("system")`."""
     for asks, before, token in zip(found, found[1:], found[2:], strict=False):
-        if token.kind == "string" and token.text in _PHP_CALLBACKS and before.text in ("(", ","):
-            if asks.text not in _WORDS.asks_for_function:
-                host.find("code.exec_computed")
+        is_given = token.kind == "string" and before.text in ("(", ",") and asks.text not in _WORDS.asks_for_function
+        if is_given and token.text in _PHP_CALLBACKS:
+            host.find("code.exec_computed")
 
 
 def _touched(host: Host, text: str, found: Sequence[Token]) -> None:

@@ -20,6 +20,8 @@ def follow_variable(walk: Walk, name: str, value: Value) -> None:
     text = value.text
     if walk.sources is not None and name not in _WORDS.followed and not _RE.names_output.fullmatch(name):
         follow_place(walk, Call(name, [], None, Arg(name)), text)
+    if name == "HOME":
+        _start_up_there(walk)
     path = text.rpartition("=")[2]
     if path[:1] in ("/", "~"):
         kinds = walk.classes(path)
@@ -44,6 +46,14 @@ def follow_variable(walk: Walk, name: str, value: Value) -> None:
         elsewhere = text.replace(f"{tree}/", "") if (tree := walk.work_tree()) else text
         if re.search(pattern, elsewhere) or (name in INJECTING_VARIABLES and not value.known):
             walk.report("env.inject", [name, text])
+
+
+def _start_up_there(walk: Walk) -> None:
+    """Another home: what the command itself has put into hidden files may be what shells run there first."""
+    for path, content in list(walk.state.files.items()):
+        if path.rpartition("/")[2].startswith(".") and not path.endswith("/"):
+            with walk.subshell():
+                walk.run_content(content, (), None, path)
 
 
 def _run_command(walk: Walk, name: str, value: Value) -> None:

@@ -118,8 +118,9 @@ def note_effects(walk: Walk, call: Call, known: Known) -> None:
     elif walk.state.files and (has_settings or follower_of(call.name) is not None):
         project = walk.judgement.project or _SOME_FOLDER
         with Held(walk, sources=Sources(None)), Held(walk.judgement, project=project):
-            if (follower := follower_of(call.name)) is not None:
-                follower(walk, call)
+            for name in ("sitecustomize", call.name) if "PYTHONPATH" in walk.state.variables else (call.name,):
+                if (follower := follower_of(name)) is not None:
+                    follower(walk, call)
             if has_settings:
                 settings_files.follow_settings(walk, call)
     if (

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 
 from ..grammar.lexical import decode_escapes
-from ..programs.tables import WRAPPERS, raised, skip_options
+from ..programs.tables import WRAPPERS, all_options, raised, skip_options
 from ..values.data_files import Words, read_tables
 from ..values.word_values import NO_TAINTS, UNKNOWN, Arg, Value, make_arg, unknown
 from .judgement import Limit
@@ -256,7 +256,7 @@ def _make(walk: Walk, call: Call) -> None:
     args = [str(arg) for arg in call.args]
     if {"-n", "--dry-run", "--just-print", "--recon"} & set(args):
         return
-    _, options = skip_options(call.args, "fCIjloW", "file makefile directory eval")
+    _, options = all_options(call.args, "fCIloW", "file makefile directory eval")
     for arg in call.args:
         if arg.partition("=")[0] in _WORDS.make_tools:
             _run_option(walk, arg.partition("=")[2], arg)

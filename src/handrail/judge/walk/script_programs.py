@@ -197,7 +197,7 @@ def follow_path(walk: Walk, call: Call) -> None:
         run_shell(walk, source, call.args, call.stdin)
         return
     _, split, text = first.partition("env -S")
-    if split and '"' in text or "'" in text:  # words with blanks, as for a shell's `-c`
+    if split and ('"' in text or "'" in text):  # words with blanks, as for a shell's `-c`
         walk.start([Arg("env"), Arg("-S"), Arg(text.strip()), Arg(source.path), *call.args], call.stdin)
     words = [word for word in first[2:].split() if word not in ("-S", "-i")]
     if words and words[0].endswith("/env"):

@@ -576,8 +576,7 @@ class Walk:
         if base[-4:] == ".exe" or base[:1] == "^" or base[:2] == "e:":  # as nu and elvish mark programs
             base = base.removesuffix(".exe").lstrip("^").removeprefix("e:")
         text = " ".join(argv)
-        if " --" in text:
-            argv = spelled_out(base, argv)
+        argv = spelled_out(base, argv) if " --" in text else argv
         if self.judgement.recording:
             self.judgement.lines.append((argv, self.source_map, self.place, self.nest + len(self.under)))
         call = Call(base, argv[1:], stdin, name, declared, text)
@@ -636,6 +635,11 @@ class Walk:
             if name == UNKNOWN and not name.quoted and len(argv) > 1:
                 self.run(argv[1:], stdin, declared=declared)  # it may be empty
             return unknown(name.taints)
+        base = name.rpartition("/")[2]
+        if base in self.state.file_names:  # find has found what the command itself has written
+            for path, content in list(self.state.files.items()):
+                if path.rpartition("/")[2] == base:
+                    self.run_content(content, argv[1:], stdin, path)
         outs = [self.run([_named(name, candidate), *argv[1:]], stdin, declared=declared) for candidate in names]
         return either(outs) or EMPTY
 
