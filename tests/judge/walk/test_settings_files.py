@@ -13,7 +13,7 @@ LINES = (Path(__file__).parents[1] / "labelled" / "settings.txt").read_text().sp
 ROWS = [line.replace("⏎", "\n").split(" ‖ ") for line in LINES if line[:2] != "# "]
 NEW, OLD = 0.0, float("inf")
 LOSS = "rm -rf /srv/data"
-ASK_ANYWAY = tuple("gcc crontab systemctl tmux terraform sqlite3 pylint".split()) + ("npx semantic-release",)
+ASK_ANYWAY = ("gcc", "crontab", "systemctl", "tmux", "terraform", "sqlite3", "pylint", "npx semantic-release")
 """They load a library, publish, change services or jobs, or run a line that is no command, whatever that is."""
 
 

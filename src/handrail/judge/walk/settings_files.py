@@ -70,7 +70,7 @@ def follow_place(walk: Walk, call: Call, text: str, *, everything: bool = True) 
     for part in re.split(r"[:=,\s]+", text)[:_MAX_FOLDERS] if UNKNOWN not in text else ():
         for path in (part, f"{part}.py"):
             found = entry(walk, path) if part.strip("./") else None
-            if found is None or here(walk).startswith(found.path):
+            if found is None or f"{here(walk)}/".startswith(f"{found.path}/"):
                 continue
             for one in _below(walk, path) if found.is_dir else (path,):
                 if everything or not found.is_dir or "." not in posixpath.basename(one) or _RE.settings.search(one):
@@ -91,9 +91,10 @@ def judge_settings(walk: Walk, call: Call, source: Source) -> None:
         for words in _lists(inside, source.text):
             inside.start([Arg(word) for word in words], None)
     folder = posixpath.dirname(absolute(source.path, here(walk)))
+    loads = _RE.loads.search(source.text) is not None
     for name in list(dict.fromkeys(_RE.names_file.findall(source.text)))[:_MAX_NAMED]:
         for path in (f"{folder}/{name}", f"{folder}/{name}.py"):
-            if path not in (source.path, folder):
+            if path != source.path and (loads or not ((found := entry(walk, path)) and found.is_dir)):
                 _judge_new(walk, call, path)
 
 
