@@ -274,7 +274,7 @@ def _options(service: dict[str, Any], volumes: Any) -> list[str]:
         source, colon, rest = str(mount).partition(":")
         options += ["-v", f"{_device(source, volumes)}{colon}{rest}"] if colon else []
     command = [*_command(service.get("entrypoint")), *_command(service.get("command"))]
-    return [*options, "image", *command] if options or command else []
+    return [*options, "image", *(command if "-v" in options else ())] if options else []  # it reaches what is mounted
 
 
 def _command(value: Any) -> list[str]:

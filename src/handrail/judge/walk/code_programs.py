@@ -147,8 +147,8 @@ def _pytest(walk: Walk, call: Call) -> None:
         around += [f"{'/'.join(parts[: end + 1])}/conftest.py" for end in range(len(parts))]
     plugins = _RE.plugin.findall(" ".join(call.args)) + _added_plugins(walk)
     files = ["test_*.py", "*_test.py", "conftest.py"]
-    for source in _test_settings(walk):
-        files += [name.strip("\"',[]") for match in _RE.python_files.findall(source.text) for name in match.split()]
+    for settings in _test_settings(walk):
+        files += [name.strip("\"',[]") for match in _RE.python_files.findall(settings.text) for name in match.split()]
     named = {absolute(path, cwd)[len(cwd) + 1 :] for path in chosen}
     entries = [
         *(source for name in plugins if (source := python_files.module_file(walk, name, [cwd])) is not None),

@@ -293,7 +293,7 @@ def _given_files(walk: Walk, call: Call) -> None:
 
 def run_by_ending(walk: Walk, path: str, rest: Sequence[Arg] = ()) -> bool:
     """Follow a file by the program that its ending stands for; false when it stands for none."""
-    words = _RUN_BY.get(posixpath.splitext(path)[1].lower(), ())
+    words = _RUN_BY.get(posixpath.splitext(path)[1].lower(), [])
     follower = walk.programs.follower_of(words[0]) if words else None
     if follower is not None:
         follower(walk, Call(words[0], [*map(Arg, words[1:]), Arg(path), *rest], None, Arg(words[0])))

@@ -57,7 +57,9 @@ def _judge_sections(walk: Walk, call: Call, path: str) -> None:
     """The part of a file of settings for many programs that is about this one: `"jest": {..}`, `[tool.mypy]`."""
     found = entry(walk, path)
     source = lookup(walk, path) if found is None or found.is_new else None
-    for match in _RE.part.finditer(source.text) if source is not None and len(source.text) < _MAX_TEXT else ():
+    if source is None or len(source.text) > _MAX_TEXT:
+        return
+    for match in _RE.part.finditer(source.text):
         if _is_of((match[1] or match[3]).removeprefix("tool."), call.name):
             judge_settings(walk, call, source._replace(text=match[2] or match[4]))
 
