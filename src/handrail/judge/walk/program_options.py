@@ -6,6 +6,7 @@ This file is longer than the others on purpose. Each program is one short functi
 from __future__ import annotations
 
 import itertools
+import posixpath
 import re
 from collections.abc import Sequence
 
@@ -104,6 +105,9 @@ def _run_parts(walk: Walk, call: Call) -> None:
     folder = call.args[start]
     place = on_disk(walk, folder)
     names = walk.sources.names(place)[:_MAX_PARTS] if place and walk.sources is not None else ()
+    own = [path for path in walk.state.files if walk.path(posixpath.dirname(path) or ".") == walk.path(folder)]
+    for path in own:
+        walk.run_content(walk.state.files[path], (), None, path)
     for name in names or ([UNKNOWN] if raised(walk.under) and not folder.startswith("/etc/") else ()):
         walk.start([folder.like(f"{folder}/{name}")], None, under="run-parts")
 
