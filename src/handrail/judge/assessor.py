@@ -65,7 +65,7 @@ def _in_a_home(finding: Finding) -> Finding:
 def _project(place: str | None) -> str:
     """Where work is expected: not in a whole home, nor in what belongs to the system."""
     if place is None or not paths.classes(place).isdisjoint(
-        ("root", "home-root", "system-root", "config", "kernel", "device")
+        ("root", "home-root", "system-root", "config", "kernel", "device", "credential", "startup")
     ):
         return ""
     return place

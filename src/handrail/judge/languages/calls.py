@@ -46,6 +46,7 @@ _LAST_NAMES = {
     for language in {*SHELL, *ARGV}
 }
 _SHELL_PROGRAMS = frozenset(f"{folder}{shell}" for folder in ("", "/bin/", "/usr/bin/") for shell in SHELLS)
+_PHP_CALLBACKS = frozenset(SHELL["php"].split()) | {"assert", "unlink", "rmdir"}
 _NEAR = 8
 _MAX_TOKENS = 4_000
 _MAX_NAMES = 64
@@ -259,7 +260,10 @@ def _open(host: Host, call: Call) -> None:
         host.shell(known[0][1:])
     elif host.language != "perl":
         mode = known[1] if len(known) > 1 else "r"
-        host.write(known[0]) if not set(mode).isdisjoint("wax+") and len(mode) < 6 else host.read(known[0])
+        if not set(mode).isdisjoint("wax+") and len(mode) < 6:
+            host.write(known[0], empties="w" in mode and not _mentions(_RE.writes_something, call.text))
+        else:
+            host.read(known[0])
     elif known[0] in ("-|", "|-") and len(known) > 2:
         host.start(*known[1:])
     elif call.last == "sysopen" and re.search("O_(?:WRONLY|RDWR|TRUNC|CREAT)", call.text):
@@ -334,6 +338,8 @@ def judge_strings(host: Host, text: str) -> None:
         return
     if len(found) > _MAX_TOKENS:
         host.find("limit.exceeded")
+    if host.language == "php" and not host.shown:
+        _named_functions(host, found)
     shown = set(host.shown)
     for words in _series(found):
         if not shown.intersection(words) and host.is_program(words[0]):
@@ -345,6 +351,14 @@ def judge_strings(host: Host, text: str) -> None:
         for line in (string, string[::-1]) if reverses else (string,):
             if line not in shown and " " in line.strip() and host.is_program(line.split(None, 1)[0]):
                 host.shell(line)
+
+
+def _named_functions(host: Host, found: Sequence[Token]) -> None:
+    """In PHP a function's name in a string is as good as the function: `ob_start("system")`."""
+    for asks, before, token in zip(found, found[1:], found[2:], strict=False):
+        is_given = token.kind == "string" and before.text in ("(", ",") and asks.text not in _WORDS.asks_for_function
+        if is_given and token.text in _PHP_CALLBACKS:
+            host.find("code.exec_computed")
 
 
 def _touched(host: Host, text: str, found: Sequence[Token]) -> None:

@@ -105,6 +105,9 @@ class _Reader:
                 self.names[alias.asname or alias.name] = f"{node.module or ''}.{alias.name}"
                 if (node.module, alias.name) == ("sys", "argv") and self.host.arguments is not None:
                     self.constants[alias.asname or "argv"] = list(self.host.arguments)
+        elif isinstance(node, ast.Assign) and isinstance(target := node.targets[0], ast.Attribute):
+            if self._dotted(target.value) in ("builtins", "__builtins__"):  # every name there is known everywhere
+                self.names[target.attr] = self._dotted(node.value) or target.attr
         elif (
             isinstance(node, ast.Call)
             and isinstance(node.func, ast.Attribute)

@@ -46,10 +46,11 @@ def _scanner(language: str) -> re.Pattern[str]:
     lisp = language == "scheme"  # a quote comes before lists
     parts.append(rf"(?P<string>{_LISP_STRING if lisp else _STRING})")
     parts.append(r"(?P<tick>`(?:[^`\\]|\\.)*`)")
+    sigils = "[$&]?" if language == "php" else "[$@%&]?"  # `@` there keeps a call quiet
     parts.append(
         rf"(?P<name>{_LISP_NAME})"
         if lisp
-        else r"(?P<name>[$@%&]?[A-Za-z_][\w]*(?:(?:\.|::|->|\?\.)[A-Za-z_]\w*)*[!?]?)"
+        else rf"(?P<name>{sigils}[A-Za-z_][\w]*(?:(?:\.|::|->|\?\.)[A-Za-z_]\w*)*[!?]?)"
     )
     parts.append(r"(?P<number>\d[\w.]*)")
     parts.append(r"(?P<end>;|\n)")

@@ -93,14 +93,18 @@ class Rulebook:
         """What can be said about a use of a program that no rule names."""
         if _UNKNOWN_PROGRAM not in self.rules:
             return None
-        if own_arguments(command):
+        text = " ".join(command.args)
+        names_places = "/" in text or "~" in text
+        if names_places and own_arguments(command):
             return Match(self.rules[_OWN_ARGUMENT], Reach.HOME)
         has_rules = command.name in self._by_program
         if not excluded and destructive(command, has_rules=has_rules):
             match = Match(self.rules[_UNKNOWN_PROGRAM])
         elif not has_rules and command.name not in DATA_PROGRAMS and reveals_secrets(command):
             match = Match(self.rules[_SECRET_STORE])
-        elif places := protected_arguments(command, has_rules=has_rules):
+        elif (names_places or command.stdin is not None) and (
+            places := protected_arguments(command, has_rules=has_rules)
+        ):
             match = Match(self.rules[_PROTECTED_ARGUMENT], command.reach(places))
         else:
             return None

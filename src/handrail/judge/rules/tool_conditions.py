@@ -200,7 +200,8 @@ def endless_input(command: Command, _: str) -> bool:
 
 def sql(command: Command, _: str) -> bool:
     """A statement that destroys or changes whole tables, in an option, an operand, a file or what is piped in."""
-    return any(is_dangerous(statements) for statements in _sql_texts(command))
+    in_memory = command.operands[:1] == [":memory:"] and "attach" not in " ".join(command.args).lower()
+    return not in_memory and any(is_dangerous(statements) for statements in _sql_texts(command))
 
 
 def _sql_texts(command: Command) -> Iterator[str]:

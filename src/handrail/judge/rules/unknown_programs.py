@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from ..programs.long_options import options_of
-from ..programs.tables import DATA_PROGRAMS, SHELLS, WRAPPERS
+from ..programs.tables import DATA_PROGRAMS, LANGUAGES, SHELLS, WRAPPERS
 from ..values.data_files import Patterns, Words, read_tables
 from ..values.paths import Classes
 from ..values.word_values import Arg
@@ -208,12 +208,11 @@ def protected_arguments(command: Command, *, has_rules: bool) -> list[Arg]:
     """The paths of files of the system, of keys, or of what runs by itself that the program may write."""
     name = command.name
     found = _sent_away(command)
-    if not found:
-        for arg in command.args:
-            if "/" in arg or "~" in arg:
-                found = list(_found(command, has_rules=has_rules))
-                break
-    return found or (list(_in_texts(command)) if name in _WORDS.prompts else [])
+    return (
+        found
+        or list(_found(command, has_rules=has_rules))
+        or (list(_in_texts(command)) if name in _WORDS.prompts else [])
+    )
 
 
 def reveals_secrets(command: Command) -> bool:
@@ -237,7 +236,7 @@ def _sent_away(command: Command) -> list[Arg]:
 
 def own_arguments(command: Command) -> bool:
     """Whether a program that is not known only to read is given a path of Handrail's own files."""
-    if command.name in _WORDS.own_readers or not any("/" in arg or "~" in arg for arg in command.args):
+    if command.name in _WORDS.own_readers:
         return False
     pieces = (piece for arg in command.args if " " not in arg for piece in (arg, *re.split(r"[=,:@]", arg), arg[2:]))
     return any("own" in command.classes(piece) for piece in pieces if "/" in piece or "~" in piece)
@@ -364,7 +363,7 @@ def _pieces(value: str) -> list[str]:
 
 
 def _in_texts(command: Command) -> Iterator[Arg]:
-    """Paths in a text that the program runs, when it is about writing."""
+    """Paths in a text that the program runs: what must not be written, and keys that a query reads."""
     texts = [
         arg
         for before, arg in zip(("", *command.args), command.args, strict=False)
@@ -373,9 +372,11 @@ def _in_texts(command: Command) -> Iterator[Arg]:
     texts += [Arg(arg[1:]) for arg in command.args if arg[:1] == "+"]
     if command.stdin is not None and command.stdin.known:
         texts.append(Arg(command.stdin.text[:_MAX_TEXT]))
+    reads = () if command.name in LANGUAGES else ("credential",)
     for text in texts:
-        if len(text) > _MAX_TEXT or not _RE.writing_word.search(text):
+        if len(text) > _MAX_TEXT:
             continue
+        wanted = ("startup", "credential", "own", "hook") if _RE.writing_word.search(text) else reads
         for path in _RE.paths.findall(text):
-            if not command.classes(path).isdisjoint(("startup", "credential", "own", "hook")):
+            if not command.classes(path).isdisjoint(wanted):
                 yield Arg(path)

@@ -16,6 +16,7 @@ _RE = Patterns(__file__)
 _MAX_DEPTH = 12
 _MAX_TEXT = 20_000
 _MAX_LINES = 400
+_MAX_ITEMS = 20
 _HOME_LIKE = {"HOME": "~", "CURDIR": ".", "MAKE": "make", "SHELL": "/bin/sh", "RM": "rm -f", "CC": "cc", "CXX": "c++"}
 _VALUES = {"CMAKE_COMMAND": "cmake", "ENV{HOME}": "~", "CMAKE_SOURCE_DIR": ".", "PROJECT_SOURCE_DIR": "."}
 _HERE = tuple(
@@ -33,12 +34,19 @@ class Makefile:
         self._rules: dict[str, tuple[list[str], list[str]]] = {}
         self._patterns: list[tuple[str, list[str], list[str]]] = []
         self._default = ""
+        self._remade: list[str] = []
+        """Files to include that are not there: make makes them first, if there is a rule for them."""
         self._is_whole = True
         """Whether every included file was there: else a variable that is not set may be set in one of them."""
         self.shells: list[str] = []
         """Commands that run while the file is read."""
         self.uses_one_shell = False
         self._read(text, 0)
+
+    def setting(self, name: str) -> str:
+        """What the file itself sets a variable to; empty when it does not."""
+        value = self._variables.get(name)
+        return "" if value is None else self._expand(value, {})
 
     def lines(self, targets: Sequence[str]) -> list[str]:
         """The command lines that these targets run, what they need first."""
@@ -48,7 +56,7 @@ class Makefile:
         found: list[str] = []
         done: set[str] = set()
         goal = (self._variables.get(".DEFAULT_GOAL") or self._default).strip()
-        for target in targets or [goal]:
+        for target in (*self._remade, *(targets or [goal])):
             self._run(target, found, done)
         return found[:_MAX_LINES]
 
@@ -78,7 +86,7 @@ class Makefile:
             if len(target) > len(before) + len(after) and target.startswith(before) and target.endswith(after):
                 stem = target[len(before) : len(target) - len(after) or None]
                 return [*needs, *(need.replace("%", stem) for need in others)], recipe, stem
-        return needs, [], ""
+        return needs, [] if target in self._rules else self._rules.get(".DEFAULT", ([], []))[1], ""
 
     def _read(self, text: str, depth: int) -> None:
         recipes: list[list[str]] = []
@@ -122,6 +130,7 @@ class Makefile:
             text = self._include(name) if UNKNOWN not in name and depth < _MAX_DEPTH else None
             if text is None:
                 self._is_whole = False
+                self._remade.append(name)
             else:
                 self._read(text, depth + 1)
 
@@ -209,6 +218,11 @@ class Makefile:
             called, *given = self._expand(rest, automatic, depth + 1).split(",")
             numbered = {str(number): text for number, text in enumerate(given, 1)}
             return self._value(called.strip(), {**automatic, **numbered}, depth + 1)
+        if blank and name == "foreach":
+            return self._foreach(rest, automatic, depth)
+        if blank and name == "file":
+            path = rest.strip().removeprefix("<").strip()
+            return (self._include(path) if rest.strip()[:1] == "<" else "") or UNKNOWN
         if blank and name in _WORDS.same:
             return self._expand(rest, automatic, depth + 1).strip()
         if blank and name in ("addprefix", "addsuffix", "patsubst"):
@@ -220,6 +234,11 @@ class Makefile:
             old, new = (part if "%" in part else f"%{part}" for part in match.groups()[1:])
             return _changed("patsubst", f"{old},{new},{self._value(match[1], automatic, depth)}")
         return self._value(self._expand(inner, automatic, depth + 1), automatic, depth)
+
+    def _foreach(self, text: str, automatic: Mapping[str, str], depth: int) -> str:
+        name, names, body = (*text.split(",", 2), "", "")[:3]
+        items = self._expand(names, automatic, depth + 1).split()[:_MAX_ITEMS] or [UNKNOWN]
+        return " ".join(self._expand(body, {**automatic, name.strip(): item}, depth + 1) for item in items)
 
     def _value(self, name: str, automatic: Mapping[str, str], depth: int) -> str:
         if name in self._given:

@@ -273,7 +273,12 @@ def _options(service: dict[str, Any], volumes: Any) -> list[str]:
             mount = f"{mount.get('source', '')}:{mount.get('target', '')}{':ro' if mount.get('read_only') else ''}"
         source, colon, rest = str(mount).partition(":")
         options += ["-v", f"{_device(source, volumes)}{colon}{rest}"] if colon else []
-    return options
+    command = [*_command(service.get("entrypoint")), *_command(service.get("command"))]
+    return [*options, "image", *(command if "-v" in options else ())] if options else []  # it reaches what is mounted
+
+
+def _command(value: Any) -> list[str]:
+    return [str(word) for word in value] if isinstance(value, list) else ["sh", "-c", value] if value else []
 
 
 def _device(source: str, volumes: Any) -> str:

@@ -19,6 +19,7 @@ from .code_programs import build_package
 from .operators import shell_quoted
 from .script_files import here, lookup, run_line, run_shell, run_words
 from .script_programs import first_file, follow_compiler, follow_language
+from .settings_files import judge_settings
 from .walk import Call, Walk
 
 _MAX_FOLDERS = 40
@@ -80,9 +81,10 @@ def _run_makefile(
     makefile = Makefile(main.text, include, given)
     lines = makefile.lines(targets)
     source = main._replace(is_new=is_new[0])
-    for line in (*dict.fromkeys(makefile.shells), *([] if only_prints else lines)):
+    search = makefile.setting("PATH")
+    for line in (*dict.fromkeys(makefile.shells), *([] if only_prints else (makefile.setting("SHELL"), *lines))):
         if line.strip() and line.strip() != UNKNOWN:
-            run_line(walk, source, line, cwd=cwd, how="make")
+            run_line(walk, source, line, cwd=cwd, variables={"PATH": search} if search else None, how="make")
 
 
 def _npm(walk: Walk, call: Call) -> None:
@@ -257,6 +259,8 @@ def _cmake(walk: Walk, call: Call) -> None:
     waiting = [source for name in names if (source := first_file(walk, [name], folder)) is not None]
     for number, source in enumerate(waiting):
         cwd = posixpath.dirname(absolute(source.path, here(walk)))
+        if source.is_new:
+            judge_settings(walk, call, source)
         for words in cmake_commands(source.text):
             if words and UNKNOWN not in words[0]:  # else a tool that cmake has searched for
                 run_words(walk, source, words, cwd=cwd)
@@ -330,7 +334,7 @@ def follow_compose(walk: Walk, call: Call) -> None:
             continue
         for given in services:
             if given:
-                line = [Arg(word) for word in ("docker", "run", *given, "image")]
+                line = [Arg(word) for word in ("docker", "run", *given)]
                 walk.start(line, None)
 
 

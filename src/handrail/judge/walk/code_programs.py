@@ -15,8 +15,10 @@ from ..values.disk import Source, absolute
 from ..values.word_values import UNKNOWN, Arg, Value
 from . import python_files
 from .operators import shell_quoted
+from .program_options import names_command
 from .script_files import here, judge_code, lookup, run_line, run_words
 from .script_programs import first_file, follow, shell_words
+from .settings_files import judge_settings
 from .walk import Call, Walk
 
 _RE = Patterns(__file__)
@@ -55,6 +57,8 @@ def _listed(walk: Walk, call: Call) -> None:
     listed = sorted(_names(walk)) if "*" in names else ()
     found = [one for name in names.split() for one in (fnmatch.filter(listed, name) if "*" in name else [name])]
     for source in filter(None, (first_file(walk, (name,)) for name in (*given, *found)[:_MAX_FOLDERS])):
+        if source.is_new:
+            judge_settings(walk, call, source)
         for match in re.finditer(pattern, source.text):
             run_line(walk, source, _RE.joined.sub(r"\1 \1", next(filter(None, match.groups()), "").replace('\\"', '"')))
 
@@ -142,14 +146,22 @@ def _pytest(walk: Walk, call: Call) -> None:
         parts = path.strip("./").split("/")
         around += [f"{'/'.join(parts[: end + 1])}/conftest.py" for end in range(len(parts))]
     plugins = _RE.plugin.findall(" ".join(call.args)) + _added_plugins(walk)
+    files = ["test_*.py", "*_test.py", "conftest.py"]
+    for settings in _test_settings(walk):
+        files += [name.strip("\"',[]") for match in _RE.python_files.findall(settings.text) for name in match.split()]
     named = {absolute(path, cwd)[len(cwd) + 1 :] for path in chosen}
     entries = [
         *(source for name in plugins if (source := python_files.module_file(walk, name, [cwd])) is not None),
         *(source for name in dict.fromkeys(around) if (source := lookup(walk, f"{cwd}/{name}")) is not None),
         *_collected(
-            walk, chosen, lambda path: path in named or _RE.pytest_files.fullmatch(posixpath.basename(path)) is not None
+            walk,
+            chosen,
+            lambda path: path in named or any(fnmatch.fnmatch(posixpath.basename(path), one) for one in files),
         ),
     ]
+    if "--doctest" in call.text:
+        for source in (*entries, *_collected(walk, chosen, lambda path: path.endswith((".py", ".txt", ".rst", ".md")))):
+            python_files.judge_examples(walk, call, source)
     folders = [cwd, f"{cwd}/src", *dict.fromkeys(posixpath.dirname(source.path) for source in entries)]
     python_files.follow(walk, call, list({source.path: source for source in entries}.values()), folders[:8])
 
@@ -160,7 +172,7 @@ def _added_plugins(walk: Walk) -> list[str]:
     found = stored.text.split(",") if isinstance(stored, Value) and stored.known else []
     for source in _test_settings(walk):
         added = re.search(r"(?m)^\s*addopts\s*=(.*)$", source.text)
-        found += _RE.plugin.findall(added[1].replace('"', " ")) if added else []
+        found += _RE.plugin.findall(re.sub("[\"']", " ", added[1])) if added else []
     return found
 
 
@@ -259,6 +271,8 @@ def follow_git(walk: Walk, call: Call) -> None:
     source = lookup(walk, f"{git}/config") if git else None
     settings = _settings(source) if source is not None else {}
     command, rest = str(call.args[start]), call.args[start + 1 :]
+    given = (value.partition("=") for option, value in options if option == "-c" and value)
+    settings |= {key.lower(): value for key, _, value in given if key.lower() == "core.hookspath"}
     for variable in ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG"):
         stored = walk.lookup(variable)
         if isinstance(stored, Value) and stored.text and (more := lookup(walk, stored.text)) is not None:
@@ -275,7 +289,10 @@ def follow_git(walk: Walk, call: Call) -> None:
         for name, value in settings.items():
             often = _TABLES["settings"].get(name, "")
             if (command in often.split() and value not in ("true", "false", "")) or (
-                name.startswith("filter.") and command in _WORDS.filters and not value.startswith("git-lfs")
+                not often
+                and not name.startswith("alias.")
+                and not value.startswith("git-lfs")
+                and names_command(name, value)
             ):
                 run_line(walk, source, value.lstrip("!"), cwd=top)
     if git and "--no-verify" not in rest and not (command == "commit" and "-n" in rest):

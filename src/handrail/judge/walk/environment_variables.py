@@ -7,7 +7,8 @@ import re
 from ..programs.tables import COMMAND_VARIABLES, INJECTING_VALUES, INJECTING_VARIABLES
 from ..values.data_files import Patterns, Words, read_tables
 from ..values.word_values import UNKNOWN, Arg, Value, unknown
-from .walk import Walk
+from .settings_files import follow_place
+from .walk import Call, Walk
 
 _WORDS = Words(__file__)
 _RE = Patterns(__file__)
@@ -17,6 +18,10 @@ _OPTION_VARIABLES = read_tables(__file__)["options"]
 def follow_variable(walk: Walk, name: str, value: Value) -> None:
     """Judge what such a variable brings with it, once a program will see it."""
     text = value.text
+    if walk.sources is not None and name not in _WORDS.followed and not _RE.names_output.fullmatch(name):
+        follow_place(walk, Call(name, [], None, Arg(name)), text)
+    if name == "HOME":
+        _start_up_there(walk)
     path = text.rpartition("=")[2]
     if path[:1] in ("/", "~"):
         kinds = walk.classes(path)
@@ -43,6 +48,14 @@ def follow_variable(walk: Walk, name: str, value: Value) -> None:
             walk.report("env.inject", [name, text])
 
 
+def _start_up_there(walk: Walk) -> None:
+    """Another home: what the command itself has put into hidden files may be what shells run there first."""
+    for path, content in list(walk.state.files.items()):
+        if path.rpartition("/")[2].startswith(".") and not path.endswith("/"):
+            with walk.subshell():
+                walk.run_content(content, (), None, path)
+
+
 def _run_command(walk: Walk, name: str, value: Value) -> None:
     """What the variable holds is run with arguments of the program that reads it: a pager, an editor, a wrapper."""
     text = value.text.lstrip("|- ").replace("%s", UNKNOWN) if name == "LESSOPEN" else value.text
@@ -55,7 +68,8 @@ def _run_command(walk: Walk, name: str, value: Value) -> None:
 
 def _words(text: str) -> list[str]:
     """`MAKEFLAGS` is cut at blanks, of which an option's value has none unless they are escaped."""
-    return [re.sub(r"\\(.)", r"\1", word) for word in re.findall(r"(?:\\.|\$\([^)]*\)|[^\s\\])+", text)]
+    found = re.findall(r"(?:\\.|\$\([^)]*\)|'[^']*'|[^\s\\])+", text)
+    return [re.sub(r"\\(.)", r"\1", word).strip("'") for word in found]
 
 
 def _check_place(walk: Walk, name: str, text: str) -> None:

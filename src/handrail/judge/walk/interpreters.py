@@ -187,7 +187,9 @@ def _run_code_file(walk: Walk, call: Call, language: str, operands: Sequence[Arg
     path = operands[0]
     content = walk.known_file(path)
     if walk.sources is None:  # it cannot be read
-        walk.programs.follow_unlisted(walk, Call(path.rpartition("/")[2], operands[1:], call.stdin, path))
+        walk.programs.follow_unlisted(
+            walk, Call(path.rpartition("/")[2], operands[1:], call.stdin, path, text=call.text)
+        )
     if content is None:
         if _RE.url.match(path):
             walk.report("rce.run_url", call.argv)
@@ -198,6 +200,10 @@ def _run_code_file(walk: Walk, call: Call, language: str, operands: Sequence[Arg
 
 def _more_code(walk: Walk, call: Call, codes: Sequence[Arg]) -> None:
     """Code in places of their own: commands in IPython, and more than a module's name after perl's `-M`."""
+    if call.name == "ruby" and "-run" in call.args and codes:  # its own rm, cp, mv as programs
+        start = call.args.index(Arg("--")) + 1 if "--" in call.args else len(call.args)
+        walk.start([codes[0], *call.args[start:]], None, under="ruby")
+        return
     if call.name != "perl":
         _magics(walk, [*codes, *([Arg(call.stdin.text)] if call.stdin is not None else [])])
         return

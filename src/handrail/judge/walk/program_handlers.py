@@ -24,11 +24,12 @@ from ..programs.tables import (
     option_value,
 )
 from ..rules import Rulebook
+from ..rules.command import canonical
 from ..rules.targets import READERS, WRITERS
 from ..values.data_files import Patterns, Words, read_tables
 from ..values.disk import Sources
 from ..values.word_values import EMPTY, UNKNOWN, Arg, Taint, Value, unknown
-from . import environment_variables, output_provenance, script_programs, text_emulation
+from . import environment_variables, output_provenance, script_programs, settings_files, text_emulation
 from .files_made import files_made, output_files
 from .interpreters import judge_code
 from .script_files import lookup
@@ -67,11 +68,13 @@ _MAX_INPUT = 20_000
 _AWAY = (name for name, container in CONTAINERS.items() if container.remote or not container.subcommands)
 _PASS_OPTIONS_ON = frozenset((*WRAPPERS, *SHELLS, *LANGUAGES, *_AWAY, *REMOTE)) | _WORDS.tell
 """Programs whose options may be those of another command line, or a text that they print."""
+_LISTED = TEXT_OPTIONS.keys() | CODE_FILES.keys()
 _SOME_FOLDER = "/project"
 """Where work is expected, if nobody has said where: files that are written there are looked up by absolute paths."""
 follow_variable = environment_variables.follow_variable
 source_file = script_programs.source_file
 follow_files = script_programs.follow
+follow_place = settings_files.follow_place
 
 
 @functools.cache
@@ -107,12 +110,19 @@ def known(name: str) -> Known:
 
 def note_effects(walk: Walk, call: Call, known: Known) -> None:
     """What it does besides printing: files that it runs or writes, shells that it opens."""
+    has_settings = known.builtin is None and call.name not in script_programs.ONLY_TEXTS
     if walk.sources is not None:
         script_programs.follow(walk, call)
-    elif walk.state.files and (follower := follower_of(call.name)) is not None:
+        if has_settings:
+            settings_files.follow_settings(walk, call)
+    elif walk.state.files and (has_settings or follower_of(call.name) is not None):
         project = walk.judgement.project or _SOME_FOLDER
         with Held(walk, sources=Sources(None)), Held(walk.judgement, project=project):
-            follower(walk, call)
+            for name in ("sitecustomize", call.name) if "PYTHONPATH" in walk.state.variables else (call.name,):
+                if (follower := follower_of(name)) is not None:
+                    follower(walk, call)
+            if has_settings:
+                settings_files.follow_settings(walk, call)
     if (
         walk.under
         and call.stdin is None
@@ -121,15 +131,16 @@ def note_effects(walk: Walk, call: Call, known: Known) -> None:
         walk.report("privilege.root_shell", call.argv)
     if call.args:
         _follow_options(walk, call)
-        for target in output_files(call):
-            walk.on_write(target, "-o", unknown())
+        if "/" in call.text or "~" in call.text:
+            for target in output_files(call):
+                walk.on_write(target, "-o", unknown())
     files_made(walk, call, known)
 
 
 def _follow_options(walk: Walk, call: Call) -> None:
     """Run the values of options that are commands: those that a table lists for the program, and those whose names say so."""
-    args, name = call.args, call.name
-    pairs = list(zip_longest(args, args[1:]))
+    args, name, text = call.args, call.name, call.text
+    pairs = list(zip_longest(args, args[1:])) if "-" in text or "=" in text or ".so" in text or name in _LISTED else ()
     for option in TEXT_OPTIONS[name].split() if name in TEXT_OPTIONS else ():
         for arg, following in pairs:
             if value := option_value(option, arg, following):  # a filter reads what it is given, whatever that is
@@ -225,7 +236,7 @@ def output(walk: Walk, call: Call) -> Value:
 
 def follow_unlisted(walk: Walk, call: Call) -> None:
     """Judge what a program that no table lists would run: its arguments may hold a command line, after `--`, `exec` or `-c`."""
-    args, is_data = call.args, call.name in DATA_PROGRAMS
+    args, is_data = call.args, call.name in DATA_PROGRAMS or canonical(call.name) in DATA_PROGRAMS
     if call.name in ("echo", "printf"):
         return
     reads_code = (
@@ -233,10 +244,9 @@ def follow_unlisted(walk: Walk, call: Call) -> None:
         or not _WORDS.prompts.isdisjoint(args)
         or (call.name not in READERS and call.name not in _PASS_OPTIONS_ON and not _WORDS.before_code.isdisjoint(args))
     )
-    if not (args or call.stdin is not None) or not (reads_code or "--" in " ".join(args)):
+    if not (args or call.stdin is not None) or not (reads_code or "--" in call.text):
         return
     after_word, is_unknown = False, not is_data and not walk.judgement.rulebook.knows(call.name)
-    takes_lines = is_unknown and _WORDS.notes.isdisjoint(args)
     codes = [] if not reads_code else _codes(call, is_unknown=is_unknown)
     for code in codes[:_MAX_CODES]:
         judge_code(walk, call, "other", code)
@@ -259,7 +269,8 @@ def follow_unlisted(walk: Walk, call: Call) -> None:
             return
         if " " in arg and len(arg) < _MAX_ARGUMENT:
             setting = _RE.setting.fullmatch(arg)
-            led = led or (takes_lines and bool(_RE.command_line.match(arg)) and not _RE.sentence.search(arg))
+            is_line = is_unknown and _RE.command_line.match(arg) and not _RE.sentence.search(arg)
+            led = led or bool(is_line and _WORDS.notes.isdisjoint((call.name, *args[:place])))
             text = setting[1] if setting else arg.lstrip("!|:+ ") if led or _RE.marked.match(arg) else ""
             calls = (match for match in _RE.calls.finditer(arg) if not _RE.prose.search(arg, 0, match.start()))
             texts = [text, *("".join(filter(None, match.groups())) for match in calls)]

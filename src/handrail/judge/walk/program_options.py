@@ -6,11 +6,12 @@ This file is longer than the others on purpose. Each program is one short functi
 from __future__ import annotations
 
 import itertools
+import posixpath
 import re
 from collections.abc import Sequence
 
 from ..grammar.lexical import decode_escapes
-from ..programs.tables import WRAPPERS, raised, skip_options
+from ..programs.tables import WRAPPERS, all_options, raised, skip_options
 from ..values.data_files import Words, read_tables
 from ..values.word_values import NO_TAINTS, UNKNOWN, Arg, Value, make_arg, unknown
 from .judgement import Limit
@@ -104,6 +105,9 @@ def _run_parts(walk: Walk, call: Call) -> None:
     folder = call.args[start]
     place = on_disk(walk, folder)
     names = walk.sources.names(place)[:_MAX_PARTS] if place and walk.sources is not None else ()
+    own = [path for path in walk.state.files if walk.path(posixpath.dirname(path) or ".") == walk.path(folder)]
+    for path in own:
+        walk.run_content(walk.state.files[path], (), None, path)
     for name in names or ([UNKNOWN] if raised(walk.under) and not folder.startswith("/etc/") else ()):
         walk.start([folder.like(f"{folder}/{name}")], None, under="run-parts")
 
@@ -146,6 +150,9 @@ def _cmd(walk: Walk, call: Call) -> None:
 def _git(walk: Walk, call: Call) -> None:
     start, options = skip_options(call.args, "Cc", "git-dir work-tree namespace exec-path config-env")
     rest = call.args[start:]
+    operands = [arg for arg in rest if arg[:1] != "-"]
+    if operands[:1] == ["config"] and len(operands) > 2:
+        _git_setting(walk, operands[-1].like(f"{operands[-2]}={operands[-1]}"), rest)
     if rest and rest[0] == "clone":
         options += skip_options(rest[1:], "cbou", "branch origin config depth template")[1]
     for option, value in options:
@@ -183,14 +190,21 @@ def _git_setting(walk: Walk, setting: Arg, rest: Sequence[Arg]) -> None:
     elif key in _GIT_PLACES or (key.startswith("includeif.") and key.endswith(".path")):
         if walk.is_foreign(text) or text == UNKNOWN:
             walk.report("env.inject", ["git", "-c", setting])
-    elif (
+    elif key.endswith(".mirror") and rest[:1] == ["push"] and text == "true":
+        walk.start([Arg("git"), Arg("push"), Arg("--mirror"), *rest[1:]], None)
+    elif names_command(key, text):
+        _run_option(walk, text.lstrip("!"), setting)
+
+
+def names_command(key: str, text: str) -> bool:
+    """Whether the value of this setting of git, given in lower case, is a command."""
+    return (
         key in _WORDS.git_command_keys
         or key.endswith(_GIT_COMMAND_ENDS)
         or (key.endswith(".path") and key.startswith(("difftool.", "mergetool.", "browser.", "man.")))
         or (key.startswith("pager.") and text.lower() not in ("true", "false", "yes", "no", "on", "off", "0", "1"))
         or UNKNOWN in key
-    ):
-        _run_option(walk, text.lstrip("!"), setting)
+    )
 
 
 def _run_address(walk: Walk, arg: Arg) -> None:
@@ -246,7 +260,7 @@ def _make(walk: Walk, call: Call) -> None:
     args = [str(arg) for arg in call.args]
     if {"-n", "--dry-run", "--just-print", "--recon"} & set(args):
         return
-    _, options = skip_options(call.args, "fCIjloW", "file makefile directory eval")
+    _, options = all_options(call.args, "fCIloW", "file makefile directory eval")
     for arg in call.args:
         if arg.partition("=")[0] in _WORDS.make_tools:
             _run_option(walk, arg.partition("=")[2], arg)

@@ -6,6 +6,7 @@ import ast
 import functools
 import posixpath
 import re
+import sys
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -31,6 +32,9 @@ def follow_python(walk: Walk, call: Call) -> None:
     if not cwd:
         return
     codes, module, rest = read_program("python", call.args)
+    _shadowing(
+        walk, call, posixpath.dirname(absolute(str(rest[0]), cwd)) if rest and not codes and module is None else cwd
+    )
     if module is not None:
         _module(walk, call, str(module), rest, cwd)
     elif codes:
@@ -48,6 +52,16 @@ def follow_python(walk: Walk, call: Call) -> None:
         elif source is not None:
             folder = posixpath.dirname(absolute(path, here(walk)))
             follow(walk, call, [source], [folder, *_python_path(walk)])
+
+
+def _shadowing(walk: Walk, call: Call, folder: str) -> None:
+    """Files of this session that have the name of a module of Python itself: whatever imports that gets them."""
+    assert walk.sources is not None
+    for name in walk.sources.names(folder):
+        if name.endswith(".py") and name[:-3] in sys.stdlib_module_names:
+            source = lookup(walk, f"{folder}/{name}")
+            if source is not None and source.is_new:
+                judge_code(walk, call, source, "python")
 
 
 def _python_path(walk: Walk) -> list[str]:
@@ -90,11 +104,16 @@ def _module(walk: Walk, call: Call, name: str, args: Sequence[Arg], cwd: str) ->
         for file in [arg for arg in args if arg.endswith((".py", ".md", ".rst", ".txt"))][:1]:
             follow_python(walk, Call("python", [file], call.stdin, Arg("python")))
             if name == "doctest" and (source := lookup(walk, file)) is not None:
-                examples = "\n".join(re.findall(r"(?m)^\s*(?:>>>|\.\.\.) (.*)$", source.text))
-                judge_code(walk, call, source, "python", examples)
+                judge_examples(walk, call, source)
     follower = walk.programs.follower_of(name)
     if follower is not None and not walk.judgement.rulebook.knows(name):  # else it is run as the program of that name
         follower(walk, Call(name, args, call.stdin, Arg(name)))
+
+
+def judge_examples(walk: Walk, call: Call, source: Source) -> None:
+    """The examples in a documentation, which doctest runs."""
+    examples = "\n".join(re.findall(r"(?m)^\s*(?:>>>|\.\.\.) (.*)$", source.text))
+    judge_code(walk, call, source, "python", examples)
 
 
 def follow(walk: Walk, call: Call, entries: Sequence[Source], folders: Sequence[str]) -> None:

@@ -132,6 +132,8 @@ def judge_code(walk: Walk, call: Call, source: Source, language: str, text: str 
     runs_arguments = _RE.starts.search(code) is not None and (
         _RE.arguments.search(code) is not None or (source.is_new and len(code) < _MAX_SMALL)
     )
+    if _RE.changes.search(code) and _RE.arguments.search(code) and any(arg[:1] in ("/", "~", ".") for arg in call.args):
+        runs_arguments = True  # it may change what it is given
     if not runs_arguments and not _matters(code, walk.judgement.rulebook):
         return
     assert walk.sources is not None

@@ -20,6 +20,8 @@ _RE = Patterns(__file__)
 _WORDS = Words(__file__)
 
 _TABLES = read_tables(__file__)
+ONLY_TEXTS = _WORDS.only_texts
+"""Programs that only read, copy or list the files that they are given."""
 _RUN_BY = {end: words.split() for ends, words in _TABLES["run by"].items() for end in ends.split()}
 _MAX_OPERANDS = 16
 _MAX_CONSOLE = 60_000
@@ -194,6 +196,9 @@ def follow_path(walk: Walk, call: Call) -> None:
     if not first.startswith("#!"):
         run_shell(walk, source, call.args, call.stdin)
         return
+    _, split, text = first.partition("env -S")
+    if split and ('"' in text or "'" in text):  # words with blanks, as for a shell's `-c`
+        walk.start([Arg("env"), Arg("-S"), Arg(text.strip()), Arg(source.path), *call.args], call.stdin)
     words = [word for word in first[2:].split() if word not in ("-S", "-i")]
     if words and words[0].endswith("/env"):
         words = [word for word in words[1:] if "=" not in word]
@@ -244,8 +249,20 @@ def follow(walk: Walk, call: Call) -> None:
         follow_path(walk, Call(call.name, call.args, call.stdin, Arg(place)))
     if (follower := walk.programs.follower_of(call.name)) is not None:
         follower(walk, call)
-    if call.name not in _WORDS.only_texts:
+    if call.name not in ONLY_TEXTS and call.name not in _WORDS.linters:
         _given_files(walk, call)
+    real = [_real(walk, arg) for arg in call.args[:_MAX_OPERANDS]]
+    if any(one is not arg for one, arg in zip(real, call.args, strict=False)):
+        walk.show_to_rules(Call(call.name, [*real, *call.args[_MAX_OPERANDS:]], call.stdin, call.program))
+
+
+def _real(walk: Walk, arg: Arg) -> Arg:
+    """A path below a link in the work tree, as the place that it leads to."""
+    top, slash, rest = arg.partition("/")
+    found = entry(walk, top) if slash and top.strip(".~") and top[0] != "-" and UNKNOWN not in top else None
+    if found is None or not found.is_dir or found.path == absolute(top, here(walk)):
+        return arg
+    return arg.like(f"{found.path}/{rest}")
 
 
 def _given_files(walk: Walk, call: Call) -> None:
@@ -258,16 +275,29 @@ def _given_files(walk: Walk, call: Call) -> None:
         rest = call.args[place + 1 :] if before in _WORDS.run_words else ()
         name, _, value = arg.rpartition("=") if "=" in arg else (before, "", str(arg))
         words = _RUN_BY.get(posixpath.splitext(value)[1].lower(), ())
-        if not words and not (is_unknown and "." in value):
-            continue
         is_led = name[:1] == "-" and not _RE.no_code.search(name)
+        if not words and not ((is_unknown or is_led) and ("." in value or "/" in value or is_led)):
+            continue
         found = entry(walk, value)
+        if found is not None and (
+            is_unknown or not walk.judgement.rulebook.knows(call.name) or _RE.settings.search(name)
+        ):
+            walk.programs.follow_place(walk, call, value, everything=False)
         if found is None or found.is_dir or not (is_led or name in _WORDS.run_words or (is_unknown and found.is_new)):
             continue
-        if words and (follower := walk.programs.follower_of(words[0])) is not None:
-            follower(walk, Call(words[0], [*map(Arg, words[1:]), Arg(value), *rest], None, Arg(words[0])))
-        elif is_unknown and not _RE.prose.fullmatch(value) and (source := lookup(walk, value)) and not source.is_binary:
+        if run_by_ending(walk, value, rest):
+            continue
+        if is_unknown and not _RE.prose.fullmatch(value) and (source := lookup(walk, value)) and not source.is_binary:
             judge_code(walk, call, source, "other")
+
+
+def run_by_ending(walk: Walk, path: str, rest: Sequence[Arg] = ()) -> bool:
+    """Follow a file by the program that its ending stands for; false when it stands for none."""
+    words = _RUN_BY.get(posixpath.splitext(path)[1].lower(), [])
+    follower = walk.programs.follower_of(words[0]) if words else None
+    if follower is not None:
+        follower(walk, Call(words[0], [*map(Arg, words[1:]), Arg(path), *rest], None, Arg(words[0])))
+    return follower is not None
 
 
 def _several(walk: Walk, call: Call) -> bool:

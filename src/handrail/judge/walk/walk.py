@@ -87,6 +87,8 @@ class Call:
     stdin: Value | None
     program: Arg
     declared: Sequence[syntax.Assignment] = ()
+    text: str = ""
+    """The program and its arguments with blanks between: one look at it spares many looks at each of them."""
 
     @property
     def argv(self) -> list[Arg]:
@@ -118,6 +120,7 @@ class Programs(Protocol):
     def follow_unlisted(self, walk: Walk, call: Call) -> None: ...
     def possible_names(self, name: Arg, rulebook: Rulebook) -> list[str] | None: ...
     def follow_files(self, walk: Walk, call: Call) -> None: ...
+    def follow_place(self, walk: Walk, call: Call, text: str, *, everything: bool = True) -> None: ...
     def source_file(self, walk: Walk, path: str, args: Sequence[Arg], stdin: Value | None) -> bool: ...
     def follow_variable(self, walk: Walk, name: str, value: Value) -> None: ...
     def note_effects(self, walk: Walk, call: Call, known: Known) -> None: ...
@@ -572,10 +575,11 @@ class Walk:
         base = name.rsplit("/", 1)[-1] if "/" in name else str(name)
         if base[-4:] == ".exe" or base[:1] == "^" or base[:2] == "e:":  # as nu and elvish mark programs
             base = base.removesuffix(".exe").lstrip("^").removeprefix("e:")
-        argv = spelled_out(base, argv) if any(arg[:2] == "--" != arg for arg in argv) else argv
+        text = " ".join(argv)
+        argv = spelled_out(base, argv) if " --" in text else argv
         if self.judgement.recording:
             self.judgement.lines.append((argv, self.source_map, self.place, self.nest + len(self.under)))
-        call = Call(base, argv[1:], stdin, name, declared)
+        call = Call(base, argv[1:], stdin, name, declared, text)
         known = self.programs.known(base)
         out: Value | None = None
         if builtins and known.builtin is not None:
@@ -631,6 +635,11 @@ class Walk:
             if name == UNKNOWN and not name.quoted and len(argv) > 1:
                 self.run(argv[1:], stdin, declared=declared)  # it may be empty
             return unknown(name.taints)
+        base = name.rpartition("/")[2]
+        if base in self.state.file_names:  # find has found what the command itself has written
+            for path, content in list(self.state.files.items()):
+                if path.rpartition("/")[2] == base:
+                    self.run_content(content, argv[1:], stdin, path)
         outs = [self.run([_named(name, candidate), *argv[1:]], stdin, declared=declared) for candidate in names]
         return either(outs) or EMPTY
 
