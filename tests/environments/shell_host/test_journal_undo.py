@@ -104,6 +104,16 @@ def test_a_removal_that_had_failed_and_was_undone_is_no_conflict_for_earlier_cal
     assert recorder.conflicts(first) == []
 
 
+def test_hard_links_in_a_new_folder_are_no_conflict_for_the_call_that_made_the_file(recorder: Recorder) -> None:
+    before = snapshot(recorder.work).keys()
+    first, later = recorder.run("mkdir made; echo x > made/a; echo y > b"), recorder.run("cp -al made new; ln b new/b")
+    assert recorder.conflicts(first) == []
+    assert recorder.undo(later).failed == []
+    assert recorder.conflicts(first) == []
+    assert recorder.undo(first).failed == []
+    assert snapshot(recorder.work).keys() == before
+
+
 def test_an_ordinary_user_can_undo_a_call_that_has_closed_a_folder() -> None:
     def check(recorder: Recorder) -> None:
         before = snapshot(recorder.work)

@@ -56,6 +56,8 @@ class CallJournal:
             self.counts["created"] += 1
         elif is_folder:
             self._known[path] = _NEW
+        elif link_to:  # the times of the file change, and it may be older than the new folder
+            self._write(log.TIMES, path, meta=Meta(link_to))
         if link_to:
             self._known[path] = _MOVED
             self._moved.add(path)

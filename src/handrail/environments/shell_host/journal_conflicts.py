@@ -77,9 +77,10 @@ class _Touched:
         self.paths: set[str] = set()
         self.trees: set[str] = set()  # names that came, went or moved: what is below them is concerned as well
         self.new: set[str] = set()
-        self.folders: set[str] = set()  # that got or lost a name
+        self.folders: set[str] = set()  # that got or lost a name, and files with a further name in a new one
         self.inodes: set[int] = set()
         for entry in entries:
+            self.inodes.add(entry.meta.inode)
             if entry.kind == log.TIMES:
                 self.folders.add(entry.path)
             if entry.kind in (log.TIMES, log.HOST):
@@ -90,7 +91,6 @@ class _Touched:
                 self.trees.update(names)
             if entry.kind == log.ABSENT:
                 self.new.add(entry.path)
-            self.inodes.add(entry.meta.inode)
 
     def shared_with(self, theirs: _Touched) -> set[str]:
         below = {path for path in theirs.paths if path in self.paths or _is_below(path, self.trees)}
