@@ -162,7 +162,10 @@ class Watched:
 
     def _left_by(self, pid: int) -> int | None:
         """The call that has left the process of this thread, or one above it."""
-        pid = proc.leader_of(pid)
+        try:
+            pid = proc.leader_of(pid)
+        except OSError:  # gone, or hidden: an error here would let its change through unseen
+            return None
         for _ in range(_MAX_PARENTS):
             stat = proc.stat_of(pid)
             call, start = self._left.get(pid, (0, 0))

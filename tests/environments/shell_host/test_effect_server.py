@@ -1,0 +1,31 @@
+"""Which call a process belongs to."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+from handrail.environments.shell_host import proc
+from handrail.environments.shell_host.effect_server import Watched
+
+
+def _watched(left: dict[int, tuple[int, int]]) -> Watched:
+    watched = object.__new__(Watched)
+    watched._left, watched._bash = left, 0
+    return watched
+
+
+def test_what_is_below_a_process_that_a_call_has_left_belongs_to_that_call() -> None:
+    stat = proc.stat_of(os.getpid())
+    assert stat is not None
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        assert _watched({os.getpid(): (7, stat.start)})._left_by(child.pid) == 7
+        assert _watched({os.getpid(): (7, stat.start + 1)})._left_by(child.pid) is None
+        child.communicate(b"\n")
+
+
+def test_a_process_that_is_gone_belongs_to_no_call_that_has_left_something() -> None:
+    with subprocess.Popen(["true"]) as gone:
+        pass
+    assert _watched({1: (7, 0)})._left_by(gone.pid) is None
