@@ -261,7 +261,9 @@ def _open(host: Host, call: Call) -> None:
     elif host.language != "perl" or (call.last == "new" and len(known) > 1):
         mode = known[1] if len(known) > 1 else "r"
         if not set(mode).isdisjoint("wax+>") and len(mode) < 6:
-            host.write(known[0], empties=mode in ("w", "wb", ">") and not _mentions(_RE.writes_something, call.text))
+            host.write(
+                known[0], empties=mode[0] in "w>" and mode != ">>" and not _mentions(_RE.writes_something, call.text)
+            )
         else:
             host.read(known[0])
     elif known[0] in ("-|", "|-") and len(known) > 2:

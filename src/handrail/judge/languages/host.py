@@ -52,7 +52,10 @@ class Host:
                 given = (self.arguments or ())[1:]
                 place = int(match["place"]) - _FIRST_ARGUMENT.get(self.language, 1)
                 found = given[place] if 0 <= place < len(given) and self.language != "python" else None
-            return repr(found) if found and ("/" in found or "~" in found) else match[0]
+            quote = '"' if '"' in match[0] else "'"  # the same in a string that it is inside of
+            return (
+                f"{quote}{found}{quote}" if found and re.fullmatch(r"[^'\"\\\n]*[/~][^'\"\\\n]*", found) else match[0]
+            )
 
         return _RE.inputs.sub(value, text)
 

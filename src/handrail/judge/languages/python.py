@@ -139,10 +139,8 @@ class _Reader:
         for node in self.nodes:
             if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
                 self.attributes.add(node.attr)
-            elif (
-                isinstance(node, ast.Assign) and ast.unparse(node.targets[0])[:2] == "__"
-            ):  # a method that Python calls
-                if self._dotted(node.value) in self.escaped:
+            elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0])[:2] == "__":
+                if self._dotted(node.value) in self.escaped:  # a method that Python calls by itself
                     self.host.find("code.exec_computed")
             elif (isinstance(node, ast.Call) and self._dotted(node.func) == "setattr") or (
                 isinstance(node, ast.FunctionDef | ast.ClassDef)

@@ -29,10 +29,7 @@ _Look = Callable[[str], str | None]
 
 
 class Makefile:
-    """`include(name)` gives the text of another makefile, None when there is none; `given` are those of the command line.
-
-    `inherited(name)` is what a variable of the environment holds, None when it is not set.
-    """
+    """`include(name)`: another makefile's text; `given`: variables of the command line; `inherited(name)`: of the environment."""
 
     def __init__(self, text: str, include: _Look, given: Mapping[str, str], inherited: _Look) -> None:
         self._include = include
