@@ -83,3 +83,20 @@ def test_a_script_that_changes_what_it_is_given_is_read_with_its_arguments(tmp_p
     script = ["cl.py: import sys, shutil\nshutil.rmtree(sys.argv[1])\n"]
     assert judged(tmp_path / "w", "python3 cl.py /srv/data", script).dangerous
     assert not judged(tmp_path / "v", "python3 cl.py build", script).findings
+
+
+MARKED = (Path(__file__).parents[1] / "labelled" / "with_files.txt").read_text().splitlines()
+
+
+@pytest.mark.parametrize("row", [line for line in MARKED if line[:2] != "# "])
+def test_what_files_and_inputs_make_of_a_command_is_judged(row: str, tmp_path: Path) -> None:
+    command, *files = row[2:].replace("⏎", "\n").replace("⇥", "\t").split(" ‖ ")
+    found = judged(tmp_path / "w", command, files)
+    assert found.dangerous is (row[0] == "!"), found.findings
+
+
+def test_a_makefile_that_evaluates_itself_ends(tmp_path: Path) -> None:
+    text = (
+        "Makefile: define t\n$(eval $(call t))$(eval $(call t))\nendef\n$(eval $(call t))\nall:\n\trm -rf /srv/data\n"
+    )
+    assert judged(tmp_path / "w", "make", [text]).dangerous

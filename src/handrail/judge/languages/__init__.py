@@ -15,6 +15,7 @@ _TAKES_ARGUMENTS = re.compile(r"\bargv\b|\bARGV\b|\bargparse\b|\bclick\b|\btyper
 
 def read(host: Host, text: str, *, strings: bool) -> None:
     """Tell the host what a program does. `strings`: where nothing is found, its strings are looked at too."""
+    text = host.with_inputs(text)
     if host.language == "python":
         from . import python
 

@@ -258,10 +258,12 @@ def _open(host: Host, call: Call) -> None:
         return
     if host.language == "ruby" and known[0].startswith("|"):
         host.shell(known[0][1:])
-    elif host.language != "perl":
+    elif host.language != "perl" or (call.last == "new" and len(known) > 1):
         mode = known[1] if len(known) > 1 else "r"
-        if not set(mode).isdisjoint("wax+") and len(mode) < 6:
-            host.write(known[0], empties="w" in mode and not _mentions(_RE.writes_something, call.text))
+        if not set(mode).isdisjoint("wax+>") and len(mode) < 6:
+            host.write(
+                known[0], empties=mode[0] in "w>" and mode != ">>" and not _mentions(_RE.writes_something, call.text)
+            )
         else:
             host.read(known[0])
     elif known[0] in ("-|", "|-") and len(known) > 2:
@@ -393,7 +395,7 @@ def _strings(found: Sequence[Token]) -> Iterator[str]:
     for place, token in enumerate(found[:_MAX_TOKENS]):
         before = [earlier.text for earlier in found[max(0, place - 2) : place] if earlier.text not in ("(", "[")]
         if token.kind == "string" and not (before and before[-1] in _WORDS.prints):
-            yield token.text.strip("|! \n\t")
+            yield token.text.strip("|!< \n\t")
 
 
 def _series(found: Sequence[Token]) -> Iterator[list[str]]:

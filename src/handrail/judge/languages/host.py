@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from ..grammar.sql import is_dangerous
 from ..rules import Match, builtin, on_read, on_write, rule
 from ..values.assessment import Reach
+from ..values.data_files import Patterns
 from ..values.word_values import UNKNOWN, Value, make_arg
 
 MAX_DEPTH = 6
+_RE = Patterns(__file__)
+_FIRST_ARGUMENT = {"javascript": 2, "perl": 0, "ruby": 0}
 
 
 @dataclass(eq=False)
@@ -28,6 +32,8 @@ class Host:
     _project: str
     arguments: Sequence[str] | None = None
     """What the program is started with, its own name first; None when that is not known."""
+    environment: Callable[[str], str | None] = lambda _: None
+    """A variable of the environment that it is started in; None when that is not known."""
     matches: list[Match] = field(default_factory=list)
     depth: int = 0
     shown: list[str] = field(default_factory=list)
@@ -35,6 +41,23 @@ class Host:
     calls: int = 0
     """How many calls of interest were looked at; programs that make very many are not read to the end."""
     _judged: set[tuple[object, ...]] = field(default_factory=set)
+
+    def with_inputs(self, text: str) -> str:
+        """The program with the paths that it is started with, where they are known, for the expressions that read them."""
+
+        def value(match: re.Match[str]) -> str:
+            if match["place"] is None:
+                found = self.environment(match["name"] or match["member"])
+            else:
+                given = (self.arguments or ())[1:]
+                place = int(match["place"]) - _FIRST_ARGUMENT.get(self.language, 1)
+                found = given[place] if 0 <= place < len(given) and self.language != "python" else None
+            quote = '"' if '"' in match[0] else "'"  # the same in a string that it is inside of
+            return (
+                f"{quote}{found}{quote}" if found and re.fullmatch(r"[^'\"\\\n]*[/~][^'\"\\\n]*", found) else match[0]
+            )
+
+        return _RE.inputs.sub(value, text)
 
     def find(self, rule_id: str, reach: Reach = Reach.NOWHERE) -> None:
         if not any(match.rule.id == rule_id for match in self.matches):
@@ -89,10 +112,14 @@ class Host:
 
     def read(self, path: str) -> None:
         self.matches.extend(on_read(path, self._cwd, self._project))
+        if path[:1] == "|" and self.language == "ruby":
+            self.shell(path[1:])
 
     def delete(self, path: str | None, *, tree: bool) -> None:
         if tree:
             self.run("rm", "-r", UNKNOWN if path is None else path)
+            for given in (self.arguments or ())[1:] if path is None else ():  # it may be one of these
+                self.run("rm", "-r", given)
         elif path is not None:
             self.run("rm", path)
 

@@ -122,7 +122,8 @@ class _Reader:
             if isinstance(node, ast.Call):
                 plain.add(id(node.func))
             elif isinstance(node, ast.Attribute) or (
-                isinstance(node, ast.Assign) and all(isinstance(target, ast.Name) for target in node.targets)
+                isinstance(node, ast.Assign)
+                and all(isinstance(target, ast.Name) and target.id[:2] != "__" for target in node.targets)
             ):
                 plain.add(id(node.value))
         for node in self.nodes:
@@ -138,6 +139,9 @@ class _Reader:
         for node in self.nodes:
             if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
                 self.attributes.add(node.attr)
+            elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0])[:2] == "__":
+                if self._dotted(node.value) in self.escaped:  # a method that Python calls by itself
+                    self.host.find("code.exec_computed")
             elif (isinstance(node, ast.Call) and self._dotted(node.func) == "setattr") or (
                 isinstance(node, ast.FunctionDef | ast.ClassDef)
                 and any(self._dotted(decorator) in self.escaped for decorator in node.decorator_list)

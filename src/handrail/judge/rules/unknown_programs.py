@@ -314,11 +314,13 @@ def _by_option(given: _Given, kinds: Classes, *, known: bool) -> bool:
 
 def _given(command: Command) -> Iterator[_Given]:
     operands = sum(arg[:1] != "-" for arg in command.args)
+    is_staged = any(arg.startswith("DESTDIR=") and arg[8:] for arg in command.args)
     seen, before = 0, ""
     for arg in command.args:
         is_short = len(arg) < 4 and (before[:2] != "--" or (before, arg) == ("--prefix", "/"))  # of keys in a store
         seen += arg[:1] != "-"
-        if is_short or len(arg) > 1000 or ("/" not in arg and "~" not in arg):
+        is_below = is_staged and _RE.below_stage.match(arg)
+        if is_short or is_below or len(arg) > 1000 or ("/" not in arg and "~" not in arg):
             pass
         elif arg[:1] == "-":
             yield from _in_option(arg)

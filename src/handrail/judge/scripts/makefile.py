@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 
 from ..values.data_files import Patterns, Words
 from ..values.word_values import UNKNOWN
@@ -17,19 +18,26 @@ _MAX_DEPTH = 12
 _MAX_TEXT = 20_000
 _MAX_LINES = 400
 _MAX_ITEMS = 20
+_MAX_EVALUATED = 60
 _HOME_LIKE = {"HOME": "~", "CURDIR": ".", "MAKE": "make", "SHELL": "/bin/sh", "RM": "rm -f", "CC": "cc", "CXX": "c++"}
 _VALUES = {"CMAKE_COMMAND": "cmake", "ENV{HOME}": "~", "CMAKE_SOURCE_DIR": ".", "PROJECT_SOURCE_DIR": "."}
 _HERE = tuple(
     "CMAKE_CURRENT_SOURCE_DIR CMAKE_CURRENT_BINARY_DIR CMAKE_BINARY_DIR PROJECT_BINARY_DIR CMAKE_CURRENT_LIST_DIR".split()
 )
 
+_Look = Callable[[str], str | None]
+
 
 class Makefile:
-    """`include(name)` gives the text of another makefile, None when there is none; `given` are those of the command line."""
+    """`include(name)`: another makefile's text; `given`: variables of the command line; `inherited(name)`: of the environment."""
 
-    def __init__(self, text: str, include: Callable[[str], str | None], given: Mapping[str, str]) -> None:
+    def __init__(self, text: str, include: _Look, given: Mapping[str, str], inherited: _Look) -> None:
         self._include = include
         self._given = given
+        self._inherited = inherited
+        self._of_targets: list[tuple[str, str, str, str]] = []
+        """Variables that only some targets see, and what these need: the target or a pattern, name, operator, value."""
+        self._evaluated = 0
         self._variables: dict[str, str | None] = {}
         self._rules: dict[str, tuple[list[str], list[str]]] = {}
         self._patterns: list[tuple[str, list[str], list[str]]] = []
@@ -57,17 +65,21 @@ class Makefile:
         done: set[str] = set()
         goal = (self._variables.get(".DEFAULT_GOAL") or self._default).strip()
         for target in (*self._remade, *(targets or [goal])):
-            self._run(target, found, done)
+            self._run(target, {}, found, done)
         return found[:_MAX_LINES]
 
-    def _run(self, target: str, found: list[str], done: set[str]) -> None:
+    def _run(self, target: str, seen: Mapping[str, str], found: list[str], done: set[str]) -> None:
         if target in done or len(found) > _MAX_LINES or len(done) > 500:
             return
         done.add(target)
         needs, recipe, stem = self._rule_of(target)
+        for pattern, name, operator, value in self._of_targets:
+            if fnmatchcase(target, pattern.replace("%", "*")):
+                before = f"{self._value(name, seen, 0)} " if operator == "+=" else ""
+                seen = {**seen, name: before + self._expand(value, seen)}
         for need in needs:
-            self._run(need, found, done)
-        automatic = {"@": target, "<": (*needs, UNKNOWN)[0], "*": stem or UNKNOWN}
+            self._run(need, seen, found, done)
+        automatic = {**seen, "@": target, "<": (*needs, UNKNOWN)[0], "*": stem or UNKNOWN}
         automatic |= dict.fromkeys("^+?", " ".join(needs) or UNKNOWN)
         lines = [self._expand(line, automatic) for line in recipe]
         if self.uses_one_shell and lines:
@@ -144,7 +156,7 @@ class Makefile:
         old = self._variables.get(name)
         if operator == "+=" and old is not None:
             value = f"{old} {value}"
-        elif operator == "?=" and old is not None:
+        elif operator == "?=" and (old is not None or self._inherited(name) is not None):
             return
         elif operator.startswith(":") and operator != "=":
             value = self._expand(value, {}).replace("$", "$$")
@@ -155,7 +167,7 @@ class Makefile:
     def _rule(self, targets: str, rest: str) -> list[list[str]]:
         needs_text, semicolon, first = rest.partition(";")
         if "=" in needs_text and (match := _RE.variable.fullmatch(needs_text.strip())):  # target: NAME = value
-            self._assign(match[1], "?=", match[3], is_certain=False)
+            self._of_targets += [(target, match[1], match[2], match[3]) for target in self._expand(targets, {}).split()]
             return []
         if ":" in needs_text:  # a static pattern: targets: pattern: needs
             needs_text = needs_text.partition(":")[2]
@@ -212,7 +224,10 @@ class Makefile:
             self.shells.append(self._expand(rest, automatic, depth + 1))
             return UNKNOWN
         if blank and name in ("info", "warning", "error", "eval"):
-            self._expand(rest, automatic, depth + 1)
+            read = self._expand(rest, automatic, depth + 1)
+            self._evaluated += name == "eval"
+            if name == "eval" and self._evaluated < _MAX_EVALUATED:
+                self._read(read, depth + 1)
             return ""
         if blank and name == "call":
             called, *given = self._expand(rest, automatic, depth + 1).split(",")
@@ -248,6 +263,8 @@ class Makefile:
         value = self._variables.get(name)
         if value is not None:
             return self._expand(value, automatic, depth + 1)
+        if name != "SHELL" and (value := self._inherited(name)) is not None:
+            return value
         if name in _HOME_LIKE:
             return _HOME_LIKE[name]
         return "" if self._is_whole and name not in ("PATH", "USER", "PWD", "TMPDIR") else UNKNOWN

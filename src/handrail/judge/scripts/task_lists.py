@@ -6,6 +6,7 @@ import configparser
 import json
 import re
 import shlex
+import textwrap
 import tomllib
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -68,7 +69,7 @@ def just_lines(text: str, recipes: list[str]) -> list[str]:
     current: list[str] | None = None
     for line in text.split("\n"):
         if line[:1] in (" ", "\t") and current is not None:
-            current.append(line.strip())
+            current.append(line)
         elif match := _RE.just_variable.fullmatch(line.strip()):
             current = None
             lines += _RE.backticks.findall(match[2])
@@ -80,33 +81,40 @@ def just_lines(text: str, recipes: list[str]) -> list[str]:
                 need.strip("()").split()[0] for need in re.findall(r"\([^)]*\)|[\w-]+", match[3]) if need.strip("()")
             ]
             found.setdefault(match[1], (needs, current))
-    wanted = [name for name in recipes if name in found] or list(found)[:1]
-    for name in _with_needs(wanted, {name: needs for name, (needs, _) in found.items()}):
-        body = found[name][1]
-        if body[:1] and body[0].startswith("#!"):
-            lines.append("\n".join(body))
-        else:
-            lines += [line.lstrip("@-") for line in body if not line.startswith("#")]
     shell = re.search(r"(?m)^set\s+shell\s*:=\s*\[(.*?)\]", text)
     words = [one or other for one, other in re.findall(r"\"([^\"]*)\"|'([^']*)'", shell[1])] if shell else []
-    filled = [_RE.just_value.sub(lambda match: variables.get(match[1], UNKNOWN), line) for line in lines]
-    return [shlex.join([*words, line]) for line in filled] if words else filled
+    wanted = [name for name in recipes if name in found] or list(found)[:1]
+    for name in _with_needs(wanted, {name: needs for name, (needs, _) in found.items()}):
+        body = textwrap.dedent("\n".join(found[name][1]))
+        if body.startswith("#!"):  # a script for another program
+            lines.append(f"{body[2:].partition(chr(10))[0]} <<'JUST'\n{body}\nJUST")
+        else:
+            commands = [line.strip().lstrip("@-") for line in body.split("\n") if line.strip()[:1] != "#"]
+            lines += [shlex.join([*words, line]) for line in commands] if words else commands
+    return [_RE.just_value.sub(lambda match: variables.get(match[1], UNKNOWN), line) for line in lines]
 
 
 def taskfile_lines(text: str, tasks: list[str]) -> list[str] | None:
     """The command lines of these tasks of a Taskfile.yml, and of those that they call; None when it cannot be read."""
     found: dict[str, list[str]] = {}
     calls: dict[str, list[str]] = {}
-    listed = load_yaml(text)
+    listed = load_yaml(re.sub(r"\{\{.*?\}\}", UNKNOWN, text))
     if listed is None:
         return None
     every = listed.get("tasks") if isinstance(listed, dict) else None
     for name, task in every.items() if isinstance(every, dict) else ():
-        steps = [task.get(key) for key in ("deps", "cmds", "cmd")] if isinstance(task, dict) else [task]
+        keys = ("deps", "cmds", "cmd", "status", "preconditions")
+        steps = [*map(task.get, keys), *_computed(task)] if isinstance(task, dict) else [task]
+        steps += _computed(listed)
         found[str(name)], calls[str(name)] = _task_steps(steps)
     wanted = [task for task in tasks if task in found] or [task for task in ("default",) if task in found]
-    lines = (line for task in _with_needs(wanted, calls) for line in found[task])
-    return [re.sub(r"\{\{.*?\}\}", UNKNOWN, line) for line in lines]
+    return [line for task in _with_needs(wanted, calls) for line in found[task]]
+
+
+def _computed(task: dict[str, Any]) -> list[Any]:
+    """The variables of a task, or of all of them, that a command computes: `V: {sh: git describe}`."""
+    named = task.get("vars")
+    return [value for value in named.values() if isinstance(value, dict)] if isinstance(named, dict) else []
 
 
 def _task_steps(steps: list[Any]) -> tuple[list[str], list[str]]:
@@ -136,9 +144,8 @@ def tox_lines(text: str) -> list[str]:
     lines: list[str] = []
     for section in parser.sections():
         if section.startswith("testenv"):
-            for key in ("commands_pre", "commands", "commands_post", "allowlist_externals"):
-                if key != "allowlist_externals":
-                    lines += parser.get(section, key, fallback="").replace("\\\n", " ").split("\n")
+            for key in ("commands_pre", "commands", "commands_post"):
+                lines += parser.get(section, key, fallback="").replace("\\\n", " ").split("\n")
     return [_tox_value(line.strip().lstrip("-").strip()) for line in lines if line.strip() and "[testenv" not in line]
 
 

@@ -28,6 +28,8 @@ _MAX_WORKSPACES = 16
 _WORDS = Words(__file__)
 _TABLES = read_tables(__file__)
 _NPM_WORDS = {word: scripts.split() for words, scripts in _TABLES["npm"].items() for word in words.split()}
+_BUILT = (".c", ".cc", ".cpp", ".go", ".rs")
+_COMPILES = "$(CC) $(CFLAGS) $(CPPFLAGS) $(LDFLAGS) $(LDLIBS) -o $@; $(CXX) $(CXXFLAGS) -o $@"
 _NPM_VALUES = "prefix workspace dir cwd filter loglevel registry script-shell"
 
 
@@ -45,12 +47,6 @@ def _make(walk: Walk, call: Call) -> None:
     cwd = absolute(folder or ".", here(walk))
     if cwd:  # a number follows `-j`
         targets = [str(arg) for arg in operands if "=" not in arg and not arg.isdigit()]
-        sources = [Arg(f"{cwd}/{target}{end}") for target in targets for end in (".c", ".cc", ".cpp", ".go", ".rs")]
-        follow_compiler(walk, Call("cc", sources, None, Arg("cc")))
-        for source in filter(None, (lookup(walk, path) for path in sources)):  # by a rule of make's own
-            for name in ("CC", "CXX"):
-                stored = walk.lookup(name)
-                run_line(walk, source, given.get(name, stored.text if isinstance(stored, Value) else ""), cwd=cwd)
         only_prints = not names.isdisjoint(_WORDS.make_runs_nothing)
         _run_makefile(walk, cwd, [absolute(name, cwd) for name in files], given, targets, only_prints=only_prints)
 
@@ -59,9 +55,12 @@ def _run_makefile(
     walk: Walk, cwd: str, files: list[str], given: dict[str, str], targets: Sequence[str], *, only_prints: bool
 ) -> None:
     """`only_prints`: it runs no recipe, but what its variables are computed with."""
+    sources = [Arg(f"{cwd}/{target.removesuffix('.o')}{end}") for target in targets for end in _BUILT]
+    follow_compiler(walk, Call("cc", sources, None, Arg("cc")))
+    built = [source for path in sources if (source := lookup(walk, path)) is not None]
     places = files or [f"{cwd}/{name}" for name in ("GNUmakefile", "makefile", "Makefile")]
     found = (source for place in places if (source := lookup(walk, place)) is not None and not source.is_binary)
-    main = next(found, None)
+    main = next(found, next(iter(built), None))
     if main is None or not main.is_whole:
         return
     is_new = [main.is_new]
@@ -78,11 +77,15 @@ def _run_makefile(
         is_new[0] |= source.is_new
         return source.text
 
-    makefile = Makefile(main.text, include, given)
+    own = "".join(f"\n{target}:\n\t{_COMPILES}\n" for target in targets if built)
+    makefile = Makefile(("" if main in built else main.text) + own, include, given, walk.variables.inherited)
     lines = makefile.lines(targets)
     source = main._replace(is_new=is_new[0])
     search = makefile.setting("PATH")
-    for line in (*dict.fromkeys(makefile.shells), *([] if only_prints else (makefile.setting("SHELL"), *lines))):
+    shell, flags = makefile.setting("SHELL"), makefile.setting(".SHELLFLAGS")
+    if shell or flags:
+        lines = [f"{shell or '/bin/sh'} {flags or '-c'} true", *lines]
+    for line in (*dict.fromkeys(makefile.shells), *([] if only_prints else lines)):
         if line.strip() and line.strip() != UNKNOWN:
             run_line(walk, source, line, cwd=cwd, variables={"PATH": search} if search else None, how="make")
 
@@ -246,16 +249,10 @@ def _cmake(walk: Walk, call: Call) -> None:
         names, folder = [], "."
         _make(walk, Call("make", [Arg("-C"), *call.args[1:2]], None, Arg("make")))
     else:
-        given = [
-            arg.removeprefix("-S") or following
-            for arg, following in zip(args, [*args[1:], "."], strict=True)
-            if arg.startswith("-S")
-        ]
+        given = [arg[2:] or following for arg, following in pairwise([*args, "."]) if arg[:2] == "-S"]
         places = [arg for arg in args if arg[:1] != "-" and "=" not in arg]
-        names, folder = (
-            ["CMakeLists.txt"],
-            (given or [place for place in places if first_file(walk, ["CMakeLists.txt"], place)] or ["."])[0],
-        )
+        found = [place for place in places if first_file(walk, ["CMakeLists.txt"], place)]
+        names, folder = ["CMakeLists.txt"], (given or found or ["."])[0]
     waiting = [source for name in names if (source := first_file(walk, [name], folder)) is not None]
     for number, source in enumerate(waiting):
         cwd = posixpath.dirname(absolute(source.path, here(walk)))

@@ -6,6 +6,7 @@ import fnmatch
 import posixpath
 import re
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 from ..programs.tables import skip_options
 from ..scripts import task_lists
@@ -34,11 +35,7 @@ _MAX_PARENTS = 12
 def _config(walk: Walk, call: Call) -> None:
     """Tools that run a file of the project as a program, and the tests that they run."""
     language, *names = CONFIG_FILES.get(call.name, [""])
-    given = [
-        str(value)
-        for arg, value in zip(call.args, call.args[1:], strict=False)
-        if arg in ("-f", "-c", "--config", "-t", "--rakefile", "--noxfile", "-b", "--build-file")
-    ]
+    given = [str(value) for arg, value in pairwise(call.args) if arg in _WORDS.names_file]
     for name in (*given, *spellings(names)):
         source = first_file(walk, (name,))
         if source is not None:

@@ -312,6 +312,7 @@ def make_host(
         walk.cwd,
         project,
         program_arguments(language, call),
+        walk.variables.inherited,
     )
 
 

@@ -7,6 +7,7 @@ import re
 import shlex
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
+from urllib.parse import unquote
 
 from ..programs.tables import DATA_PROGRAMS, LANGUAGES, SHELLS, skip_options
 from ..values.data_files import Patterns, Words, read_tables
@@ -52,21 +53,15 @@ def follow_language(walk: Walk, call: Call) -> None:
     """Other interpreters: the program, what options load, and what it includes by a relative path."""
     language = _language_of(call.name)
     start, options = skip_options(
-        call.args, _TABLES["values"].get(language, ""), "require import loader file load script"
+        call.args, _TABLES["values"].get(language, ""), "require import loader file load script env-file"
     )
-    given = {option for option, _ in options}
     operands = list(call.args[start:])
-    if (
-        call.name in ("deno", "bun", "go", "dart", "nim", "crystal")
-        and operands[:1]
-        and operands[0] in _WORDS.run_words
-    ):
+    if call.name in _WORDS.with_commands and operands[:1] and operands[0] in _WORDS.run_words:
         more, _ = skip_options(operands[1:])
         operands = operands[1 + more :]
-    paths = [
-        value for option, value in options if option in _TABLES["loads"].get(language, "").split() and value is not None
-    ]
-    if given & {"-e", "-E", "--eval", "-p", "--print", "-c", "-r"}:
+    loads = _TABLES["loads"].get(language, "").split()
+    paths = [value for option, value in options if option in loads and value is not None]
+    if {option for option, _ in options} & {"-e", "-E", "--eval", "-p", "--print", "-c", "-r"}:
         paths += [
             Arg(name)
             for arg in call.args
@@ -78,7 +73,12 @@ def follow_language(walk: Walk, call: Call) -> None:
     paths += [Arg(f"{folder}/{path}") for option, folder in options if option == "-I" and folder for path in paths[:4]]
     paths += map(Arg, _TABLES["startup"].get(language, "").split())
     for path in paths:
+        if path.startswith("data:"):
+            judge_code(walk, call, Source("-", unquote(path.partition(",")[2]), is_new=True), language)
         _follow_program(walk, call, language, str(path))
+    for source in (lookup(walk, value) for option, value in options if option == "--env-file" and value):
+        for name, setting in _RE.variable.findall(source.text) if source is not None else ():
+            walk.on_assign(name, Value(setting))
     for option, value in options:  # node's own test runner, and its `npm run`
         name, args = {"--test": ("node-test", operands), "--run": ("npm", [Arg("run"), *operands])}.get(
             option, ("", [])
@@ -92,10 +92,7 @@ def _follow_program(walk: Walk, call: Call, language: str, path: str) -> None:
     waiting, done = [path], set[str]()
     while waiting and len(done) < _MAX_IMPORTS:
         place = waiting.pop(0)
-        source = next(
-            (found for end in endings if (found := lookup(walk, place + end))),
-            None,
-        )
+        source = next((found for end in endings if (found := lookup(walk, place + end))), None)
         if source is None or source.is_binary or source.path in done:
             continue
         done.add(source.path)
@@ -205,7 +202,10 @@ def follow_path(walk: Walk, call: Call) -> None:
     if words:
         name = posixpath.basename(words[0])
         script = [*map(Arg, words[1:]), Arg(source.path), *call.args]
-        follow(walk, Call(name, script, call.stdin, Arg(name)))
+        if name in SHELLS or _language_of(name) != "other":
+            follow(walk, Call(name, script, call.stdin, Arg(name)))
+        else:  # `#!/bin/rm -rf`
+            walk.start([Arg(name), *script], call.stdin)
 
 
 def _follow_copy(walk: Walk, call: Call, path: str, size: int) -> None:

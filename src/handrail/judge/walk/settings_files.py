@@ -95,7 +95,7 @@ def judge_settings(walk: Walk, call: Call, source: Source) -> None:
     folder = posixpath.dirname(absolute(source.path, here(walk)))
     loads = _RE.loads.search(source.text) is not None
     for name in list(dict.fromkeys(_RE.names_file.findall(source.text)))[:_MAX_NAMED]:
-        for path in (f"{folder}/{name}", f"{folder}/{name}.py"):
+        for path in dict.fromkeys((f"{folder}/{name}", f"{folder}/{name}.py", absolute(name, here(walk)))):
             if path != source.path and (loads or not ((found := entry(walk, path)) and found.is_dir)):
                 _judge_new(walk, call, path)
 

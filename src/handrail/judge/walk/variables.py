@@ -88,6 +88,11 @@ class Variables:
             return self._as_child_sees(name, value)
         return value
 
+    def inherited(self, name: str) -> str | None:
+        """What a program that is started finds in its environment; None when that is not known."""
+        value = self.lookup(name) if name in self.exported and name != "HOME" else None
+        return value.text if isinstance(value, Value) and value.known else None
+
     def _argument(self, number: int) -> Value | None:
         if number == 0:
             return self._state.settings.get("program")

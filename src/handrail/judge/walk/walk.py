@@ -889,7 +889,7 @@ class Walk:
         if stdin is not None:
             self.state.keep("0", stdin)
         for operator, target, whole in outputs:
-            self.emit(EMPTY, [(operator, target, whole)])
+            self.emit(unknown() if target in self.judgement.sinks else EMPTY, [(operator, target, whole)])
             if whole:
                 self.state.keep("1", target)
         return EMPTY
