@@ -10,6 +10,7 @@ import shutil
 import sqlite3
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -221,13 +222,24 @@ def _goes_on_the_next_day(desk: Desk) -> None:
 
 
 def test_a_window_that_is_resized_in_mid_stream_loses_nothing(desk: Desk) -> None:
-    words = " ".join(f"word{number}" for number in range(4000))
-    desk.server.say(ModelReply(f"{words}\n\nThe end of it."))
+    sizes = {200: (50, 20), 800: (100, 30), 1500: (30, 12)}
+    resized = {number: threading.Event() for number in sizes}
+
+    def words() -> Iterator[dict[str, str]]:
+        for number in range(4000):
+            if number in resized:
+                resized[number].wait(PATIENCE_SECONDS)
+            yield {"content": f"word{number} "}
+            time.sleep(0.001)  # as fast as models are
+        yield {"content": "\n\nThe end of it."}
+
+    desk.server.say(Raw(words()))
     desk.chat()
     desk.say("Talk")
-    for columns, rows, word in ((50, 20, 100), (100, 30, 700), (30, 12, 1400)):
-        wait_until(lambda word=word: _furthest_word(desk) >= word, timeout=PATIENCE_SECONDS)
+    for number, (columns, rows) in sizes.items():
+        wait_until(lambda word=number - 100: _furthest_word(desk) >= word, timeout=PATIENCE_SECONDS)
         desk.tmux.resize(columns, rows)
+        resized[number].set()
     desk.answered("The end of it.")
     shown = desk.tmux.screen(history=True)
     assert set(re.findall(r"word\d+", "".join(shown.split("\n")))) >= {"word0", "word2000", "word3999"}
