@@ -132,7 +132,7 @@ class Watched:
         return found
 
     def _journal(self, number: int) -> CallJournal:
-        found: Any = self._calls.get(number)
+        found = self._calls.get(number)
         if found is None:
             limit = {"max_copy_bytes": self._settings["max_copy"]} if "max_copy" in self._settings else {}
             found = self._calls[number] = CallJournal(self._writer, self.stash, number, **limit)
@@ -143,7 +143,7 @@ class Watched:
             for old in sorted(self._calls)[1:-_MAX_CALLS]:
                 if not self._calls[old].is_incomplete:
                     del self._calls[old]
-        return found  # type: ignore[no-any-return]
+        return found
 
     def _number_of(self, pid: int) -> int:
         page = self._page
