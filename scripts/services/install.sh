@@ -11,7 +11,7 @@ without="what needs it will be skipped, or fail in CI"
 
 missing=()
 for need in dockerd:docker.io podman:podman sshd:openssh-server ssh:openssh-client rsync:rsync bwrap:bubblewrap ip:iproute2 \
-  nsenter:util-linux patchelf:patchelf openssl:openssl mksquashfs:squashfs-tools newuidmap:uidmap vi:vim-tiny less:less tmux:tmux \
+  nsenter:util-linux patchelf:patchelf openssl:openssl mksquashfs:squashfs-tools newuidmap:uidmap vi:vim-tiny less:less tmux:tmux zsh:zsh fish:fish \
   espeak-ng:espeak-ng chromium:chromium setpriv:util-linux searx-run:searx node:nodejs npm:npm go:golang-go; do
   command -v "${need%%:*}" >/dev/null || missing+=("${need##*:}")
 done

@@ -110,6 +110,13 @@ class CommandGroup(TyperGroup):
             each.short_help = each.short_help or _first_sentence(each.help or "")  # click would cut it
         return command
 
+    def shell_complete(self, ctx: Any, incomplete: str) -> Any:
+        for name in command_names():
+            if name.startswith(incomplete):
+                self.commands[name].short_help = _first_sentence(_docstring(name))
+        vars(self)["get_command"] = lambda _, name: self.commands[name]  # nothing is imported for its name
+        return super().shell_complete(ctx, incomplete)
+
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002  the base class calls it with both
         if len(sys.argv) == 1 and sys.stderr.isatty():  # what to do first stays on the screen
             formatter.write("\n`handrail --help` lists all commands.\n")

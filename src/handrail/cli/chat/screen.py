@@ -12,6 +12,7 @@ import os
 import re
 import select
 import shutil
+import signal
 import sys
 import termios
 import threading
@@ -25,6 +26,7 @@ from rich.text import Text
 from rich.theme import Theme
 
 from ..output import colours, point_at_nothing, visible
+from ..runtime import handling
 
 _WIDEST = 120
 _KEYS_BYTES = 4096
@@ -112,6 +114,11 @@ class Screen:
                 kept, self._kept = self._kept, None
                 self._mark_pastes(True)
                 self.write("".join(kept))
+
+    def suspend(self) -> None:
+        """Stop this process as Ctrl-Z does, with the terminal left as a shell wants it. Returns once the user comes back."""
+        with self.held() if self._kept is None else keyboard(shown=True), handling(signal.SIG_DFL, signal.SIGTSTP):
+            signal.raise_signal(signal.SIGTSTP)
 
     @contextlib.contextmanager
     def reading_keys(self) -> Iterator[bool]:
