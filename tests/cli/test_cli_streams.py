@@ -8,15 +8,19 @@ import shutil
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
+from typer.core import TyperGroup
+from typer.main import get_command
 
 import handrail
 from handrail.cli import commands, runtime
-from handrail.cli.app import command_names
+from handrail.cli.app import build, command_names
 from handrail.store.sessions import SessionStore
 
 from ..support import PYTHON
@@ -176,6 +180,24 @@ def test_results_are_utf_8_whatever_the_locale_says(cli: Cli) -> None:
         PYTHONIOENCODING="ascii",
     )
     assert (ran.code, ran.json["content"]) == (0, "grün 🌿\n")
+
+
+def _helps(command: Any, name: str, above: Any = None) -> Iterator[tuple[str, str]]:
+    context = command.context_class(command, info_name=name, parent=above)
+    yield context.command_path, command.get_help(context)
+    for each in command.list_commands(context) if isinstance(command, TyperGroup) else ():
+        yield from _helps(command.get_command(context, each), each, context)
+
+
+@pytest.mark.parametrize("columns", [80, 60])
+def test_every_help_fits_a_narrow_terminal_and_no_line_is_cut(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+    """Only a command to copy may be longer than 60 columns: broken in two it would not work."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    for command, text in _helps(get_command(build()), "handrail"):
+        _, _, examples = text.partition("Examples:\n")
+        for line in text.splitlines():
+            assert not line.endswith("...") or line.endswith("[ARGS]..."), (command, line)
+            assert len(line) <= columns or (columns < 80 and line in examples and len(line) <= 80), (command, line)
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ Nothing is installed: you decide where the script goes.
 
 \b
 Examples:
-  eval "$(handrail completion bash)"                            in ~/.bashrc
-  eval "$(handrail completion zsh)"                             in ~/.zshrc, after compinit
+  eval "$(handrail completion bash)"    in ~/.bashrc
+  eval "$(handrail completion zsh)"     in ~/.zshrc
   handrail completion fish > ~/.config/fish/completions/handrail.fish
 """
 
