@@ -142,8 +142,10 @@ def _show_processes(chat: Chat) -> None:
     if not running:
         chat.say("Nothing runs in the background.")
         return
-    rows = [(one.id, one.status().state.value, since(one.record.started_at), one.record.command) for one in running]
-    chat.screen.table(("ID", "STATUS", "AGE", "COMMAND"), [(*row[:3], visible(row[3])) for row in rows])
+    rows = [
+        (one.id, one.status().state.value, since(one.record.started_at), visible(one.record.command)) for one in running
+    ]
+    chat.screen.table(("ID", "STATUS", "AGE", "COMMAND"), rows)
 
 
 def approve(chat: Chat, rest: str) -> None:
