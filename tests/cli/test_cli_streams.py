@@ -260,12 +260,12 @@ def test_tab_completes_commands_and_arguments(cli: Cli, tmp_path: Path, shell: s
         tmux.type(f"{load}; echo load''ed", "Enter")
         tmux.wait_for("\nloaded")
         for typed, completed in (("handrail doct", "handrail doctor"), ("--he", "doctor --help")):
-            tmux.type(typed, "Tab")
+            tmux.type("--", typed, "Tab")
             tmux.wait_for(completed)
         tmux.type("Enter")
         tmux.wait_for("Usage: handrail doctor")
         for typed, completed in (("handrail call read_f", "call read_file"), ("pa", "read_file path=")):
-            tmux.type(typed, "Tab")
+            tmux.type("--", typed, "Tab")
             tmux.wait_for(completed)
         tmux.type("a.txt --raw", "Enter")
         tmux.wait_for("\nfound it")

@@ -126,10 +126,8 @@ class CommandGroup(TyperGroup):
         for title, names in {**GROUPS, "More": " ".join(name for name in helps if name not in grouped)}.items():
             if names:
                 with formatter.section(title):
-                    rows = [
-                        (name.ljust(width), _first_sentence(helps[name])) for name in names.split() if name in helps
-                    ]
-                    formatter.write_dl(rows)
+                    listed = [name for name in names.split() if name in helps]
+                    formatter.write_dl([(name.ljust(width), _first_sentence(helps[name])) for name in listed])
 
 
 def command_in(module: ModuleType, name: str) -> Any:

@@ -59,10 +59,7 @@ def _list_messages(chat: Chat, asked: Sequence[StoredMessage]) -> None:
         text = " ".join(text_of(one.message).split())
         rows.append((str(number), since(one.at), str(later or ""), visible(text)))
     chat.screen.table(("N", "AGE", "CALLS TO UNDO", "MESSAGE"), rows)
-    chat.say(
-        "/rewind N goes back to before that message, and so do the files; add `message` or `files` for only one of them.",
-        "dim",
-    )
+    chat.say("/rewind N goes back to before it, and so do the files; add `message` or `files` for one of them.", "dim")
 
 
 def save(chat: Chat, rest: str) -> None:

@@ -35,9 +35,7 @@ def tools(chat: Chat, rest: str) -> None:  # noqa: ARG001  a command's signature
         rows.append((f"{registry.get_emoji(function['name'])} {function['name']}", visible(about)))
     chat.screen.table(("TOOL", "WHAT IT DOES"), rows)
     if agent.loop.tool_calls.at_hand is not None:
-        chat.say(
-            "The agent finds other tools with tool_search. /toolsets +NAME adds those of a toolset to this list.", "dim"
-        )
+        chat.say("The agent finds others with tool_search. /toolsets +NAME adds a toolset to this list.", "dim")
 
 
 def toolsets(chat: Chat, rest: str) -> None:
@@ -139,13 +137,13 @@ def processes(chat: Chat, rest: str) -> None:
 
 def _show_processes(chat: Chat) -> None:
     running = [one for one in chat.app.processes.list() if one.record.ended_at is None]
-    if not running:
-        chat.say("Nothing runs in the background.")
-        return
     rows = [
         (one.id, one.status().state.value, since(one.record.started_at), visible(one.record.command)) for one in running
     ]
-    chat.screen.table(("ID", "STATUS", "AGE", "COMMAND"), rows)
+    if rows:
+        chat.screen.table(("ID", "STATUS", "AGE", "COMMAND"), rows)
+    else:
+        chat.say("Nothing runs in the background.")
 
 
 def approve(chat: Chat, rest: str) -> None:
