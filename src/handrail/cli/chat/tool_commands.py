@@ -35,7 +35,7 @@ def tools(chat: Chat, rest: str) -> None:  # noqa: ARG001  a command's signature
         rows.append((f"{registry.get_emoji(function['name'])} {function['name']}", visible(about)))
     chat.screen.table(("TOOL", "WHAT IT DOES"), rows)
     if agent.loop.tool_calls.at_hand is not None:
-        chat.say("The agent finds others with tool_search. /toolsets +NAME adds a toolset to this list.", "dim")
+        chat.say("The agent finds other tools with tool_search. /toolsets +NAME adds a toolset here.", "dim")
 
 
 def toolsets(chat: Chat, rest: str) -> None:
