@@ -294,7 +294,7 @@ class Chat:
             return None
         typed = re.split(r"\s", line[1:], maxsplit=1)[0]
         name, rest = typed.lower(), line[1 + len(typed) :]
-        self.offers.refresh(name.partition(":")[0] if ":" in name else "")
+        self.offers.refresh(typed.rpartition(":")[0])
         for command in self.commands:
             if name in (command.name, *command.aliases):
                 return command, rest.strip()

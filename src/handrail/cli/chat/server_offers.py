@@ -40,9 +40,7 @@ class ServerOffers:
 
     def refresh(self, server: str = "") -> None:
         """With the name of a server, which may still be starting: return when what it offers is listed."""
-        if server and self._app.mcp is not None:
-            names = [each for each in self._app.mcp.connections.servers if each.lower() == server.lower()]
-            self._app.await_toolsets([f"mcp-{each}" for each in names])
+        self._app.await_toolsets([f"mcp-{server}"])
         generation = self._app.runtime.registry.generation
         if generation != self._listed and self._app.mcp is not None:
             self._listed = generation

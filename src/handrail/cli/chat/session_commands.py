@@ -87,10 +87,9 @@ def resume(chat: Chat, rest: str) -> None:
         chat.open(rest)
         greet(chat)
         return
-    rows = []
-    for info in chat.store.recent(limit=LISTED):
-        mark = " (this one)" if info.id == chat.agent.session_id else ""
-        rows.append((info.id, since(info.updated), visible(info.title or "-") + mark))
+    marks = {chat.agent.session_id: " (this one)"}
+    found = chat.store.recent(limit=LISTED)
+    rows = [(each.id, since(each.updated), visible(each.title or "-") + marks.get(each.id, "")) for each in found]
     chat.screen.table(("ID", "AGE", "TITLE"), rows)
     chat.say("/resume ID continues one.", "dim")
 

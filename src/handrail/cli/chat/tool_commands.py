@@ -29,10 +29,9 @@ _LIST_SECONDS = 15.0
 def tools(chat: Chat, rest: str) -> None:  # noqa: ARG001  a command's signature
     registry, agent = chat.app.runtime.registry, chat.agent
     rows = []
-    for tool in agent.loop.tool_calls.tools(agent.models[0].context_tokens):
-        function = tool["function"]
-        about = str(function["description"]).partition(". ")[0].partition("\n")[0]
-        rows.append((f"{registry.get_emoji(function['name'])} {function['name']}", visible(about)))
+    for each in (tool["function"] for tool in agent.loop.tool_calls.tools(agent.models[0].context_tokens)):
+        about = str(each["description"]).partition(". ")[0].partition("\n")[0]
+        rows.append((f"{registry.get_emoji(each['name'])} {each['name']}", visible(about)))
     chat.screen.table(("TOOL", "WHAT IT DOES"), rows)
     if agent.loop.tool_calls.at_hand is not None:
         chat.say("The agent finds other tools with tool_search. /toolsets +NAME adds a toolset here.", "dim")

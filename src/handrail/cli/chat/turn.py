@@ -98,13 +98,12 @@ def signals(*more: int) -> Iterator[Received]:
     def note(number: int, _: FrameType | None) -> None:
         if isinstance(leaving := before.get(number), _Leaving):
             leaving.begin(number)
-        match number:
-            case signal.SIGINT:
-                received.interrupts += 1
-            case signal.SIGTSTP:
-                received.suspends = True
-            case _:
-                received.end = number
+        if number == signal.SIGINT:
+            received.interrupts += 1
+        elif number == signal.SIGTSTP:
+            received.suspends = True
+        else:
+            received.end = number
         received.listener()
 
     numbers = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, *more)

@@ -118,8 +118,7 @@ class View:
                     event, self._registry, width=self.screen.width, theme=self.screen.code_theme
                 )
             case events.ToolProgress():
-                call = self._calls.get(event.call_id)
-                if call is not None:
+                if (call := self._calls.get(event.call_id)) is not None:
                     call.update(event)
             case events.ToolEnded():
                 self._ended(event)
