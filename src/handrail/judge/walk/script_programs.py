@@ -268,9 +268,9 @@ def _real(walk: Walk, arg: Arg) -> Arg:
 def _given_files(walk: Walk, call: Call) -> None:
     """Code among the arguments, by how the file's name ends: what an option names (`--require x.js`), or follows `run`.
 
-    A program about which nothing is known may run all that it is given: files that were written in this session are read.
+    A program that is not known to take data may run all that it is given: files that were written in this session are read.
     """
-    is_unknown = call.name not in DATA_PROGRAMS and not walk.judgement.rulebook.knows(call.name)
+    is_unknown = call.name not in DATA_PROGRAMS
     for place, (before, arg) in enumerate(pairwise((Arg(""), *call.args[:_MAX_OPERANDS]))):
         rest = call.args[place + 1 :] if before in _WORDS.run_words else ()
         name, _, value = arg.rpartition("=") if "=" in arg else (before, "", str(arg))
@@ -278,10 +278,11 @@ def _given_files(walk: Walk, call: Call) -> None:
         is_led = name[:1] == "-" and not _RE.no_code.search(name)
         if not words and not ((is_unknown or is_led) and ("." in value or "/" in value or is_led)):
             continue
+        knows = walk.judgement.rulebook.knows(call.name)
+        if knows and not is_led and _RE.texts.fullmatch(value):
+            continue
         found = entry(walk, value)
-        if found is not None and (
-            is_unknown or not walk.judgement.rulebook.knows(call.name) or _RE.settings.search(name)
-        ):
+        if found is not None and (is_unknown or not knows or _RE.settings.search(name)):
             walk.programs.follow_place(walk, call, value, everything=False)
         if found is None or found.is_dir or not (is_led or name in _WORDS.run_words or (is_unknown and found.is_new)):
             continue
