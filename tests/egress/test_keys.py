@@ -260,6 +260,65 @@ def test_go_uses_a_key(make_task: MakeTask, tls: Recorded, tmp_path: Path) -> No
     assert STARS in answer["output"]
 
 
+JAVA_CLIENT = """
+import java.net.*;
+import java.net.http.*;
+
+class Client {
+    public static void main(String[] words) throws Exception {
+        URI where = URI.create(words[1]);
+        String login = "Bearer " + System.getenv("API");
+        if (words[0].equals("connection")) {
+            URLConnection connection = where.toURL().openConnection();
+            connection.setRequestProperty("Authorization", login);
+            System.out.println(new String(connection.getInputStream().readAllBytes()));
+        } else {
+            HttpRequest request = HttpRequest.newBuilder(where).header("Authorization", login).build();
+            System.out.println(HttpClient.newHttpClient().send(request, HttpResponse.BodyHandlers.ofString()).body());
+        }
+    }
+}
+"""
+
+
+@pytest.mark.parametrize("client", ["connection", "client"])
+@pytest.mark.parametrize("contain", ["off", "on"])
+def test_java_uses_a_key(make_task: MakeTask, tls: Recorded, tmp_path: Path, client: str, contain: str) -> None:
+    """It reads no variable for its proxy, and has no setting for the proxy's token."""
+    require("javac", packages="default-jdk-headless")
+    (tmp_path / "Client.java").write_text(JAVA_CLIENT)
+    task = make_task({"contain": contain}, {"api": {}})
+
+    answer = task.run(f"java Client.java {client} https://{HOST}:{tls.port}/", timeout=120)
+
+    assert tls.requests, answer
+    assert tls.requests[0][2]["Authorization"] == f"Bearer {VALUE}"
+    assert STARS in answer["output"]
+    assert VALUE not in json.dumps(answer)
+
+
+NODE_CLIENTS = {
+    "fetch": "fetch(url, {headers}).then(r => r.text()).then(console.log)",
+    "https": "require('https').get(url, {headers}, r => r.pipe(process.stdout))",
+}
+
+
+@pytest.mark.parametrize("client", NODE_CLIENTS)
+def test_a_program_that_ignores_proxies_is_led_to_one(
+    make_task: MakeTask, tls: Recorded, tmp_path: Path, client: str
+) -> None:
+    begin = f"const url = 'https://{HOST}:{tls.port}/', headers = {{Authorization: 'Bearer ' + process.env.API}};"
+    (tmp_path / "client.js").write_text(begin + NODE_CLIENTS[client])
+    task = make_task({"contain": "on"}, {"api": {}})
+
+    answer = task.run("env -u NODE_USE_ENV_PROXY node client.js", timeout=60)
+
+    assert tls.requests, answer
+    assert tls.requests[0][2]["Authorization"] == f"Bearer {VALUE}"
+    assert STARS in answer["output"]
+    assert task.asked.requests == []
+
+
 def test_npm_uses_a_key(make_task: MakeTask, tls: Recorded, tmp_path: Path) -> None:
     (tmp_path / "package.json").write_text("{}")
     (tmp_path / ".npmrc").write_text(f"//{HOST}:{tls.port}/:_authToken=${{API}}\n")

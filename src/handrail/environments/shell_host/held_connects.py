@@ -119,8 +119,8 @@ class HeldConnects:
             """The kernel would look once more whether there is an address."""
             sent = size = 0
             with taken(pid, fd) as sock:
-                for place, text, control in zip(places, texts, controls):
-                    size = _send(sock.fileno(), text, control, flags)
+                for number, place in enumerate(places):
+                    size = _send(sock.fileno(), texts[number], controls[number], flags)
                     if size < 0:
                         return Reply(sent) if sent else ctypes.get_errno()
                     if count is not None:
