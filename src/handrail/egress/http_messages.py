@@ -199,6 +199,7 @@ class Mask:
     def __init__(self, hidden: Sequence[bytes]) -> None:
         self._hidden = sorted(set(hidden), key=len, reverse=True)
         self._longest = max(map(len, hidden), default=0)
+        self._first = re.compile(b"|".join({re.escape(each[:1]) for each in hidden}))
         self._kept = b""
 
     def feed(self, data: bytes) -> bytes:
@@ -206,7 +207,8 @@ class Mask:
         if not self._hidden:
             return data
         data = self.whole(self._kept + data)
-        ends = (data[-size:] for size in range(min(self._longest - 1, len(data)), 0, -1))
+        tail = data[max(0, len(data) - self._longest + 1) :]
+        ends = (tail[found.start() :] for found in self._first.finditer(tail))
         self._kept = next((end for end in ends if any(each.startswith(end) for each in self._hidden)), b"")
         return data[: len(data) - len(self._kept)]
 
