@@ -9,11 +9,6 @@ from ..errors import ToolFailed
 from ..types import JsonDict
 
 
-class CannotAsk(ToolFailed):
-    """A tool failed because its server could not ask the user: the protocol's newer revisions have no way for servers that ask
-    in the older way."""
-
-
 _SHORT = 80
 _AUDIO = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
 
@@ -27,9 +22,8 @@ def result_of(answer: Any) -> JsonDict:
         rest = None if _parsed(text) == data else data
         if isinstance(rest, dict):
             rest = {name: value for name, value in rest.items() if value != text}
-        kind = CannotAsk if "server-initiated request" in text.lower() else ToolFailed
         more = {"structured": rest} if rest else {}
-        raise kind(text or "the tool reports a failure, and does not say which", **more)
+        raise ToolFailed(text or "the tool reports a failure, and does not say which", **more)
     # Most servers send their data a second time as text, for clients that know nothing else.
     kept = texts if data is None else _unsaid(texts, data)
     if any(part["type"] != "text" for part in parts):
