@@ -12,13 +12,13 @@ import pytest
 from handrail.agent.delegation import MAX_AT_ONCE
 from handrail.agent.models.base import MAX_ANSWER_CHARS, MAX_CALLS
 from handrail.approval.questions import MAX_PREVIEW_CHARS
-from handrail.config import Config
 from handrail.environments.shell_host.jobs import SEGMENT_BYTES
 from handrail.judge.values.disk import MAX_FILES
 from handrail.judge.walk.script_files import _MAX_SHELL, MAX_DEPTH
 from handrail.serve.access_control import MAX_BODY_BYTES
 from handrail.serve.connection_limits import _MAX_CONNECTIONS
 from handrail.serve.tokens import LINK_SECONDS, LOGIN_SECONDS
+from handrail.settings.schema import Config
 from handrail.testing import environment_checks
 from handrail.tools.agent.delegate_task import MAX_TASKS
 
