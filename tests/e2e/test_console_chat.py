@@ -163,7 +163,8 @@ class TestReading:
         diff = page.get_by_label("Changes in orders.py")
         expect(diff.locator(".minus")).to_have_count(2)  # a removed line may look like a header
         expect(diff.locator(".minus .number").last).to_contain_text("12")
-        expect(diff.locator(".minus .word")).to_contain_text(["* 0.9"])
+        expect(diff.locator(".minus .hljs-number .word")).to_have_text("0.9")  # marked, and coloured as code
+        assert "".join(diff.locator(".minus .word").all_text_contents()) == " * 0.9"
         output = page.get_by_label("Output").first
         expect(output).to_contain_text("line 39")
         expect(output).not_to_contain_text("line 1\n")
