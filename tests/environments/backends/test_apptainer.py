@@ -139,9 +139,8 @@ def test_an_image_that_is_nowhere_is_said(kind: Kind, image: str, said: str) -> 
 
 
 def test_an_image_of_a_registry_is_loaded_and_the_progress_is_told(
-    kind: Kind, docker_service: Docker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: Kind, docker_service: Docker, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("APPTAINER_MKSQUASHFS_ARGS", "-noI -noD -noF -noX")  # compressing takes most of the time
     told: list[str] = []
     with serve_image(docker_service, tmp_path) as place:
         settings = ApptainerSettings(image=f"docker://{place}/served:1", start_arguments=("--no-https",))
