@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import shlex
+import signal
+import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -377,14 +382,29 @@ def _paint(terminal: str) -> None:
         device.write("\x1b[2J\x1b[3J\x1b[H  shell wants to run:\r\n\r\n    ls\r\n\r\n  once, deny? ")
 
 
+@contextlib.contextmanager
+def _stopped(terminal: str) -> Iterator[None]:
+    """The call that asks there does not run meanwhile."""
+    newest = ["pgrep", "--newest", "--terminal", terminal.removeprefix("/dev/"), "--full", "handrail call"]
+    pid = int(subprocess.run(newest, capture_output=True, check=True).stdout)
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
 @pytest.mark.parametrize("redirected", ["", "2> err.txt"])
 def test_a_question_that_was_painted_over_is_drawn_again_before_a_yes_counts(
     with_tools: Cli, tmux: Tmux, redirected: str
 ) -> None:
-    tmux.type(f"{PYTHON} -m handrail call shell command='rm -rf ~/photos' {redirected}", "Enter")
+    # In a shell of its own, which does not take the terminal back from a command that is stopped.
+    call = f"{PYTHON} -m handrail call shell command='rm -rf ~/photos' {redirected}"
+    tmux.type(f"bash -c {shlex.quote(f'{call}; :')}", "Enter")
     tmux.wait_for("deny, edit, instead?", "rm -rf ~/photos")
-    _paint(tmux.device)
-    tmux.type("once", "Enter")
+    with _stopped(tmux.device):  # if it ran, it could draw the question again before the yes, which would count then
+        _paint(tmux.device)
+        tmux.type("once", "Enter")
     screen = tmux.wait_for("drawn again", "rm -rf ~/photos", "deny, edit, instead?")
     assert "    ls" not in screen.splitlines()
     assert ran(with_tools) == []

@@ -11,6 +11,7 @@ import pytest
 
 from handrail.cli.demo.stage import read_scenes
 
+from .. import fork_server
 from ..support import wait_until
 from .conftest import Cli
 from .terminal import Terminal
@@ -110,8 +111,6 @@ def test_the_demo_leaves_the_tools_of_the_process_alone(cli: Cli) -> None:
         "from handrail.plugins.hook_manager import hooks\nplay()\n"
         "print(json.dumps([registry.get_entry('deploy') is None, hooks.active]))\n",
     )
-    import subprocess
-    import sys
-
-    out = subprocess.run([sys.executable, str(script)], env=cli.env, capture_output=True, check=True).stdout
-    assert json.loads(out.splitlines()[-1]) == [True, False]
+    ended = fork_server.run(str(script), env=cli.env, cwd=cli.cwd)
+    assert ended.returncode == 0, ended.stderr
+    assert json.loads(ended.stdout.splitlines()[-1]) == [True, False]

@@ -146,12 +146,12 @@ def test_directories_of_any_name_are_entered_and_reported(run: Run, work: Path, 
 def test_what_no_shell_can_be_given_is_refused(run: Run) -> None:
     for command in ("echo a\0b", "\0", "echo \ud800"):
         with pytest.raises(CommandRefused) as caught:
-            run(command)
-        assert isinstance(caught.value, InvalidArguments)
-        assert text(run("echo still here")) == "still here\n"
+            pytest.fail(f"{command!r} ended with {run(command).exit_code}")
+        assert isinstance(caught.value, InvalidArguments), command
+        assert text(run("echo still here")) == "still here\n", command
     for env in ({"A-B": "1"}, {"": "1"}, {"A": "\0"}):
         with pytest.raises(CommandRefused):
-            run("true", env=env)
+            pytest.fail(f"{env} ended with {run('true', env=env).exit_code}")
 
 
 def test_bytes_that_are_no_text_pass_through_a_command(run: Run) -> None:

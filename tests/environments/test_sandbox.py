@@ -244,7 +244,7 @@ def test_a_work_tree_above_them_does_not_uncover_hidden_places(
         with LocalEnvironment(os.path.normpath(home / above), sandbox=policy) as shell:
             for place in own:
                 result = shell.execute(f"cat {place}/secret; echo x > {place}/secret; echo x > {place}/new", timeout=60)
-                assert "SECRET" not in text(result)
+                assert "SECRET" not in text(result), place
         assert [(place / "secret").read_text() for place in own] == ["SECRET"] * 4
         assert not any((place / "new").exists() for place in own)
 

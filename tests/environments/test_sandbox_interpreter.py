@@ -122,9 +122,9 @@ def test_what_is_hidden_inside_of_the_interpreters_folder_stays_hidden(
         (home / "config.yaml").write_text("command_allowlist: []")
         look = f"'{python}' -c 'print(1)'; cat '{home}/config.yaml'"
         ran = _in_sandbox(python, mechanism, look, outside, HANDRAIL_HOME=str(home))
-        assert (ran.stdout.splitlines()[0], ran.stderr) == ("1", "")
-        assert ran.returncode != 0
-        assert "command_allowlist" not in ran.stdout
+        assert (ran.stdout.splitlines()[0], ran.stderr) == ("1", ""), home
+        assert ran.returncode != 0, home
+        assert "command_allowlist" not in ran.stdout, home
 
 
 def test_nothing_is_opened_where_nothing_is_hidden() -> None:

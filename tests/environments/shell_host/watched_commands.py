@@ -10,12 +10,11 @@ from typing import Any
 
 from handrail.environments.shell_host import syscall_filter, wire
 from handrail.environments.shell_host.effect_watcher import EffectWatcher
-from handrail.environments.shell_host.journal import CallJournal
+from handrail.environments.shell_host.journal import CallJournal, Stash
 from handrail.environments.shell_host.journal_conflicts import Conflict, conflicts
 from handrail.environments.shell_host.journal_log import Journal, LogWriter
 from handrail.environments.shell_host.journal_undo import Undo, Undone
 from handrail.environments.shell_host.journal_undo import select as select_entries
-from handrail.environments.shell_host.stash import Stash
 
 NOBODY = 65534
 

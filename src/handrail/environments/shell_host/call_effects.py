@@ -13,12 +13,11 @@ from typing import Any, Callable, Dict, Iterable, Iterator, NamedTuple, Tuple  #
 
 from . import journal_log as log
 from . import journal_undo
-from .journal import CallJournal
+from .journal import CallJournal, Stash
 from .journal_conflicts import conflicts
 from .journal_expiry import expired_calls, is_prune_due, locked, prune
 from .journal_log import Damaged, Entry, Journal, LogWriter, lstat, meta_of, writer_name
 from .journal_undo import Undo, select, without
-from .stash import Stash
 
 __all__ = ["describe", "is_prune_due", "prune", "prune_if_due", "recover", "undo"]
 Answer = Dict[str, Any]  # noqa: UP006  the same

@@ -28,9 +28,8 @@ from .deletion_limit import DeletionLimit
 from .effect_watcher import EffectWatcher
 from .held_calls import Ask, HeldCall, Questions, Release
 from .held_connects import taken
-from .journal import CallJournal
+from .journal import CallJournal, Stash
 from .journal_log import JournalFailed, LogWriter, writer_name
-from .stash import Stash
 from .syscall_filter import FilterRefused, Watch
 from .wire import CallPage, Packet
 

@@ -16,8 +16,8 @@ import time
 from typing import Any, Iterator, NamedTuple  # noqa: UP035  Python 3.8 knows no other place
 
 from . import proc
+from .journal import Stash
 from .journal_log import SUFFIX, Entry, Journal, lstat
-from .stash import Stash
 
 _LOCK, _EXPIRED, _CLOCK = "undo.lock", "expired.json", "clock.json"
 _DAY = 86_400.0

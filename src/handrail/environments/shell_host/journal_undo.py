@@ -19,10 +19,9 @@ import time
 from typing import Any, Callable, Iterable, Iterator, NamedTuple  # noqa: UP035  Python 3.8 knows no other place
 
 from . import journal_log as log
-from .journal import CallJournal, copy_content, extended_attributes
+from .journal import CallJournal, Stash, copy_content, extended_attributes
 from .journal_expiry import locked
 from .journal_log import OPEN_SUFFIX, SUFFIX, Entry, Journal, Meta, lstat, meta_of, names_in, writer_name
-from .stash import Stash
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _AT_FDCWD = -100

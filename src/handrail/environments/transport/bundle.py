@@ -18,7 +18,7 @@ from .. import shell_host
 
 # In the order of their imports; the last one has the function `main`.
 _SHELL = """proc wire bash_template syscall_filter leftovers jobs bash job_supervisor shell_supervisor fork_server journal_log
-    stash journal syscall_names held_calls""".split()
+    journal syscall_names held_calls""".split()
 _WATCHER = "outside_writes deletion_limit held_connects effect_takeover effect_watcher effect_server".split()
 _PROTECTION = ("mounts", "landlock", "protection")
 _RELAY = "work_tree connection command_run live_shell operations messages".split()

@@ -314,8 +314,7 @@ def _assigned(walk: Walk, arg: Arg) -> str:
     if arg[:1] == "-":
         return ""
     if equals:
-        appends = name.endswith("+")
-        name = name.removesuffix("+")
+        name, appends = name.removesuffix("+"), name.endswith("+")
         new = Value(value, arg.taints, arg.word)
         if appends:
             old = walk.lookup(name)

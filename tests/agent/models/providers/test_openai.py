@@ -13,8 +13,6 @@ import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any
 
-import anthropic
-import openai
 import pytest
 
 from handrail.agent.events import Notice, TextDelta, Usage
@@ -171,6 +169,9 @@ def test_a_redirect_is_not_followed_as_it_would_get_the_key() -> None:
 
 
 def test_the_real_clients_understand_the_server_that_stands_in_for_a_provider() -> None:
+    import anthropic  # every worker imports this file, and loading these takes seconds
+    import openai
+
     reply = ModelReply("hello", [call("say", "c1", text="x")])
     with ModelServer([reply, reply]) as server:
         with openai.OpenAI(base_url=server.base_url, api_key="k") as client:

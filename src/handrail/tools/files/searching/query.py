@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, NamedTuple
 
-from ....environments.shell_host.stash import NAME as STASH
+from ....environments.shell_host.journal import STASH
 from ....errors import CallTimeout, InvalidArguments, ToolError
 from ....files.failures import shown
 from ....types import CancelToken
