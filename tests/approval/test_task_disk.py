@@ -10,12 +10,12 @@ import pytest
 from handrail import Handrail
 from handrail.approval.gate import ApprovalGate
 from handrail.approval.task_disk import HostDisk, ReadCache, RemoteDisk
-from handrail.config import Config
 from handrail.environments.handles import RemoteFiles
 from handrail.environments.local_environment import LocalEnvironment
 from handrail.judge import assess
 from handrail.judge.values.disk import Sources
 from handrail.protocols import Action, ActionKind, Decision
+from handrail.settings.schema import Config
 from handrail.settings.sections import TerminalConfig
 from handrail.testing import RecordingApprover
 from tests.support import error_in
