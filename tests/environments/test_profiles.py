@@ -318,8 +318,8 @@ def test_handrails_own_files_are_never_asked_about(tmp_path: Path, outside: Path
         "mv {above} {above}2",
         "mv -T {above} {above}2",
         "mv {above}/deep {above}/other",
-        "python3 -c 'import os; os.rename(\"{above}\", \"{above}2\")'",
-        "mkdir {above}3; python3 -c 'import ctypes; ctypes.CDLL(None).renameat2(-100, b\"{above}3\", -100, b\"{above}\", 2)'",
+        'python3 -c \'import os; os.rename("{above}", "{above}2")\'',
+        'mkdir {above}3; python3 -c \'import ctypes; ctypes.CDLL(None).renameat2(-100, b"{above}3", -100, b"{above}", 2)\'',
     ],
 )
 def test_folders_above_handrails_own_cannot_be_moved(tmp_path: Path, outside: Path, person: Person, move: str) -> None:
