@@ -312,6 +312,28 @@ def test_handrails_own_files_are_never_asked_about(tmp_path: Path, outside: Path
     assert not [path for path in person.asked if path.startswith(str(home))]
 
 
+@pytest.mark.parametrize(
+    "move",
+    [
+        "mv {above} {above}2",
+        "mv -T {above} {above}2",
+        "mv {above}/deep {above}/other",
+        'python3 -c \'import os; os.rename("{above}", "{above}2")\'',
+        'mkdir {above}3; python3 -c \'import ctypes; ctypes.CDLL(None).renameat2(-100, b"{above}3", -100, b"{above}", 2)\'',
+    ],
+)
+def test_folders_above_handrails_own_cannot_be_moved(tmp_path: Path, outside: Path, person: Person, move: str) -> None:
+    """The watcher, which performs what was asked about, is not bound by the mounts that keep them in place."""
+    above = outside / "above"
+    home = above / "deep" / "home"
+    home.mkdir(parents=True)
+    configure(home, "approvals: {mode: manual}\n")
+    with Handrail(home=home, approver=person) as app:
+        app.register_task_env_overrides(TASK, cwd=str(tmp_path))
+        Contained(app, tmp_path, outside, person).run(move.format(above=above))
+        assert (home / "config.yaml").exists()
+
+
 def test_the_work_tree_may_be_the_home_and_a_folder_in_a_repository(tmp_path: Path) -> None:
     repository = tmp_path / "r"
     (repository / "a" / "b").mkdir(parents=True)

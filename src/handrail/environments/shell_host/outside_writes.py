@@ -55,6 +55,8 @@ class OutsideWrites:
             return found[-1:] if operation in ("link", "linkat") else found
         if not _known(operation) or any(place.startswith(self._sealed) for place in places):
             return []  # the kernel refuses it
+        if operation.startswith("rename") and any(one.startswith(place) for one in self._sealed for place in places):
+            return []  # the same: what is above a sealed folder cannot be put elsewhere, with all that is in it
         roots = [next((root for root in self._writable if place.startswith(root)), "") for place in places]
         if all(roots):
             return list(paths) if len(set(roots)) > 1 else []

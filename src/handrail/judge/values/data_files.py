@@ -45,7 +45,9 @@ def read_sections(path: Path) -> list[Section]:
     """The sections of a file, the one without a name first. Raises DataFileError."""
     sections = [Section("", 0, {})]
     values: list[str] | None = None
-    for number, line in enumerate(path.read_text("utf-8").split("\n"), 1):
+    text = path.read_text("utf-8")
+    has_escapes = "\\u{" in text
+    for number, line in enumerate(text.split("\n"), 1):
         item = line.strip()
         if not item or item[0] == "#":
             continue
@@ -54,12 +56,12 @@ def read_sections(path: Path) -> list[Section]:
         elif values is None:
             raise DataFileError(path, number, "an indented line must follow a line such as 'key:'")
         else:
-            values.append(_unescaped(item))
+            values.append(_unescaped(item) if has_escapes else item)
     return sections
 
 
 def _unescaped(text: str) -> str:
-    return _ESCAPE.sub(lambda escape: chr(int(escape[1], 16)), text) if "\\u{" in text else text
+    return _ESCAPE.sub(lambda escape: chr(int(escape[1], 16)), text)
 
 
 def _heading(path: Path, number: int, line: str, sections: list[Section]) -> list[str] | None:
@@ -77,7 +79,8 @@ def _heading(path: Path, number: int, line: str, sections: list[Section]) -> lis
     entries = sections[-1].entries
     if key in entries:
         raise DataFileError(path, number, f"{key!r} is given twice")
-    value = _unescaped(value.strip())
+    value = value.strip()
+    value = _unescaped(value) if "\\u{" in value else value
     entries[key] = entry = Entry(number, [value] if value else [])
     return entry.values
 
