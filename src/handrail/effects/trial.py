@@ -156,7 +156,7 @@ def _lines(told: JsonDict) -> Iterator[str]:
 def _diff(before: str, after: str, name: str = "") -> str:
     """Of two text files, either of which may be missing (an empty path). Empty for what is no text, or too long."""
     try:
-        old, new = _text_lines(before), _text_lines(after)
+        old, new = (_text_lines(path) if path else [] for path in (before, after))
     except (OSError, ValueError):
         return ""
     was, now = (name or path if path else "/dev/null" for path in (before, after))
@@ -164,8 +164,6 @@ def _diff(before: str, after: str, name: str = "") -> str:
 
 
 def _text_lines(path: str) -> list[str]:
-    if not path:
-        return []
     found = os.lstat(path)
     if not stat.S_ISREG(found.st_mode) or found.st_size > _MAX_DIFF_BYTES:
         raise ValueError(path)
