@@ -346,7 +346,7 @@ class EffectWatcher:
         self._contacted(pid, -1, arguments[4], arguments[5])
         return self._connects.send_to(pid, *arguments) if self._connects is not None else None
 
-    def _sent(self, pid: int, fd: int, first: int, flags: int, count: int = 1) -> int | None:
+    def _sent(self, pid: int, fd: int, first: int, flags: int, count: int | None = None) -> int | None:
         return self._connects.send_messages(pid, fd, first, flags, count) if self._connects is not None else None
 
     def _other_process(self, pid: int, other: int) -> Answer:
