@@ -7,7 +7,6 @@ to bring it to the work tree, written to the journal like every other change; no
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import errno
 import os
@@ -313,6 +312,4 @@ def _extended(path: str) -> dict[str, bytes]:
 
 
 def _is_opaque(path: str) -> bool:
-    with contextlib.suppress(OSError):
-        return os.getxattr(path, _OPAQUE) == b"y"
-    return False
+    return _OPAQUE in os.listxattr(path) and os.getxattr(path, _OPAQUE) == b"y"
