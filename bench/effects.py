@@ -113,7 +113,7 @@ def _work(shells: Shells) -> Iterator[Figure]:
     yield shells.long("grep -r, 10,000 files", "grep -r nowhere tree || true", 1.05, rounds=7)
     yield shells.long("git status, 10,000 files", "git -C tree status >/dev/null", 1.05, rounds=7)
     shells.prepare("for i in 1 2 3 4; do echo '#include <stdio.h>' > $i.c; done")
-    yield shells.long("gcc, 4 files", "for i in 1 2 3 4; do gcc -c $i.c; done", 1.05)
+    yield shells.long("gcc, 4 files", "for i in 1 2 3 4; do gcc -c $i.c; done", 1.05, rounds=9)
     for shell in (shells.watched, shells.plain):
         Path(shell.cwd, "test_one.py").write_text(_TESTS)
     pytest = f"{sys.executable} -m pytest -q -p no:cacheprovider --basetemp=here test_one.py >/dev/null"
@@ -126,7 +126,7 @@ def _work(shells: Shells) -> Iterator[Figure]:
 def _many_files(shells: Shells) -> Iterator[Figure]:
     empty, full = (f"git -C tree checkout -q -f {branch}" for branch in ("empty", "full"))
     part = "git -C tree checkout -q full -- 0 1 2 3 4 5 6 7 8 9"
-    yield shells.long("git checkout of 1,000 files", part, 1.5, before=empty)
+    yield shells.long("git checkout of 1,000 files", part, 1.5, before=empty, rounds=7)
     yield shells.long("git checkout of 10,000 files", full, 2.0, before=empty)
     new = _FILES.format(20_000, "new")
     yield shells.long("20,000 new files", new, 1.5, before="rm -rf new")

@@ -66,8 +66,7 @@ class _Audit:
             key = None
         if not isinstance(key, Ed25519PublicKey):
             raise BadExport("this is no Ed25519 public key in PEM form")
-        self._key, self._text = key, public_key.split()
-        self._place = -1  # of the last line, in the order of an export
+        self._key, self._text, self._place = key, public_key.split(), -1  # the place of the last line
         self.receipts: list[str] = []
         self.seals: list[Seal] = []
         self.ends: list[Seal] = []

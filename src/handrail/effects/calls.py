@@ -76,9 +76,8 @@ class Calls:
     def last(self, count: int, *, session: str | None = None, folder: str = "") -> list[CallRecord]:
         """The last calls that changed something and hold. An undo is none of them."""
         found = self.latest(10_000, session=session, folder=folder)
-        return [one for one in found if one.is_changing and not (one.undone_by or one.is_pruned or one.tool == UNDO)][
-            :count
-        ]
+        found = [one for one in found if one.is_changing and not (one.undone_by or one.is_pruned or one.tool == UNDO)]
+        return found[:count]
 
     def describe(self, number: int, *, diff: bool = False) -> JsonDict:
         """What is different after the call: see `call_effects.describe`. Raises CallNotFound."""
@@ -121,11 +120,15 @@ class Calls:
         return {**answer, "call": number}
 
     def redo(self, number: int, **how: Any) -> JsonDict:
-        """Bring back what an undo took back. Raises CallNotFound."""
-        by = self.describe(number)["undone_by"]
-        if not by:
-            return {**call_effects.refused(f"call {number} is not undone"), "call": number}
-        return {**self.undo(by, **how), "call": number}
+        """Bring back what undos took back, of the call or of parts of it. Raises CallNotFound."""
+        answer = call_effects.refused(f"call {number} is not undone")
+        while by := self.describe(number)["undone_by"]:
+            more = self.undo(by, **how)
+            if more["status"] != "undone":
+                answer = more if answer["status"] == "refused" else answer  # else a further redo tells why
+                break
+            answer = more | {name: answer[name] + value for name, value in more.items() if isinstance(value, list)}
+        return {**answer, "call": number}
 
     def prune(
         self, keep_days: float | None = None, keep_bytes: int | None = None, *, dry_run: bool = False

@@ -32,17 +32,16 @@ class OpenCall:
     """`ToolContext.effects`. `late` gives the `Calls`, which are loaded when something is about to change."""
 
     __slots__ = (
-        "_approval", "_coverage", "_environment", "_is_tried", "_late",
-        "_left", "_record", "_who", "is_changed", "is_running",
+        "_approval", "_coverage", "_environment", "_late",
+        "_left", "_record", "_who", "is_changed", "is_running", "is_tried",
     )  # fmt: skip
 
     def __init__(self, late: Callable[[], Any], tool: str, session: str | None, task: str | None) -> None:
         self._late, self._who = late, (tool, session, task)
         self._record: CallRecord | None = None
         self._environment: Environment | None = None
-        self.is_changed = self.is_running = False
+        self.is_changed = self.is_running = self.is_tried = False
         self._approval: tuple[ApprovalRequest, Answer] | None = None
-        self._is_tried = False
         self._left: list[str] = []
         self._coverage = (FULL, "")
 
@@ -71,7 +70,7 @@ class OpenCall:
 
     def approved(self, request: ApprovalRequest, answer: Answer) -> None:
         """A person, or what decides for one, was asked and said yes."""
-        self._is_tried = self._is_tried or answer.decision is Decision.TRY
+        self.is_tried = self.is_tried or answer.decision is Decision.TRY
         self._approval = (request, answer)
 
     def has_run(self, environment: Environment, *, changed: bool, left: Sequence[str] = ()) -> int:
@@ -94,10 +93,6 @@ class OpenCall:
 
         recorder = self.calls.recorder
         return recorder.journaled(files, begin) if recorder.is_enabled else files
-
-    @property
-    def is_tried(self) -> bool:
-        return self._is_tried
 
     def take_back(self, number: int, only: str = "") -> str:
         """Undo what the call has changed, or what it changed at the path `only`: its command was stopped, or is not kept. Returns

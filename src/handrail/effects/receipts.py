@@ -75,8 +75,7 @@ class Receipts:
             if not rows:
                 return
             of_days = connection.execute(query.format("at"), (rows[0]["at"] // 86_400 * 86_400,)).fetchall()
-            trees: dict[str, MerkleTree] = {}
-            grow(trees, ((row["at"], row["hash"]) for row in of_days))
+            trees = grow({}, ((row["at"], row["hash"]) for row in of_days))
             days = {day: tree.root() for day, tree in trees.items()}
             head = {"from": sealed + 1, "to": rows[-1]["id"], "head": rows[-1]["hash"], "days": days, "at": time.time()}
             seal = self._signed({**head, "previous": digest(last["body"]) if last else ""})
@@ -173,10 +172,11 @@ class MerkleTree:
         return reduce(lambda right, left: hashlib.sha256(b"\1" + left + right).digest(), reversed(nodes)).hex()
 
 
-def grow(trees: dict[str, MerkleTree], receipts: Iterable[tuple[float, str]]) -> None:
+def grow(trees: dict[str, MerkleTree], receipts: Iterable[tuple[float, str]]) -> dict[str, MerkleTree]:
     """Add hashes, in the order of the chain, to the tree of their day. Days are those of UTC."""
     for at, one in receipts:
         trees.setdefault(time.strftime("%Y-%m-%d", time.gmtime(at)), MerkleTree()).add(one)
+    return trees
 
 
 def _write(path: Path, content: bytes, put: Any) -> None:

@@ -7,7 +7,6 @@ to bring it to the work tree, written to the journal like every other change; no
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import errno
 import os
@@ -156,7 +155,7 @@ def _lines(told: JsonDict) -> Iterator[str]:
 def _diff(before: str, after: str, name: str = "") -> str:
     """Of two text files, either of which may be missing (an empty path). Empty for what is no text, or too long."""
     try:
-        old, new = _text_lines(before), _text_lines(after)
+        old, new = (_text_lines(path) if path else [] for path in (before, after))
     except (OSError, ValueError):
         return ""
     was, now = (name or path if path else "/dev/null" for path in (before, after))
@@ -164,8 +163,6 @@ def _diff(before: str, after: str, name: str = "") -> str:
 
 
 def _text_lines(path: str) -> list[str]:
-    if not path:
-        return []
     found = os.lstat(path)
     if not stat.S_ISREG(found.st_mode) or found.st_size > _MAX_DIFF_BYTES:
         raise ValueError(path)
@@ -315,6 +312,4 @@ def _extended(path: str) -> dict[str, bytes]:
 
 
 def _is_opaque(path: str) -> bool:
-    with contextlib.suppress(OSError):
-        return os.getxattr(path, _OPAQUE) == b"y"
-    return False
+    return _OPAQUE in os.listxattr(path) and os.getxattr(path, _OPAQUE) == b"y"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -36,6 +37,18 @@ def test_the_last_command_of_a_folder_is_undone_by_another_process_and_redone(cl
     assert cli("redo", "1").code == 0
     assert (cli.cwd / "a").read_text() == "two\n"
     assert cli("undo", "1").code == 0, "after a redo it can be undone again"
+
+
+def test_a_redo_brings_back_a_call_that_was_undone_in_parts(cli: Cli) -> None:
+    (cli.cwd / "a").write_text("one\n")
+    call(cli, "echo two > a; touch b")
+    for words in (("undo", "1", "--only", "a"), ("undo", "1")):
+        assert cli(*words).code == 0
+    assert (cli("redo", "1", "--dry-run").code, (cli.cwd / "b").exists()) == (0, False)
+    (redone,) = cli("redo", "1", "--json").json
+    assert [Path(one["path"]).name for one in redone["changed"] + redone["lost"]] == ["a", "b"]
+    assert ((cli.cwd / "a").read_text(), (cli.cwd / "b").exists()) == ("two\n", True)
+    assert cli("redo", "1").code == 1, "all of it is back"
 
 
 def test_calls_of_other_folders_are_not_the_last_of_this_one(cli: Cli) -> None:

@@ -31,7 +31,7 @@ from .held_connects import taken
 from .journal import CallJournal, Stash
 from .journal_log import JournalFailed, LogWriter, writer_name
 from .syscall_filter import FilterRefused, Watch
-from .wire import CallPage, Packet
+from .wire import CHANGED, CURRENT, TRIED, CallPage, Packet
 
 _MAX_CALLS = 16
 _MAX_PARENTS = 32
@@ -127,12 +127,10 @@ class Watched:
             self._page.close()
 
     def call_of(self, pid: int) -> CallJournal:
-        if self._page is not None and self._page.numbers[0] != self._running:
+        if self._page is not None and self._page.numbers[CURRENT] != self._running:
             self._receive()  # the call before has said what it left before this one began
-            self._running, self._of_running = self._page.numbers[0], {}
-        found = self._of_running.get(pid)
-        if found is None:
-            found = self._journal(self._fixed if self._fixed is not None else self._number_of(pid))
+            self._running, self._of_running = self._page.numbers[CURRENT], {}
+        found = self._of_running.get(pid) or self._found(pid)
         if found.is_ended:
             self._is_late = True
         return found
@@ -142,8 +140,8 @@ class Watched:
         if found is None:
             limit = {"max_copy_bytes": self._settings["max_copy"]} if "max_copy" in self._settings else {}
             found = self._calls[number] = CallJournal(self._writer, self.stash, number, **limit)
-            found.is_ended = self._page is not None and number != self._page.numbers[0]
-            found.is_tried = self._page is not None and self._page.is_tried(number)
+            found.is_ended = self._page is not None and number != self._page.numbers[CURRENT]
+            found.is_tried = self._page is not None and 0 < number == self._page.numbers[TRIED]
             if self._settings.get("asks") and "pause" in self._settings:
                 found.limit = DeletionLimit(*self._settings["pause"])
             for old in sorted(self._calls)[1:-_MAX_CALLS]:
@@ -151,14 +149,12 @@ class Watched:
                     del self._calls[old]
         return found
 
-    def _number_of(self, pid: int) -> int:
-        left = self._left_by(pid) if self._left and pid != self._bash else None
-        if left is not None:
-            return left
-        assert self._page is not None
-        self._page.mark_changed(self._running)
-        self._of_running[pid] = self._journal(self._running)
-        return self._running
+    def _found(self, pid: int) -> CallJournal:
+        call = self._left_by(pid) if self._left and pid != self._bash else self._fixed
+        if call is not None or self._page is None:
+            return self._journal(call or 0)
+        self._page.numbers[CHANGED] = self._running
+        return self._of_running.setdefault(pid, self._journal(self._running))
 
     def _left_by(self, pid: int) -> int | None:
         """The call that has left the process of this thread, or one above it."""
@@ -256,9 +252,11 @@ class EffectServer:
         elif packet.get("op") == "end":
             self._receive_all()  # what the call has left was said before
             found = self._watched.get(packet["shell"])
-            # The kind is given, else the socket is asked for each part of it.
-            asker = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, fds.pop(0))
-            with asker, contextlib.suppress(OSError):  # who asked is gone
+            # Who asked may be gone. The kind of socket is given, else it would be asked for each part of that.
+            with (
+                socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, fds.pop(0)) as asker,
+                contextlib.suppress(OSError),
+            ):
                 wire.send(asker, found.end(packet["call"]) if found is not None else {"counts": None})
         else:
             self._contained[packet["shell"]] = packet.pop("contained", None)

@@ -193,11 +193,12 @@ class EffectWatcher:
         path = self._names.path(pid, folder, name)
         if path is None:
             return None
-        found = None if flags & _O_NEW == _O_NEW else lstat(path)
+        is_exclusive = flags & _O_NEW == _O_NEW
+        found = None if is_exclusive else lstat(path)
         is_in_new = found is None and flags & os.O_CREAT and self._call_of(pid).is_new(path)
         if is_in_new and not self._outside_of(pid, (path,)):
             return None  # it is made in a folder that is new itself, or it fails
-        found = lstat(path) if flags & _O_NEW == _O_NEW else found
+        found = lstat(path) if is_exclusive else found
         if found is not None and stat.S_ISLNK(found.st_mode) and not flags & os.O_NOFOLLOW:
             followed, found = self._names.target(path)
             if followed is None:
@@ -211,7 +212,7 @@ class EffectWatcher:
             return self._change(pid, lambda call: call.create(path), path) if flags & os.O_CREAT else None
         if stat.S_ISDIR(found.st_mode) and flags & _O_TMPFILE:
             return self._change(pid, lambda _: None, path)
-        if not stat.S_ISREG(found.st_mode) or flags & _O_NEW == _O_NEW or not (_IS_ROOT or os.access(path, os.W_OK)):
+        if not stat.S_ISREG(found.st_mode) or is_exclusive or not (_IS_ROOT or os.access(path, os.W_OK)):
             return None  # nothing of it changes, or it fails by itself
         is_append = flags & os.O_APPEND and flags & os.O_ACCMODE == os.O_WRONLY and not flags & os.O_TRUNC
         return self._change(pid, lambda call: call.change(path, found, only_grows=bool(is_append)), path)

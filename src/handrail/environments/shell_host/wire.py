@@ -23,7 +23,7 @@ _MAX_DESCRIPTORS = 8
 _CREDENTIALS = struct.Struct("3i")  # pid, user, group
 FRAME = struct.Struct(">cII")  # kind, number of the request, bytes that follow
 
-_CURRENT, _CHANGED, _TRIED = 0, 8, 16
+CURRENT, CHANGED, TRIED = range(3)  # the numbers in a call page
 _BYTES = 4096
 _libc = ctypes.CDLL(None, use_errno=True)
 _map, _unmap = _libc.mmap, _libc.munmap
@@ -129,27 +129,21 @@ class ClientPage:
 
     def begin(self, call: int, *, is_tried: bool = False) -> None:
         """This call's command runs from here on. The connections of one that is tried wait for an answer."""
-        ctypes.c_uint64.from_address(self._address + _TRIED).value = call if is_tried else 0
-        ctypes.c_uint64.from_address(self._address + _CURRENT).value = call
+        ctypes.c_uint64.from_address(self._address + 8 * TRIED).value = call if is_tried else 0
+        ctypes.c_uint64.from_address(self._address + 8 * CURRENT).value = call
 
     def has_changed(self, call: int) -> bool:
         """Whether something was written to the journal for the call since it began."""
-        return call != 0 and ctypes.c_uint64.from_address(self._address + _CHANGED).value == call
+        return call != 0 and ctypes.c_uint64.from_address(self._address + 8 * CHANGED).value == call
 
 
 class CallPage:
-    """The watcher's end of it."""
+    """The watcher's end of it: the call whose command runs, or ran last; the last that has changed something; one that is tried.
+    A call that is not recorded is 0."""
 
     def __init__(self, fd: int) -> None:
         self._memory = mmap.mmap(fd, _BYTES)
-        self.numbers = memoryview(self._memory).cast("Q")  # the first is the call whose command runs, or ran last
-
-    def is_tried(self, call: int) -> bool:
-        return bool(call) and self.numbers[_TRIED // 8] == call
-
-    def mark_changed(self, call: int) -> None:
-        """The current call has entries in the journal."""
-        self.numbers[_CHANGED // 8] = call
+        self.numbers = memoryview(self._memory).cast("Q")
 
     def close(self) -> None:
         self.numbers.release()
