@@ -16,6 +16,9 @@ _MAX_BODY = 8 << 20
 _CLOSE_SECONDS = 1.0
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+_FIRST = re.compile(
+    rf"{_TOKEN.pattern} [^\x00-\x20\x7f]+ HTTP/1\.[01]|HTTP/1\.[01] \d{{3}}( [^\x00-\x08\x0a-\x1f\x7f]*)?"
+)
 
 
 class BadMessage(Exception):
@@ -257,7 +260,7 @@ def parse_head(raw: bytes) -> Head:
         if not colon or not _TOKEN.fullmatch(name) or _CONTROL.search(value):
             raise BadMessage("a field of its head is not well formed")
         fields.append((name, value.strip()))
-    if _CONTROL.search(first) or "HTTP/1." not in first:
+    if not _FIRST.fullmatch(first):
         raise BadMessage("its first line is not HTTP/1")
     return Head(first, fields)
 

@@ -212,6 +212,19 @@ def test_a_page_does_not_reach_past_the_guard(site: Site, inner: Site, browser: 
     assert inner.asked == []
 
 
+def test_a_page_has_no_voice_and_video_which_would_go_past_the_proxy(site: Site, browser: Call) -> None:
+    made = "['about:blank', 'srcdoc', ''].map(kind => { const frame = document.createElement('iframe');"
+    made += "if (kind === 'srcdoc') frame.srcdoc = '<p>'; else if (kind) frame.src = kind; document.body.append(frame);"
+    made += "return typeof frame.contentWindow.RTCPeerConnection })"
+    site.pages["/"] = html("<p>here</p>")
+    browser("navigate", url=site.url + "/")
+
+    assert browser("console", expression="typeof RTCPeerConnection + typeof webkitRTCPeerConnection")["result"] == (
+        "undefined" * 2
+    )
+    assert browser("console", expression=made)["result"] == ["undefined"] * 3
+
+
 def test_a_page_cannot_open_files_of_the_machine(site: Site, browser: Call) -> None:
     site.pages["/"] = html("<a href='file:///etc/hostname'>file</a><script>location = 'file:///etc/hostname'</script>")
     page = browser("navigate", url=site.url + "/")
