@@ -219,7 +219,7 @@ class Mask:
 
 def _pass_failure(reader: asyncio.StreamReader, sending: asyncio.Future[None]) -> None:
     """Whoever waits for the answer to what could not be sent gets the reason."""
-    if not sending.cancelled() and (error := sending.exception()) is not None:
+    if not sending.cancelled() and isinstance(error := sending.exception(), Exception):
         reader.set_exception(error)
 
 
