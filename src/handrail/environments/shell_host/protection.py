@@ -93,12 +93,11 @@ class ShellMounts:
     """What a fork server does for each shell that it forks. Made where `enter` has been."""
 
     def __init__(self, policy: Packet, report: Packet, holds_connects: Callable[[], bool]) -> None:
-        self._is_needed = report["by"] == NAMESPACES
+        self._is_needed, self._holds_connects = report["by"] == NAMESPACES, holds_connects
         self._covered = {place for place in policy["covered"] if os.path.exists(place)}
         self._stage = next((place for place in policy["hidden"] if os.path.isdir(place)), None)
         self._rest = [place for place in (*mounts.places(), *policy["writable"]) if place not in self._covered]
         self._is_contained = policy["contained"] and CONTAINED not in report["missing"]
-        self._holds_connects = holds_connects
 
     def confine(self, shell: Packet) -> None:
         """Give this process, a new fork, its own mounts, and nothing that could undo them. Raises OSError."""
