@@ -11,12 +11,13 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from multiprocessing.connection import Connection
 from pathlib import Path
+from unittest import mock
 
 from handrail.app import Handrail
 from handrail.egress.certificates import Authority
@@ -24,7 +25,7 @@ from handrail.egress.networks import Networks
 from handrail.net.url_guard import parse_hosts
 from handrail.protocols import ApprovalRequest, Decision
 from handrail.settings.schema import Config
-from handrail.settings.services import NetworkConfig
+from handrail.settings.services import NetworkConfig, SecretConfig
 
 from .harness import Figure, alternating, milliseconds
 
@@ -34,39 +35,37 @@ _ANSWERS = 11
 
 
 def figures() -> Iterator[Figure]:
-    with tempfile.TemporaryDirectory() as folder, _site() as (port, trusted):
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        _site() as (port, trusted),
+        mock.patch.dict(os.environ, BENCH_KEY="0123456789abcdef"),
+    ):
         (ca := Path(folder) / "ca.pem").write_bytes(trusted)
-        networks = Networks(Config(network=NetworkConfig(contain="on", allow=(_HOST,), resolve={_HOST: "127.0.0.1"})))
-        try:
-            variables = networks.variables("bench", asks=True)
-            big, small = f"https://{_HOST}:{port}/big", f"https://{_HOST}:{port}/small?[1-{_REQUESTS}]"
+        network = NetworkConfig(contain="on", allow=(_HOST,), resolve={_HOST: "127.0.0.1"}, ca_file=str(ca))
+        key = SecretConfig(source="environment:BENCH_KEY", hosts=(_HOST,))
+        ways = {"": Config(network=network), ", to a host with a key": Config(network=network, secrets={"bench": key})}
+        big, small = f"https://{_HOST}:{port}/big", f"https://{_HOST}:{port}/small?[1-{_REQUESTS}]"
+        direct = {"CURL_CA_BUNDLE": str(ca)}
 
-            def download(url: str, *, through: bool) -> float:
-                words = [
-                    "curl",
-                    "-sSf",
-                    "--cacert",
-                    str(ca),
-                    "-o",
-                    "/dev/null",
-                    "--resolve",
-                    f"{_HOST}:{port}:127.0.0.1",
-                    url,
-                ]
-                env = {"PATH": os.environ["PATH"], **(variables if through else {})}
-                start = time.perf_counter()
-                subprocess.run(words, env=env, check=True)
-                return time.perf_counter() - start
+        def download(url: str, variables: Mapping[str, str]) -> float:
+            words = ["curl", "-sSf", "-o", "/dev/null", "--resolve", f"{_HOST}:{port}:127.0.0.1", url]
+            words += ["-H", f"Authorization: Bearer {variables.get('BENCH', '')}"]
+            start = time.perf_counter()
+            subprocess.run(words, env={"PATH": os.environ["PATH"], **direct, **variables}, check=True)
+            return time.perf_counter() - start
 
-            for what, url, limit in (
-                (f"a download of {_MEGABYTES} MB through the proxy", big, 1.2),
-                (f"{_REQUESTS} small requests through the proxy", small, 1.5),
-            ):
-                ours, floor = partial(download, url, through=True), partial(download, url, through=False)
-                mine, base, ratio = alternating(ours, floor)
-                yield Figure(what, milliseconds(mine), milliseconds(base), ratio, limit)
-        finally:
-            networks.close()
+        for way, config in ways.items():
+            networks = Networks(config)
+            try:
+                variables = networks.variables("bench", asks=True)
+                for what, url, limit in (
+                    (f"a download of {_MEGABYTES} MB through the proxy", big, 1.2),
+                    (f"{_REQUESTS} small requests through the proxy", small, 1.5),
+                ):
+                    mine, base, ratio = alternating(partial(download, url, variables), partial(download, url, {}))
+                    yield Figure(what + way, milliseconds(mine), milliseconds(base), ratio, None if way else limit)
+            finally:
+                networks.close()
     yield _answered()
 
 

@@ -144,6 +144,26 @@ except OSError as error:
 """
 
 
+@pytest.mark.parametrize("namespaces", ["--user", "--user --net", "--user --map-root-user --mount --pid --fork"])
+def test_no_namespace_of_its_own_is_a_way_past_the_question(
+    make_task: MakeTask, plain: Recorded, tmp_path: Path, namespaces: str
+) -> None:
+    task = make_task(ON)
+    code = f"""
+import socket
+with datagram as u: u.sendto(b"data", ("127.0.0.1", {plain.port}))
+""".replace("datagram", "socket.socket(socket.AF_INET, socket.SOCK_DGRAM)")
+    with datagrams() as (port, received):
+        (tmp_path / "send.py").write_text(code.replace(str(plain.port), str(port)))
+
+        task.run(
+            f"unshare {namespaces} {CURL} http://127.0.0.1:{plain.port}/; unshare {namespaces} {sys.executable} send.py"
+        )
+
+        assert plain.requests == []
+        assert received() is None
+
+
 def test_fast_open_does_not_go_past_the_question(make_task: MakeTask, plain: Recorded, tmp_path: Path) -> None:
     task = make_task(ON)
     code = f"""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import socket
 import threading
 from pathlib import Path
@@ -173,6 +174,20 @@ def test_whoever_does_not_know_the_token_is_turned_away(make_task: MakeTask, pla
     assert plain.requests == []
 
 
+def test_the_program_of_another_task_is_turned_away(make_task: MakeTask, plain: Recorded) -> None:
+    """A program that sends no token is known by its environment, which is that of its own task."""
+    one, other = (make_task({"allow": (HOST,), "contain": "on"}) for _ in range(2))
+    other.asked.decision = Decision.ONCE
+    place = one.run("echo $HTTP_PROXY")["output"].strip().rpartition("@")[2]
+    ask = f"printf 'GET http://{HOST}:{plain.port}/ HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n' >&3; head -1 <&3"
+    connect = f"exec 3<>/dev/tcp/{place.replace(':', '/')}; {ask}"
+
+    assert "407" in other.run(connect)["output"]
+    assert "407" in one.run(f"env -i bash -c {shlex.quote(connect)}")["output"]
+    assert plain.requests == []
+    assert "200" in one.run(f"bash -c {shlex.quote(connect)}")["output"]
+
+
 @pytest.mark.parametrize(
     "request_text",
     [
@@ -184,6 +199,9 @@ def test_whoever_does_not_know_the_token_is_turned_away(make_task: MakeTask, pla
         "GET /nowhere HTTP/1.1\r\nHost: x\r\n",
         "CONNECT a b:443 HTTP/1.1\r\n",
         "nonsense\r\n",
+        "GET http://{host}/HTTP/1.1 HTTP/2.0\r\nHost: x\r\n",
+        "GET http://{host}/ HTTP/1.1 \r\nHost: x\r\n",
+        "PRI * HTTP/2.0\r\n",
     ],
 )
 def test_what_two_readers_could_read_differently_is_refused(

@@ -16,6 +16,9 @@ _MAX_BODY = 8 << 20
 _CLOSE_SECONDS = 1.0
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+_FIRST = re.compile(
+    rf"{_TOKEN.pattern} [^\x00-\x20\x7f]+ HTTP/1\.[01]|HTTP/1\.[01] \d{{3}}( [^\x00-\x08\x0a-\x1f\x7f]*)?"
+)
 
 
 class BadMessage(Exception):
@@ -111,31 +114,22 @@ class Exchange:
         """One request and its answer; whether another may follow."""
         length = _length(asked, otherwise=0)  # nothing is sent of a request whose end is not clear
         writer.write(prepared.head.encode())
-        if not length and not prepared.body:  # most have none, and are served without further tasks
-            keeps, is_sent = await self._receive(asked, prepared, reader), True
-        else:
-            keeps, is_sent = await self._exchange(asked, prepared, length, (reader, writer))
-        if keeps is None:  # another protocol from here on
-            await asyncio.gather(
-                _relay(self._reader, writer, Mask(())), _relay(reader, self._writer, Mask(prepared.hidden))
-            )
-        return bool(keeps and is_sent)
-
-    async def _exchange(
-        self, asked: Head, prepared: Prepared, length: int, server: Streams
-    ) -> tuple[bool | None, bool]:
-        """The answer while the body is sent: whether another request may follow, and whether the body was sent."""
-        sending = asyncio.ensure_future(self._send_body(prepared, length, server[1]))
-        receiving = asyncio.ensure_future(self._receive(asked, prepared, server[0]))
+        sending = asyncio.ensure_future(self._send_body(prepared, length, writer)) if length or prepared.body else None
+        if sending is not None:
+            sending.add_done_callback(partial(_pass_failure, reader))
         try:
-            await asyncio.wait({sending, receiving}, return_when=asyncio.FIRST_EXCEPTION)
-            if sending.done():
-                sending.result()
-            return await receiving, sending.done()
+            keeps = await self._receive(asked, prepared, reader)
+            if sending is not None:
+                await sending
+            if keeps is None:  # another protocol from here on
+                await asyncio.gather(
+                    _relay(self._reader, writer, Mask(())), _relay(reader, self._writer, Mask(prepared.hidden))
+                )
+            return bool(keeps)
         finally:
-            for each in (sending, receiving):
-                each.cancel()
-            await asyncio.gather(sending, receiving, return_exceptions=True)
+            if sending is not None:
+                sending.cancel()
+                await asyncio.gather(sending, return_exceptions=True)
 
     async def _whole_body(self, asked: Head) -> bytes:
         body = b""
@@ -223,6 +217,12 @@ class Mask:
         return kept
 
 
+def _pass_failure(reader: asyncio.StreamReader, sending: asyncio.Future[None]) -> None:
+    """Whoever waits for the answer to what could not be sent gets the reason."""
+    if not sending.cancelled() and isinstance(error := sending.exception(), Exception):
+        reader.set_exception(error)
+
+
 async def close_stream(writer: asyncio.StreamWriter) -> None:
     """Close, and do not wait long for the other side to agree."""
     writer.close()
@@ -257,7 +257,7 @@ def parse_head(raw: bytes) -> Head:
         if not colon or not _TOKEN.fullmatch(name) or _CONTROL.search(value):
             raise BadMessage("a field of its head is not well formed")
         fields.append((name, value.strip()))
-    if _CONTROL.search(first) or "HTTP/1." not in first:
+    if not _FIRST.fullmatch(first):
         raise BadMessage("its first line is not HTTP/1")
     return Head(first, fields)
 

@@ -287,10 +287,8 @@ class NameServer(asyncio.DatagramProtocol):
         question, status, found = query[_HEADER.size : end + 4], _ANSWER, []
         try:
             if kind in _TYPES:
-                program = program_of(address[1], "udp") or "a command"
-                addresses = [
-                    ipaddress.ip_address(each) for each in await self._questions.look_up(name, lambda: program)
-                ]
+                known = await self._questions.look_up(name, lambda: program_of(address[1], "udp") or "a command")
+                addresses = map(ipaddress.ip_address, known)
                 found = [each.packed for each in addresses if each.version == _TYPES[kind]][:_MAX_ANSWERS]
         except HandrailError:  # a refusal is as final: programs would try again if it sounded like a failure
             status = _UNKNOWN

@@ -221,7 +221,9 @@ class _Client:
             await self._writer.drain()
 
     async def _fail(self, error: Exception) -> None:
-        """Say in the answer why there is none. A tunnel that has begun just ends."""
+        """Say in the answer why there is none. A tunnel that has begun just ends, as does a connection that was led here."""
+        if self._to is not None and self._writer is None:
+            return
         status = "403 Forbidden" if isinstance(error, HandrailError) else "502 Bad Gateway"
         status = "400 Bad Request" if isinstance(error, BadMessage | ValueError) else status
         with contextlib.suppress(OSError, RuntimeError):

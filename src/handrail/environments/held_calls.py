@@ -5,15 +5,9 @@ gate, as about any other dangerous action: so the terminal, the console, chats, 
 modes hold, and the answer is recorded. The time of the command stands still meanwhile. An answer holds for the same target until
 the call has ended. Nobody to ask is a no.
 
-To add another kind of hold:
-
-1. In a handler of shell_host/effect_watcher.py raise `Hold(HeldCall("your kind", operation, target), go_on, error)`. `go_on` is
-   called after a yes and returns None (the kernel performs the system call now), an error number, or a `Reply` with what you
-   performed for the caller. It runs in the watcher, maybe minutes later: look at everything again that it relies on.
-2. Add the kind to `KINDS`: the question, and what a lasting yes covers.
-
-An answer other than the gate's yes and no (stop, for instance) is that of a function in `HeldCalls.deciders`, by kind, which may
-call `ask(held, context)` itself. That about connections follows the network policy of their task, which asks where it has to.
+Another kind of hold is an entry of `KINDS`, and a handler in shell_host/effect_watcher.py that raises `Hold`. Its `go_on` runs
+after the answer, maybe minutes later, and looks at everything again that it relies on. What decides otherwise than by asking is
+in `HeldCalls.deciders`; that about connections follows the network policy of their task.
 """
 
 from __future__ import annotations

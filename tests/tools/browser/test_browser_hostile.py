@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -210,6 +211,25 @@ def test_a_page_does_not_reach_past_the_guard(site: Site, inner: Site, browser: 
     wait_until(lambda: "no socket" in browser("console", expression="got")["result"])
     browser("click", ref=ref_of(page["snapshot"], "go there"))
     assert inner.asked == []
+
+
+def test_voice_and_video_do_not_go_past_the_proxy(site: Site, browser: Call) -> None:
+    """A page asks a server of the peers' addresses which one it has: the first datagram of every call."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
+        server.bind(("127.0.0.1", 0))
+        server.setblocking(False)
+        site.pages["/"] = html(f"""<p id=p>looking</p><script>
+            const peer = new RTCPeerConnection({{iceServers: [{{urls: 'stun:127.0.0.1:{server.getsockname()[1]}'}}]}});
+            peer.onicegatheringstatechange = () => {{ if (peer.iceGatheringState == 'complete') p.textContent = 'over'; }};
+            peer.createDataChannel('x');
+            peer.createOffer().then(offer => peer.setLocalDescription(offer));
+            </script>""")
+        browser("navigate", url=site.url + "/")
+
+        wait_until(lambda: "over" in str(browser("snapshot")), timeout=60)
+
+        with pytest.raises(BlockingIOError):
+            server.recv(100)
 
 
 def test_a_page_cannot_open_files_of_the_machine(site: Site, browser: Call) -> None:

@@ -108,7 +108,7 @@ class HeldConnects:
             heads = [_MESSAGE.unpack(self._memory.read(pid, place, _MESSAGE.size)) for place in places]
             texts = [b"".join(self._read(pid, *part) for part in self._parts(pid, head[2], head[3])) for head in heads]
             controls = [self._read(pid, head[4], head[5]) for head in heads]
-            named = [self._target(pid, head[0], head[1]) for head in heads if head[0]]
+            named = [self._target(pid, head[0], head[1]) for head in heads if head[0] and head[1]]
         except (OSError, Unreadable, struct.error) as error:
             return _refusal(error)
         if named:
