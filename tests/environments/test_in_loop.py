@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import math
 import time
 import weakref
 from typing import Any
@@ -28,9 +29,46 @@ async def execute(environment: LocalEnvironment, command: str, **options: Any) -
 
 def test_a_short_command_needs_no_thread(local: LocalEnvironment, monkeypatch: pytest.MonkeyPatch) -> None:
     local.execute("true")  # what the first finds out about the shell takes a question
-    monkeypatch.setattr(in_loop, "_SHORT_SECONDS", PATIENCE_SECONDS)
+    monkeypatch.setattr(in_loop, "_LATE_SECONDS", PATIENCE_SECONDS)
     monkeypatch.delattr(in_loop, "on_worker")
     assert text(asyncio.run(execute(local, "echo hi"))) == "hi\n"
+    assert text(asyncio.run(execute(local, "sleep 0.05; echo hi"))) == "hi\n"
+
+
+def test_a_command_that_ends_the_shell_is_noticed_in_the_loop(
+    local: LocalEnvironment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    local.execute("true")
+    monkeypatch.setattr(in_loop, "_LATE_SECONDS", math.inf)
+    assert asyncio.run(execute(local, "exit 3", timeout=None)).exit_code == 3
+
+
+def test_a_full_pipe_is_read_in_time(local: LocalEnvironment, monkeypatch: pytest.MonkeyPatch) -> None:
+    local.execute("true")
+    monkeypatch.setattr(in_loop, "_LATE_SECONDS", math.inf)
+    assert asyncio.run(execute(local, "head -c 200000 /dev/zero", timeout=None)).output.total_bytes == 200_000
+
+
+def test_commands_that_take_long_keep_nobody_waiting(local: LocalEnvironment) -> None:
+    async def main() -> CommandResult:
+        commands = in_loop._commands_of(asyncio.get_running_loop())
+        assert commands is not None
+        waiting = []
+        for _ in range(in_loop._YOUNG_AT_ONCE):
+            await commands.turn()
+            waiting.append(asyncio.create_task(commands.turn()))
+        sleeping = asyncio.create_task(execute(local, "sleep 1000"))
+        commands.leave()
+        await asyncio.wait_for(waiting[0], PATIENCE_SECONDS)  # the place that came free
+        await asyncio.to_thread(wait_until, naps)
+        commands.leave()
+        await asyncio.wait_for(asyncio.gather(*waiting[:2]), PATIENCE_SECONDS)
+        for each in (sleeping, *waiting):
+            each.cancel()
+        await asyncio.wait([sleeping, *waiting])
+        return await asyncio.to_thread(local.execute, "echo on")
+
+    assert text(asyncio.run(main())) == "on\n"
 
 
 def test_a_long_output_and_a_long_command_come_whole(local: LocalEnvironment) -> None:
@@ -101,11 +139,14 @@ def test_closing_in_the_loop_that_waits_for_a_command_ends_it(local: LocalEnviro
 
 def test_loops_that_were_closed_are_not_kept() -> None:
     async def turn() -> None:
-        async with in_loop._turns_of(asyncio.get_running_loop()):
-            await asyncio.sleep(0)
+        commands = in_loop._commands_of(asyncio.get_running_loop())
+        assert commands is not None
+        await commands.turn()
+        await asyncio.sleep(0)
+        commands.leave()
 
     async def main() -> None:
-        await asyncio.gather(*(turn() for _ in range(in_loop._SHORT_AT_ONCE + 2)))
+        await asyncio.gather(*(turn() for _ in range(in_loop._YOUNG_AT_ONCE + 2)))
         kept.append(weakref.ref(asyncio.get_running_loop()))
 
     kept: list[weakref.ref[asyncio.AbstractEventLoop]] = []
