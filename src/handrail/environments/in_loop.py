@@ -36,19 +36,18 @@ async def execute(
     environment: LiveEnvironment, command: str, *, cancel: CancelToken, separate: bool = False, **options: Any
 ) -> CommandResult:
     """`environment.execute` for async callers. One that is cancelled waits until its command has ended."""
-    commands = None if separate else _commands_of(asyncio.get_running_loop())
-    if commands is None:
-        return await on_worker(lambda: environment.execute(command, cancel=cancel, separate=separate, **options))
+    commands = _commands_of(asyncio.get_running_loop())
     await commands.turn()
     waiting = None
     try:
-        begun = environment.begin(command, cancel=cancel, **options)
+        begun = None if separate else environment.begin(command, cancel=cancel, **options)
         waiting = _Waiting(begun) if begun is not None else None
     finally:
         if waiting is None:
             commands.leave()
     if waiting is None:
-        return await on_worker(lambda: environment.execute(command, cancel=cancel, **options))
+        options |= {"cancel": cancel, "separate": True} if separate else {"cancel": cancel}
+        return await on_worker(lambda: environment.execute(command, **options))
     return await _ended(environment, commands, waiting, cancel) or await _finished(environment, waiting.begun, cancel)
 
 
@@ -74,15 +73,14 @@ class _Waiting:
 
 
 class _Commands:
-    """The commands of one loop: who may begin, and who has ended."""
+    """The commands of one loop: who may begin, and who has ended. What watches them is open while there are some."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._ready = select.epoll()
+    def __init__(self) -> None:
+        self._ready: select.epoll | None = None
         self._places, self._queue = _YOUNG_AT_ONCE, deque[asyncio.Future[None]]()
         self._by_fd: dict[int, _Waiting] = {}
         self._running: dict[_Waiting, None] = {}
         self._is_looking = False
-        loop.add_reader(self._ready.fileno(), self._on_ready)
 
     async def turn(self) -> None:
         if self._places:
@@ -107,6 +105,9 @@ class _Commands:
 
     def watch(self, waiting: _Waiting) -> None:
         self._running[waiting] = None
+        if self._ready is None:
+            self._ready = select.epoll()
+            asyncio.get_running_loop().add_reader(self._ready.fileno(), self._on_ready)
         self._register(waiting, waiting.begun.link.shell.connection.done)
         if not self._is_looking:
             self._is_looking = True
@@ -120,9 +121,14 @@ class _Commands:
                 del self._by_fd[fd]
         if waiting.is_young:
             self.leave()
+        if not self._running and self._ready is not None:
+            asyncio.get_running_loop().remove_reader(self._ready.fileno())
+            self._ready.close()
+            self._ready = None
 
     def _register(self, waiting: _Waiting, fd: int) -> None:
         """It wakes who waits once. A descriptor that was closed is registered no longer, whoever has its number now."""
+        assert self._ready is not None
         self._by_fd[fd] = waiting
         events = select.EPOLLIN | select.EPOLLONESHOT
         try:
@@ -134,6 +140,7 @@ class _Commands:
             self._give_up(waiting)
 
     def _on_ready(self) -> None:
+        assert self._ready is not None
         for fd, _ in self._ready.poll(0, _ENDED_AT_ONCE):
             if (waiting := self._by_fd.pop(fd, None)) is not None:
                 waiting.is_late = fd != waiting.begun.link.shell.connection.done  # its supervisor has to tell something
@@ -164,12 +171,10 @@ class _Commands:
 _commands: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Commands] = weakref.WeakKeyDictionary()
 
 
-def _commands_of(loop: asyncio.AbstractEventLoop) -> _Commands | None:
-    """None for a loop that watches no descriptors."""
+def _commands_of(loop: asyncio.AbstractEventLoop) -> _Commands:
     found = _commands.get(loop)
     if found is None:
-        with contextlib.suppress(NotImplementedError):
-            found = _commands[loop] = _Commands(loop)
+        found = _commands[loop] = _Commands()
     return found
 
 
