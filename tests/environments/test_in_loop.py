@@ -53,10 +53,10 @@ def test_commands_that_take_long_keep_nobody_waiting(local: LocalEnvironment) ->
     async def main() -> None:
         commands = in_loop._commands_of(asyncio.get_running_loop())
         for _ in range(in_loop._YOUNG_AT_ONCE - 1):
-            await commands.turn()
+            await commands.turns.acquire()
         sleeping = asyncio.create_task(execute(local, "sleep 1000"))
         await asyncio.to_thread(wait_until, naps)
-        await asyncio.wait_for(commands.turn(), PATIENCE_SECONDS)
+        await asyncio.wait_for(commands.turns.acquire(), PATIENCE_SECONDS)
         sleeping.cancel()
         await asyncio.wait([sleeping])
 
@@ -132,9 +132,9 @@ def test_closing_in_the_loop_that_waits_for_a_command_ends_it(local: LocalEnviro
 def test_loops_that_were_closed_are_not_kept() -> None:
     async def turn() -> None:
         commands = in_loop._commands_of(asyncio.get_running_loop())
-        await commands.turn()
+        await commands.turns.acquire()
         await asyncio.sleep(0)
-        commands.leave()
+        commands.turns.release()
 
     async def main() -> None:
         await asyncio.gather(*(turn() for _ in range(in_loop._YOUNG_AT_ONCE + 2)))

@@ -13,7 +13,6 @@ import struct
 import termios
 import time
 import weakref
-from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from ..base.loops import on_worker
@@ -28,103 +27,67 @@ if TYPE_CHECKING:
 _YOUNG_AT_ONCE, _YOUNG_SECONDS = 8, 0.01
 _LATE_SECONDS, _LOOK_SECONDS = 0.2, 0.005
 _MAX_UNREAD_BYTES = 1 << 15  # a full pipe would stop the command
-# All that end at once would hold up the loop.
-_ENDED_AT_ONCE = 4
+_ENDED_AT_ONCE = 4  # more would hold up the loop
 
 
-async def execute(
-    environment: LiveEnvironment, command: str, *, cancel: CancelToken, separate: bool = False, **options: Any
-) -> CommandResult:
+async def execute(environment: LiveEnvironment, command: str, *, cancel: CancelToken, **options: Any) -> CommandResult:
     """`environment.execute` for async callers. One that is cancelled waits until its command has ended."""
-    commands = _commands_of(asyncio.get_running_loop())
-    await commands.turn()
-    waiting = None
+    commands, begun = _commands_of(asyncio.get_running_loop()), None
+    await commands.turns.acquire()
     try:
-        begun = None if separate else environment.begin(command, cancel=cancel, **options)
-        waiting = _Waiting(begun) if begun is not None else None
+        begun = environment.begin(command, cancel=cancel, **options)
     finally:
-        if waiting is None:
-            commands.leave()
-    if waiting is None:
-        options |= {"cancel": cancel, "separate": True} if separate else {"cancel": cancel}
-        return await on_worker(lambda: environment.execute(command, **options))
-    return await _ended(environment, commands, waiting, cancel) or await _finished(environment, waiting.begun, cancel)
+        if begun is None:
+            commands.turns.release()
+    if begun is not None:
+        return await _ended(environment, commands, begun, cancel) or await _finished(environment, begun, cancel)
+    return await on_worker(lambda: environment.execute(command, cancel=cancel, **options))
 
 
 class _Waiting:
     """A command that runs. `is_late`: it is not waited for in the loop any longer."""
 
-    __slots__ = ("begun", "is_late", "is_young", "until", "woken")
-
     def __init__(self, begun: BegunCommand) -> None:
         self.begun, self.is_young, self.is_late = begun, True, False
         late, deadline = begun.run.began + _LATE_SECONDS, begun.run.deadline
         self.until = late if deadline is None else min(late, deadline - _LOOK_SECONDS)
-        self.woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.woken: asyncio.Future[None]
 
-    def wake(self) -> None:
+    def wake(self, *, is_late: bool) -> None:
+        self.is_late = self.is_late or is_late
         if not self.woken.done():
             self.woken.set_result(None)
-
-    @property
-    def has_much_to_read(self) -> bool:
-        count = fcntl.ioctl(self.begun.link.shell.connection.out, termios.FIONREAD, b"\0" * 4)
-        return bool(struct.unpack("i", count)[0] > _MAX_UNREAD_BYTES)
 
 
 class _Commands:
     """The commands of one loop: who may begin, and who has ended. What watches them is open while there are some."""
 
     def __init__(self) -> None:
+        self.turns = asyncio.Semaphore(_YOUNG_AT_ONCE)
         self._ready: select.epoll | None = None
-        self._places, self._queue = _YOUNG_AT_ONCE, deque[asyncio.Future[None]]()
         self._by_fd: dict[int, _Waiting] = {}
         self._running: dict[_Waiting, None] = {}
-        self._is_looking = False
 
-    async def turn(self) -> None:
-        if self._places:
-            self._places -= 1
-            return
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._queue.append(turn)
-        try:
-            await turn
-        except asyncio.CancelledError:
-            if not turn.cancelled():
-                self.leave()
-            raise
-
-    def leave(self) -> None:
-        while self._queue:
-            turn = self._queue.popleft()
-            if not turn.done():
-                turn.set_result(None)
-                return
-        self._places += 1
-
-    def watch(self, waiting: _Waiting) -> None:
-        self._running[waiting] = None
+    def watch(self, waiting: _Waiting) -> asyncio.Future[None]:
+        """Done when its command has ended, or is late, or for no reason."""
+        loop = asyncio.get_running_loop()
+        waiting.woken, self._running[waiting] = loop.create_future(), None
         if self._ready is None:
             self._ready = select.epoll()
-            asyncio.get_running_loop().add_reader(self._ready.fileno(), self._on_ready)
+            loop.add_reader(self._ready.fileno(), self._on_ready)
+            loop.call_later(_LOOK_SECONDS, self._look, self._ready)
         self._register(waiting, waiting.begun.link.shell.connection.done)
-        if not self._is_looking:
-            self._is_looking = True
-            asyncio.get_running_loop().call_later(_LOOK_SECONDS, self._look)
+        return waiting.woken
 
     def forget(self, waiting: _Waiting) -> None:
         del self._running[waiting]
-        connection = waiting.begun.link.shell.connection
-        for fd in (connection.done, connection.fileno()):
-            if self._by_fd.get(fd) is waiting:
-                del self._by_fd[fd]
         if waiting.is_young:
-            self.leave()
+            self.turns.release()
         if not self._running and self._ready is not None:
             asyncio.get_running_loop().remove_reader(self._ready.fileno())
             self._ready.close()
             self._ready = None
+            self._by_fd.clear()
 
     def _register(self, waiting: _Waiting, fd: int) -> None:
         """It wakes who waits once. A descriptor that was closed is registered no longer, whoever has its number now."""
@@ -137,35 +100,35 @@ class _Commands:
             except FileNotFoundError:
                 self._ready.register(fd, events)
         except (OSError, ValueError):  # the shell has just ended
-            self._give_up(waiting)
+            waiting.wake(is_late=True)
 
     def _on_ready(self) -> None:
         assert self._ready is not None
         for fd, _ in self._ready.poll(0, _ENDED_AT_ONCE):
-            if (waiting := self._by_fd.pop(fd, None)) is not None:
-                waiting.is_late = fd != waiting.begun.link.shell.connection.done  # its supervisor has to tell something
-                waiting.wake()
+            waiting = self._by_fd.pop(fd, None)
+            if waiting is not None and waiting in self._running:  # its supervisor, if it is that, has something to tell
+                waiting.wake(is_late=fd != waiting.begun.link.shell.connection.done)
 
-    def _look(self) -> None:
+    def _look(self, ready: select.epoll) -> None:
+        if ready is not self._ready:
+            return
         now = time.monotonic()
         for waiting in list(self._running):
+            connection = waiting.begun.link.shell.connection
             if waiting.is_young and now > waiting.begun.run.began + _YOUNG_SECONDS:
                 waiting.is_young = False
-                self.leave()
-                self._register(waiting, waiting.begun.link.shell.connection.fileno())
-            try:
-                is_late = now >= waiting.until or waiting.has_much_to_read
-            except (OSError, ValueError):  # the shell has just ended
-                is_late = True
-            if is_late:
-                self._give_up(waiting)
-        self._is_looking = bool(self._running)
-        if self._is_looking:
-            asyncio.get_running_loop().call_later(_LOOK_SECONDS, self._look)
+                self.turns.release()
+                self._register(waiting, connection.fileno())
+            if now >= waiting.until or _has_much_to_read(connection.out):
+                waiting.wake(is_late=True)
+        asyncio.get_running_loop().call_later(_LOOK_SECONDS, self._look, ready)
 
-    def _give_up(self, waiting: _Waiting) -> None:
-        waiting.is_late = True
-        waiting.wake()
+
+def _has_much_to_read(pipe: int) -> bool:
+    try:
+        return bool(struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, b"\0" * 4))[0] > _MAX_UNREAD_BYTES)
+    except (OSError, ValueError):  # the shell has just ended
+        return True
 
 
 _commands: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Commands] = weakref.WeakKeyDictionary()
@@ -179,19 +142,16 @@ def _commands_of(loop: asyncio.AbstractEventLoop) -> _Commands:
 
 
 async def _ended(
-    environment: LiveEnvironment, commands: _Commands, waiting: _Waiting, cancel: CancelToken
+    environment: LiveEnvironment, commands: _Commands, begun: BegunCommand, cancel: CancelToken
 ) -> CommandResult | None:
     """The result of a command that ends soon; None if it has to be waited for otherwise."""
-    begun = waiting.begun
-    forget = cancel.on_cancel(begun.kill)
+    waiting, forget = _Waiting(begun), cancel.on_cancel(begun.kill)
     try:
         while True:
-            commands.watch(waiting)
-            await waiting.woken
+            await commands.watch(waiting)
             ended = environment.end_begun(begun, waits=False)
             if ended is not None or waiting.is_late or begun.run.is_over:
                 return ended
-            waiting.woken = asyncio.get_running_loop().create_future()
     except asyncio.CancelledError:
         begun.kill()
         await _finished(environment, begun, cancel)

@@ -69,55 +69,27 @@ class _Pace:
                 return
 
 
-class _Young:
+async def _enter(young: asyncio.Semaphore) -> Callable[[], None]:
     """Lets few calls at a time begin on a worker: threads that compete for the interpreter slow each other down, and the loop
-    with them. What has run for a moment waits for something, and counts no longer."""
+    with them. What has run for a moment waits for something, and counts no longer. Returns what to call when it is over."""
+    await young.acquire()
+    places = [young]
 
-    def __init__(self) -> None:
-        self._count, self._waiting = 0, deque[asyncio.Future[None]]()
+    def leave() -> None:
+        while places:
+            places.pop().release()
 
-    async def enter(self) -> Callable[[], None]:
-        """Returns what to call when it is over."""
-        loop = asyncio.get_running_loop()
-        if self._count < _YOUNG_AT_ONCE:
-            self._count += 1
-        else:
-            turn: asyncio.Future[None] = loop.create_future()
-            self._waiting.append(turn)
-            try:
-                await turn
-            except asyncio.CancelledError:
-                if not turn.cancelled():
-                    self._next()
-                raise
-        place = iter((self._next,))  # given up once
-
-        def leave() -> None:
-            next(place, _nothing)()
-
-        loop.call_later(_YOUNG_SECONDS, leave)
-        return leave
-
-    def _next(self) -> None:
-        while self._waiting:
-            turn = self._waiting.popleft()
-            if not turn.done():
-                turn.set_result(None)
-                return
-        self._count -= 1
-
-
-def _nothing() -> None:
-    """What is left to do when a place was given up before."""
+    asyncio.get_running_loop().call_later(_YOUNG_SECONDS, leave)
+    return leave
 
 
 _YOUNG_AT_ONCE, _YOUNG_SECONDS = 8, 0.002
 _BEGIN_SECONDS = 0.003
 
 
-_Limits = tuple[_Pace, _Young]
+_Limits = tuple[_Pace, asyncio.Semaphore]
 _limits: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Limits] = weakref.WeakKeyDictionary()
-_latest: tuple[asyncio.AbstractEventLoop | None, _Limits] = (None, (_Pace(), _Young()))
+_latest: tuple[asyncio.AbstractEventLoop | None, _Limits] = (None, (_Pace(), asyncio.Semaphore(0)))
 _within_a_call: ContextVar[bool] = ContextVar("handrail_within_a_call", default=False)
 
 
@@ -127,7 +99,7 @@ def _limits_of_loop() -> _Limits:
     if latest is loop:
         return limits
     if loop not in _limits:
-        _limits[loop] = (_Pace(), _Young())
+        _limits[loop] = (_Pace(), asyncio.Semaphore(_YOUNG_AT_ONCE))
         _contain_tasks(loop)
     _latest = (loop, _limits[loop])
     return _limits[loop]
@@ -185,7 +157,7 @@ async def _contained(work: Coroutine[Any, Any, T]) -> T:
 
 
 async def _on_worker(step: Step) -> Any:
-    leave = await _limits_of_loop()[1].enter()
+    leave = await _enter(_limits_of_loop()[1])
     function = partial(_complete, step) if step.apart else step.function
     future = pool.submit(partial(guarded, function, contained=True))
     try:
