@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from handrail.config import ConfigFile
+from handrail.config.config_file import ConfigFile
 from handrail.protocols import ModelReply
 from handrail.testing import call
 

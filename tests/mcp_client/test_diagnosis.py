@@ -75,6 +75,7 @@ def test_an_address_where_nobody_is(connect: Connect) -> None:
 @pytest.mark.parametrize(
     ("status", "headers", "expected"),
     [
+        (200, {"Content-Type": "application/json"}, "is no MCP server: it sent something other than MCP messages"),
         (404, {}, "there is no MCP server at"),
         (401, {}, "mcp_servers.broken.headers.Authorization"),
         (403, {}, "answered 403 Forbidden; your login or token has no right there"),
@@ -199,6 +200,7 @@ def guarded(tmp_path: Path) -> Iterator[str]:
 def test_own_certificates_are_used_on_both_sides(
     connect: Connect, runtime: Runtime, guarded: str, tmp_path: Path
 ) -> None:
+    _certificate(tmp_path, "stranger", None)
     known: dict[str, Any] = {"url": guarded, "protocol": "handshake", "connect_timeout": 10}
     ours = {"ca_file": str(tmp_path / "authority.pem"), "tls_cert": str(tmp_path / "client.pem")}
     tools = connect(
@@ -206,9 +208,12 @@ def test_own_certificates_are_used_on_both_sides(
         neither=McpServerConfig(**known),
         anonymous=McpServerConfig(**known, ca_file=ours["ca_file"]),
         absent=McpServerConfig(**known, ca_file=str(tmp_path / "none.pem")),
+        stranger=McpServerConfig(**known, ca_file=ours["ca_file"], tls_cert=str(tmp_path / "stranger.pem")),
+        wrong=McpServerConfig(**known, ca_file=str(tmp_path / "stranger.pem")),
     )
     absent = tools.absent()
-    assert absent.keys() == {"neither", "anonymous", "absent"}, absent
-    assert "certificate" in absent["neither"].lower()
+    assert absent.keys() == {"neither", "anonymous", "absent", "stranger", "wrong"}, absent
+    assert all(f"mcp_servers.{each}.ca_file names its authority" in absent[each] for each in ("neither", "wrong"))
+    assert all(f"mcp_servers.{each}.tls_cert names yours" in absent[each] for each in ("anonymous", "stranger"))
     assert "none.pem" in absent["absent"]
     assert "went" in str(runtime.handle("mcp__both__fine", {}))

@@ -15,6 +15,7 @@ import pytest
 
 from handrail.core.registry import ToolRegistry
 from handrail.errors import ToolUnavailable
+from handrail.mcp_client import connection
 from handrail.mcp_client.connection import MAX_FAULTS, State
 from handrail.mcp_client.server_config import Server
 from handrail.mcp_client.tool_listing import Pins
@@ -83,6 +84,15 @@ def test_of_ten_thousand_tools_some_are_taken(
 def test_pages_that_never_end_are_left(connect: Connect, registry: ToolRegistry) -> None:
     connect(bad=hostile("pages", connect_timeout=60))
     assert registry.get_tool_names_for_toolset("mcp-bad") == ["mcp__bad__go"]
+
+
+def test_a_list_that_changes_without_end_is_read_now_and_then(
+    connect: Connect, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "RELIST_SECONDS", 60)
+    connect(bad=hostile("restless"))
+    said = [json.loads(runtime.handle("mcp__bad__go", {}))["content"] for _ in range(50)]  # type: ignore[arg-type]
+    assert said[-1] in ("1", "2")
 
 
 def test_a_schema_bomb_hurts_only_its_own_tool(connect: Connect, registry: ToolRegistry, runtime: Runtime) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -28,6 +29,14 @@ def test_a_server_that_asks_in_the_older_way_can_do_so(connect: Connect, runtime
     assert content(runtime.handle("mcp__older__ask", {})) == "accept: Zoë"
     assert tools.connections.status()["older"].protocol == "2025-11-25"
     assert content(runtime.handle("mcp__older__ask", {})) == "accept: Ada"
+
+
+def test_calls_that_ask_in_the_older_way_at_once_are_all_answered(connect: Connect, runtime: Runtime) -> None:
+    connect(older=script("older"))
+    runtime.person = ScriptedPerson(["Zoë"] * 4)
+    with ThreadPoolExecutor(4) as pool:
+        outcomes = list(pool.map(lambda _: runtime.handle("mcp__older__ask", {}), range(4)))
+    assert [content(each) for each in outcomes] == ["accept: Zoë"] * 4
 
 
 def test_a_person_is_asked_to_open_a_page(connect: Connect, runtime: Runtime) -> None:

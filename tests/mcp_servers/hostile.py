@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 way = sys.argv[1]
+lists = 0
 sys.setrecursionlimit(20_000)
 EMPTY = {"type": "object", "properties": {}}
 # The ways of a server that does nothing wrong.
@@ -19,6 +20,7 @@ SAYS: dict[str, Callable[[dict[str, Any]], str]] = {
     "pid": lambda _: str(os.getpid()),
     "client": lambda _: os.environ["CLIENT"],
     "variables": lambda _: " ".join(sorted(os.environ)),
+    "restless": lambda _: str(lists),  # every list is out of date when it is read
 }
 WRONG: dict[str, dict[str, Any]] = {
     "wrong": {"result": {"content": "not a list"}},
@@ -139,6 +141,9 @@ for line in sys.stdin:
         print(f'{{"jsonrpc": "2.0", "id": {number}, "result": [}}', flush=True)
     elif method == "tools/list":
         send({"id": number, "result": tools(message.get("params") or {})})
+        lists += 1
+        if way == "restless":
+            send({"method": "notifications/tools/list_changed"})
         if way == "deaf":
             time.sleep(600)
     elif method == "tools/call":

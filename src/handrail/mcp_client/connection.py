@@ -19,7 +19,6 @@ from ..settings.services import McpServerConfig
 from .diagnosis import connect_problem, explained
 from .http import WhyDenied, http_transport
 from .oauth import LOGIN_SECONDS, Browse, Logins
-from .result_conversion import CannotAsk
 from .sdk import exceptions, mcp, mcp_types, revisions
 from .server_config import Server, expanded
 from .server_requests import ServerRequests
@@ -36,6 +35,11 @@ MAX_PAUSE_SECONDS = 60.0
 MAX_FAULTS = 4
 # How the SDK reports a closed connection, or an answer that was cut off. Servers use the code for their own errors.
 _CLOSED, _CLOSED_TEXTS = -32000, ("Connection closed", "SSE stream ended", "SSE stream failed")
+# What servers on the SDK say in a revision of the protocol in which they cannot ask during a call.
+_CANNOT_ASK = "server-initiated request"
+_POLL_SECONDS = 0.02
+# The list of a server that reports changes without end is read this often.
+RELIST_SECONDS = 0.5
 # How long a call that goes on at the server as a task waits for the next connection.
 RESUME_SECONDS = 60.0
 
@@ -197,6 +201,7 @@ class Connection:
                 if self._relist.is_set() and not self._lost.is_set():
                     self._relist.clear()
                     await self._refresh_list(client)
+                    await _first_of(self._lost, self._closing, timeout=RELIST_SECONDS)
                 if self._is_idle():
                     self._client = None
                     return True
@@ -258,12 +263,19 @@ class Connection:
         self._in_flight += 1
         try:
             async with asyncio.timeout(limit) as scope:
+                client = await self._ready()
                 try:
-                    return await work(await self._ready())
-                except exceptions.MCPError as error:
-                    if not self._is_forgotten(error):
+                    return await work(client)
+                except (exceptions.MCPError, ToolFailed) as error:
+                    if self._is_forgotten(error):
+                        self._lost.set()
+                    elif (
+                        client.protocol_version in revisions.MODERN_PROTOCOL_VERSIONS
+                        and _CANNOT_ASK in str(error).lower()
+                    ):
+                        await self._fall_back()
+                    else:
                         raise
-                    self._lost.set()
                     return await work(await self._ready())
         except TimeoutError:
             if not scope.expired():
@@ -277,14 +289,18 @@ class Connection:
             self._in_flight -= 1
             self._last_used = time.monotonic()
 
-    async def fall_back(self) -> bool:
-        """Reconnect by the handshake, in which a server can ask during a call. False if it cannot be done now."""
-        if self._falls_back or self._in_flight or self.protocol not in revisions.MODERN_PROTOCOL_VERSIONS:
-            return False
-        self._falls_back = True
-        log.info("MCP server %s asks in the older way: connecting by the handshake", self.server.name)
-        self._lost.set()
-        return True
+    async def _fall_back(self) -> None:
+        """Reconnect by the handshake, in which a server can ask during a call, as soon as no other call would be lost."""
+        self._in_flight -= 1
+        try:
+            while self._in_flight and not self._falls_back:  # noqa: ASYNC110  every call that ends changes it
+                await asyncio.sleep(_POLL_SECONDS)
+        finally:
+            self._in_flight += 1
+        if not self._falls_back:
+            self._falls_back = True
+            log.info("MCP server %s asks in the older way: connecting by the handshake", self.server.name)
+            self._lost.set()
 
     async def _ready(self, *, patient: bool = False) -> mcp.Client:
         """The client of this connection or the next. Raises ToolUnavailable after many faults, unless `patient`."""
@@ -328,8 +344,7 @@ class Connection:
             return ToolFailed(f"MCP server {self.server.name}: {why}")
         if not _is_loss(error):
             code = {"code": error.code} if isinstance(error, exceptions.MCPError) else {}
-            kind = CannotAsk if "server-initiated request" in str(error).lower() else ToolFailed
-            return kind(f"MCP server {self.server.name}: {self._text(error)}", **code)
+            return ToolFailed(f"MCP server {self.server.name}: {self._text(error)}", **code)
         self._lost.set()
         if self._no_login:
             return ToolUnavailable(f"MCP server {self.server.name}: {self._no_login}")

@@ -53,14 +53,18 @@ def connect_problem(error: BaseException, server: Server, answer: str) -> str:
         if "CERTIFICATE_VERIFY_FAILED" in text:
             return f"the certificate of {url} is not trusted here ({text}); mcp_servers.{server.name}.ca_file names its authority"
         return f"nobody answers at {url} ({error}); check the address, and whether the server runs"
+    if isinstance(error, httpx2.NetworkError) and url.startswith("https:"):
+        hint = f"if it wants a certificate that it knows, mcp_servers.{server.name}.tls_cert names yours"
+        return f"{url} broke off ({text or type(error).__name__}); {hint}"
     if text in ("Not Found", "Method Not Allowed", "Session terminated"):  # as the SDK has HTTP's 404 and 405
         return f"there is no MCP server at {url} ({text}); check the path of the address"
     if text == _REFUSED:
         known = _HINTS.get(answer[:3])
         hint = f"{known}; {token_hint(server)}" if known else "try later"
         return f"{url} answered {answer or 'with an error'}; {hint}"
-    if text.startswith("Unexpected content type"):
-        return f"what answers at {url} is no MCP server: it sent {answer}; check the path of the address"
+    if text.startswith(("Unexpected content type", "Failed to parse JSON")):
+        what = answer or "nothing" if text.startswith("U") else "something other than MCP messages"
+        return f"what answers at {url} is no MCP server: it sent {what}; check the path of the address"
     if server.settings.url and isinstance(error, client_auth.OAuthRegistrationError | client_auth.OAuthFlowError):
         return f"the login there does not work ({error}); {token_hint(server)}"
     return ""

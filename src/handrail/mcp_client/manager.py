@@ -17,7 +17,6 @@ from ..errors import ToolUnavailable
 from .connection import Connection, Status
 from .http import WhyDenied
 from .oauth import Browse
-from .result_conversion import CannotAsk
 from .sdk import mcp
 from .server_config import Server
 from .server_requests import Caller, ServerRequests, calling
@@ -131,12 +130,7 @@ class McpConnections:
         calling.set(caller)
         self.requests.begin(name, caller)
         try:
-            try:
-                return await connection.use(work)
-            except CannotAsk:
-                if not await connection.fall_back():
-                    raise
-                return await connection.use(work)
+            return await connection.use(work)
         finally:
             self.requests.end(name, caller)
 

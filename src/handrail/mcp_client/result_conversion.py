@@ -9,11 +9,7 @@ from ..errors import ToolFailed
 from ..types import JsonDict
 
 
-class CannotAsk(ToolFailed):
-    """A tool failed because its server could not ask the user: the protocol's newer revisions have no way for servers that ask
-    in the older way."""
-
-
+_SHORT = 80
 _AUDIO = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
 
 
@@ -23,18 +19,21 @@ def result_of(answer: Any) -> JsonDict:
     texts = [part["text"] for part in parts if part["type"] == "text"]
     text, data = "\n".join(texts), answer.structured_content
     if answer.is_error:
-        more = {"structured": data} if data is not None else {}
-        if "server-initiated request" in text.lower():
-            raise CannotAsk(text, **more)
+        rest = None if _parsed(text) == data else data
+        if isinstance(rest, dict):
+            rest = {name: value for name, value in rest.items() if value != text}
+        more = {"structured": rest} if rest else {}
         raise ToolFailed(text or "the tool reports a failure, and does not say which", **more)
+    # Most servers send their data a second time as text, for clients that know nothing else.
+    kept = texts if data is None else _unsaid(texts, data)
     if any(part["type"] != "text" for part in parts):
-        if data is not None and not _says(texts, data):
+        parts = [part for part in parts if part["type"] != "text" or part["text"] in kept]
+        if data is not None:
             parts.append({"type": "text", "text": json.dumps(data, ensure_ascii=False)})
         return {"_multimodal": True, "content": parts}
     if data is None:
         return {"content": text}
-    # Most servers send their data a second time as text, for clients that know nothing else.
-    return {"structured": data} if _says(texts, data) else {"content": text, "structured": data}
+    return {"content": "\n".join(kept), "structured": data} if kept else {"structured": data}
 
 
 def resource_of(answer: Any) -> JsonDict:
@@ -49,11 +48,26 @@ def prompt_of(answer: Any) -> JsonDict:
     return {"description": answer.description or "", "messages": messages}
 
 
-def _says(texts: list[str], data: Any) -> bool:
-    """Whether the data holds all that the texts say: as a whole, as one of its values, or with a text per item of a list."""
-    known = [data, *(data.values() if isinstance(data, dict) else ())]
+def _unsaid(texts: list[str], data: Any) -> list[str]:
+    """The texts that the data does not hold: all of them together as a whole or as one of its values, a long one anywhere. A
+    short text may mean more than that it occurs somewhere."""
+    top = [data, *(data.values() if isinstance(data, dict) else ())]
+    items = [item for value in top if isinstance(value, list) for item in value]
     whole = "\n".join(texts)
-    return not whole or any(said in known for said in (whole, _parsed(whole), texts, list(map(_parsed, texts))))
+    if not whole or any(said in top for said in (whole, whole.strip(), _parsed(whole), texts, [*map(_parsed, texts)])):
+        return []
+    held, left = {_canonical(each) for each in (*top, *items)}, [data]
+    while left:
+        value = left.pop()
+        if isinstance(value, str):
+            held.add(value.strip())
+        else:
+            left += value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [each for each in texts if len(each) < _SHORT or not held & {each.strip(), _canonical(_parsed(each))}]
+
+
+def _canonical(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)
 
 
 def _parsed(text: str) -> Any:

@@ -23,8 +23,8 @@ from ...approval.policy import read_policy
 from ...approval.records import Simulation, simulate_policy
 from ...approval.settings import add_to_allowlist, remove_from_allowlist
 from ...approval.suggestions import Suggester, Suggestions
-from ...config import config_path, load_config, state_dir
-from ...config.store import Confirmed
+from ...config.paths import config_path, state_dir
+from ...config.store import Confirmed, load_config
 from ...errors import InvalidArguments
 from ...protocols import Decision
 from ...store.approvals import DecisionRecord, StoredGrant, StoredRequest

@@ -20,7 +20,7 @@ from typing import Annotated
 
 import typer
 
-from ...config import load_config
+from ...config.store import load_config
 from ...core.registry import ToolRegistry
 from ...errors import InvalidArguments, SchedulerRuns
 from ...runtime.arguments import prepare
