@@ -51,7 +51,7 @@ def test_a_full_pipe_is_read_in_time(local: LocalEnvironment, monkeypatch: pytes
 
 def test_commands_that_take_long_keep_nobody_waiting(local: LocalEnvironment) -> None:
     async def main() -> None:
-        commands = in_loop._commands_of(asyncio.get_running_loop())
+        commands = in_loop._commands.setdefault(asyncio.get_running_loop(), in_loop._Commands())
         for _ in range(in_loop._YOUNG_AT_ONCE - 1):
             await commands.turns.acquire()
         sleeping = asyncio.create_task(execute(local, "sleep 1000"))
@@ -131,7 +131,7 @@ def test_closing_in_the_loop_that_waits_for_a_command_ends_it(local: LocalEnviro
 
 def test_loops_that_were_closed_are_not_kept() -> None:
     async def turn() -> None:
-        commands = in_loop._commands_of(asyncio.get_running_loop())
+        commands = in_loop._commands.setdefault(asyncio.get_running_loop(), in_loop._Commands())
         await commands.turns.acquire()
         await asyncio.sleep(0)
         commands.turns.release()

@@ -6,7 +6,6 @@ One descriptor in the loop stands for all of them. What takes longer, or has to 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import fcntl
 import select
 import struct
@@ -32,7 +31,8 @@ _ENDED_AT_ONCE = 4  # more would hold up the loop
 
 async def execute(environment: LiveEnvironment, command: str, *, cancel: CancelToken, **options: Any) -> CommandResult:
     """`environment.execute` for async callers. One that is cancelled waits until its command has ended."""
-    commands, begun = _commands_of(asyncio.get_running_loop()), None
+    loop, begun = asyncio.get_running_loop(), None
+    commands = _commands.get(loop) or _commands.setdefault(loop, _Commands())
     await commands.turns.acquire()
     try:
         begun = environment.begin(command, cancel=cancel, **options)
@@ -40,7 +40,7 @@ async def execute(environment: LiveEnvironment, command: str, *, cancel: CancelT
         if begun is None:
             commands.turns.release()
     if begun is not None:
-        return await _ended(environment, commands, begun, cancel) or await _finished(environment, begun, cancel)
+        return await _result(environment, commands, begun, cancel)
     return await on_worker(lambda: environment.execute(command, cancel=cancel, **options))
 
 
@@ -72,11 +72,19 @@ class _Commands:
         """Done when its command has ended, or is late, or for no reason."""
         loop = asyncio.get_running_loop()
         waiting.woken, self._running[waiting] = loop.create_future(), None
-        if self._ready is None:
-            self._ready = select.epoll()
-            loop.add_reader(self._ready.fileno(), self._on_ready)
-            loop.call_later(_LOOK_SECONDS, self._look, self._ready)
-        self._register(waiting, waiting.begun.link.shell.connection.done)
+        try:
+            if self._ready is None:
+                ready = select.epoll()
+                loop.add_reader(ready.fileno(), self._on_ready)
+                loop.call_later(_LOOK_SECONDS, self._look, ready)
+                self._ready = ready
+            self._register(waiting, waiting.begun.link.shell.connection.done)
+        except (
+            OSError,
+            ValueError,
+            NotImplementedError,
+        ):  # no shell any longer, no descriptor free, or not in this loop
+            waiting.wake(is_late=True)
         return waiting.woken
 
     def forget(self, waiting: _Waiting) -> None:
@@ -95,12 +103,9 @@ class _Commands:
         self._by_fd[fd] = waiting
         events = select.EPOLLIN | select.EPOLLONESHOT
         try:
-            try:
-                self._ready.modify(fd, events)
-            except FileNotFoundError:
-                self._ready.register(fd, events)
-        except (OSError, ValueError):  # the shell has just ended
-            waiting.wake(is_late=True)
+            self._ready.modify(fd, events)
+        except FileNotFoundError:
+            self._ready.register(fd, events)
 
     def _on_ready(self) -> None:
         assert self._ready is not None
@@ -115,64 +120,51 @@ class _Commands:
         now = time.monotonic()
         for waiting in list(self._running):
             connection = waiting.begun.link.shell.connection
-            if waiting.is_young and now > waiting.begun.run.began + _YOUNG_SECONDS:
-                waiting.is_young = False
-                self.turns.release()
-                self._register(waiting, connection.fileno())
-            if now >= waiting.until or _has_much_to_read(connection.out):
+            try:
+                if waiting.is_young and now > waiting.begun.run.began + _YOUNG_SECONDS:
+                    waiting.is_young = False
+                    self.turns.release()
+                    self._register(waiting, connection.fileno())
+                unread = struct.unpack("i", fcntl.ioctl(connection.out, termios.FIONREAD, b"\0" * 4))[0]
+                is_late = now >= waiting.until or unread > _MAX_UNREAD_BYTES
+            except (OSError, ValueError):  # the shell has just ended
+                is_late = True
+            if is_late:
                 waiting.wake(is_late=True)
         asyncio.get_running_loop().call_later(_LOOK_SECONDS, self._look, ready)
-
-
-def _has_much_to_read(pipe: int) -> bool:
-    try:
-        return bool(struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, b"\0" * 4))[0] > _MAX_UNREAD_BYTES)
-    except (OSError, ValueError):  # the shell has just ended
-        return True
 
 
 _commands: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Commands] = weakref.WeakKeyDictionary()
 
 
-def _commands_of(loop: asyncio.AbstractEventLoop) -> _Commands:
-    found = _commands.get(loop)
-    if found is None:
-        found = _commands[loop] = _Commands()
-    return found
-
-
-async def _ended(
+async def _result(
     environment: LiveEnvironment, commands: _Commands, begun: BegunCommand, cancel: CancelToken
-) -> CommandResult | None:
+) -> CommandResult:
+    forget, ending = cancel.on_cancel(begun.kill), None
+    try:
+        ended = await _ended_soon(environment, commands, begun)
+        if ended is None:
+            ending = asyncio.ensure_future(on_worker(lambda: environment.end_begun(begun, waits=True)))
+            ended = await asyncio.shield(ending)
+            assert ended is not None  # it was waited for
+        return ended
+    except asyncio.CancelledError:
+        begun.kill()
+        ending = ending or asyncio.ensure_future(on_worker(lambda: environment.end_begun(begun, waits=True)))
+        await asyncio.wait([ending])
+        raise
+    finally:
+        forget()
+
+
+async def _ended_soon(environment: LiveEnvironment, commands: _Commands, begun: BegunCommand) -> CommandResult | None:
     """The result of a command that ends soon; None if it has to be waited for otherwise."""
-    waiting, forget = _Waiting(begun), cancel.on_cancel(begun.kill)
+    waiting = _Waiting(begun)
     try:
         while True:
             await commands.watch(waiting)
             ended = environment.end_begun(begun, waits=False)
             if ended is not None or waiting.is_late or begun.run.is_over:
                 return ended
-    except asyncio.CancelledError:
-        begun.kill()
-        await _finished(environment, begun, cancel)
-        raise
     finally:
         commands.forget(waiting)
-        forget()
-
-
-async def _finished(environment: LiveEnvironment, begun: BegunCommand, cancel: CancelToken) -> CommandResult:
-    forget = cancel.on_cancel(begun.kill)
-    ending = asyncio.ensure_future(on_worker(lambda: environment.end_begun(begun, waits=True)))
-    try:
-        await asyncio.shield(ending)
-    except asyncio.CancelledError:
-        begun.kill()
-        with contextlib.suppress(Exception):  # what becomes of the command does not matter any longer
-            await asyncio.wait([ending])
-        raise
-    finally:
-        forget()
-    result = ending.result()
-    assert result is not None  # it was waited for
-    return result

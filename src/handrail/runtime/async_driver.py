@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from ..base.loops import bounded, result_of
 from ..base.workers import pool, run_async
 from ..errors import CallCancelled, CallTimeout
-from .steps import TURN, Flow, Step, aguarded, cause, foreign_await, guarded
+from .steps import Flow, Step, aguarded, cause, foreign_await, guarded
 
 T = TypeVar("T")
 
@@ -34,11 +34,6 @@ async def aperform(step: Step) -> Any:
     if step.timeout is None and step.cancel is None:
         return await aguarded(value, contained=True)
     return await bounded(aguarded(value, contained=True), timeout=step.timeout, cancel=step.cancel)
-
-
-async def adrive_to_turn(flow: Flow[T], perform: Perform = aperform) -> T | None:
-    """Run a flow until it waits for its turn. Returns None then, and the flow's value if it ends before."""
-    return await adrive(flow, perform, stop_at=TURN)
 
 
 class _Pace:
@@ -89,20 +84,16 @@ _BEGIN_SECONDS = 0.003
 
 _Limits = tuple[_Pace, asyncio.Semaphore]
 _limits: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Limits] = weakref.WeakKeyDictionary()
-_latest: tuple[asyncio.AbstractEventLoop | None, _Limits] = (None, (_Pace(), asyncio.Semaphore(0)))
 _within_a_call: ContextVar[bool] = ContextVar("handrail_within_a_call", default=False)
 
 
 def _limits_of_loop() -> _Limits:
-    global _latest  #  most programs have one loop, and every call comes here
-    loop, (latest, limits) = asyncio.get_running_loop(), _latest
-    if latest is loop:
-        return limits
-    if loop not in _limits:
-        _limits[loop] = (_Pace(), asyncio.Semaphore(_YOUNG_AT_ONCE))
+    loop = asyncio.get_running_loop()
+    limits = _limits.get(loop)
+    if limits is None:
+        limits = _limits[loop] = (_Pace(), asyncio.Semaphore(_YOUNG_AT_ONCE))
         _contain_tasks(loop)
-    _latest = (loop, _limits[loop])
-    return _limits[loop]
+    return limits
 
 
 def turn_to_begin() -> asyncio.Future[None] | None:
@@ -113,7 +104,7 @@ def turn_to_begin() -> asyncio.Future[None] | None:
 async def adrive(
     flow: Flow[T], perform: Perform = aperform, *, stop_at: Step | None = None, has_turn: bool = False
 ) -> T:
-    """Run a flow in the running loop, from its start or from where `adrive_to_turn` left it."""
+    """Run a flow in the running loop, from its start or from where it was left: at `stop_at`, where this returns None."""
     if not has_turn and (turn := turn_to_begin()) is not None:
         await turn
     is_within = _within_a_call.get()
@@ -137,16 +128,12 @@ async def adrive(
 def _contain_tasks(loop: asyncio.AbstractEventLoop) -> None:
     """Let no task that a handler starts end the loop with a SystemExit or KeyboardInterrupt of its own, or whoever waits for
     it: a GeneratorExit that is thrown into a coroutine closes all that it awaits."""
-    make: Any = loop.get_task_factory() or _new_task
+    make: Any = loop.get_task_factory() or (lambda loop, work, **more: asyncio.Task(work, loop=loop, **more))
 
     def factory(loop: asyncio.AbstractEventLoop, work: Any, **more: Any) -> Any:
         return make(loop, _contained(work) if _within_a_call.get() and inspect.iscoroutine(work) else work, **more)
 
     loop.set_task_factory(factory)
-
-
-def _new_task(loop: asyncio.AbstractEventLoop, work: Any, **more: Any) -> asyncio.Task[Any]:
-    return asyncio.Task(work, loop=loop, **more)
 
 
 async def _contained(work: Coroutine[Any, Any, T]) -> T:
