@@ -11,7 +11,6 @@ import select
 import struct
 import termios
 import time
-import weakref
 from typing import TYPE_CHECKING, Any
 
 from ..base.loops import on_worker
@@ -26,13 +25,17 @@ if TYPE_CHECKING:
 _YOUNG_AT_ONCE, _YOUNG_SECONDS = 8, 0.01
 _LATE_SECONDS, _LOOK_SECONDS = 0.2, 0.005
 _MAX_UNREAD_BYTES = 1 << 15  # a full pipe would stop the command
-_ENDED_AT_ONCE = 4  # more would hold up the loop
+_ENDED_AT_ONCE = 2  # more would hold up the loop
 
 
 async def execute(environment: LiveEnvironment, command: str, *, cancel: CancelToken, **options: Any) -> CommandResult:
     """`environment.execute` for async callers. One that is cancelled waits until its command has ended."""
     loop, begun = asyncio.get_running_loop(), None
-    commands = _commands.get(loop) or _commands.setdefault(loop, _Commands())
+    commands = _commands.get(loop)
+    if commands is None:
+        for closed in [other for other in list(_commands) if other.is_closed()]:  # a semaphore knows its loop
+            _commands.pop(closed, None)
+        commands = _commands.setdefault(loop, _Commands())
     await commands.turns.acquire()
     try:
         begun = environment.begin(command, cancel=cancel, **options)
@@ -134,7 +137,7 @@ class _Commands:
         asyncio.get_running_loop().call_later(_LOOK_SECONDS, self._look, ready)
 
 
-_commands: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Commands] = weakref.WeakKeyDictionary()
+_commands: dict[asyncio.AbstractEventLoop, _Commands] = {}
 
 
 async def _result(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import weakref
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import ContextVar
@@ -79,11 +78,11 @@ async def _enter(young: asyncio.Semaphore) -> Callable[[], None]:
 
 
 _YOUNG_AT_ONCE, _YOUNG_SECONDS = 8, 0.002
-_BEGIN_SECONDS = 0.003
+_BEGIN_SECONDS = 0.002
 
 
 _Limits = tuple[_Pace, asyncio.Semaphore]
-_limits: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Limits] = weakref.WeakKeyDictionary()
+_limits: dict[asyncio.AbstractEventLoop, _Limits] = {}
 _within_a_call: ContextVar[bool] = ContextVar("handrail_within_a_call", default=False)
 
 
@@ -91,6 +90,8 @@ def _limits_of_loop() -> _Limits:
     loop = asyncio.get_running_loop()
     limits = _limits.get(loop)
     if limits is None:
+        for closed in [other for other in list(_limits) if other.is_closed()]:  # a semaphore knows its loop
+            _limits.pop(closed, None)
         limits = _limits[loop] = (_Pace(), asyncio.Semaphore(_YOUNG_AT_ONCE))
         _contain_tasks(loop)
     return limits
