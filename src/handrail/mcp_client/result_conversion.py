@@ -8,7 +8,6 @@ from typing import Any
 from ..errors import ToolFailed
 from ..types import JsonDict
 
-
 _SHORT = 80
 _AUDIO = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
 

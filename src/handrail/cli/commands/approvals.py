@@ -146,7 +146,7 @@ def log(last: Last = 20, as_json: options.Json = False) -> None:
     \b
     Examples:
       handrail approvals log
-      handrail approvals log --last 1000 --json | jq 'group_by(.by) | map({by: .[0].by, n: length})'
+      handrail approvals log --last 1000 --json | jq -r '.[].by' | sort | uniq -c
     """
     decisions = open_approvals().decisions.latest(last)
     empty = "No decisions yet. `handrail check 'rm -rf build'` shows what would be asked."

@@ -1,10 +1,10 @@
 """Run one tool, as a model would.
 
 \b
-key=value     text; the runtime fits it to what the tool takes (42, true, a list)
-key:=json     JSON as it is: limit:=5  choices:='["red", "blue"]'
-key=@file     the text of a file (key:=@file: its JSON)
--             one JSON object from stdin; also without arguments, in a pipe
+key=value   text, or what the tool takes: 42, true, a list
+key:=json   JSON as it is: limit:=5  choices:='["red"]'
+key=@file   the text of a file (key:=@file: its JSON)
+-           a JSON object from stdin, also from a pipe
 
 On a terminal the result is shown for reading; in a pipe, or with --json, it is the JSON that the model would get.
 Ctrl-C cancels the call.

@@ -3,7 +3,7 @@
 \b
 Examples:
   handrail mcp add time -- mcp-server-time
-  handrail mcp add docs https://example.com/mcp --header 'Authorization: Bearer ${DOCS_TOKEN}'
+  handrail mcp add docs https://example.com/mcp --header 'X-Key: ${DOCS_KEY}'
   handrail mcp test time
   handrail call mcp__time__get_current_time timezone=UTC
 """
