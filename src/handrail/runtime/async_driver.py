@@ -77,9 +77,7 @@ async def _enter(young: asyncio.Semaphore) -> Callable[[], None]:
     return leave
 
 
-_YOUNG_AT_ONCE, _YOUNG_SECONDS = 8, 0.002
-_BEGIN_SECONDS = 0.002
-
+_YOUNG_AT_ONCE, _YOUNG_SECONDS, _BEGIN_SECONDS = 8, 0.002, 0.002
 
 _Limits = tuple[_Pace, asyncio.Semaphore]
 _limits: dict[asyncio.AbstractEventLoop, _Limits] = {}
