@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 # More would only wait for each other. What has run for a moment waits for something else, and counts no longer.
 _YOUNG_AT_ONCE, _YOUNG_SECONDS = 8, 0.01
 _LATE_SECONDS, _LOOK_SECONDS = 0.2, 0.005
-_MAX_UNREAD_BYTES = 1 << 15  # a full pipe would stop the command
-_ENDED_AT_ONCE = 2  # more would hold up the loop
+# A full pipe would stop the command; and many that end at once would hold up the loop.
+_MAX_UNREAD_BYTES, _ENDED_AT_ONCE = 1 << 15, 2
 
 
 async def execute(environment: LiveEnvironment, command: str, *, cancel: CancelToken, **options: Any) -> CommandResult:

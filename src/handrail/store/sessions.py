@@ -253,8 +253,7 @@ class SessionStore:
                 (now, tokens_in, tokens_out, cost, cost, session_id),
             )
             waiting = waiting_chars(connection) if self._waiting_chars is None else self._waiting_chars + chars
-            is_indexed = waiting > MAX_WAITING_CHARS and not index_waiting(connection)
-            self._waiting_chars = 0 if is_indexed else waiting
+            self._waiting_chars = 0 if waiting > MAX_WAITING_CHARS and not index_waiting(connection) else waiting
         return made
 
     def index(self) -> None:
