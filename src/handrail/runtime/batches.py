@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from contextvars import ContextVar
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from ..base.loops import CLEAN_UP_SECONDS, bounded
 from ..base.workers import MAX_SECONDS
@@ -300,7 +300,7 @@ class Batches:
                 call.batched, call.contained, running.changes = True, True, call.changes
                 flow = self._runtime.path(call)
                 # One after the other: a hook may change the arguments, and a person is asked one question at a time.
-                running.outcome = await adrive(flow, clock.perform, stop_at=TURN)
+                running.outcome = cast("Outcome | None", await adrive(flow, clock.perform, stop_at=TURN))
                 if running.outcome is not None or call.entry is None:
                     earlier = []
                 else:
