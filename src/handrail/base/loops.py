@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 NESTED_DEADLINE_SECONDS = 300.0
 CLEAN_UP_SECONDS = 0.3
-_MAX_ARRIVALS = 8
+_MAX_ARRIVALS = 2
 
 
 def run(awaitable: Awaitable[T], *, timeout: float | None = None, cancel: CancelToken | None = None) -> T:

@@ -1,12 +1,16 @@
-"""Run commands in an event loop without a thread: a short one in a shell of this machine is begun and ended there.
+"""Run commands in an event loop without a thread, as long as they take a moment and print little.
 
-What takes longer, prints much, or has to be waited for otherwise is left to a worker.
+One descriptor in the loop stands for all of them. What takes longer, or has to be waited for otherwise, is left to a worker.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
+import fcntl
+import select
+import struct
+import termios
+import time
 from typing import TYPE_CHECKING, Any
 
 from ..base.loops import on_worker
@@ -17,78 +21,153 @@ if TYPE_CHECKING:
     from .live_environment import LiveEnvironment
     from .transport.link import BegunCommand
 
-_SHORT_SECONDS = 0.005
-# More would only wait for each other, and all that end at once would hold up the loop.
-_SHORT_AT_ONCE = 8
-_turns: dict[asyncio.AbstractEventLoop, asyncio.Semaphore] = {}
+# More would only wait for each other. What has run for a moment waits for something else, and counts no longer.
+_YOUNG_AT_ONCE, _YOUNG_SECONDS = 8, 0.01
+_LATE_SECONDS, _LOOK_SECONDS = 0.2, 0.005
+# A full pipe would stop the command; and many that end at once would hold up the loop.
+_MAX_UNREAD_BYTES, _ENDED_AT_ONCE = 1 << 15, 2
 
 
-async def execute(
-    environment: LiveEnvironment, command: str, *, cancel: CancelToken, separate: bool = False, **options: Any
-) -> CommandResult:
+async def execute(environment: LiveEnvironment, command: str, *, cancel: CancelToken, **options: Any) -> CommandResult:
     """`environment.execute` for async callers. One that is cancelled waits until its command has ended."""
-    async with _turns_of(asyncio.get_running_loop()):
-        begun = None if separate else environment.begin(command, cancel=cancel, **options)
-        if begun is not None and (ended := await _ended_soon(environment, begun, cancel)) is not None:
-            return ended
-    if begun is not None:
-        return await _finished(environment, begun, cancel)
-    options |= {"cancel": cancel, "separate": True} if separate else {"cancel": cancel}
-    return await on_worker(lambda: environment.execute(command, **options))
-
-
-def _turns_of(loop: asyncio.AbstractEventLoop) -> asyncio.Semaphore:
-    found = _turns.get(loop)
-    if found is None:
-        for closed in [other for other in list(_turns) if other.is_closed()]:
-            _turns.pop(closed, None)
-        found = _turns.setdefault(loop, asyncio.Semaphore(_SHORT_AT_ONCE))
-    return found
-
-
-async def _ended_soon(environment: LiveEnvironment, begun: BegunCommand, cancel: CancelToken) -> CommandResult | None:
-    """The result of a command that ends soon; None if it does not."""
-    loop, done = asyncio.get_running_loop(), begun.link.shell.connection.done
-    ready: asyncio.Future[None] = loop.create_future()
+    loop, begun = asyncio.get_running_loop(), None
+    commands = _commands.get(loop)
+    if commands is None:
+        for closed in [other for other in list(_commands) if other.is_closed()]:  # a semaphore knows its loop
+            _commands.pop(closed, None)
+        commands = _commands.setdefault(loop, _Commands())
+    await commands.turns.acquire()
     try:
-        loop.add_reader(done, _wake, ready)
-    except (NotImplementedError, ValueError, OSError):  # not every loop can; or the shell has just ended
-        return None
-    forget = cancel.on_cancel(begun.kill)
-    timer = loop.call_later(_SHORT_SECONDS, _wake, ready)
-    cancelled: asyncio.CancelledError | None = None
-    try:
-        await ready
-    except asyncio.CancelledError as error:
-        cancelled = error
+        begun = environment.begin(command, cancel=cancel, **options)
     finally:
-        timer.cancel()
-        loop.remove_reader(done)
-        forget()
-    if cancelled is not None:
-        begun.kill()
-        await _finished(environment, begun, cancel)
-        raise cancelled
-    return environment.end_begun(begun, waits=False)
+        if begun is None:
+            commands.turns.release()
+    if begun is not None:
+        return await _result(environment, commands, begun, cancel)
+    return await on_worker(lambda: environment.execute(command, cancel=cancel, **options))
 
 
-def _wake(future: asyncio.Future[None]) -> None:
-    if not future.done():
-        future.set_result(None)
+class _Waiting:
+    """A command that runs. `is_late`: it is not waited for in the loop any longer."""
+
+    def __init__(self, begun: BegunCommand) -> None:
+        self.begun, self.is_young, self.is_late = begun, True, False
+        late, deadline = begun.run.began + _LATE_SECONDS, begun.run.deadline
+        self.until = late if deadline is None else min(late, deadline - _LOOK_SECONDS)
+        self.woken: asyncio.Future[None]
+
+    def wake(self, *, is_late: bool) -> None:
+        self.is_late = self.is_late or is_late
+        if not self.woken.done():
+            self.woken.set_result(None)
 
 
-async def _finished(environment: LiveEnvironment, begun: BegunCommand, cancel: CancelToken) -> CommandResult:
-    forget = cancel.on_cancel(begun.kill)
-    ending = asyncio.ensure_future(on_worker(lambda: environment.end_begun(begun, waits=True)))
+class _Commands:
+    """The commands of one loop: who may begin, and who has ended. What watches them is open while there are some."""
+
+    def __init__(self) -> None:
+        self.turns = asyncio.Semaphore(_YOUNG_AT_ONCE)
+        self._ready: select.epoll | None = None
+        self._by_fd: dict[int, _Waiting] = {}
+        self._running: dict[_Waiting, None] = {}
+
+    def watch(self, waiting: _Waiting) -> asyncio.Future[None]:
+        """Done when its command has ended, or is late, or for no reason."""
+        loop = asyncio.get_running_loop()
+        waiting.woken, self._running[waiting] = loop.create_future(), None
+        try:
+            if self._ready is None:
+                ready = select.epoll()
+                loop.add_reader(ready.fileno(), self._on_ready)
+                loop.call_later(_LOOK_SECONDS, self._look, ready)
+                self._ready = ready
+            self._register(waiting, waiting.begun.link.shell.connection.done)
+        except (
+            OSError,
+            ValueError,
+            NotImplementedError,
+        ):  # no shell any longer, no descriptor free, or not in this loop
+            waiting.wake(is_late=True)
+        return waiting.woken
+
+    def forget(self, waiting: _Waiting) -> None:
+        del self._running[waiting]
+        if waiting.is_young:
+            self.turns.release()
+        if not self._running and self._ready is not None:
+            asyncio.get_running_loop().remove_reader(self._ready.fileno())
+            self._ready.close()
+            self._ready = None
+            self._by_fd.clear()
+
+    def _register(self, waiting: _Waiting, fd: int) -> None:
+        """It wakes who waits once. A descriptor that was closed is registered no longer, whoever has its number now."""
+        assert self._ready is not None
+        self._by_fd[fd] = waiting
+        events = select.EPOLLIN | select.EPOLLONESHOT
+        try:
+            self._ready.modify(fd, events)
+        except FileNotFoundError:
+            self._ready.register(fd, events)
+
+    def _on_ready(self) -> None:
+        assert self._ready is not None
+        for fd, _ in self._ready.poll(0, _ENDED_AT_ONCE):
+            waiting = self._by_fd.pop(fd, None)
+            if waiting is not None and waiting in self._running:  # its supervisor, if it is that, has something to tell
+                waiting.wake(is_late=fd != waiting.begun.link.shell.connection.done)
+
+    def _look(self, ready: select.epoll) -> None:
+        if ready is not self._ready:
+            return
+        now = time.monotonic()
+        for waiting in list(self._running):
+            connection = waiting.begun.link.shell.connection
+            try:
+                if waiting.is_young and now > waiting.begun.run.began + _YOUNG_SECONDS:
+                    waiting.is_young = False
+                    self.turns.release()
+                    self._register(waiting, connection.fileno())
+                unread = struct.unpack("i", fcntl.ioctl(connection.out, termios.FIONREAD, b"\0" * 4))[0]
+                is_late = now >= waiting.until or unread > _MAX_UNREAD_BYTES
+            except (OSError, ValueError):  # the shell has just ended
+                is_late = True
+            if is_late:
+                waiting.wake(is_late=True)
+        asyncio.get_running_loop().call_later(_LOOK_SECONDS, self._look, ready)
+
+
+_commands: dict[asyncio.AbstractEventLoop, _Commands] = {}
+
+
+async def _result(
+    environment: LiveEnvironment, commands: _Commands, begun: BegunCommand, cancel: CancelToken
+) -> CommandResult:
+    forget, ending = cancel.on_cancel(begun.kill), None
     try:
-        await asyncio.shield(ending)
+        ended = await _ended_soon(environment, commands, begun)
+        if ended is None:
+            ending = asyncio.ensure_future(on_worker(lambda: environment.end_begun(begun, waits=True)))
+            ended = await asyncio.shield(ending)
+            assert ended is not None  # it was waited for
+        return ended
     except asyncio.CancelledError:
         begun.kill()
-        with contextlib.suppress(Exception):  # what becomes of the command does not matter any longer
-            await asyncio.wait([ending])
+        ending = ending or asyncio.ensure_future(on_worker(lambda: environment.end_begun(begun, waits=True)))
+        await asyncio.wait([ending])
         raise
     finally:
         forget()
-    result = ending.result()
-    assert result is not None  # it was waited for
-    return result
+
+
+async def _ended_soon(environment: LiveEnvironment, commands: _Commands, begun: BegunCommand) -> CommandResult | None:
+    """The result of a command that ends soon; None if it has to be waited for otherwise."""
+    waiting = _Waiting(begun)
+    try:
+        while True:
+            await commands.watch(waiting)
+            ended = environment.end_begun(begun, waits=False)
+            if ended is not None or waiting.is_late or begun.run.is_over:
+                return ended
+    finally:
+        commands.forget(waiting)

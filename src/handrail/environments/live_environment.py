@@ -178,13 +178,13 @@ class LiveEnvironment(ABC):
         return self._result(ended, sink, time.perf_counter() - began, cwd)
 
     def begin(
-        self, command: str, *, cwd: str | None, timeout: float, cancel: CancelToken, output: OutputSink, call: int = 0
+        self, command: str, *, cwd: str | None, cancel: CancelToken, output: OutputSink, call: int = 0, **more: Any
     ) -> BegunCommand | None:
         """What `execute` does until the command runs, without waiting. None if that is not possible now."""
         link = self._link
         if not isinstance(link, DirectLink) or self._process != os.getpid() or cancel.cancelled or output.listener:
             return None
-        given = Command(encoded(command), self._place(cwd), None, timeout, call, is_tried=self.held.is_tried(call))
+        given = Command(encoded(command), self._place(cwd), call=call, is_tried=self.held.is_tried(call), **more)
         if not self._running.acquire(blocking=False):
             return None
         run = None

@@ -82,7 +82,10 @@ class ShellPool:
                 wait([self._filling])
 
     def _fill(self, key: str, start: Callable[[], DirectLink]) -> None:
-        while self._wants_more(key):
+        while True:
+            with self._lock:
+                if self._key != key or len(self._ready) >= self._size:
+                    return
             try:
                 link = start()
             except (Fatal, Lost, OSError):  # whoever needs one will be told
@@ -95,10 +98,6 @@ class ShellPool:
                         self._watch(self._idle_seconds)
             if not is_wanted:
                 link.close()
-
-    def _wants_more(self, key: str) -> bool:
-        with self._lock:
-            return self._key == key and len(self._ready) < self._size
 
     def _watch(self, seconds: float) -> None:
         self._timer = threading.Timer(seconds, self._on_timer)

@@ -211,7 +211,9 @@ def _decode_carefully(text: str) -> Any:
 
 
 def _repaired(text: str) -> Any:
-    text = _without_fence(text.strip())
+    text = text.strip()
+    if text.startswith("```") and text.endswith("```") and "\n" in text:
+        text = text[text.index("\n") : -3].strip()
     if not text:
         return {}
     try:
@@ -226,12 +228,6 @@ def _repaired(text: str) -> Any:
         return _python_literal(text)
     except (ValueError, SyntaxError, TypeError, MemoryError):
         raise InvalidArguments(f"arguments are not valid JSON: {first}") from None
-
-
-def _without_fence(text: str) -> str:
-    if not (text.startswith("```") and text.endswith("```") and "\n" in text):
-        return text
-    return text[text.index("\n") : -3].strip()
 
 
 def _python_literal(text: str) -> Any:
@@ -335,11 +331,9 @@ class Coercion:
         """A part of the schema, with the whole beside it so that its references still lead somewhere."""
         if schema is self._root:
             return schema
-        return {"$ref": "handrail:whole#/$defs/handrail_part", "$defs": {"handrail_whole": self._with_part(schema)}}
-
-    def _with_part(self, schema: JsonDict) -> JsonDict:
         definitions = {**self._root.get("$defs", {}), "handrail_part": schema}
-        return {**self._root, "$id": "handrail:whole", "$defs": definitions}
+        whole = {**self._root, "$id": "handrail:whole", "$defs": definitions}
+        return {"$ref": "handrail:whole#/$defs/handrail_part", "$defs": {"handrail_whole": whole}}
 
     def _resolved(self, schema: Any) -> Any:
         """Follow references within the schema; a chain longer than the schema could hold is a loop."""

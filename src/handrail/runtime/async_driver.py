@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import weakref
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import ContextVar
@@ -15,7 +14,7 @@ from typing import Any, TypeVar
 from ..base.loops import bounded, result_of
 from ..base.workers import pool, run_async
 from ..errors import CallCancelled, CallTimeout
-from .steps import TURN, Flow, Step, aguarded, cause, foreign_await, guarded
+from .steps import Flow, Step, aguarded, cause, foreign_await, guarded
 
 T = TypeVar("T")
 
@@ -34,11 +33,6 @@ async def aperform(step: Step) -> Any:
     if step.timeout is None and step.cancel is None:
         return await aguarded(value, contained=True)
     return await bounded(aguarded(value, contained=True), timeout=step.timeout, cancel=step.cancel)
-
-
-async def adrive_to_turn(flow: Flow[T], perform: Perform = aperform) -> T | None:
-    """Run a flow until it waits for its turn. Returns None then, and the flow's value if it ends before."""
-    return await adrive(flow, perform, stop_at=TURN)
 
 
 class _Pace:
@@ -69,68 +63,36 @@ class _Pace:
                 return
 
 
-class _Young:
+async def _enter(young: asyncio.Semaphore) -> Callable[[], None]:
     """Lets few calls at a time begin on a worker: threads that compete for the interpreter slow each other down, and the loop
-    with them. What has run for a moment waits for something, and counts no longer."""
+    with them. What has run for a moment waits for something, and counts no longer. Returns what to call when it is over."""
+    await young.acquire()
+    places = [young]
 
-    def __init__(self) -> None:
-        self._count, self._waiting = 0, deque[asyncio.Future[None]]()
+    def leave() -> None:
+        while places:
+            places.pop().release()
 
-    async def enter(self) -> Callable[[], None]:
-        """Returns what to call when it is over."""
-        loop = asyncio.get_running_loop()
-        if self._count < _YOUNG_AT_ONCE:
-            self._count += 1
-        else:
-            turn: asyncio.Future[None] = loop.create_future()
-            self._waiting.append(turn)
-            try:
-                await turn
-            except asyncio.CancelledError:
-                if not turn.cancelled():
-                    self._next()
-                raise
-        place = iter((self._next,))  # given up once
-
-        def leave() -> None:
-            next(place, _nothing)()
-
-        loop.call_later(_YOUNG_SECONDS, leave)
-        return leave
-
-    def _next(self) -> None:
-        while self._waiting:
-            turn = self._waiting.popleft()
-            if not turn.done():
-                turn.set_result(None)
-                return
-        self._count -= 1
+    asyncio.get_running_loop().call_later(_YOUNG_SECONDS, leave)
+    return leave
 
 
-def _nothing() -> None:
-    """What is left to do when a place was given up before."""
+_YOUNG_AT_ONCE, _YOUNG_SECONDS, _BEGIN_SECONDS = 8, 0.002, 0.002
 
-
-_YOUNG_AT_ONCE, _YOUNG_SECONDS = 8, 0.002
-_BEGIN_SECONDS = 0.003
-
-
-_Limits = tuple[_Pace, _Young]
-_limits: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Limits] = weakref.WeakKeyDictionary()
-_latest: tuple[asyncio.AbstractEventLoop | None, _Limits] = (None, (_Pace(), _Young()))
+_Limits = tuple[_Pace, asyncio.Semaphore]
+_limits: dict[asyncio.AbstractEventLoop, _Limits] = {}
 _within_a_call: ContextVar[bool] = ContextVar("handrail_within_a_call", default=False)
 
 
 def _limits_of_loop() -> _Limits:
-    global _latest  #  most programs have one loop, and every call comes here
-    loop, (latest, limits) = asyncio.get_running_loop(), _latest
-    if latest is loop:
-        return limits
-    if loop not in _limits:
-        _limits[loop] = (_Pace(), _Young())
+    loop = asyncio.get_running_loop()
+    limits = _limits.get(loop)
+    if limits is None:
+        for closed in [other for other in list(_limits) if other.is_closed()]:  # a semaphore knows its loop
+            _limits.pop(closed, None)
+        limits = _limits[loop] = (_Pace(), asyncio.Semaphore(_YOUNG_AT_ONCE))
         _contain_tasks(loop)
-    _latest = (loop, _limits[loop])
-    return _limits[loop]
+    return limits
 
 
 def turn_to_begin() -> asyncio.Future[None] | None:
@@ -141,7 +103,7 @@ def turn_to_begin() -> asyncio.Future[None] | None:
 async def adrive(
     flow: Flow[T], perform: Perform = aperform, *, stop_at: Step | None = None, has_turn: bool = False
 ) -> T:
-    """Run a flow in the running loop, from its start or from where `adrive_to_turn` left it."""
+    """Run a flow in the running loop, from its start or from where it was left: at `stop_at`, where this returns None."""
     if not has_turn and (turn := turn_to_begin()) is not None:
         await turn
     is_within = _within_a_call.get()
@@ -165,16 +127,12 @@ async def adrive(
 def _contain_tasks(loop: asyncio.AbstractEventLoop) -> None:
     """Let no task that a handler starts end the loop with a SystemExit or KeyboardInterrupt of its own, or whoever waits for
     it: a GeneratorExit that is thrown into a coroutine closes all that it awaits."""
-    make: Any = loop.get_task_factory() or _new_task
+    make: Any = loop.get_task_factory() or (lambda loop, work, **more: asyncio.Task(work, loop=loop, **more))
 
     def factory(loop: asyncio.AbstractEventLoop, work: Any, **more: Any) -> Any:
         return make(loop, _contained(work) if _within_a_call.get() and inspect.iscoroutine(work) else work, **more)
 
     loop.set_task_factory(factory)
-
-
-def _new_task(loop: asyncio.AbstractEventLoop, work: Any, **more: Any) -> asyncio.Task[Any]:
-    return asyncio.Task(work, loop=loop, **more)
 
 
 async def _contained(work: Coroutine[Any, Any, T]) -> T:
@@ -185,7 +143,7 @@ async def _contained(work: Coroutine[Any, Any, T]) -> T:
 
 
 async def _on_worker(step: Step) -> Any:
-    leave = await _limits_of_loop()[1].enter()
+    leave = await _enter(_limits_of_loop()[1])
     function = partial(_complete, step) if step.apart else step.function
     future = pool.submit(partial(guarded, function, contained=True))
     try:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from contextvars import ContextVar
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from ..base.loops import CLEAN_UP_SECONDS, bounded
 from ..base.workers import MAX_SECONDS
@@ -18,12 +18,12 @@ from ..core.outcome import Outcome, error_outcome
 from ..core.registry import ToolEntry
 from ..errors import CallCancelled, CallTimeout, ToolError
 from ..types import NO_CALLER, CancelToken, FileChange, JsonDict, Resources, ToolCall, ToolContext
-from .async_driver import adrive, adrive_to_turn, aperform
+from .async_driver import adrive, aperform
 from .call_path import CANCEL_GRACE_SECONDS
 from .dispatch import Runtime
 from .provider_formats import read_call, read_calls, tool_message
 from .results import fit_turn
-from .steps import Call, Flow, Step, StepKind
+from .steps import TURN, Call, Flow, Step, StepKind
 
 _within_a_call: ContextVar[bool] = ContextVar("handrail_within_a_call", default=False)
 OnStart = Callable[[str], object]
@@ -300,7 +300,7 @@ class Batches:
                 call.batched, call.contained, running.changes = True, True, call.changes
                 flow = self._runtime.path(call)
                 # One after the other: a hook may change the arguments, and a person is asked one question at a time.
-                running.outcome = await adrive_to_turn(flow, clock.perform)
+                running.outcome = cast("Outcome | None", await adrive(flow, clock.perform, stop_at=TURN))
                 if running.outcome is not None or call.entry is None:
                     earlier = []
                 else:

@@ -122,20 +122,11 @@ class CallPath:
         if call.enabled_tools is not None and name not in call.enabled_tools:
             raise unknown_tool(name, call.enabled_tools)
         entry = self._registry.ready(name)
-        if entry is None:
-            return self._looked_up(inner, call)
-        self._found(call, entry)
-        return inner(call)
-
-    def _looked_up(self, inner: Inner, call: Call) -> Flow[Outcome]:
-        """A check of the tool, or the server that may offer it, takes its time."""
-        self._found(call, (yield Step(lambda: self._registry.lookup(call.name), in_caller=False)))
-        return (yield from inner(call))
-
-    def _found(self, call: Call, entry: ToolEntry) -> None:
-        call.entry = entry
-        uses = self._runtime.uses
+        if entry is None:  # a check of the tool, or the server that may offer it, takes its time
+            entry = yield Step(lambda: self._registry.lookup(name), in_caller=False)
+        call.entry, uses = entry, self._runtime.uses
         uses[entry.name] = uses.get(entry.name, 0) + 1
+        return (yield from inner(call))
 
     def read_arguments(self, inner: Inner, call: Call) -> Flow[Outcome]:
         entry = _entry(call)
@@ -218,7 +209,10 @@ class CallPath:
                 decided_by="nobody",
             )
         if len(actions) == 1 and actions[0].kind in (ActionKind.COMMAND, ActionKind.CODE):
-            actions = [_with_argument(actions[0], call.arguments)]
+            # With the name of the argument that its text is: a user may change that before saying yes.
+            name = next((name for name, value in call.arguments.items() if value == actions[0].text), None)
+            if name is not None:
+                actions = [actions[0]._replace(details={**actions[0].details, "argument": name})]
         call.judged_paths = tuple(action.text for action in actions if action.kind is ActionKind.FILE_WRITE)
         return gate.review(actions, context)
 
@@ -249,7 +243,13 @@ class CallPath:
     def _run_bounded(self, plan: Plan, call: Call) -> Flow[Outcome]:
         entry, stop, is_wrapped = plan.entry, CancelToken(), self._is_wrapped(call)
         is_apart = self._isolates(entry)
-        can_begin_in_loop = plan.in_loop is not None and not is_wrapped and not is_apart
+        in_loop = None if is_wrapped or is_apart else plan.in_loop
+
+        def begun_in_loop() -> Awaitable[Any] | None:
+            assert in_loop is not None
+            value = in_loop(call.arguments, context=call.context or self._runtime.context(call, stop))
+            return None if value is None else _ended_when_awaited(call, value)
+
         forget = stop.link(call.cancel) if call.cancel is not None else None
         try:
             stop.raise_if_cancelled()
@@ -263,7 +263,7 @@ class CallPath:
                 apart=is_apart,
                 contained=call.contained,
                 kind=StepKind.HANDLER,
-                in_loop=partial(self._begun_in_loop, plan, call, stop) if can_begin_in_loop else None,
+                in_loop=None if in_loop is None else begun_in_loop,
             )
             outcome = self._fitted(plan, (yield step))
             return _cut_short(call.name, stop.error(), partial=outcome) if stop.cancelled else outcome
@@ -281,12 +281,6 @@ class CallPath:
 
     def _isolates(self, entry: ToolEntry) -> bool:
         return self.isolates and not entry.is_builtin
-
-    def _begun_in_loop(self, plan: Plan, call: Call, stop: CancelToken) -> Awaitable[Any] | None:
-        """What to await of a handler that can begin and end in a loop; None if it needs a thread now."""
-        assert plan.in_loop is not None
-        value = plan.in_loop(call.arguments, context=call.context or self._runtime.context(call, stop))
-        return None if value is None else _ended_when_awaited(call, value)
 
     def _bound(self, plan: Plan, call: Call, stop: CancelToken | None) -> Callable[[], Any]:
         """The one place where a handler is called."""
@@ -381,12 +375,6 @@ def _entry(call: Call) -> ToolEntry:
 
 def _failed_around(name: str, error: BaseException) -> str:
     return tool_error(safe_error(f"Error executing {name}: {text_of(error)}"))
-
-
-def _with_argument(action: Action, arguments: JsonDict) -> Action:
-    """The action, with the name of the argument that its text is: a user may change that before saying yes."""
-    name = next((name for name, value in arguments.items() if value == action.text), None)
-    return action if name is None else action._replace(details={**action.details, "argument": name})
 
 
 def _with_edit(outcome: Outcome, edit: Edited) -> Outcome:

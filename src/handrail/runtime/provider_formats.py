@@ -21,10 +21,6 @@ def _responses(name: str, description: str, parameters: JsonDict, _: bool) -> Js
     return {"type": "function", "name": name, "description": description, "parameters": parameters, "strict": False}
 
 
-def _anthropic(name: str, description: str, parameters: JsonDict, _: bool) -> JsonDict:
-    return {"name": name, "description": description, "input_schema": parameters}
-
-
 def _gemini_declaration(name: str, description: str, parameters: JsonDict, _: bool) -> JsonDict:
     declaration: JsonDict = {"name": name, "description": description}
     if parameters.get("properties"):
@@ -70,11 +66,6 @@ def repair(parameters: JsonDict) -> JsonDict:
     if not isinstance(schema.get("properties"), dict):
         schema["properties"] = {}
     return schema
-
-
-def _as_object(parameters: JsonDict) -> JsonDict:
-    """As it is: MCP takes every word of JSON Schema, of an object."""
-    return {"properties": {}, **parameters, "type": "object"}
 
 
 def for_gemini(parameters: JsonDict) -> JsonDict:
@@ -248,9 +239,11 @@ def _type_of(schema: JsonDict) -> str:
 _WRITERS: dict[Format, Writer] = {
     "openai": Writer(repair, _openai),
     "responses": Writer(repair, _responses),
-    "anthropic": Writer(repair, _anthropic),
+    "anthropic": Writer(
+        repair, lambda name, text, given, _: {"name": name, "description": text, "input_schema": given}
+    ),
     "gemini": Writer(for_gemini, _gemini_declaration),
-    "mcp": Writer(_as_object, _mcp),
+    "mcp": Writer(lambda given: {"properties": {}, **given, "type": "object"}, _mcp),  # it takes all of JSON Schema
 }
 
 

@@ -32,8 +32,9 @@ def fit(outcome: Outcome, *, tool: str, max_chars: float, store: ResultStore | N
         if shortened is not None:
             return shortened
     # One line of JSON cannot be paged by lines; spread out, it can.
-    whole = _spread(outcome) if outcome.startswith(("{", "[")) and "\n" not in outcome else outcome
-    return to_json(_preview(whole, tool=tool, max_chars=max_chars, store=store))
+    if outcome.startswith(("{", "[")) and "\n" not in outcome:
+        outcome = _STRING_OR_BREAK.sub(lambda found: found.group(1) or f"{found.group(2)}\n", outcome)
+    return to_json(_preview(outcome, tool=tool, max_chars=max_chars, store=store))
 
 
 def fit_turn(outcomes: list[tuple[str, Outcome]], *, max_chars: float, store: ResultStore | None) -> list[Outcome]:
@@ -107,13 +108,13 @@ def _fit_multimodal(outcome: JsonDict, *, tool: str, max_chars: float, store: Re
     texts = [part["text"] for part in parts if isinstance(part, dict) and isinstance(part.get("text"), str)]
     if sum(map(len, texts)) <= max_chars:
         return outcome
-    return {**outcome, "content": [_fit_part(part, tool, max_chars / max(1, len(parts)), store) for part in parts]}
+    share = max_chars / max(1, len(parts))
 
+    def fitted(part: Any) -> Any:
+        is_text = isinstance(part, dict) and isinstance(part.get("text"), str)
+        return {**part, "text": fit(part["text"], tool=tool, max_chars=share, store=store)} if is_text else part
 
-def _fit_part(part: Any, tool: str, max_chars: float, store: ResultStore | None) -> Any:
-    if not isinstance(part, dict) or not isinstance(part.get("text"), str):
-        return part
-    return {**part, "text": fit(part["text"], tool=tool, max_chars=max_chars, store=store)}
+    return {**outcome, "content": [fitted(part) for part in parts]}
 
 
 def _parsed(text: str) -> Any:
@@ -142,8 +143,3 @@ def _distinct(pairs: list[tuple[str, Any]]) -> JsonDict:
     if len(fields) != len(pairs):
         raise ValueError("a name stands twice")
     return fields
-
-
-def _spread(text: str) -> str:
-    """Break JSON text into lines, without touching what stands in it."""
-    return _STRING_OR_BREAK.sub(lambda found: found.group(1) or f"{found.group(2)}\n", text)

@@ -308,20 +308,20 @@ class Session:
             self._agents.clear()
 
     def _call(self, name: str, args: Any, answered: Answer | Sequence[Answer], **more: Any) -> Call:
-        given = (answered,) if isinstance(answered, Answer) else tuple(answered)
-        bound = tuple(
-            each if each.fingerprint else each._replace(fingerprint=self._previewed.get(_key(name, args), "none"))
-            for each in given
-        )
-        call = Call(name, args, **{**self._who(), "caller": self._caller._replace(answered=bound)}, **more)
+        call = Call(name, args, **self._who(), **more)
+        if answered:
+            known = self._previewed.get(_key(name, args), "none")
+            given = (answered,) if isinstance(answered, Answer) else answered
+            bound = tuple(each if each.fingerprint else each._replace(fingerprint=known) for each in given)
+            call.caller = self._caller._replace(answered=bound)
         call.contained = True
         return call
 
     def _who(self) -> JsonDict:
         if self._stop.cancelled:
             raise InvalidArguments(_over)
-        who = {"task_id": self.id, "session_id": self.id, "cancel": self._stop, "caller": self._caller}
-        return {**who, "enabled_tools": self._names()}
+        own: JsonDict = {"cancel": self._stop, "caller": self._caller, "enabled_tools": self._names()}
+        return {"task_id": self.id, "session_id": self.id, **own}
 
     def _chosen(self) -> tuple[list[str] | None, list[str]]:
         enabled, disabled = self._app.chosen_toolsets()
@@ -383,17 +383,15 @@ class _PreviewGate:
 
 def _result(outcome: Outcome, call: Call) -> Result:
     data: Any = outcome if isinstance(outcome, dict) else None
-    text = outcome if isinstance(outcome, str) else _text_of(outcome)
     if isinstance(outcome, str):
+        text = outcome
         with contextlib.suppress(ValueError, RecursionError):
             data = json.loads(text)
+    else:
+        text = "\n".join(part["text"] for part in outcome["content"] if part.get("type") == "text")
     failure = error_of(outcome)
     kind = str(failure.get("error_type", "tool_failed")) if failure else ""
     return Result(text, data, failure is not None, kind, tuple(call.changes))
-
-
-def _text_of(outcome: JsonDict) -> str:
-    return "\n".join(part["text"] for part in outcome["content"] if part.get("type") == "text")
 
 
 def _key(name: str, args: Any) -> tuple[str, str]:

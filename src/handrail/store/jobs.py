@@ -160,7 +160,15 @@ class JobStore:
             changed = connection.execute(
                 "UPDATE jobs SET state = ?, next_run = ?, requested = NULL, runs_left = ? WHERE id = ? AND state = ? "
                 "AND next_run IS ? AND requested IS ? AND id NOT IN (SELECT job FROM runs WHERE state = 'running')",
-                (*_moving(after), job.id, job.state.value, job.next_run, job.requested),
+                (
+                    after.state.value,
+                    after.next_run,
+                    after.runs_left,
+                    job.id,
+                    job.state.value,
+                    job.next_run,
+                    job.requested,
+                ),
             ).rowcount
             if not changed:
                 return None
@@ -201,11 +209,6 @@ class JobStore:
         """The latest first."""
         rows = self._database.rows("SELECT * FROM runs WHERE job = ? ORDER BY id DESC LIMIT ?", (job_id, limit))
         return [_run(row) for row in rows]
-
-
-def _moving(job: Job) -> tuple[str, float | None, int | None]:
-    """What changes when a run starts."""
-    return job.state.value, job.next_run, job.runs_left
 
 
 def _written(work: Work) -> str:

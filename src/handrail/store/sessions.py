@@ -221,7 +221,9 @@ class SessionStore:
         with self._database.transaction() as connection:
             replaced = list(instead_of)
             _hide(connection, session_id, replaced)
-            old = [_time_of(connection, each) for each in replaced[len(replaced) - copies :]] if copies else []
+            # A message that is repeated is as old as it was: what was done since then can be taken back with it.
+            at, repeated = "SELECT at FROM messages WHERE id = ?", replaced[len(replaced) - copies :] if copies else []
+            old = [float(connection.execute(at, (each,)).fetchone()[0]) for each in repeated]
             times = [now] * (len(given) - len(old)) + old
             for place, message in enumerate(given):
                 body = json.dumps(message, ensure_ascii=False)
@@ -250,14 +252,9 @@ class SessionStore:
                 "cost = CASE WHEN ? IS NULL THEN cost ELSE coalesce(cost, 0) + ? END WHERE id = ?",
                 (now, tokens_in, tokens_out, cost, cost, session_id),
             )
-            self._note_waiting(connection, chars)
+            waiting = waiting_chars(connection) if self._waiting_chars is None else self._waiting_chars + chars
+            self._waiting_chars = 0 if waiting > MAX_WAITING_CHARS and not index_waiting(connection) else waiting
         return made
-
-    def _note_waiting(self, connection: sqlite3.Connection, chars: int) -> None:
-        waiting = waiting_chars(connection) if self._waiting_chars is None else self._waiting_chars + chars
-        if waiting > MAX_WAITING_CHARS and not index_waiting(connection):
-            waiting = 0
-        self._waiting_chars = waiting
 
     def index(self) -> None:
         """Index all messages for the search."""
@@ -332,11 +329,6 @@ class SessionStore:
 
     def _change(self, session_id: str, what: str, value: object) -> None:
         self._database.change(f"UPDATE sessions SET {what}, updated = ? WHERE id = ?", (value, time.time(), session_id))
-
-
-def _time_of(connection: sqlite3.Connection, message: int) -> float:
-    """A message that is repeated is as old as it was: what was done since then can be taken back with it."""
-    return float(connection.execute("SELECT at FROM messages WHERE id = ?", (message,)).fetchone()[0])
 
 
 def _hide(connection: sqlite3.Connection, session_id: str, ids: Iterable[int]) -> None:
