@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..base.suggest import did_you_mean
-from ..base.workers import is_interrupt, run_bounded
+from ..base.workers import is_interrupt, run_async, run_bounded
 from ..errors import RegistrationError
 
 if TYPE_CHECKING:
@@ -134,7 +134,12 @@ class HookManager:
         """None also for an implementation that fails."""
         try:
             timeout = implementation.timeout(self.timeout)
-            call = implementation.bind(payload)
+            bound = implementation.bind(payload)
+
+            def call() -> Any:
+                made = bound()
+                return run_async(made) if inspect.isawaitable(made) else made
+
             return call() if timeout is None else run_bounded(call, timeout=timeout)
         except BaseException as error:
             if is_interrupt(error):

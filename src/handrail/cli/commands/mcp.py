@@ -234,13 +234,14 @@ def serve(
     check_installed()
     from ...serve import server as running
     from ...serve.mcp.http import TOKEN_VARIABLE, http_app, serve_http
-    from ...serve.mcp.server import DEFAULT_TOOLSETS, HandrailServer, check_toolsets, serve_stdio
+    from ...serve.mcp.server import DEFAULT_TOOLSETS, HandrailServer, serve_stdio
 
     address = parse_address(http) if http else None
     if address is not None:  # what the tools run must not find the token, and answer its own questions with it
         token = running.given_token(TOKEN_VARIABLE, descriptor=token_fd)
     app = open_runtime()
-    check_toolsets(app, toolset or DEFAULT_TOOLSETS)
+    for name in toolset or DEFAULT_TOOLSETS:  # an unknown one fails now, not at the client's first request
+        app.toolsets.resolve(name)
     server = HandrailServer(app, toolsets=toolset or DEFAULT_TOOLSETS, backend=env).build()
     if address is None:
         asyncio.run(serve_stdio(server))

@@ -347,9 +347,3 @@ def _owner(context: Any) -> str:
 async def serve_stdio(server: Server[Any]) -> None:
     async with stdio_streams() as (read_stream, write_stream):
         await server.run(read_stream, write_stream, server.create_initialization_options())
-
-
-def check_toolsets(app: Handrail, names: Sequence[str]) -> None:
-    """Raises UnknownToolset now, not at the client's first request."""
-    for name in names:
-        app.toolsets.resolve(name)
