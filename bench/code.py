@@ -11,11 +11,11 @@ import tempfile
 import time
 from collections.abc import Iterator
 
-from handrail.config import Config
 from handrail.core.builtin import builtin_tools
 from handrail.core.registry import registry
 from handrail.environments.tasks import TaskEnvironments
 from handrail.runtime.dispatch import Runtime
+from handrail.settings.schema import Config
 from handrail.settings.sections import CodeConfig, TerminalConfig
 from handrail.testing import MemoryResultStore, OpenGate
 

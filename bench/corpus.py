@@ -13,9 +13,9 @@ from typing import Any
 
 from handrail.app import Handrail
 from handrail.approval.policy import Mode
-from handrail.config import Config
 from handrail.environments.protection import caches
 from handrail.protocols import ApprovalRequest, Decision
+from handrail.settings.schema import Config
 
 from .harness import Figure
 

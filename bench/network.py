@@ -19,11 +19,11 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from handrail.app import Handrail
-from handrail.config import Config
 from handrail.egress.certificates import Authority
 from handrail.egress.networks import Networks
 from handrail.net.url_guard import parse_hosts
 from handrail.protocols import ApprovalRequest, Decision
+from handrail.settings.schema import Config
 from handrail.settings.services import NetworkConfig
 
 from .harness import Figure, alternating, milliseconds

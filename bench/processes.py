@@ -8,9 +8,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from handrail.config import Config
 from handrail.environments.tasks import TaskEnvironments
 from handrail.processes.table import ProcessTable, Wanted
+from handrail.settings.schema import Config
 from handrail.settings.sections import TerminalConfig
 from handrail.store.processes import ProcessRecords
 

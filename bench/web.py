@@ -11,11 +11,11 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from multiprocessing.connection import Connection
 
-from handrail.config import Config
 from handrail.core.builtin import builtin_tools
 from handrail.core.registry import registry
 from handrail.environments.tasks import TaskEnvironments
 from handrail.runtime.dispatch import Runtime
+from handrail.settings.schema import Config
 from handrail.settings.services import WebConfig
 
 from .harness import Figure, alternating, milliseconds

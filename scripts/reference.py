@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from handrail import errors
-from handrail.config import json_schema
 from handrail.core.builtin import builtin_tools, registry
 from handrail.core.registry import ToolEntry
 from handrail.plugins.hook_specs import HookSpecs, hookimpl
+from handrail.settings.schema import json_schema
 from handrail.toolsets import COMPOSITES
 
 ROOT = Path(__file__).parent.parent

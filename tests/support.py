@@ -19,9 +19,8 @@ from typing import Any
 import filelock
 import pytest
 
-from handrail.config import read_config
 from handrail.config.paths import Source, find_plugins
-from handrail.config.store import Confirmed
+from handrail.config.store import Confirmed, read_config
 from handrail.config.trust import TRUST_FILE, Trust
 from handrail.core.registry import ToolRegistry
 from handrail.plugins.loader import trust_plugin

@@ -38,7 +38,7 @@ DOCUMENTED = (
 ).split()
 MAX_LATE_IMPORTS_PER_1000_LINES = 6
 # During one call of the terminal that asks. The goal is 90; the figure may only fall.
-MAX_FILES_OF_A_CALL = 97
+MAX_FILES_OF_A_CALL = 94
 MAX_MODULES_OF_A_START = 245
 # Folders of tests that are about the whole, and tests about the repository itself.
 WHOLE = {"contract", "docs", "e2e", "fuzz", "services"}

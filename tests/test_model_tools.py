@@ -16,9 +16,8 @@ import pytest
 
 import handrail
 from handrail import model_tools
-from handrail.config import ConfigError
 from handrail.core.registry import ToolRegistry
-from handrail.errors import UnknownToolset
+from handrail.errors import ConfigError, UnknownToolset
 from handrail.model_tools import (
     ahandle_function_call,
     arun_tool_calls,

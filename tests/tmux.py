@@ -22,7 +22,8 @@ class Tmux:
         self._socket = str(socket)
         environment = [word for name, value in env.items() for word in ("-e", f"{name}={value}")]
         size = ["-x", str(columns), "-y", str(rows)]
-        self._tmux("-f", "/dev/null", "new-session", "-d", *size, *environment, "-c", str(cwd), "bash --norc")
+        begin = ["-f", "/dev/null", "set-option", "-g", "history-limit", "100000", ";"]
+        self._tmux(*begin, "new-session", "-d", *size, *environment, "-c", str(cwd), "bash --norc")
 
     def _tmux(self, *arguments: str) -> str:
         command = ["tmux", "-S", self._socket, *arguments]

@@ -12,7 +12,8 @@ without="what needs it will be skipped, or fail in CI"
 missing=()
 for need in dockerd:docker.io podman:podman sshd:openssh-server ssh:openssh-client rsync:rsync bwrap:bubblewrap ip:iproute2 \
   nsenter:util-linux patchelf:patchelf openssl:openssl mksquashfs:squashfs-tools newuidmap:uidmap vi:vim-tiny less:less tmux:tmux \
-  espeak-ng:espeak-ng chromium:chromium setpriv:util-linux searx-run:searx node:nodejs npm:npm go:golang-go; do
+  espeak-ng:espeak-ng chromium:chromium setpriv:util-linux searx-run:searx node:nodejs npm:npm go:golang-go \
+  javac:default-jdk-headless zsh:zsh fish:fish; do
   command -v "${need%%:*}" >/dev/null || missing+=("${need##*:}")
 done
 # Its programs are not in PATH.

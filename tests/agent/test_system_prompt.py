@@ -12,9 +12,9 @@ from handrail import Handrail
 from handrail.agent.agent import Agent
 from handrail.agent.memory import Memory, Store
 from handrail.agent.system_prompt import MAX_CONTEXT_CHARS, Part, Where, assemble, project_files, standard_parts
-from handrail.config import Config
 from handrail.model_tools import default
 from handrail.protocols import ModelReply
+from handrail.settings.schema import Config
 from handrail.settings.services import McpServerConfig
 from handrail.store.sessions import SessionStore
 from handrail.testing import ScriptedModel

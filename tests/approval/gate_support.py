@@ -9,11 +9,11 @@ from typing import Any
 
 from handrail.approval.gate import ApprovalGate
 from handrail.approval.settings import Settings
-from handrail.config import Config
 from handrail.core.registry import ToolRegistry
 from handrail.errors import Denied
 from handrail.protocols import Action, ActionKind, ApprovalRequest, Approver
 from handrail.runtime.dispatch import Runtime
+from handrail.settings.schema import Config
 from handrail.settings.sections import ApprovalsConfig
 from handrail.types import ToolContext
 

@@ -243,7 +243,7 @@ class TestInsideAShellOfTheAgent:
     ],
 )
 def test_signals_to_us_and_a_program_of_our_name_ask(command: str) -> None:
-    assert review(gate(), command.format(pid=os.getpid())).startswith("Not run: it needs approval")
+    assert review(gate(), command.format(pid=os.getpid())).startswith("Not run: denied by")
 
 
 @pytest.mark.parametrize("command", ["kill 1{pid}", "kill -0 4711", "handrail tools", "ls ~/.local/bin/handrail"])
@@ -253,5 +253,5 @@ def test_other_signals_and_a_look_at_our_program_do_not(command: str) -> None:
 
 def test_a_file_of_our_name_among_programs_asks(tmp_path: Path) -> None:
     planted = Action(ActionKind.FILE_WRITE, str(tmp_path / "bin" / "handrail"), cwd=str(tmp_path))
-    assert review(gate(), planted, tool="write_file").startswith("Not run: it needs approval")
+    assert review(gate(), planted, tool="write_file").startswith("Not run: denied by")
     assert review(gate(), planted._replace(text=str(tmp_path / "handrail")), tool="write_file") == "allowed"

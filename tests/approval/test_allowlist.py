@@ -10,7 +10,7 @@ from handrail.approval.action_review import Judge, SelfProtection, builtin_asses
 from handrail.approval.allowlist import BadEntry, allow_entries, deny_entries
 from handrail.approval.policy import DecidedBy, Policy
 from handrail.approval.settings import Settings, project_settings
-from handrail.config import read_config
+from handrail.config.store import read_config
 from handrail.errors import ConfigError
 from handrail.protocols import Action, ActionKind
 

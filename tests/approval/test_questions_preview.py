@@ -14,9 +14,9 @@ from handrail.app import Handrail
 from handrail.approval.approvers.prompt import allowed, has_more, question
 from handrail.approval.questions import MAX_PREVIEW_CHARS, preview_of
 from handrail.approval.requests import kept
-from handrail.config import Config
 from handrail.files.text import diff_to_approve
 from handrail.protocols import Action, ActionKind, Answer, ApprovalRequest, Decision, Preview
+from handrail.settings.schema import Config
 from handrail.settings.sections import ApprovalsConfig
 from handrail.store.approvals import ApprovalStore
 

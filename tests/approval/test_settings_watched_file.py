@@ -73,7 +73,7 @@ def test_a_confirmation_from_elsewhere_counts_while_it_runs(gate: ApprovalGate, 
     assert "deny list" in review(gate, "lp x")
     file.write_text("{}\n")
     assert "deny list" in review(gate, "lp x")
-    from handrail.config import read_config
+    from handrail.config.store import read_config
 
     Confirmed(home / "state").confirm(file, read_config(file))
     assert review(gate, "lp x") == "allowed"

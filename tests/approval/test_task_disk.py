@@ -10,11 +10,12 @@ import pytest
 from handrail import Handrail
 from handrail.approval.gate import ApprovalGate
 from handrail.approval.task_disk import HostDisk, ReadCache, RemoteDisk
-from handrail.config import Config
 from handrail.environments.handles import RemoteFiles
 from handrail.environments.local_environment import LocalEnvironment
 from handrail.judge import assess
+from handrail.judge.values.disk import Sources
 from handrail.protocols import Action, ActionKind, Decision
+from handrail.settings.schema import Config
 from handrail.settings.sections import TerminalConfig
 from handrail.testing import RecordingApprover
 from tests.support import error_in
@@ -95,3 +96,13 @@ class TestElsewhere:
         assert not environment.is_connected
         with environment:
             assert environment.is_connected
+
+
+@pytest.mark.parametrize("path", ["/dev/stdin", "/dev/fd/{}", "/proc/self/fd/{}", "/proc/thread-self/fd/{}"])
+def test_the_judge_does_not_take_its_own_open_files_for_those_of_the_command(path: str, tmp_path: Path) -> None:
+    script = tmp_path / "script"
+    script.write_text("rm -rf /srv/data\n")
+    with script.open() as file:
+        place = path.format(file.fileno())
+        assert not assess(f"sh {place}", cwd=str(tmp_path), disk=HostDisk(0.0)).segments[1:]
+        assert Sources(HostDisk(0.0)).entry(place) is None

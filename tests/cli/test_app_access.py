@@ -18,7 +18,7 @@ import handrail
 from handrail import model_tools
 from handrail.approval.gate import STORE_NAME as APPROVALS
 from handrail.cli.app import READERS, WRITERS, command_in, command_names, guarded
-from handrail.config import ConfigFile
+from handrail.config.config_file import ConfigFile
 from handrail.config.trust import Trust
 from handrail.errors import Denied
 from handrail.protocols import Answer, ApprovalRequest, Decision

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
+from typer.core import TyperGroup
+from typer.main import get_command
 
 import handrail
 from handrail.cli import commands, runtime
-from handrail.cli.app import command_names
+from handrail.cli.app import build, command_names
 from handrail.store.sessions import SessionStore
 
 from ..support import PYTHON
+from ..tmux import Tmux, need_tmux
 from .conftest import Cli, run_here
 
 COMMANDS = [
@@ -176,6 +182,24 @@ def test_results_are_utf_8_whatever_the_locale_says(cli: Cli) -> None:
     assert (ran.code, ran.json["content"]) == (0, "grün 🌿\n")
 
 
+def _helps(command: Any, name: str, above: Any = None) -> Iterator[tuple[str, str]]:
+    context = command.context_class(command, info_name=name, parent=above)
+    yield context.command_path, command.get_help(context)
+    for each in command.list_commands(context) if isinstance(command, TyperGroup) else ():
+        yield from _helps(command.get_command(context, each), each, context)
+
+
+@pytest.mark.parametrize("columns", [80, 60])
+def test_every_help_fits_a_narrow_terminal_and_no_line_is_cut(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+    """Only a command to copy may be longer than 60 columns: broken in two it would not work."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    for command, text in _helps(get_command(build()), "handrail"):
+        _, _, examples = text.partition("Examples:\n")
+        for line in text.splitlines():
+            assert not line.endswith("...") or line.endswith("[ARGS]..."), (command, line)
+            assert len(line) <= columns or (columns < 80 and line in examples and len(line) <= 80), (command, line)
+
+
 @pytest.mark.parametrize(
     ("shell", "mark"), [("bash", "complete -o"), ("zsh", "#compdef"), ("fish", "complete --command")]
 )
@@ -217,15 +241,36 @@ def test_what_was_given_already_is_not_offered_again(cli: Cli) -> None:
     assert "path=" not in ran.out.split()
 
 
-def test_a_completion_in_bash_works_end_to_end(cli: Cli, tmp_path: Path) -> None:
-    folder = str(Path(sys.executable).parent)
-    script = (
-        'eval "$(handrail completion bash)"; COMP_WORDS=(handrail call read_f); COMP_CWORD=2; '
-        "_handrail_completion handrail; echo ${COMPREPLY[@]}"
-    )
-    env = {**cli.env, "PATH": f"{folder}:{cli.env['PATH']}"}
-    ran = subprocess.run(["bash", "-c", script], env=env, capture_output=True, text=True, check=True)
-    assert ran.stdout.strip() == "read_file"
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_tab_completes_commands_and_arguments(cli: Cli, tmp_path: Path, shell: str) -> None:
+    """And begins the next word after a command, not after `path=`."""
+    need_tmux()
+    if shutil.which(shell) is None:
+        pytest.fail(f"{shell} is not installed; scripts/services/install.sh installs it")
+    (tmp_path / "a.txt").write_text("found it\n")
+    env = {**cli.env, "PATH": f"{Path(sys.executable).parent}:{cli.env['PATH']}", "HOME": str(tmp_path)}
+    tmux = Tmux(tmp_path / ".tmux", cwd=tmp_path, env=env)
+    load = {
+        "bash": 'eval "$(handrail completion bash)"',
+        "zsh": 'autoload -U compinit; compinit -u; eval "$(handrail completion zsh)"',
+        "fish": "handrail completion fish | source",
+    }[shell]
+    try:
+        tmux.type(f"PS1='$ ' {'zsh -f' if shell == 'zsh' else shell}{' --norc' if shell == 'bash' else ''}", "Enter")
+        tmux.type(f"{load}; echo load''ed", "Enter")
+        tmux.wait_for("\nloaded")
+        for typed, completed in (("handrail doct", "handrail doctor"), ("--he", "doctor --help")):
+            tmux.type(typed, "Tab")
+            tmux.wait_for(completed)
+        tmux.type("Enter")
+        tmux.wait_for("Usage: handrail doctor")
+        for typed, completed in (("handrail call read_f", "call read_file"), ("pa", "read_file path=")):
+            tmux.type(typed, "Tab")
+            tmux.wait_for(completed)
+        tmux.type("a.txt --raw", "Enter")
+        tmux.wait_for("\nfound it")
+    finally:
+        tmux.end()
 
 
 def test_what_blocks_everything_is_left_behind_after_a_while(

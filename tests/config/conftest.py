@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import handrail
-from handrail.config import ConfigFile
+from handrail.config.config_file import ConfigFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable

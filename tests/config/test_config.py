@@ -4,8 +4,10 @@ import pytest
 
 HEAVY = ["ruamel.yaml", "pydantic", "platformdirs", "jsonschema_rs", "filelock"]
 
-IMPORT = "import sys; import handrail.config"
-LOAD = "import sys; from handrail.config import load_config; load_config(sys.argv[1], environ={'HANDRAIL_HOME': '/proc/nowhere'})"
+IMPORT = "import sys; import handrail.config.store"
+LOAD = """import sys
+from handrail.config.store import load_config
+load_config(sys.argv[1], environ={'HANDRAIL_HOME': '/proc/nowhere'})"""
 
 
 @pytest.mark.parametrize("code", [IMPORT, LOAD], ids=["importing", "loading without a file"])

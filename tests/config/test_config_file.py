@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from handrail.config import Config, ConfigError, ConfigFile
+from handrail.config.config_file import ConfigFile
+from handrail.errors import ConfigError
+from handrail.settings.schema import Config
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,9 +10,9 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from handrail.config import ConfigError, ConfigFile
-from handrail.config.config_file import entry, inline, rewritten, same
+from handrail.config.config_file import ConfigFile, entry, inline, rewritten, same
 from handrail.config.validation import checked, parse
+from handrail.errors import ConfigError
 
 quick = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 

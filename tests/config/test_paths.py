@@ -5,7 +5,7 @@ from pathlib import Path
 
 import platformdirs
 
-from handrail.config import cache_dir, config_path, state_dir
+from handrail.config.paths import cache_dir, config_path, state_dir
 
 
 def test_paths_are_the_platforms_own_by_default(monkeypatch):

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from handrail.config import ConfigError, paths
+from handrail.config import paths
+from handrail.errors import ConfigError
 from tests.support import PATIENCE_SECONDS
 
 APPEND = """
 import sys
-from handrail.config import ConfigFile
+from handrail.config.config_file import ConfigFile
 file = ConfigFile(sys.argv[1])
 for number in range(int(sys.argv[3])):
     file.update(lambda s: s.setdefault("command_allowlist", []).append(f"{sys.argv[2]} {number}"))
@@ -23,7 +24,7 @@ for number in range(int(sys.argv[3])):
 # Forks writers that never stop, kills each at a random moment, and looks at what it left.
 KILL_WRITERS = """
 import itertools, os, random, select, signal, sys
-from handrail.config import ConfigFile
+from handrail.config.config_file import ConfigFile
 file = ConfigFile(sys.argv[1])
 file.set("command_allowlist", ["0"] * 20)
 for _ in range(int(sys.argv[2])):

@@ -5,7 +5,9 @@ import time
 
 import pytest
 
-from handrail.config import Config, ConfigError, load_config
+from handrail.config.store import load_config
+from handrail.errors import ConfigError
+from handrail.settings.schema import Config
 from handrail.settings.sections import PluginConfig, ToolsetConfig
 
 

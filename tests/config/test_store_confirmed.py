@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 
 from handrail import Handrail
-from handrail.config import Config, ConfigFile, read_config
-from handrail.config.store import Confirmed, held_config
+from handrail.config.config_file import ConfigFile
+from handrail.config.store import Confirmed, held_config, read_config
 from handrail.config.strength import held_back, settings_in
 from handrail.config.validation import build, parse
+from handrail.settings.schema import Config
 
 from ..cli.terminal import Terminal
 

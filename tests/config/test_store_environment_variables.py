@@ -4,7 +4,9 @@ import os
 
 import pytest
 
-from handrail.config import Config, ConfigError, load_config, parse_value
+from handrail.config.store import load_config, parse_value
+from handrail.errors import ConfigError
+from handrail.settings.schema import Config
 
 
 def load(path, **variables: str) -> Config:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from handrail.config import Config
 from handrail.core.availability import Availability
 from handrail.core.builtin import builtin_tools
 from handrail.core.builtin import registry as builtin
 from handrail.core.registry import ToolRegistry
 from handrail.runtime.dispatch import Runtime
+from handrail.settings.schema import Config
 from handrail.settings.services import MediaConfig, MessagesConfig, ProviderConfig, WebConfig
 
 NAMES = ("send_message", "web_search", "image_generate")

@@ -10,10 +10,10 @@ import pytest
 
 from handrail.agent.delegation import MAX_AT_ONCE
 from handrail.agent.models.base import MAX_ANSWER_CHARS, MAX_CALLS
-from handrail.config import Config
 from handrail.judge.values.disk import MAX_FILES
 from handrail.judge.walk.script_files import MAX_DEPTH
 from handrail.serve.access_control import MAX_BODY_BYTES
+from handrail.settings.schema import Config
 from handrail.testing import environment_checks
 from handrail.tools.agent.delegate_task import MAX_TASKS
 

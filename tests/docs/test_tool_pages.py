@@ -17,7 +17,7 @@ from PIL import Image
 
 from handrail.agent.agent_factory import open_agent, open_store
 from handrail.base.own_process import has_exited
-from handrail.config import ConfigFile
+from handrail.config.config_file import ConfigFile
 from handrail.core.builtin import builtin_tools, registry
 from handrail.core.outcome import error_of
 from handrail.model_tools import default, reset

@@ -10,13 +10,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-from handrail.config import ConfigFile
+from handrail.config.config_file import ConfigFile
 from handrail.protocols import ModelReply
 from handrail.testing import call
 
 from ..support import wait_until
 from ..tmux import PATIENCE_SECONDS
-from .test_chat_in_tmux import CHAT, READY, Desk, desk
+from .test_chat_in_tmux import CHAT, LONG, READY, Desk, desk
 
 __all__ = ["desk"]
 # One grey pixel.
@@ -136,6 +136,24 @@ def test_enter_sends_what_is_typed_while_a_command_of_your_own_runs(desk: Desk) 
     desk.tmux.type("Enter")
     (desk.folder / "go").touch()
     assert "› Hello there\n" in desk.answered("Hello you.")
+
+
+def test_ctrl_z_gives_the_terminal_to_the_shell_and_fg_takes_it_back(desk: Desk) -> None:
+    desk.server.say(ModelReply("", [call("terminal", command=f"echo started; {LONG}")]))
+    desk.chat()
+    for before in ("", "Run it"):  # at the prompt, and while the agent works
+        if before:
+            desk.say(before)
+            desk.tmux.wait_for("Esc stops it")
+        desk.tmux.type("C-z")
+        desk.tmux.wait_for("Stopped")
+        desk.tmux.type("clear; echo un$((1 + 1))touched", "Enter")
+        assert desk.tmux.wait_for("un2touched\nbash").startswith("un2touched\nbash")  # nothing is drawn over it
+        desk.tmux.type("fg", "Enter")
+        desk.tmux.wait_for("Esc stops it" if before else READY)
+    desk.tmux.type("Escape")
+    assert "Stopped; output so far:\n    started" in desk.answered("Interrupted by you")
+    wait_until(lambda: not desk.runs(LONG))
 
 
 def test_shift_tab_goes_through_the_modes_and_they_hold(desk: Desk) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
@@ -12,7 +13,7 @@ from threading import Thread
 import pytest
 
 from handrail.effects.audit import BadExport, verify
-from handrail.effects.receipts import Receipts, merkle_root
+from handrail.effects.receipts import MerkleTree, Receipts
 from handrail.store.call_records import CallRecord, CallRecords
 
 
@@ -58,6 +59,18 @@ def test_every_tampering_is_found(receipts: Receipts, name: str) -> None:
     tampered = TAMPERINGS[name](lines)
     assert tampered != lines
     assert found(receipts, tampered)
+
+
+def test_no_line_can_be_removed_doubled_moved_or_changed(receipts: Receipts) -> None:
+    lines = list(receipts.export())
+    for at, line in enumerate(lines):
+        before, after, middle = lines[:at], lines[at + 1 :], len(line) // 2
+        changed = line[:middle] + ("x" if line[middle] != "x" else "y") + line[middle + 1 :]
+        tamperings = [[*before, *after], [*before, line, line, *after], [*before, changed, *after]]
+        if after:
+            tamperings.append([*before, after[0], line, *after[1:]])
+        for tampered in tamperings:
+            assert found(receipts, tampered), (at, line)
 
 
 def test_another_key_signs_nothing_here(receipts: Receipts, tmp_path: Path) -> None:
@@ -115,5 +128,22 @@ def test_what_is_no_export_is_said_to_be_none(receipts: Receipts, lines: list[st
 
 def test_a_merkle_root_depends_on_every_leaf_and_their_order() -> None:
     leaves = [f"{number:064x}" for number in range(5)]
-    roots = {merkle_root(leaves), merkle_root(leaves[::-1]), merkle_root(leaves[:4]), merkle_root([*leaves, leaves[4]])}
+    roots = {_root(some) for some in (leaves, leaves[::-1], leaves[:4], [*leaves, leaves[4]])}
     assert len(roots) == 4
+
+
+def test_a_tree_that_grows_has_the_root_of_its_leaves_joined_in_pairs() -> None:
+    for count in range(1, 20):
+        leaves = [f"{number:064x}" for number in range(count)]
+        level = [sha256(b"\0" + bytes.fromhex(one)).digest() for one in leaves]
+        while len(level) > 1:
+            pairs = [level[at : at + 2] for at in range(0, len(level), 2)]
+            level = [sha256(b"\1" + b"".join(pair)).digest() if len(pair) == 2 else pair[0] for pair in pairs]
+        assert _root(leaves) == level[0].hex()
+
+
+def _root(leaves: list[str]) -> str:
+    tree = MerkleTree()
+    for leaf in leaves:
+        tree.add(leaf)
+    return tree.root()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import secrets
 import shutil
 import subprocess
 import sys
@@ -260,6 +261,65 @@ def test_go_uses_a_key(make_task: MakeTask, tls: Recorded, tmp_path: Path) -> No
     assert STARS in answer["output"]
 
 
+JAVA_CLIENT = """
+import java.net.*;
+import java.net.http.*;
+
+class Client {
+    public static void main(String[] words) throws Exception {
+        URI where = URI.create(words[1]);
+        String login = "Bearer " + System.getenv("API");
+        if (words[0].equals("connection")) {
+            URLConnection connection = where.toURL().openConnection();
+            connection.setRequestProperty("Authorization", login);
+            System.out.println(new String(connection.getInputStream().readAllBytes()));
+        } else {
+            HttpRequest request = HttpRequest.newBuilder(where).header("Authorization", login).build();
+            System.out.println(HttpClient.newHttpClient().send(request, HttpResponse.BodyHandlers.ofString()).body());
+        }
+    }
+}
+"""
+
+
+@pytest.mark.parametrize("client", ["connection", "client"])
+@pytest.mark.parametrize("contain", ["off", "on"])
+def test_java_uses_a_key(make_task: MakeTask, tls: Recorded, tmp_path: Path, client: str, contain: str) -> None:
+    """It reads no variable for its proxy, and has no setting for the proxy's token."""
+    require("javac", packages="default-jdk-headless")
+    (tmp_path / "Client.java").write_text(JAVA_CLIENT)
+    task = make_task({"contain": contain}, {"api": {}})
+
+    answer = task.run(f"java Client.java {client} https://{HOST}:{tls.port}/", timeout=120)
+
+    assert tls.requests, answer
+    assert tls.requests[0][2]["Authorization"] == f"Bearer {VALUE}"
+    assert STARS in answer["output"]
+    assert VALUE not in json.dumps(answer)
+
+
+NODE_CLIENTS = {
+    "fetch": "fetch(url, {headers}).then(r => r.text()).then(console.log)",
+    "https": "require('https').get(url, {headers}, r => r.pipe(process.stdout))",
+}
+
+
+@pytest.mark.parametrize("client", NODE_CLIENTS)
+def test_a_program_that_ignores_proxies_is_led_to_one(
+    make_task: MakeTask, tls: Recorded, tmp_path: Path, client: str
+) -> None:
+    begin = f"const url = 'https://{HOST}:{tls.port}/', headers = {{Authorization: 'Bearer ' + process.env.API}};"
+    (tmp_path / "client.js").write_text(begin + NODE_CLIENTS[client])
+    task = make_task({"contain": "on"}, {"api": {}})
+
+    answer = task.run("env -u NODE_USE_ENV_PROXY node client.js", timeout=60)
+
+    assert tls.requests, answer
+    assert tls.requests[0][2]["Authorization"] == f"Bearer {VALUE}"
+    assert STARS in answer["output"]
+    assert task.asked.requests == []
+
+
 def test_npm_uses_a_key(make_task: MakeTask, tls: Recorded, tmp_path: Path) -> None:
     (tmp_path / "package.json").write_text("{}")
     (tmp_path / ".npmrc").write_text(f"//{HOST}:{tls.port}/:_authToken=${{API}}\n")
@@ -372,25 +432,70 @@ def test_requests_to_aws_are_signed_again(make_task: MakeTask, tls: Recorded, tm
     assert f"Signature={expected}" in headers["Authorization"], answer
 
 
-def test_the_value_is_found_nowhere(make_task: MakeTask, tls: Recorded, tmp_path: Path) -> None:
-    """Not in the environment, arguments, files and memory maps that commands can read, nor in what is stored."""
-    (tmp_path / "key").write_text(VALUE)
-    secrets = {"api": {}, "filed": {"source": f"file:{tmp_path}/key", "how": "header"}}
-    task = make_task({}, secrets)
+SEARCH = """
+import os, sys
+needle, top = bytes(byte ^ 1 for byte in bytes.fromhex(sys.argv[1])), sys.argv[2:]
+places = ["environ", "cmdline"]
+seen = 0
+def look(where, read):
+    global seen
+    try:
+        if needle in read(): print("found in", where)
+        seen += 1
+    except (OSError, ValueError, OverflowError): pass
+def file_text(path, most=64 << 20):
+    with open(path, "rb") as file: return file.read(most)
+for pid in filter(str.isdigit, os.listdir("/proc")):
+    for place in places: look(f"/proc/{pid}/{place}", lambda: file_text(f"/proc/{pid}/{place}"))
+    try: fds = os.listdir(f"/proc/{pid}/fd")
+    except OSError: fds = []
+    for fd in fds:
+        if os.path.isfile(f"/proc/{pid}/fd/{fd}"): look(f"/proc/{pid}/fd/{fd}", lambda: file_text(f"/proc/{pid}/fd/{fd}"))
+    if int(pid) == os.getpid(): continue
+    try: maps = file_text(f"/proc/{pid}/maps").decode().splitlines()
+    except OSError: maps = []
+    for line in maps:
+        begin, end = (int(each, 16) for each in line.split()[0].split("-"))
+        if line.split()[1][0] == "r" and end - begin < 256 << 20:
+            def memory():
+                with open(f"/proc/{pid}/mem", "rb", buffering=0) as file:
+                    file.seek(begin)
+                    return file.read(end - begin)
+            look(f"the memory of {pid}", memory)
+for folder in top:
+    for where, folders, names in os.walk(folder):
+        folders[:] = [each for each in folders if os.path.join(where, each) not in ("/proc", "/sys", "/dev")]
+        for name in names:
+            path = os.path.join(where, name)
+            if os.path.isfile(path) and not os.path.islink(path): look(path, lambda: file_text(path))
+print("searched", seen > 100)
+"""
+
+
+def test_the_value_is_found_nowhere(
+    make_task: MakeTask, tls: Recorded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not in an environment, argument, file, descriptor or memory that commands can read, nor in what is stored.
+
+    SEARCHED has the folders to search besides those of the test: / for everything.
+    """
+    value = secrets.token_urlsafe(24)  # that of the other tests is in their text
+    (tmp_path / "key").write_text(value)
+    configured = {"api": {}, "filed": {"source": f"file:{tmp_path}/key", "how": "header"}}
+    task = make_task({}, configured)
+    monkeypatch.setenv("TESTS_VALUE", value)
     used = task.run(f'curl -sS -H "Authorization: Bearer $API" -H "X: $FILED" https://{HOST}:{tls.port}/; env; set')
-    assert VALUE in tls.requests[0][2]["Authorization"]
-    needle = VALUE[:8] + "[+]" + VALUE[9:16]  # so that the search does not find itself
+    assert value in tls.requests[0][2]["Authorization"]
+    (tmp_path / "search.py").write_text(SEARCH)
+    hidden = bytes(byte ^ 1 for byte in value.encode()).hex()  # so that the search does not find itself
+    folders = os.environ.get("SEARCHED", f"{tmp_path} /run /tmp/handrail* $HOME/.config $HOME/.cache/handrail")
 
-    answer = task.run(
-        f"{{ cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline; env; set; cat $SSL_CERT_FILE; }} 2>/dev/null | grep -a -c '{needle}';"
-        f"grep -r -a -l '{needle}' . /tmp/handrail* ${{XDG_RUNTIME_DIR:-/nonexistent}} 2>/dev/null; true",
-        timeout=120,
-    )
+    answer = task.run(f"{sys.executable} search.py {hidden} {folders} 2>&1", timeout=600)
 
-    assert answer["output"].split() == ["0"]
-    assert VALUE not in json.dumps([used, answer])
+    assert answer["output"].split("\n")[:-1] == ["searched True"], answer
+    assert value not in json.dumps([used, answer])
     stored = [
-        path for path in (tmp_path / "home0").rglob("*") if path.is_file() and VALUE.encode() in path.read_bytes()
+        path for path in (tmp_path / "home0").rglob("*") if path.is_file() and value.encode() in path.read_bytes()
     ]
     assert stored == []
 

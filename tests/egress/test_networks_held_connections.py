@@ -93,7 +93,7 @@ def test_a_host_with_a_port_may_be_looked_up_and_not_reached_elsewhere(make_task
     assert task.asked.texts == [f"curl wants {OTHER}:{plain.port}"]
 
 
-@pytest.mark.parametrize("way", ["sendto", "sendmsg", "connect", "sendmmsg"])
+@pytest.mark.parametrize("way", ["sendto", "sendmsg", "connect", "sendmmsg", "no_family"])
 @pytest.mark.parametrize(("family", "host"), [("AF_INET", "127.0.0.1"), ("AF_INET6", "::1")])
 def test_not_a_byte_goes_to_an_unlisted_place_by_udp(
     make_task: MakeTask, tmp_path: Path, way: str, family: str, host: str
@@ -106,7 +106,8 @@ def test_not_a_byte_goes_to_an_unlisted_place_by_udp(
 
         assert "OSError" in str(answer["output"]), answer
         assert received() is None
-        if way == "sendmmsg":  # several messages with addresses of their own are refused as such
+        if way == "sendmmsg" or (way, family) == ("no_family", "AF_INET6"):
+            # Several messages with addresses of their own are refused as such; the other has no address.
             return
         task.asked.decision = Decision.ONCE
         assert "sent" in str(python(task, tmp_path / "send.py", code)["output"])
@@ -117,8 +118,13 @@ SENDERS = """
 import ctypes, socket, struct
 s = socket.socket(socket.{family}, socket.SOCK_DGRAM)
 to = ("{host}", {port})
+libc = ctypes.CDLL(None, use_errno=True)
+def no_family():
+    # IPv4 takes it for an address of its own, IPv6 for none.
+    raw = bytes(2) + struct.pack(">H", {port}) + socket.inet_aton("127.0.0.1") + bytes(8)
+    if libc.sendto(s.fileno(), b"data", 4, 0, raw, 16) < 0:
+        raise OSError(ctypes.get_errno(), "refused")
 def sendmmsg():
-    libc = ctypes.CDLL(None, use_errno=True)
     raw = struct.pack("=H", socket.AF_INET) + struct.pack(">H", {port}) + socket.inet_aton("127.0.0.1") + bytes(8)
     name, data = ctypes.create_string_buffer(raw, len(raw)), ctypes.create_string_buffer(b"data", 4)
     iov = ctypes.create_string_buffer(struct.pack("QQ", ctypes.addressof(data), 4), 16)
@@ -130,6 +136,7 @@ try:
     if "{way}" == "sendto": s.sendto(b"data", to)
     elif "{way}" == "sendmsg": s.sendmsg([b"da", b"ta"], [], 0, to)
     elif "{way}" == "sendmmsg": sendmmsg()
+    elif "{way}" == "no_family": no_family()
     else: s.connect(to); s.send(b"data")
     print("sent")
 except OSError as error:
@@ -197,35 +204,64 @@ except OSError as e: print("EBADF" if e.errno == errno.EBADF else e)
     assert str(answer["output"]).split() == ["b'x'", "ECONNREFUSED", "True", "0", "EBADF"], answer
 
 
-def test_an_address_that_changes_while_it_is_checked_is_not_used(
-    make_task: MakeTask, plain: Recorded, tmp_path: Path
-) -> None:
-    """A thread writes the address of another server over the one that was asked about, as fast as it can."""
-    task = make_task({**ON, "allow": ("127.0.0.2",)})
-    code = f"""
+RACES = """
 import ctypes, socket, struct, threading
 libc = ctypes.CDLL(None, use_errno=True)
-def address(host, port):
-    return struct.pack("=H", socket.AF_INET) + struct.pack(">H", port) + socket.inet_aton(host) + bytes(8)
-good, bad = address("127.0.0.2", 9), address("127.0.0.1", {plain.port})
-room = ctypes.create_string_buffer(good, 16)
+def address(host, port, family=socket.AF_INET):
+    return struct.pack("=H", family) + struct.pack(">H", port) + socket.inet_aton(host) + bytes(8)
+bad = address("127.0.0.1", {port})
+room = ctypes.create_string_buffer(bad, 16)
 stop = False
-def swap():
-    while not stop:
-        ctypes.memmove(room, bad, 16); ctypes.memmove(room, good, 16)
-threading.Thread(target=swap, daemon=True).start()
-reached = 0
-for _ in range(300):
+def swap(*each):
+    def run():
+        while not stop:
+            for one in each: one()
+    threading.Thread(target=run, daemon=True).start()
+def write(*texts):
+    swap(*(lambda text=text: ctypes.memmove(room, text, len(text)) for text in texts))
+def tcp():
     s = socket.socket()
-    reached += libc.connect(s.fileno(), room, 16) == 0
+    done = libc.connect(s.fileno(), room, 16) == 0 and is_there(s)
     s.close()
+    return done
+def is_there(s):
+    try: return s.getpeername() == ("127.0.0.1", {port})
+    except OSError: return False
+def an_address():
+    write(bad, address("127.0.0.2", 9))
+    return tcp
+def a_family():
+    write(bad, address("127.0.0.1", {port}, socket.AF_UNSPEC))
+    return tcp
+def a_message():
+    data = ctypes.create_string_buffer(b"data", 4)
+    iov = ctypes.create_string_buffer(struct.pack("QQ", ctypes.addressof(data), 4), 16)
+    head = bytearray(struct.pack("QIxxxxQQQQi", ctypes.addressof(room), 16, ctypes.addressof(iov), 1, 0, 0, 0) + bytes(4))
+    message = (ctypes.c_char * len(head)).from_buffer(head)
+    def name(at): return lambda: ctypes.memmove(message, struct.pack("QI", at, 16 if at else 0), 12)
+    swap(name(ctypes.addressof(room)), name(0))
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    return lambda: libc.sendmsg(s.fileno(), message, 0) > 0
+attempt = {what}()
+print("reached", sum(attempt() for _ in range(300)))
 stop = True
-print("reached", reached)
 """
 
-    answer = python(task, tmp_path / "race.py", code, timeout=120)
 
-    assert str(answer["output"]).split() == ["reached", "0"], answer
+@pytest.mark.parametrize("what", ["an_address", "a_family", "a_message"])
+def test_what_changes_while_it_is_checked_is_not_used(make_task: MakeTask, tmp_path: Path, what: str) -> None:
+    """A thread writes the address of another server over what was asked about, as fast as it can."""
+    task = make_task({**ON, "allow": ("127.0.0.2",)})
+    with socket.create_server(("127.0.0.1", 0), backlog=400) as server, datagrams() as (udp, received):
+        port = udp if what == "a_message" else server.getsockname()[1]
+
+        answer = python(task, tmp_path / "race.py", RACES.format(port=port, what=what), timeout=120)
+
+        assert str(answer["output"]).split() == ["reached", "0"], answer
+        server.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            server.accept()
+        assert received() is None
 
 
 def test_a_person_can_take_their_time_while_the_connection_waits(make_task: MakeTask, plain: Recorded) -> None:

@@ -30,6 +30,7 @@ from .shell_host.watched_commands import snapshot
 # `make soak` asks for more.
 _KILLS = int(os.environ.get("EFFECT_KILLS", "24"))
 _SEEDS = int(os.environ.get("EFFECT_SEEDS", "3"))
+_FIRST = int(os.environ.get("FIRST_SEED", "0"))
 
 _RUNTIME = """
 import json, sys
@@ -76,7 +77,7 @@ def _contents(folder: Path) -> dict[str, Any]:
     return {**entries, "groups": sorted(groups)}
 
 
-@pytest.mark.parametrize("seed", range(_SEEDS))
+@pytest.mark.parametrize("seed", range(_FIRST, _FIRST + _SEEDS))
 def test_whatever_calls_do_in_a_live_shell_undoing_them_brings_back_every_state(
     work: Path, home: Path, seed: int
 ) -> None:

@@ -18,10 +18,10 @@ import pytest
 
 from handrail import Handrail
 from handrail.base.workers import run_async
-from handrail.config import Config
 from handrail.environments.held_calls import held_calls
 from handrail.environments.shell_host.work_tree import repository_of, writable_folders
 from handrail.protocols import ApprovalRequest, Decision
+from handrail.settings.schema import Config
 from tests.support import PYTHON, configure, wait_until
 
 TASK = "t"

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from handrail.config import Config
 from handrail.environments.shell_host import proc
 from handrail.environments.shell_pool import ShellPool
 from handrail.environments.tasks import TaskEnvironments
+from handrail.settings.schema import Config
 from handrail.settings.sections import TerminalConfig
 
 from ..support import wait_until

@@ -11,12 +11,11 @@ from typing import Any
 
 import pytest
 
-from handrail.config import Config
-from handrail.environments.backend_table import Backends
+from handrail.environments.backend_table import Backends, EnvironmentSettings, resolve
 from handrail.environments.errors import EnvironmentClosed, UnknownEnvironment
-from handrail.environments.task_settings import EnvironmentSettings, resolve
 from handrail.environments.tasks import TaskEnvironments
 from handrail.errors import Denied, InvalidArguments, ToolFailed
+from handrail.settings.schema import Config
 from handrail.settings.sections import FilesConfig, TerminalConfig
 from handrail.types import Unavailable
 

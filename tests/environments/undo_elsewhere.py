@@ -10,7 +10,7 @@ from handrail.environments.live_environment import LiveEnvironment
 from .shell_host.random_changes import random_call
 
 # `make soak` asks for more.
-_SEEDS = int(os.environ.get("ELSEWHERE_SEEDS", "1"))
+_FIRST, _SEEDS = int(os.environ.get("FIRST_SEED", "0")), int(os.environ.get("ELSEWHERE_SEEDS", "1"))
 _CALLS = 8
 
 _PREPARE = """
@@ -47,7 +47,7 @@ def check_undo_of_random_calls(shell: LiveEnvironment) -> None:
     def show() -> bytes:
         return shell.execute(_SHOW, timeout=60).output.head
 
-    for seed in range(_SEEDS):
+    for seed in range(_FIRST, _FIRST + _SEEDS):
         choice, first = random.Random(seed), 100 + 4 * _CALLS * seed
         shell.execute(f"cd /tmp{_PREPARE}ln a hard; mkdir dir/sub/deep", timeout=60)
         states = [show()]

@@ -17,7 +17,7 @@ import pytest
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import AuthResult, LoginPassword
 
-from handrail.config import ConfigFile
+from handrail.config.config_file import ConfigFile
 from handrail.model_tools import handle_function_call, reset
 from tests.support import free_port
 

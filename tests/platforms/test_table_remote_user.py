@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from handrail.config import ConfigFile
+from handrail.config.config_file import ConfigFile
 from handrail.model_tools import handle_function_call
 from handrail.types import CancelToken
 from tests.services.synapse import Matrix

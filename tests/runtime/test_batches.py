@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 
 from handrail.base.workers import run_async
-from handrail.config import Config
 from handrail.core.registry import ToolRegistry
 from handrail.errors import InvalidArguments, ToolFailed
 from handrail.plugins.hook_manager import HookManager
 from handrail.plugins.hook_specs import Change
 from handrail.runtime.batches import Batches
 from handrail.runtime.dispatch import Runtime
+from handrail.settings.schema import Config
 from handrail.settings.sections import CallsConfig, ResultsConfig
 from handrail.store.results import FileResultStore
 from handrail.types import CancelToken, Progress, Resources, ToolContext

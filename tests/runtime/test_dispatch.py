@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from handrail.agent.memory import Todos
-from handrail.config import Config
 from handrail.core.registry import ToolRegistry
 from handrail.errors import Denied, ToolFailed
 from handrail.runtime.batches import Batches
 from handrail.runtime.dispatch import Runtime
+from handrail.settings.schema import Config
 from handrail.settings.sections import CallsConfig, ResultsConfig
 from handrail.store.results import FileResultStore
 from handrail.types import CancelToken, Progress, ToolContext

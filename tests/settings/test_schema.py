@@ -7,7 +7,8 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from handrail.config import Config, json_schema, load_config
+from handrail.config.store import load_config
+from handrail.settings.schema import Config, json_schema
 
 SCHEMA = json_schema()
 

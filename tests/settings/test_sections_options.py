@@ -8,7 +8,7 @@ import pickle
 
 import pytest
 
-from handrail.config import Config
+from handrail.settings.schema import Config
 from handrail.settings.sections import FilesConfig
 
 

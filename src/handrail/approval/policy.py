@@ -14,10 +14,10 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from ..config import Config
 from ..errors import ConfigError, InvalidArguments
 from ..judge.values.assessment import Finding, Reach, Severity
 from ..protocols import ActionKind
+from ..settings.schema import Config
 from .allowlist import (
     BadEntry,
     Entry,

@@ -133,7 +133,7 @@ def unanswered(request: ApprovalRequest, answer: Answer, *, by_person: bool) -> 
     advice = _DENIED_BY_USER if by_person else _NOBODY
     who = "the user" if answer.by == _AT_A_TERMINAL else answer.by
     return Denied(
-        f"Not run: it needs approval ({reasons}), and that was denied by {who}{reason}. {_NO_OTHER_WAY} {advice}",
+        f"Not run: denied by {who}{reason}. It needs approval: {reasons}. {_NO_OTHER_WAY} {advice}",
         rules=list(dict.fromkeys(concern.rule for concern in request.concerns)),
         decided_by=answer.by,
         request_id=request.id,

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..base.safe_text import secret_values
-from ..config import read_config
+from ..config.store import read_config
 from ..errors import ConfigError
 from ..protocols import Action, ActionKind
 from ..store.approvals import DecisionRecord

@@ -17,13 +17,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .. import config as configuration
 from ..base.own_process import started_by_agent
 from ..base.workers import pool
-from ..config import Config, located, read_config
 from ..config.paths import POLICY_FILE, project_folder, read_text
-from ..config.store import overridden
+from ..config.store import located, overridden, read_config
 from ..errors import ConfigError, Denied
+from ..settings.schema import Config
 from .allowlist import deny_entries
 from .policy import Policy, checked, read_policy, strictest
 
@@ -186,17 +185,20 @@ def add_to_allowlist(
 ) -> None:
     """Write keys to `command_allowlist`, and commands to `approvals.allow`. Keeps the file's comments; safe beside other
     writers. Raises ConfigError."""
+    from ..config.config_file import ConfigFile  # writing is rare, and loads much
 
     def change(settings: dict[str, Any]) -> None:
         lists = [(settings.setdefault("approvals", {}).setdefault("allow", []), commands)] if commands else []
         for listed, new in [*lists, *([(settings.setdefault("command_allowlist", []), keys)] if keys else [])]:
             listed += [text for text in dict.fromkeys(new) if text not in listed]
 
-    configuration.ConfigFile(path, confirmed).update(change)
+    ConfigFile(path, confirmed).update(change)
 
 
 def remove_from_allowlist(path: Path, key: str) -> bool:
     """False when the key is not in it. Raises ConfigError."""
+    from ..config.config_file import ConfigFile  # writing is rare, and loads much
+
     found = False
 
     def change(settings: dict[str, Any]) -> None:
@@ -206,7 +208,7 @@ def remove_from_allowlist(path: Path, key: str) -> bool:
         if found:
             listed.remove(key)
 
-    configuration.ConfigFile(path).update(change)
+    ConfigFile(path).update(change)
     return found
 
 

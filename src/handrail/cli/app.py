@@ -106,9 +106,15 @@ class CommandGroup(TyperGroup):
         module = import_module(f".commands.{cmd_name}", __package__)
         command = guarded(command_in(module, cmd_name), cmd_name)
         command.name, command.help = cmd_name, module.__doc__
-        for each in command.commands.values() if isinstance(command, TyperGroup) else ():
-            each.short_help = each.short_help or _first_sentence(each.help or "")  # click would cut it
+        _keep_whole_lines(command)
         return command
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> Any:
+        for name in command_names():
+            if name.startswith(incomplete):
+                self.commands[name].short_help = _first_sentence(_docstring(name))
+        vars(self)["get_command"] = lambda _, name: self.commands[name]  # nothing is imported for its name
+        return super().shell_complete(ctx, incomplete)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002  the base class calls it with both
         if len(sys.argv) == 1 and sys.stderr.isatty():  # what to do first stays on the screen
@@ -134,6 +140,13 @@ def command_in(module: ModuleType, name: str) -> Any:
         cli = typer.Typer(add_completion=False, rich_markup_mode=None)
         cli.command()(getattr(module, name))
     return get_command(cli)
+
+
+def _keep_whole_lines(command: Any) -> None:
+    """Of what is below a command; otherwise Typer would cut them."""
+    for each in command.commands.values() if isinstance(command, TyperGroup) else ():
+        each.short_help = each.short_help or _first_sentence(each.help or "")
+        _keep_whole_lines(each)
 
 
 def _first_sentence(text: str) -> str:
@@ -176,12 +189,12 @@ def _root(
 
     \b
     Start here:
-      handrail demo                            watch a scripted model use tools
-      handrail setup                           choose a model, and try it
-      handrail chat                            talk with an agent in this folder
-      handrail tools                           what there is, and what can be used
-      handrail call read_file path=README.md   one call, as a model would make it
-      handrail doctor                          what is wrong, and how to fix it
+      handrail demo     watch a scripted model use tools
+      handrail setup    choose a model, and try it
+      handrail chat     talk with an agent in this folder
+      handrail tools    what there is, and what can be used
+      handrail call     one call, as a model would make it
+      handrail doctor   what is wrong, and how to fix it
 
     The result goes to stdout, everything else to stderr. Exit codes: 0 ok, 1 failed, 2 wrong usage or arguments, 3
     denied, 124 timed out, 130 interrupted.

@@ -10,7 +10,7 @@ from ..approval.approvers.prompt import ANSWERS, PREVIEW_LINES, question
 from ..approval.approvers.terminal import TerminalApprover
 from ..approval.gate import STORE_NAME
 from ..base.workers import run_async
-from ..config import state_dir
+from ..config.paths import state_dir
 from ..errors import Denied, InvalidArguments
 from ..protocols import Answer, Decision
 from ..store.approvals import ApprovalStore, State, StoredRequest

@@ -9,18 +9,16 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from ..core.outcome import Outcome, error_of, parsed
+from ..core.outcome import Outcome, parsed
 from ..core.registry import ToolRegistry
 from ..types import JsonDict
-from .output import colours, fitted, note, paint, visible
+from .output import colours, note, paint, visible
 
 # The fields that hold what a tool is called for, where it has one.
 MAIN_FIELDS = ("content", "output")
 # What an undo did to a path, by the result's field.
 UNDONE = {"put_back": "restored", "as_before": "reverted", "taken_away": "removed"}
 TODO_MARKS = {"pending": "☐", "in_progress": "▶", "completed": "☑", "cancelled": "☒"}
-DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
-_SHORT_CHARS = 60
 _REASON_CHARS = 100
 
 
@@ -32,84 +30,12 @@ def main_text(outcome: Outcome) -> str | None:
     return next((result[name] for name in MAIN_FIELDS if isinstance(result.get(name), str)), None)
 
 
-def pretty(outcome: Outcome, *, colour: bool, width: int) -> str:
-    """The result for a terminal: what it is about first, the small facts below."""
-    result = parsed(outcome)
-    if isinstance(result, dict) and result.get("_multimodal"):
-        return "\n".join(map(_part, result["content"]))
-    if not isinstance(result, dict):
-        return visible(str(outcome) if result is None else _json(result))
-    lines, hidden = [], set()
-    if error_of(outcome) is not None:
-        kind = f"{result['error_type']}: " if result.get("error_type") else ""
-        lines.append(paint(fitted(visible(f"✗ {kind}{result['error']}")), "red", on=colour))
-        hidden = {"error", "error_type", "problems"}  # the message holds them
-    facts: list[str] = []
-    for name, value in result.items():
-        if name in hidden:
-            continue
-        if _is_block(name, value):
-            lines += _block(name, value, colour=colour)
-        else:
-            facts.append(f"{name}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}")
-    return "\n".join([*lines, *(paint(line, "dim", on=colour) for line in _side_by_side(facts, width))])
-
-
-def _side_by_side(facts: list[str], width: int) -> list[str]:
-    """As many on a line as fit; none is broken."""
-    lines: list[str] = []
-    for fact in map(visible, facts):
-        if lines and len(lines[-1]) + len(fact) + 3 <= width:
-            lines[-1] += f" · {fact}"
-        else:
-            lines.append(fact)
-    return lines
-
-
-def _is_block(name: str, value: Any) -> bool:
-    if isinstance(value, str):
-        return name in MAIN_FIELDS or "\n" in value
-    return isinstance(value, list | dict) and len(_json(value)) > _SHORT_CHARS
-
-
-def _block(name: str, value: Any, *, colour: bool) -> list[str]:
-    if isinstance(value, str):
-        text = visible(value).rstrip("\n")
-        lines = text.split("\n")
-        return [_diff_line(line, colour=colour) for line in lines] if name == "diff" else lines
-    if isinstance(value, list) and all(_is_flat(item) for item in value):
-        return [visible(row_text(item)) for item in value]
-    return [paint(f"{name}:", "dim", on=colour), *visible(_json(value)).split("\n")]
-
-
-def _diff_line(line: str, *, colour: bool) -> str:
-    style = DIFF_STYLES.get(line[:1])
-    return paint(line, style, on=colour) if style else line
-
-
-def _is_flat(item: Any) -> bool:
-    return not isinstance(item, list) and (
-        not isinstance(item, dict) or not any(isinstance(value, dict | list) for value in item.values())
-    )
-
-
 def row_text(item: Any) -> str:
     """One entry of a list, as grep would write it: `src/a.py:12: the line`."""
     if not isinstance(item, dict):
         return str(item)
     *first, last = (str(value) for value in item.values())
     return ":".join(first) + (f": {last}" if first else last)
-
-
-def _part(part: JsonDict) -> str:
-    if isinstance(part.get("text"), str):
-        return visible(part["text"])
-    kind = part.get("type", "part")
-    return f"[{kind}, {len(json.dumps(part)):,} characters; --json prints it]"
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, indent=2)
 
 
 def calls_of(message: JsonDict) -> Iterator[str]:

@@ -11,8 +11,8 @@ from typing import Annotated, Any
 import typer
 
 from ..app import Handrail
-from ..config import json_schema
 from ..errors import HandrailError, InvalidArguments
+from ..settings.schema import json_schema
 from ..types import JsonDict
 from .output import refuse
 

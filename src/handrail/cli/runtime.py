@@ -125,7 +125,7 @@ def supervise(work: Callable[[CancelToken], T], *, timeout: float | None = None)
 
 
 @contextlib.contextmanager
-def handling(handler: Callable[[int, FrameType | None], object], *numbers: int) -> Iterator[None]:
+def handling(handler: Callable[[int, FrameType | None], object] | signal.Handlers, *numbers: int) -> Iterator[None]:
     """Handle these signals like this for a while."""
     before = {number: signal.signal(number, handler) for number in numbers}
     try:

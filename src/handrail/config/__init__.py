@@ -4,7 +4,3 @@
 safe reading and writing; `validation` reads and checks the text; `config_file` changes it. Beside it: `keys` (API keys) and
 `trust` (what the user has trusted).
 """
-
-from ..base.lazy_module import lazy_face
-
-__getattr__, __dir__ = lazy_face(__name__, __file__)

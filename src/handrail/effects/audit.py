@@ -11,7 +11,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
 from . import timestamps
-from .receipts import FORMAT, Seal, day_roots, digest
+from .receipts import FORMAT, MerkleTree, Seal, digest, grow
+
+_ORDER = ("format", "receipt", "seal", "timestamp", "end")  # of the lines, by their first key
 
 
 class Verified(NamedTuple):
@@ -64,7 +66,8 @@ class _Audit:
             key = None
         if not isinstance(key, Ed25519PublicKey):
             raise BadExport("this is no Ed25519 public key in PEM form")
-        self._key = key
+        self._key, self._text = key, public_key.split()
+        self._place = -1  # of the last line, in the order of an export
         self.receipts: list[str] = []
         self.seals: list[Seal] = []
         self.ends: list[Seal] = []
@@ -72,14 +75,19 @@ class _Audit:
         self.problems: list[str] = []
 
     def take(self, line: dict[str, Any]) -> None:
-        if "receipt" in line:
+        (kind,) = list(line)[:1]
+        before, self._place = self._place, _ORDER.index(kind)
+        if self._place < before or (before < 0) != (kind == "format"):
+            self.problems.append(f"a line ({kind}) is not where it was exported")
+        if kind == "receipt":
             self.receipts.append(str(line["receipt"]))
-        elif "timestamp" in line:
+        elif kind == "timestamp":
             self.timestamps.append((str(line["timestamp"]["seal"]), str(line["timestamp"]["response"])))
-        elif line.get("format") != FORMAT:
-            signed = line["seal" if "seal" in line else "end"]
-            found = {name: str(signed[name]) for name in ("body", "signature")}
-            (self.seals if "seal" in line else self.ends).append(found)
+        elif kind != "format":
+            found = {name: str(line[kind][name]) for name in ("body", "signature")}
+            (self.seals if kind == "seal" else self.ends).append(found)
+        elif line != {"format": FORMAT, "public_key": line["public_key"]} or line["public_key"].split() != self._text:
+            self.problems.append("the first line was changed, or the export was made with another key")
 
     def check(self) -> None:
         hashes, previous = [], ""
@@ -102,7 +110,8 @@ class _Audit:
 
     def _check_seals(self, hashes: list[str]) -> None:
         times = [float(json.loads(text)["at"]) for text in self.receipts]
-        previous, sealed = "", 0
+        previous, sealed, taken = "", 0, 0
+        trees: dict[str, MerkleTree] = {}
         for number, seal in enumerate(self.seals, 1):
             if not self.is_signed(seal):
                 self.problems.append(f"seal {number} is not signed with this key")
@@ -113,8 +122,9 @@ class _Audit:
             if sealed > len(hashes) or hashes[sealed - 1] != body["head"]:
                 self.problems.append(f"seal {number}: receipt {sealed} is missing, or is not the one that was signed")
                 continue
-            roots = day_roots(zip(times[:sealed], hashes[:sealed], strict=True))
-            if any(roots.get(day) != root for day, root in body["days"].items()):
+            grow(trees, zip(times[taken:sealed], hashes[taken:sealed], strict=True))
+            taken = max(taken, sealed)
+            if any(day not in trees or trees[day].root() != root for day, root in body["days"].items()):
                 self.problems.append(f"seal {number}: the receipts of its days are not those that were signed")
         if sealed < len(hashes):
             self.problems.append(f"receipts {sealed + 1} to {len(hashes)} are not signed")

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from ..environments.backend_table import EnvironmentSettings
 from ..environments.protection import JOBS_FOLDER
 from ..environments.shell_host import call_effects, jobs, journal_undo
 from ..environments.shell_host.journal_log import Journal
-from ..environments.task_settings import EnvironmentSettings
 from ..errors import HandrailError, ToolFailed
 from ..store.call_records import STORE_NAME, CallRecord, CallRecords
 from . import trial

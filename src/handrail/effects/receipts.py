@@ -13,7 +13,8 @@ import logging
 import os
 import time
 import urllib.request
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -74,7 +75,9 @@ class Receipts:
             if not rows:
                 return
             of_days = connection.execute(query.format("at"), (rows[0]["at"] // 86_400 * 86_400,)).fetchall()
-            days = day_roots((row["at"], row["hash"]) for row in of_days)
+            trees: dict[str, MerkleTree] = {}
+            grow(trees, ((row["at"], row["hash"]) for row in of_days))
+            days = {day: tree.root() for day, tree in trees.items()}
             head = {"from": sealed + 1, "to": rows[-1]["id"], "head": rows[-1]["hash"], "days": days, "at": time.time()}
             seal = self._signed({**head, "previous": digest(last["body"]) if last else ""})
             connection.execute("INSERT INTO seals (body, signature) VALUES (?, ?)", (seal["body"], seal["signature"]))
@@ -153,21 +156,27 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def day_roots(receipts: Iterable[tuple[float, str]]) -> dict[str, str]:
-    """The Merkle root of each day's hashes, in the order of the chain. Days are those of UTC."""
-    days: dict[str, list[str]] = {}
-    for at, one in receipts:
-        days.setdefault(time.strftime("%Y-%m-%d", time.gmtime(at)), []).append(one)
-    return {day: merkle_root(hashes) for day, hashes in days.items()}
-
-
-def merkle_root(hashes: Sequence[str]) -> str:
+class MerkleTree:
     """Leaves and inner nodes are hashed with different beginnings, so that none passes for the other."""
-    level = [hashlib.sha256(b"\0" + bytes.fromhex(one)).digest() for one in hashes]
-    while len(level) > 1:
-        pairs = [level[at : at + 2] for at in range(0, len(level), 2)]
-        level = [hashlib.sha256(b"\1" + b"".join(pair)).digest() if len(pair) == 2 else pair[0] for pair in pairs]
-    return level[0].hex()
+
+    def __init__(self) -> None:
+        self._whole: list[tuple[int, bytes]] = []  # whole trees with their sizes, the largest first
+
+    def add(self, one: str) -> None:
+        size, node = 1, hashlib.sha256(b"\0" + bytes.fromhex(one)).digest()
+        while self._whole and self._whole[-1][0] == size:
+            size, node = 2 * size, hashlib.sha256(b"\1" + self._whole.pop()[1] + node).digest()
+        self._whole.append((size, node))
+
+    def root(self) -> str:
+        nodes = [node for _, node in self._whole]
+        return reduce(lambda right, left: hashlib.sha256(b"\1" + left + right).digest(), reversed(nodes)).hex()
+
+
+def grow(trees: dict[str, MerkleTree], receipts: Iterable[tuple[float, str]]) -> None:
+    """Add hashes, in the order of the chain, to the tree of their day. Days are those of UTC."""
+    for at, one in receipts:
+        trees.setdefault(time.strftime("%Y-%m-%d", time.gmtime(at)), MerkleTree()).add(one)
 
 
 def _write(path: Path, content: bytes, put: Any) -> None:

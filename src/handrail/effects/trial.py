@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 TRIED, FOLDER = "effect.tried", "tried"
 _SIGNS = {"lost": "-", "changed": "~", "created": "+", "moved": ">"}
 _MAX_LINES, _MAX_DIFF_BYTES = 40, 256 << 10
-_WHY = "it was tried and has run; this is what it did. A yes keeps it, a no takes it back"
+_WHY = "it was tried and has run; this is what it did: a yes keeps it, a no takes it back"
 _OPAQUE, _OWN = "user.overlay.opaque", "user.overlay."
 # Without the variables of the loop that runs commands.
 _STATE = '(unset -v "${!__hr@}"; declare -p; umask -p; shopt -p; set +o; declare -f; declare -Fx; alias -p)'

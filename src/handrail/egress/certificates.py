@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import datetime
+import hashlib
 import os
+import re
 import ssl
+import struct
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -76,6 +80,17 @@ class Authority:
             is_critical = isinstance(extension, x509.BasicConstraints | x509.KeyUsage | x509.NameConstraints)
             builder = builder.add_extension(extension, critical=is_critical)
         return builder.sign(self._key, hashes.SHA256()).public_bytes(_PEM)
+
+
+def java_store(bundle: bytes) -> bytes:
+    """The certificates of a bundle in a file of the type JKS, which every Java reads without a password."""
+    texts = re.findall(rb"-----BEGIN CERTIFICATE-----(.+?)-----END", bundle, re.DOTALL)
+    content = struct.pack(">III", 0xFEEDFEED, 2, len(texts))
+    for number, text in enumerate(texts):
+        der, alias = base64.b64decode(text), b"%05d" % number
+        content += struct.pack(">IH5sQH5sI", 2, 5, alias, 0, 5, b"X.509", len(der)) + der
+    begin = "changeit".encode("utf-16-be") + b"Mighty Aphrodite"  # the usual password, for programs that give one
+    return content + hashlib.sha1(begin + content, usedforsecurity=False).digest()
 
 
 def _load(context: ssl.SSLContext, pem: bytes) -> None:

@@ -111,19 +111,27 @@ class Exchange:
         """One request and its answer; whether another may follow."""
         length = _length(asked, otherwise=0)  # nothing is sent of a request whose end is not clear
         writer.write(prepared.head.encode())
-        sending = asyncio.ensure_future(self._send_body(prepared, length, writer))
-        receiving = asyncio.ensure_future(self._receive(asked, prepared, reader))
+        if not length and not prepared.body:  # most have none, and are served without further tasks
+            keeps, is_sent = await self._receive(asked, prepared, reader), True
+        else:
+            keeps, is_sent = await self._exchange(asked, prepared, length, (reader, writer))
+        if keeps is None:  # another protocol from here on
+            await asyncio.gather(
+                _relay(self._reader, writer, Mask(())), _relay(reader, self._writer, Mask(prepared.hidden))
+            )
+        return bool(keeps and is_sent)
+
+    async def _exchange(
+        self, asked: Head, prepared: Prepared, length: int, server: Streams
+    ) -> tuple[bool | None, bool]:
+        """The answer while the body is sent: whether another request may follow, and whether the body was sent."""
+        sending = asyncio.ensure_future(self._send_body(prepared, length, server[1]))
+        receiving = asyncio.ensure_future(self._receive(asked, prepared, server[0]))
         try:
             await asyncio.wait({sending, receiving}, return_when=asyncio.FIRST_EXCEPTION)
             if sending.done():
                 sending.result()
-            keeps = await receiving
-            if keeps is None:  # another protocol from here on
-                await asyncio.gather(
-                    _relay(self._reader, writer, Mask(())), _relay(reader, self._writer, Mask(prepared.hidden))
-                )
-                return False
-            return keeps and sending.done()
+            return await receiving, sending.done()
         finally:
             for each in (sending, receiving):
                 each.cancel()
@@ -191,6 +199,7 @@ class Mask:
     def __init__(self, hidden: Sequence[bytes]) -> None:
         self._hidden = sorted(set(hidden), key=len, reverse=True)
         self._longest = max(map(len, hidden), default=0)
+        self._first = re.compile(b"|".join({re.escape(each[:1]) for each in hidden}))
         self._kept = b""
 
     def feed(self, data: bytes) -> bytes:
@@ -198,7 +207,8 @@ class Mask:
         if not self._hidden:
             return data
         data = self.whole(self._kept + data)
-        ends = (data[-size:] for size in range(min(self._longest - 1, len(data)), 0, -1))
+        tail = data[max(0, len(data) - self._longest + 1) :]
+        ends = (tail[found.start() :] for found in self._first.finditer(tail))
         self._kept = next((end for end in ends if any(each.startswith(end) for each in self._hidden)), b"")
         return data[: len(data) - len(self._kept)]
 

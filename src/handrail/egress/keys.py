@@ -84,7 +84,7 @@ class TaskKeys:
         for key in self._keys:
             if not key.is_for(*server[:2]):
                 continue
-            value = await asyncio.to_thread(self._values.get, key.name)
+            value = self._values.known.get(key.name, "") or await asyncio.to_thread(self._values.get, key.name)
             if key.how == "sigv4":
                 head = signed_again(head, body, key.placeholder, value)
             else:

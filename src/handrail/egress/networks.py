@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..base.own_process import has_exited, runtime_id
 from ..config.paths import cache_dir
 from ..errors import Denied, HandrailError, ToolFailed
-from .certificates import Authority
+from ..net.url_guard import plain_host
+from .certificates import Authority, java_store
 from .keys import SecretValues, TaskKeys
 from .policy import HostPolicy
 from .proxy import Proxy, program_of
@@ -125,32 +126,39 @@ class Networks:
     def decide(self, task_id: str, program: str, where: tuple[str, int], cancel: CancelToken, *, is_udp: bool) -> str:
         """A program of the task wants to connect to an address, or to look up a name (port 0), and waits. Raises Denied.
 
-        What is returned is where it is led instead: the task's own name server. Empty: where it wants to.
+        What is returned is where it is led instead: the task's own name server, or its proxy, where that puts a key in. Empty:
+        where it wants to.
         """
         found, (host, port) = self._networks.get(task_id), where
         if found is None or self._loop is None:
             raise Denied(f"{program} wants {host}, and its task is over")
-        if f"{host}:{port}" in (found.proxy_place, found.name_place):
+        if port and f"{plain_host(host)}:{port}" in (found.proxy_place, found.name_place):
             return ""
         if port == _NAME_PORT and is_udp:
             if found.far_end is not None:
                 raise Denied(f"{program} looks up a name by itself; only what uses HTTPS_PROXY has a way out here")
             return found.name_place
-        asked = found.questions.connect(host, port, lambda: program) if port else self._look_up(found, host, program)
+        asked = self._connect(found, host, port, program) if port else self._look_up(found, host, program)
         future = asyncio.run_coroutine_threadsafe(asked, self._loop)
         forget = cancel.on_cancel(future.cancel)
         try:
-            future.result()
+            return future.result()
         except CancelledError:
             raise cancel.error() from None
         finally:
             forget()
-        return ""
 
     @staticmethod
-    async def _look_up(network: _Network, name: str, program: str) -> None:
+    async def _connect(network: _Network, host: str, port: int, program: str) -> str:
+        name, proxy = await network.questions.connect(host, port, lambda: program), network.proxy
+        has_key = proxy is not None and proxy.keys is not None and proxy.keys.is_for(name, port)
+        return proxy.entrance((name, port)) if proxy is not None and has_key and not proxy.is_far else ""
+
+    @staticmethod
+    async def _look_up(network: _Network, name: str, program: str) -> str:
         with contextlib.suppress(ToolFailed, ValueError):  # it is not known, which the name server says
             await network.questions.look_up(name, lambda: program)
+        return ""
 
     def known_values(self) -> list[str]:
         """Values of secrets that were read so far, which no output may show."""
@@ -164,8 +172,8 @@ class Networks:
             self._run(found.names.close())
             if found.proxy is not None:
                 self._run(found.proxy.close())
-            if found.bundle is not None:
-                found.bundle.unlink(missing_ok=True)
+            for bundle in filter(None, (found.bundle, found.bundle and found.bundle.with_suffix(".jks"))):
+                bundle.unlink(missing_ok=True)
 
     def close(self) -> None:
         for task_id in list(self._networks):
@@ -200,10 +208,17 @@ class Networks:
             far_end = FarEnd(("127.0.0.1", int(own_port)), there, path, authority.bundle() if authority else b"")
             url, bundle = f"{begin}:{there}", Path(path)
         variables = {**dict.fromkeys(_PROXY, url), "NO_PROXY": _HERE, "no_proxy": _HERE, "NODE_USE_ENV_PROXY": "1"}
+        # A JVM asks no variable where its proxy is. What it has there is found in its environment.
+        place = ("Host=127.0.0.1", f"Port={url.rpartition(':')[2]}")
+        java = " ".join(
+            [os.environ.get("JAVA_TOOL_OPTIONS", ""), *(f"-D{s}.proxy{p}" for s in ("http", "https") for p in place)]
+        )
         if authority is not None:
             if far_end is None:
                 self._write(bundle, authority.bundle())
+                java += f' "-Djavax.net.ssl.trustStore={bundle.with_suffix(".jks")}" -Djavax.net.ssl.trustStoreType=jks'
             variables |= {**dict.fromkeys(_CERTIFICATES, str(bundle)), **keys.variables()}
+        variables |= {"JAVA_TOOL_OPTIONS": java.strip()} if far_end is None else {}
         written = bundle if far_end is None else None
         return _Network(questions, names, name_place, proxy, url.rpartition("@")[2], variables, written, far_end)
 
@@ -214,6 +229,7 @@ class Networks:
             if has_exited(other.name):
                 shutil.rmtree(other, ignore_errors=True)
         bundle.write_bytes(content)
+        bundle.with_suffix(".jks").write_bytes(java_store(content))
 
     def _run(self, work: Coroutine[Any, Any, Any]) -> Any:
         if self._loop is None:

@@ -35,8 +35,10 @@ if TYPE_CHECKING:
 REFUSED_HEADER = "x-handrail-refused"
 _HEAD_SECONDS, _CONNECT_SECONDS, _HANDSHAKE_SECONDS = 30.0, 20.0, 20.0
 _MAX_HEAD = 65_536
-_USER = "handrail"
+_USER, _HERE = "handrail", "127.0.0.1"
 _HOP = ("proxy-authorization", "proxy-connection", "host")
+_READY = b"HTTP/1.1 200 Connection established\r\n\r\n"
+_FIRST_SECONDS = 1.0  # a client of TLS speaks first, and at once
 _PIECE_BYTES = 1 << 20
 
 # Finds the name of the program that wants to connect, which takes a moment.
@@ -69,23 +71,28 @@ class Proxy:
         self.way, self.keys, self.authority, self._ca_file = way, keys, authority, ca_file
         self.is_far = is_far  # whether its clients come through a tunnel, from where their programs cannot be seen
         self._login = "" if is_open else f"{_USER}:{secrets.token_urlsafe(18)}"
-        self._listener: socket.socket | None = None
+        self._listeners: dict[tuple[str, int] | None, socket.socket] = {}  # by where their connections are led
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self) -> str:
         """Its URL, with the token."""
-        self._listener = listener = socket.create_server(("127.0.0.1", 0), backlog=128)
-        listener.setblocking(False)
-        self._keep(self._accept(listener))
-        return f"http://{self._login and self._login + '@'}127.0.0.1:{listener.getsockname()[1]}"
+        return f"http://{self._login and self._login + '@'}{self.entrance(None)}"
+
+    def entrance(self, to: tuple[str, int] | None) -> str:
+        """The address and port for connections of programs that ignore proxies, and mean this host and port."""
+        if to not in self._listeners:
+            self._listeners[to] = listener = socket.create_server((_HERE, 0), backlog=128)
+            listener.setblocking(False)
+            self._keep(self._accept(listener, to))
+        return f"{_HERE}:{self._listeners[to].getsockname()[1]}"
 
     async def close(self) -> None:
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        if self._listener is not None:
-            self._listener.close()
+        for listener in self._listeners.values():
+            listener.close()
 
     def _keep(self, work: Awaitable[None]) -> None:
         task = asyncio.ensure_future(work)
@@ -93,18 +100,23 @@ class Proxy:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _accept(self, listener: socket.socket) -> None:
+    async def _accept(self, listener: socket.socket, to: tuple[str, int] | None) -> None:
         while True:
             try:
                 sock, _ = await asyncio.get_running_loop().sock_accept(listener)
             except OSError:  # too many open files: those that end make room
                 await asyncio.sleep(0.05)
                 continue
-            self._keep(_Client(self, sock).serve())
+            self._keep(_Client(self, sock, to).serve())
 
-    def may_enter(self, head: Head) -> bool:
-        given = "".join(head.values("proxy-authorization")).partition(" ")[2].strip()
-        return not self._login or hmac.compare_digest(base64.b64encode(self._login.encode()), given.encode())
+    def may_enter(self, head: Head | None, sock: socket.socket) -> bool:
+        """A program that cannot be told the token, such as a JVM, still has it in its environment."""
+        given = "".join(head.values("proxy-authorization")).partition(" ")[2].strip() if head is not None else ""
+        if not self._login or hmac.compare_digest(base64.b64encode(self._login.encode()), given.encode()):
+            return True
+        (host, port), own_port = sock.getpeername(), sock.getsockname()[1]
+        pid = process_at(port, own_port) if host == _HERE and not given and not self.is_far else ""
+        return f"//{self._login}@".encode() in _read(f"/proc/{pid}/environ")
 
     async def connect(self, host: str, port: int, program: Program) -> socket.socket:
         """Raises HandrailError for what may not be reached, and OSError."""
@@ -145,8 +157,8 @@ class Proxy:
 class _Client:
     """One connection to a proxy."""
 
-    def __init__(self, proxy: Proxy, sock: socket.socket) -> None:
-        self._proxy, self._sock = proxy, sock
+    def __init__(self, proxy: Proxy, sock: socket.socket, to: tuple[str, int] | None) -> None:
+        self._proxy, self._sock, self._to = proxy, sock, to
         self._writer: asyncio.StreamWriter | None = None
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
@@ -156,6 +168,10 @@ class _Client:
 
     async def serve(self) -> None:
         try:
+            if self._to is not None:
+                if self._proxy.may_enter(None, self._sock):
+                    await self._tunnel(*self._to, b"", ready=b"", may_look=await self._begins_with_tls())
+                return
             data = b""
             async with asyncio.timeout(_HEAD_SECONDS):
                 while b"\r\n\r\n" not in data:
@@ -173,11 +189,23 @@ class _Client:
                 await http.close_stream(self._writer)
             self._sock.close()
 
+    async def _begins_with_tls(self) -> bool:
+        loop, readable = asyncio.get_running_loop(), asyncio.Event()
+        loop.add_reader(self._sock, readable.set)
+        try:
+            async with asyncio.timeout(_FIRST_SECONDS):
+                await readable.wait()
+            return self._sock.recv(2, socket.MSG_PEEK) == b"\x16\x03"
+        except OSError:  # a timeout is one too: its server is to begin
+            return False
+        finally:
+            loop.remove_reader(self._sock)
+
     async def _serve(self, data: bytes) -> None:
         raw, end, rest = data.partition(b"\r\n\r\n")
         head = http.parse_head(raw + end)
         method, target, _ = head.first.split(" ")
-        if not self._proxy.may_enter(head):
+        if not self._proxy.may_enter(head, self._sock):
             await self._send(_answer("407 Proxy Authentication Required", 'Proxy-Authenticate: Basic realm="handrail"'))
         elif method == "CONNECT":
             parts = urlsplit(f"//{target}")
@@ -199,9 +227,9 @@ class _Client:
         with contextlib.suppress(OSError, RuntimeError):
             await self._send(_answer(status, f"{REFUSED_HEADER}: 1", f"Handrail: {error}\n"))
 
-    async def _tunnel(self, host: str, port: int, rest: bytes) -> None:
-        proxy, ready = self._proxy, b"HTTP/1.1 200 Connection established\r\n\r\n"
-        if proxy.keys is None or proxy.authority is None or not proxy.keys.is_for(host, port):
+    async def _tunnel(self, host: str, port: int, rest: bytes, *, ready: bytes = _READY, may_look: bool = True) -> None:
+        proxy = self._proxy
+        if not may_look or proxy.keys is None or proxy.authority is None or not proxy.keys.is_for(host, port):
             with await proxy.connect(host, port, self._program) as server:
                 await asyncio.get_running_loop().sock_sendall(server, rest)
                 await self._send(ready)
@@ -328,24 +356,35 @@ def _shut(*sockets: socket.socket) -> None:
 
 def program_of(port: int, kind: str = "tcp") -> str:
     """The name of a program that has a socket at this local port; empty if that cannot be seen."""
-    wanted = {f"socket:[{inode}]" for inode in _sockets_at(port, kind)}
-    if not wanted:
-        return ""
-    for pid in filter(str.isdigit, os.listdir("/proc")):
+    pid = process_at(port, kind=kind)
+    return _read(f"/proc/{pid}/comm").decode("utf-8", "replace").strip()
+
+
+def process_at(port: int, peer: int = 0, *, kind: str = "tcp") -> str:
+    """The number of a process that has a socket at this local port, connected to the port of its `peer`; empty for none."""
+    wanted = {f"socket:[{inode}]" for inode in _sockets_at(port, peer, kind)}
+    for pid in filter(str.isdigit, os.listdir("/proc") if wanted else ()):
         try:
             if any(os.readlink(f"/proc/{pid}/fd/{fd}") in wanted for fd in os.listdir(f"/proc/{pid}/fd")):
-                with open(f"/proc/{pid}/comm") as file:
-                    return file.read().strip()
+                return pid
         except OSError:  # it has ended, or is somebody else's
             continue
     return ""
 
 
-def _sockets_at(port: int, kind: str) -> Iterator[str]:
+def _sockets_at(port: int, peer: int, kind: str) -> Iterator[str]:
     for table in (f"/proc/net/{kind}", f"/proc/net/{kind}6"):
-        try:
-            with open(table) as file:
-                rows = [line.split() for line in file.readlines()[1:]]
-        except OSError:
-            continue
-        yield from (row[9] for row in rows if row[9] != "0" and int(row[1].rpartition(":")[2], 16) == port)
+        for row in (line.split() for line in _read(table).decode().splitlines()[1:]):
+            mine, theirs = (int(each.rpartition(":")[2], 16) for each in row[1:3])
+            # An address of IPv6 can hold one of IPv4.
+            is_exact = theirs == peer and all(each.partition(":")[0].endswith("0100007F") for each in row[1:3])
+            if mine == port and row[9] != "0" and (is_exact or not peer):
+                yield row[9]
+
+
+def _read(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError:  # the process has ended, or is somebody else's
+        return b""

@@ -80,8 +80,8 @@ class Questions:
         self._names.update(dict.fromkeys(found, plain_host(name)))
         return found
 
-    async def connect(self, address: str, port: int, program: Callable[[], str]) -> None:
-        """A program connects by itself. Raises Denied."""
+    async def connect(self, address: str, port: int, program: Callable[[], str]) -> str:
+        """A program connects by itself. Returns the name that it has looked up, or the address. Raises Denied."""
         address = plain_host(address)
         name = self._names.get(address, "")
         by_lookup, ruling = self.policy.decide(name or address, 0), self.policy.decide(name or address, port)
@@ -89,6 +89,7 @@ class Questions:
             # Its lookup was the question. Where a pattern allows the lookup, that says nothing about other ports.
             ruling, port = by_lookup, 0
         await self._settle(ruling, name or address, port, program)
+        return name or address
 
     async def misplaced(self, secret: str, host: str, port: int, program: Callable[[], str]) -> None:
         """The placeholder of a secret is about to be sent to a host that may not have it. Raises Denied."""

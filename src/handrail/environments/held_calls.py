@@ -79,7 +79,7 @@ KINDS = {
         "held.deletions", "{program} deletes much that is in no commit, below {target}{detail} so far", no=Decision.STOP
     ),
     "sensitive deletion": Kind("held.sensitive", "{program} wants to {verb} {target}", no=Decision.STOP),
-    "connect": Kind("held.connect", "{program} wants to connect to {target}{detail}"),
+    "connect": Kind("held.connect", "{program} wants to connect to {target}"),
     "lookup": Kind("held.lookup", "{program} wants to look up {target}"),
     "masked socket": Kind(
         "held.socket",

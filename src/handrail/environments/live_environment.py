@@ -27,8 +27,7 @@ from .base import (
     ShellRestart,
     ShellState,
 )
-from .clean_env import check_variables
-from .command_text import encoded, with_variables
+from .command_input import check_variables, encoded, with_variables
 from .errors import (
     EnvironmentBusy,
     EnvironmentClosed,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from ..config.paths import state_dir
 from ..files.local import DEFAULT_MAX_BYTES, LocalFiles
 from .base import Coverage
-from .clean_env import clean_environment, login_environment
+from .command_input import clean_environment, login_environment
 from .errors import EnvironmentStartError
 from .live_environment import LiveEnvironment
 from .profiles import Profile

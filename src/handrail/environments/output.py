@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from ..base.safe_text import clean
-from .clean_env import is_secret_name
+from .command_input import is_secret_name
 
 DEFAULT_HEAD_BYTES = 64 << 10
 DEFAULT_TAIL_BYTES = 64 << 10

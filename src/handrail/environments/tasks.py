@@ -10,10 +10,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
-from ..config import Config
 from ..errors import HandrailError, InvalidArguments, ToolFailed
-from .backend_table import Backends, backends, is_host
-from .task_settings import DEFAULT_TASK, EnvironmentSettings, check_overrides, resolve
+from ..settings.schema import Config
+from .backend_table import DEFAULT_TASK, Backends, EnvironmentSettings, backends, check_overrides, is_host, resolve
 
 if TYPE_CHECKING:
     from ..egress.networks import Networks

@@ -8,9 +8,9 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from ..environments.backend_table import DEFAULT_TASK, EnvironmentSettings
 from ..environments.local_environment import LocalEnvironment
 from ..environments.shell_host import jobs, proc
-from ..environments.task_settings import DEFAULT_TASK, EnvironmentSettings
 from ..errors import ToolError
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 from ..base.own_process import has_exited, runtime_id
 from ..base.suggest import did_you_mean
+from ..environments.backend_table import DEFAULT_TASK, EnvironmentSettings
 from ..environments.base import BackgroundProcess, Environment
 from ..environments.errors import NoSuchProcess
-from ..environments.task_settings import DEFAULT_TASK, EnvironmentSettings
 from ..environments.tasks import TaskEnvironments
 from ..errors import ToolError, ToolFailed
 from ..settings.sections import ProcessesConfig

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..base.suggest import did_you_mean
-from ..config import Config
 from ..config.paths import config_path, find_plugins, project_mcp_file, remember, remembered, state_dir
 from ..config.store import Confirmed, held_config
 from ..core.registry import ToolEntry, ToolRegistry
 from ..errors import ConfigError
 from ..plugins.hook_manager import HookManager
 from ..protocols import Approver, CallEffects, Environments, Files, Person, Processes, ResultStore
+from ..settings.schema import Config
 from ..store.results import FileResultStore
 from ..toolsets import Toolsets
 from ..types import CancelToken, Gate, JsonDict, Outcome, ToolContext
@@ -285,8 +285,8 @@ def add_command_hooks(
     config = source.config
     if not config.hooks:
         return
+    from ..environments.backend_table import journal_settings
     from ..environments.protection import configured as protected_by
-    from ..environments.task_settings import journal_settings
     from ..plugins.command_hooks import HookShells, register_external
 
     protection = protected_by(config)

@@ -98,11 +98,32 @@ def test_more_lines_than_fit_leave_the_last_ones(screen: Screen, emulator: Emula
 def test_lines_that_a_narrower_window_wrapped_are_taken_away_too(screen: Screen, emulator: Emulator) -> None:
     screen.write("kept\n")
     screen.below([Text("a" * 30), Text("b" * 30)])
-    # What tmux does when a window gets narrower: each line takes two rows now.
+    # What tmux does when a window gets narrower: each line takes two rows now, and the cursor stays where it was in the text.
     emulator.pyte.resize(10, 20)
-    emulator._stream.feed("\x1b[2J\x1b[H" + "\r\n".join(["kept", "a" * 20, "a" * 10, "b" * 20, "b" * 10]))
+    emulator._stream.feed("\x1b[2J\x1b[H" + "\r\n".join(["kept", "a" * 20, "a" * 10, "b" * 20, "b" * 10]) + "\x1b[2;1H")
     screen.below([Text("short")])
     assert emulator.lines == ["kept", "short"]
+
+
+@pytest.mark.parametrize("columns", [20, 80])
+def test_a_window_that_changes_before_the_terminal_has_read_everything_loses_nothing(
+    screen: Screen, emulator: Emulator, columns: int
+) -> None:
+    """The size is asked for before the terminal draws what was written for it."""
+    screen.write("kept\n")
+    drawn, emulator.write = emulator.write, (late := []).append  # type: ignore[method-assign]
+    screen.below([Text("a" * 30), Text("")])
+    screen.write("kept, too\n")
+    screen.below([Text("b" * 30), Text("c" * 30), Text("")])
+    emulator.pyte.resize(10, columns)
+    for text in late:
+        drawn(text)
+    emulator.write = drawn  # type: ignore[method-assign]
+    screen.below([Text("short")])
+    assert emulator.lines == ["kept", "kept, too", "short"]
+    assert emulator.pyte.cursor.hidden
+    screen.below(())
+    assert not emulator.pyte.cursor.hidden
 
 
 def test_while_somebody_asks_nothing_else_is_written(screen: Screen, emulator: Emulator) -> None:

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from handrail.config import ConfigFile
+from handrail.config.config_file import ConfigFile
 from handrail.model_tools import default, reset
 from handrail.protocols import ModelReply
 from tests.support import wait_until

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from handrail.approval.settings import add_to_allowlist
-from handrail.config import ConfigFile
+from handrail.config.config_file import ConfigFile
 from handrail.protocols import ActionKind, Answer, ApprovalRequest, Concern, Decision
 from handrail.store.approvals import ApprovalStore
 from tests.approval.agent_questions import CWD, line, write_history

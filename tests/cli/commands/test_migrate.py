@@ -12,8 +12,8 @@ import pytest
 from handrail.agent.memory import Memory, Store
 from handrail.cli.commands.migrate import _TABLE as TABLE
 from handrail.cli.commands.migrate import _variables
-from handrail.config import load_config
 from handrail.config.paths import find_plugins, state_dir
+from handrail.config.store import load_config
 from handrail.environments.backend_table import backends
 from handrail.errors import HandrailError
 from handrail.mcp_client.server_config import expanded

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from handrail.base.own_process import MARKER
-from handrail.config import load_config
+from handrail.config.store import load_config
 from handrail.errors import Denied, HandrailError, InvalidArguments, ModelError
 from handrail.model_tools import reset
 from handrail.testing import ModelReply, ModelServer, call

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from handrail.config import Config
 from handrail.core.builtin import builtin_tools, registry
 from handrail.environments.tasks import TaskEnvironments
 from handrail.model_tools import handle_function_call
 from handrail.runtime.dispatch import Runtime
+from handrail.settings.schema import Config
 from handrail.settings.services import BrowserConfig, WebConfig
 from handrail.tools.browser import actions, browsers, session
 from handrail.tools.browser.browsers import Browsers

@@ -361,7 +361,7 @@ def test_the_web_tools_are_named_only_when_they_are_there() -> None:
 
 
 def test_a_missing_browser_is_told(home: Path) -> None:
-    from handrail.config import load_config
+    from handrail.config.store import load_config
     from handrail.tools.browser.tool import check
 
     (home / "config.yaml").write_text("browser: {executable: /proc/nowhere/browser}\n")

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from handrail.config import Config
 from handrail.environments.tasks import TaskEnvironments
+from handrail.settings.schema import Config
 from handrail.settings.sections import CodeConfig, TerminalConfig
 
 from .conftest import Script, runtime, scripts

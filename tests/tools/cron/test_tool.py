@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from handrail import model_tools
-from handrail.config import load_config
+from handrail.config.store import load_config
 from handrail.model_tools import handle_function_call
 from handrail.protocols import Decision
 from handrail.store.jobs import JobState, RunState

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from handrail import model_tools
-from handrail.config import ConfigFile
+from handrail.config.config_file import ConfigFile
 from handrail.model_tools import default, get_tool_definitions, handle_function_call
 from handrail.protocols import Decision
 from handrail.testing import RecordingApprover

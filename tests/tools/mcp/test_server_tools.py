@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from handrail.config import ConfigFile
+from handrail.config.config_file import ConfigFile
 from handrail.model_tools import default, reset
 from handrail.tools.mcp_tool import discover_mcp_tools
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from handrail.config import ConfigFile
+from handrail.config.config_file import ConfigFile
 from handrail.model_tools import handle_function_call, reset
 
 from .provider import Provider

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from handrail.base.workers import run_async
-from handrail.config import Config, ConfigFile
+from handrail.config.config_file import ConfigFile
 from handrail.core.registry import registry
 from handrail.errors import ToolUnavailable
 from handrail.media.providers import Place, post
 from handrail.model_tools import handle_function_call, reset
+from handrail.settings.schema import Config
 from handrail.types import Progress
 from tests.support import error_in
 

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from handrail.config import ConfigFile
+from handrail.config.config_file import ConfigFile
 from handrail.core.registry import registry
 from handrail.model_tools import handle_function_call, reset
 from handrail.types import CancelToken

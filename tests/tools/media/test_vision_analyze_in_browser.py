@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from handrail.config import Config, ConfigFile
+from handrail.config.config_file import ConfigFile
 from handrail.core.registry import registry
 from handrail.model_tools import reset
+from handrail.settings.schema import Config
 from handrail.tools.browser.tool import check
 from handrail.types import Unavailable
 from tests.services.components import absent

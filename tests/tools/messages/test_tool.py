@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from handrail import model_tools
-from handrail.config import ConfigFile
+from handrail.config.config_file import ConfigFile
 from handrail.model_tools import default, get_tool_definitions, handle_function_call
 from handrail.platforms.base import split
 from handrail.platforms.table import platforms, target_of

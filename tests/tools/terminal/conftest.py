@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from handrail.config import Config
 from handrail.core.builtin import builtin_tools
 from handrail.core.builtin import registry as builtin
 from handrail.environments.tasks import TaskEnvironments
 from handrail.processes.table import ProcessTable
 from handrail.runtime.dispatch import Runtime
+from handrail.settings.schema import Config
 from handrail.settings.sections import TerminalConfig
 from handrail.store.processes import ProcessRecords
 from handrail.testing import MemoryResultStore, OpenGate

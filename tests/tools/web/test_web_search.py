@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from handrail import model_tools
-from handrail.config import load_config
+from handrail.config.store import load_config
 from handrail.errors import ConfigError
 from handrail.model_tools import get_tool_definitions, handle_function_call
 from handrail.tools.web.web_search import backends, choose

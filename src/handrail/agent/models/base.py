@@ -208,11 +208,11 @@ class ModelRequests:
                     last = attempt + 1 == self._attempts or not error.retryable or wait > _MAX_WAIT_SECONDS * 1.5
                     if last and place + 1 == len(self.models):
                         raise
-                    void = "; what it had written so far is void" if partial.text else ""
+                    void = ", discarding it" if partial.text else ""
                     if last:
                         yield Notice(f"{error}{void}; asking {self.models[place + 1].name} instead")
                         break
-                    yield Notice(f"{error}{void}; trying again in {wait:.0f} s")
+                    yield Notice(f"{error}{void}; retrying in {wait:.0f} s")
                     await self._sleep(wait)
 
 

@@ -188,9 +188,13 @@ def _package() -> Any:
 
 async def _event_data(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """The data of each server-sent event; one that was cut off is left out."""
-    rest, data = b"", list[bytes]()
+    rest, data = bytearray(), list[bytes]()
     async for piece in pieces:
-        *lines, rest = _LINE_END.split(rest + piece)
+        searched, lines = max(0, len(rest) - 1), list[bytes]()
+        rest += piece
+        if _LINE_END.search(rest, searched):  # splitting a long line anew with every piece would take quadratic time
+            *lines, last = _LINE_END.split(rest)
+            rest = bytearray(last)
         if len(rest) > _MAX_LINE_BYTES:
             raise ModelError(f"the answer has a line of more than {_MAX_LINE_BYTES:,} bytes and was stopped")
         for line in lines:

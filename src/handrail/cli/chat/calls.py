@@ -26,7 +26,6 @@ _OUTPUT_LINES = 6
 _DIFF_LINES = 40
 _NEW_FILE_LINES = 10
 _REASON_CHARS = 300
-_DENIED = re.compile(r"\ANot run: it needs approval \(.*\), and that was denied by")
 _DELEGATES = "delegate_task"
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
@@ -77,8 +76,7 @@ class Call:
         elif failure is not None:
             # What follows the first sentence is advice for the model.
             reason = " ".join(str(failure["error"]).split()).partition(". ")[0]
-            # The question said why it was asked.
-            reason = _DENIED.sub("Denied by", reason).replace("Denied by the user", "Denied by you")
+            reason = re.sub(r"\ANot run: d(?=enied by)", "D", reason).replace("enied by the user", "enied by you")
             details.append(Text(visible(shortened(reason, _REASON_CHARS)), "red"))
         result = parsed(event.result) if event.result else None
         if isinstance(result, dict):

@@ -201,6 +201,7 @@ class Chat:
                     lambda: self.agent.run(message, self.view.listen),
                     stop=self._stop,
                     draw=self.view.draw,
+                    suspend=self.screen.suspend,
                     read_keys=partial(self._read_keys, typed) if reads else None,
                 )
         finally:
@@ -264,7 +265,8 @@ class Chat:
         stop = partial(cancel.cancel, "interrupted by Ctrl-C")
         self.view.begin(status)
         try:
-            return turn.run(lambda: run_async(work, cancel=cancel), stop=stop, draw=self.view.draw)
+            waits = partial(run_async, work, cancel=cancel)
+            return turn.run(waits, stop=stop, draw=self.view.draw, suspend=self.screen.suspend)
         finally:
             self.view.end()
 

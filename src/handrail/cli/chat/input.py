@@ -69,6 +69,7 @@ class Input:
             refresh_interval=_REFRESH_SECONDS,
             color_depth=None if coloured else ColorDepth.DEPTH_1_BIT,
             reserve_space_for_menu=8,
+            enable_suspend=True,
         )
         for window in self._session.layout.find_all_windows():
             window.dont_extend_height = Always()  # the toolbar is below the text, not at the bottom of the screen

@@ -36,6 +36,7 @@ def run_own(app: Handrail, screen: Screen, command: str, *, task_id: str) -> Ran
         lambda: _execute(app, screen, command, task_id, cancel),
         stop=lambda: cancel.cancel("interrupted by Ctrl-C"),
         draw=lambda: None,
+        suspend=screen.suspend,
     )
     notes = [f"exit code {ended.exit_code}"] if ended.exit_code else []
     if ended.cancelled:

@@ -1,7 +1,8 @@
 """The terminal: messages scroll up, and a few lines below them change while something runs.
 
-Those lines are removed before anything else is written, also when the window was made narrower and the terminal has wrapped
-them again. A terminal that cannot move its cursor has none of them; writing to one that was closed does nothing.
+The cursor waits where those lines begin, so that they are cleared by clearing what follows it. A terminal keeps it there when
+its window changes, even if it wraps the lines again. A terminal that cannot move its cursor has none of these lines; writing
+to one that was closed does nothing.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import os
 import re
 import select
 import shutil
+import signal
 import sys
 import termios
 import threading
@@ -24,9 +26,13 @@ from rich.text import Text
 from rich.theme import Theme
 
 from ..output import colours, point_at_nothing, visible
+from ..runtime import handling
 
 _WIDEST = 120
 _KEYS_BYTES = 4096
+_CLEAR, _SHOW_CURSOR = "\r\x1b[J", "\x1b[?25h"
+# Without wrapping a line is one row, even if the window has become narrower since its width was asked for.
+_BEGIN_ROWS, _END_ROWS = "\x1b[?25l\x1b[?7l", "\x1b[?7h\r"
 _PADDING = re.compile(r" +((?:\x1b\[[0-9;]*m)*)$", re.MULTILINE)
 _AROUND = re.compile(r"\A(?:(?:\x1b\[[0-9;]*m)*\n)+|\n(?:(?:\x1b\[[0-9;]*m)*\n)*\Z")
 
@@ -85,14 +91,13 @@ class Screen:
             if self._kept is not None:
                 self._kept.append(text)
                 return
-            below = self._below
-            self._put(self._without_below() + text + self._with_below(below))
+            self._put(self._replaced(text, self._below))
 
     def below(self, lines: Sequence[Text]) -> None:
         """Replace the lines below by these. Each is cut at the edge."""
         with self._lock:
             if self.moves and self._kept is None:
-                self._put(self._without_below() + self._with_below(lines))
+                self._put(self._replaced("", lines))
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
@@ -109,6 +114,11 @@ class Screen:
                 kept, self._kept = self._kept, None
                 self._mark_pastes(True)
                 self.write("".join(kept))
+
+    def suspend(self) -> None:
+        """Stop this process as Ctrl-Z does, with the terminal left as a shell wants it. Returns once the user comes back."""
+        with self.held() if self._kept is None else keyboard(shown=True), handling(signal.SIG_DFL, signal.SIGTSTP):
+            signal.raise_signal(signal.SIGTSTP)
 
     @contextlib.contextmanager
     def reading_keys(self) -> Iterator[bool]:
@@ -158,21 +168,18 @@ class Screen:
             legacy_windows=False,
         )
 
-    def _without_below(self) -> str:
-        """Go back to where the lines below began, and clear from there."""
-        if not self._below:
-            return ""
-        columns = self.size[0]
-        rows = sum(max(1, -(-line.cell_len // columns)) for line in self._below)
-        self._below = []
-        return "\r" + (f"\x1b[{rows - 1}A" if rows > 1 else "") + "\x1b[J"
-
-    def _with_below(self, lines: Sequence[Text]) -> str:
-        shown = list(lines)[-(self.size[1] - 2) :]
-        for line in shown:
+    def _replaced(self, text: str, lines: Sequence[Text]) -> str:
+        """Clear the lines below, and write this text and these lines in their place."""
+        before, self._below = self._below, list(lines)[-(self.size[1] - 2) :]
+        for line in self._below:
             line.truncate(self.width - 1, overflow="ellipsis")
-        self._below = shown
-        return "\n".join(self.rendered(line).rstrip("\n") for line in shown)
+        if before:
+            text = _CLEAR + text if self._below else _CLEAR + _SHOW_CURSOR + text
+        if not self._below:
+            return text
+        shown = "".join(map(self.rendered, self._below)).removesuffix("\n")
+        back = f"\x1b[{len(self._below) - 1}A" if len(self._below) > 1 else ""
+        return f"{text}{_BEGIN_ROWS}{shown}{_END_ROWS}{back}"
 
     def _put(self, text: str) -> None:
         if self._gone or not text:

@@ -43,15 +43,17 @@ def run(
     *,
     stop: Callable[[], object],
     draw: Callable[[], object],
+    suspend: Callable[[], object],
     read_keys: Callable[[], object] | None = None,
 ) -> T:
     """Returns what `work` returns. Calls `stop` at the first Ctrl-C, `draw` ten times per second. Raises Leave at the second.
 
+    `suspend` is called for Ctrl-Z, and returns when the user comes back.
     `read_keys`, if given, waits for typed keys between two drawings, for at most a moment.
     """
     changed = threading.Event()
     pressed = 0
-    with signals() as received, keyboard(shown=False):
+    with signals(signal.SIGTSTP) as received, keyboard(shown=False):
         future = pool.submit(work)
         future.add_done_callback(lambda _: changed.set())
         received.listener = changed.set
@@ -62,6 +64,9 @@ def run(
                 changed.clear()
             else:
                 read_keys()
+            if received.suspends:
+                received.suspends = False
+                suspend()
             if received.end:
                 stop()
                 wait([future], _LAST_SECONDS)
@@ -80,20 +85,23 @@ class Received:
     """The signals that came. `listener` is called for each, wherever this thread happens to be."""
 
     interrupts = end = 0
+    suspends = False
     listener: Callable[[], object] = staticmethod(lambda: None)
 
     def note(self, number: int) -> None:
         if number == signal.SIGINT:
             self.interrupts += 1
+        elif number == signal.SIGTSTP:
+            self.suspends = True
         else:
             self.end = number
         self.listener()
 
 
 @contextlib.contextmanager
-def signals() -> Iterator[Received]:
-    """Count signals instead of letting them raise: an event loop that is left by an exception at any moment can lose a step of
-    a task, and then waits for that task forever."""
+def signals(*more: int) -> Iterator[Received]:
+    """Count those that end something, and `more`, instead of letting them raise: an event loop that is left by an exception at
+    any moment can lose a step of a task, and then waits for that task forever."""
     received = Received()
 
     def note(number: int, _: FrameType | None) -> None:
@@ -101,7 +109,7 @@ def signals() -> Iterator[Received]:
             leaving.begin(number)
         received.note(number)
 
-    numbers = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)
+    numbers = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, *more)
     before: dict[int, object] = {number: signal.getsignal(number) for number in numbers}
     with handling(note, *numbers):
         yield received

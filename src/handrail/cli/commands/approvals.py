@@ -23,8 +23,8 @@ from ...approval.policy import read_policy
 from ...approval.records import Simulation, simulate_policy
 from ...approval.settings import add_to_allowlist, remove_from_allowlist
 from ...approval.suggestions import Suggester, Suggestions
-from ...config import config_path, load_config, state_dir
-from ...config.store import Confirmed
+from ...config.paths import config_path, state_dir
+from ...config.store import Confirmed, load_config
 from ...errors import InvalidArguments
 from ...protocols import Decision
 from ...store.approvals import DecisionRecord, StoredGrant, StoredRequest
@@ -146,7 +146,7 @@ def log(last: Last = 20, as_json: options.Json = False) -> None:
     \b
     Examples:
       handrail approvals log
-      handrail approvals log --last 1000 --json | jq 'group_by(.by) | map({by: .[0].by, n: length})'
+      handrail approvals log --last 1000 --json | jq -r '.[].by' | sort | uniq -c
     """
     decisions = open_approvals().decisions.latest(last)
     empty = "No decisions yet. `handrail check 'rm -rf build'` shows what would be asked."

@@ -11,7 +11,7 @@ Examples:
   git diff | handrail ask "write a commit message for this"
   handrail ask --continue "and now fix it"
   handrail ask --json "how many TODOs are there?" | jq -r .answer
-  handrail ask --events "run the tests" | jq -r 'select(.event == "tool_ended") | .tool'
+  handrail ask --events "run the tests" | jq -r '.tool // empty'
 
 Exit codes: 0 answered, 1 failed or a budget is used up, 2 wrong usage, 3 answered, but a call was denied, 124
 timed out, 130 interrupted.

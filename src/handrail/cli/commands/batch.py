@@ -5,7 +5,7 @@ On this machine or a Ray cluster; a run that was cut off can be resumed.
 \b
 Examples:
   handrail batch tasks.jsonl --out run1
-  handrail batch tasks.jsonl --out run1 --engine ray --address auto --workers 8 --sessions 16
+  handrail batch tasks.jsonl --out run1 --engine ray --address auto
   handrail batch status run1 --watch
   handrail batch resume run1
   handrail batch stop run1

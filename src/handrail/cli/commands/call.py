@@ -1,10 +1,10 @@
 """Run one tool, as a model would.
 
 \b
-key=value     text; the runtime fits it to what the tool takes (42, true, a list)
-key:=json     JSON as it is: limit:=5  choices:='["red", "blue"]'
-key=@file     the text of a file (key:=@file: its JSON)
--             one JSON object from stdin; also without arguments, in a pipe
+key=value   text, or what the tool takes: 42, true, a list
+key:=json   JSON as it is: limit:=5  choices:='["red"]'
+key=@file   the text of a file (key:=@file: its JSON)
+-           a JSON object from stdin, also from a pipe
 
 On a terminal the result is shown for reading; in a pipe, or with --json, it is the JSON that the model would get.
 Ctrl-C cancels the call.
@@ -35,10 +35,13 @@ from ...core.outcome import Outcome, error_of, error_outcome, parsed, to_json
 from ...errors import CallCancelled, CallTimeout, InvalidArguments, ToolFailed
 from ...types import CancelToken, JsonDict
 from .. import options
-from ..call_text import main_text, pretty
+from ..call_text import MAIN_FIELDS, main_text, row_text
 from ..options import argument, option
-from ..output import colours, direction_escaped, emit, exit_code_of, result_stream, say, visible
+from ..output import colours, direction_escaped, emit, exit_code_of, fitted, paint, result_stream, say, visible
 from ..runtime import Ending, open_runtime, show_progress, stdin_has_input, supervise
+
+_DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
+_SHORT_CHARS = 60
 
 
 def call(
@@ -105,12 +108,84 @@ def _show(outcome: Outcome, stdout: TextIO, *, raw: bool, as_json: bool) -> None
         shown = visible(text) if stdout.isatty() else text
         emit(shown, stdout, end="\n" if stdout.isatty() and not text.endswith("\n") else "")
     elif stdout.isatty() and not as_json and not raw:
-        emit(pretty(outcome, colour=colours(stdout), width=shutil.get_terminal_size().columns), stdout)
+        emit(_pretty(outcome, colour=colours(stdout), width=shutil.get_terminal_size().columns), stdout)
     else:
         whole = outcome if isinstance(outcome, str) else to_json(outcome)
         if parsed(outcome) is not None:  # the same JSON, whatever shows it next
             whole = direction_escaped(whole)
         emit(visible(whole) if stdout.isatty() else whole, stdout)
+
+
+def _pretty(outcome: Outcome, *, colour: bool, width: int) -> str:
+    """The result for a terminal: what it is about first, the small facts below."""
+    result = parsed(outcome)
+    if isinstance(result, dict) and result.get("_multimodal"):
+        return "\n".join(map(_part, result["content"]))
+    if not isinstance(result, dict):
+        return visible(str(outcome) if result is None else _json(result))
+    lines, hidden = [], set()
+    if error_of(outcome) is not None:
+        kind = f"{result['error_type']}: " if result.get("error_type") else ""
+        lines.append(paint(fitted(visible(f"✗ {kind}{result['error']}")), "red", on=colour))
+        hidden = {"error", "error_type", "problems"}  # the message holds them
+    facts: list[str] = []
+    for name, value in result.items():
+        if name in hidden:
+            continue
+        if _is_block(name, value):
+            lines += _block(name, value, colour=colour)
+        else:
+            facts.append(f"{name}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}")
+    return "\n".join([*lines, *(paint(line, "dim", on=colour) for line in _side_by_side(facts, width))])
+
+
+def _side_by_side(facts: list[str], width: int) -> list[str]:
+    """As many on a line as fit; none is broken."""
+    lines: list[str] = []
+    for fact in map(visible, facts):
+        if lines and len(lines[-1]) + len(fact) + 3 <= width:
+            lines[-1] += f" · {fact}"
+        else:
+            lines.append(fact)
+    return lines
+
+
+def _is_block(name: str, value: Any) -> bool:
+    if isinstance(value, str):
+        return name in MAIN_FIELDS or "\n" in value
+    return isinstance(value, list | dict) and len(_json(value)) > _SHORT_CHARS
+
+
+def _block(name: str, value: Any, *, colour: bool) -> list[str]:
+    if isinstance(value, str):
+        text = visible(value).rstrip("\n")
+        lines = text.split("\n")
+        return [_diff_line(line, colour=colour) for line in lines] if name == "diff" else lines
+    if isinstance(value, list) and all(_is_flat(item) for item in value):
+        return [visible(row_text(item)) for item in value]
+    return [paint(f"{name}:", "dim", on=colour), *visible(_json(value)).split("\n")]
+
+
+def _diff_line(line: str, *, colour: bool) -> str:
+    style = _DIFF_STYLES.get(line[:1])
+    return paint(line, style, on=colour) if style else line
+
+
+def _is_flat(item: Any) -> bool:
+    return not isinstance(item, list) and (
+        not isinstance(item, dict) or not any(isinstance(value, dict | list) for value in item.values())
+    )
+
+
+def _part(part: JsonDict) -> str:
+    if isinstance(part.get("text"), str):
+        return visible(part["text"])
+    kind = part.get("type", "part")
+    return f"[{kind}, {len(json.dumps(part)):,} characters; --json prints it]"
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=2)
 
 
 _ITEM = re.compile(r"(?P<key>[^\s=:@]+)(?P<sign>:?=)(?P<value>.*)", re.DOTALL)

@@ -26,7 +26,7 @@ import typer
 from ...agent.agent_factory import LAST, open_store
 from ...agent.models.model_selection import HOW_TO, find
 from ...approval.policy import read_mode, usual_mode
-from ...config import load_config
+from ...config.store import load_config
 from ...errors import ModelError
 from ...tools.skills.library import Library
 from .. import options

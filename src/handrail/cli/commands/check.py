@@ -25,7 +25,7 @@ import typer
 
 from ...approval.settings import policy_file, project_settings, tightened
 from ...approval.task_disk import BEFORE_SECONDS, HostDisk
-from ...config import load_config, located
+from ...config.store import load_config, located
 from ...errors import ConfigError
 from ...judge import assess
 from ...judge.rules.custom import configured

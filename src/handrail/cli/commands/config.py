@@ -28,12 +28,22 @@ import typer
 
 from ...approval.settings import policy_file, project_settings
 from ...base.temporary_folders import temporary_folder
-from ...config import Config, ConfigFile, config_path, json_schema, load_config, parse_value, read_config, state_dir
-from ...config.paths import locked, read_text, write_text
-from ...config.store import Confirmed, file_digests, hook_files, override_names, overrides
+from ...config.config_file import ConfigFile
+from ...config.paths import config_path, locked, read_text, state_dir, write_text
+from ...config.store import (
+    Confirmed,
+    file_digests,
+    hook_files,
+    load_config,
+    override_names,
+    overrides,
+    parse_value,
+    read_config,
+)
 from ...config.strength import Change, held_back
 from ...config.validation import checked, parse, plain
 from ...errors import ConfigError
+from ...settings.schema import Config, json_schema
 from ...types import JsonDict
 from .. import options
 from ..options import argument, option

@@ -2,7 +2,7 @@
 
 \b
 Examples:
-  handrail cron add '0 9 * * MON-FRI' 'Summarise the new issues of this project.'
+  handrail cron add '0 9 * * MON-FRI' 'Summarise the new issues.'
   handrail cron add 30m --tool terminal --arg command='df -h /'
   handrail cron list
   handrail cron run
@@ -20,7 +20,7 @@ from typing import Annotated
 
 import typer
 
-from ...config import load_config
+from ...config.store import load_config
 from ...core.registry import ToolRegistry
 from ...errors import InvalidArguments, SchedulerRuns
 from ...runtime.arguments import prepare
@@ -52,7 +52,6 @@ def run(
     There is one scheduler at a time. Nobody is asked while a job runs: what would need approval is denied, unless
     config.yaml allows it. A run that was cut off by the end of a scheduler is marked as lost, and not repeated.
 
-    \b
     Exit codes: 0 ok, 1 another scheduler runs already (with --once that is 0).
     """
     app, stop = open_runtime(), CancelToken()
@@ -96,7 +95,7 @@ def add(
 
     \b
     Examples:
-      handrail cron add '0 9 * * MON-FRI' 'Summarise the new issues of this project.'
+      handrail cron add '0 9 * * MON-FRI' 'Summarise the new issues.'
       handrail cron add 30m --tool terminal --arg command='df -h /' --name disk
     """
     if missed not in ("once", "skip"):

@@ -30,18 +30,20 @@ from ... import __version__
 from ...agent.models.model_selection import HOW_TO, connect, find, known_providers
 from ...approval.gate import STORE_NAME
 from ...approval.settings import Settings
-from ...config import Config, ConfigError, config_path, load_config, state_dir
+from ...config.paths import config_path, state_dir
+from ...config.store import load_config
 from ...core.builtin import builtin_tools, scan_builtin
 from ...core.registry import ToolRegistry
 from ...environments import protection
 from ...environments.backend_table import Backends
 from ...environments.tasks import TaskEnvironments
-from ...errors import HandrailError
+from ...errors import ConfigError, HandrailError
 from ...mcp_client.server_config import find_servers, problem_of
 from ...plugins.command_hooks import register_external
 from ...plugins.hook_manager import HookManager
 from ...plugins.loader import Plugins, State
 from ...runtime.dispatch import configured_approver, load_plugins
+from ...settings.schema import Config
 from ...store.approvals import ApprovalStore
 from ...tools.mcp.server_tools import McpTools
 from ...toolsets import Toolsets

@@ -21,9 +21,9 @@ import typer
 from ...app import Handrail
 from ...base.temporary_folders import left_folders
 from ...config.paths import state_dir
+from ...environments.backend_table import resolve
 from ...environments.base import Environment
 from ...environments.private_dirs import prune_browsers
-from ...environments.task_settings import resolve
 from ...errors import HandrailError
 from ...processes.leftovers import prune_expired, prune_unknown
 from ...types import JsonDict

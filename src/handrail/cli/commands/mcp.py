@@ -3,7 +3,7 @@
 \b
 Examples:
   handrail mcp add time -- mcp-server-time
-  handrail mcp add docs https://example.com/mcp --header 'Authorization: Bearer ${DOCS_TOKEN}'
+  handrail mcp add docs https://example.com/mcp --header 'X-Key: ${DOCS_KEY}'
   handrail mcp test time
   handrail call mcp__time__get_current_time timezone=UTC
 """
@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 from ...base.safe_text import made_visible, mask_secrets
 from ...base.suggest import did_you_mean
-from ...config import ConfigFile, load_config
+from ...config.config_file import ConfigFile
 from ...config.paths import config_path, project_mcp_file
+from ...config.store import load_config
 from ...config.validation import plain
 from ...core.registry import ToolRegistry
 from ...errors import ToolUnavailable

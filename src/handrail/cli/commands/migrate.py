@@ -28,7 +28,7 @@ from ruamel.yaml.error import YAMLError
 from ...agent.memory import Memory, Store
 from ...app import Handrail
 from ...base.safe_text import suspicion_of
-from ...config import Config, ConfigFile
+from ...config.config_file import ConfigFile
 from ...config.paths import state_dir
 from ...config.validation import build, check, schema_at
 from ...environments.backend_table import backends
@@ -37,6 +37,7 @@ from ...mcp_client.server_config import Server, problem_of
 from ...plugins.command_hooks import register_external
 from ...plugins.hook_manager import HookManager
 from ...plugins.hook_specs import HOOK_NAMES
+from ...settings.schema import Config
 from ...settings.services import PROVIDERS
 from ...tools.cron.job_requests import open_jobs, planned, save
 from ...tools.cron.schedule import zone_of

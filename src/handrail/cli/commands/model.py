@@ -20,9 +20,9 @@ import typer
 from ...agent.models import model_selection as selection
 from ...agent.models.base import CallPiece, StreamingModel, TextPiece
 from ...base.workers import run_async
-from ...config import Config
 from ...config.keys import key_of
 from ...errors import ModelError
+from ...settings.schema import Config
 from .. import options
 from ..options import argument
 from ..output import ExitCode, emit_either, emit_listing, say, visible

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Annotated
 
 from ...base.suggest import did_you_mean
-from ...config import ConfigFile
+from ...config.config_file import ConfigFile
 from ...config.paths import Found, Source, config_path
 from ...config.trust import Trust
 from ...plugins.hook_manager import hooks

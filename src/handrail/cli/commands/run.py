@@ -10,7 +10,7 @@ as one batch; batches run one after the other and share one todo list.
 Examples:
   handrail run message.json
   handrail run - < calls.jsonl > tool-messages.jsonl
-  echo '[{"name": "read_file", "arguments": {"path": "README.md"}}]' | handrail run -
+  echo '{"name": "read_file", "arguments": {"path": "a.md"}}' | handrail run -
 
 The tool messages go to stdout in the order of the calls, progress to stderr. The exit code is the highest of the
 calls' own: 0 ok, 1 failed, 2 wrong arguments or no such tool, 3 denied, 124 timed out, 130 interrupted.

@@ -7,7 +7,7 @@ run on this machine. Keys are not written anywhere.
 Examples:
   handrail setup
   handrail setup --model claude-sonnet-4-5
-  handrail setup --provider openai --model qwen3:8b --base-url http://127.0.0.1:11434/v1
+  handrail setup --provider openai --model qwen3 --base-url http://gpu:8000/v1
 
 Exit codes: 0 it is set up, 1 the model does not answer, or you chose none, 2 wrong usage.
 """

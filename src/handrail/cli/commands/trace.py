@@ -7,7 +7,7 @@ Arguments are shown, results are not. For spans in a tracing system see `telemet
 \b
 Examples:
   handrail trace
-  handrail trace 20260703-1412 --json | jq '.moments[] | select(.kind == "tool")'
+  handrail trace 20260703-1412 --json | jq '.moments[].kind'
 """
 
 from __future__ import annotations

@@ -21,12 +21,13 @@ from ruamel.yaml import YAML
 from ...app import Handrail
 from ...approval.approvers.prompt import question
 from ...base.temporary_folders import temporary_folder
-from ...config import Config, cache_dir, state_dir
+from ...config.paths import cache_dir, state_dir
 from ...core.registry import ToolRegistry
 from ...errors import Denied
 from ...plugins.hook_manager import HookManager
 from ...plugins.hook_specs import hookimpl
 from ...protocols import Action, ActionKind, ApprovalRequest, Decision
+from ...settings.schema import Config
 from ...settings.sections import TerminalConfig
 from ...settings.services import McpServerConfig
 from ...testing import FakeAgent, ModelReply, Reply, call

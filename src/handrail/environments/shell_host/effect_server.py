@@ -64,7 +64,8 @@ class Watched:
         self._bash = 0
         self._calls: Dict[int, Any] = {0: _NotRecorded()}  # noqa: UP006  the same
         self._left: Dict[int, Tuple[int, int]] = {}  # noqa: UP006  call and start time by process
-        self._running, self._of_running = 0, set()  # type: int, set[int]  # the call that runs, and processes known to be its
+        self._running = -1
+        self._of_running: Dict[int, CallJournal] = {}  # noqa: UP006  by process that is known to belong to the running call
         self._is_late = False  # whether a call that has ended was asked for
         self.listeners: List[int] = []  # noqa: UP006  the same
 
@@ -127,8 +128,14 @@ class Watched:
             self._page.close()
 
     def call_of(self, pid: int) -> CallJournal:
-        found = self._journal(self._fixed if self._fixed is not None else self._number_of(pid))
-        self._is_late = self._is_late or found.is_ended
+        if self._page is not None and self._page.numbers[0] != self._running:
+            self._receive()  # the call before has said what it left before this one began
+            self._running, self._of_running = self._page.numbers[0], {}
+        found = self._of_running.get(pid)
+        if found is None:
+            found = self._journal(self._fixed if self._fixed is not None else self._number_of(pid))
+        if found.is_ended:
+            self._is_late = True
         return found
 
     def _journal(self, number: int) -> CallJournal:
@@ -136,29 +143,23 @@ class Watched:
         if found is None:
             limit = {"max_copy_bytes": self._settings["max_copy"]} if "max_copy" in self._settings else {}
             found = self._calls[number] = CallJournal(self._writer, self.stash, number, **limit)
-            found.is_ended = self._page is not None and number != self._page.current
+            found.is_ended = self._page is not None and number != self._page.numbers[0]
             found.is_tried = self._page is not None and self._page.is_tried(number)
             if self._settings.get("asks") and "pause" in self._settings:
                 found.limit = DeletionLimit(*self._settings["pause"])
             for old in sorted(self._calls)[1:-_MAX_CALLS]:
-                if not self._calls[old].is_incomplete:
+                if not self._calls[old].is_incomplete and old != self._running:
                     del self._calls[old]
         return found
 
     def _number_of(self, pid: int) -> int:
-        page = self._page
-        assert page is not None
-        running = page.current
-        if running != self._running:
-            self._receive()  # the call before has said what it left before this one began
-            self._running, self._of_running = running, {self._bash}
-        if pid not in self._of_running:
-            left = self._left_by(pid) if self._left else None
-            if left is not None:
-                return left
-            self._of_running.add(pid)
-        page.mark_changed(running)
-        return running
+        left = self._left_by(pid) if self._left and pid != self._bash else None
+        if left is not None:
+            return left
+        assert self._page is not None
+        self._page.mark_changed(self._running)
+        self._of_running[pid] = self._journal(self._running)
+        return self._running
 
     def _left_by(self, pid: int) -> int | None:
         """The call that has left the process of this thread, or one above it."""
@@ -256,7 +257,9 @@ class EffectServer:
         elif packet.get("op") == "end":
             self._receive_all()  # what the call has left was said before
             found = self._watched.get(packet["shell"])
-            with socket.socket(fileno=fds.pop(0)) as asker, contextlib.suppress(OSError):  # who asked is gone
+            # The kind is given, else the socket is asked for each part of it.
+            asker = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, fds.pop(0))
+            with asker, contextlib.suppress(OSError):  # who asked is gone
                 wire.send(asker, found.end(packet["call"]) if found is not None else {"counts": None})
         else:
             self._contained[packet["shell"]] = packet.pop("contained", None)

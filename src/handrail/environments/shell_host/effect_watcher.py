@@ -31,7 +31,7 @@ from .wire import Packet
 
 _RECEIVE, _SET_FLAGS = 0xC0502100, 0x40082104
 _SYNC_WAKE_UP = 1
-_NOTICE = struct.Struct("<QIIiIQ6Q")  # struct seccomp_notif
+_NOTICE = struct.Struct("<QI4xi12x6Q")  # struct seccomp_notif: id, process, number and arguments of the system call
 _ZEROS = bytes(_NOTICE.size)
 _CWD, _MAX_ADDRESS = 0xFFFFFF9C, 128
 _O_TMPFILE, _O_NEW = 0x400000, os.O_CREAT | os.O_EXCL
@@ -74,7 +74,6 @@ class EffectWatcher:
         self._called = {number: name for name, number in syscall_filter.numbers().items()}
         self._connects = HeldConnects(self._names.memory, call_of) if holds_network else None
         self._takeover: Takeover | None = None
-        self._buffer = bytearray(_ZEROS)
         self._handlers: dict[int, tuple[Callable[..., Answer], Callable[..., Any]]] = {
             number: (getattr(self, _HANDLERS[name][0]), _HANDLERS[name][1]) for number, name in self._called.items()
         }
@@ -90,12 +89,10 @@ class EffectWatcher:
         filter."""
         if event & (select.POLLHUP | select.POLLERR | select.POLLNVAL):
             return False
-        self._buffer[:] = _ZEROS
         try:
-            fcntl.ioctl(self.listener, _RECEIVE, self._buffer, True)
+            notice, pid, number, *arguments = _NOTICE.unpack(fcntl.ioctl(self.listener, _RECEIVE, _ZEROS))
         except OSError:
             return True  # the process was killed meanwhile
-        notice, pid, _, number, _, _, *arguments = _NOTICE.unpack(self._buffer)
         arguments.append(_CWD)
         try:
             error = self._error_of(pid, number, arguments)
@@ -348,7 +345,7 @@ class EffectWatcher:
         self._contacted(pid, -1, arguments[4], arguments[5])
         return self._connects.send_to(pid, *arguments) if self._connects is not None else None
 
-    def _sent(self, pid: int, fd: int, first: int, flags: int, count: int = 1) -> int | None:
+    def _sent(self, pid: int, fd: int, first: int, flags: int, count: int | None = None) -> int | None:
         return self._connects.send_messages(pid, fd, first, flags, count) if self._connects is not None else None
 
     def _other_process(self, pid: int, other: int) -> Answer:

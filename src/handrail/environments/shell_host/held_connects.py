@@ -27,7 +27,7 @@ _FAST_OPEN = 0x20000000
 _MAX_ADDRESS, _MAX_DATA, _PAGE = 128, 65_536, 4096
 _MESSAGE = struct.Struct("QIxxxxQQQQi")  # struct msghdr
 _MESSAGE_STEP, _MAX_MESSAGES = 64, 64
-_INET = (socket.AF_INET, socket.AF_INET6)
+_INET, _NO_FAMILY = (socket.AF_INET, socket.AF_INET6), bytes(2)
 
 
 class Target(NamedTuple):
@@ -60,63 +60,79 @@ class HeldConnects:
 
     def connect(self, pid: int, fd: int, address: int, size: int) -> int | None:
         try:
-            target = self._target(pid, address, size)
             with taken(pid, fd) as sock:
-                domain = sock.getsockopt(socket.SOL_SOCKET, _SO_DOMAIN)
+                if sock.getsockopt(socket.SOL_SOCKET, _SO_DOMAIN) not in _INET:
+                    return None
                 kind, may_block = "udp" if sock.type == socket.SOCK_DGRAM else "tcp", os.get_blocking(sock.fileno())
-            if target is None:  # a local socket, or the end of a connection; no address of a host can come in its place
-                is_host = domain in _INET and size > 2 and self._memory.read(pid, address, 2) != b"\0\0"
-                return errno.EAFNOSUPPORT if is_host else None
+            raw = self._memory.read(pid, address, min(size, _MAX_ADDRESS))
         except (OSError, Unreadable) as error:
             return _refusal(error)
-        checked = target
+        target = _host_in(raw)
 
         def go_on(to: str = "") -> int | Reply:
-            raw = checked.moved(to) if to else checked.raw
+            checked = target.moved(to) if target is not None and to else raw
             if to:
                 self._name_servers.add(int(to.rpartition(":")[2]))
             with taken(pid, fd) as sock:
-                return _reply(_libc.connect(sock.fileno(), raw, len(raw)))
+                return _reply(_libc.connect(sock.fileno(), checked, len(checked)))
 
-        raise self._hold("connect", pid, target, kind, go_on, is_slow=may_block)
+        if target is not None:
+            raise self._hold("connect", pid, target, kind, go_on, is_slow=may_block)
+        if raw[:2] != _NO_FAMILY:
+            return errno.EAFNOSUPPORT
+        # The end of a connection. The kernel would read the family once more, and find that of a host there.
+        raise Hold(HeldCall("connect", "connect", ""), go_on, errno.EACCES, answer=ALLOW)
 
     def send_to(self, pid: int, *arguments: int) -> int | None:
         fd, data, length, flags, address, size = arguments[:6]
         try:
-            target = self._target(pid, address, size)
-        except (OSError, Unreadable) as error:
-            return _refusal(error)
-        if flags & _FAST_OPEN:
-            return errno.EOPNOTSUPP  # a connection is made by connect
-        return None if target is None else self._hold_message(pid, fd, target, [(data, length)], flags)
-
-    def send_messages(self, pid: int, fd: int, first: int, flags: int, count: int = 1) -> int | None:
-        if count > _MAX_MESSAGES:
-            return errno.EMSGSIZE
-        places = [first + number * _MESSAGE_STEP for number in range(count)]
-        try:
+            if flags & _FAST_OPEN:
+                return errno.EOPNOTSUPP  # a connection is made by connect
             with taken(pid, fd) as sock:
                 if sock.getsockopt(socket.SOL_SOCKET, _SO_DOMAIN) not in _INET:
                     return None
-                if sock.type == socket.SOCK_STREAM:
-                    return errno.EOPNOTSUPP if flags & _FAST_OPEN else None
-                heads = [_MESSAGE.unpack(self._memory.read(pid, place, _MESSAGE.size)) for place in places]
-                named = [self._target(pid, head[0], head[1]) for head in heads if head[0]]
-                if named and len(places) > 1:
-                    return errno.EACCES
-                parts = [self._parts(pid, head[2], head[3]) for head in heads]
-                if not named:
-                    return self._lookups(pid, sock, parts)
-        except (OSError, Unreadable, struct.error) as error:
-            return _refusal(error)
-        return None if named[0] is None else self._hold_message(pid, fd, named[0], parts[0], flags)
-
-    def _hold_message(self, pid: int, fd: int, target: Target, parts: list[tuple[int, int]], flags: int) -> int | None:
-        try:
-            data = b"".join(self._read(pid, *part) for part in parts)
+            target, text = self._target(pid, address, size), self._read(pid, data, length)
         except (OSError, Unreadable) as error:
             return _refusal(error)
+        return errno.EAFNOSUPPORT if target is None else self._hold_message(pid, fd, target, text, flags)
 
+    def send_messages(self, pid: int, fd: int, first: int, flags: int, count: int | None = None) -> int | None:
+        if flags & _FAST_OPEN or (count or 1) > _MAX_MESSAGES:
+            return errno.EOPNOTSUPP if flags & _FAST_OPEN else errno.EMSGSIZE
+        try:
+            with taken(pid, fd) as sock:
+                if sock.getsockopt(socket.SOL_SOCKET, _SO_DOMAIN) not in _INET or sock.type == socket.SOCK_STREAM:
+                    return None
+                may_block, is_lookup = os.get_blocking(sock.fileno()), _peer_port(sock) in self._name_servers
+            places = [first + number * _MESSAGE_STEP for number in range(1 if count is None else count)]
+            heads = [_MESSAGE.unpack(self._memory.read(pid, place, _MESSAGE.size)) for place in places]
+            texts = [b"".join(self._read(pid, *part) for part in self._parts(pid, head[2], head[3])) for head in heads]
+            controls = [self._read(pid, head[4], head[5]) for head in heads]
+            named = [self._target(pid, head[0], head[1]) for head in heads if head[0]]
+        except (OSError, Unreadable, struct.error) as error:
+            return _refusal(error)
+        if named:
+            is_clear = len(places) == 1 and named[0] is not None
+            return self._hold_message(pid, fd, named[0], texts[0], flags) if is_clear and named[0] else errno.EACCES
+
+        def go_on(_: str = "") -> int | Reply:
+            """The kernel would look once more whether there is an address."""
+            sent = size = 0
+            with taken(pid, fd) as sock:
+                for number, place in enumerate(places):
+                    size = _send(sock.fileno(), texts[number], controls[number], flags)
+                    if size < 0:
+                        return Reply(sent) if sent else ctypes.get_errno()
+                    if count is not None:
+                        _write(pid, place + _MESSAGE_STEP - 8, struct.pack("I", size))
+                    sent += 1
+            return Reply(size if count is None else sent)
+
+        if is_lookup and texts:  # it waits here: at the runtime's name server its program would lose patience
+            raise Hold(HeldCall("lookup", "sendmsg", _name_in(texts[0])), go_on, errno.ECONNREFUSED)
+        raise Hold(HeldCall("connect", "sendmsg", ""), go_on, errno.EACCES, is_slow=may_block, answer=ALLOW)
+
+    def _hold_message(self, pid: int, fd: int, target: Target, data: bytes, flags: int) -> int | None:
         def go_on(_: str = "") -> int | Reply:
             with taken(pid, fd) as sock:
                 raw = target.raw
@@ -124,22 +140,11 @@ class HeldConnects:
 
         raise self._hold("sendto", pid, target, "udp", go_on, is_slow=True)
 
-    def _lookups(self, pid: int, sock: socket.socket, parts: list[list[tuple[int, int]]]) -> int | None:
-        """A question to the runtime's name server waits here: there its program would lose patience."""
-        try:
-            is_ours = sock.getpeername()[1] in self._name_servers
-        except OSError:
-            return None  # it has no address and fails by itself
-        if not is_ours or not parts or not parts[0]:
-            return None
-        name = _name_in(self._read(pid, *parts[0][0]))
-        held = HeldCall("lookup", "sendmsg", name)
-        raise Hold(held, lambda _="": None, errno.ECONNREFUSED)
-
     def _hold(self, operation: str, pid: int, target: Target, kind: str, go_on: object, *, is_slow: bool) -> Hold:
         held = HeldCall("connect", operation, str(target), detail=kind)
-        answer = ALLOW if _is_loopback(target.host) and self._is_own(pid, target.port) else ""
         call = self._call_of(pid)
+        is_own = not call.is_tried and _is_loopback(target.host) and self._is_own(pid, target.port)
+        answer = ALLOW if is_own else ""
         how: dict[str, Any] = {"is_slow": is_slow, "answer": answer, "before": lambda: call.host(str(target))}
         return Hold(held, go_on, errno.ECONNREFUSED, **how)  # type: ignore[arg-type]
 
@@ -151,7 +156,9 @@ class HeldConnects:
         return bool(where)
 
     def _target(self, pid: int, address: int, size: int) -> Target | None:
-        return _host_in(self._memory.read(pid, address, min(size, _MAX_ADDRESS)) if address else b"")
+        """Of a message: there the kernel takes an address without a family for one of IPv4."""
+        raw = self._memory.read(pid, address, min(size, _MAX_ADDRESS))
+        return _host_in(struct.pack("=H", socket.AF_INET) + raw[2:] if raw[:2] == _NO_FAMILY else raw)
 
     def _parts(self, pid: int, place: int, count: int) -> list[tuple[int, int]]:
         raw = self._read(pid, place, min(count, 1024) * 16)
@@ -179,6 +186,28 @@ def taken(pid: int, fd: int) -> socket.socket:
         return socket.socket(fileno=_checked(_libc.syscall(_PIDFD_GETFD, process, ctypes.c_int(fd), 0)))
     finally:
         os.close(process)
+
+
+def _peer_port(sock: socket.socket) -> int:
+    try:
+        return int(sock.getpeername()[1])
+    except OSError:  # it is not connected
+        return 0
+
+
+def _send(fd: int, text: bytes, control: bytes, flags: int) -> int:
+    """A message without an address: -1 for a failure, which errno has."""
+    parts = [ctypes.create_string_buffer(each, len(each)) for each in (text, control)]
+    vector = ctypes.create_string_buffer(struct.pack("QQ", ctypes.addressof(parts[0]), len(text)))
+    control_at = ctypes.addressof(parts[1]) if control else 0
+    head = _MESSAGE.pack(0, 0, ctypes.addressof(vector), 1, control_at, len(control), 0)
+    return int(_libc.sendmsg(fd, head + bytes(4), flags))
+
+
+def _write(pid: int, place: int, data: bytes) -> None:
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/mem", "r+b", buffering=0) as file:
+        file.seek(place)
+        file.write(data)
 
 
 def _checked(result: int) -> int:
@@ -258,7 +287,7 @@ def contact(
     family, target = struct.unpack_from("H", raw)[0], _host_in(raw)
     if target is not None:
         name, call = str(target), call_of(pid)
-        if call.is_tried:
+        if call.is_tried and not is_held:
             raise Hold(HeldCall("connect", "connect", name), lambda: call.host(name), errno.EACCES)
         if not is_held:
             call.host(name)

@@ -26,7 +26,7 @@ _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
 _TRUNCATE, _IOCTL_DEVICE = 1 << 14, 1 << 15
 _OF_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEVICE
 _READ = _EXECUTE | _READ_FILE | _READ_DIR
-_TCP = 0b11
+_TCP, _CONNECT_TCP = 0b11, 0b10
 _SIGNALS_AND_ABSTRACT_SOCKETS = 0b11
 _RIGHTS_BY_ABI = {3: (1 << 15) - 1, 5: (1 << 16) - 1}
 
@@ -88,11 +88,14 @@ def protect(*, read_only: list[str], hidden: list[str]) -> None:
     _enforce(rules)
 
 
-def keep_signals_inside() -> None:
-    """This process and its descendants signal, and connect by abstract sockets to, only each other. Needs CAP_SYS_ADMIN."""
+def keep_signals_inside(*, holds_connects: bool) -> None:
+    """This process and its descendants signal, and connect by abstract sockets to, only each other. Needs CAP_SYS_ADMIN.
+
+    With `holds_connects` only a process outside can connect their TCP sockets.
+    """
     if abi() < OLDEST_SCOPE_ABI:
         raise OSError(errno.ENOSYS, "this kernel's Landlock cannot restrict signals")
-    _enforce(_ruleset(0, 0, _SIGNALS_AND_ABSTRACT_SOCKETS))
+    _enforce(_ruleset(0, _CONNECT_TCP if holds_connects else 0, _SIGNALS_AND_ABSTRACT_SOCKETS))
 
 
 def _rights() -> int:

@@ -87,7 +87,7 @@ class _Entered:
         if policy is not None:
             self.report = protection.enter(policy, outside.stay)
             self.alive = self.report.pop("alive", None)
-            self.confine = protection.ShellMounts(policy, self.report).confine
+            self.confine = protection.ShellMounts(policy, self.report, outside.holds_connects).confine
         if self.alive is None and outside.to_watcher is not None:
             self.alive = _fork_inside(outside.stay)
 
@@ -163,6 +163,10 @@ class _Outside:
             self.to_watcher.close()
             self.to_watcher = None
         return why
+
+    def holds_connects(self) -> bool:
+        """Once probed: whether the watcher connects the sockets of commands, so that nobody else need be able to."""
+        return self.can_hold and self._effects is not None and bool(self._effects.get("holds_network"))
 
     def for_fork_server(self) -> socket.socket:
         """In the fork server: where requests come from."""

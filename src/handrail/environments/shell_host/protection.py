@@ -92,12 +92,13 @@ def enter_alone(policy: Packet) -> str:
 class ShellMounts:
     """What a fork server does for each shell that it forks. Made where `enter` has been."""
 
-    def __init__(self, policy: Packet, report: Packet) -> None:
+    def __init__(self, policy: Packet, report: Packet, holds_connects: Callable[[], bool]) -> None:
         self._is_needed = report["by"] == NAMESPACES
         self._covered = {place for place in policy["covered"] if os.path.exists(place)}
         self._stage = next((place for place in policy["hidden"] if os.path.isdir(place)), None)
         self._rest = [place for place in (*mounts.places(), *policy["writable"]) if place not in self._covered]
         self._is_contained = policy["contained"] and CONTAINED not in report["missing"]
+        self._holds_connects = holds_connects
 
     def confine(self, shell: Packet) -> None:
         """Give this process, a new fork, its own mounts, and nothing that could undo them. Raises OSError."""
@@ -110,7 +111,7 @@ class ShellMounts:
         for place in shell["covered"]:
             if place not in self._covered and os.path.exists(place):
                 mounts.cover(place, writable=True)
-        _give_up_rights()
+        _give_up_rights(holds_connects=self._holds_connects())
 
 
 def _attempt(protect: Callable[[], Packet], stay_outside: Callable[[int], None]) -> Packet:
@@ -195,10 +196,10 @@ def _protect_kernel(missing: list[str]) -> None:
         _or_missing(f"/proc/{part}", lambda part=part: mounts.make_read_only(f"/proc/{part}"), missing)  # type: ignore[misc]
 
 
-def _give_up_rights() -> None:
+def _give_up_rights(*, holds_connects: bool = False) -> None:
     """Also to signal, and to reach through /proc into, processes that are not descendants: another shell has other mounts."""
     with contextlib.suppress(OSError):  # reported as missing
-        landlock.keep_signals_inside()
+        landlock.keep_signals_inside(holds_connects=holds_connects)
     forbid_mount_namespaces()
     drop_capabilities()
 

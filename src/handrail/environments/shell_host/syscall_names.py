@@ -79,12 +79,14 @@ class Memory:
     def name(self, pid: int, address: int) -> bytes:
         """A text that ends with NUL. Never over the end of a page: the next one may not exist."""
         size = min(_PAGE - (address & (_PAGE - 1)), _SHORT)  # most names are short, and less to copy is faster
-        count = self._copy(pid, address, size) if self._can_call else 0
-        if count > 0:
-            self._buffer[count] = b"\0"
-            found: bytes = self._buffer.value
-            if len(found) < count:
-                return found
+        if self._can_call:
+            self._there.base, self._there.size = address, size
+            count = _read_memory(pid, self._to, 1, self._from, 1, 0)
+            if count > 0:
+                self._buffer[count] = b"\0"
+                found: bytes = self._buffer.value
+                if len(found) < count:
+                    return found
         found = b""
         while len(found) < _MAX_NAME:
             at = address + len(found)
@@ -191,7 +193,7 @@ class Names:
 
     def folder(self, pid: int, descriptor: int) -> str:
         try:
-            return os.readlink(_link(pid, descriptor))
+            return os.readlink(f"/proc/{pid}/cwd" if descriptor == _CWD else _link(pid, descriptor))
         except PermissionError:
             raise Unreadable from None
 

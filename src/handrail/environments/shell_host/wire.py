@@ -142,20 +142,15 @@ class CallPage:
 
     def __init__(self, fd: int) -> None:
         self._memory = mmap.mmap(fd, _BYTES)
-        self._numbers = memoryview(self._memory).cast("Q")
-
-    @property
-    def current(self) -> int:
-        """The call whose command runs, or ran last."""
-        return self._numbers[_CURRENT // 8]
+        self.numbers = memoryview(self._memory).cast("Q")  # the first is the call whose command runs, or ran last
 
     def is_tried(self, call: int) -> bool:
-        return bool(call) and self._numbers[_TRIED // 8] == call
+        return bool(call) and self.numbers[_TRIED // 8] == call
 
     def mark_changed(self, call: int) -> None:
         """The current call has entries in the journal."""
-        self._numbers[_CHANGED // 8] = call
+        self.numbers[_CHANGED // 8] = call
 
     def close(self) -> None:
-        self._numbers.release()
+        self.numbers.release()
         self._memory.close()

@@ -390,7 +390,7 @@ class _Reader:
     def _loads(self, name: str, args: list[Any]) -> None:
         """Another file or module is run as a program."""
         given = args[1:2] if name.startswith("imp") else args[:1]
-        if not given or not isinstance(given[0], str) or UNKNOWN in given[0]:
+        if not given or not isinstance(given[0], str) or re.match(rf"/(?:dev|proc)/|.*{UNKNOWN}", given[0], re.S):
             self.host.find("code.exec_computed")
         else:
             self.host.start("python3", *(("-m",) if name == "runpy.run_module" else ()), given[0])

@@ -18,7 +18,9 @@ MAX_SCRIPT = 200_000
 _MAX_LOOKUPS = 1_500
 _MAX_CODE = {False: 100_000, True: 200_000}
 _MAX_PARENTS = 12
-INSTALLED = tuple("/usr/ /bin/ /sbin/ /lib/ /lib64/ /opt/ /nix/ /snap/ /etc/alternatives/ /dev/ /proc/".split())
+INSTALLED = tuple("/usr/ /bin/ /sbin/ /lib/ /lib64/ /opt/ /nix/ /snap/ /etc/alternatives/".split())
+_OF_A_PROCESS = ("/dev/", "/proc/")
+"""What is there depends on who looks: the judge must not take its own input or environment for the command's."""
 _PASSWD = "/etc/passwd"
 _FIRST_PERSON = 1000
 _NOBODY = 65534
@@ -90,7 +92,9 @@ class Sources:
 
     def entry(self, path: str) -> DiskEntry | None:
         self._lookups -= 1
-        return self._disk.find(path) if self._disk is not None and self._lookups >= 0 else None
+        if self._disk is None or self._lookups < 0 or path.startswith(_OF_A_PROCESS):
+            return None
+        return self._disk.find(path)
 
     def names(self, path: str) -> list[str]:
         self._lookups -= 1

@@ -106,7 +106,7 @@ def _npm(walk: Walk, call: Call) -> None:
         (str(value) for name, value in options if name in ("-C", "--prefix", "--dir", "--cwd") and value), "."
     )
     package = _upwards(walk, absolute(folder, here(walk)), "package.json")
-    if package is None:
+    if package is None and word not in _NPM_WORDS:
         return
     if word in ("run", "run-script", "rum", "urn", "exec", "x") or (word not in _NPM_WORDS and call.name != "npm"):
         if word in ("run", "run-script", "rum", "urn"):
@@ -122,10 +122,13 @@ def _npm(walk: Walk, call: Call) -> None:
         if len(names) == 1
         else []
     )
-    packages = [package]
+    packages = [package] if package is not None else []
     own = args[: args.index(Arg("--"))] if "--" in args else args
     if not _WORDS.in_workspaces.isdisjoint(arg.partition("=")[0] for arg in own):
-        packages = _workspaces(walk, package)
+        packages = _workspaces(walk, package) if package is not None else []
+    elif len(names) > 1:  # of an installation: folders that are given
+        given = (lookup(walk, f"{arg.removeprefix('file:')}/package.json") for arg in rest if "/" in arg)
+        packages += filter(None, given)
     for one in packages:
         _run_scripts(walk, one, names, passed)
 

@@ -293,6 +293,8 @@ def _export(walk: Walk, call: Call) -> Value | None:
         _lock(walk, call.name, node.name)
     for arg in call.args:
         name = _assigned(walk, arg)
+        if UNKNOWN in name and exports:  # `export $(grep -v '^#' .env)`
+            walk.programs.assign_new(walk)
         if arg[:1] != "-":
             _exported(walk, name, exports)
             _lock(walk, call.name, name)

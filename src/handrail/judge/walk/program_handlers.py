@@ -72,6 +72,7 @@ _LISTED = TEXT_OPTIONS.keys() | CODE_FILES.keys()
 _SOME_FOLDER = "/project"
 """Where work is expected, if nobody has said where: files that are written there are looked up by absolute paths."""
 follow_variable = environment_variables.follow_variable
+assign_new = script_programs.assign_new
 source_file = script_programs.source_file
 follow_files = script_programs.follow
 follow_place = settings_files.follow_place

@@ -190,6 +190,9 @@ def _git_setting(walk: Walk, setting: Arg, rest: Sequence[Arg]) -> None:
     elif key in _GIT_PLACES or (key.startswith("includeif.") and key.endswith(".path")):
         if walk.is_foreign(text) or text == UNKNOWN:
             walk.report("env.inject", ["git", "-c", setting])
+        walk.programs.follow_place(walk, Call("git", [setting], None, Arg("git")), text)
+    elif key.startswith("protocol.ext") and text != "never":
+        walk.report("env.inject", ["git", "-c", setting])
     elif key.endswith(".mirror") and rest[:1] == ["push"] and text == "true":
         walk.start([Arg("git"), Arg("push"), Arg("--mirror"), *rest[1:]], None)
     elif names_command(key, text):

@@ -160,7 +160,8 @@ class _Modules:
         self.found[source.path] = (source, module, whole)
         if module is not None:
             self._waiting += [(name, source.path) for name in module.imports]
-        for match in _RE.loaded.finditer(source.text):  # runpy.run_path("x.py"), exec(open("x").read())
+        text = _RE.joined.sub("", source.text)
+        for match in _RE.loaded.finditer(text):  # runpy.run_path("x.py"), exec(open("x").read())
             name = match[1] or match[2]
             if "/" not in name and not name.endswith((".py", ".txt")):
                 self._waiting.append((name, source.path))

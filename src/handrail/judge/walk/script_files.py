@@ -79,6 +79,13 @@ def entry(walk: Walk, path: str) -> DiskEntry | None:
     return walk.sources.entry(place) if place and walk.sources is not None else None
 
 
+def names_here(walk: Walk) -> list[str]:
+    """The names in the working directory, with those that the command itself has written."""
+    there = absolute(".", here(walk))
+    names = walk.sources.names(there) if there and walk.sources is not None else []
+    return [*names, *(path for path in walk.state.files if "/" not in path)]
+
+
 def run_shell(
     walk: Walk, source: Source, args: Sequence[Arg] = (), stdin: Value | None = None, *, same_shell: bool = False
 ) -> None:

@@ -6,7 +6,7 @@ import posixpath
 import re
 import shlex
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from urllib.parse import unquote
 
 from ..programs.tables import DATA_PROGRAMS, LANGUAGES, SHELLS, skip_options
@@ -14,7 +14,7 @@ from ..values.data_files import Patterns, Words, read_tables
 from ..values.disk import INSTALLED, Source, absolute
 from ..values.word_values import UNKNOWN, Arg, OtherName, Value
 from .interpreters import read_options
-from .script_files import entry, here, judge_code, lookup, matching, run_shell, run_with_file, run_words
+from .script_files import entry, here, judge_code, lookup, matching, names_here, run_shell, run_with_file, run_words
 from .walk import Call, Walk
 
 _RE = Patterns(__file__)
@@ -76,15 +76,22 @@ def follow_language(walk: Walk, call: Call) -> None:
         if path.startswith("data:"):
             judge_code(walk, call, Source("-", unquote(path.partition(",")[2]), is_new=True), language)
         _follow_program(walk, call, language, str(path))
-    for source in (lookup(walk, value) for option, value in options if option == "--env-file" and value):
-        for name, setting in _RE.variable.findall(source.text) if source is not None else ():
-            walk.on_assign(name, Value(setting))
+    assign_new(walk, [value for option, value in options if option == "--env-file" and value])
     for option, value in options:  # node's own test runner, and its `npm run`
         name, args = {"--test": ("node-test", operands), "--run": ("npm", [Arg("run"), *operands])}.get(
             option, ("", [])
         )
         if call.name == "node" and (other := walk.programs.follower_of(name)) is not None:
             other(walk, Call(name, args if value is None else [*args, value], None, Arg(name)))
+
+
+def assign_new(walk: Walk, paths: Iterable[str] = ()) -> None:
+    """Set the variables that files hold, as if they were exported: by default those of new files that are called `.env`."""
+    for path in paths or (name for name in names_here(walk) if _RE.environment.search(name)):
+        source = lookup(walk, path)
+        text = source.text if source is not None and (paths or source.is_new) else ""
+        for name, setting in _RE.variable.findall(text):
+            walk.on_assign(name, Value(setting))
 
 
 def _follow_program(walk: Walk, call: Call, language: str, path: str) -> None:
@@ -116,12 +123,14 @@ def follow_console(walk: Walk, call: Call) -> None:
     for arg in call.args[:_MAX_OPERANDS]:
         paths += [arg.partition("=")[2]] if arg[:2] == "--" else [arg[2:]] if arg[:1] == "-" else [str(arg)]
     included = [path for arg in call.args for path in _RE.includes.findall(arg)]
-    for path in filter(None, (*paths, *included)):
+    for path in chain(filter(None, paths), included):  # more are included while they are read
         found = entry(walk, path)
         if found is None or found.is_dir or found.size > _MAX_CONSOLE or walk.known_file(path) is not None:
             continue
         source = lookup(walk, path)
         if source is not None and not source.is_binary and source.is_whole:
+            if len(included) < _MAX_IMPORTS:
+                included += [name for line in source.text.split("\n") for name in _RE.includes.findall(line)]
             reads = isinstance(call.stdin, OtherName) and path == call.stdin.program
             reads = reads or path in included or call.name in ("mongo", "mongosh")
             run_with_file(walk, source, call, path, Value(source.text) if reads else None)
@@ -245,7 +254,7 @@ def follow(walk: Walk, call: Call) -> None:
         return
     if "/" in call.program:
         follow_path(walk, call)
-    elif walk.state.variables.get("PATH") is not walk.state.first_path and (place := _in_search_path(walk, call.name)):
+    elif place := _in_search_path(walk, call.name):
         follow_path(walk, Call(call.name, call.args, call.stdin, Arg(place)))
     if (follower := walk.programs.follower_of(call.name)) is not None:
         follower(walk, call)
@@ -268,9 +277,9 @@ def _real(walk: Walk, arg: Arg) -> Arg:
 def _given_files(walk: Walk, call: Call) -> None:
     """Code among the arguments, by how the file's name ends: what an option names (`--require x.js`), or follows `run`.
 
-    A program about which nothing is known may run all that it is given: files that were written in this session are read.
+    A program that is not known to take data may run all that it is given: files that were written in this session are read.
     """
-    is_unknown = call.name not in DATA_PROGRAMS and not walk.judgement.rulebook.knows(call.name)
+    is_unknown = call.name not in DATA_PROGRAMS
     for place, (before, arg) in enumerate(pairwise((Arg(""), *call.args[:_MAX_OPERANDS]))):
         rest = call.args[place + 1 :] if before in _WORDS.run_words else ()
         name, _, value = arg.rpartition("=") if "=" in arg else (before, "", str(arg))
@@ -278,10 +287,11 @@ def _given_files(walk: Walk, call: Call) -> None:
         is_led = name[:1] == "-" and not _RE.no_code.search(name)
         if not words and not ((is_unknown or is_led) and ("." in value or "/" in value or is_led)):
             continue
+        knows = walk.judgement.rulebook.knows(call.name)
+        if knows and not is_led and _RE.texts.fullmatch(value):
+            continue
         found = entry(walk, value)
-        if found is not None and (
-            is_unknown or not walk.judgement.rulebook.knows(call.name) or _RE.settings.search(name)
-        ):
+        if found is not None and (is_unknown or not knows or _RE.settings.search(name)):
             walk.programs.follow_place(walk, call, value, everything=False)
         if found is None or found.is_dir or not (is_led or name in _WORDS.run_words or (is_unknown and found.is_new)):
             continue
@@ -315,16 +325,18 @@ def _several(walk: Walk, call: Call) -> bool:
 
 
 def _in_search_path(walk: Walk, name: str) -> str:
-    """Where a program is found in the directories that a command has put in front of PATH."""
+    """Where a program is found in the directories that a command has put in front of PATH, or that its runner would."""
     search = walk.state.variables.get("PATH")
-    if not isinstance(search, Value):
-        return ""
-    for directory in search.text.split(":")[:_MAX_DIRECTORIES]:
-        if UNKNOWN in directory or directory.startswith(("/usr/", "/bin", "/sbin")):
-            break
-        found = entry(walk, f"{directory or '.'}/{name}")
-        if found is not None and not found.is_dir:
-            return f"{directory or '.'}/{name}"
+    if search is not walk.state.first_path and isinstance(search, Value):
+        for directory in search.text.split(":")[:_MAX_DIRECTORIES]:
+            if UNKNOWN in directory or directory.startswith(("/usr/", "/bin", "/sbin")):
+                break
+            found = entry(walk, f"{directory or '.'}/{name}")
+            if found is not None and not found.is_dir:
+                return f"{directory or '.'}/{name}"
+    for place in (f"node_modules/.bin/{name}", f".venv/bin/{name}"):
+        if (found := entry(walk, place)) is not None and found.is_new:
+            return place
     return ""
 
 

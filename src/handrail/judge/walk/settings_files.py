@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 
 from ..values.data_files import Patterns, Words, read_tables
 from ..values.disk import Source, absolute
-from ..values.word_values import UNKNOWN, Arg, Value
-from .script_files import entry, followed, here, judge_code, lookup
+from ..values.word_values import UNKNOWN, Arg, Value, unknown
+from .script_files import entry, followed, here, judge_code, lookup, names_here
 from .script_programs import run_by_ending
 from .walk import Call, Walk
 
@@ -41,9 +41,8 @@ def follow_settings(walk: Walk, call: Call) -> None:
     if not cwd or walk.sources is None or key in walk.sources.followed:
         return
     walk.sources.followed.add(key)
-    own = [path for path in walk.state.files if "/" not in path]
     others = _OTHERS.get(call.name, "").split()
-    for name in dict.fromkeys((*walk.sources.names(cwd), *own)):
+    for name in dict.fromkeys(names_here(walk)):
         if name in _WORDS.shared:
             _judge_sections(walk, call, name)
         elif name in others or (_RE.settings.search(name) and _is_of(name, call.name)):
@@ -92,6 +91,11 @@ def judge_settings(walk: Walk, call: Call, source: Source) -> None:
             inside.run_text(Value(line), None, "settings")
         for words in _lists(inside, source.text):
             inside.start([Arg(word) for word in words], None)
+        for words in _RE.removes.findall(source.text)[:_MAX_NAMED]:
+            inside.start([Arg("rm"), Arg("-rf"), *map(Arg, filter(None, words))], None)
+        for path in _RE.writes.findall(source.text)[:_MAX_NAMED]:
+            if not inside.classes(path).isdisjoint(("startup", "own", "hook", "device")):
+                inside.on_write(Arg(path), ">", unknown())
     folder = posixpath.dirname(absolute(source.path, here(walk)))
     loads = _RE.loads.search(source.text) is not None
     for name in list(dict.fromkeys(_RE.names_file.findall(source.text)))[:_MAX_NAMED]:
@@ -139,7 +143,7 @@ def _judge_new(walk: Walk, call: Call, path: str, *, as_code: bool = True) -> No
         judge_code(walk, call, source, "c")
     if source is None or source.is_binary or _RE.prose.fullmatch(path):
         return
-    if source.text.startswith("#!") and "/" in path:
+    if source.text.startswith("#!") and "/" in path and "make" not in source.text.partition("\n")[0]:
         walk.programs.follow_files(walk, Call(posixpath.basename(path), [], None, Arg(path)))
     elif not run_by_ending(walk, path) or not as_code:
         judge_settings(walk, call, source)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...approval.settings import remove_from_allowlist
-from ...config import config_path
+from ...config.paths import config_path
 from ...protocols import Answer, Decision
 from ...store.approvals import StoredGrant
 from ...types import JsonDict

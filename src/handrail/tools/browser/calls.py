@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from ...base.workers import pool
 from ...core.outcome import Outcome, tool_result
-from ...environments.task_settings import DEFAULT_TASK
+from ...environments.backend_table import DEFAULT_TASK
 from ...errors import HandrailError, InvalidArguments, ToolFailed
 from ...files.task_arguments import text_argument, written_files_of
 from ...media.images import analyze, prepared

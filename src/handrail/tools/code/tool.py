@@ -49,7 +49,7 @@ registry.register(
     toolset=_TOOLSET,
     schema=SCHEMA,
     handler="handrail.tools.code.script_run:execute_code",
-    check_fn="handrail.environments.task_settings:check_default",
+    check_fn="handrail.environments.backend_table:check_default",
     dynamic_schema_overrides=_names_now,
     emoji="🐍",
     # The output is bounded while it arrives; the script's own timeout is the call's.

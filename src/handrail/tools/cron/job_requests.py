@@ -12,12 +12,13 @@ from typing import Any
 from ...base.own_process import started_by_agent
 from ...base.safe_text import unseen_in
 from ...base.suggest import did_you_mean
-from ...config import Config, state_dir
+from ...config.paths import state_dir
 from ...core.builtin import registry
 from ...core.outcome import tool_result
 from ...core.registry import ToolRegistry
 from ...errors import Denied, InvalidArguments, JobNotFound, ToolFailed, UnknownToolset
 from ...protocols import Action, ActionKind
+from ...settings.schema import Config
 from ...store.jobs import Job, JobState, JobStore, Run, Work
 from ...types import JsonDict, ToolContext
 from .schedule import Schedule, first_run, local_zone, read_schedule, scheduler_pid, shown

@@ -17,7 +17,7 @@ from datetime import UTC, datetime, tzinfo
 from typing import NamedTuple
 
 from ...base.own_process import has_exited, pid_of, runtime_id
-from ...config import state_dir
+from ...config.paths import state_dir
 from ...errors import InvalidArguments, SchedulerRuns
 
 EXAMPLES = "'0 9 * * MON-FRI', '30m', 'in 2h', '2026-12-24T18:00'"

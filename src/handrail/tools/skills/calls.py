@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ...base.atomic import replace_file
 from ...core.outcome import tool_result
-from ...environments.clean_env import is_secret_name
+from ...environments.command_input import is_secret_name
 from ...errors import InvalidArguments, SkillError, ToolFailed
 from ...files.failures import os_failure
 from ...files.text import diff_to_approve

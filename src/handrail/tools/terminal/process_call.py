@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from ...core.outcome import tool_result
+from ...environments.backend_table import DEFAULT_TASK
 from ...environments.errors import NoSuchProcess
-from ...environments.task_settings import DEFAULT_TASK
 from ...errors import InvalidArguments, ToolFailed
 from ...files.task_arguments import everything
 from ...processes.interact import Typed, send, settle, typed, wait

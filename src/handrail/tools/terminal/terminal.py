@@ -30,7 +30,7 @@ registry.register(
     toolset="terminal",
     schema=SCHEMA,
     handler="handrail.tools.terminal.terminal_call:terminal",
-    check_fn="handrail.environments.task_settings:check_default",
+    check_fn="handrail.environments.backend_table:check_default",
     emoji="💻",
     # The output is bounded while it arrives, and all of it stored; the command's own timeout is the call's.
     max_result_size_chars=float("inf"),

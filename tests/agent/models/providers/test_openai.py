@@ -9,7 +9,8 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any
 
 import anthropic
@@ -18,6 +19,7 @@ import pytest
 
 from handrail.agent.events import Notice, TextDelta, Usage
 from handrail.agent.models.base import Answer, ModelRequests, Piece, TextPiece
+from handrail.agent.models.http_client import _event_data
 from handrail.agent.models.providers.openai import OpenAIChat
 from handrail.errors import ModelError
 from handrail.testing import ModelReply, call
@@ -125,6 +127,22 @@ def test_events_are_read_however_they_are_cut_and_ended() -> None:
         assert "".join(piece.text for piece in found if isinstance(piece, TextPiece)) == "a\u2028b\x85cd"
 
 
+def test_a_long_line_is_read_in_time_that_grows_with_its_length_only() -> None:
+    def seconds(count: int) -> float:
+        async def sent() -> AsyncIterator[bytes]:
+            for piece in (b"data: ", *[b"x" * 1024] * count, b"\n\n"):
+                yield piece
+
+        async def read() -> list[bytes]:
+            return [data async for data in _event_data(sent())]
+
+        began = time.process_time()
+        assert asyncio.run(read()) == [b"x" * 1024 * count]
+        return time.process_time() - began
+
+    assert min(seconds(1_600) for _ in range(2)) < 30 * max(seconds(200), 0.002)
+
+
 def event_of(text: str, finish: str | None = None) -> str:
     choice = {"delta": {"content": text}, "finish_reason": finish}
     return f"data: {json.dumps({'choices': [choice]}, ensure_ascii=False)}\n\n"
@@ -174,6 +192,7 @@ def test_a_wrong_key_is_said_with_what_to_do_and_is_not_shown() -> None:
 
 LOADED = """
 import asyncio, sys
+from handrail.agent.models.http_client import _event_data
 from handrail.agent.models.providers.openai import OpenAIChat
 from handrail.errors import ModelError
 model = OpenAIChat("m", base_url="http://127.0.0.1:1/v1", api_key="k")

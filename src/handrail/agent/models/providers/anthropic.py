@@ -40,7 +40,7 @@ class AnthropicMessages(HttpModel):
                     if piece is not None:
                         yield piece
         if not reason:
-            raise ModelError(f"{self.name}: the answer was cut off before its end", retryable=True)
+            raise ModelError(f"{self.name}: connection lost in the middle of the answer", retryable=True)
         yield Finished(self._prices.added_to(usage), cut_off=reason == "max_tokens")
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from handrail.environments.clean_env import clean_environment
+from handrail.environments.command_input import clean_environment
 from handrail.environments.errors import EnvironmentStartError
 from handrail.environments.local_environment import LocalEnvironment
 

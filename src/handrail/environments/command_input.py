@@ -1,9 +1,10 @@
-"""Which of this process's environment variables commands may see."""
+"""What a shell gets: the text of a command, and those of this process's environment variables that commands may see."""
 
 from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 from collections.abc import Collection, Mapping
 from functools import lru_cache
@@ -21,6 +22,7 @@ _SECRET_NAME = (
 # Names that look like the above and are needed: where something is, not the thing itself.
 _NOT_SECRET = r"(?i)(?:_proxy|_(?:file|path|dir|sock|socket|pid)|^xauthority|^git_askpass|^ssh_askpass)$"
 _LOGIN_SECONDS = 10
+_MAX_COMMAND_BYTES = 32 << 20
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -82,3 +84,30 @@ def _login(items: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
     # What start-up files print comes before the first NUL.
     lines = answer.stdout.partition(b"\0")[2].split(b"\0")
     return dict(os.fsdecode(line).split("=", 1) for line in lines if b"=" in line)
+
+
+def encoded(text: str) -> bytes:
+    if "\0" in text:
+        raise CommandRefused(
+            "the command contains a NUL character, which no shell accepts; write it as $'\\\\0' in printf"
+        )
+    try:
+        encoded = text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError as error:
+        place = f"U+{ord(text[error.start]):04X} at position {error.start}"
+        raise CommandRefused(f"the command contains {place}, which is not a character; leave it out") from None
+    if len(encoded) > _MAX_COMMAND_BYTES:
+        raise CommandRefused(
+            f"the command has {len(encoded):,} bytes; write the data to a file, and name that in the command"
+        )
+    return encoded
+
+
+def with_variables(text: bytes, env: Mapping[str, str] | None) -> bytes:
+    """The command with its own variables, which are gone when it has ended."""
+    if not env:
+        return text
+    check_variables(env)
+    words = " ".join(f"{name}={shlex.quote(value)}" for name, value in env.items())
+    command = shlex.quote(text.decode("utf-8", "surrogateescape"))
+    return f"{words} command eval {command}".encode("utf-8", "surrogateescape")
