@@ -79,12 +79,9 @@ class Connection:
     ) -> None:
         self.server = server
         self.state = State.NEW
-        self.error = ""
-        self.protocol = ""
+        self.error = self.protocol = ""
         self.offer = Offer()
-        self._watchdog = watchdog
-        self._requests = requests
-        self._publish = publish
+        self._watchdog, self._requests, self._publish = watchdog, requests, publish
         self._browse, self._launch, self._why_denied = browse, launch, why_denied
         self._falls_back = False
         self._no_login = ""

@@ -134,13 +134,11 @@ class HookManager:
         """None also for an implementation that fails."""
         try:
             timeout = implementation.timeout(self.timeout)
-            bound = implementation.bind(payload)
-
-            def call() -> Any:
-                made = bound()
-                return run_async(made) if inspect.isawaitable(made) else made
-
-            return call() if timeout is None else run_bounded(call, timeout=timeout)
+            call = implementation.bind(payload)
+            made = call() if timeout is None else run_bounded(call, timeout=timeout)
+            if inspect.isawaitable(made):
+                made = run_bounded(partial(run_async, made), timeout=timeout or self.timeout)
+            return made
         except BaseException as error:
             if is_interrupt(error):
                 raise

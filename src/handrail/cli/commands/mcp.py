@@ -67,9 +67,9 @@ def add(name: Name, target: Target, env: Env = None, header: Header = None, sse:
         "url" if is_address else "command": target[0],
         "type": "sse" if sse else "",
         "args": target[1:],
+        "env": dict(_pair(each, "=") for each in env or ()),
+        "headers": dict(_pair(each, ":") for each in header or ()),
     }
-    given |= {"env": dict(_pair(each, "=") for each in env or ())}
-    given |= {"headers": dict(_pair(each, ":") for each in header or ())}
     values = {name: value for name, value in given.items() if value}
     problem = problem_of(Server(name, McpServerConfig(**values), ""))
     if problem:

@@ -114,8 +114,8 @@ class Gateway:
         hooks, kind = self._served.app.runtime.hooks, "dm" if message.is_direct else "group"
         if not hooks.implementations(_HOOK):
             return message
-        about = {"platform": account.kind, "chat_id": message.chat, "user_id": message.user, "chat_type": kind}
-        event = SimpleNamespace(text=message.text, source=SimpleNamespace(**about), internal=False)
+        source = SimpleNamespace(platform=account.kind, chat_id=message.chat, user_id=message.user, chat_type=kind)
+        event = SimpleNamespace(text=message.text, source=source, internal=False)
         for answer in await asyncio.to_thread(hooks.invoke, _HOOK, event=event):
             match answer:
                 case {"action": "skip"}:
