@@ -248,24 +248,24 @@ def test_tab_completes_commands_and_arguments(cli: Cli, tmp_path: Path, shell: s
     if shutil.which(shell) is None:
         pytest.fail(f"{shell} is not installed; scripts/services/install.sh installs it")
     (tmp_path / "a.txt").write_text("found it\n")
-    env = {**cli.env, "PATH": f"{Path(sys.executable).parent}:{cli.env['PATH']}", "HOME": str(tmp_path)}
-    tmux = Tmux(tmp_path / ".tmux", cwd=tmp_path, env=env)
+    tmux = Tmux(tmp_path / ".tmux", cwd=tmp_path, env={**cli.env, "HOME": str(tmp_path)})
     load = {
         "bash": 'eval "$(handrail completion bash)"',
         "zsh": 'autoload -U compinit; compinit -u; eval "$(handrail completion zsh)"',
         "fish": "handrail completion fish | source",
     }[shell]
     try:
-        tmux.type(f"PS1='$ ' {'zsh -f' if shell == 'zsh' else shell}{' --norc' if shell == 'bash' else ''}", "Enter")
+        start = {"bash": "bash --norc", "zsh": "zsh -f", "fish": "fish"}[shell]
+        tmux.type(f"PATH={Path(sys.executable).parent}:$PATH PS1='$ ' {start}", "Enter")
         tmux.type(f"{load}; echo load''ed", "Enter")
         tmux.wait_for("\nloaded")
         for typed, completed in (("handrail doct", "handrail doctor"), ("--he", "doctor --help")):
-            tmux.type(typed, "Tab")
+            tmux.type("--", typed, "Tab")
             tmux.wait_for(completed)
         tmux.type("Enter")
         tmux.wait_for("Usage: handrail doctor")
         for typed, completed in (("handrail call read_f", "call read_file"), ("pa", "read_file path=")):
-            tmux.type(typed, "Tab")
+            tmux.type("--", typed, "Tab")
             tmux.wait_for(completed)
         tmux.type("a.txt --raw", "Enter")
         tmux.wait_for("\nfound it")

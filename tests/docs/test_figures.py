@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from handrail.agent.delegation import MAX_AT_ONCE
 from handrail.agent.models.base import MAX_ANSWER_CHARS, MAX_CALLS
+from handrail.approval.questions import MAX_PREVIEW_CHARS
+from handrail.environments.shell_host.jobs import SEGMENT_BYTES
 from handrail.judge.values.disk import MAX_FILES
-from handrail.judge.walk.script_files import MAX_DEPTH
+from handrail.judge.walk.script_files import _MAX_SHELL, MAX_DEPTH
 from handrail.serve.access_control import MAX_BODY_BYTES
+from handrail.serve.connection_limits import _MAX_CONNECTIONS
+from handrail.serve.tokens import LINK_SECONDS, LOGIN_SECONDS
 from handrail.settings.schema import Config
 from handrail.testing import environment_checks
 from handrail.tools.agent.delegate_task import MAX_TASKS
@@ -79,7 +84,15 @@ def test_the_peers_of_the_readme_are_those_that_the_bench_prints(row: str) -> No
         assert re.search(rf"(?<![\d.]){re.escape(figure)}(?![\d.])", cells), f"the README does not say {told}"
 
 
-_WORDS = {2: "two", 3: "three", 6: "six", 7: "seven", 8: "eight"}
+def test_the_page_about_installing_lists_every_extra() -> None:
+    table = (ROOT / "docs/install.md").read_text().partition("| extra |")[2].partition("\n\n")[0]
+    rows = [line.split("|")[1] for line in table.splitlines()[2:]]
+    listed = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert sorted(listed) == sorted(project["optional-dependencies"])
+
+
+_WORDS = {2: "two", 3: "three", 6: "six", 7: "seven", 8: "eight", 10: "ten"}
 CONFIG = Config()
 # A page, and what it says of a limit that the code or the default configuration has.
 LIMITS = [
@@ -97,6 +110,19 @@ LIMITS = [
         f"At most {Config().processes.max_running_per_task} run in a task and {Config().processes.max_running} in all",
     ),
     ("how-to/serve.md", f"bodies over {MAX_BODY_BYTES >> 20} MB"),
+    ("how-to/serve.md", f"may open files ({_MAX_CONNECTIONS:,} at most)"),
+    ("how-to/serve.md", f"A login lasts {LOGIN_SECONDS // 86_400} days"),
+    ("how-to/web-console.md", f"once, within {_WORDS[LINK_SECONDS // 60]} minutes"),
+    ("how-to/approvals.md", f"(up to {MAX_PREVIEW_CHARS:,} characters"),
+    (
+        "explanation/how-commands-are-judged.md",
+        f"read up to {_MAX_SHELL[True] // 1000} kB if it is new, otherwise up to {_MAX_SHELL[False] // 1000} kB",
+    ),
+    (
+        "how-to/background-and-interactive.md",
+        f"keeps the latest {SEGMENT_BYTES >> 20} to {2 * SEGMENT_BYTES >> 20} MB",
+    ),
+    ("explanation/results.md", f"({CONFIG.results.max_chars:,} characters by default)"),
 ]
 
 

@@ -144,13 +144,13 @@ def test_ctrl_z_gives_the_terminal_to_the_shell_and_fg_takes_it_back(desk: Desk)
     for before in ("", "Run it"):  # at the prompt, and while the agent works
         if before:
             desk.say(before)
-            desk.tmux.wait_for("Esc stops it")
+            desk.tmux.wait_for("\n    started")
         desk.tmux.type("C-z")
         desk.tmux.wait_for("Stopped")
         desk.tmux.type("clear; echo un$((1 + 1))touched", "Enter")
         assert desk.tmux.wait_for("un2touched\nbash").startswith("un2touched\nbash")  # nothing is drawn over it
         desk.tmux.type("fg", "Enter")
-        desk.tmux.wait_for("Esc stops it" if before else READY)
+        desk.tmux.wait_for("\n    started" if before else READY)
     desk.tmux.type("Escape")
     assert "Stopped; output so far:\n    started" in desk.answered("Interrupted by you")
     wait_until(lambda: not desk.runs(LONG))

@@ -189,12 +189,32 @@ class TestCalls:
         page = visit("calls")
         _row(page, "conflict.txt").first.click()
         page.get_by_role("button", name="Undo this call").click()
-        expect(page.get_by_role("alert")).to_contain_text("conflict.txt")
+        expect(page.get_by_role("alert")).to_contain_text("conflict.txt by someone else")
         assert target.read_text() == "by somebody else\n"
         page.get_by_role("button", name="Undo anyway").click()
         expect(page.get_by_text("is kept as")).to_be_visible()
         assert target.read_text() == "before\n"
         assert "by somebody else\n" in [each.read_text() for each in server.cwd.glob("conflict.txt.*")]
+
+    def test_many_paths_are_counted_and_the_later_call_that_is_in_the_way_is_named(
+        self, visit: Visit, server: Server
+    ) -> None:
+        (folder := server.cwd / "many").mkdir()
+        for number in range(150):
+            (folder / f"{number}.txt").write_text("before\n")
+        server.call("terminal", command="cd many && for each in *.txt; do echo after > $each; done; cd ..")
+        later = server.call("terminal", command="echo later > many/1.txt; sleep 86397 &")["call"]
+        page = visit("calls")
+        _row(page, "echo after").first.click()
+        page.get_by_role("button", name="Show 50 more that were changed").click()
+        expect(page.locator(".change")).to_have_count(150)
+        page.get_by_role("button", name="Undo this call").click()
+        expect(page.get_by_role("alert")).to_contain_text(f"many/1.txt by call {later}")
+        page.get_by_role("alert").get_by_role("link").click()
+        expect(page.get_by_role("heading", name=f"Call {later}: terminal")).to_be_visible()
+        expect(page.locator(".facts")).to_contain_text("left running")
+        expect(page.locator(".facts")).to_contain_text("sleep 86397")
+        assert violations(page) == []
 
     def test_who_only_watches_cannot_undo(self, visit: Visit, server: Server) -> None:
         server.call("write_file", path=str(server.cwd / "watched.txt"), content="x\n")

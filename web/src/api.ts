@@ -39,14 +39,28 @@ export async function ask<T>(method: string, path: string, body?: unknown): Prom
   return (await response.json()) as T;
 }
 
-/** The events of an answer that comes bit by bit. Without a body they are fetched, with one they are the answer to it. */
+// The server sends something every 15 s. A connection that is silent for longer is dead, even if nothing has ended it: the
+// phone was asleep, or the network is another one. Ticks are counted, not seconds, because a sleeping page has none.
+const TICK_MS = 5_000;
+const MAX_SILENT_TICKS = 5;
+// To ask again takes another connection: those that the browser kept over a sleep may all be dead.
+const MAX_GET_MS = 20_000;
+
+/** The events of an answer that comes bit by bit. Without a body they are fetched, with one they are the answer to it.
+ *  Throws if the connection is lost. */
 export async function* streamEvents(path: string, body?: unknown, signal?: AbortSignal): AsyncGenerator<[string, Fields]> {
-  const response = await request(body === undefined ? "GET" : "POST", path, body, signal);
-  const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
+  const lost = new AbortController();
+  let silent = body === undefined ? 0 : -Infinity; // to begin a turn may take long
+  const timer = setInterval(() => { if (++silent > MAX_SILENT_TICKS) lost.abort(new ApiError(0, "offline", "the connection was lost")); }, TICK_MS);
+  let reader: ReadableStreamDefaultReader<string> | null = null;
   let rest = "";
   try {
+    const response = await request(body === undefined ? "GET" : "POST", path, body, AbortSignal.any([lost.signal, ...(signal ? [signal] : [])]));
+    silent = 0;
+    reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
     for (;;) {
       const { value, done } = await reader.read();
+      silent = 0;
       if (done) return;
       const frames = (rest + value).split("\n\n");
       rest = frames.pop()!;
@@ -56,7 +70,8 @@ export async function* streamEvents(path: string, body?: unknown, signal?: Abort
       }
     }
   } finally {
-    reader.cancel().catch(() => undefined);
+    clearInterval(timer);
+    reader?.cancel().catch(() => undefined);
   }
 }
 
@@ -74,7 +89,7 @@ async function request(method: string, path: string, body?: unknown, signal?: Ab
   const key = localStorage.getItem(KEY);
   if (key) headers["x-handrail"] = key;
   if (body !== undefined) headers["content-type"] = "application/json";
-  const sent = { method, headers, body: body === undefined ? undefined : JSON.stringify(body), signal };
+  const sent = { method, headers, body: body === undefined ? undefined : JSON.stringify(body), signal: signal ?? (method === "GET" ? AbortSignal.timeout(MAX_GET_MS) : undefined) };
   let response: Response;
   try {
     response = await fetch(path, sent);

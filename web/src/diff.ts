@@ -58,5 +58,5 @@ function compare(one: DiffRow, other: DiffRow): void {
 }
 
 function words(text: string): string[] {
-  return text.match(/\w+|\s+|[^\w\s]/g) ?? [];
+  return text.match(/\w+|\s+|[^\w\s]/gu) ?? [];
 }

@@ -1,7 +1,7 @@
 // The frame around the pages: login, navigation, and the state of the connection.
 import { render, type ComponentType } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { get, logIn, logOut, whenSignedOut } from "./api";
+import { type ApiError, get, logIn, logOut, whenSignedOut } from "./api";
 import { Login } from "./login";
 import { Approvals } from "./pages/approvals";
 import { Batches } from "./pages/batches";
@@ -14,7 +14,8 @@ import { Terminal } from "./pages/terminal";
 import { Tools } from "./pages/tools";
 import { Help } from "./help";
 import type { Me, PageProps } from "./types";
-import { useWatch, watch } from "./watch";
+import { Trouble } from "./ui";
+import { RETRY_MS, useWatch, watch } from "./watch";
 
 const PAGES: [string, string, ComponentType<PageProps>][] = [
   ["live", "Live", Live], ["approvals", "Approvals", Approvals], ["terminal", "Terminal", Terminal],
@@ -25,7 +26,9 @@ const PAGES: [string, string, ComponentType<PageProps>][] = [
 /** A page and what is chosen on it: `#/sessions/ID`. */
 function place(): [string, string] {
   const [page, ...rest] = location.hash.replace(/^#\/?/, "").split("/");
-  return [PAGES.some(([name]) => name === page) ? page : "live", decodeURIComponent(rest.join("/"))];
+  let chosen = rest.join("/");
+  try { chosen = decodeURIComponent(chosen); } catch { /* it stays as it was typed */ }
+  return [PAGES.some(([name]) => name === page) ? page : "live", chosen];
 }
 
 /** Log in with the code in the address, if there is one. It leaves the address, and so the history, at once. */
@@ -41,13 +44,17 @@ function App() {
   const [me, setMe] = useState<Me | null>(null);
   const [isOut, setOut] = useState(false);
   const [trouble, setTrouble] = useState("");
-  const enter = () => get<Me>("/v1/me").then((found) => { setMe(found); setOut(false); watch.start(); }, () => setOut(true));
+  const enter = () => get<Me>("/v1/me").then((found) => { setMe(found); setOut(false); setTrouble(""); watch.start(); }, (error: ApiError) => {
+    if (error.status === 401) return; // the login is shown already
+    setTrouble(error.message);
+    setTimeout(enter, RETRY_MS);
+  });
   useEffect(() => {
     whenSignedOut(() => { watch.stop(); setOut(true); });
     void byLink(setTrouble).then(enter);
   }, []);
   if (isOut) return <Login onEntered={() => void enter()} trouble={trouble} />;
-  return me && <Console me={me} />;
+  return me ? <Console me={me} /> : <main class="login"><Trouble text={trouble} /></main>;
 }
 
 function Console({ me }: { me: Me }) {

@@ -71,9 +71,21 @@ export function toHtml(text: string): string {
   return DOMPurify.sanitize(html, PURE);
 }
 
-/** Code as HTML with colours, if the language is known. */
-export function codeHtml(code: string, language: string): string {
-  return DOMPurify.sanitize(coloured(code, language), PURE);
+/** Code as HTML with colours, if the language is known, and with a part of it marked. */
+export function codeHtml(code: string, language: string, marked: [number, number] | null = null): string {
+  const html = coloured(code, language);
+  return DOMPurify.sanitize(marked ? withMark(html, marked) : html, PURE);
+}
+
+/** A mark inside of every element that it goes through: elements do not overlap. */
+function withMark(html: string, [start, end]: [number, number]): string {
+  let at = 0;
+  return html.replace(/(<[^>]*>)|(&[^;]+;|[^<&])/g, (_, tag: string | undefined, sign: string) => {
+    if (tag) return tag;
+    const isMarked = at >= start && at < end;
+    at++; // an escape is one character of the text
+    return isMarked ? `<b class="word">${sign}</b>` : sign;
+  }).replaceAll('</b><b class="word">', "");
 }
 
 function coloured(code: string, language: string): string {

@@ -33,7 +33,7 @@ export function Diff({ diff, path }: { diff: string; path: string }) {
   return (
     <Folded count={rows.length} few={FEW_ROWS} unit="lines">{(shown) => (
       <pre class="diff" tabIndex={0} aria-label={`Changes in ${path || "the file"}`}>
-        {rows.slice(0, shown).map((row) => <Row row={row} html={row.marked || !ready ? null : ready.codeHtml(row.text, languageOf(path))} />)}
+        {rows.slice(0, shown).map((row) => <Row row={row} html={ready && ready.codeHtml(row.text, languageOf(path), row.marked)} />)}
       </pre>
     )}</Folded>
   );

@@ -50,6 +50,8 @@ export type Ran = { tool: string; call_id: string; at: number; seconds: number; 
 export type Decided = { text: string; decision: string; by: string; why: string };
 export type Whole = {
   session: Session; messages: Message[]; calls: Ran[]; children: Session[]; decisions: Decided[]; is_running: boolean; mode: string;
+  /** The message that the agent is writing now. */
+  written: string;
 };
 export type Hit = { session: string; title: string; message_id: number; at: number; role: string; excerpt: string };
 export type Batch = {

@@ -1,7 +1,9 @@
 // Components that the pages share. Everything from outside is treated as text, never as markup.
 import type { ComponentChildren } from "preact";
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import type { ApiError } from "./api";
 import type { Line, Piece, Question } from "./types";
+import { RETRY_MS, watch } from "./watch";
 
 /** A command with its dangerous parts marked, and invisible characters written out. */
 export function Command({ pieces }: { pieces: Piece[] }) {
@@ -132,7 +134,7 @@ export function Rows<T>({ items, height, label, keyOf, chosen, onChoose, row }: 
   );
 }
 
-/** The answer of a request; repeated by `again`, and every `seconds` if given. */
+/** The answer of a request; repeated by `again`, after a lost connection, and every `seconds` if given. */
 export function useAnswer<T>(load: () => Promise<T>, inputs: unknown[], seconds = 0) {
   const [answer, setAnswer] = useState<T | null>(null);
   const [trouble, setTrouble] = useState("");
@@ -141,13 +143,18 @@ export function useAnswer<T>(load: () => Promise<T>, inputs: unknown[], seconds 
     const mine = ++turn.current;
     load().then(
       (found) => { if (mine === turn.current) { setAnswer(found); setTrouble(""); } },
-      (error: Error) => { if (mine === turn.current) setTrouble(error.message); },
+      (error: ApiError) => {
+        if (mine !== turn.current) return;
+        setTrouble(error.message);
+        if (error.status === 0) setTimeout(() => { if (mine === turn.current) again(); }, RETRY_MS);
+      },
     );
   }, inputs);
   useEffect(() => {
     again();
     const timer = seconds ? setInterval(again, seconds * 1000) : 0;
-    return () => { clearInterval(timer); turn.current++; };
+    watch.onReconnect.add(again);
+    return () => { clearInterval(timer); watch.onReconnect.delete(again); turn.current++; };
   }, [again, seconds]);
   return { answer, trouble, again };
 }

@@ -5,8 +5,9 @@ import type { Call, Grant, Question, Session } from "./types";
 
 const MAX_CALLS = 10_000;
 const DRAW_MS = 100;
-const RETRY_MS = 2_000;
+export const RETRY_MS = 2_000;
 const MAX_CLOSED = 20;
+const AWAKE_MS = 5_000;
 
 class Watch {
   calls = new Map<Call["call"], Call>();
@@ -19,6 +20,9 @@ class Watch {
   /** How often something happened in each session. */
   changes = new Map<string, number>();
   isConnected = false;
+  private connections = 0;
+  /** Called when there is a connection again: what was fetched before may be old. */
+  readonly onReconnect = new Set<() => void>();
   onAsked: (question: Question) => void = () => {};
   private listeners = new Set<() => void>();
   private source: AbortController | null = null;
@@ -39,6 +43,11 @@ class Watch {
     });
   }
 
+  /** Connect again, unless nobody is logged in. */
+  restart(): void {
+    if (this.source) this.start();
+  }
+
   /** Read the events until the connection ends. */
   private async follow(source: AbortController): Promise<void> {
     for await (const [kind, data] of streamEvents("/v1/events", undefined, source.signal)) this.heard(kind, data);
@@ -46,7 +55,10 @@ class Watch {
 
   private heard(kind: string, data: Fields): void {
     switch (kind) {
-      case "hello": this.isConnected = true; return void this.refresh();
+      case "hello":
+        this.isConnected = true;
+        if (this.connections++) for (const each of [...this.onReconnect]) each();
+        return void this.refresh();
       case "missed": return void this.refresh();
       case "call.started": case "call.ended": return this.note(data as unknown as Call);
       case "call.progress": return this.progress(data as unknown as { tool: string; task: string; message: string });
@@ -190,6 +202,18 @@ class Watch {
 }
 
 export const watch = new Watch();
+
+let awakeAt = Date.now();
+
+/** After sleep the connection may be dead without an end: open another one. */
+function stayAwake(): void {
+  if (document.hidden) return;
+  const isBack = Date.now() - awakeAt > 4 * AWAKE_MS;
+  awakeAt = Date.now();
+  if (isBack) watch.restart();
+}
+setInterval(stayAwake, AWAKE_MS);
+document.addEventListener("visibilitychange", stayAwake);
 
 /** Render again at every change. */
 export function useWatch(): Watch {

@@ -106,7 +106,6 @@ class CommandGroup(TyperGroup):
         module = import_module(f".commands.{cmd_name}", __package__)
         command = guarded(command_in(module, cmd_name), cmd_name)
         command.name, command.help = cmd_name, module.__doc__
-        _keep_whole_lines(command)
         return command
 
     def shell_complete(self, ctx: Any, incomplete: str) -> Any:
@@ -127,10 +126,8 @@ class CommandGroup(TyperGroup):
         for title, names in {**GROUPS, "More": " ".join(name for name in helps if name not in grouped)}.items():
             if names:
                 with formatter.section(title):
-                    rows = [
-                        (name.ljust(width), _first_sentence(helps[name])) for name in names.split() if name in helps
-                    ]
-                    formatter.write_dl(rows)
+                    listed = [name for name in names.split() if name in helps]
+                    formatter.write_dl([(name.ljust(width), _first_sentence(helps[name])) for name in listed])
 
 
 def command_in(module: ModuleType, name: str) -> Any:
@@ -140,13 +137,6 @@ def command_in(module: ModuleType, name: str) -> Any:
         cli = typer.Typer(add_completion=False, rich_markup_mode=None)
         cli.command()(getattr(module, name))
     return get_command(cli)
-
-
-def _keep_whole_lines(command: Any) -> None:
-    """Of what is below a command; otherwise Typer would cut them."""
-    for each in command.commands.values() if isinstance(command, TyperGroup) else ():
-        each.short_help = each.short_help or _first_sentence(each.help or "")
-        _keep_whole_lines(each)
 
 
 def _first_sentence(text: str) -> str:
@@ -228,6 +218,7 @@ WRITERS: dict[str, str] = _ACCESS["refused"]
 def guarded(command: Any, name: str) -> Any:
     """The command, with all that are below it, refused by name where an agent may not use it. `--help` works everywhere."""
     for inner, each in command.commands.items() if isinstance(command, TyperGroup) else ():
+        each.short_help = each.short_help or _first_sentence(each.help or "")  # Typer would cut it
         guarded(each, f"{name} {inner}")
     if command.callback is None or name in READERS - STATE_READERS:
         return command

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..agent.agent import Agent
 from ..agent.agent_factory import open_agent
-from ..agent.events import End, Event, Notice, TextDelta, TurnEnded, payload_of
+from ..agent.events import End, Event, MessageEnded, Notice, TextDelta, TurnEnded, payload_of
 from ..app import Handrail
 from ..errors import HandrailError
 from ..store.sessions import SessionStore
@@ -32,6 +32,7 @@ class Turns:
         self._app, self._sessions, self._bus = app, sessions, bus
         self._agents: dict[str, Agent] = {}
         self._running: dict[str, asyncio.Task[TurnEnded]] = {}
+        self.written: dict[str, list[str]] = {}  # the pieces of the message that each running session writes now
 
     async def agent(
         self,
@@ -55,9 +56,8 @@ class Turns:
         if agent.session_id in self._running:
             raise SessionBusy(f"the session {agent.session_id} is in the middle of a turn; stop it, or wait")
         events: asyncio.Queue[Event | None] = asyncio.Queue()
-        work = self._running[agent.session_id] = asyncio.ensure_future(
-            _turn(agent, text, self._publisher(agent, events))
-        )
+        turn = _turn(agent, text, self._publisher(agent, events))
+        work = self._running[agent.session_id] = asyncio.ensure_future(turn)
         work.add_done_callback(lambda work: self._ended(agent.session_id, work))
         work.add_done_callback(lambda _: events.put_nowait(None))  # after all that it published
         try:
@@ -70,7 +70,7 @@ class Turns:
                 await asyncio.wait({work})
 
     def _ended(self, session: str, work: asyncio.Task[TurnEnded]) -> None:
-        self._running.pop(session, None)
+        del self._running[session], self.written[session]
         if work.cancelled():
             return
         if error := work.exception():
@@ -79,9 +79,13 @@ class Turns:
         self._bus.publish("turn.ended", session=session, **payload_of(work.result()))
 
     def _publisher(self, agent: Agent, events: asyncio.Queue[Event | None]) -> Any:
-        loop, bus = asyncio.get_running_loop(), self._bus
+        loop, bus, written = asyncio.get_running_loop(), self._bus, self.written.setdefault(agent.session_id, [])
 
         def publish(event: Event) -> None:
+            if isinstance(event, TextDelta):
+                written.append(event.text)
+            elif isinstance(event, MessageEnded):
+                written.clear()
             if not isinstance(event, TextDelta | TurnEnded):
                 bus.publish(f"agent.{type(event).__name__}", session=agent.session_id, **payload_of(event))
             if not isinstance(event, TurnEnded):

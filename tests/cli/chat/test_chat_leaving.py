@@ -98,6 +98,7 @@ def test_a_second_signal_does_not_interrupt_what_closes(monkeypatch: pytest.Monk
                 lambda: os.kill(os.getpid(), signal.SIGHUP),
                 stop=lambda: None,
                 draw=lambda: None,
+                suspend=lambda: None,
                 read_keys=lambda: None,
             )
         os.kill(os.getpid(), signal.SIGTERM)  # as a shell or a service manager does after the terminal's own

@@ -69,3 +69,30 @@ def test_a_prompt_that_is_being_listed_is_waited_for(person: Talk, monkeypatch: 
     begun = offers._listing
     monkeypatch.setattr(offers, "_listing", SimpleNamespace(join=join))
     assert "Hello, Ada." in person("/plain:greet Ada")
+
+
+@pytest.mark.parametrize(
+    ("typed", "sent"),
+    [("/plain:greet Ada", "Say hello to Ada."), ("Sum up @plain:notes://one", "[plain:notes://one:]\nthe note")],
+)
+def test_a_server_that_is_still_starting_is_waited_for(
+    talk: Callable[..., Talk], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, typed: str, sent: str
+) -> None:
+    awaited = tmp_path / "awaited"
+    start = (
+        "import pathlib, runpy, sys, time\n"
+        f"while not pathlib.Path({str(awaited)!r}).exists(): time.sleep(0.01)\n"
+        f"runpy.run_path({str(PLAIN)!r}, run_name='__main__')"
+    )
+    ConfigFile().set(("mcp_servers", "plain"), {"command": sys.executable, "args": ["-c", start]})
+    reset()
+    person = talk(ModelReply("Hello, Ada."))
+    wait = person.chat.app.await_toolsets
+
+    def await_toolsets(names: list[str]) -> None:
+        awaited.touch()
+        wait(names)
+
+    monkeypatch.setattr(person.chat.app, "await_toolsets", await_toolsets)
+    assert "Hello, Ada." in person(typed)
+    assert person.sent[-1].endswith(sent)

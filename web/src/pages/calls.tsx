@@ -9,14 +9,14 @@ type Kind = "lost" | "changed" | "created" | "moved";
 type CallRecord = {
   number: number; session: string | null; tool: string; head: string; folder: string; environment: string; begun: number; ended: number | null;
   coverage: string; reason: string; counts: Partial<Record<Kind, number>>; hosts: number; undoes: number; undone_by: number; outcome: string;
-  can_be_undone_until: number | null;
+  can_be_undone_until: number | null; left_running: string[];
 };
 type Path = { path: string; kind: string; size: number; size_now?: number; to?: string; saved?: boolean; files?: number; diff?: string };
 type Effects = Partial<Record<Kind, Path[]>> & {
-  call: number; record: CallRecord; can_undo: boolean; reason: string; undone_by: number; hosts?: string[]; unsaved?: { path: string; reason: string }[];
+  call: number; record: CallRecord; counts?: Partial<Record<Kind, number>>; can_undo: boolean; reason: string; undone_by: number; hosts?: string[]; unsaved?: { path: string; reason: string }[];
 };
 type Done = {
-  status: string; reason: string; restored: number; conflicts: { path: string }[]; failed: { path: string; reason: string }[];
+  status: string; reason: string; restored: number; conflicts: { path: string; call: number; when: number }[]; failed: { path: string; reason: string }[];
   kept_beside: Record<string, string>;
 };
 const WORDS: [Kind, string][] = [["lost", "deleted"], ["changed", "changed"], ["created", "created"], ["moved", "moved"]];
@@ -47,7 +47,7 @@ export function Calls({ me, chosen }: PageProps) {
         <Rows items={calls} height={54} label="Calls with changes" keyOf={(each) => String(each.number)} chosen={chosen || null}
           onChoose={(each) => { location.hash = `#/calls/${each.number}`; }} row={(each) => (
             <>
-              <div class="line"><b>{visible(each.tool)}</b><State call={each} /><span class="left">{clock(each.begun)}</span></div>
+              <div class="line"><b>{each.number} {visible(each.tool)}</b><State call={each} /><span class="left">{clock(each.begun)}</span></div>
               <div class="cut">{counted(each)} · {visible(each.head)}</div>
             </>
           )} />
@@ -64,7 +64,7 @@ function State({ call }: { call: CallRecord }) {
 }
 
 function counted(call: CallRecord): string {
-  const parts = WORDS.filter(([kind]) => call.counts[kind]).map(([kind, word]) => `${call.counts[kind]} ${word}`);
+  const parts = WORDS.filter(([kind]) => call.counts[kind]).map(([kind, word]) => `${call.counts[kind]!.toLocaleString()} ${word}`);
   if (call.hosts) parts.push(call.hosts === 1 ? "1 host" : `${call.hosts} hosts`);
   return parts.join(", ") || "nothing changed";
 }
@@ -95,6 +95,7 @@ function Detail({ number, mayUndo, onChanged }: { number: string; mayUndo: boole
         {record.outcome && <><dt>outcome</dt><dd>{visible(record.outcome)}</dd></>}
         {record.coverage !== "full" && <><dt>watched</dt><dd>{record.coverage}{record.reason && `: ${visible(record.reason)}`}</dd></>}
         {answer.hosts?.length ? <><dt>hosts</dt><dd>{visible(answer.hosts.join(", "))}</dd></> : null}
+        {record.left_running.length > 0 && <><dt>left running</dt><dd>{visible(record.left_running.join(", "))} (<a href="#/terminal">Terminal</a>)</dd></>}
         {record.can_be_undone_until !== null && <><dt>kept until</dt><dd>{clock(record.can_be_undone_until)}</dd></>}
       </dl>
       <p class="line">
@@ -104,9 +105,10 @@ function Detail({ number, mayUndo, onChanged }: { number: string; mayUndo: boole
       </p>
       <Trouble text={problem} />
       {done && <Outcome done={done[1]} onForce={mayAct ? () => act("undo", done[0], true) : null} />}
-      {WORDS.map(([kind, word]) => answer[kind]?.map((each) => (
-        <Change key={`${kind} ${each.path}`} word={word} each={each} onUndo={mayAct && total(answer) > 1 ? () => act("undo", each.path) : null} />
-      )))}
+      {WORDS.map(([kind, word]) => answer[kind] && (
+        <Changes key={kind} word={word} paths={answer[kind]} count={answer.counts?.[kind] ?? 0}
+          onUndo={mayAct && total(answer) > 1 ? (path) => act("undo", path) : null} />
+      ))}
       {answer.unsaved?.map((each) => <p><Tag kind="bad">not saved</Tag> <code>{visible(each.path)}</code> <small>{visible(each.reason)}</small></p>)}
     </>
   );
@@ -114,6 +116,19 @@ function Detail({ number, mayUndo, onChanged }: { number: string; mayUndo: boole
 
 function total(effects: Effects): number {
   return WORDS.reduce((sum, [kind]) => sum + (effects[kind]?.length ?? 0), 0);
+}
+
+const FEW_PATHS = 100;
+
+function Changes({ word, paths, count, onUndo }: { word: string; paths: Path[]; count: number; onUndo: ((path: string) => void) | null }) {
+  const [most, setMost] = useState(FEW_PATHS);
+  return (
+    <>
+      {paths.slice(0, most).map((each) => <Change key={each.path} word={word} each={each} onUndo={onUndo && (() => onUndo(each.path))} />)}
+      {paths.length > most ? <button class="plain" onClick={() => setMost(Infinity)}>Show {(paths.length - most).toLocaleString()} more that were {word}</button>
+        : count > paths.length && <p><small>and {(count - paths.length).toLocaleString()} more that were {word}</small></p>}
+    </>
+  );
 }
 
 function Change({ word, each, onUndo }: { word: string; each: Path; onUndo: (() => void) | null }) {
@@ -141,8 +156,9 @@ function Outcome({ done, onForce }: { done: Done; onForce: (() => void) | null }
   }
   return (
     <div class="trouble" role="alert">
-      {done.status === "conflict" ? "These paths have changed since. Nothing was done." : `Refused: ${visible(done.reason)}`}
-      <ul>{done.conflicts.map((each) => <li>{visible(each.path)}</li>)}</ul>
+      {done.status === "conflict" ? "These paths were changed since. Nothing was done." : `Refused: ${visible(done.reason)}`}
+      <ul>{done.conflicts.slice(0, FEW_PATHS).map((each) => <li>{visible(each.path)} by {each.call ? <a href={`#/calls/${each.call}`}>call {each.call}</a>
+        : `someone else, ${clock(each.when)}`}</li>)}</ul>
       {done.status === "conflict" && onForce && <button class="deny" onClick={onForce}>Undo anyway, and keep what is there beside it</button>}
     </div>
   );

@@ -6,7 +6,7 @@ import { fieldsOf, type Todo } from "../results";
 import { Markdown, Output, Picture, ResultView, Todos } from "../rich";
 import type { Decided, Me, Session, Whole } from "../types";
 import { clock, lasting, money, Tag, Text, took, Trouble, useAnswer, useNow, visible } from "../ui";
-import { useWatch } from "../watch";
+import { useWatch, watch } from "../watch";
 import { Card } from "./approvals";
 
 const STEP_MS = 900;
@@ -46,7 +46,8 @@ export function Chat({ id, me, onBegun, onChanged }: {
     const messages = (answer?.messages ?? []).filter((each) => turn.since === null || each.id <= turn.since);
     return storedEntries(step === null ? messages : messages.slice(0, step), answer?.calls ?? []);
   }, [answer, turn.since, step]);
-  const all = [...entries, ...turn.entries];
+  const written: Entry[] = !turn.entries.length && answer?.written ? [{ kind: "assistant", id: "written", text: answer.written, pictures: [] }] : [];
+  const all = [...entries, ...turn.entries, ...written];
   const questions = id ? seen.waiting.filter((each) => each.session && seen.isBelow(each.session, id)) : [];
   const { box, isAway, toEnd } = useFollowing();
   const busy = turn.isBusy || isRunning;
@@ -87,7 +88,13 @@ function useTurn(id: string | null, onBegun: (id: string) => void, onEnded: () =
   // Of the latest render: a turn that began without an id must not end with that of its start.
   const ended = useRef(onEnded);
   ended.current = onEnded;
-  useEffect(() => () => listening.current?.abort(), []);
+  const isGone = useRef(false);
+  useEffect(() => {
+    // Events that were missed do not come again; the conversation is read instead.
+    const drop = () => listening.current?.abort();
+    watch.onReconnect.add(drop);
+    return () => { watch.onReconnect.delete(drop); isGone.current = true; drop(); };
+  }, []);
   async function send(text: string, last: number, mode: string | null, pictures: string[]) {
     const { signal } = (listening.current = new AbortController());
     current.current = [{ kind: "user", id: "live", text, pictures }];
@@ -115,7 +122,7 @@ function useTurn(id: string | null, onBegun: (id: string) => void, onEnded: () =
         draw();
       }
     } catch (error) {
-      if (signal.aborted) return;
+      if (isGone.current) return;
       // A turn that has begun continues although its events are no longer received.
       failure = begun ? "" : (error as Error).message;
     } finally {

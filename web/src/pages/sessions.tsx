@@ -1,9 +1,10 @@
 // Conversations: search them, and open one.
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { get } from "../api";
 import { useFormats } from "../rich";
 import type { Hit, PageProps, Session } from "../types";
 import { clock, Empty, Rows, Split, Tag, Trouble, useAnswer, visible } from "../ui";
+import { useWatch } from "../watch";
 import { Chat, cost } from "./chat";
 
 export function Sessions({ me, chosen }: PageProps) {
@@ -17,6 +18,11 @@ export function Sessions({ me, chosen }: PageProps) {
   const address = `/v1/sessions?limit=${wanted.trim() ? 100 : 10000}&query=${encodeURIComponent(wanted)}`;
   const { answer, trouble, again } = useAnswer(() => get<{ sessions: Session[]; hits: Hit[] }>(address), [address]);
   const isSearch = wanted.trim() !== "";
+  // One that another process or tab has begun is not in the list yet.
+  const seen = useWatch();
+  const known = useMemo(() => new Set(answer?.sessions.map((each) => each.id)), [answer]);
+  const unknown = answer && !isSearch ? [...seen.changes.keys()].filter((id) => !known.has(id)).join(" ") : "";
+  useEffect(() => { if (unknown) again(); }, [unknown]);
   const goTo = (id: string) => { location.hash = `#/sessions/${id}`; };
   // A conversation that has just begun keeps its view, which receives its first answer.
   const [begun, setBegun] = useState("");

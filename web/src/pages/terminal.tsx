@@ -91,7 +91,7 @@ function Attached({ process, mayType, onChanged }: { process: Process; mayType: 
           onChange={(event) => setTyping(event.currentTarget.checked)} /> Interactive</label>}
         {mayType && !isOver && <button class="deny" onClick={end}>Kill process</button>}
         {isOver && <small>{process.reason || `ended ${clock(process.ended_at!)}`}</small>}
-        {!isOver && <small>{isTyping ? "Keys, including Tab, go to the program; Alt+1 to Alt+8 leave the terminal." : "Read-only"}</small>}
+        {!isOver && <small>{isTyping ? "Keys, including Tab, go to the program; Alt+1 to Alt+9 leave the terminal." : "Read-only"}</small>}
       </p>
       <Trouble text={trouble} />
       <div class="screen" ref={box} />

@@ -6,7 +6,7 @@ import logging
 import os
 import re
 import threading
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -294,7 +294,7 @@ class Chat:
             return None
         typed = re.split(r"\s", line[1:], maxsplit=1)[0]
         name, rest = typed.lower(), line[1 + len(typed) :]
-        self.offers.refresh(wait=":" in name)
+        self.offers.refresh(typed.rpartition(":")[0])
         for command in self.commands:
             if name in (command.name, *command.aliases):
                 return command, rest.strip()
@@ -343,9 +343,6 @@ class Chat:
     def _prompt(self) -> str:
         return "› " if self.mode is Mode.AUTO else f"{self.mode.value} › "
 
-    def _choices(self) -> Mapping[str, tuple[str, Callable[[], Iterable[str]]]]:
-        return {command.name: (command.about, partial(command.choices, self)) for command in self.commands}
-
     @cached_property
     def _input(self) -> Input | PlainInput:
         from .input import Input, PlainInput
@@ -354,7 +351,7 @@ class Chat:
             return PlainInput(self.screen)
         return Input(
             history=_history(),
-            choices=self._choices,
+            choices=lambda: {each.name: (each.about, partial(each.choices, self)) for each in self.commands},
             resources=lambda: self.offers.resources,
             toolbar=self._status.text,
             coloured=self.screen.coloured,

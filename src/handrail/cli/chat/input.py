@@ -25,6 +25,7 @@ from prompt_toolkit.history import FileHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.output import ColorDepth
+from prompt_toolkit.output.vt100 import Vt100_Output
 
 from ...base.temporary_folders import make_folder
 from ...errors import HandrailError
@@ -70,6 +71,7 @@ class Input:
             color_depth=None if coloured else ColorDepth.DEPTH_1_BIT,
             reserve_space_for_menu=8,
             enable_suspend=True,
+            output=_Output.from_pty(sys.stdout, term=os.environ.get("TERM")) if sys.stdout.isatty() else None,
         )
         for window in self._session.layout.find_all_windows():
             window.dont_extend_height = Always()  # the toolbar is below the text, not at the bottom of the screen
@@ -120,6 +122,13 @@ class Input:
 
     def close(self) -> None:
         self._pastes.close()
+
+
+class _Output(Vt100_Output):
+    def get_rows_below_cursor_position(self) -> int:
+        """At least this one. The terminal is not asked: its answer is wrong if the window changes meanwhile, and then what was
+        said is pushed out of the screen."""
+        return 1
 
 
 class _History(FileHistory):

@@ -49,11 +49,9 @@ class FolderIndex:
         if folder != self._folder or time.monotonic() - self._at > _FRESH_SECONDS:
             self._names = list(itertools.islice(_files(folder), _MAX_FILES))
             self._folder, self._at = folder, time.monotonic()
-        wanted = typed.lower()
-        found = [
-            (score, len(name), name) for name in self._names if (score := _score(name.lower(), wanted)) is not None
-        ]
-        return [name for _, _, name in sorted(found)[:most]]
+        scores = {name: _score(name.lower(), typed.lower()) for name in self._names}
+        found = sorted((score, len(name), name) for name, score in scores.items() if score is not None)
+        return [name for _, _, name in found[:most]]
 
 
 def _score(name: str, wanted: str) -> int | None:
@@ -124,7 +122,6 @@ def _add(found: Mentioned, name: str, path: Path) -> str:
         found.texts.append(f"[{name} is a binary file of {path.stat().st_size:,} bytes.]")
         return f"{name} (binary: its size only)"
     text = content.decode("utf-8", "replace")
-    is_cut = len(text) > _MAX_CHARS
-    text = text[:_MAX_CHARS]
+    is_cut, text = len(text) > _MAX_CHARS, text[:_MAX_CHARS]
     found.texts.append(f"[{name}:]\n{text}" + "\n[… it goes on; read_file reads the rest]" * is_cut)
     return f"{name} ({'the first ' * is_cut}{counted(len(text.splitlines()), 'line')})"

@@ -38,13 +38,15 @@ class ServerOffers:
         self.prompts: list[Prompt] = []
         self.resources: list[str] = []
 
-    def refresh(self, *, wait: bool = False) -> None:
+    def refresh(self, server: str = "") -> None:
+        """With the name of a server, which may still be starting: return when what it offers is listed."""
+        self._app.await_toolsets([f"mcp-{server}"])
         generation = self._app.runtime.registry.generation
         if generation != self._listed and self._app.mcp is not None:
             self._listed = generation
             self._listing = threading.Thread(target=self._list, name="handrail-offers", daemon=True)
             self._listing.start()
-        if wait and self._listing is not None:  # also for one that began before
+        if server and self._listing is not None:  # also for one that began before
             self._listing.join()
 
     def _list(self) -> None:
@@ -59,6 +61,7 @@ class ServerOffers:
     def mentioned(self, text: str) -> Iterator[str]:
         """What `@SERVER:URI` in a message stands for, or why it cannot be read."""
         for match in _MENTION.finditer(text):
+            self._app.await_toolsets([f"mcp-{match[1]}"])
             if self._app.runtime.registry.get_entry(f"mcp__{match[1]}__read_resource") is not None:
                 try:
                     content = text_of(_answer(self._app, match[1], "read_resource", uri=match[2]))

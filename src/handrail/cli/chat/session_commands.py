@@ -59,10 +59,7 @@ def _list_messages(chat: Chat, asked: Sequence[StoredMessage]) -> None:
         text = " ".join(text_of(one.message).split())
         rows.append((str(number), since(one.at), str(later or ""), visible(text)))
     chat.screen.table(("N", "AGE", "CALLS TO UNDO", "MESSAGE"), rows)
-    chat.say(
-        "/rewind N goes back to before that message, and so do the files; add `message` or `files` for only one of them.",
-        "dim",
-    )
+    chat.say("/rewind N goes back to before it, and so do the files; add `message` or `files` for one of them.", "dim")
 
 
 def save(chat: Chat, rest: str) -> None:
@@ -90,10 +87,9 @@ def resume(chat: Chat, rest: str) -> None:
         chat.open(rest)
         greet(chat)
         return
-    rows = []
-    for info in chat.store.recent(limit=LISTED):
-        mark = " (this one)" if info.id == chat.agent.session_id else ""
-        rows.append((info.id, since(info.updated), visible(info.title or "-") + mark))
+    marks = {chat.agent.session_id: " (this one)"}
+    found = chat.store.recent(limit=LISTED)
+    rows = [(each.id, since(each.updated), visible(each.title or "-") + marks.get(each.id, "")) for each in found]
     chat.screen.table(("ID", "AGE", "TITLE"), rows)
     chat.say("/resume ID continues one.", "dim")
 

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from shutil import get_terminal_size
 
+from rich.cells import cell_len
+
 from ...agent.agent import Agent
 from ...agent.conversation import estimate
 from ...app import Handrail
@@ -50,7 +52,7 @@ class StatusLine:
         hint, room = "" if is_busy else " (Shift-Tab)", get_terminal_size().columns - 2
         line = f" {self._agent().models[0].name} · {self._mode().value}{hint}"
         for fact in self._facts:
-            line += f" · {fact}" if len(line) + len(fact) + 3 <= room else ""
+            line += f" · {fact}" if cell_len(line) + cell_len(fact) + 3 <= room else ""
         return line
 
 

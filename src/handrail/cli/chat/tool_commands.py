@@ -29,15 +29,12 @@ _LIST_SECONDS = 15.0
 def tools(chat: Chat, rest: str) -> None:  # noqa: ARG001  a command's signature
     registry, agent = chat.app.runtime.registry, chat.agent
     rows = []
-    for tool in agent.loop.tool_calls.tools(agent.models[0].context_tokens):
-        function = tool["function"]
-        about = str(function["description"]).partition(". ")[0].partition("\n")[0]
-        rows.append((f"{registry.get_emoji(function['name'])} {function['name']}", visible(about)))
+    for each in (tool["function"] for tool in agent.loop.tool_calls.tools(agent.models[0].context_tokens)):
+        about = str(each["description"]).partition(". ")[0].partition("\n")[0]
+        rows.append((f"{registry.get_emoji(each['name'])} {each['name']}", visible(about)))
     chat.screen.table(("TOOL", "WHAT IT DOES"), rows)
     if agent.loop.tool_calls.at_hand is not None:
-        chat.say(
-            "The agent finds other tools with tool_search. /toolsets +NAME adds those of a toolset to this list.", "dim"
-        )
+        chat.say("The agent finds other tools with tool_search. /toolsets +NAME adds a toolset here.", "dim")
 
 
 def toolsets(chat: Chat, rest: str) -> None:
@@ -139,11 +136,13 @@ def processes(chat: Chat, rest: str) -> None:
 
 def _show_processes(chat: Chat) -> None:
     running = [one for one in chat.app.processes.list() if one.record.ended_at is None]
-    if not running:
+    rows = [
+        (one.id, one.status().state.value, since(one.record.started_at), visible(one.record.command)) for one in running
+    ]
+    if rows:
+        chat.screen.table(("ID", "STATUS", "AGE", "COMMAND"), rows)
+    else:
         chat.say("Nothing runs in the background.")
-        return
-    rows = [(one.id, one.status().state.value, since(one.record.started_at), one.record.command) for one in running]
-    chat.screen.table(("ID", "STATUS", "AGE", "COMMAND"), [(*row[:3], visible(row[3])) for row in rows])
 
 
 def approve(chat: Chat, rest: str) -> None:

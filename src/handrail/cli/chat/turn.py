@@ -88,15 +88,6 @@ class Received:
     suspends = False
     listener: Callable[[], object] = staticmethod(lambda: None)
 
-    def note(self, number: int) -> None:
-        if number == signal.SIGINT:
-            self.interrupts += 1
-        elif number == signal.SIGTSTP:
-            self.suspends = True
-        else:
-            self.end = number
-        self.listener()
-
 
 @contextlib.contextmanager
 def signals(*more: int) -> Iterator[Received]:
@@ -107,7 +98,13 @@ def signals(*more: int) -> Iterator[Received]:
     def note(number: int, _: FrameType | None) -> None:
         if isinstance(leaving := before.get(number), _Leaving):
             leaving.begin(number)
-        received.note(number)
+        if number == signal.SIGINT:
+            received.interrupts += 1
+        elif number == signal.SIGTSTP:
+            received.suspends = True
+        else:
+            received.end = number
+        received.listener()
 
     numbers = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, *more)
     before: dict[int, object] = {number: signal.getsignal(number) for number in numbers}

@@ -68,9 +68,8 @@ class View:
             lines += self.child.lines(self.screen.width, max(3, rows - _ROWS_FOR_THE_REST))
             lines += self._open_todos()
             if self._status and (self._is_stopping or not self._calls):
-                lines.append(
-                    Text.assemble((f"{spin(now)} ", "cyan"), (f"{self._status} · {seconds(now - self._since)}", "dim"))
-                )
+                status = f"{self._status} · {seconds(now - self._since)}"
+                lines.append(Text.assemble((f"{spin(now)} ", "cyan"), (status, "dim")))
             self.screen.below([*lines, *self._typed(), Text(self.status_line(), "dim")])
 
     def _open_todos(self) -> list[Text]:
@@ -81,9 +80,9 @@ class View:
             return []
         start = max(0, min(places[0] - 1, len(items) - _TODO_LINES))
         shown = items[start : start + _TODO_LINES]
+        styles = {"in_progress": ""}
         lines = [
-            Text(f"{TODO_MARKS[item.status]} {visible(item.content)}", "" if item.status == "in_progress" else "dim")
-            for item in shown
+            Text(f"{TODO_MARKS[item.status]} {visible(item.content)}", styles.get(item.status, "dim")) for item in shown
         ]
         if len(shown) < len(items):
             lines.append(Text(f"  {len(items)} in all", "dim"))
@@ -119,8 +118,7 @@ class View:
                     event, self._registry, width=self.screen.width, theme=self.screen.code_theme
                 )
             case events.ToolProgress():
-                call = self._calls.get(event.call_id)
-                if call is not None:
+                if (call := self._calls.get(event.call_id)) is not None:
                     call.update(event)
             case events.ToolEnded():
                 self._ended(event)

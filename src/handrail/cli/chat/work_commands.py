@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -104,11 +104,10 @@ def copy(chat: Chat, rest: str) -> None:  # noqa: ARG001  a command's signature
     """The last answer to the clipboard, by the terminal: over ssh and in tmux too, where the terminal allows it."""
     said = [each for each in chat.agent.loop.conversation.messages if each["role"] == "assistant"]
     texts = [each["content"] for each in said if isinstance(each.get("content"), str) and each["content"]]
-    answer = texts[-1] if texts else ""
-    if not answer:
+    if not texts:
         raise InvalidArguments("there is no answer to copy yet")
-    chat.screen.write(f"\x1b]52;c;{base64.b64encode(answer.encode()).decode('ascii')}\x07")
-    chat.say(f"Copied {len(answer):,} characters.")
+    chat.screen.write(f"\x1b]52;c;{base64.b64encode(texts[-1].encode()).decode('ascii')}\x07")
+    chat.say(f"Copied {len(texts[-1]):,} characters.")
 
 
 def theme(chat: Chat, rest: str) -> None:
@@ -140,18 +139,21 @@ def own_commands(app_skills: Library, taken: Iterable[str]) -> list[Command]:
     found = [_of_file(path) for path in files if path.stem not in known]
     known |= {command.name for command in found}
     skills = [each for each in app_skills.ready() if each.name not in known]
-    return [*found, *(_of_skill(each.name, each.header.description) for each in skills)]
+    by_name = "Use the skill {!r} (read it with skill_view first). {}"
+    return [
+        *found,
+        *(_sends(each.name, each.header.description, partial(by_name.format, each.name)) for each in skills),
+    ]
 
 
 def _of_file(path: Path) -> Command:
     first = _lines(path)[:1]
-    about = first[0].lstrip("# ")[:60] if first else "your own command"
 
-    def run(chat: Chat, rest: str) -> None:
+    def text(rest: str) -> str:
         text = "\n".join(_lines(path))
-        chat.ask(text.replace("$ARGUMENTS", rest) if "$ARGUMENTS" in text else f"{text}\n\n{rest}".strip())
+        return text.replace("$ARGUMENTS", rest) if "$ARGUMENTS" in text else f"{text}\n\n{rest}"
 
-    return Command(path.stem, "[TEXT]", visible(about), run)
+    return _sends(path.stem, first[0].lstrip("# ") if first else "your own command", text)
 
 
 def _lines(path: Path) -> Sequence[str]:
@@ -161,8 +163,6 @@ def _lines(path: Path) -> Sequence[str]:
         raise ToolFailed(f"{os.fspath(path)} cannot be read: {error}") from None
 
 
-def _of_skill(name: str, about: str) -> Command:
-    def run(chat: Chat, rest: str) -> None:
-        chat.ask(f"Use the skill {name!r} (read it with skill_view first). {rest}".strip())
-
-    return Command(name, "[TEXT]", visible(about)[:60], run)
+def _sends(name: str, about: str, text: Callable[[str], str]) -> Command:
+    """A command that asks the agent what `text` makes of the words after it."""
+    return Command(name, "[TEXT]", visible(about)[:60], lambda chat, rest: chat.ask(text(rest).strip()))

@@ -120,7 +120,23 @@ def edit() -> None:
     Example:
       EDITOR=nano handrail config edit
     """
-    edit_config()
+    path = config_path()
+    before = read_text(path)
+    start = template() if before is None else before
+    with temporary_folder("config") as folder:
+        copy = Path(folder) / path.name
+        copy.write_text(start, "utf-8")
+        after = _edited(copy, path)
+    if after == start:
+        say("nothing was changed")
+        return
+    with locked(path) as target:
+        if read_text(target) != before:
+            raise ConfigError(f"was changed by someone else meanwhile; {_kept(after)}", path=str(path))
+        write_text(target, after)
+    wanted = read_config(path)  # you have seen all of it
+    Confirmed(state_dir()).confirm(path, wanted, files=file_digests(hook_files(wanted, path.parent)))
+    say(f"{path} is changed")
 
 
 @cli.command()
@@ -220,27 +236,6 @@ def _flat(settings: JsonDict, prefix: str = "") -> Iterator[tuple[str, Any]]:
             yield from _flat(value, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", value
-
-
-def edit_config() -> None:
-    """Edit a copy, again until it is valid, then put it in the file's place. Raises ConfigError."""
-    path = config_path()
-    before = read_text(path)
-    start = template() if before is None else before
-    with temporary_folder("config") as folder:
-        copy = Path(folder) / path.name
-        copy.write_text(start, "utf-8")
-        after = _edited(copy, path)
-    if after == start:
-        say("nothing was changed")
-        return
-    with locked(path) as target:
-        if read_text(target) != before:
-            raise ConfigError(f"was changed by someone else meanwhile; {_kept(after)}", path=str(path))
-        write_text(target, after)
-    wanted = read_config(path)  # you have seen all of it
-    Confirmed(state_dir()).confirm(path, wanted, files=file_digests(hook_files(wanted, path.parent)))
-    say(f"{path} is changed")
 
 
 def template() -> str:

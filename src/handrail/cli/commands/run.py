@@ -137,7 +137,7 @@ def _grouped(values: list[tuple[str, Any]]) -> list[list[Any]]:
     in_row = False
     for place, value in values:
         for item in _items(value):
-            is_call = _is_call(item)
+            is_call = isinstance(item, dict) and "role" not in item and ("function" in item or "name" in item)
             if is_call and in_row:
                 batches[-1].append(item)
             elif is_call:
@@ -163,10 +163,6 @@ def _items(value: Any) -> Iterator[Any]:
         yield from (item for item in value["output"] if isinstance(item, dict) and item.get("type") == "function_call")
     else:
         yield value
-
-
-def _is_call(item: Any) -> bool:
-    return isinstance(item, dict) and "role" not in item and ("function" in item or "name" in item)
 
 
 def _calls_of(place: str, item: Any) -> list[Any]:

@@ -95,11 +95,7 @@ def _greet(link: str, url: str) -> None:
         emit(f"Serving on {url}")
         emit(fitted(as_typed(f"To log in, make a token in a terminal of yours: {_NEW_TOKEN}")))
     if not CONSOLE.exists():
-        emit(
-            fitted(
-                "This installation has no web console: it is built with npm when Handrail is installed. The API works."
-            )
-        )
+        emit(fitted("The API works, but there is no web console: npm builds it when Handrail is installed."))
 
 
 @tokens.command("new")

@@ -73,8 +73,8 @@ def setup(
     if test:
         _try(choice, config, providers)
     _write(replace(config, name=name))
-    if os.environ.get("HANDRAIL_MODEL", name) != name:
-        say(f"HANDRAIL_MODEL is set to {os.environ['HANDRAIL_MODEL']}, and overrides this")
+    if (other := os.environ.get("HANDRAIL_MODEL", name)) != name:
+        say(f"HANDRAIL_MODEL is set to {other!r}, and overrides this")
 
 
 def _chosen(name: str, config: ModelConfig, providers: selection.Providers) -> selection.Choice:

@@ -42,11 +42,10 @@ def undo(
     calls = open_runtime().effects
     if number is not None and not last:
         numbers = [number]
+    elif session is not None:
+        numbers = [one.number for one in calls.last(10_000, session=session)]
     else:
-        found = (
-            calls.last(number or 1, folder=folder_here()) if session is None else calls.last(10_000, session=session)
-        )
-        numbers = [one.number for one in found]
+        numbers = [one.number for one in calls.last(number or 1, folder=folder_here())]
     if not numbers:
         where = f"of session {session}" if session else "made in this folder"
         refuse(f"no call {where} can be undone; `handrail calls --all` lists the calls", ExitCode.FAILED)

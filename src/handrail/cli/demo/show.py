@@ -22,7 +22,6 @@ from ..chat.screen import Screen, keyboard
 from ..output import emit, typed, visible
 from .stage import Scene, Stage, Turn, read_scenes, set_stage
 
-_LABEL = "{:7}"
 _FIRST_CALL = "call read_file path=README.md"
 
 
@@ -83,7 +82,7 @@ class Show:
 
     def _labelled(self, label: str, text: str, style: str) -> None:
         row = Table.grid()
-        row.add_row(Text(_LABEL.format(label), "cyan"), Text(visible(text), style))
+        row.add_row(Text(f"{label:7}", "cyan"), Text(visible(text), style))
         self._print(row)
 
     def _print(self, *parts: RenderableType, indent: int = 0) -> None:
@@ -115,8 +114,7 @@ def play(*, everything: bool = False) -> None:
                     messages.append({"role": "user", "content": notice})
                     show.notice(notice)
                 _turn(stage, scene, model, messages, show)
-    calls = sum(message["role"] == "tool" for message in messages)
-    show.closing(calls, more=len(playable) - len(scenes))
+    show.closing(sum(message["role"] == "tool" for message in messages), more=len(playable) - len(scenes))
 
 
 def _turn(stage: Stage, scene: Scene, model: ScriptedModel, messages: list[JsonDict], show: Show) -> None:

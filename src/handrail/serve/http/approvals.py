@@ -33,15 +33,8 @@ def waiting(context: RequestContext) -> JsonDict:
 
 
 def _grant_view(grant: StoredGrant) -> JsonDict:
-    return {
-        "id": str(grant.id),
-        "scope": grant.scope,
-        "key": grant.key,
-        "by": grant.by,
-        "granted_at": grant.created,
-        "expires_at": grant.expires,
-        "uses_left": grant.uses_left,
-    }
+    until = {"granted_at": grant.created, "expires_at": grant.expires, "uses_left": grant.uses_left}
+    return {"id": str(grant.id), "scope": grant.scope, "key": grant.key, "by": grant.by, **until}
 
 
 @Endpoint("GET", "/v1/decisions", record(decisions=many(ANYTHING)), limit=count(100, 10_000))

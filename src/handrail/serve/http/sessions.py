@@ -55,6 +55,7 @@ def session(context: RequestContext) -> JsonDict:
         "decisions": [{**each._asdict(), "keys": list(each.keys)} for each in decided],
         "is_running": context.served.turns.is_running(info.id),
         "mode": _mode_of(context, info.id).value,
+        "written": "".join(context.served.turns.written.get(info.id, ())),
     }
 
 

@@ -1,0 +1,1 @@
+complete --command handrail --no-files --arguments "(env _HANDRAIL_COMPLETE=complete_fish _TYPER_COMPLETE_FISH_ACTION=get-args _TYPER_COMPLETE_ARGS=(commandline -cp) handrail)" --condition "env _HANDRAIL_COMPLETE=complete_fish _TYPER_COMPLETE_FISH_ACTION=is-args _TYPER_COMPLETE_ARGS=(commandline -cp) handrail"
