@@ -214,6 +214,6 @@ def test_own_certificates_are_used_on_both_sides(
     absent = tools.absent()
     assert absent.keys() == {"neither", "anonymous", "absent", "stranger", "wrong"}, absent
     assert all(f"mcp_servers.{each}.ca_file names its authority" in absent[each] for each in ("neither", "wrong"))
-    assert all(f"mcp_servers.{each}.tls_cert names yours" in absent[each] for each in ("anonymous", "stranger"))
+    assert all(f"mcp_servers.{each}.tls_cert names yours" in absent[each] for each in ("anonymous", "stranger")), absent
     assert "none.pem" in absent["absent"]
     assert "went" in str(runtime.handle("mcp__both__fine", {}))

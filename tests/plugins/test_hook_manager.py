@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 import threading
@@ -135,6 +136,15 @@ def test_the_same_function_may_serve_twice_with_other_options(hook_manager: Hook
     (first,) = hook_manager.implementations("pre_tool_call")
     (second,) = hook_manager.implementations("post_tool_call")
     assert (first.options.policy, second.options.policy) == (True, False)
+
+
+def test_a_hook_may_be_a_coroutine_function(hook_manager: HookManager) -> None:
+    async def later(session_id: str) -> str:
+        await asyncio.sleep(0)
+        return session_id
+
+    hook_manager.register_hook("on_session_start", later)
+    assert hook_manager.invoke("on_session_start", session_id="s", platform="cli") == ["s"]
 
 
 def test_every_hook_says_what_it_is_for() -> None:

@@ -79,12 +79,9 @@ class Connection:
     ) -> None:
         self.server = server
         self.state = State.NEW
-        self.error = ""
-        self.protocol = ""
+        self.error = self.protocol = ""
         self.offer = Offer()
-        self._watchdog = watchdog
-        self._requests = requests
-        self._publish = publish
+        self._watchdog, self._requests, self._publish = watchdog, requests, publish
         self._browse, self._launch, self._why_denied = browse, launch, why_denied
         self._falls_back = False
         self._no_login = ""
@@ -197,12 +194,13 @@ class Connection:
         listening = asyncio.ensure_future(self._listen(client))
         try:
             while not self._lost.is_set() and not self._closing.is_set():
-                await _first_of(self._lost, self._relist, self._closing, timeout=self._until_idle())
+                left = self._until_idle()
+                await _first_of(self._lost, self._relist, self._closing, timeout=left and max(0.01, left))
                 if self._relist.is_set() and not self._lost.is_set():
                     self._relist.clear()
                     await self._refresh_list(client)
                     await _first_of(self._lost, self._closing, timeout=RELIST_SECONDS)
-                if self._is_idle():
+                if (left := self._until_idle()) is not None and left <= 0:
                     self._client = None
                     return True
             return False
@@ -234,13 +232,8 @@ class Connection:
 
     def _until_idle(self) -> float | None:
         limit = self.server.settings.idle_seconds if self.server.way == "stdio" else 0
-        if not limit:
-            return None
-        return limit if self._in_flight else max(0.01, self._last_used + limit - time.monotonic())
-
-    def _is_idle(self) -> bool:
-        limit = self.server.settings.idle_seconds if self.server.way == "stdio" else 0
-        return bool(limit) and not self._in_flight and time.monotonic() - self._last_used >= limit
+        used = time.monotonic() if self._in_flight else self._last_used
+        return used + limit - time.monotonic() if limit else None
 
     async def _pause(self) -> None:
         """Back off with jitter. A waiting call ends the pause early, unless there were many faults."""
@@ -251,15 +244,10 @@ class Connection:
         else:
             await _first_of(self._closing, self._wanted, timeout=pause)
 
-    async def use(
-        self,
-        work: Callable[[mcp.Client], Awaitable[T]],
-        *,
-        timeout: float | None = None,  # noqa: ASYNC109  the call's own limit
-    ) -> T:
+    async def use(self, work: Callable[[mcp.Client], Awaitable[T]]) -> T:
         """Do something with the server, once: nothing is sent again to a server that died, unless it says that it knows nothing
         of it."""
-        limit = timeout or self.server.settings.timeout
+        limit = self.server.settings.timeout
         self._in_flight += 1
         try:
             async with asyncio.timeout(limit) as scope:

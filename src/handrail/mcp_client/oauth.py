@@ -239,14 +239,9 @@ def _algorithm(key: str) -> str:
 
 def _registered(settings: McpServerConfig, address: str) -> JsonDict:
     """Our registration at a server where it was done by hand."""
-    method = "client_secret_basic" if settings.client_secret else "none"
-    secret = {"client_secret": settings.client_secret} if settings.client_secret else {}
-    return {
-        "client_id": settings.client_id,
-        "redirect_uris": [address],
-        "token_endpoint_auth_method": method,
-        **secret,
-    }
+    secret, method = settings.client_secret, "client_secret_basic" if settings.client_secret else "none"
+    known = {"client_id": settings.client_id, "client_secret": secret or None, "redirect_uris": [address]}
+    return {**known, "token_endpoint_auth_method": method}
 
 
 def _not_logged_in(logins: Logins, needed: str, hint: str) -> Any:

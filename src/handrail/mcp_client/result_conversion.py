@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 from ..errors import ToolFailed
 from ..types import JsonDict
 
 _SHORT = 80
+_canonical = partial(json.dumps, sort_keys=True)
 _AUDIO = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
 
 
@@ -63,10 +65,6 @@ def _unsaid(texts: list[str], data: Any) -> list[str]:
         else:
             left += value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return [each for each in texts if len(each) < _SHORT or not held & {each.strip(), _canonical(_parsed(each))}]
-
-
-def _canonical(value: Any) -> str:
-    return json.dumps(value, sort_keys=True)
 
 
 def _parsed(text: str) -> Any:

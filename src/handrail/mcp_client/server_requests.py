@@ -32,6 +32,7 @@ Ask = Callable[[str, list[str]], str | None]
 _LEAVE_OUT = "-"
 _TRIES = 3
 _YES_OR_NO = {"yes": True, "no": False}
+_SHORT_ANSWERS = {"y": "yes", "true": "yes", "n": "no", "false": "no"}
 
 
 class _NotAnswered(Exception):
@@ -102,9 +103,7 @@ def _typed(answer: str, field: JsonDict) -> Any:
         pieces = [each.strip() for each in answer.split(",") if each.strip()]
         return [_chosen(names.get(each, each), options) for each in pieces]
     if kind == "boolean":
-        return _chosen(
-            {"y": "yes", "true": "yes", "n": "no", "false": "no"}.get(answer.lower(), answer.lower()), options
-        )
+        return _chosen(_SHORT_ANSWERS.get(answer.lower(), answer.lower()), options)
     if options:
         return _chosen(answer, options)
     if kind in ("integer", "number"):
@@ -115,14 +114,10 @@ def _typed(answer: str, field: JsonDict) -> Any:
     return answer
 
 
-def _chosen(answer: str, options: Mapping[str, Any]) -> Any:
-    if answer in options:
-        return options[answer]
-    for value in options.values():
-        if str(value) == answer:
-            return value
-    if not options:
-        return answer
+def _chosen(answer: str, options: dict[str, Any]) -> Any:
+    known = {str(value): value for value in options.values()} | options
+    if answer in known or not options:
+        return known.get(answer, answer)
     raise ValueError(f"{answer!r} is not one of {', '.join(options)}")
 
 

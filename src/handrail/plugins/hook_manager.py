@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..base.suggest import did_you_mean
-from ..base.workers import is_interrupt, run_bounded
+from ..base.workers import is_interrupt, run_async, run_bounded
 from ..errors import RegistrationError
 
 if TYPE_CHECKING:
@@ -135,7 +135,10 @@ class HookManager:
         try:
             timeout = implementation.timeout(self.timeout)
             call = implementation.bind(payload)
-            return call() if timeout is None else run_bounded(call, timeout=timeout)
+            made = call() if timeout is None else run_bounded(call, timeout=timeout)
+            if inspect.isawaitable(made):
+                made = run_bounded(partial(run_async, made), timeout=timeout or self.timeout)
+            return made
         except BaseException as error:
             if is_interrupt(error):
                 raise

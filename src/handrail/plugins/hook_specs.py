@@ -168,6 +168,10 @@ class HookSpecs:
     def api_request_error(self, session_id: str, model: str, platform: str, api_call_count: int, error: str) -> None:
         """No model answered a request."""
 
+    def pre_gateway_dispatch(self, event: Any) -> Mapping[str, Any] | None:
+        """Somebody wrote to the gateway, paired or not. `event` has `text` and `source` (`platform`, `chat_id`, `user_id` and
+        `chat_type`). The first `{"action": "skip"}`, `{"action": "rewrite", "text": ...}` or `{"action": "allow"}` counts."""
+
     def subagent_start(self, session_id: str, child_session_id: str, goal: str) -> None:
         """The agent handed a task to a child."""
 

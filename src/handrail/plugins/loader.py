@@ -271,14 +271,7 @@ def read_manifest(files: PluginFiles) -> Manifest:
         return Manifest(name=files.name, description=_first_line(source))
     found = _parsed(files)
     if unknown := sorted(map(str, found.keys() - set(Manifest._fields))):  # one of them may be misspelt
-        known = ", ".join(Manifest._fields)
-        log.info(
-            "plugin %s: %s has keys without a meaning here: %s; known: %s",
-            files.name,
-            MANIFEST,
-            ", ".join(unknown),
-            known,
-        )
+        log.info("plugin %s: %s has keys without a meaning here: %s", files.name, MANIFEST, ", ".join(unknown))
     if module_of(str(found.get("name", files.name))).lower() != module_of(files.name).lower():
         raise RegistrationError(
             f"plugin {files.name!r}: {MANIFEST} calls it {found['name']!r}; the folder's name must be the same"

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from stat import S_ISLNK, S_ISREG
 from string import Template
-from types import CodeType, ModuleType
+from types import ModuleType
 from typing import NamedTuple
 
 from ..config.trust import digest
@@ -155,14 +155,10 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return spec
 
     def exec_module(self, module: ModuleType) -> None:
-        found = self._inner(module.__name__)
-        if found is not None:
-            exec(self._code(*found), module.__dict__)  # noqa: S102  this is what importing is
-
-    @staticmethod
-    def _code(files: PluginFiles, name: str) -> CodeType:
-        code: CodeType = compile(files.content[name], str(files.place(name)), "exec", dont_inherit=True)
-        return code
+        if (found := self._inner(module.__name__)) is not None:
+            files, name = found
+            code = compile(files.content[name], str(files.place(name)), "exec", dont_inherit=True)
+            exec(code, module.__dict__)  # noqa: S102  this is what importing is
 
     def _inner(self, fullname: str) -> tuple[PluginFiles, str] | None:
         """The plugin that a module belongs to, and its file in it."""

@@ -67,9 +67,9 @@ def add(name: Name, target: Target, env: Env = None, header: Header = None, sse:
         "url" if is_address else "command": target[0],
         "type": "sse" if sse else "",
         "args": target[1:],
+        "env": dict(_pair(each, "=") for each in env or ()),
+        "headers": dict(_pair(each, ":") for each in header or ()),
     }
-    given |= {"env": dict(_pair(each, "=") for each in env or ())}
-    given |= {"headers": dict(_pair(each, ":") for each in header or ())}
     values = {name: value for name, value in given.items() if value}
     problem = problem_of(Server(name, McpServerConfig(**values), ""))
     if problem:
@@ -235,13 +235,14 @@ def serve(
     check_installed()
     from ...serve import server as running
     from ...serve.mcp.http import TOKEN_VARIABLE, http_app, serve_http
-    from ...serve.mcp.server import DEFAULT_TOOLSETS, HandrailServer, check_toolsets, serve_stdio
+    from ...serve.mcp.server import DEFAULT_TOOLSETS, HandrailServer, serve_stdio
 
     address = parse_address(http) if http else None
     if address is not None:  # what the tools run must not find the token, and answer its own questions with it
         token = running.given_token(TOKEN_VARIABLE, descriptor=token_fd)
     app = open_runtime()
-    check_toolsets(app, toolset or DEFAULT_TOOLSETS)
+    for name in toolset or DEFAULT_TOOLSETS:  # an unknown one fails now, not at the client's first request
+        app.toolsets.resolve(name)
     server = HandrailServer(app, toolsets=toolset or DEFAULT_TOOLSETS, backend=env).build()
     if address is None:
         asyncio.run(serve_stdio(server))

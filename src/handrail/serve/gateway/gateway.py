@@ -8,6 +8,7 @@ import logging
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable
+from types import SimpleNamespace
 
 from ...config.paths import state_dir
 from ...errors import ConfigError, HandrailError
@@ -28,6 +29,7 @@ _MAX_TRIES, _TRIES_SECONDS = 5, 3600.0
 _MAX_STRANGERS = 10_000
 _PLUGIN_SECONDS = 60.0  # for a slash command of a plugin
 _CODE_CHARS = 10
+_HOOK = "pre_gateway_dispatch"
 
 
 class Gateway:
@@ -89,7 +91,8 @@ class Gateway:
             if isinstance(event, Message):
                 if event.reply_to:
                     await self._questions.catch_up(where, event.reply_to)
-                received = self._receive(account, event)
+                taken = await self._after_hooks(account, event)
+                received = "" if taken is None else self._receive(account, taken)
                 work = received if callable(received) else None
                 reply = await asyncio.wait_for(asyncio.to_thread(work), _PLUGIN_SECONDS) if work else str(received)
             elif self._store.is_paired(account.name, event.user):
@@ -105,6 +108,23 @@ class Gateway:
             reply = BROKEN
         if reply:
             await self._reply(where, reply)
+
+    async def _after_hooks(self, account: Account, message: Message) -> Message | None:
+        """The message as the hooks leave it; None if one of them drops it."""
+        hooks, kind = self._served.app.runtime.hooks, "dm" if message.is_direct else "group"
+        if not hooks.implementations(_HOOK):
+            return message
+        source = SimpleNamespace(platform=account.kind, chat_id=message.chat, user_id=message.user, chat_type=kind)
+        event = SimpleNamespace(text=message.text, source=source, internal=False)
+        for answer in await asyncio.to_thread(hooks.invoke, _HOOK, event=event):
+            match answer:
+                case {"action": "skip"}:
+                    return None
+                case {"action": "rewrite", "text": str(text)}:
+                    return message._replace(text=text)
+                case {"action": "allow"}:
+                    break
+        return message
 
     def _receive(self, account: Account, message: Message) -> str | Callable[[], str]:
         """The immediate reply to a message, if any; or what gets it, on another thread."""

@@ -9,6 +9,7 @@ import itertools
 import json
 import warnings
 import weakref
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
 from functools import partial
 from pathlib import Path
@@ -84,7 +85,7 @@ class HandrailServer:
         self._subscribers: dict[str, weakref.WeakSet[Any]] = {}  # those who subscribed to an address
         self._listeners: list[Any] = []  # what clients of the newer family subscribed to
         self._known: dict[str, list[str]] = {}  # what the clients know of each list
-        self._open: dict[str, int] = {}
+        self._open: Counter[str] = Counter()
         app.runtime.approver = ChainApprover(ClientApprover(), app.runtime.approver or PolicyApprover())
         app.runtime.path.isolates = True
         if backend:  # an unknown one fails now, not at the first command
@@ -191,16 +192,14 @@ class HandrailServer:
         if params.name not in self._names():
             raise MCPError(mcp_types.INVALID_PARAMS, f"Unknown tool: {params.name}")
         owner = _owner(context)
-        if self._open.get(owner, 0) >= MAX_OPEN_CALLS:  # it sends calls without end, and reads no answers
+        if self._open[owner] >= MAX_OPEN_CALLS:  # it sends calls without end, and reads no answers
             too_many = TooManyCalls(f"{MAX_OPEN_CALLS} calls are open already; wait for an answer")
             return answer_of(error_outcome(too_many))
-        self._open[owner] = self._open.get(owner, 0) + 1
+        self._open[owner] += 1
         try:
             return await self._run(context, params, lambda request: self._tool_result(context, params, request))
         finally:
-            self._open[owner] -= 1
-            if not self._open[owner]:
-                del self._open[owner]
+            self._open -= Counter([owner])  # which keeps no zeros
 
     async def _tool_result(self, context: Any, params: Any, request: ClientRequest) -> Any:
         owner = _owner(context)
@@ -347,9 +346,3 @@ def _owner(context: Any) -> str:
 async def serve_stdio(server: Server[Any]) -> None:
     async with stdio_streams() as (read_stream, write_stream):
         await server.run(read_stream, write_stream, server.create_initialization_options())
-
-
-def check_toolsets(app: Handrail, names: Sequence[str]) -> None:
-    """Raises UnknownToolset now, not at the client's first request."""
-    for name in names:
-        app.toolsets.resolve(name)
