@@ -146,7 +146,7 @@ class HeldConnects:
         is_own = not call.is_tried and _is_loopback(target.host) and self._is_own(pid, target.port)
         answer = ALLOW if is_own else ""
         how: dict[str, Any] = {"is_slow": is_slow, "answer": answer, "before": lambda: call.host(str(target))}
-        return Hold(held, go_on, errno.ECONNREFUSED, **how)  # type: ignore[arg-type]
+        return Hold(held, go_on, errno.EACCES if call.is_tried else errno.ECONNREFUSED, **how)  # type: ignore[arg-type]
 
     def _is_own(self, pid: int, port: int) -> bool:
         """Whether a process of the same shell listens on the port."""
