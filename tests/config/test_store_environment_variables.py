@@ -122,3 +122,10 @@ def test_the_settings_of_a_backend_are_the_backends_to_check(path):
     path.write_text("terminal:\n  backends:\n    docker: image\n")
     with pytest.raises(ConfigError, match="must be a mapping"):
         load(path)
+
+
+@pytest.mark.parametrize("variable", ["HANDRAIL_MODEL", "HANDRAIL_TERMINAL"])
+def test_an_empty_variable_that_stands_for_its_section_changes_nothing(path, variable):
+    path.write_text("model: {name: mine}\nterminal: {backend: ssh}\n")
+    config = load(path, **{variable: ""})
+    assert (config.model.name, config.terminal.backend) == ("mine", "ssh")

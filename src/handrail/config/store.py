@@ -67,11 +67,12 @@ _SHORT = {"HANDRAIL_TERMINAL": ("terminal", "backend"), "HANDRAIL_MODEL": ("mode
 
 
 def override_names(environ: Mapping[str, str]) -> list[str]:
-    """The variables that mean a setting. Others with the prefix, such as `HANDRAIL_HOME`, mean something else."""
+    """The variables that mean a setting. Others with the prefix, such as `HANDRAIL_HOME`, mean something else, and an empty
+    `HANDRAIL_MODEL` means nothing."""
     sections = tuple(_PREFIX + item.name.upper() for item in settings_of(Config))
-    return sorted(
-        name for name in environ if name in sections or name.startswith(tuple(section + "_" for section in sections))
-    )
+    begins = tuple(section + "_" for section in sections)
+    named = (name for name in environ if name in sections or name.startswith(begins))
+    return sorted(name for name in named if environ[name] or name not in _SHORT)
 
 
 def overrides(environ: Mapping[str, str]) -> JsonDict:
