@@ -501,6 +501,25 @@ def test_servers_of_the_editor_are_for_that_session_only(home: Path, cwd: Path, 
     run(home, cwd, model, work)
 
 
+def test_a_session_that_is_loaded_twice_at_once_is_open_once(home: Path, cwd: Path, model: ModelServer) -> None:
+    server = Path(__file__).parents[2] / "mcp_servers" / "plain.py"
+    script = f'echo $$ >> "{cwd}/started"; exec "{sys.executable}" "{server}"'
+    given = schema.McpServerStdio(name="one", command="/bin/sh", args=["-c", script], env=[])
+
+    def running() -> list[str]:
+        started = (cwd / "started").read_text().split() if (cwd / "started").exists() else []
+        return [number for number in started if Path("/proc", number).exists()]
+
+    async def work(editor: Editor) -> None:
+        again: Any = {"cwd": str(cwd), "session_id": editor.session, "mcp_servers": [given]}
+        await asyncio.gather(*(editor.agent.load_session(**again) for _ in range(3)))
+        await until(lambda: len(running()) == 1)
+        await editor.agent.close_session(session_id=editor.session)
+        await until(lambda: not running())
+
+    run(home, cwd, model, work)
+
+
 def test_an_image_reaches_the_model_and_is_replayed(home: Path, cwd: Path, model: ModelServer) -> None:
     data = base64.b64encode(b"\x89PNG\r\n\x1a\n").decode()
     model.say(ModelReply("a picture"))

@@ -35,6 +35,7 @@ class AgentServer:
         self._model, self._terminals = model, terminals
         self._store = open_store()
         self._sessions: dict[str, Session] = {}
+        self._reopening = asyncio.Lock()
         self._capabilities: schema.ClientCapabilities | None = None
         self._client: Any = None
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -152,9 +153,10 @@ class AgentServer:
 
     async def _reopen(self, cwd: str, session_id: str, **more: Any) -> Session:
         known = self._known(session_id)
-        if known in self._sessions:
-            await self._sessions.pop(known).close()
-        return await self._open(cwd, resume=known, **more)
+        async with self._reopening:  # two requests at once would both open it, and nobody would close the first
+            if known in self._sessions:
+                await self._sessions.pop(known).close()
+            return await self._open(cwd, resume=known, **more)
 
     def _known(self, session_id: str) -> str:
         """The id of a stored session: all of it, not only its start."""
