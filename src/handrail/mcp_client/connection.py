@@ -252,15 +252,13 @@ class Connection:
         try:
             async with asyncio.timeout(limit) as scope:
                 client = await self._ready()
+                cannot_ask = _CANNOT_ASK if client.protocol_version in revisions.MODERN_PROTOCOL_VERSIONS else None
                 try:
                     return await work(client)
                 except (exceptions.MCPError, ToolFailed) as error:
                     if self._is_forgotten(error):
                         self._lost.set()
-                    elif (
-                        client.protocol_version in revisions.MODERN_PROTOCOL_VERSIONS
-                        and _CANNOT_ASK in str(error).lower()
-                    ):
+                    elif cannot_ask is not None and cannot_ask in str(error).lower():
                         await self._fall_back()
                     else:
                         raise
