@@ -100,7 +100,7 @@ class TestWaiting:
             assert stopped.wait(30)
             return "what was done"
 
-        assert run(work, stop=stopped.set, draw=lambda: None) == "what was done"
+        assert run(work, stop=stopped.set, draw=lambda: None, suspend=lambda: None) == "what was done"
 
     def test_a_second_one_leaves_without_waiting(self) -> None:
         stopped, over = threading.Event(), threading.Event()
@@ -112,7 +112,7 @@ class TestWaiting:
             over.wait(30)
 
         with pytest.raises(Leave) as left:
-            run(work, stop=stopped.set, draw=lambda: None)
+            run(work, stop=stopped.set, draw=lambda: None, suspend=lambda: None)
         over.set()
         assert left.value.code == 130
 
@@ -126,7 +126,7 @@ class TestWaiting:
             written.set()
 
         with pytest.raises(Leave) as left:
-            run(work, stop=over.set, draw=lambda: None)
+            run(work, stop=over.set, draw=lambda: None, suspend=lambda: None)
         assert left.value.code == 129
         assert written.is_set()
 
@@ -135,4 +135,4 @@ class TestWaiting:
             raise KeyError("x")
 
         with pytest.raises(KeyError):
-            run(work, stop=lambda: None, draw=lambda: None)
+            run(work, stop=lambda: None, draw=lambda: None, suspend=lambda: None)
