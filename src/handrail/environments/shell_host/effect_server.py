@@ -252,11 +252,9 @@ class EffectServer:
         elif packet.get("op") == "end":
             self._receive_all()  # what the call has left was said before
             found = self._watched.get(packet["shell"])
-            # Who asked may be gone. The kind of socket is given, else it would be asked for each part of that.
-            with (
-                socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, fds.pop(0)) as asker,
-                contextlib.suppress(OSError),
-            ):
+            # The kind of socket is given, else it would be asked for each part of that.
+            asker = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, fds.pop(0))
+            with asker, contextlib.suppress(OSError):  # who asked is gone
                 wire.send(asker, found.end(packet["call"]) if found is not None else {"counts": None})
         else:
             self._contained[packet["shell"]] = packet.pop("contained", None)
