@@ -348,7 +348,7 @@ def test_a_fault_is_tried_again_and_no_tool_runs_twice(agent: Any, tool: Any) ->
     assert one.run("x", told).answer == "done"
     assert ran == ["hi"]
     assert waited[1] == 7
-    assert "void" in told.of(Notice)[0].text
+    assert "discarding it" in told.of(Notice)[0].text
     assert "half" not in str(one.loop.conversation.messages)
 
 
