@@ -96,6 +96,23 @@ class TestListing:
         assert answers == [["tool"]] * 8
         assert len(runs) == 1
 
+    def test_a_listing_between_an_answer_and_its_storing_does_not_ask_again(self) -> None:
+        others: list[Any] = []
+
+        def clock() -> float:
+            if check.runs == 1 and not others:  # the check has ended, and what it said is about to be stored
+                others.append(None)
+                thread = threading.Thread(target=lambda: others.append(listed(registry)))
+                thread.start()
+                thread.join(PATIENCE_SECONDS)
+            return 100.0
+
+        registry, check = ToolRegistry(availability=Availability(clock=clock, deadline=PATIENCE_SECONDS)), Check(True)
+        add(registry, "tool", check_fn=check)
+        assert listed(registry) == ["tool"]
+        assert others == [None, ["tool"]]
+        assert check.runs == 1
+
     @pytest.mark.parametrize("problem", [ValueError("x"), RecursionError(), MemoryError(), AssertionError()])
     def test_an_exception_counts_as_not_available(self, registry: ToolRegistry, problem: Exception) -> None:
         add(registry, "tool", check_fn=Check(problem))

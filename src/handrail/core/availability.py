@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, wait
+from functools import partial
 from importlib.machinery import PathFinder
 from typing import Protocol
 
@@ -127,38 +128,48 @@ class Availability:
         return len(self._seen)
 
     def _refresh(self, checks: dict[object, CheckFn]) -> dict[object, object]:
-        known = self._seen  # another one once the configuration has changed, and then this is lost on purpose
-        answers = self._run(checks)
-        now = self._clock()
+        """What each check says in time. One that hangs keeps its thread and is not started again meanwhile."""
+        began = self._clock()
         verdicts: dict[object, object] = {}
+        asked: dict[object, Future[object]] = {}
         with self._lock:
+            known, running = self._seen, self._running  # others once the configuration has changed: this is lost then
             for key, check in checks.items():
-                seen = known.setdefault(key, _Seen())
-                verdict = answers.get(key, Unavailable(f"its check did not answer within {self._deadline:g} s"))
-                if verdict:
-                    seen.last_success = now
-                elif now - seen.last_success < FLAKE_SECONDS:
-                    log.warning("check %s failed shortly after a success, taken for a flake: %s", _name(check), verdict)
-                    verdicts[key] = True
+                seen = known.get(key)
+                if seen is not None and began - seen.checked_at < KEPT_SECONDS:  # another listing has just asked
+                    verdicts[key] = seen.verdict
                     continue
-                seen.verdict, seen.checked_at = verdict, now
-                verdicts[key] = verdict
-        return verdicts
-
-    def _run(self, checks: dict[object, CheckFn]) -> dict[object, object]:
-        """What each check said in time. One that hangs keeps its thread and is not started again meanwhile."""
-        with self._lock:
-            running = self._running
-            for key, check in checks.items():
-                if key not in running or running[key].done():  # one that ended late says how it was then
+                if key not in running:
                     running[key] = _pool.submit(_answer, check, self._config)
-            asked = {key: running[key] for key in checks}
+                asked[key] = running[key]
         ended = wait(asked.values(), self._deadline).done
+        now = self._clock()
         with self._lock:
             for key, answer in asked.items():
                 if answer in ended and running.get(key) is answer:
                     del running[key]
-        return {key: answer.result() for key, answer in asked.items() if answer in ended}
+                late = Unavailable(f"its check did not answer within {self._deadline:g} s")
+                verdict = answer.result() if answer in ended else late
+                verdicts[key] = _noted(known.setdefault(key, _Seen()), verdict, now, checks[key])
+        for key, answer in asked.items():
+            if answer not in ended:  # what it says late is how it was then
+                answer.add_done_callback(partial(self._drop, running, key))
+        return verdicts
+
+    def _drop(self, running: dict[object, Future[object]], key: object, answer: Future[object]) -> None:
+        with self._lock:
+            if running.get(key) is answer:
+                del running[key]
+
+
+def _noted(seen: _Seen, verdict: object, now: float, check: CheckFn) -> object:
+    if verdict:
+        seen.last_success = now
+    elif now - seen.last_success < FLAKE_SECONDS:
+        log.warning("check %s failed shortly after a success, taken for a flake: %s", _name(check), verdict)
+        return True
+    seen.verdict, seen.checked_at = verdict, now
+    return verdict
 
 
 def first_lack(*reasons: Unavailable | None) -> Unavailable | None:
