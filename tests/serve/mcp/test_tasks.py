@@ -350,8 +350,16 @@ def test_a_server_that_forgot_the_session_is_asked_again_in_a_new_one() -> None:
         older.tools.close()
 
 
-def test_a_server_that_was_killed_during_the_call_says_so_when_it_is_back(home: Path, tmp_path: Path) -> None:
-    begun = tmp_path / "begun"
+def test_a_server_that_was_killed_during_the_call_says_so_when_it_is_back(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, asked, send = tmp_path / "begun", threading.Event(), Followed.send
+
+    def noted(self: Followed, *args: Any, **more: Any) -> Any:
+        asked.set()
+        return send(self, *args, **more)
+
+    monkeypatch.setattr(Followed, "send", noted)
     settings = McpServerConfig(
         command=sys.executable, args=("-m", "handrail", "mcp", "serve", "--toolset", "terminal"),
         env={"HANDRAIL_HOME": str(home)}, timeout=PATIENCE_SECONDS,
@@ -364,8 +372,8 @@ def test_a_server_that_was_killed_during_the_call_says_so_when_it_is_back(home: 
         with concurrent.futures.ThreadPoolExecutor() as pool:
             command = {"command": f"touch {begun}; sleep 1000"}
             call = pool.submit(runtime.handle, "mcp__ours__terminal", command)
-            folder = home / "state" / "mcp" / "tasks"
-            wait_until(lambda: begun.exists() and folder.exists() and list(folder.glob("*.json")))
+            wait_until(begun.exists)
+            assert asked.wait(PATIENCE_SECONDS)  # the client knows that the call goes on as a task
             first = tools.connections.status()["ours"].pid
             assert first is not None
             os.kill(first, signal.SIGKILL)
