@@ -201,7 +201,7 @@ def test_own_certificates_are_used_on_both_sides(
     connect: Connect, runtime: Runtime, guarded: str, tmp_path: Path
 ) -> None:
     _certificate(tmp_path, "stranger", None)
-    known: dict[str, Any] = {"url": guarded, "protocol": "handshake", "connect_timeout": 10}
+    known: dict[str, Any] = {"url": guarded, "protocol": "handshake", "connect_timeout": 30}
     ours = {"ca_file": str(tmp_path / "authority.pem"), "tls_cert": str(tmp_path / "client.pem")}
     tools = connect(
         both=McpServerConfig(**known, **ours),
