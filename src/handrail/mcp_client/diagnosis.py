@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import ssl
 
 from ..base.safe_text import mask_secrets
 from .sdk import client_auth, httpx2
@@ -53,7 +54,7 @@ def connect_problem(error: BaseException, server: Server, answer: str) -> str:
         if "CERTIFICATE_VERIFY_FAILED" in text:
             return f"the certificate of {url} is not trusted here ({text}); mcp_servers.{server.name}.ca_file names its authority"
         return f"nobody answers at {url} ({error}); check the address, and whether the server runs"
-    if isinstance(error, httpx2.NetworkError | httpx2.RemoteProtocolError) and url.startswith("https:"):
+    if isinstance(error, httpx2.NetworkError | httpx2.RemoteProtocolError | ssl.SSLError) and url.startswith("https:"):
         hint = f"if it wants a certificate that it knows, mcp_servers.{server.name}.tls_cert names yours"
         return f"{url} broke off ({text or type(error).__name__}); {hint}"
     if text in ("Not Found", "Method Not Allowed", "Session terminated"):  # as the SDK has HTTP's 404 and 405
