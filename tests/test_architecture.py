@@ -37,8 +37,8 @@ DOCUMENTED = (
     "handrail.adapters.pydantic_ai handrail.adapters.langchain handrail.adapters.smolagents handrail.adapters.inspect"
 ).split()
 MAX_LATE_IMPORTS_PER_1000_LINES = 6
-# During one call of the terminal that asks. The goal is 90; the figure may only fall.
-MAX_FILES_OF_A_CALL = 94
+# During one call of the terminal that asks.
+MAX_FILES_OF_A_CALL = 90
 MAX_MODULES_OF_A_START = 245
 # Folders of tests that are about the whole, and tests about the repository itself.
 WHOLE = {"contract", "docs", "e2e", "fuzz", "services"}

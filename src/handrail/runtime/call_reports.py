@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 FOLDER, FILE = "live", "calls.jsonl"
 REPORTS = "call reports"
 _MAX_SHOWN = 2_000
-_LOOK_SECONDS = 1.0
+_POLL_SECONDS = 1.0
 _MAX_FILE_BYTES = 8 << 20  # a server that was killed left it behind
 
 Publish = Callable[["JsonDict"], object]
@@ -117,13 +117,13 @@ def shown(args: JsonDict) -> JsonDict:
 
 def report_to_consoles(runtime: Runtime, state: Path) -> None:
     """Report the calls of this process to the servers that run now or later: from the first one on, if there was none yet."""
-    next_look = 0.0
+    next_poll = 0.0
 
     def attach_if_served() -> None:
-        nonlocal next_look
-        if (now := time.monotonic()) < next_look:
+        nonlocal next_poll
+        if (now := time.monotonic()) < next_poll:
             return
-        next_look = now + _LOOK_SECONDS
+        next_poll = now + _POLL_SECONDS
         if (state / FOLDER).is_dir():
             runtime.before_call = None
             report = partial(_add, state / FOLDER / FILE)

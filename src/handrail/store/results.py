@@ -8,6 +8,7 @@ import re
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import ResultNotFound
@@ -19,13 +20,13 @@ _PART, _CLOCK = ".new-", ".clock"
 _TICKS = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)  # the first one counts while the machine sleeps, too
 
 
+@dataclass(frozen=True)
 class FileResultStore:
     """Results in a folder that only its owner can read. The oldest are deleted first, by age and by total size."""
 
-    def __init__(self, folder: Path, *, keep_days: float = 7, max_total_bytes: int = 1 << 30) -> None:
-        self._folder = folder
-        self._keep_seconds = keep_days * _DAY_SECONDS
-        self._max_total_bytes = max_total_bytes
+    folder: Path
+    keep_days: float = 7
+    max_total_bytes: int = 1 << 30
 
     def put(self, tool: str, text: str) -> StoredResult:
         writer = self.writer(tool)
@@ -39,7 +40,7 @@ class FileResultStore:
     def writer(self, tool: str) -> FileResultWriter:
         import secrets
 
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         result_id = f"r_{secrets.token_hex(8)}"
         return FileResultWriter(tool, result_id, self._path(result_id), self._prune)
 
@@ -52,12 +53,12 @@ class FileResultStore:
             raise ResultNotFound(f"no result {result_id}: results are kept for a limited time") from None
 
     def _path(self, result_id: str) -> Path:
-        return self._folder / f"{result_id}.txt"
+        return self.folder / f"{result_id}.txt"
 
     def _prune(self, new: str, now: float) -> None:
         """Make room for a new file. What another call is still writing stays; what a killed process left of one goes."""
         total, files = os.stat(new).st_size, []
-        for entry in os.scandir(self._folder):
+        for entry in os.scandir(self.folder):
             if entry.path == new or entry.name.startswith(_CLOCK):
                 continue
             with contextlib.suppress(FileNotFoundError):
@@ -67,7 +68,7 @@ class FileResultStore:
                     total += entry.stat().st_size
         for modified, size, path in sorted(files, reverse=True):
             total += size
-            if now - modified > self._keep_seconds or total > self._max_total_bytes:
+            if now - modified > self.keep_days * _DAY_SECONDS or total > self.max_total_bytes:
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(path)
 

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from functools import cached_property
 from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 
 from ..shell_host import wire
@@ -107,7 +108,7 @@ class DirectLink:
 
         self._fork_server, self.shell = fork_servers.use(start, confinement, effects)
         self.uncovered = self._fork_server.uncovered
-        self._ops = Operations(self.shell, jobs_root)
+        self._jobs_root = jobs_root
         self._is_closed = False
 
     def ask_when_held(self, on_held: Callable[[HeldCall], str]) -> None:
@@ -160,7 +161,11 @@ class DirectLink:
         self.shell.interrupt()
 
     def call(self, op: str, data: bytes = b"", **details: object) -> tuple[Packet, bytes]:
-        return self._ops.call(op, details, data)
+        return self._operations.call(op, details, data)
+
+    @cached_property
+    def _operations(self) -> Operations:
+        return Operations(self.shell, self._jobs_root)
 
     def close_inherited(self) -> None:
         self._is_closed = True
@@ -171,7 +176,8 @@ class DirectLink:
             self._is_closed = True
             self._fork_server.askers.pop(self._name, None)
             self.shell.close()
-            self._ops.remove_folders()
+            if "_operations" in vars(self):  # else it has only run commands
+                self._operations.remove_folders()
             fork_servers.release(self._fork_server)
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
+from functools import cache, partial
 from itertools import pairwise
 
 from ..values.data_files import Patterns, read_tables
@@ -17,14 +17,14 @@ Paths = Sequence[Arg]
 
 def written(command: Command) -> Paths:
     """The paths that the command writes to, as far as its arguments say so."""
-    find = _WRITES.get(command.name)
-    return find(command) if find else ()
+    line = _WRITES.get(command.name)
+    return _finder(line)(command) if line else ()
 
 
 def read(command: Command) -> Paths:
     """The paths whose content the command reads or copies."""
-    find = _READS.get(command.name)
-    return find(command) if find else ()
+    line = _READS.get(command.name)
+    return _finder(line)(command) if line else ()
 
 
 def _operands(bounds: Sequence[str], command: Command) -> Paths:
@@ -171,19 +171,15 @@ def _patch(command: Command) -> Paths:
     return command.operands[:1] or command.given("-d", "--directory", "-o", "--output")
 
 
-def _finders(table: Mapping[str, str]) -> dict[str, Callable[[Command], Paths]]:
-    """By program: the function here that a line of `targets.txt` names, with the options that it names after it."""
-    found: dict[str, Callable[[Command], Paths]] = {}
-    for line, programs in table.items():
-        line, unless, refused = line.partition(" unless ")
-        line, _, needed = line.partition(" if ")
-        name, *options = line.split()
-        function = globals()[name if name == "values" else f"_{name}"]
-        find = partial(function, options) if options else function
-        if needed or unless:
-            find = partial(_if, needed.split(), refused.split(), find)
-        found.update(dict.fromkeys(programs.split(), find))
-    return found
+@cache
+def _finder(line: str) -> Callable[[Command], Paths]:
+    """The function here that a line of `targets.txt` names, with the options that it names after it."""
+    line, unless, refused = line.partition(" unless ")
+    line, _, needed = line.partition(" if ")
+    name, *options = line.split()
+    function: Callable[..., Paths] = globals()[name if name == "values" else f"_{name}"]
+    find = partial(function, options) if options else function
+    return partial(_if, needed.split(), refused.split(), find) if needed or unless else find
 
 
 def _if(needed: Sequence[str], refused: Sequence[str], find: Callable[[Command], Paths], command: Command) -> Paths:
@@ -192,6 +188,9 @@ def _if(needed: Sequence[str], refused: Sequence[str], find: Callable[[Command],
     return find(command) if has and not (refused and command.has(refused)) else ()
 
 
-_WRITES, _READS = (_finders(read_tables(__file__)[title]) for title in ("writes", "reads"))
+_WRITES, _READS = (
+    {program: line for line, programs in read_tables(__file__)[title].items() for program in programs.split()}
+    for title in ("writes", "reads")
+)
 WRITERS = _WRITES.keys()
 READERS = _READS.keys()

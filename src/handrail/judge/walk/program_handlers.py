@@ -135,7 +135,8 @@ def note_effects(walk: Walk, call: Call, known: Known) -> None:
         if "/" in call.text or "~" in call.text:
             for target in output_files(call):
                 walk.on_write(target, "-o", unknown())
-    files_made(walk, call, known)
+    if walk.state.files or known.changer is not None or known.maker is not None:
+        files_made(walk, call, known)
 
 
 def _follow_options(walk: Walk, call: Call) -> None:
