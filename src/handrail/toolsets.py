@@ -215,6 +215,11 @@ def _renamed(name: str) -> str:
     return f"handrail-{name.removeprefix('hermes-')}" if name.startswith("hermes-") else name
 
 
+def as_names(toolsets: Iterable[str] | str) -> list[str]:
+    """One name may be given instead of a list."""
+    return [toolsets] if isinstance(toolsets, str) else list(toolsets)
+
+
 def resolve_toolset(name: str) -> list[str]:
     """The sorted tool names of a set of the default runtime. Raises UnknownToolset."""
     tools: list[str] = import_module(_DEFAULT).default().toolsets.resolve(name)

@@ -81,14 +81,6 @@ def shown(question: ApprovalRequest) -> JsonDict:
     }
 
 
-def parsed(text: str) -> Any:
-    """Arguments as the model wrote them; what is not JSON stays text, and the call says what is wrong with it."""
-    try:
-        return json.loads(text or "{}")
-    except ValueError:
-        return text
-
-
 def message_of(result: Result) -> str:
     """What to tell the model of a call that failed."""
     problem = result.data.get("error") if isinstance(result.data, dict) else None

@@ -11,7 +11,7 @@ from ..errors import CallCancelled, ModelError, ToolError, UnknownOutcome
 from ..store.sessions import SessionInfo, SessionStore, StoredCall, StoredModelCall
 from ..types import JsonDict
 from .events import Event, Notice, Usage
-from .models.base import Answer, ModelRequests
+from .models.base import ModelRequests, whole_answer
 
 # Marks a user message that the user did not write: only we read this.
 ADDED_BY = "added_by"
@@ -270,9 +270,8 @@ async def _summary(old: Sequence[JsonDict], requests: ModelRequests) -> tuple[st
     began, name, problem = time.time(), requests.models[0].name, "the summary was empty"
     text, usage = "", Usage()
     try:
-        async for event in requests.ask(messages, []):
-            if isinstance(event, Answer):
-                text, usage, name = str(event.message.get("content") or "").strip(), event.usage, event.model
+        answer = await whole_answer(requests.ask(messages, []))
+        text, usage, name = str(answer.message.get("content") or "").strip(), answer.usage, answer.model
     except ModelError as error:
         problem = str(error)
     asked = StoredModelCall(began, time.time() - began, name, *usage, error="" if text else problem)

@@ -36,15 +36,8 @@ def secret_spans(text: str, values: tuple[str, ...] | None = None) -> list[Span]
     values = secret_values() if values is None else values
     if not _HINT.search(text.lower()) and not any(value in text for value in values):
         return []  # most commands have nothing like a secret and must not wait for the patterns
-    found: list[Span] = []
-    for start, end in sorted({*_named(text), *secret_places(text, values)}):
-        if _RUNS.search(text, start, end) or end <= start:
-            continue
-        if found and start < found[-1][1]:
-            found[-1] = (found[-1][0], max(end, found[-1][1]))
-        else:
-            found.append((start, end))
-    return found
+    found = {*_named(text), *secret_places(text, values)}
+    return _merged(span for span in found if not _RUNS.search(text, *span))
 
 
 def without_secrets(

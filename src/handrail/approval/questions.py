@@ -44,20 +44,10 @@ def question_of(left: Sequence[Pending], context: ToolContext, *, expires_at: fl
         if id(action) not in starts:
             starts[id(action)] = sum(len(text) + 1 for text in texts)
             texts.append(action.text)
-        offset = starts[id(action)]
-        start, end = item.finding.span
-        concerns.append(
-            Concern(
-                item.finding.rule,
-                item.finding.why,
-                offset + start,
-                offset + end,
-                str(item.key),
-                item.key.described(item.finding.why, str(action.details.get("project") or action.cwd))
-                if item.key.can_last
-                else "",
-            )
-        )
+        finding, folder = item.finding, str(action.details.get("project") or action.cwd)
+        place = (starts[id(action)] + each for each in finding.span)
+        covers = item.key.described(finding.why, folder) if item.key.can_last else ""
+        concerns.append(Concern(finding.rule, finding.why, *place, str(item.key), covers))
     first = left[0].action
     request = ApprovalRequest(
         tool=context.tool,

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 from ..agent.agent import Agent
 from ..agent.events import End, TurnEnded, Usage
 from ..agent.memory import Memory
-from ..agent.models.base import CallPiece, Finished, Messages, Piece, StreamingModel, TextPiece
+from ..agent.models.base import CallPiece, Finished, Messages, PartialAnswer, Piece, StreamingModel, TextPiece
 from ..agent.telemetry import Telemetry
 from ..app import Handrail
 from ..base.workers import pool
@@ -345,16 +345,11 @@ class RecordedModel:
             for piece in _pieces(json.loads(known)):
                 yield piece
             return
-        text: list[str] = []
-        calls: dict[int, list[str]] = {}
+        answer = PartialAnswer()
         async for piece in self._model.stream(messages, tools):
-            if isinstance(piece, TextPiece):
-                text.append(piece.text)
-            elif isinstance(piece, CallPiece):
-                had = calls.setdefault(piece.place, ["", "", ""])
-                calls[piece.place] = [had[0] or piece.id, had[1] or piece.name, had[2] + piece.arguments]
-            elif isinstance(piece, Finished):
-                reply = {"text": "".join(text), "calls": list(calls.values()), "end": [piece.usage, piece.cut_off]}
+            answer.add(piece)
+            if isinstance(piece, Finished):
+                reply = {"text": "".join(answer.text), "calls": list(answer.calls.values()), "end": [*piece]}
                 await asyncio.to_thread(self._journal.record, "keep_reply", key, json.dumps(reply))
             yield piece
 

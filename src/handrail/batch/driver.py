@@ -16,12 +16,12 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from ..app import Handrail
 from ..approval.gate import STORE_NAME
+from ..base.lazy_module import extra_module
 from ..base.own_process import self_command
 from ..config.keys import key_of
 from ..config.paths import state_dir
@@ -255,10 +255,7 @@ class RayEngine(Engine):
 
     def __init__(self, address: str) -> None:
         super().__init__()
-        try:
-            ray: Any = import_module("ray")  # heavy, and only this engine needs it
-        except ImportError:
-            raise ToolFailed("the engine ray needs the extra: pip install 'handrail[ray]'") from None
+        ray = extra_module("ray", "ray", "the engine ray", ToolFailed)
         self._ray, self._cluster = ray, address
         self._mine = not ray.is_initialized()
         self._connect()

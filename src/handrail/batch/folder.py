@@ -16,12 +16,12 @@ import threading
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import filelock
 
+from ..base.lazy_module import extra_module
 from ..config.paths import make_private, state_dir
 from ..errors import HandrailError, InvalidArguments, ToolFailed
 from ..protocols import Files
@@ -179,10 +179,7 @@ class Artifacts:
     """`url` as fsspec takes it: a path, `file://`, `s3://`, ... Everything raises ToolFailed."""
 
     def __init__(self, url: str) -> None:
-        try:
-            fsspec: Any = import_module("fsspec")  # an optional dependency
-        except ImportError:
-            raise ToolFailed("a store for artifacts needs the extra: pip install 'handrail[fsspec]'") from None
+        fsspec = extra_module("fsspec", "fsspec", "a store for artifacts", ToolFailed)
         with _told(url):
             self._system, self._root = fsspec.url_to_fs(url)
 

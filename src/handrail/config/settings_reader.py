@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import types
 from collections.abc import Mapping
-from typing import Any, NoReturn, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, NoReturn, TypeVar, get_args, get_origin, get_type_hints
 
 from ..base.suggest import did_you_mean
 from ..errors import ConfigError
+from ..settings.schema import optional_of
 
 T = TypeVar("T")
 
@@ -38,10 +38,10 @@ def fail(key: str, message: str) -> NoReturn:
 
 
 def _value(key: str, hint: Any, value: Any) -> Any:
-    if get_origin(hint) in (types.UnionType, Union):
+    if optional := optional_of(hint):
         if value is None:
             return None
-        (hint,) = (kind for kind in get_args(hint) if kind is not type(None))
+        hint = optional
     if hasattr(hint, "parse"):
         return hint.parse(value)
     if get_origin(hint) is tuple:

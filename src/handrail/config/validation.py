@@ -16,6 +16,7 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode
 from ruamel.yaml.reader import ReaderError
 
+from ..base.suggest import nearest
 from ..errors import ConfigError
 from ..settings.schema import Config, json_schema, optional_of
 from ..types import JsonDict
@@ -300,22 +301,18 @@ def schema_at(steps: Steps) -> JsonDict:
             raise ConfigError(f"unknown key; {dotted(steps[:index])} has no keys below it", key=here)
         properties, named = schema.get("properties", {}), schema["additionalProperties"]
         if step not in properties and not (named and step):
-            raise ConfigError(f"unknown key; {nearest(step, properties)}", key=here)
+            raise ConfigError(f"unknown key; {hint(step, properties)}", key=here)
         schema = properties.get(step) or named
     return schema
 
 
-def nearest(word: str, known: Iterable[str], *, prefix: str = "") -> str:
-    """The hint for someone who wrote `word`; known words are shown with the prefix."""
-    import difflib
-
+def hint(word: str, known: Iterable[str], *, prefix: str = "") -> str:
+    """For someone who wrote `word`; known words are shown with the prefix."""
     known = sorted(known)
     if not known:
         return "it ends in a name of your choice"
-    close = difflib.get_close_matches(word, known, n=1)
-    if close:
-        return f"did you mean {prefix}{close[0]}?"
-    return f"known: {', '.join(prefix + name for name in known)}"
+    near = nearest(word, known)
+    return f"did you mean {prefix}{near}?" if near else f"known: {', '.join(prefix + name for name in known)}"
 
 
 @cache
@@ -341,7 +338,7 @@ def _problems(settings: JsonDict) -> Iterable[tuple[Steps, str]]:
         if kind == "additionalProperties":
             known = schema_at(steps)["properties"]
             for key in details["unexpected"]:
-                yield (*steps, key), f"unknown key; {nearest(key, known)}"
+                yield (*steps, key), f"unknown key; {hint(key, known)}"
         else:
             # The validator has no infinity and shows null for it, so the value is looked up.
             yield steps, _message(kind, details, _shown(_value_at(settings, steps))) or error.message

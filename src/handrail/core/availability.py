@@ -85,19 +85,9 @@ class Availability:
         checked = [(tool, tool.check_fn) for tool in tools if tool.check_fn is not None]
         if not checked:
             return {}
-        now = self._clock()
-        verdicts: dict[object, object] = {}
-        stale: dict[object, CheckFn] = {}
-        for _, check in checked:
-            key = _key(check)
-            if key in verdicts:
-                continue
-            seen = self._seen.get(key)
-            if seen is not None and now - seen.checked_at < KEPT_SECONDS:
-                verdicts[key] = seen.verdict
-            else:
-                verdicts[key] = None
-                stale[key] = check
+        checks = {_key(check): check for _, check in checked}
+        verdicts = {key: seen.verdict for key, check in checks.items() if (seen := self._fresh(check)) is not None}
+        stale = {key: check for key, check in checks.items() if key not in verdicts}
         if stale:
             verdicts.update(self._refresh(stale))
         return {tool.name: _explain(tool, verdict) for tool, check in checked if not (verdict := verdicts[_key(check)])}
@@ -122,10 +112,6 @@ class Availability:
                 self._seen.clear()
             else:
                 self._seen.pop(_key(check), None)
-
-    @property
-    def remembered(self) -> int:
-        return len(self._seen)
 
     def _refresh(self, checks: dict[object, CheckFn]) -> dict[object, object]:
         """What each check says in time. One that hangs keeps its thread and is not started again meanwhile."""

@@ -7,9 +7,9 @@ import logging
 import marshal
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
+from ..base.lazy_module import named
 from ..errors import RegistrationError
 from ..protocols import Action
 from ..settings.schema import Config
@@ -142,8 +142,7 @@ class Reference:
 
     def resolve(self) -> Callable[..., Any]:
         if self._function is None:
-            module, _, attribute = self.target.partition(":")
-            self._function = getattr(import_module(module), attribute)
+            self._function = named(self.target)
         assert self._function is not None
         return self._function
 
@@ -238,7 +237,7 @@ class Contract:
             if _dialect_of(schema) not in _DIALECTS:
                 raise ValueError(f"its $schema {schema['$schema']!r} is not a known draft of JSON Schema")
             jsonschema_rs.meta.validate(schema)
-            validator = jsonschema_rs.validator_for(_closed(schema), retriever=_refuse_to_fetch)
+            validator = jsonschema_rs.validator_for(_closed(schema), retriever=refuse_to_fetch)
         except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as error:
             raise RegistrationError(f"tool {tool!r}: {_place(error)} is not valid JSON Schema: {_why(error)}") from None
         self._compiled, self.is_valid = validator, validator.is_valid
@@ -353,8 +352,16 @@ def _closed(schema: JsonDict) -> JsonDict:
     return {**schema, "additionalProperties": False}
 
 
-def _refuse_to_fetch(uri: str) -> Any:
+def refuse_to_fetch(uri: str) -> Any:
     raise ValueError(f"a schema may not refer to {uri}: nothing is fetched")
+
+
+def pointed_at(root: JsonDict, reference: str) -> Any:
+    """What a reference within a schema (`#/$defs/x`) leads to; None when that is nothing."""
+    target: Any = root
+    for step in filter(None, reference[1:].split("/")):
+        target = target.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(target, dict) else None
+    return target
 
 
 def _place(error: Exception) -> str:

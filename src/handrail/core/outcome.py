@@ -51,6 +51,12 @@ def parsed(outcome: Outcome) -> Any:
         return None
 
 
+def value_of(outcome: Outcome) -> Any:
+    """The JSON value of an outcome; the text itself when it is plain text."""
+    value = parsed(outcome)
+    return outcome if value is None else value
+
+
 def text_of(error: BaseException) -> str:
     """The error's message, whatever its class makes of that."""
     try:

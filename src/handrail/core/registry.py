@@ -9,9 +9,9 @@ import itertools
 import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from importlib import import_module
 from typing import Any, Literal, Protocol, TypeVar, cast, overload
 
+from ..base.lazy_module import named
 from ..base.suggest import nearest
 from ..errors import ToolUnavailable, UnknownTool
 from ..protocols import Action
@@ -441,8 +441,7 @@ class ToolRegistry:
 
     def _runner(self) -> Runner:
         if self.runner is None:
-            module, _, name = DEFAULT_RUNNER.partition(":")
-            self.runner = cast("Runner", getattr(import_module(module), name)(self))
+            self.runner = cast("Runner", named(DEFAULT_RUNNER)(self))
         return self.runner
 
     def _changed(self) -> None:

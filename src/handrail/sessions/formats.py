@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from ..agent.models.providers.anthropic import content_blocks
-from ..core.outcome import error_of
+from ..core.outcome import error_of, value_of
 from ..errors import InvalidArguments
 from ..runtime.provider_formats import Format, field_of, read_calls
 from ..types import JsonDict
@@ -100,10 +99,7 @@ def _anthropic_block(answer: JsonDict) -> JsonDict:
 
 def _gemini_part(answer: JsonDict, call: JsonDict) -> JsonDict:
     content = answer["content"]
-    try:
-        value = json.loads(content) if isinstance(content, str) else {"content": content}
-    except ValueError:
-        value = content
+    value = value_of(content) if isinstance(content, str) else {"content": content}
     response = value if isinstance(value, dict) else {"output": value}
     given = {"id": call["id"]} if call["has_id"] else {}
     return {"functionResponse": {**given, "name": answer["name"], "response": response}}
