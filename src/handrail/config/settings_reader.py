@@ -27,7 +27,8 @@ def read_settings(kind: type[T], settings: Mapping[str, Any], *, key: str) -> T:
             fail(f"{key}.{name}", f"unknown key; {did_you_mean(name, fields)}")
     values = {name: _value(f"{key}.{name}", hints[name], value) for name, value in settings.items()}
     for name, item in fields.items():
-        if name not in values and not _has_default(item):
+        is_needed = item.default is dataclasses.MISSING and item.default_factory is dataclasses.MISSING
+        if name not in values and is_needed:
             doc = item.metadata.get("doc")
             fail(f"{key}.{name}", f"is missing: {doc}" if doc else "is missing")
     return kind(**values)
@@ -57,7 +58,3 @@ def _value(key: str, hint: Any, value: Any) -> Any:
     if not isinstance(value, hint) or (isinstance(value, bool) and hint is not bool):
         fail(key, f"must be {_TYPE_NAMES[hint]}, not {value!r}")
     return value
-
-
-def _has_default(item: dataclasses.Field[Any]) -> bool:
-    return item.default is not dataclasses.MISSING or item.default_factory is not dataclasses.MISSING

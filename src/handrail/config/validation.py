@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import operator
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -322,13 +324,7 @@ def _schema() -> JsonDict:
 
 @cache
 def _validator() -> jsonschema_rs.Validator:
-    import jsonschema_rs
-
-    return jsonschema_rs.validator_for(_schema(), retriever=_refuse_to_fetch)
-
-
-def _refuse_to_fetch(uri: str) -> Any:
-    raise ValueError(f"the configuration's schema may not refer to {uri}: nothing is fetched")
+    return jsonschema_rs.validator_for(_schema())
 
 
 def _problems(settings: JsonDict) -> Iterable[tuple[Steps, str]]:
@@ -341,7 +337,10 @@ def _problems(settings: JsonDict) -> Iterable[tuple[Steps, str]]:
                 yield (*steps, key), f"unknown key; {hint(key, known)}"
         else:
             # The validator has no infinity and shows null for it, so the value is looked up.
-            yield steps, _message(kind, details, _shown(_value_at(settings, steps))) or error.message
+            yield (
+                steps,
+                _message(kind, details, _shown(functools.reduce(operator.getitem, steps, settings))) or error.message,
+            )
 
 
 def _message(kind: str, details: JsonDict, shown: str) -> str:
@@ -356,12 +355,6 @@ def _message(kind: str, details: JsonDict, shown: str) -> str:
     if kind in _LIMITS:
         return f"must be {_LIMITS[kind]} {details['limit']}, not {shown}"
     return ""
-
-
-def _value_at(settings: Any, steps: Steps) -> Any:
-    for step in steps:
-        settings = settings[step]
-    return settings
 
 
 def _shown(value: Any) -> str:

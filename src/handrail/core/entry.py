@@ -239,7 +239,8 @@ class Contract:
             jsonschema_rs.meta.validate(schema)
             validator = jsonschema_rs.validator_for(_closed(schema), retriever=refuse_to_fetch)
         except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as error:
-            raise RegistrationError(f"tool {tool!r}: {_place(error)} is not valid JSON Schema: {_why(error)}") from None
+            why = str(getattr(error, "message", "") or error).splitlines()[0]
+            raise RegistrationError(f"tool {tool!r}: {_place(error)} is not valid JSON Schema: {why}") from None
         self._compiled, self.is_valid = validator, validator.is_valid
         return validator
 
@@ -367,7 +368,3 @@ def pointed_at(root: JsonDict, reference: str) -> Any:
 def _place(error: Exception) -> str:
     path = getattr(error, "instance_path", None) or []
     return ".".join(["parameters", *(str(step) for step in path)])
-
-
-def _why(error: Exception) -> str:
-    return str(getattr(error, "message", "") or error).splitlines()[0]

@@ -104,6 +104,11 @@ def error_of(outcome: Outcome) -> JsonDict | None:
     return value if isinstance(value, dict) and value.get("error") else None
 
 
+def refuse_constant(name: str) -> Any:
+    """For a JSON reader: NaN and Infinity are Python's."""
+    raise ValueError(f"{name} is not a JSON value")
+
+
 def to_json(data: object) -> str:
     return _encoder.encode(data)
 

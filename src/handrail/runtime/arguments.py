@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..base.suggest import did_you_mean
 from ..core.entry import pointed_at, refuse_to_fetch
+from ..core.outcome import refuse_constant
 from ..errors import InvalidArguments
 from ..types import JsonDict
 
@@ -136,10 +137,6 @@ def _short(text: str) -> str:
     return text if len(text) <= _SHOWN_CHARS else text[: _SHOWN_CHARS - 1] + "…"
 
 
-def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not a JSON value")
-
-
 def _finite(text: str) -> float:
     value = float(text)
     if not math.isfinite(value):
@@ -147,8 +144,8 @@ def _finite(text: str) -> float:
     return value
 
 
-_strict = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
-_lenient = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite, strict=False)
+_strict = json.JSONDecoder(parse_constant=refuse_constant, parse_float=_finite)
+_lenient = json.JSONDecoder(parse_constant=refuse_constant, parse_float=_finite, strict=False)
 _scan: Callable[[str, int], tuple[Any, int]] = _strict.scan_once  # type: ignore[attr-defined]
 
 

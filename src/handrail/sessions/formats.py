@@ -27,7 +27,8 @@ def read_message(message: Any) -> Message:
     if field_of(message, "method") == "tools/call":
         return Message("mcp", [field_of(message, "params")])
     if (parts := _gemini_parts(message)) is not None:
-        found = [call for part in parts if (call := _either(part, "functionCall", "function_call")) is not None]
+        given = (field_of(part, "functionCall") or field_of(part, "function_call") for part in parts)
+        found = [call for call in given if call]
         return Message("gemini", [_numbered(call, number) for number, call in enumerate(found)])
     items = message if isinstance(message, list | tuple) else field_of(message, "output")
     if isinstance(items, list | tuple) and any(field_of(item, "call_id") for item in items):
@@ -64,10 +65,6 @@ def _gemini_parts(message: Any) -> Iterable[Any] | None:
         return _gemini_parts(field_of(candidate, "content"))
     parts = field_of(message, "parts")
     return parts if isinstance(parts, list | tuple) else None
-
-
-def _either(source: Any, *names: str) -> Any:
-    return next((value for name in names if (value := field_of(source, name)) is not None), None)
 
 
 def _numbered(call: Any, number: int) -> JsonDict:

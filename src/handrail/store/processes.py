@@ -79,7 +79,8 @@ class ProcessRecords:
             known = self._read.get(record_id)
             if known is None or known[0] != changed:
                 with open(path, encoding="utf-8") as file:
-                    known = (changed, _record(json.load(file)))
+                    fields = json.load(file)
+                known = (changed, ProcessRecord(**{**fields, "watch_patterns": tuple(fields["watch_patterns"])}))
                 self._read[record_id] = known
         except (OSError, ValueError, TypeError, KeyError):
             self._read.pop(record_id, None)
@@ -120,8 +121,3 @@ class ProcessRecords:
 
     def _path(self, record_id: str, kind: str) -> str:
         return os.path.join(self._folder, record_id + kind)
-
-
-def _record(fields: dict[str, Any]) -> ProcessRecord:
-    fields["watch_patterns"] = tuple(fields["watch_patterns"])
-    return ProcessRecord(**fields)
