@@ -9,11 +9,8 @@ from handrail.base.rate_limit import RateLimit
 
 
 def test_a_limit_holds_for_each_key_until_there_was_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = 0.0
-    monkeypatch.setattr(rate_limit.time, "monotonic", lambda: now)
+    times = iter([0.0, 1.0, 2.0, 9.0, 10.5, 20.6, 20.7])
+    monkeypatch.setattr(rate_limit.time, "monotonic", lambda: next(times))
     limit = RateLimit(2, 10)
-    found = []
-    for now in (0.0, 1.0, 2.0, 9.0, 10.5, 20.6):
-        found.append(limit.allows("one"))
-    assert found == [True, True, False, False, False, True]
+    assert [limit.allows("one") for _ in range(6)] == [True, True, False, False, False, True]
     assert limit.allows("another")
