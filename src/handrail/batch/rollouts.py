@@ -72,7 +72,7 @@ class Rollouts:
             host = Host(ledger, options, out=folder_of(run.id), approvals=None, setup={})
             seconds = app.config.rollouts.reward_timeout
             parts = Parts(app, run.id, lambda _: self._models, self._reward, _WITHOUT, seconds)
-            worker = Worker(parts, _Direct(host), run.plan.parallel, {})
+            worker = Worker(parts, lambda method, *given: host.handle("here", method, given), run.plan.parallel, {})
             watch = threading.Thread(target=self._watch, args=(ledger, host, worker), daemon=True)
             watch.start()
             try:
@@ -98,16 +98,6 @@ class Rollouts:
 
     def _ledger(self) -> SqliteLedger:
         return SqliteLedger(folder_of(self._run.id) / LEDGER_NAME)
-
-
-class _Direct:
-    """A link within one process."""
-
-    def __init__(self, host: Host) -> None:
-        self._host = host
-
-    def call(self, method: str, *arguments: Any) -> Any:
-        return self._host.handle("here", method, arguments)
 
 
 class RolloutTask(NamedTuple):

@@ -195,16 +195,11 @@ class _Reader:
             return self._text(node, steps)
         if kind == "null":
             return None
-        construct = {
-            "bool": self._constructor.construct_yaml_bool,
-            "int": self._constructor.construct_yaml_int,
-            "float": self._constructor.construct_yaml_float,
-        }.get(kind)
         shown = repr(node.value[:60])
-        if construct is None:
+        if kind not in ("bool", "int", "float"):
             raise self._error(f"{shown} is read as a YAML {kind}; put it in quotes to make it text", steps, node)
         try:
-            return construct(node)
+            return getattr(self._constructor, f"construct_yaml_{kind}")(node)
         except (ValueError, LookupError) as error:
             raise self._error(f"{shown} is not a YAML {kind}: {error}", steps, node) from None
 

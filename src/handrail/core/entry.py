@@ -14,7 +14,6 @@ from ..errors import RegistrationError
 from ..protocols import Action
 from ..settings.schema import Config
 from ..types import JsonDict, Resources, ToolContext
-from .availability import CheckFn
 
 if TYPE_CHECKING:
     import jsonschema_rs
@@ -22,6 +21,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 Handler = Callable[..., Any]
+# Takes nothing, or a parameter `config`: the configuration of the runtime that asks.
+CheckFn = Callable[..., object]
 # The arguments of one call; or several steps: arguments of this tool, (tool, arguments) of another, or the name of a tool
 # whose example comes first. An argument "$name" is the value that an earlier answer has under that name.
 Example = Mapping[str, Any] | Sequence[Mapping[str, Any] | tuple[str, Mapping[str, Any]] | str]

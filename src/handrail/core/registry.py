@@ -16,8 +16,9 @@ from ..base.suggest import nearest
 from ..errors import ToolUnavailable, UnknownTool
 from ..protocols import Action
 from ..types import JsonDict, Outcome, Resources, ToolCall, ToolContext, Unavailable
-from .availability import Availability, CheckFn
+from .availability import Availability
 from .entry import (
+    CheckFn,
     Contract,
     Example,
     Handler,
