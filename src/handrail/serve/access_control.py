@@ -43,8 +43,8 @@ class Guard:
 
     def __init__(self, keys: Keys, hosts: frozenset[str]) -> None:
         self.keys, self.hosts = keys, hosts
-        self._failures = RateLimit(_MAX_FAILURES, _FAILURE_SECONDS)
-        self._requests = RateLimit(_MAX_REQUESTS, _REQUEST_SECONDS)
+        self._failures = RateLimit(_MAX_FAILURES, _FAILURE_SECONDS, counts_refused=True)
+        self._requests = RateLimit(_MAX_REQUESTS, _REQUEST_SECONDS, counts_refused=True)
 
     def check_origin(self, request: Request) -> None:
         """Rejects DNS rebinding and requests from other sites. Raises HttpError."""
