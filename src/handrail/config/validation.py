@@ -332,10 +332,8 @@ def _problems(settings: JsonDict) -> Iterable[tuple[Steps, str]]:
                 yield (*steps, key), f"unknown key; {hint(key, known)}"
         else:
             # The validator has no infinity and shows null for it, so the value is looked up.
-            yield (
-                steps,
-                _message(kind, details, _shown(functools.reduce(operator.getitem, steps, settings))) or error.message,
-            )
+            value = functools.reduce(operator.getitem, steps, settings)
+            yield steps, _message(kind, details, _shown(value)) or error.message
 
 
 def _message(kind: str, details: JsonDict, shown: str) -> str:
