@@ -20,7 +20,7 @@ from .environments.tasks import TaskEnvironments
 from .plugins.hook_manager import ApprovalHooks, HookManager, OutputHooks
 from .runtime import call_reports, dispatch
 from .runtime.definitions import Definitions, room
-from .toolsets import Toolsets
+from .toolsets import Toolsets, as_names
 
 if TYPE_CHECKING:
     import os
@@ -134,8 +134,8 @@ class Handrail:
         tools would take too large a share of it, those that are rarely used are left out, and found with `tool_search`.
         """
         enabled, disabled = self.chosen_toolsets()
-        enabled = enabled if enabled_toolsets is None else _names(enabled_toolsets)
-        disabled = disabled if disabled_toolsets is None else _names(disabled_toolsets)
+        enabled = enabled if enabled_toolsets is None else as_names(enabled_toolsets)
+        disabled = disabled if disabled_toolsets is None else as_names(disabled_toolsets)
         if not quiet_mode:
             without = f", without {', '.join(disabled)}" if disabled else ""
             print(f"toolsets: {'all' if enabled is None else ', '.join(enabled)}{without}")  # noqa: T201  it was asked for
@@ -361,7 +361,3 @@ class _LateProcesses:
     def close(self) -> None:
         if self._made is not None:
             self._made.close()
-
-
-def _names(toolsets: Sequence[str] | str) -> list[str]:
-    return [toolsets] if isinstance(toolsets, str) else list(toolsets)

@@ -14,6 +14,7 @@ from .core.registry import registry
 from .environments.backend_table import backends
 from .errors import UnknownToolset
 from .plugins.hook_manager import hooks
+from .toolsets import as_names
 
 if TYPE_CHECKING:
     from .plugins.loader import Plugin
@@ -84,7 +85,7 @@ def _known_toolsets(names: Sequence[str] | str | None) -> list[str] | None:
     if names is None:
         return None
     toolsets, known = default().toolsets, []
-    for name in [names] if isinstance(names, str) else names:
+    for name in as_names(names):
         try:
             toolsets.resolve(name)
         except UnknownToolset as error:

@@ -92,9 +92,8 @@ class ApprovalRequest(NamedTuple):
     offers: tuple[Decision, ...] = (Decision.ONCE, Decision.DENY)
     expires_at: float = 0.0  # as `time.time()`: no answer by then is a denial
     asker: str = ""  # the task of the child agent that wants it; empty for the agent that the person talks to
-    preview: str = (
-        ""  # what would be written: its content, or a unified diff against what was there when this was asked
-    )
+    # What would be written: its content, or a unified diff against what was there when this was asked.
+    preview: str = ""
     tool_call_id: str = ""  # the model's call that it is about
     fingerprint: str = ""  # equal for the same question of the same session; an answer given in advance is bound to it
     editable: str = ""  # the argument that is the text, where an answer may give another text for it; or PICKED

@@ -7,6 +7,7 @@ tools again: a new tool is in every bundle that includes its toolset.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Container, Iterable, Mapping
 from importlib import import_module
 from typing import NamedTuple
@@ -105,7 +106,7 @@ class Toolsets:
         if name in EVERYTHING:
             return EVERYTHING[0]
         aliases = self._registry.get_registered_toolset_aliases()
-        old = (_OLD_NAMES.get(name), name.removesuffix("_tools"), _renamed(name))
+        old = (_OLD_NAMES.get(name), name.removesuffix("_tools"), re.sub("^hermes-", "handrail-", name))
         for candidate in (name, aliases.get(name), *old, f"mcp-{name}"):
             if candidate is not None and self._is_known(candidate):
                 return candidate
@@ -211,8 +212,9 @@ class Toolsets:
             log.warning("%s; it may be of a plugin that is not loaded: %s", what, ", ".join(self.unloaded))
 
 
-def _renamed(name: str) -> str:
-    return f"handrail-{name.removeprefix('hermes-')}" if name.startswith("hermes-") else name
+def as_names(toolsets: Iterable[str] | str) -> list[str]:
+    """One name may be given instead of a list."""
+    return [toolsets] if isinstance(toolsets, str) else list(toolsets)
 
 
 def resolve_toolset(name: str) -> list[str]:

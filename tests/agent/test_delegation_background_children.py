@@ -85,22 +85,22 @@ def test_a_child_in_the_background_is_listed_steered_and_reported(agent: Agent, 
 
 def test_a_message_that_comes_at_the_end_is_one_more_turn(agent: Agent, model: Model, tmp_path: Path) -> None:
     agent.manage_children("start", tasks=[{"goal": "count"}])
-    wait_until(lambda: agent._children._children["child-1"].child is not None)
-    child: Any = agent._children._children["child-1"].child
-    child.inbox += ["first", "second"]
+    inbox = agent._children._children["child-1"].inbox
+    inbox += ["first", "second"]
     model.go.set()
     wait_until(lambda: agent.manage_children("list")[0]["status"] == "completed")
-    assert child.inbox == []
+    assert inbox == []
 
 
 def test_a_child_that_is_about_to_start_is_told_as_well(
     agent: Agent, model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    may_start, made = threading.Event(), agent.child
+    may_start, made, children = threading.Event(), agent.child, list[Agent]()
 
     def late(*args: Any, **named: Any) -> Any:
         assert may_start.wait(PATIENCE_SECONDS)
-        return made(*args, **named)
+        children.append(made(*args, **named))
+        return children[0]
 
     monkeypatch.setattr(agent, "child", late)
     agent.manage_children("start", tasks=[{"goal": "count"}])
@@ -108,8 +108,7 @@ def test_a_child_that_is_about_to_start_is_told_as_well(
     may_start.set()
     model.go.set()
     wait_until(lambda: agent.manage_children("list")[0]["status"] == "completed")
-    sent = str(agent._children._children["child-1"].child.loop.conversation.messages)  # type: ignore[union-attr]
-    assert "only the red ones" in sent
+    assert "only the red ones" in str(children[0].loop.conversation.messages)
 
 
 def test_a_child_is_stopped_with_what_it_runs(agent: Agent, tmp_path: Path) -> None:

@@ -263,7 +263,7 @@ class TestKeeping:
         listed(registry)
         for index in range(50):
             registry.deregister(f"t{index}")
-        assert registry.availability.remembered == 0
+        assert not registry.availability._seen
 
 
 class TestHanging:

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from handrail.base.rate_limit import RateLimit
 from handrail.environments.tasks import TaskEnvironments
 from handrail.processes.table import ProcessTable
-from handrail.processes.watched_output import MAX_NOTICES, LineMatcher, Notice, NoticeKind, Rate, TooSlow
+from handrail.processes.watched_output import MAX_NOTICES, LineMatcher, Notice, NoticeKind, TooSlow
 from handrail.store.processes import ProcessRecords
 
 from ..support import wait_until
@@ -130,7 +131,7 @@ def test_too_many_matches_pause_the_watch_until_somebody_looks(
     one.use(lambda process: process.write(b"unheard\n"))
     wait_until(lambda: b"unheard" in one.tail(100).data)
     table.seen(one, one.status())
-    table._watches[one.id]._rate = Rate(1, 60)  # the window is over
+    table._watches[one.id]._rate = RateLimit(1, 60)  # the window is over
     one.use(lambda process: process.write(b"again\n"))
     wait_until(lambda: collector.has(NoticeKind.MATCHED) and collector.notices[-1].text == "hit again")
     assert not any("unheard" in notice.text for notice in collector.notices)
@@ -187,8 +188,3 @@ def test_a_slow_pattern_ends_the_watch_and_says_so(start: Start, collector: Coll
     start("printf 'x%.0s' {1..5000}; echo; sleep 1000", watch_patterns=["(x+x+)+y"])
     wait_until(lambda: collector.has(NoticeKind.PAUSED))
     assert "took too long" in str(collector.notices[0])
-
-
-def test_a_rate_counts_only_what_it_allowed() -> None:
-    rate = Rate(2, 10)
-    assert [rate.allows(at) for at in (0, 1, 2, 9, 10.5, 10.6, 11.5)] == [True, True, False, False, True, False, True]

@@ -11,8 +11,9 @@ from typing import Any
 from agents import FunctionTool, RunContextWrapper, SpanError, ToolApprovalItem, get_current_span
 from agents.tool_context import ToolContext
 
+from ..core.outcome import value_of
 from ..sessions.session import Session, SyncSession
-from .tools import SessionTool, message_of, parsed, session_tools
+from .tools import SessionTool, message_of, session_tools
 
 
 def tools(session: Session | SyncSession) -> list[FunctionTool]:
@@ -24,7 +25,8 @@ def _tool(tool: SessionTool) -> FunctionTool:
         return bool(await tool.questions(args, call_id))
 
     async def invoke(context: ToolContext[Any], text: str) -> str:
-        args, call_id = parsed(text), context.tool_call_id
+        # What is not JSON stays text, and the call says what is wrong with it.
+        args, call_id = value_of(text or "{}"), context.tool_call_id
         if _is_approved(context):
             result = await tool.call_approved(args, call_id, "openai-agents")
         else:

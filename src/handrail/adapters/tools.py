@@ -68,25 +68,9 @@ def session_tools(session: Session | SyncSession) -> list[SessionTool]:
 
 def shown(question: ApprovalRequest) -> JsonDict:
     """A question as JSON, for a framework that keeps it while it waits."""
-    return {
-        "tool": question.tool,
-        "arguments": dict(question.arguments),
-        "text": question.text,
-        "reason": question.reason,
-        "preview": question.preview,
-        "cwd": question.cwd,
-        "environment": question.environment,
-        "offers": [offer.value for offer in question.offers],
-        "fingerprint": question.fingerprint,
-    }
-
-
-def parsed(text: str) -> Any:
-    """Arguments as the model wrote them; what is not JSON stays text, and the call says what is wrong with it."""
-    try:
-        return json.loads(text or "{}")
-    except ValueError:
-        return text
+    names = ("tool", "text", "reason", "preview", "cwd", "environment", "fingerprint")
+    shown = {name: getattr(question, name) for name in names}
+    return {**shown, "arguments": dict(question.arguments), "offers": [offer.value for offer in question.offers]}
 
 
 def message_of(result: Result) -> str:

@@ -121,7 +121,7 @@ async def answer_once(
     else from those that are configured. Raises ModelError."""
     agents, providers = list(plugins.sessions.values()), {**plugins.model_providers, **known_providers(None)}
     models = agents[-1].models if agents else build(plugins.config.model, providers=providers)
-    answer = await whole_answer(ModelRequests(models).tuned(models[0].name, options), messages, [])
+    answer = await whole_answer(ModelRequests(models).tuned(models[0].name, options).ask(messages, []))
     provider = next((getattr(each, "provider", "") for each in models if each.name == answer.model), "")
     sent, answered, cached, cost = answer.usage
     tokens = {"input_tokens": sent, "output_tokens": answered, "total_tokens": sent + answered}
@@ -133,7 +133,8 @@ def sampler_of(models: Sequence[Model | StreamingModel]) -> Callable[[list[JsonD
     """Returns a function that asks: the text of the first model that answers, and its name. No tools are offered."""
 
     async def ask(messages: list[JsonDict]) -> tuple[str, str]:
-        answer = await whole_answer(ModelRequests([streaming(each) for each in models], attempts=1), messages, [])
+        requests = ModelRequests([streaming(each) for each in models], attempts=1)
+        answer = await whole_answer(requests.ask(messages, []))
         return str(answer.message["content"]), answer.model
 
     return ask

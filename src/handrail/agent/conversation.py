@@ -11,7 +11,7 @@ from ..errors import CallCancelled, ModelError, ToolError, UnknownOutcome
 from ..store.sessions import SessionInfo, SessionStore, StoredCall, StoredModelCall
 from ..types import JsonDict
 from .events import Event, Notice, Usage
-from .models.base import Answer, ModelRequests
+from .models.base import ModelRequests, whole_answer
 
 # Marks a user message that the user did not write: only we read this.
 ADDED_BY = "added_by"
@@ -147,7 +147,7 @@ class Compaction:
         self, *, prompt: str = "", extra: Callable[[], str] = lambda: "", helper: ModelRequests | None = None
     ) -> None:
         self._prompt_chars, self._extra, self._helper = len(prompt), extra, helper
-        self._tools: tuple[int, int] = (0, 0)
+        self._tools: tuple[int, int] = (0, 0)  # how many there are, and their characters
 
     async def __call__(
         self,
@@ -187,7 +187,9 @@ class Compaction:
     def _room(self, requests: ModelRequests, tools: Sequence[JsonDict], shorter_than: float) -> float:
         """The characters that the conversation may have."""
         window = min(shorter_than, *(model.context_tokens for model in requests.models)) * _CHARS_PER_TOKEN
-        room = window * _SHARE_OF_WINDOW - self._prompt_chars - self._chars_of_tools(tools)
+        if self._tools[0] != len(tools):
+            self._tools = (len(tools), sum(len(json.dumps(tool)) for tool in tools))
+        room = window * _SHARE_OF_WINDOW - self._prompt_chars - self._tools[1]
         return max(room, window * _MIN_SHARE)
 
     async def summarise(
@@ -210,11 +212,6 @@ class Compaction:
         summary = {"role": "user", "content": body, ADDED_BY: SUMMARY_MARK}
         conversation.replace(end, [summary, *kept], new=1, asked=asked)
         return Usage(asked.input_tokens, asked.output_tokens, asked.cached_tokens, asked.cost)
-
-    def _chars_of_tools(self, tools: Sequence[JsonDict]) -> int:
-        if self._tools[0] != len(tools):
-            self._tools = (len(tools), sum(len(json.dumps(tool)) for tool in tools))
-        return self._tools[1]
 
 
 def estimate(conversation: Conversation) -> int:
@@ -270,9 +267,8 @@ async def _summary(old: Sequence[JsonDict], requests: ModelRequests) -> tuple[st
     began, name, problem = time.time(), requests.models[0].name, "the summary was empty"
     text, usage = "", Usage()
     try:
-        async for event in requests.ask(messages, []):
-            if isinstance(event, Answer):
-                text, usage, name = str(event.message.get("content") or "").strip(), event.usage, event.model
+        answer = await whole_answer(requests.ask(messages, []))
+        text, usage, name = str(answer.message.get("content") or "").strip(), answer.usage, answer.model
     except ModelError as error:
         problem = str(error)
     asked = StoredModelCall(began, time.time() - began, name, *usage, error="" if text else problem)

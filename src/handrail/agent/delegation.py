@@ -36,32 +36,27 @@ class Lineage(NamedTuple):
     label: str = ""
 
 
-class Child(Protocol):
-    lineage: Lineage
-    inbox: list[str]
+class Agent(Protocol):
+    """What is used of an agent that has children, and of a child."""
 
-    @property
-    def session_id(self) -> str: ...
-    def interrupt(self, reason: str = ...) -> None: ...
-    async def arun(self, text: str, listener: Callable[[Event], object] | None = None) -> TurnEnded: ...
-    def close(self) -> None: ...
-
-
-class Parent(Protocol):
     lineage: Lineage
     listener: Callable[[Event], object]
+    inbox: list[str]
 
     @property
     def session_id(self) -> str: ...
     def child(
         self, goal: str, *, toolsets: Sequence[str] | None, without: Sequence[str], instructions: str, model_calls: int
-    ) -> Child: ...
+    ) -> Agent: ...
     def charge(self, usage: Usage) -> None: ...
     def hook(self, name: str, **payload: Any) -> None: ...
+    def interrupt(self, reason: str = ...) -> None: ...
+    async def arun(self, text: str, listener: Callable[[Event], object] | None = None) -> TurnEnded: ...
+    def close(self) -> None: ...
 
 
 async def delegate(
-    parent: Parent, tasks: Sequence[Mapping[str, Any]], cancel: CancelToken, notify: Callable[[str], object]
+    parent: Agent, tasks: Sequence[Mapping[str, Any]], cancel: CancelToken, notify: Callable[[str], object]
 ) -> list[JsonDict]:
     if parent.lineage.depth >= MAX_DEPTH:
         raise ToolFailed(
@@ -77,14 +72,14 @@ async def delegate(
 
 
 async def run_child(
-    parent: Parent,
+    parent: Agent,
     number: int,
     task: Mapping[str, Any],
     cancel: CancelToken,
     notify: Callable[[str], object],
-    started: Callable[[Child], object] = lambda _: None,
+    inbox: list[str] | None = None,
 ) -> JsonDict:
-    """Have a child do one task. `started` gets the child; what comes into its inbox later is one more turn of it."""
+    """Have a child do one task. What comes into its `inbox` too late to be heard is one more turn of it."""
     goal = str(task["goal"])
     if cancel.cancelled:
         return {"task": number, "status": "cancelled", "summary": ""}
@@ -100,7 +95,7 @@ async def run_child(
         return {"task": number, "status": "failed", "summary": str(error)}
     about = {"session_id": parent.session_id, "child_session_id": child.session_id, "goal": goal}
     forget = cancel.on_cancel(lambda: child.interrupt(cancel.reason))
-    started(child)
+    child.inbox = child.inbox if inbox is None else inbox
     try:
         await asyncio.to_thread(parent.hook, "subagent_start", **about)
         context = str(task.get("context") or "")
@@ -118,7 +113,7 @@ async def run_child(
     return answer
 
 
-def _listener(parent: Parent, child: Child, notify: Callable[[str], object]) -> Callable[[Event], object]:
+def _listener(parent: Agent, child: Agent, notify: Callable[[str], object]) -> Callable[[Event], object]:
     """What the user sees of a child: its calls and notices, not its text."""
     label = child.lineage.label
 
@@ -150,17 +145,12 @@ def _result(number: int, session_id: str, ended: TurnEnded) -> JsonDict:
 class BackgroundChild:
     """One child, on a thread of its own."""
 
-    def __init__(self, parent: Parent, name: str, task: Mapping[str, Any]) -> None:
+    def __init__(self, parent: Agent, name: str, task: Mapping[str, Any]) -> None:
         self.name, self.goal, self.cancel, self.is_reported = name, str(task["goal"]), CancelToken(), False
-        self.child: Child | None = None
         self.inbox: list[str] = []  # the child's, which may be told something before it is there
         self._began, self._doing = time.monotonic(), ""
-        work = run_child(parent, 0, task, self.cancel, self._note, self._started)
+        work = run_child(parent, 0, task, self.cancel, self._note, self.inbox)
         self.work: Future[JsonDict] = pool.submit(run_async, work)
-
-    def _started(self, child: Child) -> None:
-        self.child = child
-        child.inbox = self.inbox
 
     def _note(self, text: str) -> None:
         self._doing = text
@@ -179,7 +169,7 @@ class BackgroundChild:
 class BackgroundChildren:
     """The children of one agent that work while it goes on: started, listed, told something more, stopped."""
 
-    def __init__(self, parent: Parent) -> None:
+    def __init__(self, parent: Agent) -> None:
         self._parent = parent
         self._children: dict[str, BackgroundChild] = {}
 

@@ -11,15 +11,15 @@ import uuid
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import Any
 
-from ..base.workers import run_async
+from ..core.outcome import parsed
 from ..errors import ModelError, StoreError, UnknownOutcome
 from ..settings.services import DEFAULT_PROVIDER
 from ..store.sessions import StoredModelCall
 from ..types import CancelToken, JsonDict
 from .conversation import Compaction, Conversation, estimate
-from .events import DEFAULT_BUDGETS, Budgets, End, MessageEnded, Notice, TextDelta, Turn, TurnEnded, Usage
+from .events import DEFAULT_BUDGETS, Budgets, End, Event, MessageEnded, Notice, TextDelta, Turn, TurnEnded, Usage
 from .model_middleware import ModelMiddleware
-from .models.base import Answer, ModelRequests
+from .models.base import Answer, ModelRequests, whole_answer
 from .telemetry import CACHED_TOKENS, INPUT_MESSAGES, INPUT_TOKENS, OUTPUT_MESSAGES, OUTPUT_TOKENS, RESPONSE_MODEL
 from .tool_calls import Listener, ToolCalls, ignore
 
@@ -72,10 +72,6 @@ class Loop:
         self._ask_for_more, self._middleware = ask_for_more, middleware
         self._stop = CancelToken()
         self._turn = Turn(budgets)
-
-    def run(self, text: str | list[JsonDict], listener: Listener = ignore) -> TurnEnded:
-        """One turn, for sync callers."""
-        return run_async(self.arun(text, listener))
 
     def interrupt(self, reason: str = "the user interrupted") -> None:
         """Stop the model's answer and every running call. What was done is kept."""
@@ -201,16 +197,12 @@ class Loop:
         written: list[str] = []
         messages = [{"role": "system", "content": self._system()}, *self.conversation.for_model]
 
-        async def ask() -> Answer:
-            async for event in asking:
-                if isinstance(event, Answer):
-                    return event
-                if isinstance(event, TextDelta):
-                    written.append(event.text)
-                elif isinstance(event, Notice):
-                    written.clear()
-                listener(event)
-            raise ModelError("the model sent no answer")
+        def receive(event: Event) -> None:
+            if isinstance(event, TextDelta):
+                written.append(event.text)
+            elif isinstance(event, Notice):
+                written.clear()
+            listener(event)
 
         began, name = time.time(), self.requests.models[0].name
         session = self.conversation.info.id
@@ -225,7 +217,7 @@ class Loop:
             asking = self._middleware.ask(self.requests, request, about)
         await self._call_hook("pre_api_request", **about, message_count=len(messages))
         try:
-            answer = await self._interruptible(ask(), turn.seconds_left())
+            answer = await self._interruptible(whole_answer(asking, receive), turn.seconds_left())
         except BaseException as error:
             span.end({INPUT_MESSAGES: messages}, error=type(error).__name__)
             if isinstance(error, ModelError):
@@ -317,19 +309,11 @@ def _calls_in_text(text: str, tools: Collection[str]) -> tuple[str, list[JsonDic
     return text, []
 
 
-def _listed(text: str) -> list[JsonDict | None]:
-    try:
-        found = json.loads(text)
-    except ValueError:
-        return [None]
-    return [_from_json(json.dumps(each)) for each in found] if isinstance(found, list) else []
+def _listed(found: Any) -> list[JsonDict | None]:
+    return [_from_json(each) for each in found] if isinstance(found, list) else [None]
 
 
-def _from_json(text: str) -> JsonDict | None:
-    try:
-        found = json.loads(text)
-    except ValueError:
-        return None
+def _from_json(found: Any) -> JsonDict | None:
     if not isinstance(found, dict) or not isinstance(found.get("name"), str):
         return None
     return _named(found["name"], found.get("arguments", found.get("parameters", {})))
@@ -340,10 +324,10 @@ def _named(name: str, arguments: Any) -> JsonDict:
 
 
 _WAYS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], list[JsonDict | None]]], ...] = (
-    (_TAGGED, lambda match: [_from_json(match[1])]),
+    (_TAGGED, lambda match: [_from_json(parsed(match[1]))]),
     (_FUNCTION, lambda match: [_named(match[1], match[2])]),
-    (_LISTED, lambda match: _listed(match[1])),
+    (_LISTED, lambda match: _listed(parsed(match[1]))),
     (_INVOKED, lambda match: [_named(match[1], dict(_PARAMETER.findall(match[2])))]),
     (_DEEPSEEK, lambda match: [_named(match[1], match[2])]),
-    (_WHOLE, lambda match: [_from_json(match[1])]),
+    (_WHOLE, lambda match: [_from_json(parsed(match[1]))]),
 )

@@ -43,7 +43,7 @@ class ModelMiddleware:
             more = {name: value for name, value in request.items() if name not in _KNOWN}
             tuned = requests.tuned(str(request.get("model")), {**(request.get("extra_body") or {}), **more})
             messages, tools = request.get("messages") or [], request.get("tools") or []
-            answers.append(await whole_answer(tuned, messages, tools, events.put_nowait))
+            answers.append(await whole_answer(tuned.ask(messages, tools), events.put_nowait))
             return _as_response(answers[-1])
 
         def base(request: JsonDict) -> Any:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from ..app import Handrail
 from ..base.suggest import did_you_mean
-from ..core.outcome import error_of, error_outcome
+from ..core.outcome import error_of, error_outcome, parsed
 from ..errors import UnknownTool
 from ..protocols import ApprovalRequest
 from ..runtime.provider_formats import tool_message
@@ -21,6 +22,9 @@ from .telemetry import TOOL_ARGUMENTS, TOOL_RESULT, Span, Telemetry
 
 Listener = Callable[[Event], object]
 Run = Callable[..., Awaitable[list[JsonDict]]]
+# A call that fails so often with the same arguments: the model is warned, then the turn ends.
+WARN_AFTER = 3
+STOP_AFTER = 8
 
 
 class ToolCalls:
@@ -42,7 +46,7 @@ class ToolCalls:
         self.toolsets, self.telemetry, self.caller = toolsets, telemetry, caller
         self._play = play
         self.at_hand: Sequence[str] | None = None  # toolsets; the tools of others have to be searched for
-        self._guard = LoopGuard()
+        self._failures: Counter[tuple[str, str]] = Counter()  # of each call, since it last succeeded in this turn
 
     def tools(self, context_tokens: int | None = None) -> list[JsonDict]:
         """The tools that a model with such a context window is shown now; None means that all fit."""
@@ -51,7 +55,7 @@ class ToolCalls:
         return self._app.definitions.list(enabled, list(disabled), quiet=True, max_chars=room, at_hand=self.at_hand)
 
     def start_turn(self) -> None:
-        self._guard = LoopGuard()
+        self._failures.clear()
 
     async def run(
         self, calls: Sequence[JsonDict], stop: CancelToken, listener: Listener, *, seconds: float | None = None
@@ -104,14 +108,16 @@ class ToolCalls:
 
     def _guarded(self, function: JsonDict, result: JsonDict, stop: CancelToken, listener: Listener) -> JsonDict:
         """The result, with a warning to the model if it repeats a failing call."""
-        failed = isinstance(result["content"], str) and error_of(result["content"]) is not None
-        times = self._guard.note(function["name"], function["arguments"], failed=failed)
+        name, failure = function["name"], error_of(result["content"])
+        call = (name, function["arguments"])
+        self._failures[call] = times = self._failures[call] + 1 if failure is not None else 0
         if times >= STOP_AFTER:
-            stop.cancel(f"{function['name']} failed {times} times with the same arguments")
-        if times < WARN_AFTER:
+            stop.cancel(f"{name} failed {times} times with the same arguments")
+        if failure is None or times < WARN_AFTER:
             return result
-        listener(Notice(f"{function['name']} has failed {times} times with the same arguments"))
-        return with_warning(result, times)
+        listener(Notice(f"{name} has failed {times} times with the same arguments"))
+        hint = f"[This call has now failed {times} times with the same arguments. Do something else, or say what you need.]"
+        return {**result, "content": json.dumps({**failure, "hint": hint}, ensure_ascii=False)}
 
     def emoji(self, tool: str) -> str:
         return self._app.runtime.registry.get_emoji(tool)
@@ -183,43 +189,5 @@ def ignore(event: Event) -> None:
 
 def arguments_of(function: JsonDict) -> JsonDict:
     """The arguments of a call as an object, also when the model wrote something else."""
-    try:
-        found = json.loads(function["arguments"])
-    except ValueError:
-        found = None
+    found = parsed(function["arguments"])
     return found if isinstance(found, dict) else {"arguments": function["arguments"]}
-
-
-WARN_AFTER = 3
-STOP_AFTER = 8
-
-
-class LoopGuard:
-    """Counts how often each call has failed since it last succeeded. Different arguments make a different call."""
-
-    def __init__(self) -> None:
-        self._failures: dict[tuple[str, str], int] = {}
-
-    def note(self, name: str, arguments: str, *, failed: bool) -> int:
-        """How often this exact call has failed so far."""
-        key = (name, arguments)
-        if not failed:
-            self._failures.pop(key, None)
-            return 0
-        self._failures[key] = self._failures.get(key, 0) + 1
-        return self._failures[key]
-
-
-def with_warning(message: JsonDict, times: int) -> JsonDict:
-    """The tool message with a note on how often the same call failed."""
-    note = f"[This call has now failed {times} times with the same arguments. Do something else, or say what you need.]"
-    content = message.get("content")
-    if not isinstance(content, str):
-        return message
-    try:
-        answer = json.loads(content)
-    except ValueError:
-        answer = None
-    if isinstance(answer, dict):
-        return {**message, "content": json.dumps({**answer, "hint": note}, ensure_ascii=False)}
-    return {**message, "content": f"{content}\n{note}"}

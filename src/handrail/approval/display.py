@@ -36,15 +36,8 @@ def secret_spans(text: str, values: tuple[str, ...] | None = None) -> list[Span]
     values = secret_values() if values is None else values
     if not _HINT.search(text.lower()) and not any(value in text for value in values):
         return []  # most commands have nothing like a secret and must not wait for the patterns
-    found: list[Span] = []
-    for start, end in sorted({*_named(text), *secret_places(text, values)}):
-        if _RUNS.search(text, start, end) or end <= start:
-            continue
-        if found and start < found[-1][1]:
-            found[-1] = (found[-1][0], max(end, found[-1][1]))
-        else:
-            found.append((start, end))
-    return found
+    named = [match.span(match.lastindex or 0) for match in re.finditer(_NAMED, text)]
+    return _merged(span for span in (*named, *secret_places(text, values)) if not _RUNS.search(text, *span))
 
 
 def without_secrets(
@@ -70,11 +63,6 @@ def _moved(place: int, secrets: list[Span], *, end: bool = False) -> int:
         elif place > start:  # inside a hidden part: all of that is marked
             return start + shift + (len(HIDDEN) if end else 0)
     return place + shift
-
-
-def _named(text: str) -> Iterator[Span]:
-    for match in re.finditer(_NAMED, text):
-        yield match.span(match.lastindex or 0)
 
 
 MAX_CHARS = 1200

@@ -335,18 +335,14 @@ def with_mode(judged: Judged, tool: str, mode: Mode) -> Judged:
 def _question(judged: Judged, tool: str, place: tuple[int, int]) -> Finding:
     action = judged.action
     if action.kind is ActionKind.FILE_WRITE:
-        inside = _is_inside(action)
+        root = str(action.details.get("project") or action.cwd)
+        inside = bool(root) and Path(action.text).is_relative_to(root)
         return Finding("mode.edit", Severity.ASK, "edits files", place, (), Reach.PROJECT if inside else Reach.OUTSIDE)
     if action.kind is ActionKind.COMMAND and judged.command_lines:
         programs = dict.fromkeys(re.sub(r"[^a-z0-9_-]+", "-", argv[0].lower()) for argv in judged.command_lines if argv)
         name = f"mode.command.{'+'.join(programs)}"
         return Finding(name, Severity.ASK, f"runs {' and '.join(programs)}", place, (), Reach.PROJECT)
     return Finding(f"mode.tool.{tool.lower()}", Severity.ASK, f"calls {tool}", place)
-
-
-def _is_inside(action: Action) -> bool:
-    root = str(action.details.get("project") or action.cwd)
-    return bool(root) and Path(action.text).is_relative_to(root)
 
 
 def _only_reads(judged: Judged) -> bool:

@@ -44,20 +44,10 @@ def question_of(left: Sequence[Pending], context: ToolContext, *, expires_at: fl
         if id(action) not in starts:
             starts[id(action)] = sum(len(text) + 1 for text in texts)
             texts.append(action.text)
-        offset = starts[id(action)]
-        start, end = item.finding.span
-        concerns.append(
-            Concern(
-                item.finding.rule,
-                item.finding.why,
-                offset + start,
-                offset + end,
-                str(item.key),
-                item.key.described(item.finding.why, str(action.details.get("project") or action.cwd))
-                if item.key.can_last
-                else "",
-            )
-        )
+        finding, folder = item.finding, str(action.details.get("project") or action.cwd)
+        place = (starts[id(action)] + each for each in finding.span)
+        covers = item.key.described(finding.why, folder) if item.key.can_last else ""
+        concerns.append(Concern(finding.rule, finding.why, *place, str(item.key), covers))
     first = left[0].action
     request = ApprovalRequest(
         tool=context.tool,
@@ -200,13 +190,10 @@ def excerpt(request: ApprovalRequest, max_lines: int | None) -> Excerpt:
     found = preview_of(request)
     if max_lines is None:
         return Excerpt(found, 0, is_cut=False)
-    first = () if has_excerpt(request) else _first(found, max_lines)
+    is_removed = [line.kind is Kind.REMOVED for line in found]
+    first = () if has_excerpt(request) else tuple(found[number] for number in first_of_diff(is_removed, max_lines))
     lines, left = tuple(map(_shortened, first)), len(found) - len(first)
     return Excerpt(lines, left, is_cut=left > 0 or lines != first)
-
-
-def _first(lines: tuple[PreviewLine, ...], count: int) -> tuple[PreviewLine, ...]:
-    return tuple(lines[number] for number in first_of_diff([line.kind is Kind.REMOVED for line in lines], count))
 
 
 def first_of_diff(is_removed: Sequence[bool], count: int) -> list[int]:

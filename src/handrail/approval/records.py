@@ -200,23 +200,20 @@ class Trial(NamedTuple):
         return self.would != ("ask" if self.was.startswith("asked") else self.was)
 
 
-class Simulation(NamedTuple):
-    trials: list[Trial]
-
-    def counts(self) -> dict[str, int]:
-        decisions = [trial.would for trial in self.trials]
-        counted = {name: decisions.count(name) for name in ("allow", "ask", "deny")}
-        return {"actions": len(decisions), "changed": sum(trial.is_changed for trial in self.trials), **counted}
+def counts_of(trials: Sequence[Trial]) -> dict[str, int]:
+    decisions = [trial.would for trial in trials]
+    counted = {name: decisions.count(name) for name in ("allow", "ask", "deny")}
+    return {"actions": len(decisions), "changed": sum(trial.is_changed for trial in trials), **counted}
 
 
-def simulate_policy(policy_path: str, *, state_dir: Path) -> Simulation:
+def simulate_policy(policy_path: str, *, state_dir: Path) -> list[Trial]:
     """Judge the history in `state_dir` under a policy file. Raises ConfigError for a policy that cannot be used."""
     if not Path(policy_path).is_file():
         raise ConfigError("is not there; give a file with `approvals:` in it", path=policy_path)
     policy = read_policy(read_config(policy_path))
     judge = Judge(builtin_assess, SelfProtection(private_dirs()))
     lines = ActionHistory(state_dir / HISTORY_NAME).lines()
-    return Simulation([_trial(line, judge, policy) for line in lines if "text" in line and "kind" in line])
+    return [_trial(line, judge, policy) for line in lines if "text" in line and "kind" in line]
 
 
 def recorded_action(line: JsonDict) -> Action:

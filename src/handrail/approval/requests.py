@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..base.loops import on_database, on_worker, result_of
+from ..base.loops import finish, on_database, on_worker, result_of
 from ..base.workers import is_being_ended, is_interrupt
 from ..errors import StoreError
 from ..protocols import Answer, ApprovalRequest, Approver, Decision, Reply
@@ -224,12 +224,7 @@ class Inbox:
         for loop, waiting in tuple(self._waiting.items()):
             if (future := waiting.get(request_id)) is not None and not future.done():
                 with contextlib.suppress(RuntimeError):  # its loop was closed meanwhile
-                    loop.call_soon_threadsafe(_finish, future)
-
-
-def _finish(future: asyncio.Future[None]) -> None:
-    if not future.done():
-        future.set_result(None)
+                    loop.call_soon_threadsafe(finish, future)
 
 
 async def reply_of(approver: Approver, request: ApprovalRequest) -> Reply:

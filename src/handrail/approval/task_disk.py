@@ -123,7 +123,8 @@ class HostDisk:
         real = os.path.realpath(place) if is_link else place
         is_dir = stat.S_ISDIR(found.st_mode)
         changed = found.st_ctime >= self._since and not is_dir
-        return DiskEntry(real, is_dir, found.st_size, changed and self._is_new(real, found))
+        is_new = changed and (real in self._written or not self._is_in_index(real, found))
+        return DiskEntry(real, is_dir, found.st_size, is_new)
 
     def read(self, path: str, max_bytes: int) -> bytes | None:
         self.is_used = True
@@ -159,15 +160,11 @@ class HostDisk:
         renamed = self._renamed(text)
         return data if renamed is text else renamed.encode("utf-8", "surrogateescape")
 
-    def _is_new(self, path: str, found: os.stat_result) -> bool:
-        return path in self._written or not self._is_in_index(path, found)
-
     def _is_older(self, git: str, digest: str) -> bool:
         """Whether git had this content before: what `git add` stores now is a new object, and no proof of anything."""
-        try:
-            return os.stat(os.path.join(git, "objects", digest[:2], digest[2:])).st_ctime < self._since
-        except OSError:  # in a pack
-            pass
+        loose = os.path.join(git, "objects", digest[:2], digest[2:])
+        if os.path.exists(loose):
+            return self._changed_before(loose)
         packs = os.path.join(git, "objects", "pack")
         if any(self._changed_before(os.path.join(packs, name)) for name in self.names(packs)):
             return True

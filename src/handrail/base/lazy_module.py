@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import functools
+import os
+import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 Find = Callable[[str], Any]
@@ -38,6 +41,36 @@ def _found(name: str, attribute: str, homes: Mapping[str, str]) -> Any:
     if attribute not in homes:
         raise AttributeError(f"module {name!r} has no attribute {attribute!r}")
     return getattr(import_module(homes[attribute], name), attribute)
+
+
+def named(reference: str) -> Any:
+    """What `module:name` names."""
+    module, _, name = reference.partition(":")
+    return getattr(import_module(module), name)
+
+
+def extra_module(module: str, extra: str, what: str, error: type[Exception]) -> Any:
+    """A module of an optional dependency. Raises `error`, which says what to install."""
+    try:
+        return import_module(module)
+    except ImportError:
+        raise error(f"{what} needs more packages: pip install 'handrail[{extra}]'") from None
+
+
+def module_at(name: str, path: str | os.PathLike[str]) -> ModuleType:
+    """Import a file as a module of that name. Raises whatever its code does."""
+    from importlib.util import module_from_spec, spec_from_file_location  # few programs have such files
+
+    spec = spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{path} is not a Python module")
+    module = sys.modules[name] = module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
 
 
 class _LazyImport:

@@ -50,11 +50,13 @@ async def bounded(
     """Await with a limit and a token, turning either into a typed error. Work that swallows its cancellation is abandoned."""
     task = asyncio.ensure_future(awaitable)
     with _limits(timeout, cancel) as (over, _):
-        task.add_done_callback(partial(_finish, over))
+        task.add_done_callback(partial(finish, over))
         try:
             await over
+            if task.cancelled() and cancel is not None and cancel.cancelled:
+                raise cancel.error()
             if task.done():
-                return _result_of(task, cancel)
+                return task.result()
             await _end(task, clean_up)
         except asyncio.CancelledError:
             await _end(task, clean_up)
@@ -99,7 +101,7 @@ def _limits(
         arrivals.add(over)
 
     forget = cancel.on_cancel(wake) if cancel is not None else None
-    timer = loop.call_later(min(timeout, MAX_SECONDS), _finish, over) if timeout is not None else None
+    timer = loop.call_later(min(timeout, MAX_SECONDS), finish, over) if timeout is not None else None
     try:
         yield over, wake
     finally:
@@ -129,7 +131,7 @@ class _Arrivals:
         """Some per turn of the loop: what waits for them all goes on at once, and would hold up everything else."""
         self._is_due = False  # first: what is added from now on is seen below, or wakes the loop again
         for _ in range(min(len(self._done), _MAX_ARRIVALS)):
-            _finish(self._done.popleft())
+            finish(self._done.popleft())
         loop = self._loop()
         if self._done and loop is not None:
             self._is_due = True
@@ -155,15 +157,9 @@ def on_database(function: Callable[..., T], *args: Any) -> Awaitable[T]:
     return on_worker(function, *args, on=database_lane)
 
 
-def _finish(future: asyncio.Future[None], *_: object) -> None:
+def finish(future: asyncio.Future[None], *_: object) -> None:
     if not future.done():
         future.set_result(None)
-
-
-def _result_of(task: asyncio.Future[T], cancel: CancelToken | None) -> T:
-    if task.cancelled() and cancel is not None and cancel.cancelled:
-        raise cancel.error()
-    return task.result()
 
 
 async def _end(task: asyncio.Future[Any], seconds: float) -> None:

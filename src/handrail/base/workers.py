@@ -34,7 +34,7 @@ class WorkerPool:
     """Daemon threads, made when none is idle and ended when idle for a while. The submitter sets the limits."""
 
     def __init__(self, idle_seconds: float = IDLE_SECONDS) -> None:
-        self._idle_seconds = idle_seconds
+        self.idle_seconds = idle_seconds
         self._idle: list[_Worker] = []
         self._lock = threading.Lock()
         self._process = os.getpid()
@@ -65,10 +65,6 @@ class WorkerPool:
                 self._idle.remove(worker)
                 return True
             return False
-
-    @property
-    def idle_seconds(self) -> float:
-        return self._idle_seconds
 
 
 class _Worker:

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 from ..agent.agent import Agent
 from ..agent.events import End, TurnEnded, Usage
 from ..agent.memory import Memory
-from ..agent.models.base import CallPiece, Finished, Messages, Piece, StreamingModel, TextPiece
+from ..agent.models.base import CallPiece, Finished, Messages, PartialAnswer, Piece, StreamingModel, TextPiece
 from ..agent.telemetry import Telemetry
 from ..app import Handrail
 from ..base.workers import pool
@@ -38,7 +38,7 @@ from ..store.sessions import SessionStore
 from ..types import Caller, JsonDict
 from ..types import Outcome as CallOutcome
 from .folder import Artifacts
-from .host import Requests
+from .host import Call
 from .tasks import Task
 
 # Nobody talks with these agents, and they leave nothing behind but their work.
@@ -269,8 +269,8 @@ def number_of(value: Any) -> float:
 class Journal:
     """`rebuilds`: the session's environment died with the earlier attempt, and is a new one."""
 
-    def __init__(self, lease: Lease, link: Requests) -> None:
-        self.lease, self._link = lease, link
+    def __init__(self, lease: Lease, call: Call) -> None:
+        self.lease, self._call = lease, call
         self.rebuilds = False
         self.is_closed = threading.Event()  # the attempt is given up: nothing more is recorded
         self.asked: set[str] = set()  # calls whose questions a person answered
@@ -299,7 +299,7 @@ class Journal:
         """Send something to the ledger; wait while that is full. Returns its answer. Raises Fenced."""
         while True:
             try:
-                return self._link.call(method, self.lease.task, self.lease.attempt, *values)
+                return self._call(method, self.lease.task, self.lease.attempt, *values)
             except StoreError:
                 if self.is_closed.wait(_RETRY_SECONDS):
                     raise
@@ -345,16 +345,11 @@ class RecordedModel:
             for piece in _pieces(json.loads(known)):
                 yield piece
             return
-        text: list[str] = []
-        calls: dict[int, list[str]] = {}
+        answer = PartialAnswer()
         async for piece in self._model.stream(messages, tools):
-            if isinstance(piece, TextPiece):
-                text.append(piece.text)
-            elif isinstance(piece, CallPiece):
-                had = calls.setdefault(piece.place, ["", "", ""])
-                calls[piece.place] = [had[0] or piece.id, had[1] or piece.name, had[2] + piece.arguments]
-            elif isinstance(piece, Finished):
-                reply = {"text": "".join(text), "calls": list(calls.values()), "end": [piece.usage, piece.cut_off]}
+            answer.add(piece)
+            if isinstance(piece, Finished):
+                reply = {"text": "".join(answer.text), "calls": list(answer.calls.values()), "end": [*piece]}
                 await asyncio.to_thread(self._journal.record, "keep_reply", key, json.dumps(reply))
             yield piece
 

@@ -16,21 +16,21 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from ..app import Handrail
 from ..approval.gate import STORE_NAME
+from ..base.lazy_module import extra_module
 from ..base.own_process import self_command
 from ..config.keys import key_of
-from ..config.paths import state_dir
+from ..config.paths import replace_private, state_dir
 from ..errors import HandrailError, StoreError, ToolFailed
 from ..settings.services import PROVIDERS
 from ..store.approvals import ApprovalStore
 from ..store.ledger import DONE, FAILED, RUNNING, WAITING, SqlLedger, work_folder
 from ..types import JsonDict
-from .folder import STOP, locked, open_ledger, read_options, remember, replace_file, state_of
+from .folder import STOP, locked, open_ledger, read_options, remember, state_of
 from .host import TRAJECTORIES, Address, Host, Server
 from .worker import work
 
@@ -120,10 +120,10 @@ class Batch:
 
     def _written(self, ledger: SqlLedger, meter: Meter) -> JsonDict:
         text = (json.dumps(line, ensure_ascii=False) + "\n" for line in ledger.results())
-        replace_file(self._out / _RESULTS, text)
+        replace_private(self._out / _RESULTS, text)
         summary = meter.read()
         summary["state"] = state_of(summary)
-        replace_file(self._out / _SUMMARY, json.dumps(summary, indent=2) + "\n")
+        replace_private(self._out / _SUMMARY, json.dumps(summary, indent=2) + "\n")
         if summary["state"] == DONE:
             shutil.rmtree(work_folder(self._options.run), ignore_errors=True)
         return summary
@@ -166,7 +166,7 @@ def _drop_unknown(path: Path, ledger: SqlLedger) -> None:
                     if (about["id"], about["attempt"]) in known:
                         yield line
 
-    replace_file(path, kept())
+    replace_private(path, kept())
 
 
 class Engine(ABC):
@@ -255,10 +255,7 @@ class RayEngine(Engine):
 
     def __init__(self, address: str) -> None:
         super().__init__()
-        try:
-            ray: Any = import_module("ray")  # heavy, and only this engine needs it
-        except ImportError:
-            raise ToolFailed("the engine ray needs the extra: pip install 'handrail[ray]'") from None
+        ray = extra_module("ray", "ray", "the engine ray", ToolFailed)
         self._ray, self._cluster = ray, address
         self._mine = not ray.is_initialized()
         self._connect()

@@ -9,20 +9,19 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import posixpath
 import secrets
 import threading
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import filelock
 
-from ..config.paths import make_private, state_dir
+from ..base.lazy_module import extra_module
+from ..config.paths import make_private, replace_private, state_dir
 from ..errors import HandrailError, InvalidArguments, ToolFailed
 from ..protocols import Files
 from ..store.ledger import DONE, RUNNING, WAITING, PostgresLedger, SqliteLedger, SqlLedger
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
 
 _FILE, _LEDGER, _LOCK, _KNOWN = "batch.json", "ledger.db", ".lock", "batches"
 STOP = "stop"
+_RUN_CHARS = 8
 # Who only looks whether a batch runs holds its lock for a moment.
 _LOCK_SECONDS = 0.5
 
@@ -58,7 +58,7 @@ def create(tasks: Iterable[Task], out: Path, options: Options) -> Options:
     out.mkdir(mode=0o700, parents=True, exist_ok=True)
     if (out / _FILE).exists():
         raise InvalidArguments(f"{out} is a batch already; `handrail batch resume {out}` goes on with it")
-    options = replace(options, run=secrets.token_hex(4))
+    options = replace(options, run=secrets.token_hex(_RUN_CHARS // 2))
     if options.artifacts:
         Artifacts(options.artifacts).check()
     with contextlib.closing(open_ledger(out, options)) as ledger:
@@ -69,7 +69,7 @@ def create(tasks: Iterable[Task], out: Path, options: Options) -> Options:
                 for path in out.glob(f"{_LEDGER}*"):
                     path.unlink()
             raise
-    replace_file(out / _FILE, json.dumps(asdict(options), indent=2) + "\n")
+    replace_private(out / _FILE, json.dumps(asdict(options), indent=2) + "\n")
     return options
 
 
@@ -123,12 +123,13 @@ def remember(out: Path, options: Options, home: str) -> None:
     """Let `known` find the batch. Its options are kept too: its folder may be one where agents write."""
     folder = state_dir(home) / _KNOWN
     make_private(folder)
-    replace_file(folder / options.run, json.dumps({"folder": str(out), "options": asdict(options)}))
+    replace_private(folder / options.run, json.dumps({"folder": str(out), "options": asdict(options)}))
 
 
 def known(home: str) -> Iterator[tuple[Path, Options]]:
     """The batches that this home has run and whose folders are still there, the newest first."""
-    entries = [(each.stat().st_mtime, each) for each in (state_dir(home) / _KNOWN).glob("[!.]*")]
+    # Each has the name of its run; a longer one is being written.
+    entries = [(each.stat().st_mtime, each) for each in (state_dir(home) / _KNOWN).glob("?" * _RUN_CHARS)]
     for _, entry in sorted(entries, reverse=True):
         with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
             said = json.loads(entry.read_text())
@@ -145,14 +146,6 @@ def state_of(counts: JsonDict) -> str:
 
 def open_ledger(out: Path, options: Options) -> SqlLedger:
     return PostgresLedger(options.ledger, options.run) if options.ledger else SqliteLedger(out / _LEDGER)
-
-
-def replace_file(path: Path, text: str | Iterable[str]) -> None:
-    """All of it or nothing."""
-    temporary = path.with_name(f".{path.name}.new")
-    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-        file.writelines([text] if isinstance(text, str) else text)
-    temporary.replace(path)
 
 
 @contextlib.contextmanager
@@ -179,10 +172,7 @@ class Artifacts:
     """`url` as fsspec takes it: a path, `file://`, `s3://`, ... Everything raises ToolFailed."""
 
     def __init__(self, url: str) -> None:
-        try:
-            fsspec: Any = import_module("fsspec")  # an optional dependency
-        except ImportError:
-            raise ToolFailed("a store for artifacts needs the extra: pip install 'handrail[fsspec]'") from None
+        fsspec = extra_module("fsspec", "fsspec", "a store for artifacts", ToolFailed)
         with _told(url):
             self._system, self._root = fsspec.url_to_fs(url)
 

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from multiprocessing.connection import Client, Connection, Listener, answer_challenge, deliver_challenge
 from multiprocessing.context import AuthenticationError
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from ..base.workers import pool
 from ..errors import HandrailError, StoreError
@@ -37,6 +37,8 @@ _OF_WORKER = frozenset({"lease", "renew", "finish", "release", "ask"})
 _APPROVALS = frozenset({"answer", "answered_among", "get", "pending"})
 _GRANTS = frozenset({"add", "of", "use", "forget"})
 Handle = Callable[[str, str, tuple[Any, ...]], Any]
+# What a worker needs of its driver: it takes a method's name and its arguments.
+Call = Callable[..., Any]
 
 
 class Host:
@@ -228,12 +230,6 @@ class Server:
         except Exception as error:
             log.exception("the driver failed to %s for %s", method, worker)
             return False, HandrailError(f"{method} failed: {type(error).__name__}: {error}")
-
-
-class Requests(Protocol):
-    """What a worker needs of its driver."""
-
-    def call(self, method: str, *arguments: Any) -> Any: ...
 
 
 class Link:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-import importlib.util
 import json
 import shutil
 import threading
@@ -18,6 +17,7 @@ from typing import Any, NamedTuple
 from ..agent.events import Budgets
 from ..agent.models.base import StreamingModel
 from ..app import Handrail
+from ..base.lazy_module import module_at
 from ..errors import ToolFailed
 from ..store.ledger import RUNNING, WAITING, SqliteLedger, work_folder
 from ..store.rollouts import LEDGER_NAME, RolloutStore, Run, RunState
@@ -72,7 +72,7 @@ class Rollouts:
             host = Host(ledger, options, out=folder_of(run.id), approvals=None, setup={})
             seconds = app.config.rollouts.reward_timeout
             parts = Parts(app, run.id, lambda _: self._models, self._reward, _WITHOUT, seconds)
-            worker = Worker(parts, _Direct(host), run.plan.parallel, {})
+            worker = Worker(parts, lambda method, *given: host.handle("here", method, given), run.plan.parallel, {})
             watch = threading.Thread(target=self._watch, args=(ledger, host, worker), daemon=True)
             watch.start()
             try:
@@ -98,16 +98,6 @@ class Rollouts:
 
     def _ledger(self) -> SqliteLedger:
         return SqliteLedger(folder_of(self._run.id) / LEDGER_NAME)
-
-
-class _Direct:
-    """A link within one process."""
-
-    def __init__(self, host: Host) -> None:
-        self._host = host
-
-    def call(self, method: str, *arguments: Any) -> Any:
-        return self._host.handle("here", method, arguments)
 
 
 class RolloutTask(NamedTuple):
@@ -152,12 +142,7 @@ def _module(found: Found) -> Any:
         module, _, name = found.target.partition(":")
         loaded = importlib.import_module(module)
         return getattr(loaded, name) if name else loaded
-    spec = importlib.util.spec_from_file_location(f"handrail_rl_{found.name}", found.path)
-    if spec is None or spec.loader is None:
-        raise ToolFailed(f"{found.path} cannot be loaded")
-    loaded = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(loaded)
-    return loaded
+    return module_at(f"handrail_rl_{found.name}", found.path)
 
 
 def _task(number: int, task: Any) -> RolloutTask:

@@ -32,7 +32,7 @@ from ..store.approvals import State, StoredRequest
 from ..store.ledger import Lease, work_folder
 from .attempt import Attempt, Journal, Parts, command_reward
 from .folder import Artifacts
-from .host import Address, Link, LinkLost, Requests
+from .host import Address, Call, Link, LinkLost
 
 _POLL_SECONDS = 0.3
 _RENEW_SECONDS = 1.0
@@ -43,8 +43,8 @@ Leases = Mapping[str, tuple[str, int]]  # the task and attempt of each session
 class Worker:
     """`sessions` at a time. `leases` are the task and attempt of each session that runs."""
 
-    def __init__(self, parts: Parts, link: Requests, sessions: int, leases: dict[str, tuple[str, int]]) -> None:
-        self._parts, self._link, self._sessions, self._leases = parts, link, sessions, leases
+    def __init__(self, parts: Parts, call: Call, sessions: int, leases: dict[str, tuple[str, int]]) -> None:
+        self._parts, self._call, self._sessions, self._leases = parts, call, sessions, leases
         self._running: dict[tuple[str, int], Attempt] = {}
         self._stop = threading.Event()
 
@@ -73,7 +73,7 @@ class Worker:
 
     def _pull(self, free: int) -> list[Lease]:
         try:
-            leases = self._link.call("lease", free) if free > 0 else []
+            leases = self._call("lease", free) if free > 0 else []
         except StoreError:
             self._stop.wait(_RENEW_SECONDS)
             return []
@@ -87,7 +87,7 @@ class Worker:
         """On a thread of its own, so that a busy loop loses no lease."""
         while not self._stop.wait(_RENEW_SECONDS):
             try:
-                held, is_over = self._link.call("renew")
+                held, is_over = self._call("renew")
             except StoreError:
                 continue
             except LinkLost:
@@ -100,14 +100,14 @@ class Worker:
                     attempt.cancel("another worker has this task now")
 
     async def _one(self, lease: Lease) -> None:
-        attempt = Attempt(self._parts, Journal(lease, self._link))
+        attempt = Attempt(self._parts, Journal(lease, self._call))
         key = (lease.task, lease.attempt)
         self._running[key], self._leases[attempt.session] = attempt, key
         try:
             ended = await attempt.run()
             if attempt.is_cancelled:
                 with contextlib.suppress(HandrailError):
-                    await asyncio.to_thread(self._link.call, "release", *key)
+                    await asyncio.to_thread(self._call, "release", *key)
                 return
             attempt.is_leased = False  # it may be gone from the ledger's list before the answer is here
             with contextlib.suppress(Fenced, LinkLost):
@@ -137,7 +137,7 @@ def work(address: Address, name: str, *, is_apart: bool) -> None:
         app.runtime.path.isolates = True  # one task's tool ends no other's session
         leases: dict[str, tuple[str, int]] = {}
         if setup["asks"]:
-            app.gate.__dict__["store"] = RemoteApprovals(link, leases)
+            app.gate.__dict__["store"] = RemoteApprovals(link.call, leases)
             app.runtime.approver = QueueApprover()
         else:
             leave_unattended(app)
@@ -146,7 +146,7 @@ def work(address: Address, name: str, *, is_apart: bool) -> None:
             closing.callback(start_exporting())
         artifacts = Artifacts(setup["artifacts"]) if setup["artifacts"] else None
         parts = Parts(app, setup["run"], models_of(app), command_reward, artifacts=artifacts)
-        worker = Worker(parts, link, setup["sessions"], leases)
+        worker = Worker(parts, link.call, setup["sessions"], leases)
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, lambda *_: worker.stop())
         asyncio.run(worker.run())
@@ -182,29 +182,29 @@ def main() -> None:
 class RemoteApprovals:
     """Takes the place of an `ApprovalStore`. Answers are found by the gate's poll, as those of any other process are."""
 
-    def __init__(self, link: Requests, leases: Leases) -> None:
-        self._link, self._leases = link, leases
+    def __init__(self, call: Call, leases: Leases) -> None:
+        self._call, self._leases = call, leases
         self._asked: dict[str, tuple[str, int]] = {}
-        self.grants = _Part(link, "grants")
-        self.decisions = _Part(link, "decisions")
+        self.grants = _Part(call, "grants")
+        self.decisions = _Part(call, "decisions")
         self.database = self
 
     def ask(self, request: ApprovalRequest, *, fingerprint: str) -> StoredRequest:
         lease = self._leases.get(request.session_id or "", ("", 0))
-        stored: StoredRequest = self._link.call("ask", request, fingerprint, *lease)
+        stored: StoredRequest = self._call("ask", request, fingerprint, *lease)
         self._asked[stored.request.id] = lease
         return stored
 
     def claim(self, request_id: str) -> Answer | None:
-        answer: Answer | None = self._link.call("settle", request_id, "claim", *self._asked.get(request_id, ("", 0)))
+        answer: Answer | None = self._call("settle", request_id, "claim", *self._asked.get(request_id, ("", 0)))
         return answer
 
     def withdraw(self, request_id: str, *, state: State = State.WITHDRAWN) -> bool:
         lease = self._asked.get(request_id, ("", 0))
-        return bool(self._link.call("settle", request_id, "withdraw", *lease, state))
+        return bool(self._call("settle", request_id, "withdraw", *lease, state))
 
     def version_of_data(self) -> int:
-        return int(self._link.call("approvals_version"))
+        return int(self._call("approvals_version"))
 
     def write(self, work: Callable[..., T], *arguments: object) -> Future[T]:
         """Beside the event loop. Each request is committed by the driver, with all that waits there."""
@@ -220,12 +220,12 @@ class RemoteApprovals:
         """The link is the worker's."""
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(_Part(self._link, ""), name)
+        return getattr(_Part(self._call, ""), name)
 
 
 class _Part:
-    def __init__(self, link: Requests, name: str) -> None:
-        self._link, self._name = link, name
+    def __init__(self, call: Call, name: str) -> None:
+        self._call, self._name = call, name
 
     def __getattr__(self, method: str) -> Any:
-        return lambda *arguments, **named: self._link.call("approvals", self._name, method, arguments, named)
+        return lambda *arguments, **named: self._call("approvals", self._name, method, arguments, named)

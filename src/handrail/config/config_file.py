@@ -342,7 +342,9 @@ def inline(value: Any, *, quote: str = "") -> str:
         return "null"
     if isinstance(value, bool):
         return "true" if value else "false"
-    return _number(value)
+    text = repr(value)
+    # `1e+16` is a float to YAML only with a dot in it.
+    return text.replace("e", ".0e") if "e" in text and "." not in text else text
 
 
 def entry(key: str, value: Any, *, indent: int) -> str:
@@ -375,9 +377,3 @@ def _escaped(character: str) -> str:
     if character.isprintable():
         return character
     return {"\n": "\\n", "\t": "\\t", "\r": "\\r"}.get(character) or f"\\U{ord(character):08x}"
-
-
-def _number(value: float) -> str:
-    text = repr(value)
-    # `1e+16` is a float to YAML only with a dot in it.
-    return text.replace("e", ".0e") if "e" in text and "." not in text else text

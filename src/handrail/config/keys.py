@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 
 # `keyring set handrail OPENAI_API_KEY` puts a key where we look for it.
 KEYRING_SERVICE = "handrail"
@@ -12,12 +11,11 @@ _SHOWN = "[the key]"
 _MIN_KEY_CHARS = 8
 
 
-def key_of(variable: str, environ: Mapping[str, str] | None = None) -> str:
+def key_of(variable: str) -> str:
     """The key that a variable names, "" when there is none."""
     if not variable:
         return ""
-    key = (os.environ if environ is None else environ).get(variable, "").strip()
-    return key or keyring_value(variable)
+    return os.environ.get(variable, "").strip() or keyring_value(variable)
 
 
 def without_key(text: str, key: str) -> str:

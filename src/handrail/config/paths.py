@@ -9,7 +9,7 @@ import json
 import os
 import stat
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -154,17 +154,24 @@ def remembered(name: str, *, home: str = "") -> dict[str, Any]:
 def remember(name: str, known: dict[str, Any], *, home: str = "") -> None:
     """Only this user can read or write it, whatever the umask: some of it says what is imported at the next start."""
     path = cache_dir(home) / name
-    temporary = path.with_name(f"{name}.{os.getpid()}")
-    try:
+    with contextlib.suppress(OSError):
         make_private(path.parent)
         path.parent.chmod(0o700)  # one that an earlier version made is as open as the umask then was
-        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "w") as file:
-            os.fchmod(file.fileno(), 0o600)
-            file.write(json.dumps(known))
-        temporary.replace(path)
-    except OSError:
+        replace_private(path, json.dumps(known))
+
+
+def replace_private(path: str | os.PathLike[str], text: str | Iterable[str]) -> None:
+    """Replace a file of our own, which only this user can read: all of it or nothing, but not safe from a loss of power."""
+    temporary = f"{os.fspath(path)}.new-{os.urandom(6).hex()}"
+    try:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        with open(os.open(temporary, flags, 0o600), "w", encoding="utf-8") as file:
+            file.writelines([text] if isinstance(text, str) else text)
+        os.replace(temporary, path)
+    except BaseException:
         with contextlib.suppress(OSError):
-            temporary.unlink()
+            os.unlink(temporary)
+        raise
 
 
 PROJECT_FOLDER = ".handrail"

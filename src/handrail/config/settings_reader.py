@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import types
 from collections.abc import Mapping
-from typing import Any, NoReturn, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, NoReturn, TypeVar, get_args, get_origin, get_type_hints
 
 from ..base.suggest import did_you_mean
 from ..errors import ConfigError
+from ..settings.schema import optional_of
 
 T = TypeVar("T")
 
@@ -27,7 +27,8 @@ def read_settings(kind: type[T], settings: Mapping[str, Any], *, key: str) -> T:
             fail(f"{key}.{name}", f"unknown key; {did_you_mean(name, fields)}")
     values = {name: _value(f"{key}.{name}", hints[name], value) for name, value in settings.items()}
     for name, item in fields.items():
-        if name not in values and not _has_default(item):
+        is_needed = item.default is dataclasses.MISSING and item.default_factory is dataclasses.MISSING
+        if name not in values and is_needed:
             doc = item.metadata.get("doc")
             fail(f"{key}.{name}", f"is missing: {doc}" if doc else "is missing")
     return kind(**values)
@@ -38,10 +39,10 @@ def fail(key: str, message: str) -> NoReturn:
 
 
 def _value(key: str, hint: Any, value: Any) -> Any:
-    if get_origin(hint) in (types.UnionType, Union):
+    if optional := optional_of(hint):
         if value is None:
             return None
-        (hint,) = (kind for kind in get_args(hint) if kind is not type(None))
+        hint = optional
     if hasattr(hint, "parse"):
         return hint.parse(value)
     if get_origin(hint) is tuple:
@@ -57,7 +58,3 @@ def _value(key: str, hint: Any, value: Any) -> Any:
     if not isinstance(value, hint) or (isinstance(value, bool) and hint is not bool):
         fail(key, f"must be {_TYPE_NAMES[hint]}, not {value!r}")
     return value
-
-
-def _has_default(item: dataclasses.Field[Any]) -> bool:
-    return item.default is not dataclasses.MISSING or item.default_factory is not dataclasses.MISSING

@@ -114,7 +114,7 @@ def parse_value(key: Key, text: str, *, separator: str = "") -> Any:
 
 
 def _setting_of(variable: str) -> tuple[str, str]:
-    from .validation import nearest, schema_at
+    from .validation import hint, schema_at
 
     if variable in _SHORT:
         return _SHORT[variable]
@@ -126,7 +126,7 @@ def _setting_of(variable: str) -> tuple[str, str]:
     if not names:
         raise ConfigError(f"{section} cannot be set by the environment; set it in config.yaml", key=variable)
     if name not in names:
-        raise ConfigError(f"unknown setting; {nearest(name, names, prefix=prefix)}", key=variable)
+        raise ConfigError(f"unknown setting; {hint(name, names, prefix=prefix)}", key=variable)
     return section, names[name]
 
 

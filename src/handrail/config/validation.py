@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import operator
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -16,6 +18,7 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode
 from ruamel.yaml.reader import ReaderError
 
+from ..base.suggest import nearest
 from ..errors import ConfigError
 from ..settings.schema import Config, json_schema, optional_of
 from ..types import JsonDict
@@ -192,16 +195,11 @@ class _Reader:
             return self._text(node, steps)
         if kind == "null":
             return None
-        construct = {
-            "bool": self._constructor.construct_yaml_bool,
-            "int": self._constructor.construct_yaml_int,
-            "float": self._constructor.construct_yaml_float,
-        }.get(kind)
         shown = repr(node.value[:60])
-        if construct is None:
+        if kind not in ("bool", "int", "float"):
             raise self._error(f"{shown} is read as a YAML {kind}; put it in quotes to make it text", steps, node)
         try:
-            return construct(node)
+            return getattr(self._constructor, f"construct_yaml_{kind}")(node)
         except (ValueError, LookupError) as error:
             raise self._error(f"{shown} is not a YAML {kind}: {error}", steps, node) from None
 
@@ -300,22 +298,18 @@ def schema_at(steps: Steps) -> JsonDict:
             raise ConfigError(f"unknown key; {dotted(steps[:index])} has no keys below it", key=here)
         properties, named = schema.get("properties", {}), schema["additionalProperties"]
         if step not in properties and not (named and step):
-            raise ConfigError(f"unknown key; {nearest(step, properties)}", key=here)
+            raise ConfigError(f"unknown key; {hint(step, properties)}", key=here)
         schema = properties.get(step) or named
     return schema
 
 
-def nearest(word: str, known: Iterable[str], *, prefix: str = "") -> str:
-    """The hint for someone who wrote `word`; known words are shown with the prefix."""
-    import difflib
-
+def hint(word: str, known: Iterable[str], *, prefix: str = "") -> str:
+    """For someone who wrote `word`; known words are shown with the prefix."""
     known = sorted(known)
     if not known:
         return "it ends in a name of your choice"
-    close = difflib.get_close_matches(word, known, n=1)
-    if close:
-        return f"did you mean {prefix}{close[0]}?"
-    return f"known: {', '.join(prefix + name for name in known)}"
+    near = nearest(word, known)
+    return f"did you mean {prefix}{near}?" if near else f"known: {', '.join(prefix + name for name in known)}"
 
 
 @cache
@@ -325,13 +319,7 @@ def _schema() -> JsonDict:
 
 @cache
 def _validator() -> jsonschema_rs.Validator:
-    import jsonschema_rs
-
-    return jsonschema_rs.validator_for(_schema(), retriever=_refuse_to_fetch)
-
-
-def _refuse_to_fetch(uri: str) -> Any:
-    raise ValueError(f"the configuration's schema may not refer to {uri}: nothing is fetched")
+    return jsonschema_rs.validator_for(_schema())
 
 
 def _problems(settings: JsonDict) -> Iterable[tuple[Steps, str]]:
@@ -341,10 +329,11 @@ def _problems(settings: JsonDict) -> Iterable[tuple[Steps, str]]:
         if kind == "additionalProperties":
             known = schema_at(steps)["properties"]
             for key in details["unexpected"]:
-                yield (*steps, key), f"unknown key; {nearest(key, known)}"
+                yield (*steps, key), f"unknown key; {hint(key, known)}"
         else:
             # The validator has no infinity and shows null for it, so the value is looked up.
-            yield steps, _message(kind, details, _shown(_value_at(settings, steps))) or error.message
+            value = functools.reduce(operator.getitem, steps, settings)
+            yield steps, _message(kind, details, _shown(value)) or error.message
 
 
 def _message(kind: str, details: JsonDict, shown: str) -> str:
@@ -359,12 +348,6 @@ def _message(kind: str, details: JsonDict, shown: str) -> str:
     if kind in _LIMITS:
         return f"must be {_LIMITS[kind]} {details['limit']}, not {shown}"
     return ""
-
-
-def _value_at(settings: Any, steps: Steps) -> Any:
-    for step in steps:
-        settings = settings[step]
-    return settings
 
 
 def _shown(value: Any) -> str:

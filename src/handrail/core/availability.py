@@ -11,32 +11,18 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future, wait
 from functools import partial
 from importlib.machinery import PathFinder
-from typing import Protocol
 
 from ..base.workers import WorkerPool, is_interrupt, run_async
 from ..settings.schema import Config
 from ..types import Unavailable
+from .entry import CheckFn, ToolEntry
 
 log = logging.getLogger(__name__)
-
-# Takes nothing, or a parameter `config`: the configuration of the runtime that asks.
-CheckFn = Callable[..., object]
 
 KEPT_SECONDS = 30.0
 FLAKE_SECONDS = 60.0
 CHECK_DEADLINE_SECONDS = 5.0
 _pool = WorkerPool(idle_seconds=0)  # checks run seldom: nothing is left of them
-
-
-class Checked(Protocol):
-    """The part of a tool's entry that decides whether it can be used."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def check_fn(self) -> CheckFn | None: ...
-    @property
-    def requires_env(self) -> tuple[str, ...]: ...
 
 
 class _Seen:
@@ -76,37 +62,27 @@ class Availability:
             self._config = config
             self._seen, self._running = {}, {}
 
-    def why_not(self, tool: Checked) -> Unavailable | None:
+    def why_not(self, tool: ToolEntry) -> Unavailable | None:
         """None when the tool can be used."""
         return self.unavailable([tool]).get(tool.name)
 
-    def unavailable(self, tools: Iterable[Checked]) -> dict[str, Unavailable]:
+    def unavailable(self, tools: Iterable[ToolEntry]) -> dict[str, Unavailable]:
         """The tools among these that cannot be used now, with the reason. A shared check runs once."""
         checked = [(tool, tool.check_fn) for tool in tools if tool.check_fn is not None]
         if not checked:
             return {}
-        now = self._clock()
-        verdicts: dict[object, object] = {}
-        stale: dict[object, CheckFn] = {}
-        for _, check in checked:
-            key = _key(check)
-            if key in verdicts:
-                continue
-            seen = self._seen.get(key)
-            if seen is not None and now - seen.checked_at < KEPT_SECONDS:
-                verdicts[key] = seen.verdict
-            else:
-                verdicts[key] = None
-                stale[key] = check
+        checks = {_key(check): check for _, check in checked}
+        verdicts = {key: seen.verdict for key, check in checks.items() if (seen := self._fresh(check)) is not None}
+        stale = {key: check for key, check in checks.items() if key not in verdicts}
         if stale:
             verdicts.update(self._refresh(stale))
         return {tool.name: _explain(tool, verdict) for tool, check in checked if not (verdict := verdicts[_key(check)])}
 
-    def is_fresh(self, tool: Checked) -> bool:
+    def is_fresh(self, tool: ToolEntry) -> bool:
         """Whether asking about the tool runs nothing."""
         return tool.check_fn is None or self._fresh(tool.check_fn) is not None
 
-    def is_known_good(self, tool: Checked) -> bool:
+    def is_known_good(self, tool: ToolEntry) -> bool:
         """Whether it can be used, as far as is known without running anything."""
         seen = self._fresh(tool.check_fn) if tool.check_fn is not None else None
         return seen is not None and bool(seen.verdict)
@@ -122,10 +98,6 @@ class Availability:
                 self._seen.clear()
             else:
                 self._seen.pop(_key(check), None)
-
-    @property
-    def remembered(self) -> int:
-        return len(self._seen)
 
     def _refresh(self, checks: dict[object, CheckFn]) -> dict[object, object]:
         """What each check says in time. One that hangs keeps its thread and is not started again meanwhile."""
@@ -220,7 +192,7 @@ def _key(check: CheckFn) -> object:
     return check
 
 
-def _explain(tool: Checked, verdict: object) -> Unavailable:
+def _explain(tool: ToolEntry, verdict: object) -> Unavailable:
     if isinstance(verdict, Unavailable):
         return verdict
     missing = [name for name in tool.requires_env if not os.environ.get(name)]

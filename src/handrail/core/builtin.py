@@ -19,6 +19,7 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import Any, NamedTuple
 
+from ..base.lazy_module import module_at
 from ..config.paths import remember, remembered
 from ..types import JsonDict
 from .registry import ToolEntry, ToolRegistry
@@ -109,7 +110,10 @@ def discover(tools_dir: str | os.PathLike[str] | None = None) -> Discovered:
         table = registry if tools_dir is None else default_registry
         before = {entry.name: entry for entry in table.entries()}
         try:
-            _import(name, file)
+            if file.parent.parent == _TOOLS or name in sys.modules:
+                importlib.import_module(name)
+            else:
+                module_at(name, file)
             found.imported.append(name)
         except (Exception, SystemExit) as error:  # noqa: BLE001  a module may fail in any way, and others must load
             # Each family may have a file of the same name.
@@ -190,21 +194,3 @@ def _module_name(file: Path) -> str:
 
     folder = hashlib.sha256(str(file.parent).encode("utf-8", "surrogateescape")).hexdigest()[:12]
     return f"handrail_tools_{folder}_{file.stem}"
-
-
-def _import(name: str, file: Path) -> None:
-    if file.parent.parent == _TOOLS or name in sys.modules:
-        importlib.import_module(name)
-        return
-    from importlib.util import module_from_spec, spec_from_file_location
-
-    spec = spec_from_file_location(name, file)
-    if spec is None or spec.loader is None:
-        raise ImportError(f"{file} is not a Python module")
-    module = module_from_spec(spec)
-    sys.modules[name] = module
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[name]
-        raise

@@ -7,14 +7,13 @@ import logging
 import marshal
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
+from ..base.lazy_module import named
 from ..errors import RegistrationError
 from ..protocols import Action
 from ..settings.schema import Config
 from ..types import JsonDict, Resources, ToolContext
-from .availability import CheckFn
 
 if TYPE_CHECKING:
     import jsonschema_rs
@@ -22,6 +21,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 Handler = Callable[..., Any]
+# Takes nothing, or a parameter `config`: the configuration of the runtime that asks.
+CheckFn = Callable[..., object]
 # The arguments of one call; or several steps: arguments of this tool, (tool, arguments) of another, or the name of a tool
 # whose example comes first. An argument "$name" is the value that an earlier answer has under that name.
 Example = Mapping[str, Any] | Sequence[Mapping[str, Any] | tuple[str, Mapping[str, Any]] | str]
@@ -142,8 +143,7 @@ class Reference:
 
     def resolve(self) -> Callable[..., Any]:
         if self._function is None:
-            module, _, attribute = self.target.partition(":")
-            self._function = getattr(import_module(module), attribute)
+            self._function = named(self.target)
         assert self._function is not None
         return self._function
 
@@ -238,9 +238,10 @@ class Contract:
             if _dialect_of(schema) not in _DIALECTS:
                 raise ValueError(f"its $schema {schema['$schema']!r} is not a known draft of JSON Schema")
             jsonschema_rs.meta.validate(schema)
-            validator = jsonschema_rs.validator_for(_closed(schema), retriever=_refuse_to_fetch)
+            validator = jsonschema_rs.validator_for(_closed(schema), retriever=refuse_to_fetch)
         except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as error:
-            raise RegistrationError(f"tool {tool!r}: {_place(error)} is not valid JSON Schema: {_why(error)}") from None
+            why = str(getattr(error, "message", "") or error).splitlines()[0]
+            raise RegistrationError(f"tool {tool!r}: {_place(error)} is not valid JSON Schema: {why}") from None
         self._compiled, self.is_valid = validator, validator.is_valid
         return validator
 
@@ -353,14 +354,18 @@ def _closed(schema: JsonDict) -> JsonDict:
     return {**schema, "additionalProperties": False}
 
 
-def _refuse_to_fetch(uri: str) -> Any:
+def refuse_to_fetch(uri: str) -> Any:
     raise ValueError(f"a schema may not refer to {uri}: nothing is fetched")
+
+
+def pointed_at(root: JsonDict, reference: str) -> Any:
+    """What a reference within a schema (`#/$defs/x`) leads to; None when that is nothing."""
+    target: Any = root
+    for step in filter(None, reference[1:].split("/")):
+        target = target.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(target, dict) else None
+    return target
 
 
 def _place(error: Exception) -> str:
     path = getattr(error, "instance_path", None) or []
     return ".".join(["parameters", *(str(step) for step in path)])
-
-
-def _why(error: Exception) -> str:
-    return str(getattr(error, "message", "") or error).splitlines()[0]

@@ -51,6 +51,12 @@ def parsed(outcome: Outcome) -> Any:
         return None
 
 
+def value_of(outcome: Outcome) -> Any:
+    """The JSON value of an outcome; the text itself when it is plain text."""
+    value = parsed(outcome)
+    return outcome if value is None else value
+
+
 def text_of(error: BaseException) -> str:
     """The error's message, whatever its class makes of that."""
     try:
@@ -96,6 +102,11 @@ def error_of(outcome: Outcome) -> JsonDict | None:
         return None
     value = parsed(outcome)
     return value if isinstance(value, dict) and value.get("error") else None
+
+
+def refuse_constant(name: str) -> Any:
+    """For a JSON reader: NaN and Infinity are Python's."""
+    raise ValueError(f"{name} is not a JSON value")
 
 
 def to_json(data: object) -> str:

@@ -9,15 +9,16 @@ import itertools
 import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from importlib import import_module
 from typing import Any, Literal, Protocol, TypeVar, cast, overload
 
+from ..base.lazy_module import named
 from ..base.suggest import nearest
 from ..errors import ToolUnavailable, UnknownTool
 from ..protocols import Action
 from ..types import JsonDict, Outcome, Resources, ToolCall, ToolContext, Unavailable
-from .availability import Availability, CheckFn
+from .availability import Availability
 from .entry import (
+    CheckFn,
     Contract,
     Example,
     Handler,
@@ -441,8 +442,7 @@ class ToolRegistry:
 
     def _runner(self) -> Runner:
         if self.runner is None:
-            module, _, name = DEFAULT_RUNNER.partition(":")
-            self.runner = cast("Runner", getattr(import_module(module), name)(self))
+            self.runner = cast("Runner", named(DEFAULT_RUNNER)(self))
         return self.runner
 
     def _changed(self) -> None:

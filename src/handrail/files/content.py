@@ -80,21 +80,27 @@ class Current(NamedTuple):
 
 def load(files: Files, path: str) -> Current | None:
     """The file at `path`, None when there is none. Raises ToolFailed for a folder, a device, a pipe."""
-    resolved = files.resolve(path)
-    found = files.stat(resolved)
+    resolved, found = _regular(files, path)
     if found is None:
         return None
-    if found.is_dir:
-        raise IsFolder(f"{shown(path)} is a folder. List what it holds with `search_files`.", path=shown(resolved))
-    kind = special_kind(found.mode)
-    if kind is not None:
-        raise ToolFailed(f"{shown(path)} is {kind}, not a regular file", path=shown(resolved), kind=kind)
     limit = files.max_read_bytes
     # Files under /proc have a size of 0: only reading on shows whether there is more.
     data = files.read(resolved, max_bytes=limit) if found.size <= limit else None
     if data is not None and len(data) >= limit and files.read(resolved, offset=limit, max_bytes=1):
         data = None
     return Current(resolved, found, data, None if data is None else decode(data))
+
+
+def _regular(files: Files, path: str) -> tuple[str, FileStat | None]:
+    """The resolved path, and what is there. Raises ToolFailed for a folder, a device, a pipe."""
+    resolved = files.resolve(path)
+    found = files.stat(resolved)
+    if found is not None and found.is_dir:
+        raise IsFolder(f"{shown(path)} is a folder. List what it holds with `search_files`.", path=shown(resolved))
+    kind = special_kind(found.mode) if found is not None else None
+    if kind is not None:
+        raise ToolFailed(f"{shown(path)} is {kind}, not a regular file", path=shown(resolved), kind=kind)
+    return resolved, found
 
 
 def existing(files: Files, path: str) -> Current:
@@ -157,15 +163,9 @@ def check_unchanged(reads: ReadTracker, task_id: str | None, current: Current) -
 
 def read_bytes(files: Files, path: str, *, max_bytes: int) -> bytes:
     """Raises ToolFailed for a file that is missing, not regular, or larger than `max_bytes`."""
-    resolved = files.resolve(path)
-    found = files.stat(resolved)
+    resolved, found = _regular(files, path)
     if found is None:
         raise missing(files, path)
-    kind = "a folder" if found.is_dir else special_kind(found.mode)
-    if kind is not None:
-        raise (IsFolder if found.is_dir else ToolFailed)(
-            f"{shown(path)} is {kind}, not a regular file", path=shown(resolved)
-        )
     pieces: list[bytes] = []
     size = 0
     while piece := files.read(resolved, offset=size, max_bytes=max_bytes + 1 - size):

@@ -92,10 +92,4 @@ async def post(
 async def chat(place: Place, messages: list[dict[str, Any]], *, config: Config, **more: Any) -> str:
     """What the model answers, as text."""
     reply = await post(place, "/chat/completions", {"messages": messages, **more}, config=config)
-    try:
-        text = reply.json()["choices"][0]["message"]["content"]
-    except (TypeError, LookupError):
-        raise ToolFailed(f"{place.label} did not answer with a chat completion") from None
-    if not isinstance(text, str) or not text.strip():
-        raise ToolFailed(f"{place.label} answered without text")
-    return text
+    return reply.completion(place.label)

@@ -52,6 +52,18 @@ class Reply(NamedTuple):
             f"{what} answers {self.status}{': ' + message if message else ''}{advice}", status=self.status
         )
 
+    def completion(self, what: str) -> str:
+        """The text of a chat completion. Raises ToolFailed for any other answer."""
+        if not self.is_good:
+            raise self.failure(what)
+        try:
+            text = self.json()["choices"][0]["message"]["content"]
+        except (TypeError, LookupError):
+            raise ToolFailed(f"{what} did not answer with a chat completion") from None
+        if not isinstance(text, str) or not text.strip():
+            raise ToolFailed(f"{what} answered without text")
+        return text
+
 
 async def ask(
     method: str,

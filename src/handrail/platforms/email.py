@@ -27,6 +27,7 @@ from email.message import EmailMessage
 from email.utils import formatdate, make_msgid
 from typing import Any, NamedTuple
 
+from ..base.rate_limit import RateLimit
 from ..base.workers import pool
 from ..config.keys import without_key
 from ..errors import CallTimeout, ConfigError, ToolFailed
@@ -174,7 +175,7 @@ class Adapter:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._password = ""
-        self._explained: list[float] = []
+        self._explanations = RateLimit(_MAX_EXPLANATIONS, _EXPLANATION_SECONDS)
 
     async def connect(self) -> None:
         self._password = base.account_token(self._settings.password_variable)
@@ -196,10 +197,7 @@ class Adapter:
             return base.Message(
                 mail.sender, mail.sender, mail.text, is_direct=True, is_for_us=True, question=question.strip("-")
             )
-        now = time.monotonic()
-        self._explained = [each for each in self._explained if each > now - _EXPLANATION_SECONDS]
-        if len(self._explained) < _MAX_EXPLANATIONS:
-            self._explained.append(now)
+        if self._explanations.allows():
             text = "Anybody can forge your address. To show that it is you, reply to this email."
             with contextlib.suppress(ToolFailed, CallTimeout, base.Unreachable):
                 await self.send(mail.sender, text, key="")

@@ -5,12 +5,11 @@ from __future__ import annotations
 import logging
 import re
 import threading
-import time
-from collections import deque
 from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+from ..base.rate_limit import RateLimit
 from ..errors import InvalidArguments
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ class OutputWatch:
         self._patterns = patterns
         self._matcher = LineMatcher(patterns)
         self._offset = watched_to
-        self._rate = Rate(MAX_NOTICES, WINDOW_SECONDS)
+        self._rate = RateLimit(MAX_NOTICES, WINDOW_SECONDS)
         self.is_paused = False
         self.can_resume = True
 
@@ -63,7 +62,7 @@ class OutputWatch:
             return self._pause(tracked, "is no longer watched: a pattern took too long on its output", [])
         if not lines:
             return None
-        if not self._rate.allows(time.monotonic()):
+        if not self._rate.allows():
             what = (
                 f"printed what you watch for over {MAX_NOTICES} times in {WINDOW_SECONDS:g} s, so the watch is paused"
             )
@@ -138,23 +137,6 @@ class LineMatcher:
             )
         except TimeoutError:
             raise TooSlow from None
-
-
-class Rate:
-    """A rate limit: at most `count` events in `seconds`."""
-
-    def __init__(self, count: int, seconds: float) -> None:
-        self._count, self._seconds = count, seconds
-        self._times: deque[float] = deque()
-
-    def allows(self, now: float) -> bool:
-        """Whether one more is allowed; if so it counts."""
-        while self._times and now - self._times[0] >= self._seconds:
-            self._times.popleft()
-        if len(self._times) >= self._count:
-            return False
-        self._times.append(now)
-        return True
 
 
 def _clean(line: bytes) -> str:

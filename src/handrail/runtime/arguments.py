@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..base.suggest import did_you_mean
+from ..core.entry import pointed_at, refuse_to_fetch
+from ..core.outcome import refuse_constant
 from ..errors import InvalidArguments
 from ..types import JsonDict
 
@@ -135,10 +137,6 @@ def _short(text: str) -> str:
     return text if len(text) <= _SHOWN_CHARS else text[: _SHOWN_CHARS - 1] + "…"
 
 
-def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not a JSON value")
-
-
 def _finite(text: str) -> float:
     value = float(text)
     if not math.isfinite(value):
@@ -146,8 +144,8 @@ def _finite(text: str) -> float:
     return value
 
 
-_strict = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
-_lenient = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite, strict=False)
+_strict = json.JSONDecoder(parse_constant=refuse_constant, parse_float=_finite)
+_lenient = json.JSONDecoder(parse_constant=refuse_constant, parse_float=_finite, strict=False)
 _scan: Callable[[str, int], tuple[Any, int]] = _strict.scan_once  # type: ignore[attr-defined]
 
 
@@ -320,7 +318,7 @@ class Coercion:
             import jsonschema_rs  # what fits, which is nearly everything, never needs it
 
             validator = self._fits[id(schema)] = jsonschema_rs.validator_for(
-                self._standing_alone(schema), retriever=_refuse_to_fetch
+                self._standing_alone(schema), retriever=refuse_to_fetch
             )
         try:
             return validator.is_valid(value)
@@ -341,9 +339,7 @@ class Coercion:
             reference = schema.get("$ref") if isinstance(schema, dict) else None
             if not isinstance(reference, str) or not (reference == "#" or reference.startswith("#/")):
                 return schema
-            target: Any = self._root
-            for step in filter(None, reference[1:].split("/")):
-                target = target.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(target, dict) else None
+            target = pointed_at(self._root, reference)
             schema = target if target is not None else {}
         return {}
 
@@ -389,7 +385,3 @@ def _number(text: str) -> Any:
 
 def _looks_like_json(value: Any) -> bool:
     return isinstance(value, str) and value.strip()[:1] in ("[", "{")
-
-
-def _refuse_to_fetch(uri: str) -> Any:
-    raise ValueError(f"nothing is fetched: {uri}")

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..base.safe_text import safe_error
 from ..core.entry import keywords_of, resolved
-from ..core.outcome import error_outcome, failure_outcome, parsed, text_of, to_outcome, tool_error
+from ..core.outcome import error_outcome, failure_outcome, text_of, to_outcome, tool_error, value_of
 from ..core.registry import unknown_tool
 from ..errors import CallCancelled, CallTimeout, Denied, Edited, NeedsAgent, ToolError, ToolUnavailable
 from ..protocols import Action, ActionKind
@@ -381,7 +381,7 @@ def _with_edit(outcome: Outcome, edit: Edited) -> Outcome:
     """The answer, with what ran instead of what the model wrote."""
     if not isinstance(outcome, str):
         return outcome
-    had = outcome if (value := parsed(outcome)) is None else value
+    had = value_of(outcome)
     note = {"edited_by": edit.by, edit.argument: edit.text}
     return json.dumps({**(had if isinstance(had, dict) else {"result": had}), "edited": note}, ensure_ascii=False)
 
@@ -391,9 +391,5 @@ def _cut_short(name: str, error: CallTimeout | CallCancelled, *, partial: Outcom
     verb = "" if isinstance(error, CallTimeout) else "was cancelled: "
     if partial is None:
         return error_outcome(type(error)(f"{name} {verb}{error}"))
-    try:
-        had: Any = json.loads(partial) if isinstance(partial, str) else partial
-    except (ValueError, RecursionError):
-        had = partial
     # As the tool returned it, not cut down to an error's length.
-    return tool_error(safe_error(f"{name} {verb}{error}"), error_type=error.error_type, partial=had)
+    return tool_error(safe_error(f"{name} {verb}{error}"), error_type=error.error_type, partial=value_of(partial))

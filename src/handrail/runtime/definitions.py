@@ -118,7 +118,8 @@ class Definitions:
         if known is not None:
             return known
         chosen_names = self._toolsets.select(chosen[1], chosen[2])
-        searchers = self._searchers(chosen[2])
+        # They are there whatever was chosen, unless somebody does not want them.
+        searchers = self._registry.get_entries(self._toolsets.select([SEARCH_TOOLSET], chosen[2]))
         names = {*chosen_names, *(entry.name for entry in searchers)}
         found = tuple([e for e in self._registry.get_entries(chosen_names) if e.toolset != SEARCH_TOOLSET])
         selection = _Selection(
@@ -131,11 +132,6 @@ class Definitions:
         )
         self._keep(self._selections, chosen, selection)
         return selection
-
-    def _searchers(self, disabled: tuple[str, ...]) -> tuple[ToolEntry, ...]:
-        """They are there whatever was chosen, unless somebody does not want them."""
-        names = self._toolsets.select([SEARCH_TOOLSET], disabled)
-        return self._registry.get_entries(names)
 
     def _keep(self, cache: OrderedDict[tuple[Any, ...], Any], key: tuple[Any, ...], value: Any) -> None:
         with self._lock:

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from ..environments.tasks import TaskEnvironments
     from ..judge.rules.rulebook import Rule
     from ..plugins.loader import Plugins
-    from ..settings.schema import Config
     from ..tools.mcp.server_tools import McpTools
 
 _CALL_FIELDS = "task_id user_task session_id tool_call_id cancel on_progress agent enabled_tools caller".split()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, NamedTuple, cast
 
+from ..core.entry import pointed_at
 from ..core.outcome import Outcome
 from ..errors import InvalidArguments
 from ..types import JsonDict, ToolCall
@@ -94,9 +95,7 @@ class _Repair:
         return _with_shape(_with_one_type(fixed))
 
     def follow(self, reference: str, siblings: JsonDict) -> Any:
-        target: Any = self._root
-        for step in filter(None, reference[1:].split("/")) if reference.startswith("#") else ["?"]:
-            target = target.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(target, dict) else None
+        target = pointed_at(self._root, reference) if reference.startswith("#") else None
         if not isinstance(target, dict):
             return siblings
         if reference in self._following or self._followed > _MAX_FOLLOWED:

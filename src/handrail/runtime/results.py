@@ -7,7 +7,7 @@ import logging
 import re
 from typing import Any
 
-from ..core.outcome import Outcome, to_json
+from ..core.outcome import Outcome, refuse_constant, to_json
 from ..protocols import ResultStore
 from ..types import JsonDict
 
@@ -122,13 +122,9 @@ def _parsed(text: str) -> Any:
     if not text.startswith("{"):
         return None
     try:
-        return json.loads(text, parse_constant=_refuse, parse_float=_exact, object_pairs_hook=_distinct)
+        return json.loads(text, parse_constant=refuse_constant, parse_float=_exact, object_pairs_hook=_distinct)
     except (ValueError, RecursionError):
         return None
-
-
-def _refuse(constant: str) -> Any:
-    raise ValueError(f"{constant} is not JSON")
 
 
 def _exact(digits: str) -> float:

@@ -73,9 +73,8 @@ class Call:
         self.name, self.raw = name, raw  # `raw`: the arguments as the model sent them
         self.task_id, self.user_task, self.session_id = task_id, user_task, session_id
         self.tool_call_id, self.cancel, self.on_progress, self.agent = tool_call_id, cancel, on_progress, agent
-        self.enabled_tools = (
-            enabled_tools  # all tools that the model was given; None: those that the configuration gives
-        )
+        # All tools that the model was given; None: those that the configuration gives.
+        self.enabled_tools = enabled_tools
         self.caller = caller
         self.changes: list[FileChange] = []
         self.client = client

@@ -70,25 +70,25 @@ class HooksAroundCall:
                 "duration_ms": (time.perf_counter() - call.started) * 1000,
             }
         for implementation in notified:
-            try:
-                answer = yield from self._called(implementation, {**payload, "args": plain_copy(call.arguments)})
-            except Exception as error:  # noqa: BLE001  a plugin's bug becomes a log line
-                self._hooks.failed("post_tool_call", implementation, cause(error))
-                continue
+            given = {**payload, "args": plain_copy(call.arguments)}
+            answer = yield from self._answer("post_tool_call", implementation, given)
             if isinstance(answer, Block):
                 outcome = _with_remark(outcome, answer.message)
         for implementation in self._hooks.implementations("transform_tool_result"):
             if not isinstance(outcome, str):
                 break
-            try:
-                payload = {**_payload(call, call.arguments), "result": outcome}
-                changed = yield from self._called(implementation, payload)
-            except Exception as error:  # noqa: BLE001  a plugin's bug becomes a log line
-                self._hooks.failed("transform_tool_result", implementation, cause(error))
-                continue
-            if isinstance(changed, str):
-                outcome = changed
+            given = {**_payload(call, call.arguments), "result": outcome}
+            changed = yield from self._answer("transform_tool_result", implementation, given)
+            outcome = changed if isinstance(changed, str) else outcome
         return outcome
+
+    def _answer(self, hook: str, implementation: Implementation, payload: JsonDict) -> Flow[Any]:
+        """What a hook returns; None if it fails."""
+        try:
+            return (yield from self._called(implementation, payload))
+        except Exception as error:  # noqa: BLE001  a plugin's bug becomes a log line
+            self._hooks.failed(hook, implementation, cause(error))
+            return None
 
     def wrapped(self, call: Call, handler: Callable[[], Any], path: Callable[[Call], Flow[Outcome]]) -> Any:
         """The handler, with the middleware of plugins around it. Arguments that they change are a call of their own, which goes

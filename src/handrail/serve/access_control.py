@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import deque
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from ..base.loops import on_database
+from ..base.rate_limit import RateLimit
 from ..errors import StoreError
 from .endpoint import HttpError
 from .tokens import Audited, Keys, Role, Who
@@ -28,7 +28,6 @@ BODY_SECONDS = 30.0
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _MAX_FAILURES, _FAILURE_SECONDS = 20, 60.0
 _MAX_REQUESTS, _REQUEST_SECONDS = 4_000, 10.0
-_MAX_ADDRESSES = 10_000
 _MAX_AUDITED_CHARS = 300
 
 
@@ -44,8 +43,8 @@ class Guard:
 
     def __init__(self, keys: Keys, hosts: frozenset[str]) -> None:
         self.keys, self.hosts = keys, hosts
-        self._failures = _RateLimit(_MAX_FAILURES, _FAILURE_SECONDS)
-        self._requests = _RateLimit(_MAX_REQUESTS, _REQUEST_SECONDS)
+        self._failures = RateLimit(_MAX_FAILURES, _FAILURE_SECONDS, counts_refused=True)
+        self._requests = RateLimit(_MAX_REQUESTS, _REQUEST_SECONDS, counts_refused=True)
 
     def check_origin(self, request: Request) -> None:
         """Rejects DNS rebinding and requests from other sites. Raises HttpError."""
@@ -114,12 +113,12 @@ class Guard:
         """A right credential always counts: an agent has its user's address, and must not lock them out by guessing."""
         if who is not None:
             return who
-        if not self._failures.note(address):
+        if not self._failures.allows(address):
             raise HttpError(429, "too_often", "too many wrong tokens; wait a minute")
         raise WrongCredentials(otherwise)
 
     def _check_rate(self, key: str) -> None:
-        if not self._requests.note(key):
+        if not self._requests.allows(key):
             raise HttpError(429, "too_often", "too many requests; wait a few seconds")
 
 
@@ -131,23 +130,6 @@ def _audited(request: Request, who: Who | None, status: int, detail: str) -> Aud
     action = f"{request.method} {request.url.path}"[:_MAX_AUDITED_CHARS]
     name, role = (who.name, who.role.word) if who is not None else ("", "")
     return Audited(time.time(), name, role, address_of(request), action, detail[:_MAX_AUDITED_CHARS], status)
-
-
-class _RateLimit:
-    """Whether something happens too often per key: an address, or an address with a name."""
-
-    def __init__(self, maximum: int, seconds: float) -> None:
-        self._maximum, self._seconds = maximum, seconds
-        self._times: dict[str, deque[float]] = {}
-
-    def note(self, address: str) -> bool:
-        """Count one; False if it is too often."""
-        if len(self._times) > _MAX_ADDRESSES:
-            self._times.clear()
-        times, now = self._times.setdefault(address, deque(maxlen=self._maximum)), time.monotonic()
-        is_over = len(times) == self._maximum and now - times[0] < self._seconds
-        times.append(now)
-        return not is_over
 
 
 async def read_body(request: Request) -> bytes:

@@ -130,8 +130,3 @@ async def _turn(agent: Agent, text: str | list[JsonDict], publish: Callable[[Eve
             break
         ended = await agent.arun("\n\n".join(said), publish)
     return ended
-
-
-def event_view(event: Event) -> JsonDict:
-    """An event for JSON: its kind and its payload."""
-    return {"kind": type(event).__name__, **payload_of(event)}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jsonschema_rs
 
+from ..core.outcome import refuse_constant
 from ..errors import HandrailError, StoreError, ToolError
 from ..types import JsonDict
 from .tokens import Role, Who
@@ -104,7 +105,7 @@ class Endpoint:
     def read_body(self, data: bytes) -> Any:
         """Raises HttpError."""
         try:
-            value = json.loads(data, parse_constant=_refuse)
+            value = json.loads(data, parse_constant=refuse_constant)
             if b"\\ud" in data.lower():  # surrogates must come in pairs
                 json.dumps(value, ensure_ascii=False).encode()
         except (ValueError, RecursionError):
@@ -135,10 +136,6 @@ class Endpoint:
                 raise HttpError(422, "invalid_query", f"{name}: {text[:50]!r} does not fit its schema")
             read[name] = value
         return read
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is not JSON")
 
 
 def as_response(value: Answer, status: int = 200) -> Response:

@@ -13,6 +13,7 @@ import time
 from collections import deque
 from pathlib import Path
 
+from ..base.own_process import start_time
 from ..config.paths import make_private
 from ..errors import StoreError
 from ..runtime.call_reports import FILE, FOLDER, CallHooks, shown
@@ -147,7 +148,7 @@ class SharedCalls:
                 self._last_update = row["updated"]
                 self._bus.publish("session.changed", session=row["id"])
         for key, call in list(self._running.items()):
-            if not _is_alive(call["pid"]):
+            if start_time(call["pid"]) is None:
                 del self._running[key]
                 self._live.add({**call, "status": "error", "error_type": "process exited"})
 
@@ -208,11 +209,3 @@ class SharedCalls:
 
     def running(self) -> list[JsonDict]:
         return list(self._running.values())
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except OSError as error:
-        return isinstance(error, PermissionError)
-    return True

@@ -30,6 +30,7 @@ from .tokens import STORE_NAME, Keys
 log = logging.getLogger(__name__)
 _POLL_SECONDS = 0.25
 _KEEP_POLLING_SECONDS = 5.0
+_SHOWN = ("id", "tool", "rule_key", "asker", "reason", "cwd", "environment", "expires_at")  # of a request, as they are
 CONSOLE = Path(__file__).parent / "console"  # the built web console
 
 
@@ -174,24 +175,17 @@ def request_view(stored: StoredRequest) -> JsonDict:
     request, answer = stored.request, stored.answer
     spans = [(each.start, each.end) for each in request.concerns]
     return {
-        "id": request.id,
+        **{name: getattr(request, name) for name in _SHOWN},
         "state": stored.state.value,
-        "tool": request.tool,
         "kind": request.kind.value,
-        "rule_key": request.rule_key,
-        "asker": request.asker,
-        "reason": request.reason,
         "pieces": [piece._asdict() for piece in pieces(request.text, spans)],
         "preview": _preview(request),
         "editable": request.text if request.editable else None,
-        "cwd": request.cwd,
-        "environment": request.environment,
         "session": request.session_id,
         "task": request.task_id,
         "concerns": [{"rule": each.rule, "why": each.why, "covers": each.covers} for each in request.concerns],
         "offers": [{"decision": each.value, "covers": covered_by(request, each)} for each in request.offers],
         "asked_at": stored.created,
-        "expires_at": request.expires_at,
         "is_waiting": stored.is_waiting,
         "decision": (answer.decision.value if not answer.edited else "edit") if answer else None,
         "by": answer.by if answer else None,

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from ..agent.models.providers.anthropic import content_blocks
-from ..core.outcome import error_of
+from ..core.outcome import error_of, value_of
 from ..errors import InvalidArguments
 from ..runtime.provider_formats import Format, field_of, read_calls
 from ..types import JsonDict
@@ -28,7 +27,8 @@ def read_message(message: Any) -> Message:
     if field_of(message, "method") == "tools/call":
         return Message("mcp", [field_of(message, "params")])
     if (parts := _gemini_parts(message)) is not None:
-        found = [call for part in parts if (call := _either(part, "functionCall", "function_call")) is not None]
+        given = (field_of(part, "functionCall") or field_of(part, "function_call") for part in parts)
+        found = [call for call in given if call]
         return Message("gemini", [_numbered(call, number) for number, call in enumerate(found)])
     items = message if isinstance(message, list | tuple) else field_of(message, "output")
     if isinstance(items, list | tuple) and any(field_of(item, "call_id") for item in items):
@@ -67,10 +67,6 @@ def _gemini_parts(message: Any) -> Iterable[Any] | None:
     return parts if isinstance(parts, list | tuple) else None
 
 
-def _either(source: Any, *names: str) -> Any:
-    return next((value for name in names if (value := field_of(source, name)) is not None), None)
-
-
 def _numbered(call: Any, number: int) -> JsonDict:
     """Gemini tells calls apart by their place unless it gives them ids."""
     name, given = field_of(call, "name"), field_of(call, "id")
@@ -100,10 +96,7 @@ def _anthropic_block(answer: JsonDict) -> JsonDict:
 
 def _gemini_part(answer: JsonDict, call: JsonDict) -> JsonDict:
     content = answer["content"]
-    try:
-        value = json.loads(content) if isinstance(content, str) else {"content": content}
-    except ValueError:
-        value = content
+    value = value_of(content) if isinstance(content, str) else {"content": content}
     response = value if isinstance(value, dict) else {"output": value}
     given = {"id": call["id"]} if call["has_id"] else {}
     return {"functionResponse": {**given, "name": answer["name"], "response": response}}

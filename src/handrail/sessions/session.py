@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from ..app import Handrail
 from ..base.loops import on_worker
 from ..base.workers import MAX_SECONDS, Lane, pool, run_async
-from ..core.outcome import error_of
+from ..core.outcome import error_of, parsed
 from ..errors import CallNotFound, Denied, HandrailError, InvalidArguments
 from ..model_tools import default
 from ..protocols import Action, Answer, ApprovalRequest, Approver, Model, Person
@@ -28,6 +28,7 @@ from ..runtime.async_driver import adrive, turn_to_begin
 from ..runtime.provider_formats import Format
 from ..runtime.steps import Call, cause, drive
 from ..settings.schema import Config
+from ..toolsets import as_names
 from ..types import Caller, CancelToken, FileChange, JsonDict, Outcome, ProgressListener, ToolContext
 from .formats import read_message, write_answers
 from .own_tools import WithOwnTools
@@ -110,8 +111,8 @@ def session(  # noqa: PLR0913  each is something that a session can have of its 
     if cwd is not None:
         environment["cwd"] = os.fspath(cwd)
     caller = Caller(cast("Approver | None", approver), person, mode, on_question=on_question)
-    chosen = _names(toolsets) if toolsets is not None else None
-    options = _Options(id, environment, chosen, _names(without), caller, mcp_servers or {}, model)
+    chosen = as_names(toolsets) if toolsets is not None else None
+    options = _Options(id, environment, chosen, as_names(without), caller, mcp_servers or {}, model)
     is_own = config is not None or home is not None
     make = partial(Handrail, config, home=home) if is_own else (lambda: app or default())
     return Opening(make, options, closes=is_own)
@@ -382,16 +383,11 @@ class _PreviewGate:
 
 
 def _result(outcome: Outcome, call: Call) -> Result:
-    data: Any = outcome if isinstance(outcome, dict) else None
-    if isinstance(outcome, str):
-        text = outcome
-        with contextlib.suppress(ValueError, RecursionError):
-            data = json.loads(text)
-    else:
-        text = "\n".join(part["text"] for part in outcome["content"] if part.get("type") == "text")
-    failure = error_of(outcome)
+    text, failure = outcome, error_of(outcome)
+    if not isinstance(text, str):
+        text = "\n".join(part["text"] for part in text["content"] if part.get("type") == "text")
     kind = str(failure.get("error_type", "tool_failed")) if failure else ""
-    return Result(text, data, failure is not None, kind, tuple(call.changes))
+    return Result(text, parsed(outcome), failure is not None, kind, tuple(call.changes))
 
 
 def _key(name: str, args: Any) -> tuple[str, str]:
@@ -400,7 +396,3 @@ def _key(name: str, args: Any) -> tuple[str, str]:
         with contextlib.suppress(ValueError):
             args = json.loads(args)
     return name, json.dumps(args, sort_keys=True, default=repr)
-
-
-def _names(names: Sequence[str] | str) -> list[str]:
-    return [names] if isinstance(names, str) else list(names)

@@ -108,7 +108,8 @@ class ApprovalStore:
             with self.database.transaction() as connection:
                 self._expire(connection, now)
             return self.get(request_id)
-        self._notify(request_id)
+        for listener in tuple(self._listeners):
+            listener(request_id)
         return None
 
     def claim(self, request_id: str) -> Answer | None:
@@ -164,10 +165,6 @@ class ApprovalStore:
             self._pruned_at = time.monotonic()
             connection.execute("DELETE FROM requests WHERE state != 'pending' AND created < ?", (now - _KEEP_SECONDS,))
 
-    def _notify(self, request_id: str) -> None:
-        for listener in tuple(self._listeners):
-            listener(request_id)
-
 
 def _is_earlier_attempt(owner: str, mine: str) -> bool:
     return "#" in mine and owner != mine and owner.rpartition("#")[0] == mine.rpartition("#")[0]
@@ -187,23 +184,17 @@ def _question(request: ApprovalRequest) -> str:
 
 def _stored(row: Any) -> StoredRequest:
     with reading_entry(f"the approval request {row['id']!r}"):
-        return _read(row)
-
-
-def _read(row: Any) -> StoredRequest:
-    fields = json.loads(row["question"])
-    fields["kind"] = ActionKind(fields["kind"])
-    fields["concerns"] = tuple(Concern(*concern) for concern in fields["concerns"])
-    fields["offers"] = tuple(map(Decision, fields["offers"]))
-    request = ApprovalRequest(arguments={}, id=row["id"], expires_at=row["expires"], **fields)
-    answer = None
-    if row["decision"] is not None:
-        answer = Answer(
-            Decision(row["decision"]), row["by"], row["why"], row["seconds"], row["uses"], edited=row["edited"]
-        )
-    return StoredRequest(
-        request, State(row["state"]), row["created"], answer, row["answered"], is_waiting=not has_exited(row["owner"])
-    )
+        fields = json.loads(row["question"])
+        fields["kind"] = ActionKind(fields["kind"])
+        fields["concerns"] = tuple(Concern(*concern) for concern in fields["concerns"])
+        fields["offers"] = tuple(map(Decision, fields["offers"]))
+        request = ApprovalRequest(arguments={}, id=row["id"], expires_at=row["expires"], **fields)
+        answer = None
+        if row["decision"] is not None:
+            given = {name: row[name] for name in ("by", "why", "seconds", "uses", "edited")}
+            answer = Answer(Decision(row["decision"]), **given)
+        times, is_waiting = (row["created"], answer, row["answered"]), not has_exited(row["owner"])
+        return StoredRequest(request, State(row["state"]), *times, is_waiting)
 
 
 _MAX_ROWS = 20_000

@@ -158,10 +158,8 @@ class Database:
 
     def close(self) -> None:
         with self._lock, self._reading:
-            for connection in (
-                self._reader,
-                self._connection,
-            ):  # the last to close, which must be able to write, removes the WAL
+            # The last to close, which must be able to write, removes the WAL.
+            for connection in (self._reader, self._connection):
                 if connection is not None and self._process == os.getpid():
                     connection.close()
             self._connection = self._reader = None

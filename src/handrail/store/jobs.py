@@ -156,19 +156,12 @@ class JobStore:
         is running: exactly one caller starts a run."""
         due = job.requested if job.requested is not None else job.next_run
         ended = None if state is RunState.RUNNING else now
+        as_read = (job.id, job.state.value, job.next_run, job.requested)
         with self._database.transaction() as connection:
             changed = connection.execute(
                 "UPDATE jobs SET state = ?, next_run = ?, requested = NULL, runs_left = ? WHERE id = ? AND state = ? "
                 "AND next_run IS ? AND requested IS ? AND id NOT IN (SELECT job FROM runs WHERE state = 'running')",
-                (
-                    after.state.value,
-                    after.next_run,
-                    after.runs_left,
-                    job.id,
-                    job.state.value,
-                    job.next_run,
-                    job.requested,
-                ),
+                (after.state.value, after.next_run, after.runs_left, *as_read),
             ).rowcount
             if not changed:
                 return None

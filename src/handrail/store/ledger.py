@@ -13,10 +13,10 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from ..base.lazy_module import extra_module
 from ..errors import Fenced, StoreError
 from ..types import JsonDict
 from .database import Database, read_steps
@@ -258,10 +258,7 @@ class PostgresLedger(SqlLedger):
     """
 
     def __init__(self, url: str, run: str) -> None:
-        try:
-            self._psycopg: Any = import_module("psycopg")  # an optional dependency
-        except ImportError:
-            raise StoreError("a ledger in PostgreSQL needs the extra: pip install 'handrail[postgres]'") from None
+        self._psycopg = extra_module("psycopg", "postgres", "a ledger in PostgreSQL", StoreError)
         self._url, self._schema = url, f"handrail_batch_{run}"
         self._lock = threading.RLock()
         self._connection: Any = None

@@ -12,8 +12,10 @@ import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..config.paths import replace_private
+
 _VALID_ID = re.compile(r"proc_[0-9a-f]{8}")
-_RECORD, _OWED, _NEW = ".json", ".owed", ".new-"
+_RECORD, _OWED = ".json", ".owed"
 
 
 class ProcessRecord(NamedTuple):
@@ -53,15 +55,7 @@ class ProcessRecords:
 
     def put(self, record: ProcessRecord) -> None:
         os.makedirs(self._folder, mode=0o700, exist_ok=True)
-        temporary = os.path.join(self._folder, f"{_NEW}{os.urandom(6).hex()}")
-        try:
-            with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-                json.dump(record._asdict(), file)
-            os.replace(temporary, self._path(record.id, _RECORD))
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
-            raise
+        replace_private(self._path(record.id, _RECORD), json.dumps(record._asdict()))
 
     def update(self, record: ProcessRecord) -> None:
         """Write a record again, unless it was removed since."""
@@ -79,7 +73,8 @@ class ProcessRecords:
             known = self._read.get(record_id)
             if known is None or known[0] != changed:
                 with open(path, encoding="utf-8") as file:
-                    known = (changed, _record(json.load(file)))
+                    fields = json.load(file)
+                known = (changed, ProcessRecord(**{**fields, "watch_patterns": tuple(fields["watch_patterns"])}))
                 self._read[record_id] = known
         except (OSError, ValueError, TypeError, KeyError):
             self._read.pop(record_id, None)
@@ -120,8 +115,3 @@ class ProcessRecords:
 
     def _path(self, record_id: str, kind: str) -> str:
         return os.path.join(self._folder, record_id + kind)
-
-
-def _record(fields: dict[str, Any]) -> ProcessRecord:
-    fields["watch_patterns"] = tuple(fields["watch_patterns"])
-    return ProcessRecord(**fields)

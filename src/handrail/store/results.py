@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..config.paths import replace_private
 from ..errors import ResultNotFound
 from ..protocols import StoredResult
 
@@ -99,10 +99,7 @@ def _now(path: Path) -> float:
         off = min(max(0.0, now - float(known)), _DAY_SECONDS)
         now = float(known) + (max(0.0, ticks - float(known_ticks)) if known_boot == boot else off)
     with contextlib.suppress(OSError):
-        fresh = f"{path}-{os.getpid()}-{threading.get_ident()}"
-        with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "w") as file:
-            file.write(f"{boot} {ticks} {now}")
-        os.replace(fresh, path)
+        replace_private(path, f"{boot} {ticks} {now}")
     return now
 
 

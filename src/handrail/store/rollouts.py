@@ -107,20 +107,13 @@ class RolloutStore:
 
     def begin(self, run_id: str) -> bool:
         """Record that this process runs it. False when it has started already."""
-        with self._database.transaction() as connection:
-            changed = connection.execute(
-                "UPDATE runs SET state = 'running', started = ?, owner = ? WHERE id = ? AND state = 'planned'",
-                (time.time(), runtime_id(), run_id),
-            ).rowcount
-        return bool(changed)
+        query = "UPDATE runs SET state = 'running', started = ?, owner = ? WHERE id = ? AND state = 'planned'"
+        return bool(self._database.change(query, (time.time(), runtime_id(), run_id)))
 
     def end(self, run_id: str, state: RunState, error: str = "") -> None:
         """End the run. Its rollouts that still wait or run are stopped or lost with it."""
-        with self._database.transaction() as connection:
-            connection.execute(
-                "UPDATE runs SET state = ?, ended = ?, error = ? WHERE id = ? AND ended IS NULL",
-                (state.value, time.time(), error, run_id),
-            )
+        query = "UPDATE runs SET state = ?, ended = ?, error = ? WHERE id = ? AND ended IS NULL"
+        self._database.change(query, (state.value, time.time(), error, run_id))
 
     def request_stop(self, run_id: str) -> None:
         self._database.change("UPDATE runs SET stop = 1 WHERE id = ?", (run_id,))

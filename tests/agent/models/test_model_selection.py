@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
+from unittest.mock import patch
 
 import pytest
 
@@ -63,26 +65,32 @@ def pieces(model: Any, tools: Any = ()) -> list[Piece]:
     return asyncio.run(run())
 
 
+def within(environ: dict[str, str], function: Callable[..., Any], *args: Any, **more: Any) -> Any:
+    """What it returns in this environment."""
+    with patch.dict(os.environ, environ, clear=True):
+        return function(*args, **more)
+
+
 # Which
 
 
 def test_a_name_that_was_asked_for_goes_before_the_environment_and_the_configuration() -> None:
     config = ModelConfig(name="configured")
     environ = {"HANDRAIL_MODEL": "from-env"}
-    assert choose(config, name="wanted", environ=environ).name == "wanted"  # type: ignore[union-attr]
-    assert choose(config, environ=environ).name == "from-env"  # type: ignore[union-attr]
-    assert choose(config, environ={}).name == "configured"  # type: ignore[union-attr]
-    assert choose(ModelConfig(), environ={}) is None
+    assert within(environ, choose, config, name="wanted").name == "wanted"
+    assert within(environ, choose, config).name == "from-env"
+    assert within({}, choose, config).name == "configured"
+    assert within({}, choose, ModelConfig()) is None
 
 
 def test_a_provider_is_named_before_the_model_and_has_its_own_place_and_key() -> None:
     config = ModelConfig(name="m", base_url="http://mine/v1", key_variable="MY_KEY")
-    mine, other = choose(config, environ={}), choose(config, name="anthropic:c-1", environ={})
+    mine, other = within({}, choose, config), within({}, choose, config, name="anthropic:c-1")
     assert mine is not None
     assert other is not None
     assert (mine.base_url, mine.key_variable) == ("http://mine/v1", "MY_KEY")
     assert other[:4] == ("c-1", "anthropic", None, "ANTHROPIC_API_KEY")
-    assert choose(config, name="qwen:8b", environ={}).name == "qwen:8b"  # type: ignore[union-attr]
+    assert within({}, choose, config, name="qwen:8b").name == "qwen:8b"
 
 
 def test_no_model_says_what_to_set() -> None:
@@ -148,7 +156,7 @@ def test_something_else_on_a_usual_port_is_no_server(monkeypatch: pytest.MonkeyP
 def test_the_models_of_a_provider_are_listed() -> None:
     config = ModelConfig()
     with ModelServer(models=["b", "a"], key="right") as server:
-        choice = provider_of(config, {"OPENAI_BASE_URL": server.base_url})
+        choice = within({"OPENAI_BASE_URL": server.base_url}, provider_of, config)
         model = OpenAIChat("", base_url=choice.base_url, api_key="right")
         assert asyncio.run(model.available()) == ["a", "b"]
         wrong = OpenAIChat("", base_url=server.base_url, api_key="wrong")
@@ -161,15 +169,15 @@ def test_the_models_of_a_provider_are_listed() -> None:
 
 def test_a_key_comes_from_the_environment_and_else_from_the_keyring(keyring: Any) -> None:
     keyring.set_password("handrail", "OPENAI_API_KEY", "from-keyring")
-    assert key_of("OPENAI_API_KEY", {}) == "from-keyring"
-    assert key_of("OPENAI_API_KEY", {"OPENAI_API_KEY": " from-env\n"}) == "from-env"
-    assert key_of("OTHER", {}) == ""
+    assert within({}, key_of, "OPENAI_API_KEY") == "from-keyring"
+    assert within({"OPENAI_API_KEY": " from-env\n"}, key_of, "OPENAI_API_KEY") == "from-env"
+    assert within({}, key_of, "OTHER") == ""
 
 
 def test_a_keyring_that_fails_or_is_not_there_has_no_key(keyring: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert key_of("BROKEN", {}) == ""
+    assert within({}, key_of, "BROKEN") == ""
     monkeypatch.setitem(sys.modules, "keyring", None)
-    assert key_of("OPENAI_API_KEY", {}) == ""
+    assert within({}, key_of, "OPENAI_API_KEY") == ""
 
 
 def test_a_server_that_repeats_the_key_does_not_get_it_shown() -> None:
@@ -313,13 +321,13 @@ def test_faults_of_anthropic_say_what_to_do(fault: Fault, said: str, retryable: 
 def test_the_provider_follows_from_the_name_and_the_keys(
     name: str, environ: dict[str, str], provider: str, variable: str
 ) -> None:
-    chosen = choose(ModelConfig(), environ={"HANDRAIL_MODEL": name, **environ})
+    chosen = within({"HANDRAIL_MODEL": name, **environ}, choose, ModelConfig())
     assert chosen is not None
     assert (chosen.name, chosen.provider, chosen.key_variable) == (name, provider, variable)
 
 
 def test_a_configured_server_is_asked_whatever_the_name() -> None:
-    chosen = choose(ModelConfig(name="claude-x", base_url="http://127.0.0.1:1/v1"), environ={})
+    chosen = within({}, choose, ModelConfig(name="claude-x", base_url="http://127.0.0.1:1/v1"))
     assert chosen is not None
     assert chosen.provider == "openai"
 

@@ -106,17 +106,17 @@ class Answer(NamedTuple):
 
 
 async def whole_answer(
-    requests: ModelRequests, messages: Messages, tools: Messages, listener: Callable[[Event], object] = lambda _: None
+    asking: AsyncIterator[Event | Answer], listener: Callable[[Event], object] = lambda _: None
 ) -> Answer:
     """The answer, once it is whole; `listener` gets the events before. Raises ModelError."""
-    async for event in requests.ask(messages, tools):
+    async for event in asking:
         if isinstance(event, Answer):
             return event
         listener(event)
     raise ModelError("the model sent no answer")
 
 
-class _PartialAnswer:
+class PartialAnswer:
     """The pieces of one attempt."""
 
     def __init__(self) -> None:
@@ -194,7 +194,7 @@ class ModelRequests:
         """
         for place, model in enumerate(self.models):
             for attempt in range(self._attempts):
-                partial = _PartialAnswer()
+                partial = PartialAnswer()
                 try:
                     async for piece in _pieces(model, messages, tools):
                         event = partial.add(piece)

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import functools
 import json
 import re
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self
 
+from ...base.lazy_module import extra_module
 from ...config.keys import without_key
 from ...errors import ModelError
-from ...net.http_client import server_message
+from ...net.http_client import server_message, trusted
 from ...types import JsonDict
 from .base import NO_PRICES, Prices
 
 if TYPE_CHECKING:
-    import ssl
-
     import httpx
 
 # An answer is text: a larger or longer one would never end.
@@ -127,10 +124,8 @@ class HttpModel:
     def _client(self) -> httpx.AsyncClient:
         """One per answer: a client that is kept belongs to the event loop that it was first used in. It does not retry, as only
         the loop knows that nothing was done yet with the pieces so far; nor does it follow redirects, which would get the key."""
-        headers = self.headers(self._api_key)
-        client: httpx.AsyncClient = _package().AsyncClient(
-            verify=_certificates(), timeout=self._timeout, headers=headers
-        )
+        package, headers = _package(), self.headers(self._api_key)
+        client: httpx.AsyncClient = package.AsyncClient(verify=trusted(), timeout=self._timeout, headers=headers)
         return client
 
     async def _body(self, response: httpx.Response) -> AsyncIterator[bytes]:
@@ -172,18 +167,8 @@ def says_too_long(message: str) -> bool:
     return _TOO_LONG.search(message) is not None
 
 
-@functools.cache
-def _certificates() -> ssl.SSLContext:
-    """Loading them takes tens of milliseconds, and a client is made for every answer."""
-    context: ssl.SSLContext = _package().create_ssl_context()
-    return context
-
-
 def _package() -> Any:
-    try:
-        return import_module("httpx")
-    except ImportError:
-        raise ModelError("asking a model needs the httpx package; pip install 'handrail[agent]'") from None
+    return extra_module("httpx", "agent", "asking a model", ModelError)
 
 
 async def _event_data(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

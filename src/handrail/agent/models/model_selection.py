@@ -7,10 +7,10 @@ import os
 import socket
 from collections.abc import Mapping
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ...base.lazy_module import named
 from ...base.suggest import did_you_mean
 from ...config.keys import key_of
 from ...errors import ModelError
@@ -53,35 +53,28 @@ def _with_own_file() -> Providers:
     return {name: ProviderSpec(f"{__package__}.providers.{name}:MODEL", needs_key=False) for name in names}
 
 
-def choose(
-    config: ModelConfig,
-    *,
-    name: str | None = None,
-    environ: Mapping[str, str] | None = None,
-    providers: Providers = PROVIDERS,
-) -> Choice | None:
+def choose(config: ModelConfig, *, name: str | None = None, providers: Providers = PROVIDERS) -> Choice | None:
     """The configured model; `name` overrides it and may be `PROVIDER:NAME`. None when nothing is configured."""
-    environ = os.environ if environ is None else environ
-    wanted = name or environ.get("HANDRAIL_MODEL") or config.name
+    wanted = name or os.environ.get("HANDRAIL_MODEL") or config.name
     if not wanted:
         return None
     prefix, _, rest = wanted.partition(":")
     if prefix in providers and rest:
         provider, wanted = prefix, rest
     else:
-        provider = _provider_by(wanted, config, environ, providers)
-    source = "asked for" if name else "HANDRAIL_MODEL" if environ.get("HANDRAIL_MODEL") else "config.yaml"
-    return Choice(wanted, provider, *_location(config, provider, environ, providers), source)
+        provider = _provider_by(wanted, config, providers)
+    source = "asked for" if name else "HANDRAIL_MODEL" if os.environ.get("HANDRAIL_MODEL") else "config.yaml"
+    return Choice(wanted, provider, *_location(config, provider, providers), source)
 
 
-def _provider_by(name: str, config: ModelConfig, environ: Mapping[str, str], providers: Providers) -> str:
+def _provider_by(name: str, config: ModelConfig, providers: Providers) -> str:
     """The configured provider, unless nothing is configured and the name, or the only key that is there, tells of another."""
-    if config.provider != DEFAULT_PROVIDER or config.base_url or environ.get("OPENAI_BASE_URL"):
+    if config.provider != DEFAULT_PROVIDER or config.base_url or os.environ.get("OPENAI_BASE_URL"):
         return config.provider
     for provider, spec in providers.items():
         if name.startswith(spec.names or ("\0",)):
             return provider
-    with_key = [each for each, spec in providers.items() if spec.key_variable and environ.get(spec.key_variable)]
+    with_key = [each for each, spec in providers.items() if spec.key_variable and os.environ.get(spec.key_variable)]
     return with_key[0] if len(with_key) == 1 else config.provider
 
 
@@ -126,8 +119,9 @@ def connect(choice: Choice, config: ModelConfig, providers: Providers = PROVIDER
     key = key_of(choice.key_variable) if choice.key_variable else ""
     if spec.needs_key and not key and choice.base_url is None:
         raise ModelError(f"{choice.name or choice.provider} needs a key; set {choice.key_variable}")
+    make: Any = named(spec.model) if isinstance(spec.model, str) else spec.model
     return streaming(
-        _maker(spec)(
+        make(
             choice.name,
             base_url=choice.base_url or spec.base_url or None,
             api_key=key,
@@ -136,13 +130,6 @@ def connect(choice: Choice, config: ModelConfig, providers: Providers = PROVIDER
             prices=Prices(config.input_price, config.output_price) if config.input_price else list_prices(choice.name),
         )
     )
-
-
-def _maker(spec: ProviderSpec) -> Any:
-    if not isinstance(spec.model, str):
-        return spec.model
-    module, _, name = spec.model.partition(":")
-    return getattr(import_module(module), name)
 
 
 async def models_at(choice: Choice, config: ModelConfig, providers: Providers = PROVIDERS) -> list[str]:
@@ -160,21 +147,16 @@ def location_of(choice: Choice, providers: Providers = PROVIDERS) -> str:
     return choice.base_url or (spec.base_url if spec is not None else "") or choice.provider
 
 
-def provider_of(
-    config: ModelConfig, environ: Mapping[str, str] | None = None, providers: Providers = PROVIDERS
-) -> Choice:
+def provider_of(config: ModelConfig, providers: Providers = PROVIDERS) -> Choice:
     """The configured provider, whichever model is asked there."""
-    environ = os.environ if environ is None else environ
-    chosen = choose(config, environ=environ, providers=providers)
-    return chosen or Choice("", config.provider, *_location(config, config.provider, environ, providers), "config.yaml")
+    chosen = choose(config, providers=providers)
+    return chosen or Choice("", config.provider, *_location(config, config.provider, providers), "config.yaml")
 
 
-def _location(
-    config: ModelConfig, provider: str, environ: Mapping[str, str], providers: Providers
-) -> tuple[str | None, str]:
+def _location(config: ModelConfig, provider: str, providers: Providers) -> tuple[str | None, str]:
     """The base URL (None: the provider's own) and the variable of the key. The configured ones belong to one provider."""
     configured = provider == config.provider
-    base_url = (config.base_url if configured else "") or environ.get(f"{provider.upper()}_BASE_URL") or None
+    base_url = (config.base_url if configured else "") or os.environ.get(f"{provider.upper()}_BASE_URL") or None
     variable = providers[provider].key_variable if provider in providers else ""
     return base_url, (config.key_variable if configured else "") or variable or f"{provider.upper()}_API_KEY"
 

@@ -7,21 +7,18 @@ lies can do no more damage than that. Its yes counts once. Any reply but the thr
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import http.client
 import json
 import logging
 import os
 import re
-import socket
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, NamedTuple, Protocol
-from urllib.parse import urlsplit
 
-from ...base.loops import on_worker
+from ...errors import ToolError
 from ...judge.grammar.parser import Parser
 from ...judge.grammar.syntax import ShellSyntaxError
 from ...judge.values.assessment import Reach
+from ...net.http_client import ask
 from ...protocols import ActionKind, Answer, ApprovalRequest, Decision
 from ..allowlist import parse_grant_key
 from ..display import without_secrets
@@ -73,7 +70,7 @@ class SmartApprover:
         except TimeoutError:
             log.info("the smart model timed out after %g s; the user is asked", self._timeout)
             return None
-        except ChatError as error:
+        except (ToolError, ImportError) as error:
             log.warning("the smart model cannot be asked: %s; the user is asked", error)
             return None
         word = text.strip().rstrip(".!").upper() if isinstance(text, str) else ""
@@ -150,58 +147,27 @@ class _CommentFinder(Parser):
 
 
 _MAX_BYTES = 256 * 1024
-_MAX_SECONDS = 600.0  # between two pieces of an answer; the caller waits for less
-
-
-class ChatError(Exception):
-    """No usable answer came."""
+_MAX_SECONDS = 600.0  # the caller waits for less
+_WHO = "the smart model"
 
 
 class ChatModel(NamedTuple):
-    """An OpenAI-compatible API, asked with the standard library only. `url` is its address, such as `https://api.openai.com/v1`."""
+    """An OpenAI-compatible API. `url` is its address, such as `https://api.openai.com/v1`."""
 
     url: str
     model: str
     key: str = ""
 
     async def ask(self, messages: list[dict[str, str]], *, max_tokens: int) -> str:
-        """The text of the reply. Raises ChatError. The caller bounds the time."""
+        """The text of the reply. Raises ToolError. The caller bounds the time."""
         body = {"model": self.model, "messages": messages, "max_tokens": max_tokens, "temperature": 0}
-        try:
-            connection, path = self._connection()
-            try:
-                status, data = await on_worker(self._post, connection, f"{path}/chat/completions", json.dumps(body))
-            finally:
-                if connection.sock is not None:  # nobody waits for it any more: the worker is let go
-                    with contextlib.suppress(OSError):
-                        connection.sock.shutdown(socket.SHUT_RDWR)
-        except (OSError, http.client.HTTPException, ValueError) as error:
-            raise ChatError(f"{type(error).__name__}: {error}") from None
-        if status != 200:
-            raise ChatError(f"the server answered with status {status}")
-        try:
-            content = json.loads(data)["choices"][0]["message"]["content"]
-        except (ValueError, LookupError, TypeError, RecursionError):
-            raise ChatError("the server's answer is not a chat completion") from None
-        if not isinstance(content, str):
-            raise ChatError("the server's answer has no text")
-        return content
-
-    def _connection(self) -> tuple[http.client.HTTPConnection, str]:
-        url = urlsplit(self.url)
-        if url.scheme not in ("http", "https") or not url.hostname:
-            raise ValueError(f"{self.url!r} is not an http address")
-        kind = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
-        return kind(url.hostname, url.port, timeout=_MAX_SECONDS), url.path.rstrip("/")
-
-    def _post(self, connection: http.client.HTTPConnection, path: str, body: str) -> tuple[int, bytes]:
-        headers = {"Content-Type": "application/json", "Accept": "application/json", "Connection": "close"}
-        if self.key:
-            headers["Authorization"] = f"Bearer {self.key}"
-        with contextlib.closing(connection):
-            connection.request("POST", path, body, headers)
-            with connection.getresponse() as answer:
-                data = answer.read(_MAX_BYTES + 1)
-                if answer.length or len(data) > _MAX_BYTES:
-                    raise ValueError("the answer was cut off, or is too large")
-                return answer.status, data
+        reply = await ask(
+            "POST",
+            f"{self.url.rstrip('/')}/chat/completions",
+            what=_WHO,
+            seconds=_MAX_SECONDS,
+            max_bytes=_MAX_BYTES,
+            headers={"authorization": f"Bearer {self.key}"} if self.key else None,
+            json=body,
+        )
+        return reply.completion(_WHO)

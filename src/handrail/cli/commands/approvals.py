@@ -20,7 +20,7 @@ import typer
 from ...approval.approvers.prompt import allowed
 from ...approval.display import visible
 from ...approval.policy import read_policy
-from ...approval.records import Simulation, simulate_policy
+from ...approval.records import Trial, counts_of, simulate_policy
 from ...approval.settings import add_to_allowlist, remove_from_allowlist
 from ...approval.suggestions import Suggester, Suggestions
 from ...config.paths import config_path, state_dir
@@ -239,10 +239,10 @@ def _decision_row(record: DecisionRecord) -> tuple[str, str, str, str, str, str]
     return when(record.at), record.decision, record.by, took, visible(" ".join(record.keys)), text
 
 
-def _show_simulation(simulation: Simulation, *, only_changed: bool, as_json: bool) -> None:
-    shown = [trial for trial in simulation.trials if trial.is_changed or not only_changed]
+def _show_simulation(trials: list[Trial], *, only_changed: bool, as_json: bool) -> None:
+    counts, shown = counts_of(trials), [trial for trial in trials if trial.is_changed or not only_changed]
     if as_json:
-        emit_json({"counts": simulation.counts(), "trials": [trial._asdict() for trial in shown]})
+        emit_json({"counts": counts, "trials": [trial._asdict() for trial in shown]})
         return
     rows = [
         (f"{trial.was} → {trial.would}", visible(" ".join(trial.rules)), visible(trial.text, max_chars=_SHORT_TEXT))
@@ -252,7 +252,6 @@ def _show_simulation(simulation: Simulation, *, only_changed: bool, as_json: boo
     if rows:
         emit_table(("WAS → WOULD BE", "RULES", "WHAT"), rows, wide=2)
         emit("")
-    counts = simulation.counts()
     emit(f"{counts['actions']} actions: {counts['changed']} would be decided otherwise.")
     emit(f"allowed {counts['allow']}, asked {counts['ask']}, denied {counts['deny']}.")
 

@@ -11,7 +11,6 @@ Examples:
 
 from __future__ import annotations
 
-import os
 import time
 from typing import Annotated, NamedTuple
 
@@ -92,7 +91,7 @@ def try_model(name: Name = None, as_json: options.Json = False) -> None:
 def _of_provider(config: Config, providers: selection.Providers) -> list[dict[str, object]]:
     """Nothing when no provider is configured: that is not a fault."""
     choice = selection.provider_of(config.model, providers=providers)
-    if not (choice.name or choice.base_url or key_of(choice.key_variable, os.environ)):
+    if not (choice.name or choice.base_url or key_of(choice.key_variable)):
         return []
     names = run_async(selection.models_at(choice, config.model, providers))
     return [

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import time
 import uuid
 from collections.abc import AsyncIterator, Callable
 from types import SimpleNamespace
 
+from ...base.rate_limit import RateLimit
 from ...config.paths import state_dir
 from ...errors import ConfigError, HandrailError
 from ...platforms.base import ButtonPress, Message, Unreachable
@@ -26,7 +26,6 @@ log = logging.getLogger(__name__)
 _MIN_WAIT_SECONDS, _MAX_WAIT_SECONDS = 0.5, 10.0
 # After this many wrong codes, silence for a while: a code cannot be guessed.
 _MAX_TRIES, _TRIES_SECONDS = 5, 3600.0
-_MAX_STRANGERS = 10_000
 _PLUGIN_SECONDS = 60.0  # for a slash command of a plugin
 _CODE_CHARS = 10
 _HOOK = "pre_gateway_dispatch"
@@ -41,7 +40,7 @@ class Gateway:
         self._store = GatewayStore(state_dir() / STORE_NAME)
         self._questions = Questions(served, self._store, self._accounts)
         self._chats: dict[Where, Chat] = {}
-        self._tries: dict[tuple[str, str], list[float]] = {}
+        self._tries = RateLimit(_MAX_TRIES, _TRIES_SECONDS)
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -141,18 +140,13 @@ class Gateway:
         return "" if is_queued else "Too many messages are waiting; let me finish, or /stop."
 
     def _pair(self, account: Account, message: Message) -> str:
-        who, now = (account.name, message.user), time.monotonic()
-        tries = [each for each in self._tries.get(who, []) if each > now - _TRIES_SECONDS]
-        if len(self._tries) > _MAX_STRANGERS:
-            self._tries.clear()
-        self._tries[who] = tries
-        if len(tries) >= _MAX_TRIES:
+        if not self._tries.allows(f"{account.name} {message.user}"):
             return ""
         words = message.text.split()
-        if len(words) in (1, 2) and len(words[-1]) == _CODE_CHARS and self._store.pair(*who, words[-1]):
+        is_code = len(words) in (1, 2) and len(words[-1]) == _CODE_CHARS
+        if is_code and self._store.pair(account.name, message.user, words[-1]):
             log.info("%s is paired with %s", message.user, account.name)
             return f"Welcome. I work for you from now on.\n{texts.HELP}"
-        tries.append(now)
         return texts.STRANGER
 
     def _chat(self, account: Account, chat: str) -> Chat:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from ...approval.display import visible
-from ...core.outcome import parsed
+from ...core.outcome import value_of
 from ...types import CancelToken, JsonDict, Progress
 from ..endpoint import Endpoint, RequestContext
 from ..event_bus import frame, streamed
@@ -48,7 +48,7 @@ async def call(context: RequestContext) -> Any:
     gone.cancel()
     if not work.done():
         cancel.cancel(_GONE)
-    return {"result": _value(await work)}
+    return {"result": value_of(await work)}
 
 
 async def _run(context: RequestContext, cancel: CancelToken, on_progress: Any) -> Any:
@@ -73,15 +73,9 @@ async def _progress(context: RequestContext) -> AsyncIterator[bytes]:
     try:
         while piece := await frames.get():
             yield piece
-        yield frame("result", {"result": _value(work.result())})
+        yield frame("result", {"result": value_of(work.result())})
     finally:
         cancel.cancel(_GONE)  # no effect on a call that has ended
-
-
-def _value(outcome: Any) -> Any:
-    """A model gets JSON as text; here it is a value of the JSON answer."""
-    value = parsed(outcome)
-    return outcome if value is None else value
 
 
 @Endpoint("GET", "/v1/calls", _CALLS, limit=count(200, 2000))

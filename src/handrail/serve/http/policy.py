@@ -6,7 +6,7 @@ import os
 import tempfile
 
 from ...approval.display import pieces
-from ...approval.records import simulate_policy
+from ...approval.records import counts_of, simulate_policy
 from ...config.paths import state_dir
 from ...errors import ConfigError
 from ...judge import assess
@@ -54,8 +54,8 @@ def simulate(context: RequestContext) -> JsonDict:
         file.write(context.body["policy"])
         file.flush()
         try:
-            found = simulate_policy(file.name, state_dir=state_dir(context.served.app.config.home))
+            trials = simulate_policy(file.name, state_dir=state_dir(context.served.app.config.home))
         except ConfigError as error:
             raise HttpError(422, "invalid_policy", str(error).replace(file.name, "the policy")) from None
-    changed = [trial._asdict() for trial in found.trials if trial.is_changed]
-    return {"counts": found.counts(), "changed": changed[-1000:]}
+    changed = [trial._asdict() for trial in trials if trial.is_changed]
+    return {"counts": counts_of(trials), "changed": changed[-1000:]}

@@ -6,11 +6,12 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
+from ...agent.events import payload_of
 from ...approval.policy import Mode, usual_mode
 from ...store.search import search
 from ...store.sessions import CHILD, MAIN
 from ...types import JsonDict
-from ..agent_turns import SessionBusy, event_view
+from ..agent_turns import SessionBusy
 from ..endpoint import Endpoint, HttpError, RequestContext
 from ..event_bus import frame, streamed
 from ..tokens import Role
@@ -89,8 +90,7 @@ async def _events(context: RequestContext, agent: Any) -> AsyncIterator[bytes]:
     yield frame("session", {"id": agent.session_id})
     try:
         async for event in context.served.turns.run(agent, text, detached=detached):
-            view = event_view(event)
-            yield frame(view.pop("kind"), view)
+            yield frame(type(event).__name__, payload_of(event))
     except SessionBusy as error:
         yield frame("error", {"error": str(error), "error_type": "busy"})
 

@@ -33,7 +33,7 @@ def environments_work_beside_each_other(place: Place) -> None:
     # Not by the commands: whoever has written a file looks at it once more.
     for environment, gate in zip(environments, gates, strict=True):
         environment.files.remove(gate)
-    answers = [outcome if isinstance(outcome, Exception) else text(outcome) for outcome in outcomes]
+    answers = [outcome if isinstance(outcome, BaseException) else text(outcome) for outcome in outcomes]
     expect(answers, [f"begun\n{number}\n" for number in range(_ENVIRONMENTS)], "what each knows")
 
 
@@ -49,7 +49,7 @@ def files_can_be_used_while_a_command_runs(place: Place) -> None:
         expect_that(command.outcome is None, "the command did not wait")
         place.env.files.write(gate, b"")
         outcome = command.end()
-    expect_that(not isinstance(outcome, Exception), f"the command ended with {outcome!r}")
+    expect_that(not isinstance(outcome, BaseException), f"the command ended with {outcome!r}")
     place.works()
 
 
@@ -69,7 +69,7 @@ def commands_of_one_environment_take_turns(place: Place) -> None:
         wait([second], enough)
         place.env.files.write(f"{place.folder}/gate", b"")
         outcome = first.end()
-        answers = ["an error" if isinstance(outcome, Exception) else text(outcome), text(second.result())]
+        answers = ["an error" if isinstance(outcome, BaseException) else text(outcome), text(second.result())]
     expect(answers, ["one\n", "two\n"], "what each command printed")
     lines = place.text(f"cat {order}").split()
     expect_that(lines == ["one", "one", "two"], f"they ran at once: {lines}")

@@ -38,7 +38,7 @@ def closing_ends_the_command_that_runs(place: Place) -> None:
         with takes_at_most(place.patience, "closing"):
             place.env.close()
         outcome = command.end()
-    timed_out = not isinstance(outcome, Exception) and outcome.timed_out
+    timed_out = not isinstance(outcome, BaseException) and outcome.timed_out
     expect_that(not timed_out, "closing did not end the command: its own time was over")
     place.expect_gone(nap, "the command", other)
 

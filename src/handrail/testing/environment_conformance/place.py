@@ -12,12 +12,14 @@ import threading
 import time
 import unittest
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import wait
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ...base.workers import pool
 from ...environments.errors import EnvironmentClosed
 from ...environments.shell_host import proc
 from ...types import CancelToken
@@ -159,39 +161,32 @@ class Running:
 
     def __init__(self, environment: Environment, command: str, timeout: float) -> None:
         self.cancel = CancelToken()
-        self.outcome: CommandResult | Exception | None = None
-        self._environment, self._command, self._timeout = environment, command, timeout
+        self._command, self._timeout = command, timeout
         self._has_printed, self._has_news = False, threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
+        more = {"timeout": timeout, "cancel": self.cancel, "on_output": self._note_output}
+        self._run = partial(environment.execute, command, **more)
 
     def __enter__(self) -> Running:
-        self._thread.start()
+        self._work = pool.submit(self._run)
+        self._work.add_done_callback(lambda _: self._has_news.set())  # there is nothing more to wait for
         self._has_news.wait(self._timeout)
         expect_that(self._has_printed, f"`{self._command}` printed nothing while it ran")
         return self
 
     def __exit__(self, *_: object) -> None:
         self.cancel.cancel()
-        self._thread.join(self._timeout)
+        wait([self._work], self._timeout)
 
-    def end(self) -> CommandResult | Exception:
+    @property
+    def outcome(self) -> CommandResult | BaseException | None:
+        return (self._work.exception() or self._work.result()) if self._work.done() else None
+
+    def end(self) -> CommandResult | BaseException:
         """Wait for it."""
-        self._thread.join(self._timeout)
+        wait([self._work], self._timeout)
         if self.outcome is None:
             raise ConformanceFailure(f"the call of `{self._command}` does not return")
         return self.outcome
-
-    def _run(self) -> None:
-        try:
-            self.outcome = self._environment.execute(
-                self._command,
-                timeout=self._timeout,
-                cancel=self.cancel,
-                on_output=self._note_output,
-            )
-        except Exception as error:  # noqa: BLE001  `end` returns it to the check
-            self.outcome = error
-        self._has_news.set()  # there is nothing more to wait for
 
     def _note_output(self, _: bytes) -> None:
         self._has_printed = True

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import wait
 from enum import Enum
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple, Self
 
+from ...base.workers import pool
 from .place import BreakConnection, Check, ConformanceFailure, MakeEnvironment, NotApplicable, Place, checks_of
 
 if TYPE_CHECKING:
@@ -95,23 +96,13 @@ class Conformance:
 
     def check(self, check: Check) -> None:
         """Raises ConformanceFailure, or NotApplicable."""
-        problems: list[BaseException] = []
-
-        def work() -> None:
-            try:
-                self._try(check)
-            except BaseException as error:  # noqa: BLE001  it is raised again in the calling thread
-                problems.append(error)
-
-        thread = threading.Thread(target=work, name=f"check {check.name}", daemon=True)
-        thread.start()
-        thread.join(self._patience * _MAX_PATIENCES)
-        if thread.is_alive():
+        work = pool.submit(self._try, check)
+        if not wait([work], self._patience * _MAX_PATIENCES).done:
             self._abandon()
             raise ConformanceFailure(f"it does not end within {self._patience * _MAX_PATIENCES:g} s")
-        if not problems:
+        problem = work.exception()
+        if problem is None:
             return
-        problem = problems.pop()
         if not isinstance(problem, NotApplicable):
             self.close()  # its condition is unknown
         if isinstance(problem, Exception) and not isinstance(problem, ConformanceFailure | NotApplicable):
@@ -138,7 +129,7 @@ class Conformance:
         """For a check that hangs: closing its environment may end it, or hang as well, so nothing waits for that."""
         hanging, self._in_use, self._shared = self._in_use, None, None
         if hanging is not None:
-            threading.Thread(target=hanging.close, daemon=True).start()
+            pool.submit(hanging.close)
 
     def _outcome(self, check: Check) -> Outcome:
         began = time.monotonic()

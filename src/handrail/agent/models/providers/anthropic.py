@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
 
+from ....core.outcome import parsed
 from ....errors import ModelError
 from ....types import JsonDict
 from ...events import Usage
@@ -81,8 +81,9 @@ def _blocks(message: Mapping[str, Any]) -> tuple[str, list[JsonDict]]:
     if message["role"] == "tool":
         return "user", [{"type": "tool_result", "tool_use_id": message["tool_call_id"], "content": blocks or ""}]
     for call in message.get("tool_calls") or ():
-        function = call["function"]
-        blocks.append({"type": "tool_use", "id": call["id"], "name": function["name"], "input": _arguments(function)})
+        name, given = call["function"]["name"], parsed(call["function"]["arguments"])
+        used = given if isinstance(given, dict) else {}
+        blocks.append({"type": "tool_use", "id": call["id"], "name": name, "input": used})
     return str(message["role"]), blocks
 
 
@@ -104,14 +105,6 @@ def _image(url: str) -> JsonDict:
         return {"type": "url", "url": url}
     kind, _, data = url.removeprefix("data:").partition(";base64,")
     return {"type": "base64", "media_type": kind, "data": data}
-
-
-def _arguments(function: Mapping[str, Any]) -> JsonDict:
-    try:
-        found = json.loads(function["arguments"])
-    except ValueError:
-        found = None
-    return found if isinstance(found, dict) else {}
 
 
 def _piece(event: JsonDict) -> Piece | None:
