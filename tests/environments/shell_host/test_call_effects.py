@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,10 @@ import pytest
 
 from handrail.environments.shell_host import call_effects
 from handrail.environments.shell_host.journal_expiry import Clock
+from handrail.environments.shell_host.journal_undo import recover
 
 from .random_changes import make_tree
-from .watched_commands import Recorder, snapshot
+from .watched_commands import Recorder, snapshot, watched
 
 _DAY = 86_400
 
@@ -242,6 +244,17 @@ def test_the_oldest_goes_first_when_too_much_is_kept(recorder: Recorder) -> None
     assert undo(recorder, calls[0])["reason"] == "its changes are not kept any more"
     assert undo(recorder, calls[2])["status"] == "undone"
     assert (recorder.work / "f2").stat().st_size == 100_000
+
+
+def test_what_a_killed_call_had_made_is_not_kept_for_ever_after_it_was_rolled_back(recorder: Recorder) -> None:
+    watched("mkdir made; head -c 100000 /dev/zero > made/f", recorder.work, recorder.next_call(), recorder.stash)
+    recorder.writer.close()
+    assert [one["outcome"] for one in recover(recorder.folder)] == ["rolled back"]
+    now = time.time()
+    assert call_effects.prune(recorder.folder, 7, 1 << 30, clock(now, 1000))["kept_bytes"] > 100_000
+    later = 8 * _DAY
+    assert call_effects.prune(recorder.folder, 7, 1 << 30, clock(now + later, 1000 + later))["freed_bytes"] >= 100_000
+    assert list(Path(recorder.folder, "stash").iterdir()) == []
 
 
 def test_a_clock_that_jumped_makes_nothing_expire_before_a_day_has_passed(recorder: Recorder) -> None:

@@ -43,7 +43,7 @@ class Stash:
 
     def __init__(self, journal: str, writer: str) -> None:
         self._journal, self._writer = os.path.realpath(journal), writer
-        self._own = os.path.join(self._journal, "stash")
+        self.folder = os.path.join(self._journal, "stash")
         self._folders: dict[int, str] = {}  # by device
         self._count, self._mark = 0, f"/{STASH}-"
 
@@ -69,9 +69,9 @@ class Stash:
         return f"{folder}/{self._writer}-{self._count}"
 
     def _folder_for(self, parent: str, device: int) -> str:
-        os.makedirs(self._own, mode=0o700, exist_ok=True)
-        if os.stat(self._own).st_dev == device:
-            return self._own
+        os.makedirs(self.folder, mode=0o700, exist_ok=True)
+        if os.stat(self.folder).st_dev == device:
+            return self.folder
         return _private(os.path.join(_topmost(parent, device), f"{STASH}-{os.geteuid()}"))
 
 
@@ -374,7 +374,7 @@ class FileJournal:
         self._folder, self._max_copy_bytes, self._is_durable = folder, max_copy_bytes, is_durable
         self._lock = threading.Lock()
         self._writer: LogWriter | None = None
-        self._process = 0
+        self._stash, self._process = Stash(folder, ""), 0
         self._calls: dict[int, CallJournal] = {}
 
     def keep(self, call: int, path: str, *, is_replaced: bool) -> None:
@@ -413,8 +413,8 @@ class FileJournal:
 
     def _of(self, call: int) -> CallJournal:
         if self._writer is None or self._process != os.getpid():
-            self._writer, self._process = LogWriter(self._folder, writer_name()), os.getpid()
+            name, self._process = writer_name(), os.getpid()
+            self._writer, self._stash = LogWriter(self._folder, name), Stash(self._folder, name)
         if call not in self._calls:
-            stash = Stash(self._folder, writer_name())
-            self._calls[call] = CallJournal(self._writer, stash, call, max_copy_bytes=self._max_copy_bytes)
+            self._calls[call] = CallJournal(self._writer, self._stash, call, max_copy_bytes=self._max_copy_bytes)
         return self._calls[call]

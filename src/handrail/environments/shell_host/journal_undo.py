@@ -20,7 +20,7 @@ from typing import Any, Callable, Iterable, Iterator, NamedTuple  # noqa: UP035 
 
 from . import journal_log as log
 from .journal import CallJournal, Stash, copy_content, extended_attributes
-from .journal_expiry import locked
+from .journal_expiry import locked, unnamed
 from .journal_log import OPEN_SUFFIX, SUFFIX, Entry, Journal, Meta, lstat, meta_of, names_in, writer_name
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -340,16 +340,20 @@ def recover(journal_folder: str, on_crash: str = "undo") -> list[dict[str, Any]]
             return []
         journal = Journal(journal_folder)
         journal.refresh()
-        return _finish(journal, dead, {name for name in left if name not in dead}, on_crash)
+        mine, alive = writer_name(), {name for name in left if name not in dead}
+        answers = _finish(journal, dead, alive, on_crash, Stash(journal_folder, mine))
+        _drop_further_names(journal, [mine, *(name.partition("-")[2][: -len(SUFFIX)] for name in dead)])
+        return answers
 
 
-def _finish(journal: Journal, dead: list[str], alive: set[str], on_crash: str) -> list[dict[str, Any]]:
+def _finish(
+    journal: Journal, dead: list[str], alive: set[str], on_crash: str, stash: Stash
+) -> list[dict[str, Any]]:
     unfinished: dict[int, list[str]] = {}  # logs by call
     for name in dead:
         for call in journal.unended_in(name):
             unfinished.setdefault(call, []).append(name)
     answers = []
-    stash = Stash(journal.folder, writer_name())
     busy = {call for name in alive for call in journal.calls_in(name)}
     for call in sorted(set(unfinished) - busy, reverse=True):
         logs, entries = unfinished[call], journal.entries(call)
@@ -369,6 +373,17 @@ def _finish(journal: Journal, dead: list[str], alive: set[str], on_crash: str) -
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(os.path.join(journal.folder, name[: -len(SUFFIX)] + OPEN_SUFFIX))
     return answers
+
+
+def _drop_further_names(journal: Journal, writers: list[str]) -> None:
+    """What writers that are gone, and the rolling back itself, have left in a stash although the file has another name: programs
+    such as `cp -a` and `gzip` do otherwise with a file of several names."""
+    for path, found in unnamed(journal):
+        if os.path.basename(path).rpartition("-")[0] in writers:
+            below = (f"{parent}/{name}" for parent, _, names in os.walk(path) for name in names)
+            for one in below if stat.S_ISDIR(found.st_mode) else (path,):
+                if os.lstat(one).st_nlink > 1:
+                    os.unlink(one)
 
 
 def _is_written_to(path: str) -> bool:
