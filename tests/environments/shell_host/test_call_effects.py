@@ -221,6 +221,33 @@ def now_of(recorder: Recorder, call: int) -> float:
     return float(call_effects.describe(recorder.folder, call)["ended"])
 
 
+@pytest.mark.parametrize(("made", "later"), [("f", "echo y > f"), ("f", "mv f g"), ("n/f", "mv n g"), ("n/f", "rm -r n")])
+def test_what_a_person_wrote_is_in_the_way_also_after_a_later_call_was_undone(
+    recorder: Recorder, made: str, later: str
+) -> None:
+    call = recorder.run(f"mkdir n; echo x > {made}")
+    now = time.time_ns()
+    while (recorder.work / made).stat().st_mtime_ns <= now:  # the clock of a file system has long ticks
+        (recorder.work / made).write_text("mine")
+    assert undo(recorder, recorder.run(later))["status"] == "undone"
+    (conflict,) = undo(recorder, call)["conflicts"]
+    assert conflict["call"] == 0
+    assert str(recorder.work / made).startswith(conflict["path"])
+    assert (recorder.work / made).read_text() == "mine"
+
+
+def test_a_later_call_that_wrote_to_another_name_of_the_file_is_in_the_way(recorder: Recorder) -> None:
+    first, later = recorder.run("echo x > a"), recorder.run("echo y > hard")
+    answer = undo(recorder, first)
+    assert [(one["path"], one["call"]) for one in answer["conflicts"]] == [(str(recorder.work / "a"), later)]
+    assert undo(recorder, later)["status"] == undo(recorder, first)["status"] == "undone"
+
+
+def test_a_time_that_a_call_has_set_is_no_change_of_somebody_else(recorder: Recorder) -> None:
+    first, later = recorder.run("echo x > f; touch -d 2100-01-01 f"), recorder.run("echo y > f")
+    assert undo(recorder, later)["status"] == undo(recorder, first)["status"] == "undone"
+
+
 def test_old_calls_expire_and_the_young_can_still_be_undone(recorder: Recorder) -> None:
     old = recorder.run("rm b")
     ended = now_of(recorder, old)

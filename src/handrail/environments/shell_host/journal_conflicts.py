@@ -1,7 +1,8 @@
 """What has changed since a call, so that taking it back would lose it.
 
 Later calls are known exactly: by path, by the folders above and below, and by other names of the same file. Everybody else is
-noticed by the time of a file's last change of any kind, which no program can set.
+noticed by the time of a file's last change of any kind, which no program can set. A later call that was undone explains that
+time, but has left the content and its time as it met them: content that is younger than the call is somebody's.
 """
 
 from __future__ import annotations
@@ -50,7 +51,8 @@ def conflicts(
             found[path] = Conflict(path, later, when)
     for path in sorted(mine.paths - set(found)):
         try:
-            when, by = until.changed_after(path, is_new=path in mine.new), 0
+            when, inode = until.changed_after(path, is_new=path in mine.new)
+            by = max((number for number, theirs in others.items() if inode in theirs.inodes), default=0)
         except PermissionError:  # in a folder that is closed by now
             path, when = _closed_above(path)
             by = max((number for number, theirs in others.items() if path in theirs.paths), default=0)
@@ -127,16 +129,18 @@ class _Until:
         for inode in touched.inodes:
             self._inodes[inode] = max(self._inodes.get(inode, 0), when)
 
-    def changed_after(self, path: str, *, is_new: bool) -> int:
-        """When somebody else changed it last, or 0. What is in an older folder is not this call's."""
+    def changed_after(self, path: str, *, is_new: bool) -> tuple[int, int]:
+        """When somebody else changed it last, and the inode number of what was changed. What is in an older folder is not this
+        call's. Zeros for no change."""
         found = lstat(path)
         if found is None or (stat.S_ISDIR(found.st_mode) and not is_new):
-            return 0
-        if self._is_changed(path, found):
-            return found.st_ctime_ns
-        return self._inside(path) if stat.S_ISDIR(found.st_mode) else 0
+            return 0, 0
+        when = self._changed(path, found)
+        if when:
+            return when, found.st_ino
+        return self._inside(path) if stat.S_ISDIR(found.st_mode) else (0, 0)
 
-    def _inside(self, folder: str) -> int:
+    def _inside(self, folder: str) -> tuple[int, int]:
         todo, end, files, size = [folder], self._end, 0, 0
         while todo:
             at = todo.pop()
@@ -147,8 +151,9 @@ class _Until:
                 with os.scandir(fd) as inside:  # of a descriptor: whole paths take longer to look up
                     for entry in inside:
                         found = entry.stat(follow_symlinks=False)
-                        if found.st_ctime_ns > end and self._is_changed(f"{at}/{entry.name}", found):
-                            return found.st_ctime_ns
+                        when = self._changed(f"{at}/{entry.name}", found) if found.st_ctime_ns > end else 0
+                        if when:
+                            return when, found.st_ino
                         if entry.is_dir(follow_symlinks=False):
                             todo.append(f"{at}/{entry.name}")
                         else:
@@ -157,19 +162,22 @@ class _Until:
             finally:
                 os.close(fd)
         self._sizes[folder] = files, size
-        return 0
+        return 0, 0
 
-    def _is_changed(self, path: str, found: os.stat_result) -> bool:
+    def _changed(self, path: str, found: os.stat_result) -> int:
+        """When, or 0. A time of content that is yet to come was set by a program."""
         if found.st_ctime_ns <= self._end:
-            return False
+            return 0
+        if stat.S_ISREG(found.st_mode) and self._end < found.st_mtime_ns <= found.st_ctime_ns:
+            return found.st_mtime_ns
         self._explain()
         if found.st_ctime_ns <= max(self._paths.get(path, 0), self._inodes.get(found.st_ino, 0)):
-            return False
+            return 0
         while len(path) > 1:
             if found.st_ctime_ns <= self._trees.get(path, 0):
-                return False
+                return 0
             path = os.path.dirname(path)
-        return True
+        return found.st_ctime_ns
 
 
 def _is_below(path: str, folders: set[str]) -> bool:
