@@ -8,6 +8,7 @@ import json
 import os
 import shlex
 import socket
+import subprocess
 import threading
 from pathlib import Path
 
@@ -273,10 +274,10 @@ def test_the_proxy_serves_others_while_it_looks_for_the_program_that_gave_no_tok
 ) -> None:
     searching, served = threading.Event(), threading.Event()
 
-    def search(*_: object, **__: object) -> str:
+    def search(*_: object, **__: object) -> list[str]:
         searching.set()
         assert served.wait(30)
-        return ""
+        return []
 
     async def ask(place: str, login: str) -> bytes:
         reader, writer = await asyncio.open_connection(*place.split(":"))
@@ -297,7 +298,22 @@ def test_the_proxy_serves_others_while_it_looks_for_the_program_that_gave_no_tok
         assert b"407" in await stranger
         await proxy.close()
 
-    monkeypatch.setattr("handrail.egress.proxy.process_at", search)
+    monkeypatch.setattr("handrail.egress.proxy.processes_at", search)
+    asyncio.run(asyncio.wait_for(check(), 60))
+
+
+def test_a_process_is_known_by_its_token_although_another_one_has_the_same_socket() -> None:
+    async def check() -> None:
+        proxy = Proxy(Nowhere())
+        url = await proxy.start()
+        with socket.create_connection(url.rpartition("@")[2].split(":"), 10) as shared:
+            # This process, which has no token, has a lower number, as the effect watcher does.
+            holder = subprocess.Popen(["cat"], env={"HTTPS_PROXY": url}, stdin=subprocess.PIPE, pass_fds=[shared.fileno()])
+            shared.sendall(f"CONNECT {OTHER}:443 HTTP/1.1\r\n\r\n".encode())
+            assert b"403" in await asyncio.to_thread(shared.recv, 100), "not 407"
+            holder.communicate()
+        await proxy.close()
+
     asyncio.run(asyncio.wait_for(check(), 60))
 
 

@@ -42,6 +42,7 @@ _READY = b"HTTP/1.1 200 Connection established\r\n\r\n"
 _FIRST_SECONDS = 1.0  # a client of TLS speaks first, and at once
 _PIECE_BYTES = 1 << 20
 _MAX_ENTRANCES, _MAX_PROCESSES = 64, 16
+_WATCHER = "handrail-fork"  # see effect_server.py
 
 # Finds the name of the program that wants to connect, which takes a moment.
 Program = Callable[[], str]
@@ -131,11 +132,12 @@ class Proxy:
             return await asyncio.to_thread(self._has_token, port, sock.getsockname()[1])
 
     def _has_token(self, port: int, own_port: int) -> bool:
-        pid = process_at(port, own_port, first=self._with_token)
-        is_known = f"//{self._login}@".encode() in _read(f"/proc/{pid}/environ")
-        if is_known and pid not in self._with_token:
-            self._with_token.append(pid)
-        return is_known
+        for pid in processes_at(port, own_port, first=self._with_token):
+            if f"//{self._login}@".encode() in _read(f"/proc/{pid}/environ"):
+                if pid not in self._with_token:
+                    self._with_token.append(pid)
+                return True
+        return False
 
     async def connect(self, host: str, port: int, program: Program) -> socket.socket:
         """Raises HandrailError for what may not be reached, and OSError."""
@@ -377,21 +379,20 @@ def _shut(*sockets: socket.socket) -> None:
 
 def program_of(port: int, kind: str = "tcp") -> str:
     """The name of a program that has a socket at this local port; empty if that cannot be seen."""
-    pid = process_at(port, kind=kind)
-    return _read(f"/proc/{pid}/comm").decode("utf-8", "replace").strip()
+    names = (_read(f"/proc/{pid}/comm").decode("utf-8", "replace").strip() for pid in processes_at(port, kind=kind))
+    return next((name for name in names if name != _WATCHER), "")
 
 
-def process_at(port: int, peer: int = 0, *, kind: str = "tcp", first: Iterable[str] = ()) -> str:
-    """The number of a process that has a socket at this local port, connected to the port of its `peer`; empty for none. `first`
-    are those to look at before all others."""
+def processes_at(port: int, peer: int = 0, *, kind: str = "tcp", first: Iterable[str] = ()) -> Iterator[str]:
+    """The numbers of processes that have a socket at this local port, connected to the port of its `peer`; those of `first` are
+    looked at before all others. Several may share one, such as the effect watcher, which connects it."""
     wanted = {f"socket:[{inode}]" for inode in _sockets_at(port, peer, kind)}
     for pid in filter(str.isdigit, [*first, *os.listdir("/proc")] if wanted else ()):
         try:
             if any(os.readlink(f"/proc/{pid}/fd/{fd}") in wanted for fd in os.listdir(f"/proc/{pid}/fd")):
-                return pid
+                yield pid
         except OSError:  # it has ended, or is somebody else's
             continue
-    return ""
 
 
 def _sockets_at(port: int, peer: int, kind: str) -> Iterator[str]:
