@@ -19,7 +19,6 @@ import socket
 import ssl
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator
-from fcntl import F_SETPIPE_SZ, fcntl
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
@@ -356,19 +355,13 @@ async def relay(client: socket.socket, server: socket.socket) -> None:
 
 
 def _copy(source: socket.socket, target: socket.socket) -> None:
-    out, into = os.pipe()
-    with contextlib.suppress(OSError):  # this user has too many big pipes already; a small one is enough
-        fcntl(into, F_SETPIPE_SZ, _PIECE_BYTES)
+    buffer = memoryview(bytearray(_PIECE_BYTES))
     try:
-        while count := os.splice(source.fileno(), into, _PIECE_BYTES):
-            while count:
-                count -= os.splice(out, target.fileno(), count)
+        while count := source.recv_into(buffer):
+            target.sendall(buffer[:count])
         target.shutdown(socket.SHUT_WR)
     except OSError:  # one of them is gone
         _shut(source, target)
-    finally:
-        os.close(out)
-        os.close(into)
 
 
 def _shut(*sockets: socket.socket) -> None:
