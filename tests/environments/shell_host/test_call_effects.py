@@ -221,7 +221,9 @@ def now_of(recorder: Recorder, call: int) -> float:
     return float(call_effects.describe(recorder.folder, call)["ended"])
 
 
-@pytest.mark.parametrize(("made", "later"), [("f", "echo y > f"), ("f", "mv f g"), ("n/f", "mv n g"), ("n/f", "rm -r n")])
+@pytest.mark.parametrize(
+    ("made", "later"), [("f", "echo y > f"), ("f", "mv f g"), ("n/f", "mv n g"), ("n/f", "rm -r n")]
+)
 def test_what_a_person_wrote_is_in_the_way_also_after_a_later_call_was_undone(
     recorder: Recorder, made: str, later: str
 ) -> None:

@@ -346,9 +346,7 @@ def recover(journal_folder: str, on_crash: str = "undo") -> list[dict[str, Any]]
         return answers
 
 
-def _finish(
-    journal: Journal, dead: list[str], alive: set[str], on_crash: str, stash: Stash
-) -> list[dict[str, Any]]:
+def _finish(journal: Journal, dead: list[str], alive: set[str], on_crash: str, stash: Stash) -> list[dict[str, Any]]:
     unfinished: dict[int, list[str]] = {}  # logs by call
     for name in dead:
         for call in journal.unended_in(name):

@@ -50,6 +50,14 @@ def run_in_short_slices(pid: int = 0) -> None:
         _libc.syscall(_SCHED_SETATTR, pid, attributes, 0)
 
 
+def check(result: int, what: str) -> int:
+    """`result` of a C function. Raises OSError with `what` if it failed."""
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{what}: {os.strerror(number)}")
+    return result
+
+
 def set_title(title: str) -> None:
     """Set the name in `ps`. A `pkill python` or `pkill -f python` in a command must not hit what runs the command."""
     name = title.encode()
