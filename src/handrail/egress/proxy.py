@@ -17,8 +17,7 @@ import re
 import secrets
 import socket
 import ssl
-from collections import deque
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
@@ -40,7 +39,7 @@ _HOP = ("proxy-authorization", "proxy-connection", "host")
 _READY = b"HTTP/1.1 200 Connection established\r\n\r\n"
 _FIRST_SECONDS = 1.0  # a client of TLS speaks first, and at once
 _PIECE_BYTES = 1 << 20
-_MAX_ENTRANCES, _MAX_PROCESSES = 64, 16
+_MAX_ENTRANCES = 64
 _WATCHER = "handrail-fork"  # see effect_server.py
 
 # Finds the name of the program that wants to connect, which takes a moment.
@@ -77,7 +76,6 @@ class Proxy:
         self._entrances: dict[tuple[str, int] | None, tuple[int, asyncio.Task[None]]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._one_search = asyncio.Lock()
-        self._with_token: deque[str] = deque(maxlen=_MAX_PROCESSES)
 
     async def start(self) -> str:
         """Its URL, with the token."""
@@ -131,12 +129,8 @@ class Proxy:
             return await asyncio.to_thread(self._has_token, port, sock.getsockname()[1])
 
     def _has_token(self, port: int, own_port: int) -> bool:
-        for pid in processes_at(port, own_port, first=self._with_token):
-            if f"//{self._login}@".encode() in _read(f"/proc/{pid}/environ"):
-                if pid not in self._with_token:
-                    self._with_token.append(pid)
-                return True
-        return False
+        token = f"//{self._login}@".encode()
+        return any(token in _read(f"/proc/{pid}/environ") for pid in processes_at(port, own_port))
 
     async def connect(self, host: str, port: int, program: Program) -> socket.socket:
         """Raises HandrailError for what may not be reached, and OSError."""
@@ -376,11 +370,11 @@ def program_of(port: int, kind: str = "tcp") -> str:
     return next((name for name in names if name != _WATCHER), "")
 
 
-def processes_at(port: int, peer: int = 0, *, kind: str = "tcp", first: Iterable[str] = ()) -> Iterator[str]:
-    """The numbers of processes that have a socket at this local port, connected to the port of its `peer`; those of `first` are
-    looked at before all others. Several may share one, such as the effect watcher, which connects it."""
+def processes_at(port: int, peer: int = 0, *, kind: str = "tcp") -> Iterator[str]:
+    """The numbers of processes that have a socket at this local port, connected to the port of its `peer`. Several may share
+    one, such as the effect watcher, which connects it."""
     wanted = {f"socket:[{inode}]" for inode in _sockets_at(port, peer, kind)}
-    for pid in filter(str.isdigit, [*first, *os.listdir("/proc")] if wanted else ()):
+    for pid in filter(str.isdigit, os.listdir("/proc") if wanted else ()):
         try:
             if any(os.readlink(f"/proc/{pid}/fd/{fd}") in wanted for fd in os.listdir(f"/proc/{pid}/fd")):
                 yield pid

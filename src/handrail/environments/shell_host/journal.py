@@ -7,7 +7,6 @@ part, which may be a symbolic link. What a call has made itself needs no entry: 
 from __future__ import annotations
 
 import contextlib
-import errno
 import fcntl
 import json
 import os
@@ -28,7 +27,6 @@ MAX_INLINE_BYTES = 64 << 10
 MAX_COPY_BYTES = 1 << 30
 _MAX_CALLS = 16
 _FICLONE = 0x40049409
-_CANNOT_COPY_RANGE = (errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM)
 _COUNTED = ("changed", "created", "deleted", "deleted_bytes", "kept_bytes", "renamed", "unsaved")
 # What is known of a path in a call, so that it needs no further entry.
 _NEW, _SAVED, _GROWN, _MOVED, _MARKED = "new", "saved", "grown", "moved", "marked"
@@ -340,21 +338,8 @@ def copy_content(source: int, target: int, size: int) -> None:
         return
     except OSError:
         pass  # most file systems cannot share blocks
-    while size > 0:
-        count = _copy_piece(source, target, size)
-        if count == 0:
-            return
+    while count := os.sendfile(target, source, None, size):
         size -= count
-
-
-def _copy_piece(source: int, target: int, size: int) -> int:
-    if hasattr(os, "copy_file_range"):
-        try:
-            return os.copy_file_range(source, target, size)
-        except OSError as error:
-            if error.errno not in _CANNOT_COPY_RANGE:
-                raise
-    return os.sendfile(target, source, None, size)
 
 
 def extended_attributes(path: str) -> bytes:
