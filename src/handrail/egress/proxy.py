@@ -126,11 +126,8 @@ class Proxy:
         if host != _HERE or given or self.is_far:
             return False
         async with self._one_search:  # it reads what every process has open
-            return await asyncio.to_thread(self._has_token, port, sock.getsockname()[1])
-
-    def _has_token(self, port: int, own_port: int) -> bool:
-        token = f"//{self._login}@".encode()
-        return any(token in _read(f"/proc/{pid}/environ") for pid in processes_at(port, own_port))
+            found = await asyncio.to_thread(lambda: list(processes_at(port, sock.getsockname()[1])))
+        return any(f"//{self._login}@".encode() in _read(f"/proc/{pid}/environ") for pid in found)
 
     async def connect(self, host: str, port: int, program: Program) -> socket.socket:
         """Raises HandrailError for what may not be reached, and OSError."""

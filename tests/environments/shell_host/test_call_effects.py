@@ -286,6 +286,16 @@ def test_what_a_killed_call_had_made_is_not_kept_for_ever_after_it_was_rolled_ba
     assert list(Path(recorder.folder, "stash").iterdir()) == []
 
 
+@pytest.mark.parametrize("command", ["echo x > a", "echo x >> a"])
+def test_what_somebody_wrote_before_a_killed_call_was_rolled_back_is_not_lost(recorder: Recorder, command: str) -> None:
+    watched(command, recorder.work, recorder.next_call(), recorder.stash)
+    recorder.writer.close()
+    (recorder.work / "a").write_text("1 one\nmine")
+    assert [one["failed"] for one in recover(recorder.folder)] == [[]]
+    assert (recorder.work / "a").read_text() == "1 one\n"
+    assert [path.read_text() for path in Path(recorder.folder, "stash").iterdir()] == ["1 one\nmine"]
+
+
 def test_a_clock_that_jumped_makes_nothing_expire_before_a_day_has_passed(recorder: Recorder) -> None:
     call = recorder.run("rm b")
     ended = now_of(recorder, call)

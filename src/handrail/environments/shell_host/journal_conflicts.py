@@ -51,7 +51,8 @@ def conflicts(
             found[path] = Conflict(path, later, when)
     for path in sorted(mine.paths - set(found)):
         try:
-            when, inode = until.changed_after(path, is_new=path in mine.new)
+            when = until.changed_after(path, is_new=path in mine.new)
+            inode = os.lstat(path).st_ino if when else 0
             by = max((number for number, theirs in others.items() if inode in theirs.inodes), default=0)
         except PermissionError:  # in a folder that is closed by now
             path, when = _closed_above(path)
@@ -129,18 +130,14 @@ class _Until:
         for inode in touched.inodes:
             self._inodes[inode] = max(self._inodes.get(inode, 0), when)
 
-    def changed_after(self, path: str, *, is_new: bool) -> tuple[int, int]:
-        """When somebody else changed it last, and the inode number of what was changed. What is in an older folder is not this
-        call's. Zeros for no change."""
+    def changed_after(self, path: str, *, is_new: bool) -> int:
+        """When somebody else changed it last, or 0. What is in an older folder is not this call's."""
         found = lstat(path)
         if found is None or (stat.S_ISDIR(found.st_mode) and not is_new):
-            return 0, 0
-        when = self._changed(path, found)
-        if when:
-            return when, found.st_ino
-        return self._inside(path) if stat.S_ISDIR(found.st_mode) else (0, 0)
+            return 0
+        return self._changed(path, found) or (self._inside(path) if stat.S_ISDIR(found.st_mode) else 0)
 
-    def _inside(self, folder: str) -> tuple[int, int]:
+    def _inside(self, folder: str) -> int:
         todo, end, files, size = [folder], self._end, 0, 0
         while todo:
             at = todo.pop()
@@ -153,7 +150,7 @@ class _Until:
                         found = entry.stat(follow_symlinks=False)
                         when = self._changed(f"{at}/{entry.name}", found) if found.st_ctime_ns > end else 0
                         if when:
-                            return when, found.st_ino
+                            return when
                         if entry.is_dir(follow_symlinks=False):
                             todo.append(f"{at}/{entry.name}")
                         else:
@@ -162,7 +159,7 @@ class _Until:
             finally:
                 os.close(fd)
         self._sizes[folder] = files, size
-        return 0, 0
+        return 0
 
     def _changed(self, path: str, found: os.stat_result) -> int:
         """When, or 0. A time of content that is yet to come was set by a program."""

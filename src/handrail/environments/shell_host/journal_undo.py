@@ -19,7 +19,7 @@ import time
 from typing import Any, Callable, Iterable, Iterator, NamedTuple  # noqa: UP035  Python 3.8 knows no other place
 
 from . import journal_log as log
-from .journal import CallJournal, Stash, copy_content, extended_attributes
+from .journal import CallJournal, Stash, copy, copy_content, extended_attributes
 from .journal_expiry import locked, unnamed
 from .journal_log import OPEN_SUFFIX, SUFFIX, Entry, Journal, Meta, lstat, meta_of, names_in, writer_name
 
@@ -102,8 +102,8 @@ class Undo:
             return
         if found is None:
             self._create(entry.path)
-        elif self._record is not None:
-            self._record.change(entry.path, found)
+        else:
+            self._before_overwriting(entry.path, found)
         if found is not None and not os.access(entry.path, os.W_OK):
             os.chmod(entry.path, 0o600)
         with open(entry.path, "r+b" if found is not None else "xb", 0) as file:
@@ -122,8 +122,7 @@ class Undo:
     def _grown(self, entry: Entry, found: os.stat_result | None) -> None:
         if found is None or not self._is_same(entry.meta.inode, found):
             return
-        if self._record is not None:
-            self._record.change(entry.path, found)
+        self._before_overwriting(entry.path, found)
         if found.st_size > entry.meta.size:
             os.truncate(entry.path, entry.meta.size)
         os.utime(entry.path, ns=(entry.meta.atime, entry.meta.mtime))
@@ -211,6 +210,14 @@ class Undo:
             shutil.copy2(path, to)
         else:
             self._move(path, to, found)
+
+    def _before_overwriting(self, path: str, found: os.stat_result) -> None:
+        """After a crash it may be somebody's by now: it stays in the stash for as long as calls are kept."""
+        if self._record is not None:
+            self._record.change(path, found)
+        else:
+            with contextlib.suppress(PermissionError):
+                copy(path, self._stash.new_name(path), found.st_size)
 
     def _made_anew(self, entry: Entry) -> None:
         new = os.lstat(entry.path).st_ino
