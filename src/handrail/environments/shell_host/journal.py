@@ -13,7 +13,7 @@ import os
 import stat
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Iterable, Iterator  # noqa: UP035  Python 3.8 knows no other place
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator  # noqa: UP035  Python 3.8 knows no other place
 
 from . import journal_log as log
 from . import proc
@@ -316,6 +316,16 @@ class CallJournal:
             del self._known[path]
             self._moved.discard(path)
         self._timed = {path for path in self._timed if path not in folders and not path.startswith(prefixes)}
+
+
+class NotRecorded:
+    """Stands for the entries of what nobody could undo: it runs on behalf of no call, or rolls one back."""
+
+    is_ended = is_incomplete = False
+    call, limit, is_tried = 0, None, False
+
+    def __getattr__(self, _: str) -> Callable[..., None]:
+        return lambda *_, **__: None
 
 
 def copy(path: str, to: str, size: int) -> None:
