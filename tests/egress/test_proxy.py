@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import base64
 import json
+import os
 import shlex
 import socket
+import subprocess
 import threading
 from pathlib import Path
 
 import pytest
 
+from handrail.egress.proxy import Program, Proxy
+from handrail.errors import Denied
 from handrail.protocols import Decision
 
 from .conftest import MakeTask
@@ -242,3 +248,85 @@ def test_nothing_is_left_when_the_task_is_closed(make_task: MakeTask) -> None:
     assert not bundle.exists()
     with pytest.raises(OSError):  # noqa: PT011  whatever a closed port gives
         socket.create_connection(("127.0.0.1", port), timeout=5)
+
+
+def test_names_that_a_pattern_of_a_key_allows_do_not_take_a_listener_each_for_ever() -> None:
+    async def check() -> None:
+        proxy = Proxy(Nowhere())
+        url = await proxy.start()
+        before = len(os.listdir("/proc/self/fd"))
+        places = [proxy.entrance((f"{number}.example.org", 443)) for number in range(300)]
+        assert proxy.entrance(("299.example.org", 443)) == places[-1]
+        for _ in range(3):  # those that were given up are cancelled, end, and close
+            await asyncio.sleep(0)
+        assert len(os.listdir("/proc/self/fd")) - before < 100
+        for place in (url.rpartition("@")[2], places[-1]):
+            socket.create_connection(place.split(":"), 10).close()
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(places[0].split(":"), 10)
+        await proxy.close()
+
+    asyncio.run(check())
+
+
+def test_the_proxy_serves_others_while_it_looks_for_the_program_that_gave_no_token(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    searching, served = threading.Event(), threading.Event()
+
+    def search(*_: object, **__: object) -> list[str]:
+        searching.set()
+        assert served.wait(30)
+        return []
+
+    async def ask(place: str, login: str) -> bytes:
+        reader, writer = await asyncio.open_connection(*place.split(":"))
+        token = base64.b64encode(login.encode()).decode()
+        field = f"Proxy-Authorization: Basic {token}\r\n" if login else ""
+        writer.write(f"CONNECT {OTHER}:443 HTTP/1.1\r\n{field}\r\n".encode())
+        answer = await reader.readline()
+        writer.close()
+        return answer
+
+    async def check() -> None:
+        proxy = Proxy(Nowhere())
+        login, _, place = (await proxy.start()).removeprefix("http://").rpartition("@")
+        stranger = asyncio.ensure_future(ask(place, ""))
+        assert await asyncio.to_thread(searching.wait, 30)
+        assert b"403" in await ask(place, login)
+        served.set()
+        assert b"407" in await stranger
+        await proxy.close()
+
+    monkeypatch.setattr("handrail.egress.proxy.processes_at", search)
+    asyncio.run(asyncio.wait_for(check(), 60))
+
+
+def test_a_process_is_known_by_its_token_although_another_one_has_the_same_socket() -> None:
+    def ask(url: str) -> bytes:
+        with socket.create_connection(url.rpartition("@")[2].split(":"), 10) as shared:
+            # This process, which has no token, has a lower number, as the effect watcher does.
+            fds = [shared.fileno()]
+            with subprocess.Popen(["cat"], env={"HTTPS_PROXY": url}, stdin=subprocess.PIPE, pass_fds=fds):
+                shared.sendall(f"CONNECT {OTHER}:443 HTTP/1.1\r\n\r\n".encode())
+                return shared.recv(100)
+
+    async def check() -> None:
+        proxy = Proxy(Nowhere())
+        assert b"403" in await asyncio.to_thread(ask, await proxy.start()), "not 407"
+        await proxy.close()
+
+    asyncio.run(asyncio.wait_for(check(), 60))
+
+
+class Nowhere:
+    """Lets nobody out."""
+
+    async def addresses(self, host: str, port: int, program: Program) -> list[str]:
+        raise Denied(f"{host}:{port}")
+
+    async def misplaced(self, secret: str, host: str, port: int, program: Program) -> None:
+        raise NotImplementedError
+
+    def refuse(self, why: str) -> None:
+        raise NotImplementedError

@@ -17,10 +17,9 @@ import re
 import secrets
 import socket
 import ssl
-from collections.abc import Awaitable, Callable, Iterator
-from fcntl import F_SETPIPE_SZ, fcntl
+from collections.abc import Callable, Coroutine, Iterator
 from threading import Thread
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
 from ..errors import HandrailError
@@ -40,6 +39,8 @@ _HOP = ("proxy-authorization", "proxy-connection", "host")
 _READY = b"HTTP/1.1 200 Connection established\r\n\r\n"
 _FIRST_SECONDS = 1.0  # a client of TLS speaks first, and at once
 _PIECE_BYTES = 1 << 20
+_MAX_ENTRANCES = 64
+_WATCHER = "handrail-fork"  # see effect_server.py
 
 # Finds the name of the program that wants to connect, which takes a moment.
 Program = Callable[[], str]
@@ -71,8 +72,10 @@ class Proxy:
         self.way, self.keys, self.authority, self._ca_file = way, keys, authority, ca_file
         self.is_far = is_far  # whether its clients come through a tunnel, from where their programs cannot be seen
         self._login = "" if is_open else f"{_USER}:{secrets.token_urlsafe(18)}"
-        self._listeners: dict[tuple[str, int] | None, socket.socket] = {}  # by where their connections are led
+        # By where their connections are led, used last at the end: the port, and what accepts there.
+        self._entrances: dict[tuple[str, int] | None, tuple[int, asyncio.Task[None]]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._one_search = asyncio.Lock()
 
     async def start(self) -> str:
         """Its URL, with the token."""
@@ -80,25 +83,30 @@ class Proxy:
 
     def entrance(self, to: tuple[str, int] | None) -> str:
         """The address and port for connections of programs that ignore proxies, and mean this host and port."""
-        if to not in self._listeners:
-            self._listeners[to] = listener = socket.create_server((_HERE, 0), backlog=128)
+        found = self._entrances.pop(to, None)
+        if found is None:
+            listener = socket.create_server((_HERE, 0), backlog=128)
             listener.setblocking(False)
-            self._keep(self._accept(listener, to))
-        return f"{_HERE}:{self._listeners[to].getsockname()[1]}"
+            accepting = self._keep(self._accept(listener, to))
+            accepting.add_done_callback(lambda _: listener.close())
+            found = listener.getsockname()[1], accepting
+        self._entrances[to] = found
+        if len(self._entrances) > _MAX_ENTRANCES:
+            oldest = next(place for place in self._entrances if place is not None)
+            self._entrances.pop(oldest)[1].cancel()
+        return f"{_HERE}:{found[0]}"
 
     async def close(self) -> None:
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        for listener in self._listeners.values():
-            listener.close()
 
-    def _keep(self, work: Awaitable[None]) -> None:
+    def _keep(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.ensure_future(work)
-        assert isinstance(task, asyncio.Task)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     async def _accept(self, listener: socket.socket, to: tuple[str, int] | None) -> None:
         while True:
@@ -109,14 +117,17 @@ class Proxy:
                 continue
             self._keep(_Client(self, sock, to).serve())
 
-    def may_enter(self, head: Head | None, sock: socket.socket) -> bool:
+    async def may_enter(self, head: Head | None, sock: socket.socket) -> bool:
         """A program that cannot be told the token, such as a JVM, still has it in its environment."""
         given = "".join(head.values("proxy-authorization")).partition(" ")[2].strip() if head is not None else ""
         if not self._login or hmac.compare_digest(base64.b64encode(self._login.encode()), given.encode()):
             return True
-        (host, port), own_port = sock.getpeername(), sock.getsockname()[1]
-        pid = process_at(port, own_port) if host == _HERE and not given and not self.is_far else ""
-        return f"//{self._login}@".encode() in _read(f"/proc/{pid}/environ")
+        host, port = sock.getpeername()
+        if host != _HERE or given or self.is_far:
+            return False
+        async with self._one_search:  # it reads what every process has open
+            found = await asyncio.to_thread(lambda: list(processes_at(port, sock.getsockname()[1])))
+        return any(f"//{self._login}@".encode() in _read(f"/proc/{pid}/environ") for pid in found)
 
     async def connect(self, host: str, port: int, program: Program) -> socket.socket:
         """Raises HandrailError for what may not be reached, and OSError."""
@@ -169,7 +180,7 @@ class _Client:
     async def serve(self) -> None:
         try:
             if self._to is not None:
-                if self._proxy.may_enter(None, self._sock):
+                if await self._proxy.may_enter(None, self._sock):
                     await self._tunnel(*self._to, b"", ready=b"", may_look=await self._begins_with_tls())
                 return
             data = b""
@@ -205,7 +216,7 @@ class _Client:
         raw, end, rest = data.partition(b"\r\n\r\n")
         head = http.parse_head(raw + end)
         method, target, _ = head.first.split(" ")
-        if not self._proxy.may_enter(head, self._sock):
+        if not await self._proxy.may_enter(head, self._sock):
             await self._send(_answer("407 Proxy Authentication Required", 'Proxy-Authenticate: Basic realm="handrail"'))
         elif method == "CONNECT":
             parts = urlsplit(f"//{target}")
@@ -335,19 +346,13 @@ async def relay(client: socket.socket, server: socket.socket) -> None:
 
 
 def _copy(source: socket.socket, target: socket.socket) -> None:
-    out, into = os.pipe()
-    with contextlib.suppress(OSError):  # this user has too many big pipes already; a small one is enough
-        fcntl(into, F_SETPIPE_SZ, _PIECE_BYTES)
+    buffer = memoryview(bytearray(_PIECE_BYTES))
     try:
-        while count := os.splice(source.fileno(), into, _PIECE_BYTES):
-            while count:
-                count -= os.splice(out, target.fileno(), count)
+        while count := source.recv_into(buffer):
+            target.sendall(buffer[:count])
         target.shutdown(socket.SHUT_WR)
     except OSError:  # one of them is gone
         _shut(source, target)
-    finally:
-        os.close(out)
-        os.close(into)
 
 
 def _shut(*sockets: socket.socket) -> None:
@@ -358,20 +363,20 @@ def _shut(*sockets: socket.socket) -> None:
 
 def program_of(port: int, kind: str = "tcp") -> str:
     """The name of a program that has a socket at this local port; empty if that cannot be seen."""
-    pid = process_at(port, kind=kind)
-    return _read(f"/proc/{pid}/comm").decode("utf-8", "replace").strip()
+    names = (_read(f"/proc/{pid}/comm").decode("utf-8", "replace").strip() for pid in processes_at(port, kind=kind))
+    return next((name for name in names if name != _WATCHER), "")
 
 
-def process_at(port: int, peer: int = 0, *, kind: str = "tcp") -> str:
-    """The number of a process that has a socket at this local port, connected to the port of its `peer`; empty for none."""
+def processes_at(port: int, peer: int = 0, *, kind: str = "tcp") -> Iterator[str]:
+    """The numbers of processes that have a socket at this local port, connected to the port of its `peer`. Several may share
+    one, such as the effect watcher, which connects it."""
     wanted = {f"socket:[{inode}]" for inode in _sockets_at(port, peer, kind)}
     for pid in filter(str.isdigit, os.listdir("/proc") if wanted else ()):
         try:
             if any(os.readlink(f"/proc/{pid}/fd/{fd}") in wanted for fd in os.listdir(f"/proc/{pid}/fd")):
-                return pid
+                yield pid
         except OSError:  # it has ended, or is somebody else's
             continue
-    return ""
 
 
 def _sockets_at(port: int, peer: int, kind: str) -> Iterator[str]:

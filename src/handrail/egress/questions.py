@@ -50,7 +50,7 @@ class Questions:
         """A call begins: what is asked from now on belongs to it."""
         self._context = context
         self._asked = {}
-        self._names = {address: name for address, name in self._names.items() if not _is_loopback(address)}
+        self._names = {address: name for address, name in self._names.items() if not _is_here(address)}
         self._refused.clear()
 
     def notes(self) -> list[str]:
@@ -140,11 +140,6 @@ class Questions:
 
     async def _lookup(self, host: str, port: int) -> list[str]:
         return [self._fixed[host]] if host in self._fixed else await addresses_of(host, port)
-
-
-def _is_loopback(address: str) -> bool:
-    literal = literal_address(address)
-    return literal is not None and literal.is_loopback
 
 
 def _is_here(address: str) -> bool:

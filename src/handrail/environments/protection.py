@@ -84,15 +84,12 @@ class Protection:
         config, state, cache = own_folders(self.home)
         differs = (state, cache, *_work_tree(cwd, config), *_runtime_folders(), os.path.expanduser("~"))
         lately = int(time.monotonic() / _FRESH_SECONDS)
-        project, sealed = _real(_project_policy(cwd)), _lately_read_only(self, config, cache, lately)
+        covered, sealed = _lately(self, config, cache, lately)
+        project = _real(_project_policy(cwd))
         writable = _contained(cwd, self.profile, [*sealed, *project, *_real([state])])
         if self.overlays:
             writable = {"writable": [*(tree for tree, *_ in self.overlays), *_private()], "quiet": [], "sealed": []}
-        shell = {
-            "read_only": project,
-            "covered": _lately_covered(self, lately),
-            "contained": writable,
-        }
+        shell = {"read_only": project, "covered": covered, "contained": writable}
         return Confinement(repr((self, config, differs)), lambda: self.policy(cwd), shell)
 
     def policy(self, cwd: str) -> Packet:
@@ -170,14 +167,9 @@ def _private() -> list[str]:
 
 
 @lru_cache(maxsize=8)
-def _lately_covered(protection: Protection, _: int) -> list[str]:
-    """Looking for sockets takes longer than all else about a new shell."""
-    return protection._sockets()[0]
-
-
-@lru_cache(8)
-def _lately_read_only(protection: Protection, config: str, cache: str, _: int) -> list[str]:
-    return protection._read_only(config, cache)
+def _lately(protection: Protection, config: str, cache: str, _: int) -> tuple[list[str], list[str]]:
+    """What is covered and what is read-only. Looking for sockets takes longer than all else about a new shell."""
+    return protection._sockets()[0], protection._read_only(config, cache)
 
 
 def check_allowed(names: Collection[str]) -> None:

@@ -39,7 +39,8 @@ CHANGES = (
     'python3 -Sc \'import mmap; f = open("{p}", "r+b"); mmap.mmap(f.fileno(), 0)[0] = 65\'',
     "find {p} -delete",
     "(cd dir && echo {r} > ../{q} && mv x y)",
-    "cp -alf {p} {q}",  # without -f it depends on how many names a file has, and one in the stash counts
+    "cp -al {p} {q}",
+    "cp -alf {p} {q}",
     "cp -aT --remove-destination {p} {q}",
     "ln -f {p} {q}",
     "install -m {m} {p} {q}",

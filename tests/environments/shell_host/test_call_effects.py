@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,10 @@ import pytest
 
 from handrail.environments.shell_host import call_effects
 from handrail.environments.shell_host.journal_expiry import Clock
+from handrail.environments.shell_host.journal_undo import recover
 
 from .random_changes import make_tree
-from .watched_commands import Recorder, snapshot
+from .watched_commands import Recorder, snapshot, watched
 
 _DAY = 86_400
 
@@ -219,6 +221,35 @@ def now_of(recorder: Recorder, call: int) -> float:
     return float(call_effects.describe(recorder.folder, call)["ended"])
 
 
+@pytest.mark.parametrize(
+    ("made", "later"), [("f", "echo y > f"), ("f", "mv f g"), ("n/f", "mv n g"), ("n/f", "rm -r n")]
+)
+def test_what_a_person_wrote_is_in_the_way_also_after_a_later_call_was_undone(
+    recorder: Recorder, made: str, later: str
+) -> None:
+    call = recorder.run(f"mkdir n; echo x > {made}")
+    now = time.time_ns()
+    while (recorder.work / made).stat().st_mtime_ns <= now:  # the clock of a file system has long ticks
+        (recorder.work / made).write_text("mine")
+    assert undo(recorder, recorder.run(later))["status"] == "undone"
+    (conflict,) = undo(recorder, call)["conflicts"]
+    assert conflict["call"] == 0
+    assert str(recorder.work / made).startswith(conflict["path"])
+    assert (recorder.work / made).read_text() == "mine"
+
+
+def test_a_later_call_that_wrote_to_another_name_of_the_file_is_in_the_way(recorder: Recorder) -> None:
+    first, later = recorder.run("echo x > a"), recorder.run("echo y > hard")
+    answer = undo(recorder, first)
+    assert [(one["path"], one["call"]) for one in answer["conflicts"]] == [(str(recorder.work / "a"), later)]
+    assert undo(recorder, later)["status"] == undo(recorder, first)["status"] == "undone"
+
+
+def test_a_time_that_a_call_has_set_is_no_change_of_somebody_else(recorder: Recorder) -> None:
+    first, later = recorder.run("echo x > f; touch -d 2100-01-01 f"), recorder.run("echo y > f")
+    assert undo(recorder, later)["status"] == undo(recorder, first)["status"] == "undone"
+
+
 def test_old_calls_expire_and_the_young_can_still_be_undone(recorder: Recorder) -> None:
     old = recorder.run("rm b")
     ended = now_of(recorder, old)
@@ -242,6 +273,27 @@ def test_the_oldest_goes_first_when_too_much_is_kept(recorder: Recorder) -> None
     assert undo(recorder, calls[0])["reason"] == "its changes are not kept any more"
     assert undo(recorder, calls[2])["status"] == "undone"
     assert (recorder.work / "f2").stat().st_size == 100_000
+
+
+def test_what_a_killed_call_had_made_is_not_kept_for_ever_after_it_was_rolled_back(recorder: Recorder) -> None:
+    watched("mkdir made; head -c 100000 /dev/zero > made/f", recorder.work, recorder.next_call(), recorder.stash)
+    recorder.writer.close()
+    assert [one["outcome"] for one in recover(recorder.folder)] == ["rolled back"]
+    now = time.time()
+    assert call_effects.prune(recorder.folder, 7, 1 << 30, clock(now, 1000))["kept_bytes"] > 100_000
+    later = 8 * _DAY
+    assert call_effects.prune(recorder.folder, 7, 1 << 30, clock(now + later, 1000 + later))["freed_bytes"] >= 100_000
+    assert list(Path(recorder.folder, "stash").iterdir()) == []
+
+
+@pytest.mark.parametrize("command", ["echo x > a", "echo x >> a"])
+def test_what_somebody_wrote_before_a_killed_call_was_rolled_back_is_not_lost(recorder: Recorder, command: str) -> None:
+    watched(command, recorder.work, recorder.next_call(), recorder.stash)
+    recorder.writer.close()
+    (recorder.work / "a").write_text("1 one\nmine")
+    assert [one["failed"] for one in recover(recorder.folder)] == [[]]
+    assert (recorder.work / "a").read_text() == "1 one\n"
+    assert [path.read_text() for path in Path(recorder.folder, "stash").iterdir()] == ["1 one\nmine"]
 
 
 def test_a_clock_that_jumped_makes_nothing_expire_before_a_day_has_passed(recorder: Recorder) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import random
+import subprocess
 import tempfile
 import traceback
 from collections.abc import Callable, Iterator
@@ -13,9 +14,10 @@ from pathlib import Path
 import pytest
 
 from handrail.environments.shell_host import call_effects, effect_takeover
+from handrail.environments.shell_host.journal_undo import recover
 
 from .random_changes import make_tree, random_call
-from .watched_commands import NOBODY, Recorder, snapshot
+from .watched_commands import NOBODY, Recorder, snapshot, watched
 
 _PR_SET_DUMPABLE = 4
 # `make soak` asks for more.
@@ -114,6 +116,37 @@ def test_hard_links_in_a_new_folder_are_no_conflict_for_the_call_that_made_the_f
     assert recorder.conflicts(first) == []
     assert recorder.undo(first).failed == []
     assert snapshot(recorder.work).keys() == before
+
+
+def test_a_file_that_cp_replaces_because_the_stash_has_a_name_of_it_can_be_brought_back(recorder: Recorder) -> None:
+    before, plain = snapshot(recorder.work), recorder.work.with_name("plain")
+    make_tree(plain)
+    plain.with_name("further").hardlink_to(plain / "hard")
+    commands = ["rm a; mkdir new; echo x > new/hard", "cp -al new/. ."]
+    for command in commands:
+        subprocess.run(["bash", "-c", command], cwd=plain, check=True)
+    calls = [recorder.run(command) for command in commands]
+    assert (recorder.work / "hard").read_text() == (plain / "hard").read_text() == "x\n"  # as with any further name
+    told = call_effects.describe(recorder.folder, calls[1])
+    assert str(recorder.work / "hard") in [one["path"] for one in told["changed"]]
+    for call in reversed(calls):
+        assert recorder.conflicts(call) == []
+        assert recorder.undo(call).failed == []
+    _assert_equal(snapshot(recorder.work), before, "after the undo")
+
+
+@pytest.mark.parametrize("command", ["ln b new", "cp -al dir new", ""])
+def test_a_file_has_no_further_name_after_a_killed_call_was_rolled_back(recorder: Recorder, command: str) -> None:
+    before = {path: path.lstat().st_nlink for path in recorder.work.rglob("*")}
+    call = recorder.next_call()
+    if command:
+        watched(command, recorder.work, call, recorder.stash)
+    else:  # `rm b`, and the watcher is killed before it has written what it keeps
+        call.folder_times(str(recorder.work))
+        recorder.stash.keep(str(recorder.work / "b"), recorder.work.stat().st_dev)
+    recorder.writer.close()
+    assert [one["failed"] for one in recover(recorder.folder)] == [[]]
+    assert {path: path.lstat().st_nlink for path in recorder.work.rglob("*")} == before
 
 
 def test_an_ordinary_user_can_undo_a_call_that_has_closed_a_folder() -> None:

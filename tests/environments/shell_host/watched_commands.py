@@ -97,9 +97,10 @@ def snapshot(folder: Path) -> dict[str, Any]:
         except PermissionError:
             continue
         content: Any = None
+        if not stat.S_ISDIR(info.st_mode):
+            groups.setdefault(info.st_ino, []).append(str(path))
         if stat.S_ISREG(info.st_mode):
             content = path.read_bytes()
-            groups.setdefault(info.st_ino, []).append(str(path))
         elif stat.S_ISLNK(info.st_mode):
             content = os.readlink(path)
         attributes = {n: os.getxattr(path, n, follow_symlinks=False) for n in os.listxattr(path, follow_symlinks=False)}

@@ -28,7 +28,7 @@ from .deletion_limit import DeletionLimit
 from .effect_watcher import EffectWatcher
 from .held_calls import Ask, HeldCall, Questions, Release
 from .held_connects import taken
-from .journal import CallJournal, Stash
+from .journal import CallJournal, NotRecorded, Stash
 from .journal_log import JournalFailed, LogWriter, writer_name
 from .syscall_filter import FilterRefused, Watch
 from .wire import CHANGED, CURRENT, TRIED, CallPage, Packet
@@ -41,16 +41,6 @@ _CAN_HOLD = b"holds"
 _OF_WATCHER = ("private", "contained", "holds_network")  # settings
 
 
-class _NotRecorded:
-    """Stands for the journal of what runs on behalf of no call."""
-
-    is_ended = is_incomplete = False
-    call, limit, is_tried = 0, None, False
-
-    def __getattr__(self, _: str) -> Callable[..., None]:
-        return lambda *_, **__: None
-
-
 class Watched:
     """One shell or background process, and the calls whose changes it makes. A shell has one bash after the other."""
 
@@ -61,7 +51,7 @@ class Watched:
         self._fixed, self._settings = call, settings
         self._page: CallPage | None = None
         self._bash = 0
-        self._calls: Dict[int, Any] = {0: _NotRecorded()}  # noqa: UP006  the same
+        self._calls: Dict[int, Any] = {0: NotRecorded()}  # noqa: UP006  the same
         self._left: Dict[int, Tuple[int, int]] = {}  # noqa: UP006  call and start time by process
         self._running = -1
         self._of_running: Dict[int, CallJournal] = {}  # noqa: UP006  by process that is known to belong to the running call
@@ -301,7 +291,7 @@ class EffectServer:
                 error = _PROBED_BUT_SOCKETS
                 if self._settings.get("holds_network") == "auto":
                     self._settings["holds_network"] = ""
-            probe = EffectWatcher(listener, lambda _: _NotRecorded(), _PROBE.__eq__, kept_out_error=error)  # type: ignore[arg-type, return-value]
+            probe = EffectWatcher(listener, lambda _: NotRecorded(), _PROBE.__eq__, kept_out_error=error)  # type: ignore[arg-type, return-value]
             self._serve_with(probe, lambda: None, lambda: None)
             return
         key, call = packet.get("shell") or packet["job"], packet.get("call")

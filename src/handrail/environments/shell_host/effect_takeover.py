@@ -13,6 +13,7 @@ import stat
 import struct
 from typing import Callable, Iterator, NamedTuple  # noqa: UP035  Python 3.8 knows no other place
 
+from . import proc
 from .journal import CallJournal
 from .journal_log import parent_of
 from .syscall_names import Elsewhere, Names, Unreadable
@@ -174,9 +175,8 @@ def _rights(pid: int) -> list[bytes]:
 
 def _working_folders() -> Iterator[str]:
     """Of all processes: one whose folder is moved would go on working in it."""
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            try:
-                yield os.readlink(f"/proc/{name}/cwd")
-            except OSError:
-                continue  # it has ended, or is another user's
+    for pid in proc.newest_first():
+        try:
+            yield os.readlink(f"/proc/{pid}/cwd")
+        except OSError:
+            continue  # it has ended, or is another user's

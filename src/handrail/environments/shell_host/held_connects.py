@@ -18,6 +18,7 @@ from . import proc
 from .held_calls import ALLOW, HeldCall, Hold, Reply
 from .journal import CallJournal
 from .journal_log import lstat
+from .proc import check
 from .syscall_names import Memory, Unreadable, masked_socket
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -181,9 +182,9 @@ def _host_in(raw: bytes) -> Target | None:
 def taken(pid: int, fd: int) -> socket.socket:
     """A copy of a process's socket. Raises OSError."""
     # A thread has the descriptors of its process.
-    process = _checked(_libc.syscall(_PIDFD_OPEN, proc.leader_of(pid), 0))
+    process = check(_libc.syscall(_PIDFD_OPEN, proc.leader_of(pid), 0), "pidfd_open")
     try:
-        return socket.socket(fileno=_checked(_libc.syscall(_PIDFD_GETFD, process, ctypes.c_int(fd), 0)))
+        return socket.socket(fileno=check(_libc.syscall(_PIDFD_GETFD, process, ctypes.c_int(fd), 0), "pidfd_getfd"))
     finally:
         os.close(process)
 
@@ -208,12 +209,6 @@ def _write(pid: int, place: int, data: bytes) -> None:
     with contextlib.suppress(OSError), open(f"/proc/{pid}/mem", "r+b", buffering=0) as file:
         file.seek(place)
         file.write(data)
-
-
-def _checked(result: int) -> int:
-    if result < 0:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-    return result
 
 
 def _reply(result: int) -> int | Reply:

@@ -7,14 +7,13 @@ part, which may be a symbolic link. What a call has made itself needs no entry: 
 from __future__ import annotations
 
 import contextlib
-import errno
 import fcntl
 import json
 import os
 import stat
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Iterable, Iterator  # noqa: UP035  Python 3.8 knows no other place
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator  # noqa: UP035  Python 3.8 knows no other place
 
 from . import journal_log as log
 from . import proc
@@ -28,7 +27,6 @@ MAX_INLINE_BYTES = 64 << 10
 MAX_COPY_BYTES = 1 << 30
 _MAX_CALLS = 16
 _FICLONE = 0x40049409
-_CANNOT_COPY_RANGE = (errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM)
 _COUNTED = ("changed", "created", "deleted", "deleted_bytes", "kept_bytes", "renamed", "unsaved")
 # What is known of a path in a call, so that it needs no further entry.
 _NEW, _SAVED, _GROWN, _MOVED, _MARKED = "new", "saved", "grown", "moved", "marked"
@@ -43,7 +41,7 @@ class Stash:
 
     def __init__(self, journal: str, writer: str) -> None:
         self._journal, self._writer = os.path.realpath(journal), writer
-        self._own = os.path.join(self._journal, "stash")
+        self.folder = os.path.join(self._journal, "stash")
         self._folders: dict[int, str] = {}  # by device
         self._count, self._mark = 0, f"/{STASH}-"
 
@@ -69,9 +67,9 @@ class Stash:
         return f"{folder}/{self._writer}-{self._count}"
 
     def _folder_for(self, parent: str, device: int) -> str:
-        os.makedirs(self._own, mode=0o700, exist_ok=True)
-        if os.stat(self._own).st_dev == device:
-            return self._own
+        os.makedirs(self.folder, mode=0o700, exist_ok=True)
+        if os.stat(self.folder).st_dev == device:
+            return self.folder
         return _private(os.path.join(_topmost(parent, device), f"{STASH}-{os.geteuid()}"))
 
 
@@ -320,6 +318,16 @@ class CallJournal:
         self._timed = {path for path in self._timed if path not in folders and not path.startswith(prefixes)}
 
 
+class NotRecorded:
+    """Stands for the entries of what nobody could undo: it runs on behalf of no call, or rolls one back."""
+
+    is_ended = is_incomplete = False
+    call, limit, is_tried = 0, None, False
+
+    def __getattr__(self, _: str) -> Callable[..., None]:
+        return lambda *_, **__: None
+
+
 def copy(path: str, to: str, size: int) -> None:
     """Copy the content to a new file, sharing blocks where the file system can."""
     with open(_open_file(path), "rb", 0) as source:
@@ -340,21 +348,8 @@ def copy_content(source: int, target: int, size: int) -> None:
         return
     except OSError:
         pass  # most file systems cannot share blocks
-    while size > 0:
-        count = _copy_piece(source, target, size)
-        if count == 0:
-            return
+    while count := os.sendfile(target, source, None, size):
         size -= count
-
-
-def _copy_piece(source: int, target: int, size: int) -> int:
-    if hasattr(os, "copy_file_range"):
-        try:
-            return os.copy_file_range(source, target, size)
-        except OSError as error:
-            if error.errno not in _CANNOT_COPY_RANGE:
-                raise
-    return os.sendfile(target, source, None, size)
 
 
 def extended_attributes(path: str) -> bytes:
@@ -374,7 +369,7 @@ class FileJournal:
         self._folder, self._max_copy_bytes, self._is_durable = folder, max_copy_bytes, is_durable
         self._lock = threading.Lock()
         self._writer: LogWriter | None = None
-        self._process = 0
+        self._stash, self._process = Stash(folder, ""), 0
         self._calls: dict[int, CallJournal] = {}
 
     def keep(self, call: int, path: str, *, is_replaced: bool) -> None:
@@ -413,8 +408,8 @@ class FileJournal:
 
     def _of(self, call: int) -> CallJournal:
         if self._writer is None or self._process != os.getpid():
-            self._writer, self._process = LogWriter(self._folder, writer_name()), os.getpid()
+            name, self._process = writer_name(), os.getpid()
+            self._writer, self._stash = LogWriter(self._folder, name), Stash(self._folder, name)
         if call not in self._calls:
-            stash = Stash(self._folder, writer_name())
-            self._calls[call] = CallJournal(self._writer, stash, call, max_copy_bytes=self._max_copy_bytes)
+            self._calls[call] = CallJournal(self._writer, self._stash, call, max_copy_bytes=self._max_copy_bytes)
         return self._calls[call]

@@ -1,7 +1,8 @@
 """What has changed since a call, so that taking it back would lose it.
 
 Later calls are known exactly: by path, by the folders above and below, and by other names of the same file. Everybody else is
-noticed by the time of a file's last change of any kind, which no program can set.
+noticed by the time of a file's last change of any kind, which no program can set. A later call that was undone explains that
+time, but has left the content and its time as it met them: content that is younger than the call is somebody's.
 """
 
 from __future__ import annotations
@@ -50,7 +51,9 @@ def conflicts(
             found[path] = Conflict(path, later, when)
     for path in sorted(mine.paths - set(found)):
         try:
-            when, by = until.changed_after(path, is_new=path in mine.new), 0
+            when = until.changed_after(path, is_new=path in mine.new)
+            inode = os.lstat(path).st_ino if when else 0
+            by = max((number for number, theirs in others.items() if inode in theirs.inodes), default=0)
         except PermissionError:  # in a folder that is closed by now
             path, when = _closed_above(path)
             by = max((number for number, theirs in others.items() if path in theirs.paths), default=0)
@@ -132,9 +135,7 @@ class _Until:
         found = lstat(path)
         if found is None or (stat.S_ISDIR(found.st_mode) and not is_new):
             return 0
-        if self._is_changed(path, found):
-            return found.st_ctime_ns
-        return self._inside(path) if stat.S_ISDIR(found.st_mode) else 0
+        return self._changed(path, found) or (self._inside(path) if stat.S_ISDIR(found.st_mode) else 0)
 
     def _inside(self, folder: str) -> int:
         todo, end, files, size = [folder], self._end, 0, 0
@@ -147,8 +148,9 @@ class _Until:
                 with os.scandir(fd) as inside:  # of a descriptor: whole paths take longer to look up
                     for entry in inside:
                         found = entry.stat(follow_symlinks=False)
-                        if found.st_ctime_ns > end and self._is_changed(f"{at}/{entry.name}", found):
-                            return found.st_ctime_ns
+                        when = self._changed(f"{at}/{entry.name}", found) if found.st_ctime_ns > end else 0
+                        if when:
+                            return when
                         if entry.is_dir(follow_symlinks=False):
                             todo.append(f"{at}/{entry.name}")
                         else:
@@ -159,17 +161,20 @@ class _Until:
         self._sizes[folder] = files, size
         return 0
 
-    def _is_changed(self, path: str, found: os.stat_result) -> bool:
+    def _changed(self, path: str, found: os.stat_result) -> int:
+        """When, or 0. A time of content that is yet to come was set by a program."""
         if found.st_ctime_ns <= self._end:
-            return False
+            return 0
+        if stat.S_ISREG(found.st_mode) and self._end < found.st_mtime_ns <= found.st_ctime_ns:
+            return found.st_mtime_ns
         self._explain()
         if found.st_ctime_ns <= max(self._paths.get(path, 0), self._inodes.get(found.st_ino, 0)):
-            return False
+            return 0
         while len(path) > 1:
             if found.st_ctime_ns <= self._trees.get(path, 0):
-                return False
+                return 0
             path = os.path.dirname(path)
-        return True
+        return found.st_ctime_ns
 
 
 def _is_below(path: str, folders: set[str]) -> bool:

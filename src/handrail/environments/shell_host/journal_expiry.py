@@ -10,14 +10,15 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import shutil
 import stat
 import time
 from typing import Any, Iterator, NamedTuple  # noqa: UP035  Python 3.8 knows no other place
 
 from . import proc
-from .journal import Stash
-from .journal_log import SUFFIX, Entry, Journal, lstat
+from .journal import STASH, Stash
+from .journal_log import SUFFIX, Entry, Journal, lstat, names_in, parent_of
 
 _LOCK, _EXPIRED, _CLOCK = "undo.lock", "expired.json", "clock.json"
 _DAY = 86_400.0
@@ -67,11 +68,18 @@ def prune(
         calls = [call for call in journal.calls() if call not in expired and journal.end(call) is not None]
         kept = {call: _kept_files(journal_folder, journal.entries(call)) for call in calls}
         sizes = {call: sum(size for _, size in files) for call, files in kept.items()}
-        total = sum(sizes.values()) + sum(size for _, size in _logs(journal_folder))
+        rest = {path: (found, _size(path, found)) for path, found in unnamed(journal)}
+        total = sum(sizes.values()) + sum(size for _, size in [*_logs(journal_folder), *rest.values()])
         is_trusted = _is_trusted(journal_folder, clock, save=not dry_run)
         oldest = clock.wall - keep_days * _DAY if is_trusted else 0.0
         gone: list[int] = []
         freed = 0
+        for path, (found, size) in rest.items():
+            is_settled = clock.wall - found.st_ctime > _TOLERANCE  # else its entry may be about to be written
+            if is_settled and (found.st_ctime < oldest or total - freed > keep_bytes):
+                freed += size
+                if not dry_run:
+                    _remove(path)
         for call in calls:
             if (journal.end(call) or 0) / 1e9 < oldest or total - freed > keep_bytes:
                 gone.append(call)
@@ -85,6 +93,20 @@ def prune(
             journal.refresh()
             _save(journal_folder, _EXPIRED, sorted(expired.intersection(journal.calls())))
     return {"calls": gone, "freed_bytes": freed, "kept_bytes": max(total - freed, 0), "clock_is_trusted": is_trusted}
+
+
+def unnamed(journal: Journal) -> Iterator[tuple[str, os.stat_result]]:
+    """What lies in a stash and no entry names. Its writer was killed before it wrote one, or it was moved there when a call was
+    rolled back after a crash."""
+    own = Stash(journal.folder, "").folder
+    place = re.compile(rf"(?:{re.escape(own)}|.*/{re.escape(STASH)}-\d+)/[^/]+")
+    entries = (entry for call in journal.calls() for entry in journal.entries(call))
+    named = {found[0] for entry in entries for found in map(place.match, (entry.path, entry.second)) if found}
+    for folder in {own, *map(parent_of, named)}:
+        for name in names_in(folder):
+            found = lstat(f"{folder}/{name}")
+            if found is not None and f"{folder}/{name}" not in named and name != ".gitignore":
+                yield f"{folder}/{name}", found
 
 
 def is_prune_due(journal_folder: str) -> bool:

@@ -19,8 +19,8 @@ import time
 from typing import Any, Callable, Iterable, Iterator, NamedTuple  # noqa: UP035  Python 3.8 knows no other place
 
 from . import journal_log as log
-from .journal import CallJournal, Stash, copy_content, extended_attributes
-from .journal_expiry import locked
+from .journal import CallJournal, NotRecorded, Stash, copy, copy_content, extended_attributes
+from .journal_expiry import locked, unnamed
 from .journal_log import OPEN_SUFFIX, SUFFIX, Entry, Journal, Meta, lstat, meta_of, names_in, writer_name
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -40,7 +40,7 @@ class Undo:
     """Takes entries back. Without a `record` nothing is written to the journal."""
 
     def __init__(self, journal: Journal, stash: Stash, record: CallJournal | None = None) -> None:
-        self._journal, self._stash, self._record = journal, stash, record
+        self._journal, self._stash, self._record = journal, stash, record or NotRecorded()
         self._remade = journal.remade()
         self._steps: dict[bytes, Callable[[Entry, os.stat_result | None], None]] = {
             log.ABSENT: self._absent,
@@ -85,8 +85,7 @@ class Undo:
         if kept is None:
             return
         if found is not None and os.path.samestat(found, kept):  # the removal failed
-            if self._record is not None:  # its link count, and with it the time of its last change
-                self._record.attributes(entry.path, found)
+            self._record.attributes(entry.path, found)  # its link count, and with it the time of its last change
             os.unlink(entry.second)
             return
         self._make_room(entry.path, found)
@@ -102,8 +101,8 @@ class Undo:
             return
         if found is None:
             self._create(entry.path)
-        elif self._record is not None:
-            self._record.change(entry.path, found)
+        else:
+            self._before_overwriting(entry.path, found)
         if found is not None and not os.access(entry.path, os.W_OK):
             os.chmod(entry.path, 0o600)
         with open(entry.path, "r+b" if found is not None else "xb", 0) as file:
@@ -122,8 +121,7 @@ class Undo:
     def _grown(self, entry: Entry, found: os.stat_result | None) -> None:
         if found is None or not self._is_same(entry.meta.inode, found):
             return
-        if self._record is not None:
-            self._record.change(entry.path, found)
+        self._before_overwriting(entry.path, found)
         if found.st_size > entry.meta.size:
             os.truncate(entry.path, entry.meta.size)
         os.utime(entry.path, ns=(entry.meta.atime, entry.meta.mtime))
@@ -131,8 +129,7 @@ class Undo:
     def _attributes(self, entry: Entry, found: os.stat_result | None) -> None:
         if found is None or not self._is_same(entry.meta.inode, found):
             return
-        if self._record is not None:
-            self._record.attributes(entry.path, found)
+        self._record.attributes(entry.path, found)
         _put_attributes(entry.path, entry.meta, entry.extended)
 
     def _folder(self, entry: Entry, found: os.stat_result | None) -> None:
@@ -142,7 +139,7 @@ class Undo:
             self._made_anew(entry)
         elif not stat.S_ISDIR(found.st_mode):
             return
-        elif self._record is not None:
+        else:
             self._record.attributes(entry.path, found)
         _put_attributes(entry.path, entry.meta, entry.extended)
 
@@ -157,14 +154,12 @@ class Undo:
         there = lstat(entry.second)
         if there is None or found is None or not self._is_same(entry.meta.inode, there):
             return
-        if self._record is not None:
-            self._record.rename(entry.second, there, entry.path, found, exchange=True)
+        self._record.rename(entry.second, there, entry.path, found, exchange=True)
         rename(entry.second, entry.path, _EXCHANGE)
 
     def _times(self, entry: Entry, found: os.stat_result | None) -> None:
         if found is not None and stat.S_ISDIR(found.st_mode):
-            if self._record is not None:
-                self._record.folder_times(entry.path)
+            self._record.folder_times(entry.path)
             with contextlib.suppress(PermissionError):  # a folder of another user, such as /tmp
                 os.utime(entry.path, ns=(entry.meta.atime, entry.meta.mtime))
 
@@ -172,8 +167,7 @@ class Undo:
 
     def _create(self, path: str, *, is_folder: bool = False) -> None:
         self._make_parents(path)
-        if self._record is not None:
-            self._record.create(path, is_folder=is_folder)
+        self._record.create(path, is_folder=is_folder)
 
     def _make_parents(self, path: str) -> None:
         """A folder that is gone since: an older entry takes it away again."""
@@ -189,8 +183,7 @@ class Undo:
             self._make_parents(path)
 
     def _move(self, path: str, to: str, found: os.stat_result) -> None:
-        if self._record is not None:
-            self._record.rename(path, found, to, None)
+        self._record.rename(path, found, to, None)
         try:
             rename(path, to, _NOREPLACE)
         except OSError as error:
@@ -202,21 +195,25 @@ class Undo:
         found = lstat(path)
         if found is None:
             return
-        call = self._record.call if self._record is not None else 0
-        to = f"{path}{_BEFORE_SUFFIX}{call}"
+        to = f"{path}{_BEFORE_SUFFIX}{self._record.call}"
         if stat.S_ISREG(found.st_mode):
             # A copy: the file itself may be what the undo goes on from.
-            if self._record is not None:
-                self._record.create(to)
+            self._record.create(to)
             shutil.copy2(path, to)
         else:
             self._move(path, to, found)
 
+    def _before_overwriting(self, path: str, found: os.stat_result) -> None:
+        """After a crash it may be somebody's by now: it stays in the stash for as long as calls are kept."""
+        self._record.change(path, found)
+        if isinstance(self._record, NotRecorded):
+            with contextlib.suppress(PermissionError):
+                copy(path, self._stash.new_name(path), found.st_size)
+
     def _made_anew(self, entry: Entry) -> None:
         new = os.lstat(entry.path).st_ino
         self._remade.setdefault(entry.meta.inode, set()).add(new)
-        if self._record is not None:
-            self._record.remade(entry.meta.inode, entry.path)
+        self._record.remade(entry.meta.inode, entry.path)
 
     def _is_same(self, inode: int, found: os.stat_result) -> bool:
         """Whether it is the file that the entry is about, or what an undo has made in its place."""
@@ -340,16 +337,18 @@ def recover(journal_folder: str, on_crash: str = "undo") -> list[dict[str, Any]]
             return []
         journal = Journal(journal_folder)
         journal.refresh()
-        return _finish(journal, dead, {name for name in left if name not in dead}, on_crash)
+        mine, alive = writer_name(), {name for name in left if name not in dead}
+        answers = _finish(journal, dead, alive, on_crash, Stash(journal_folder, mine))
+        _drop_further_names(journal, [mine, *(name.partition("-")[2][: -len(SUFFIX)] for name in dead)])
+        return answers
 
 
-def _finish(journal: Journal, dead: list[str], alive: set[str], on_crash: str) -> list[dict[str, Any]]:
+def _finish(journal: Journal, dead: list[str], alive: set[str], on_crash: str, stash: Stash) -> list[dict[str, Any]]:
     unfinished: dict[int, list[str]] = {}  # logs by call
     for name in dead:
         for call in journal.unended_in(name):
             unfinished.setdefault(call, []).append(name)
     answers = []
-    stash = Stash(journal.folder, writer_name())
     busy = {call for name in alive for call in journal.calls_in(name)}
     for call in sorted(set(unfinished) - busy, reverse=True):
         logs, entries = unfinished[call], journal.entries(call)
@@ -369,6 +368,17 @@ def _finish(journal: Journal, dead: list[str], alive: set[str], on_crash: str) -
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(os.path.join(journal.folder, name[: -len(SUFFIX)] + OPEN_SUFFIX))
     return answers
+
+
+def _drop_further_names(journal: Journal, writers: list[str]) -> None:
+    """What writers that are gone, and the rolling back itself, have left in a stash although the file has another name: programs
+    such as `cp -a` and `gzip` do otherwise with a file of several names."""
+    for path, found in unnamed(journal):
+        if os.path.basename(path).rpartition("-")[0] in writers:
+            below = (f"{parent}/{name}" for parent, _, names in os.walk(path) for name in names)
+            for one in below if stat.S_ISDIR(found.st_mode) else (path,):
+                if os.lstat(one).st_nlink > 1:
+                    os.unlink(one)
 
 
 def _is_written_to(path: str) -> bool:

@@ -10,6 +10,7 @@ import struct
 from typing import Callable, Iterator  # noqa: UP035  Python 3.8 knows no other place
 
 from . import proc
+from .proc import check
 
 NEW_MOUNTS, NEW_USERS, NEW_PIDS, NEW_NETWORK = 0x20000, 0x10000000, 0x20000000, 0x40000000
 READ_ONLY, NO_SUID, NO_DEVICES, NO_EXEC = 1, 2, 4, 8
@@ -18,14 +19,6 @@ _MOUNT_SETATTR, _AT_RECURSIVE, _AT_FDCWD = 442, 0x8000, -100
 _KEPT_FLAGS = 0x400 | 0xF  # relatime, and what may not be taken away from a mount of the parent namespace
 
 _libc = ctypes.CDLL(None, use_errno=True)
-
-
-def check(result: int, what: str) -> int:
-    """`result` of a C function. Raises OSError with `what` if it failed."""
-    if result < 0:
-        number = ctypes.get_errno()
-        raise OSError(number, f"{what}: {os.strerror(number)}")
-    return result
 
 
 def unshare(flags: int) -> None:

@@ -225,7 +225,8 @@ def _link(paths: Sequence[str]) -> None:
 
 def _rename(paths: Sequence[str], flags: int) -> None:
     with _folder(paths[0]) as (folder, name), _folder(paths[1]) as (to_folder, to):
-        _check(_libc.syscall(_RENAMEAT2, folder, os.fsencode(name), to_folder, os.fsencode(to), flags))
+        result = _libc.syscall(_RENAMEAT2, folder, os.fsencode(name), to_folder, os.fsencode(to), flags)
+        proc.check(result, "rename")
 
 
 def _chown(path: str, user: int, group: int) -> None:
@@ -253,12 +254,7 @@ def _set_times(caller: _Caller, path: str, address: int, layout: str, nanosecond
             numbers = numbers[0], 0, numbers[1], 0
         times = struct.pack("4q", numbers[0], numbers[1] * nanoseconds, numbers[2], numbers[3] * nanoseconds)
     with _folder(path) as (folder, name):
-        _check(_libc.utimensat(folder, os.fsencode(name), times, _AT_SYMLINK_NOFOLLOW))
-
-
-def _check(result: int) -> None:
-    if result < 0:
-        raise OSError(ctypes.get_errno(), "refused")
+        proc.check(_libc.utimensat(folder, os.fsencode(name), times, _AT_SYMLINK_NOFOLLOW), "utimensat")
 
 
 _CREAT = os.O_CREAT | os.O_WRONLY | os.O_TRUNC

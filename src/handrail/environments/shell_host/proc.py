@@ -50,6 +50,14 @@ def run_in_short_slices(pid: int = 0) -> None:
         _libc.syscall(_SCHED_SETATTR, pid, attributes, 0)
 
 
+def check(result: int, what: str) -> int:
+    """`result` of a C function. Raises OSError with `what` if it failed."""
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{what}: {os.strerror(number)}")
+    return result
+
+
 def set_title(title: str) -> None:
     """Set the name in `ps`. A `pkill python` or `pkill -f python` in a command must not hit what runs the command."""
     name = title.encode()
@@ -139,10 +147,11 @@ def pid_here(pid: int, start: int, of_namespace: int, parent: int = 0) -> int:
     if of_namespace in (0, namespace()):
         return pid
     near = _with_pid(children(parent), pid, start, of_namespace) if parent else 0
-    return near or _with_pid(_newest_first(), pid, start, of_namespace)
+    return near or _with_pid(newest_first(), pid, start, of_namespace)
 
 
-def _newest_first() -> list[int]:
+def newest_first() -> list[int]:
+    """All processes."""
     return sorted((int(name) for name in os.listdir("/proc") if name.isdigit()), reverse=True)
 
 
@@ -164,7 +173,7 @@ def _with_number(field: bytes, value: int, among: Iterable[int], of_namespace: i
 def in_session(leader: int, start: int, of_namespace: int) -> list[int]:
     """The living processes of a session whose leader may have ended, none of them older than the leader was. Its number is
     not given to another process as long as one of them lives."""
-    found = _with_number(b"NSsid", leader, _newest_first(), of_namespace or namespace())
+    found = _with_number(b"NSsid", leader, newest_first(), of_namespace or namespace())
     return [number for number, stat in found if stat.state not in b"ZX" and stat.start >= start]
 
 
@@ -247,7 +256,7 @@ def children(pid: int) -> list[int]:
 
 def _children_by_scan(pid: int) -> list[int]:
     """For kernels built without PROC_CHILDREN."""
-    stats = ((int(name), stat_of(int(name))) for name in os.listdir("/proc") if name.isdigit())
+    stats = ((other, stat_of(other)) for other in newest_first())
     return [child for child, stat in stats if stat is not None and stat.parent == pid]
 
 

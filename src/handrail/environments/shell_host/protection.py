@@ -40,7 +40,8 @@ import struct
 from typing import Callable  # noqa: UP035  Python 3.8 knows no other place
 
 from . import landlock, mounts, proc
-from .mounts import NEW_MOUNTS, check
+from .mounts import NEW_MOUNTS
+from .proc import check
 from .wire import Packet
 
 NAMESPACES, LANDLOCK, OUTER, NOTHING = "namespaces", "landlock", "outer", "nothing"

@@ -75,7 +75,7 @@ class SandboxServer(ForkServer):
 def _fork(namespaces: int) -> int:
     """A fork in new namespaces, in which it is the first process."""
     number = protection.clone_number()
-    return mounts.check(_python.syscall(number, namespaces | signal.SIGCHLD, None, None, None, None), "no namespaces")
+    return proc.check(_python.syscall(number, namespaces | signal.SIGCHLD, None, None, None, None), "no namespaces")
 
 
 def _become_sandbox(fds: list[int], user: int, group: int) -> None:
@@ -108,7 +108,7 @@ def _become_sandbox(fds: list[int], user: int, group: int) -> None:
 def _serve_client(cwd: str) -> None:
     os.chdir(cwd)
     protection.drop_capabilities(all_of_root=True)
-    mounts.check(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
+    proc.check(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
     os.write(1, _LOADED)
     arguments = json.loads(_take(int(_take(9))))["arguments"]
     proc.set_title("handrail-relay")
@@ -142,17 +142,17 @@ def _change_root(spec: Packet) -> None:
         except OSError as error:
             if error.errno != errno.EROFS:  # what was to be covered is gone meanwhile, and no place for it can be made
                 raise
-    mounts.check(_libc.umount2(_OLD.encode(), _DETACH), "umount")
+    proc.check(_libc.umount2(_OLD.encode(), _DETACH), "umount")
     os.chdir(_NEW)
     base = os.open("/", os.O_RDONLY | os.O_DIRECTORY)
     _pivot(".", ".")
     os.fchdir(base)
-    mounts.check(_libc.umount2(b".", _DETACH), "umount")
+    proc.check(_libc.umount2(b".", _DETACH), "umount")
 
 
 def _pivot(root: str, old: str) -> None:
     number = _PIVOT_ROOT[os.uname().machine]
-    mounts.check(_libc.syscall(number, os.fsencode(root), os.fsencode(old)), "pivot_root")
+    proc.check(_libc.syscall(number, os.fsencode(root), os.fsencode(old)), "pivot_root")
 
 
 def _mount(kind: str, *words: str) -> None:

@@ -47,7 +47,7 @@ class Carrier:
     ) -> None:
         self._receive, self._send, self._connect = receive, send, connect
         self._sending, self._buffer = threading.Lock(), bytearray()
-        self._streams: dict[int, _Stream] = {}
+        self.streams: dict[int, _Stream] = {}
 
     def take(self, size: int) -> bytes:
         """Raises EOFError."""
@@ -67,7 +67,7 @@ class Carrier:
                 kind, number, size = _FRAME.unpack(self.take(_FRAME.size))
                 self._on_frame(kind, number, self.take(size))
         except (EOFError, OSError):
-            for stream in list(self._streams.values()):
+            for stream in list(self.streams.values()):
                 stream.abandon()
 
     def _on_frame(self, kind: bytes, number: int, body: bytes) -> None:
@@ -76,7 +76,7 @@ class Carrier:
                 self.add(number, self._connect())
             except OSError:
                 self.send(b"E", number)
-        stream = self._streams.get(number)
+        stream = self.streams.get(number)
         if stream is None:
             return
         if kind == b"A":
@@ -85,7 +85,7 @@ class Carrier:
             stream.arrived.put(body)
 
     def add(self, number: int, sock: socket.socket) -> None:
-        self._streams[number] = stream = _Stream(self, number, sock)
+        self.streams[number] = stream = _Stream(self, number, sock)
         if self._connect is None:
             self.send(b"O", number)
         for work in (stream.read, stream.write):
@@ -94,9 +94,6 @@ class Carrier:
     def send(self, kind: bytes, number: int, body: bytes = b"") -> None:
         with self._sending, contextlib.suppress(OSError):  # the receiver finds out
             self._send(_FRAME.pack(kind, number, len(body)) + body)
-
-    def forget(self, number: int) -> None:
-        self._streams.pop(number, None)
 
 
 class _Stream:
@@ -143,7 +140,7 @@ class _Stream:
             self._open_ways -= 1
         if not self._open_ways:
             self._sock.close()
-            self._carrier.forget(self._number)
+            self._carrier.streams.pop(self._number, None)
 
 
 class Tunnel:
@@ -155,7 +152,7 @@ class Tunnel:
 
         words = ("-I", "-S", "-c", _source(), str(port), f"{transport.client_timeout:g}", path)
         self._channel = channel = transport.open(words)
-        end, noise, self._is_alive = time.monotonic() + _START_SECONDS, bytearray(), True
+        end, noise, self.is_alive = time.monotonic() + _START_SECONDS, bytearray(), True
         try:
             channel.send(_SIZE.pack(len(file)) + file, end)
             while _READY not in noise and len(noise) < _MAX_NOISE_BYTES:
@@ -169,7 +166,7 @@ class Tunnel:
             try:
                 return channel.receive(None)
             except Lost:
-                self._is_alive = False
+                self.is_alive = False
                 return b""
 
         def send(data: bytes) -> None:
@@ -183,10 +180,6 @@ class Tunnel:
         self._keep_alive = lambda: carrier.send(b"A", 0)
         if transport.client_timeout:
             keep_alive.add(self._keep_alive, every=transport.client_timeout / _KEEP_ALIVES_PER_TIMEOUT)
-
-    @property
-    def is_alive(self) -> bool:
-        return self._is_alive
 
     def close_inherited(self) -> None:
         """In a forked child."""
