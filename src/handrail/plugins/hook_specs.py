@@ -132,10 +132,10 @@ class HookSpecs:
     ) -> None:
         """A request was answered: "once", "task", "session", "always" or "deny". No answer in time is a "deny"."""
 
-    def on_session_start(self, session_id: str, platform: str) -> None:
+    def on_session_start(self, session_id: str, model: str, platform: str) -> None:
         """A conversation starts, or continues after a restart. `platform` is where its user is: "cli", "matrix"..."""
 
-    def on_session_end(self, session_id: str, platform: str, reason: str) -> None:
+    def on_session_end(self, session_id: str, model: str, platform: str, reason: str) -> None:
         """The agent has answered and waits, or was stopped. More turns may follow."""
 
     def on_session_reset(self, session_id: str, new_session_id: str, platform: str) -> None:
@@ -145,28 +145,116 @@ class HookSpecs:
         """No more turns follow: the last chance to keep something of the session."""
 
     def pre_llm_call(
-        self, session_id: str, model: str, user_message: str, messages: list[JsonDict], is_first_turn: bool
+        self,
+        session_id: str,
+        model: str,
+        platform: str,
+        user_message: str,
+        messages: list[JsonDict],
+        is_first_turn: bool,
     ) -> str | None:
         """Before a turn is sent to the model. Return text to add to the user's message for the model."""
 
-    def post_llm_call(self, session_id: str, model: str, user_message: str, answer: str, usage: JsonDict) -> None:
-        """After a turn: the model's final answer, and the tokens used."""
+    def post_llm_call(
+        self,
+        session_id: str,
+        model: str,
+        platform: str,
+        user_message: str,
+        answer: str,
+        messages: list[JsonDict],
+        usage: JsonDict,
+    ) -> None:
+        """After a turn: the model's final answer, the conversation, and the tokens used."""
+
+    def pre_verify(
+        self,
+        session_id: str,
+        model: str,
+        platform: str,
+        attempt: int,
+        final_response: str,
+        changed_paths: list[str],
+        coding: bool,
+    ) -> Mapping[str, Any] | None:
+        """The model wants to end a turn in which files were changed. Return `{"action": "continue", "message": ...}` to have it
+        go on with that message. `attempt` counts these from 0; the third is the last. `coding` is always true."""
 
     def transform_llm_output(self, session_id: str, model: str, response_text: str, platform: str) -> str | None:
         """The final answer of a turn. Return a string to put it in place, in what callers get; users have seen it streamed."""
 
     def pre_api_request(
-        self, session_id: str, model: str, platform: str, api_call_count: int, message_count: int
+        self,
+        session_id: str,
+        model: str,
+        provider: str,
+        platform: str,
+        api_call_count: int,
+        request_messages: list[JsonDict],
+        message_count: int,
     ) -> None:
         """A request is about to be sent to the model: there are several in a turn with tool calls."""
 
-    def post_api_request(
-        self, session_id: str, model: str, platform: str, api_call_count: int, api_duration: float, usage: JsonDict
+    def post_api_request(  # noqa: PLR0913  an implementation takes only what it wants
+        self,
+        session_id: str,
+        model: str,
+        provider: str,
+        platform: str,
+        api_call_count: int,
+        response_model: str,
+        assistant_message: JsonDict,
+        api_duration: float,
+        usage: JsonDict,
     ) -> None:
         """The model has answered a request. `api_duration` is in seconds."""
 
-    def api_request_error(self, session_id: str, model: str, platform: str, api_call_count: int, error: str) -> None:
+    def api_request_error(
+        self, session_id: str, model: str, provider: str, platform: str, api_call_count: int, error: str
+    ) -> None:
         """No model answered a request."""
+
+    def on_stream_start(self, session_id: str, model: str, provider: str, platform: str, api_call_count: int) -> None:
+        """A model is about to answer a request. This hook and the next five only observe: they are called a little later, in
+        order, on one thread per plugin. Of more than 1,000 events that wait for a slow plugin, the oldest are dropped."""
+
+    def on_stream_delta(
+        self, session_id: str, model: str, provider: str, platform: str, api_call_count: int, delta: str, kind: str
+    ) -> None:
+        """A piece of the answer. `kind` is "text": reasoning is not passed on."""
+
+    def on_stream_end(  # noqa: PLR0913  an implementation takes only what it wants
+        self,
+        session_id: str,
+        model: str,
+        provider: str,
+        platform: str,
+        api_call_count: int,
+        final_text: str,
+        finished: bool,
+        error: str | None,
+    ) -> None:
+        """The answer is over. If it is not `finished`, `error` says why."""
+
+    def on_interim_message(  # noqa: PLR0913  an implementation takes only what it wants
+        self,
+        session_id: str,
+        model: str,
+        provider: str,
+        platform: str,
+        api_call_count: int,
+        text: str,
+        already_streamed: bool,
+    ) -> None:
+        """What the model says beside its tool calls, before the final answer."""
+
+    def agent_loop_stopped(self, session_id: str, platform: str, reason: str) -> None:
+        """A turn was interrupted while it ran."""
+
+    def pre_command(
+        self, surface: str, command: str, alias_used: str, args_raw: str, session_id: str, platform: str
+    ) -> None:
+        """A slash command is about to run. `surface` is "cli", "gateway" or "acp"; `alias_used` is the name as it was typed."""
 
     def pre_gateway_dispatch(self, event: Any) -> Mapping[str, Any] | None:
         """Somebody wrote to the gateway, paired or not. `event` has `text` and `source` (`platform`, `chat_id`, `user_id` and
