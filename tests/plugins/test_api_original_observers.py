@@ -1,4 +1,4 @@
-"""Hooks of Hermes Agent around answers that stream, turns that end and commands that users type, with their documented arguments."""
+"""Hooks of Hermes Agent around answers that stream, turns that end and commands that users type."""
 
 from __future__ import annotations
 
@@ -62,7 +62,11 @@ def test_a_streamed_answer_is_observed_in_order_with_the_documented_arguments(be
         agent.run("go")
     for name, kwargs in plugin.seen:
         assert {*original_hooks()["arguments"][name].split()} <= {*kwargs}
-        assert (kwargs["surface"], kwargs["session_id"], kwargs["model"]) == ("telegram", agent.session_id, "ScriptedModel")
+        assert (kwargs["surface"], kwargs["session_id"], kwargs["model"]) == (
+            "telegram",
+            agent.session_id,
+            "ScriptedModel",
+        )
         assert kwargs["telemetry_schema_version"] == "hermes.observer.v1"
     for number, text in ((1, "I look first."), (2, "nothing to do")):
         events = [(name, kwargs) for name, kwargs in plugin.seen if kwargs["iteration"] == number]

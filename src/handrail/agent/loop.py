@@ -193,7 +193,9 @@ class Loop:
         more = {"final_response": answer["content"], "changed_paths": sorted(changed)}
         for found in await self._call_hook("pre_verify", **about, **more, coding=True):
             wants_more = isinstance(found, dict) and (found.get("action"), found.get("decision"))
-            if wants_more in (("continue", None), (None, "block")) and (text := found.get("message", found.get("reason"))):
+            if wants_more in (("continue", None), (None, "block")) and (
+                text := found.get("message", found.get("reason"))
+            ):
                 self.conversation.say(str(text), by=_OURSELVES)
                 return True
         return False

@@ -223,7 +223,7 @@ class HookSpecs:
     ) -> None:
         """A piece of the answer. `kind` is "text": reasoning is not passed on."""
 
-    def on_stream_end(  # noqa: PLR0913  an implementation takes only what it wants
+    def on_stream_end(
         self,
         session_id: str,
         model: str,
@@ -236,7 +236,7 @@ class HookSpecs:
     ) -> None:
         """The answer is over. If it is not `finished`, `error` says why."""
 
-    def on_interim_message(  # noqa: PLR0913  an implementation takes only what it wants
+    def on_interim_message(
         self,
         session_id: str,
         model: str,
