@@ -59,8 +59,8 @@ def judging_speech(callback: Callable[..., Any]) -> Callable[..., Any]:
 
     def judge(tool_name: str, args: JsonDict) -> Any:
         answer = callback(text=args["text"], provider=None) if tool_name == "text_to_speech" else None
-        is_text = isinstance(answer, dict) and isinstance(answer.get("text"), str)
-        return Change({**args, "text": answer["text"]}) if is_text else answer
+        text = answer.get("text") if isinstance(answer, dict) else None
+        return Change({**args, "text": text}) if isinstance(text, str) else answer
 
     return judge
 
