@@ -119,6 +119,7 @@ def test_a_turn_that_is_interrupted_is_announced(bench: Bench, tmp_path: Path) -
     plugin = load(bench, f"NAMES = ('agent_loop_stopped',)\n{NOTING}")
     with agent_of(bench, tmp_path, ModelReply("", [call("todo", todos=[])]), ModelReply("done")) as (agent, _):
         agent.run("go", lambda event: agent.interrupt("enough") if isinstance(event, ToolEnded) else None)
+        bench.hooks.wait_for_observers()
         assert [kwargs["reason"] for _, kwargs in plugin.seen] == ["enough"]
         assert (plugin.seen[0][1]["session_key"], plugin.seen[0][1]["platform"]) == (agent.session_id, "telegram")
         agent.interrupt("nothing runs")

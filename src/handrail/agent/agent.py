@@ -301,7 +301,6 @@ class Agent:
 
     def _notify_hooks(self, message: str, ended: TurnEnded) -> TurnEnded:
         hooks, about = self.app.runtime.hooks, self._about()
-        hooks.wait_for_observers()
         text = hooks.transform("transform_llm_output", "response_text", response_text=ended.answer, **about)
         ended = ended._replace(answer=text)
         payload = {"user_message": message, "answer": text, "messages": self._messages()}

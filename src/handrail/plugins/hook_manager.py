@@ -59,12 +59,17 @@ class _Observer:
     """The events that one plugin observes: in order, on one thread at a time."""
 
     def __init__(self) -> None:
-        self._lane, self.waiting = Lane(pool, 1), deque[futures.Future[Any]]()
+        self._lane, self._waiting, self._lock = Lane(pool, 1), deque[futures.Future[Any]](), threading.Lock()
 
     def put(self, call: Callable[[], Any]) -> None:
-        while self.waiting and (self.waiting[0].done() or len(self.waiting) >= _MAX_WAITING):
-            self.waiting.popleft().cancel()
-        self.waiting.append(self._lane.submit(call))
+        with self._lock:
+            while self._waiting and (self._waiting[0].done() or len(self._waiting) >= _MAX_WAITING):
+                self._waiting.popleft().cancel()
+            self._waiting.append(self._lane.submit(call))
+
+    def waiting(self) -> list[futures.Future[Any]]:
+        with self._lock:
+            return [*self._waiting]
 
 
 class HookManager:
@@ -155,7 +160,7 @@ class HookManager:
 
     def wait_for_observers(self) -> None:
         """Until they have been told all so far; a slow one for at most the timeout of a hook."""
-        futures.wait([each for one in [*self._observers.values()] for each in [*one.waiting]], self.timeout)
+        futures.wait([each for one in [*self._observers.values()] for each in one.waiting()], self.timeout)
 
     def transform(self, hook: str, changes: str, **payload: Any) -> str:
         """Let the implementations change one text of the payload, each the previous one's result."""
