@@ -34,6 +34,10 @@ ITEMS = [{"id": 1}, {"id": 2}]
         ([LONG], {"file": {"text": LONG, "lines": 1}}),
         ([f"{LONG}\n"], {"content": LONG.strip()}),
         ([LONG, json.dumps({"a": LONG})], {"a": LONG}),
+        (["Ann"], {"user": {"name": "Ann"}}),
+        (["a.txt", "b.txt"], {"files": [{"type": "text", "text": "a.txt"}, {"type": "text", "text": "b.txt"}]}),
+        (["  two\nlines  "], {"contents": [{"uri": "x:1", "text": "  two\nlines  "}]}),
+        (["one", "2"], {"names": ["one"], "count": 2}),
     ],
 )
 def test_a_text_that_says_the_same_as_the_data_is_left_out(texts: list[str], data: Any) -> None:
@@ -41,7 +45,17 @@ def test_a_text_that_says_the_same_as_the_data_is_left_out(texts: list[str], dat
     assert result_of(answer) == {"structured": data}
 
 
-@pytest.mark.parametrize(("text", "data"), [("3 found", {"found": ITEMS}), ("12", {"result": 1}), ("a", {"b": "ab"})])
+@pytest.mark.parametrize(
+    ("text", "data"),
+    [
+        ("3 found", {"found": ITEMS}),
+        ("12", {"result": 1}),
+        ("a", {"b": "ab"}),
+        ("1", {"is_open": True}),
+        (LONG, {"hits": [{"body": LONG}, {"body": "another"}]}),
+        ("one", {"all": ["one", "two"]}),
+    ],
+)
 def test_a_text_of_its_own_is_kept(text: str, data: Any) -> None:
     answer = CallToolResult(content=[TextContent(text=text)], structured_content=data)
     assert result_of(answer) == {"content": text, "structured": data}

@@ -159,6 +159,14 @@ def test_a_command_can_add_to_a_turn(hook_manager: HookManager, printed: str, ad
     assert hook_manager.invoke("pre_llm_call", session_id="s", user_message="hi") == added
 
 
+@pytest.mark.parametrize(
+    "command", ["echo 'run the tests' >&2; exit 2", """echo '{"decision": "block", "reason": "run the tests"}'"""]
+)
+def test_a_command_can_keep_an_agent_going(hook_manager: HookManager, command: str) -> None:
+    register_external(hook_manager, {"pre_verify": [HookCommandConfig(command=command)]}, plugin="config")
+    assert hook_manager.invoke("pre_verify", session_id="s") == [{"decision": "block", "reason": "run the tests"}]
+
+
 def test_what_fails_is_named_by_its_command(told: Any, caplog: pytest.LogCaptureFixture) -> None:
     told("no-such-command-anywhere")
     assert "RuntimeError: 'no-such-command-anywhere' ended with 127" in caplog.text

@@ -108,7 +108,7 @@ class Agent:
             sessions = app.plugins.contributions.sessions
             sessions[info.id] = self
             self.closing.callback(sessions.pop, info.id, None)
-        self.hook("on_session_start", session_id=info.id, platform=platform)
+        self.hook("on_session_start", **self._about())
 
     def _session(self, known: SessionInfo | None) -> SessionInfo:
         """The session that goes on, with its todo list, or a new one."""
@@ -279,6 +279,7 @@ class Agent:
         with self.closing:
             self.interrupt("the session is over")
             self._children.close()
+            self.app.runtime.hooks.wait_for_observers()
             self.hook("on_session_finalize", session_id=self.session_id, platform=self.platform)
             self.app.environments.close(self.session_id)
 
@@ -288,31 +289,30 @@ class Agent:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def hook(self, name: str, **payload: Any) -> None:
-        if self.app.runtime.hooks.active:
-            self.app.runtime.hooks.invoke(name, **payload)
+    def hook(self, name: str, **payload: Any) -> list[Any]:
+        """What the hooks of this name return; nothing for those that are called later."""
+        hooks = self.app.runtime.hooks
+        return hooks.invoke(name, **payload) if hooks.active else []
 
     def _added_by_hooks(self, message: str, first: bool) -> str:
-        found = self.app.runtime.hooks.invoke(
-            "pre_llm_call",
-            session_id=self.session_id,
-            model=self.models[0].name,
-            user_message=message,
-            messages=[dict(each) for each in self.loop.conversation.messages],
-            is_first_turn=first,
-        )
+        about = {"user_message": message, "messages": self._messages(), "is_first_turn": first}
+        found = self.hook("pre_llm_call", **self._about(), **about)
         return "\n\n".join(each for each in found if isinstance(each, str))
 
     def _notify_hooks(self, message: str, ended: TurnEnded) -> TurnEnded:
-        about = {"session_id": self.session_id, "model": self.models[0].name, "platform": self.platform}
-        text = self.app.runtime.hooks.transform(
-            "transform_llm_output", "response_text", response_text=ended.answer, **about
-        )
+        hooks, about = self.app.runtime.hooks, self._about()
+        text = hooks.transform("transform_llm_output", "response_text", response_text=ended.answer, **about)
         ended = ended._replace(answer=text)
-        payload = {"model": self.models[0].name, "user_message": message, "answer": ended.answer}
-        self.hook("post_llm_call", session_id=self.session_id, usage=ended.usage._asdict(), **payload)
-        self.hook("on_session_end", session_id=self.session_id, platform=self.platform, reason=ended.end.value)
+        payload = {"user_message": message, "answer": text, "messages": self._messages()}
+        self.hook("post_llm_call", **about, **payload, usage=ended.usage._asdict())
+        self.hook("on_session_end", **about, reason=ended.end.value)
         return ended
+
+    def _about(self) -> JsonDict:
+        return {"session_id": self.session_id, "model": self.models[0].name, "platform": self.platform}
+
+    def _messages(self) -> list[JsonDict]:
+        return [dict(each) for each in self.loop.conversation.messages]
 
     # For the agent-level tools.
 

@@ -17,13 +17,26 @@ from ..settings.services import DEFAULT_PROVIDER
 from ..store.sessions import StoredModelCall
 from ..types import CancelToken, JsonDict
 from .conversation import Compaction, Conversation, estimate
-from .events import DEFAULT_BUDGETS, Budgets, End, Event, MessageEnded, Notice, TextDelta, Turn, TurnEnded, Usage
+from .events import (
+    DEFAULT_BUDGETS,
+    Budgets,
+    End,
+    Event,
+    MessageEnded,
+    Notice,
+    TextDelta,
+    ToolEnded,
+    Turn,
+    TurnEnded,
+    Usage,
+)
 from .model_middleware import ModelMiddleware
 from .models.base import Answer, ModelRequests, whole_answer
 from .telemetry import CACHED_TOKENS, INPUT_MESSAGES, INPUT_TOKENS, OUTPUT_MESSAGES, OUTPUT_TOKENS, RESPONSE_MODEL
 from .tool_calls import Listener, ToolCalls, ignore
 
 _EMPTY_ANSWERS = 2
+_MAX_CONTINUED = 3  # by hooks, in one turn
 _OURSELVES = "handrail"
 # How models write a call as text when their server does not recognise it: Hermes and Qwen, Llama, Mistral, Claude, DeepSeek;
 # and an object that is the whole answer.
@@ -62,7 +75,7 @@ class Loop:
         compaction: Compaction | None = None,
         notifications: Callable[[bool], Iterable[str]] = lambda _: (),
         budgets: Budgets = DEFAULT_BUDGETS,
-        hook: Callable[..., object] | None = None,
+        hook: Callable[..., list[Any]] | None = None,
         ask_for_more: Callable[[End], Awaitable[bool]] | None = None,
         middleware: ModelMiddleware | None = None,
     ) -> None:
@@ -112,6 +125,7 @@ class Loop:
         except Interrupted:
             self._complete("the user interrupted")
             ended = turn.ended(End.INTERRUPTED, self._stop.reason)
+            self._observe("agent_loop_stopped", session_id=self.conversation.info.id, reason=self._stop.reason)
         except (ModelError, StoreError) as error:
             ended = turn.ended(End.FAILED, str(error))
         except asyncio.CancelledError:
@@ -140,7 +154,14 @@ class Loop:
         return True
 
     async def _until_answered(self, turn: Turn, listener: Listener) -> TurnEnded:
-        empty = 0
+        empty = continued = 0
+        changed: set[str] = set()
+
+        def note_changes(event: Any) -> None:
+            if isinstance(event, ToolEnded):
+                changed.update(each.path for each in event.changes)
+            listener(event)
+
         while True:
             over = turn.over()
             if over is not None and not await self._may_go_on(over, turn, listener):
@@ -158,14 +179,34 @@ class Loop:
             if answer.cut_off:
                 listener(Notice("the answer was cut off at the model's maximum length"))
             if not message.get("tool_calls"):
+                if continued < _MAX_CONTINUED and await self._is_continued(message, changed, continued):
+                    continued += 1
+                    continue
                 return turn.ended(End.ANSWERED)
+            if text := message["content"]:
+                self._observe("on_interim_message", **self._about(turn.model_calls), text=text, already_streamed=True)
             results, calls = await self.tool_calls.run(
-                message["tool_calls"], self._stop, listener, seconds=turn.seconds_left()
+                message["tool_calls"], self._stop, note_changes, seconds=turn.seconds_left()
             )
             self.conversation.add(results, calls=calls)
             if self._stop.cancelled:
                 raise Interrupted
             self._notify_model(first=False)
+
+    async def _is_continued(self, answer: JsonDict, changed: Collection[str], attempt: int) -> bool:
+        """Whether a hook has something to be done about the changed files before the turn ends. The model is told."""
+        if not changed:
+            return False
+        about = {"session_id": self.conversation.info.id, "model": self.requests.models[0].name, "attempt": attempt}
+        more = {"final_response": answer["content"], "changed_paths": sorted(changed)}
+        for found in await self._call_hook("pre_verify", **about, **more, coding=True):
+            wants_more = isinstance(found, dict) and (found.get("action"), found.get("decision"))
+            if wants_more in (("continue", None), (None, "block")) and (
+                text := found.get("message", found.get("reason"))
+            ):
+                self.conversation.say(str(text), by=_OURSELVES)
+                return True
+        return False
 
     async def _answer(self, turn: Turn, tools: list[JsonDict], listener: Listener) -> tuple[JsonDict, Answer]:
         """The model's next message, added to the conversation unless it is empty."""
@@ -200,26 +241,27 @@ class Loop:
         def receive(event: Event) -> None:
             if isinstance(event, TextDelta):
                 written.append(event.text)
+                self._observe("on_stream_delta", **about, delta=event.text, kind="text")
             elif isinstance(event, Notice):
                 written.clear()
             listener(event)
 
-        began, name = time.time(), self.requests.models[0].name
-        session = self.conversation.info.id
-        span = self.tool_calls.telemetry.model(
-            name, getattr(self.requests.models[0], "provider", DEFAULT_PROVIDER), session
-        )
-        about = {"session_id": session, "model": name, "api_call_count": turn.model_calls + 1}
+        began, about = time.time(), self._about(turn.model_calls + 1)
+        name = about["model"]
+        span = self.tool_calls.telemetry.model(name, about["provider"], about["session_id"])
         asking = self.requests.ask(messages, tools)
         if self._middleware is not None and self._middleware.is_wanted():
             request = await self._middleware.rewritten(self.requests, messages, tools, about)
             messages = request.get("messages") or messages
             asking = self._middleware.ask(self.requests, request, about)
-        await self._call_hook("pre_api_request", **about, message_count=len(messages))
+        await self._call_hook("pre_api_request", **about, request_messages=messages, message_count=len(messages))
+        self._observe("on_stream_start", **about)
         try:
             answer = await self._interruptible(whole_answer(asking, receive), turn.seconds_left())
         except BaseException as error:
             span.end({INPUT_MESSAGES: messages}, error=type(error).__name__)
+            why = str(error) or type(error).__name__
+            self._observe("on_stream_end", **about, final_text="".join(written), finished=False, error=why)
             if isinstance(error, ModelError):
                 failed = StoredModelCall(began, time.time() - began, name, error=str(error))
                 self.conversation.add([], asked=failed)
@@ -227,6 +269,7 @@ class Loop:
             elif isinstance(error, Interrupted | TimeoutError) and "".join(written).strip():
                 self.conversation.add([{"role": "assistant", "content": "".join(written)}])
             raise
+        self._observe("on_stream_end", **about, final_text="".join(written), finished=True, error=None)
         used = answer.usage
         span.end(
             {
@@ -234,12 +277,23 @@ class Loop:
                 CACHED_TOKENS: used.cached_tokens, INPUT_MESSAGES: messages, OUTPUT_MESSAGES: [answer.message],
             }
         )  # fmt: skip
-        await self._call_hook("post_api_request", **about, api_duration=time.time() - began, usage=used._asdict())
+        about |= {"response_model": answer.model, "assistant_message": answer.message, "usage": used._asdict()}
+        await self._call_hook("post_api_request", **about, api_duration=time.time() - began)
         return answer, StoredModelCall(began, time.time() - began, answer.model, *used)
 
-    async def _call_hook(self, name: str, **payload: Any) -> None:
+    def _about(self, api_call: int) -> JsonDict:
+        """What hooks learn of a request to the model."""
+        model = self.requests.models[0]
+        about = {"session_id": self.conversation.info.id, "model": model.name, "api_call_count": api_call}
+        return {**about, "provider": getattr(model, "provider", DEFAULT_PROVIDER)}
+
+    async def _call_hook(self, name: str, **payload: Any) -> list[Any]:
+        return [] if self._hook is None else await asyncio.to_thread(self._hook, name, **payload)
+
+    def _observe(self, name: str, **payload: Any) -> None:
+        """For a hook that is called later, on a thread of its own."""
         if self._hook is not None:
-            await asyncio.to_thread(self._hook, name, **payload)
+            self._hook(name, **payload)
 
     async def _interruptible(self, work: Any, seconds: float | None) -> Any:
         """Raises Interrupted when the user interrupts, and TimeoutError."""

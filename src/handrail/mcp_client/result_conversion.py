@@ -9,7 +9,6 @@ from typing import Any
 from ..errors import ToolFailed
 from ..types import JsonDict
 
-_SHORT = 80
 _canonical = partial(json.dumps, sort_keys=True)
 _AUDIO = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
 
@@ -50,21 +49,23 @@ def prompt_of(answer: Any) -> JsonDict:
 
 
 def _unsaid(texts: list[str], data: Any) -> list[str]:
-    """The texts that the data does not hold: all of them together as a whole or as one of its values, a long one anywhere. A
-    short text may mean more than that it occurs somewhere."""
-    top = [data, *(data.values() if isinstance(data, dict) else ())]
-    items = [item for value in top if isinstance(value, list) for item in value]
-    whole = "\n".join(texts)
-    if not whole or any(said in top for said in (whole, whole.strip(), _parsed(whole), texts, [*map(_parsed, texts)])):
-        return []
-    held, left = {_canonical(each) for each in (*top, *items)}, [data]
+    """The texts that say something else than the data, one of the fields that its schema names, or a list that is spelled out.
+    One that equals a part of a list's item is kept: it may say which of them is meant."""
+    said, left, held = {form for text in texts for form in _forms(text)}, [data], set[str]()
     while left:
         value = left.pop()
-        if isinstance(value, str):
-            held.add(value.strip())
-        else:
-            left += value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return [each for each in texts if len(each) < _SHORT or not held & {each.strip(), _canonical(_parsed(each))}]
+        held.add(_canonical(value.strip() if isinstance(value, str) else value))
+        if isinstance(value, dict):
+            left += value.values()
+        elif isinstance(value, list):  # of the protocol's own parts, each counts as its text
+            items = {_canonical(item.get("text", item) if isinstance(item, dict) else item) for item in value}
+            held |= items if items <= said else set()
+    is_held = "".join(texts).strip() == "" or _forms("\n".join(texts)) & held
+    return [] if is_held else [text for text in texts if not _forms(text) & held]
+
+
+def _forms(text: str) -> set[str]:
+    return {_canonical(text), _canonical(text.strip()), _canonical(_parsed(text))}
 
 
 def _parsed(text: str) -> Any:

@@ -26,7 +26,7 @@ from ..types import JsonDict
 from .hook_manager import HookManager
 from .hook_specs import HOOK_NAMES
 from .middleware import KINDS, Middleware
-from .original_hooks import adapted, original_hooks, rewriting, with_their_names
+from .original_hooks import adapted, judging_speech, original_hooks, rewriting, with_their_names
 
 log = logging.getLogger(__name__)
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -160,13 +160,15 @@ class PluginApi:
 
     def register_hook(self, name: str, callback: Callable[..., Any]) -> None:
         """`hook` for plugins of Hermes Agent: arguments by their names there, and hooks that are never called here."""
-        if name not in HOOK_NAMES:
-            is_known = name in original_hooks()["never_called"]
-            why = "is never called here" if is_known else f"is not known; {did_you_mean(name, HOOK_NAMES)}"
-            log.log(logging.INFO if is_known else logging.WARNING, "plugin %s: the hook %s %s", self.plugin, name, why)
+        if name == "pre_tts_synthesis":
+            self.hook("pre_tool_call", judging_speech(callback), policy=True)
+        elif name not in HOOK_NAMES:
+            why = original_hooks()["never_called"].get(name)
+            told = f"is never called: {why}" if why else f"is not known; {did_you_mean(name, HOOK_NAMES)}"
+            self._warn(f"the hook {name}", told)
         elif (name, callback) not in self._hooked:
             # There, too, a failure blocks the call.
-            self.hook(name, adapted(callback, self._hooks.traces), policy=name == "pre_tool_call")
+            self.hook(name, adapted(name, callback, self._hooks.traces), policy=name == "pre_tool_call")
             self._hooked.add((name, callback))
 
     def register_command(

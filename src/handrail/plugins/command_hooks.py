@@ -6,6 +6,7 @@ Exit code 0 lets the call pass, unless the output decides otherwise; 2 blocks, a
     {"decision": "allow" | "deny" | "ask", "reason": "...", "updatedInput": {...}}   before a call
     {"updatedOutput": "..."}                                                         where a text may be replaced
     {"additionalContext": "..."}, or just text                                       before a turn of the model
+    {"decision": "block", "reason": "..."}                                           to have the agent go on (`pre_verify`)
 
 The formats that other agents use (`hookSpecificOutput.permissionDecision`, `decision: block|approve|modify` with `tool_input`,
 `action: block|approve|modify` with `args`, `context`) are understood too. "allow" means no objection: it does not override what
@@ -194,6 +195,9 @@ def _implementation(
         if hook == "post_tool_call":
             decision = verdict(answer, payload["args"])
             return decision if isinstance(decision, Block) else None
+        if hook == "pre_verify":
+            is_blocked = answer.exit_code == BLOCKS
+            return {"decision": "block", "reason": answer.stderr} if is_blocked else _parsed(answer)[0]
         return _text(hook, answer)
 
     return call

@@ -5,12 +5,14 @@ from __future__ import annotations
 import inspect
 import logging
 import threading
+from collections import defaultdict, deque
 from collections.abc import Callable, Mapping
+from concurrent import futures
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..base.suggest import did_you_mean
-from ..base.workers import is_interrupt, run_async, run_bounded
+from ..base.workers import Lane, is_interrupt, pool, run_async, run_bounded
 from ..errors import RegistrationError
 
 if TYPE_CHECKING:
@@ -22,6 +24,11 @@ log = logging.getLogger(__name__)
 
 DEFAULT_TIMEOUT_SECONDS = 5.0
 AROUND_CALLS = ("pre_tool_call", "post_tool_call", "transform_tool_result")
+# Called where nothing may wait for them, such as while an answer streams.
+OBSERVERS = frozenset(
+    ("on_stream_start", "on_stream_delta", "on_stream_end", "on_interim_message", "agent_loop_stopped", "pre_command")
+)
+_MAX_WAITING = 1000
 
 
 class Implementation(NamedTuple):
@@ -48,6 +55,23 @@ class Implementation(NamedTuple):
         return default if self.options.timeout is None else self.options.timeout
 
 
+class _Observer:
+    """The events that one plugin observes: in order, on one thread at a time."""
+
+    def __init__(self) -> None:
+        self._lane, self._waiting, self._lock = Lane(pool, 1), deque[futures.Future[Any]](), threading.Lock()
+
+    def put(self, call: Callable[[], Any]) -> None:
+        with self._lock:
+            while self._waiting and (self._waiting[0].done() or len(self._waiting) >= _MAX_WAITING):
+                self._waiting.popleft().cancel()
+            self._waiting.append(self._lane.submit(call))
+
+    def waiting(self) -> list[futures.Future[Any]]:
+        with self._lock:
+            return [*self._waiting]
+
+
 class HookManager:
     """Knows the plugins' hook functions. With no plugin it costs an attribute look-up."""
 
@@ -63,6 +87,7 @@ class HookManager:
         self._changing = threading.RLock()  # threads may register at the same time
         self.middleware: dict[str, tuple[Middleware, ...]] = {}  # by kind, in the order of registration
         self.traces: Traces = {}
+        self._observers: defaultdict[str, _Observer] = defaultdict(_Observer)  # by plugin
 
     def register(self, plugin: object, name: str | None = None) -> str:
         """Add a plugin: an object or module whose hook functions are marked with `@hookimpl`. Returns its name."""
@@ -114,13 +139,28 @@ class HookManager:
         return self._implementations.get(hook, ())
 
     def invoke(self, hook: str, **payload: Any) -> list[Any]:
-        """What the implementations returned, without the Nones. Failures are logged and counted, never raised."""
+        """What the implementations returned, without the Nones. Failures are logged and counted, never raised. `OBSERVERS` are
+        called later, and return nothing."""
+        if hook in OBSERVERS:
+            for each in self.implementations(hook):
+                self._observers[each.plugin].put(partial(self._result, hook, each, payload))
+            return []
         results = []
         for implementation in self.implementations(hook):
             result = self._result(hook, implementation, payload)
             if result is not None:
                 results.append(result)
         return results
+
+    def announce(self, surface: str, command: str, line: str, session: str | None, platform: str = "cli") -> None:
+        """A user typed a slash command, which is about to run."""
+        alias, _, rest = line.lstrip("/").partition(" ")
+        about = {"surface": surface, "command": command, "platform": platform, "session_id": session or ""}
+        self.invoke("pre_command", **about, alias_used=alias, args_raw=rest.strip())
+
+    def wait_for_observers(self) -> None:
+        """Until they have been told all so far; a slow one for at most the timeout of a hook."""
+        futures.wait([each for one in [*self._observers.values()] for each in one.waiting()], self.timeout)
 
     def transform(self, hook: str, changes: str, **payload: Any) -> str:
         """Let the implementations change one text of the payload, each the previous one's result."""

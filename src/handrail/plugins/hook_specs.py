@@ -53,19 +53,28 @@ class Change:
 Verdict = Block | Ask | Change | Mapping[str, Any] | None
 
 
+# What several hooks get besides the arguments that each of them names.
+_SESSION = {"session_id": "str", "model": "str", "platform": "str"}
+_REQUEST = {**_SESSION, "provider": "str", "api_call_count": "int"}
+_CALL = {"tool_name": "str", "args": "JsonDict", "task_id": "str | None", "session_id": "str | None"}
+
+
+def _about(shared: Mapping[str, str]) -> Callable[[Function], Function]:
+    def add(hook: Function) -> Function:
+        own = inspect.signature(hook)
+        itself, *rest = own.parameters.values()
+        more = [inspect.Parameter(name, itself.kind, annotation=kind) for name, kind in shared.items()]
+        hook.__signature__ = own.replace(parameters=[itself, *more, *rest])  # type: ignore[attr-defined]
+        return hook
+
+    return add
+
+
 class HookSpecs:
     """Every hook that Handrail calls."""
 
-    def pre_tool_call(
-        self,
-        tool_name: str,
-        args: JsonDict,
-        task_id: str | None,
-        session_id: str | None,
-        tool_call_id: str,
-        call_number: int,
-        original_args: JsonDict,
-    ) -> Verdict:
+    @_about(_CALL)
+    def pre_tool_call(self, tool_call_id: str, call_number: int, original_args: JsonDict) -> Verdict:
         """Before a call, with valid arguments. Return None to let it pass, or Block, Ask or Change. `original_args` are those
         before any hook changed them.
 
@@ -75,33 +84,17 @@ class HookSpecs:
         and `{"action": "modify", "args": {...}}` mean the same.
         """
 
-    def post_tool_call(  # noqa: PLR0913  an implementation takes only what it wants
-        self,
-        tool_name: str,
-        args: JsonDict,
-        result: Any,
-        status: str,
-        error_type: str | None,
-        duration_ms: float,
-        task_id: str | None,
-        session_id: str | None,
-        tool_call_id: str,
-        call_number: int,
+    @_about(_CALL)
+    def post_tool_call(
+        self, tool_call_id: str, call_number: int, result: Any, status: str, error_type: str | None, duration_ms: float
     ) -> None:
         """After a call, whatever came of it. `status` is "ok", "error" or "blocked". `call_number` is that of `pre_tool_call`.
 
         Return Block to tell the model what is wrong with it: the result stays, and the message is added to it.
         """
 
-    def transform_tool_result(
-        self,
-        tool_name: str,
-        args: JsonDict,
-        result: str,
-        task_id: str | None,
-        session_id: str | None,
-        tool_call_id: str,
-    ) -> str | None:
+    @_about(_CALL)
+    def transform_tool_result(self, tool_call_id: str, result: str) -> str | None:
         """Return a string to put it in place of the result's text; the next hook sees the new one."""
 
     def transform_terminal_output(
@@ -113,29 +106,22 @@ class HookSpecs:
         screen of a terminal. `exit_code` is None as long as it runs.
         """
 
-    def pre_approval_request(
-        self, tool_name: str, args: JsonDict, reason: str, rule_key: str, task_id: str | None, session_id: str | None
-    ) -> None:
+    @_about(_CALL)
+    def pre_approval_request(self, reason: str, rule_key: str) -> None:
         """The user is about to be asked. For notifications: a hook that wants to decide is a `pre_tool_call`."""
 
-    def post_approval_response(  # noqa: PLR0913  an implementation takes only what it wants
-        self,
-        tool_name: str,
-        args: JsonDict,
-        reason: str,
-        rule_key: str,
-        decision: str,
-        answered_by: str,
-        duration_ms: float,
-        task_id: str | None,
-        session_id: str | None,
+    @_about(_CALL)
+    def post_approval_response(
+        self, reason: str, rule_key: str, decision: str, answered_by: str, duration_ms: float
     ) -> None:
         """A request was answered: "once", "task", "session", "always" or "deny". No answer in time is a "deny"."""
 
-    def on_session_start(self, session_id: str, platform: str) -> None:
+    @_about(_SESSION)
+    def on_session_start(self) -> None:
         """A conversation starts, or continues after a restart. `platform` is where its user is: "cli", "matrix"..."""
 
-    def on_session_end(self, session_id: str, platform: str, reason: str) -> None:
+    @_about(_SESSION)
+    def on_session_end(self, reason: str) -> None:
         """The agent has answered and waits, or was stopped. More turns may follow."""
 
     def on_session_reset(self, session_id: str, new_session_id: str, platform: str) -> None:
@@ -144,29 +130,63 @@ class HookSpecs:
     def on_session_finalize(self, session_id: str, platform: str) -> None:
         """No more turns follow: the last chance to keep something of the session."""
 
-    def pre_llm_call(
-        self, session_id: str, model: str, user_message: str, messages: list[JsonDict], is_first_turn: bool
-    ) -> str | None:
+    @_about(_SESSION)
+    def pre_llm_call(self, user_message: str, messages: list[JsonDict], is_first_turn: bool) -> str | None:
         """Before a turn is sent to the model. Return text to add to the user's message for the model."""
 
-    def post_llm_call(self, session_id: str, model: str, user_message: str, answer: str, usage: JsonDict) -> None:
-        """After a turn: the model's final answer, and the tokens used."""
+    @_about(_SESSION)
+    def post_llm_call(self, user_message: str, answer: str, messages: list[JsonDict], usage: JsonDict) -> None:
+        """After a turn: the model's final answer, the conversation, and the tokens used."""
 
-    def transform_llm_output(self, session_id: str, model: str, response_text: str, platform: str) -> str | None:
+    @_about(_SESSION)
+    def pre_verify(
+        self, attempt: int, final_response: str, changed_paths: list[str], coding: bool
+    ) -> Mapping[str, Any] | None:
+        """The model wants to end a turn in which files were changed. Return `{"action": "continue", "message": ...}` to have it
+        go on with that message. `attempt` counts these from 0; the third is the last. `coding` is always true."""
+
+    @_about(_SESSION)
+    def transform_llm_output(self, response_text: str) -> str | None:
         """The final answer of a turn. Return a string to put it in place, in what callers get; users have seen it streamed."""
 
-    def pre_api_request(
-        self, session_id: str, model: str, platform: str, api_call_count: int, message_count: int
-    ) -> None:
+    @_about(_REQUEST)
+    def pre_api_request(self, request_messages: list[JsonDict], message_count: int) -> None:
         """A request is about to be sent to the model: there are several in a turn with tool calls."""
 
+    @_about(_REQUEST)
     def post_api_request(
-        self, session_id: str, model: str, platform: str, api_call_count: int, api_duration: float, usage: JsonDict
+        self, response_model: str, assistant_message: JsonDict, api_duration: float, usage: JsonDict
     ) -> None:
         """The model has answered a request. `api_duration` is in seconds."""
 
-    def api_request_error(self, session_id: str, model: str, platform: str, api_call_count: int, error: str) -> None:
+    @_about(_REQUEST)
+    def api_request_error(self, error: str) -> None:
         """No model answered a request."""
+
+    @_about(_REQUEST)
+    def on_stream_start(self) -> None:
+        """A model is about to answer a request. This hook and the next five only observe: they are called a little later, in
+        order, on one thread per plugin. Of more than 1,000 events that wait for a slow plugin, the oldest are dropped."""
+
+    @_about(_REQUEST)
+    def on_stream_delta(self, delta: str, kind: str) -> None:
+        """A piece of the answer. `kind` is "text": reasoning is not passed on."""
+
+    @_about(_REQUEST)
+    def on_stream_end(self, final_text: str, finished: bool, error: str | None) -> None:
+        """The answer is over. If it is not `finished`, `error` says why."""
+
+    @_about(_REQUEST)
+    def on_interim_message(self, text: str, already_streamed: bool) -> None:
+        """What the model says beside its tool calls, before the final answer."""
+
+    def agent_loop_stopped(self, session_id: str, platform: str, reason: str) -> None:
+        """A turn was interrupted while it ran."""
+
+    def pre_command(
+        self, surface: str, command: str, alias_used: str, args_raw: str, session_id: str, platform: str
+    ) -> None:
+        """A slash command is about to run. `surface` is "cli", "gateway" or "acp"; `alias_used` is the name as it was typed."""
 
     def pre_gateway_dispatch(self, event: Any) -> Mapping[str, Any] | None:
         """Somebody wrote to the gateway, paired or not. `event` has `text` and `source` (`platform`, `chat_id`, `user_id` and

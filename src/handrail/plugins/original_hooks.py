@@ -9,22 +9,26 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from ..types import JsonDict
 from .hook_specs import Change
 from .middleware import VERSIONS, Traces, note_change, traced
 
 
 @cache
 def original_hooks() -> Any:
-    """For hooks as plugins of Hermes Agent write them: those of things that do not exist here, which are never called; our names
-    for their arguments; and our hooks by the events that other agents name."""
+    """For hooks as plugins of Hermes Agent write them: why some are never called here; the arguments that are documented for the
+    others; our names for these; and our hooks by the events that other agents name."""
     return json.loads(Path(__file__).with_name("hook_names.json").read_text("utf-8"))
 
 
-def with_their_names(callback: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that calls theirs with every argument that it names, None for one that there is not here."""
+def with_their_names(callback: Callable[..., Any], hook: str = "") -> Callable[..., Any]:
+    """A function that calls theirs with every argument that it names, and with all that are documented for the hook if it takes
+    whatever comes. None stands for one that there is not here."""
     parameters = inspect.signature(callback).parameters.values()
     takes_all = any(each.kind is each.VAR_KEYWORD for each in parameters)
     named = [each.name for each in parameters if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)]
+    if takes_all:
+        named += original_hooks()["arguments"].get(hook, "").split()
 
     def call(**payload: Any) -> Any:
         return callback(**(payload if takes_all else {}) | {name: _value(name, payload) for name in named})
@@ -33,12 +37,13 @@ def with_their_names(callback: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def adapted(callback: Callable[..., Any], traces: Traces) -> Callable[..., Any]:
+def adapted(hook: str, callback: Callable[..., Any], traces: Traces) -> Callable[..., Any]:
     """A hook of ours that calls theirs."""
-    theirs = with_their_names(callback)
+    theirs = with_their_names(callback, hook)
 
     def call(**payload: Any) -> Any:
-        result = theirs(**payload, middleware_trace=traces.get(traced(payload), []))
+        trace = {"middleware_trace": traces.get(traced(payload), [])}
+        result = theirs(**payload, **trace, telemetry_schema_version=VERSIONS["telemetry_schema_version"])
         if not isinstance(result, dict):
             return result
         if result.get("action") == "modify" and isinstance(result.get("args"), dict):
@@ -47,6 +52,17 @@ def adapted(callback: Callable[..., Any], traces: Traces) -> Callable[..., Any]:
 
     call.__qualname__ = theirs.__qualname__
     return call
+
+
+def judging_speech(callback: Callable[..., Any]) -> Callable[..., Any]:
+    """A `pre_tool_call` hook that lets their `pre_tts_synthesis` block or replace a text that is to be spoken."""
+
+    def judge(tool_name: str, args: JsonDict) -> Any:
+        answer = callback(text=args["text"], provider=None) if tool_name == "text_to_speech" else None
+        text = answer.get("text") if isinstance(answer, dict) else None
+        return Change({**args, "text": text}) if isinstance(text, str) else answer
+
+    return judge
 
 
 def rewriting(theirs: Callable[..., Any], traces: Traces) -> Callable[..., Any]:
@@ -64,7 +80,7 @@ def rewriting(theirs: Callable[..., Any], traces: Traces) -> Callable[..., Any]:
 
 
 def _value(name: str, payload: Mapping[str, Any]) -> Any:
-    if name in ("completed", "interrupted") and name not in payload:
+    if name in ("completed", "interrupted", "failed") and name not in payload:
         return payload.get("reason") == ("answered" if name == "completed" else name)
     if name == "command" and name not in payload:
         return payload.get("args", {}).get(name)

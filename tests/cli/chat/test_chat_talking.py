@@ -565,3 +565,18 @@ def test_the_person_decides_whether_thoughts_are_shown(talk: Begin) -> None:
     assert "is shown" in person("/reasoning")
     assert "Thought for" in person("And now?")
     assert "/reasoning on, or" in person("/reasoning perhaps")
+
+
+def test_a_hook_learns_of_every_slash_command_by_its_own_name(talk: Callable[..., Talk]) -> None:
+    person = talk("hello")
+    hooks, seen = person.chat.app.runtime.hooks, list[Any]()
+    hooks.register_hook("pre_command", lambda **payload: seen.append(payload), plugin="noting")
+    try:
+        for line in ("/rename A  name", "/nothing", "hello"):
+            person(line)
+        hooks.wait_for_observers()
+    finally:
+        hooks.unregister_plugin("noting")
+    session = person.chat.agent.session_id
+    about = {"surface": "cli", "platform": "cli", "session_id": session, "command": "title"}
+    assert seen == [{**about, "alias_used": "rename", "args_raw": "A  name"}]

@@ -436,6 +436,8 @@ def test_slash_commands_are_offered_and_work(home: Path, cwd: Path, model: Model
     model.say(ModelReply("hi"))
     (home / "plugins").mkdir()
     source = "def register(ctx):\n    ctx.register_command('shout', lambda text: text.upper(), description='Shouts')\n"
+    source += "    ctx.register_hook('pre_command', note)\ndef note(surface, command, args_raw, **_):\n"
+    source += f"    open({str(home / 'typed')!r}, 'a').write(f'{{surface}} {{command}} {{args_raw}}|')\n"
     (home / "plugins" / "loud.py").write_text(source)
     trust_plugins(home)
 
@@ -452,6 +454,7 @@ def test_slash_commands_are_offered_and_work(home: Path, cwd: Path, model: Model
         assert len(model.requests) == 1
 
     run(home, cwd, model, work)
+    assert (home / "typed").read_text() == "acp cost |acp tools |acp title A name|acp undo |acp compact |acp shout hey|"
 
 
 def test_a_message_is_taken_back_with_its_changes_on_disk(home: Path, cwd: Path, model: ModelServer) -> None:

@@ -29,6 +29,8 @@ def test_commands_of_plugins_are_run_and_listed(home: Path) -> None:
     trust_plugins(home)
     served, store = Served(default()), GatewayStore()
     try:
+        hooks, seen = served.app.runtime.hooks, list[Any]()
+        hooks.register_hook("pre_command", lambda **payload: seen.append(payload), plugin="noting")
         account = Account("x", "telegram", "", Any)  # type: ignore[arg-type]
         chat = Chat(served, store, account, Where("x", "1"), reply=_no_reply)
         said: Any = (None, chat, None)
@@ -37,6 +39,12 @@ def test_commands_of_plugins_are_run_and_listed(home: Path) -> None:
         assert reply() == "rolled 2d6"
         assert "/dice – Roll dice" in str(run_command(*said, "/help"))
         assert "Unknown command /dize" in str(run_command(*said, "/dize"))
+        hooks.wait_for_observers()
+        typed = {"surface": "gateway", "platform": "telegram", "session_id": ""}
+        assert seen == [
+            {**typed, "command": "dice", "alias_used": "Dice@our_bot", "args_raw": "2d6"},
+            {**typed, "command": "help", "alias_used": "help", "args_raw": ""},
+        ]
     finally:
         store.close()
         served.keys.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,8 @@ import pytest
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from mcp import Client
+
+from ...support import PATIENCE_SECONDS
 
 SERVER = """
 import asyncio, os, sys
@@ -47,6 +50,25 @@ def test_what_a_handler_prints_or_reads_is_not_the_clients(env: dict[str, str]) 
 
     for answer in asyncio.run(session()):
         assert answer.structured_content == {"read": "", "text": "x" * 90_000}
+
+
+def test_a_client_that_closes_its_sockets_ends_it_quietly(env: dict[str, str]) -> None:
+    """Node.js gives its children sockets in place of pipes."""
+    theirs, ours = socket.socketpair(), socket.socketpair()
+    with theirs[0], theirs[1], ours[0], ours[1]:
+        child = subprocess.Popen(
+            [sys.executable, "-c", SERVER], stdin=theirs[1], stdout=ours[1], stderr=subprocess.PIPE, text=True, env=env
+        )
+        hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "s", "version": "1"}}
+        message = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
+        theirs[0].sendall(json.dumps(message).encode() + b"\n")
+        assert b"serverInfo" in ours[0].recv(100_000)
+        for each in (ours[0], theirs[0]):
+            each.shutdown(socket.SHUT_RDWR)
+            each.close()
+        _, printed = child.communicate(timeout=PATIENCE_SECONDS)
+    assert "Traceback" not in printed, printed
+    assert child.returncode == 0
 
 
 def test_files_instead_of_pipes_work_too(env: dict[str, str], tmp_path: Path) -> None:

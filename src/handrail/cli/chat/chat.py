@@ -282,6 +282,7 @@ class Chat:
                 self._run_own(line[1:])
             elif (found := self._command_of(line)) is not None:
                 command, rest = found
+                self.app.runtime.hooks.announce("cli", command.name, line, self.agent.session_id)
                 command.run(self, rest)
             else:
                 self.ask(line)

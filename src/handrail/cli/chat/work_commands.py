@@ -17,6 +17,7 @@ from ...approval.policy import MEANINGS
 from ...config.paths import config_path, state_dir
 from ...errors import InvalidArguments, ToolFailed
 from ...tools.skills.library import Library
+from ..call_text import counted
 from ..output import visible
 from .chat import Chat, Command
 from .diffs import diff_rows
@@ -81,7 +82,7 @@ def mcp(chat: Chat, rest: str) -> None:  # noqa: ARG001  a command's signature
     if not found:
         chat.say("No MCP servers. `handrail mcp add NAME -- COMMAND` adds one.")
     for name, each in found.items():
-        chat.say(f"mcp     {name}: {each.state.value}, {each.tools} tools")
+        chat.say(f"mcp     {name}: {each.state.value}, {counted(each.tools, 'tool')}")
 
 
 def skills(chat: Chat, rest: str) -> None:  # noqa: ARG001  a command's signature

@@ -48,6 +48,7 @@ from ...store.approvals import ApprovalStore
 from ...tools.mcp.server_tools import McpTools
 from ...toolsets import Toolsets
 from .. import options
+from ..call_text import counted
 from ..output import ExitCode, as_typed, colours, emit, emit_json, fitted, paint, result_stream, visible
 
 MCP_SECONDS = 15.0
@@ -185,8 +186,8 @@ def _mcp_servers(config: Config) -> Iterator[Finding]:
         for server in servers:
             what, problem = f"MCP server {server.name}", problems.get(server.name, "")
             # Most problems say what to do themselves.
-            advice = "" if "; " in problem else "install it, or correct its entry; "
-            fix = f"{advice}`handrail mcp test {server.name}` tries it again"
+            again = f"`handrail mcp test {server.name}` tries it again"
+            fix = "" if "`" in problem else again if "; " in problem else f"install it, or correct its entry; {again}"
             if problem and problem == problem_of(server):
                 yield Finding(what, Health.BROKEN, problem, "correct its entry with `handrail config edit`")
             elif server.name not in started:  # not enabled, or it waits for your trust or for a package of ours
@@ -194,7 +195,7 @@ def _mcp_servers(config: Config) -> Iterator[Finding]:
             elif problem:
                 yield Finding(what, Health.BROKEN, problem, fix)
             else:
-                yield Finding(what, Health.OK, f"{started[server.name].tools} tools")
+                yield Finding(what, Health.OK, counted(started[server.name].tools, "tool"))
     finally:
         mcp.close()
 

@@ -30,6 +30,7 @@ from ...mcp_client.server_config import Server, find_servers, problem_of, trust_
 from ...serve.server import listening, parse_address
 from ...settings.services import McpServerConfig
 from .. import options
+from ..call_text import counted
 from ..options import argument, option
 from ..output import ExitCode, as_typed, emit, emit_either, emit_json, emit_listing, refuse, say
 from ..runtime import log_as_notes, open_runtime
@@ -129,7 +130,7 @@ def try_server(name: Name, as_json: options.Json = False) -> None:
     """Connect to a server, and show what it offers or why it cannot be used."""
     status = _ready(name).connections.status()[name]
     value = {"name": name, "state": "ready", "protocol": status.protocol, "tools": status.tools}
-    emit_either(value, f"{name} is ready: {status.tools} tools, protocol {status.protocol}", as_json=as_json)
+    emit_either(value, f"{name} is ready: {counted(status.tools, 'tool')}, protocol {status.protocol}", as_json=as_json)
 
 
 @cli.command()
@@ -197,7 +198,7 @@ def login(name: Name) -> None:
             refuse(f"{name}: {problem}", ExitCode.FAILED)
     finally:
         tools.close()
-    emit(f"{name} is ready: {status.tools} tools, protocol {status.protocol}")
+    emit(f"{name} is ready: {counted(status.tools, 'tool')}, protocol {status.protocol}")
 
 
 @cli.command()
@@ -293,7 +294,7 @@ def _state(server: Server, mcp: McpTools | None, *, offline: bool) -> str:
         return " ".join(problem.split())
     held = len(mcp.doubts.get(server.name, {}))
     held_back = f", {held} of them wait for `handrail mcp trust {server.name}`" if held else ""
-    return f"ready: {len(mcp.connections.offer(server.name).tools)} tools{held_back}"
+    return f"ready: {counted(len(mcp.connections.offer(server.name).tools), 'tool')}{held_back}"
 
 
 def _as_json(server: Server) -> dict[str, Any]:

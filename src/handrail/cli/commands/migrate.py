@@ -57,6 +57,10 @@ _VARIABLE = re.compile(r"""\s*(?:export\s+)?(\w+)\s*=\s*(?:"([^"]*)"|'([^']*)'|(
 _SWITCH = re.compile("(?i:yes|no|on|off)$")  # true and false in YAML 1.1, which they write
 _TABLE: dict[str, str] = json.loads(Path(__file__).parents[1].joinpath("hermes_settings.json").read_text("utf-8"))
 _RENAMED = {False: "off", "ask": "manual", "singularity": "apptainer", ".": None}  # the last is a folder to start in
+_NOT_READ = {
+    "SOUL.md": "the agent has no character here; put instructions into the AGENTS.md of your project",
+    "hooks": "these are for events of its gateway only; a plugin with hooks does the same everywhere",
+}
 _LISTS = ("toolsets", "folders", "disabled", "deny", "allowlist", "secrets", "mounts", "include", "exclude")
 _WHOLE = {"all", "*", "hermes-cli"}  # every toolset, which is what is offered without a choice
 Folder = Annotated[Path | None, argument("[FOLDER]", "Its folder; default: HERMES_HOME, or ~/.hermes.")]
@@ -91,7 +95,7 @@ def hermes(path: Folder = None, dry_run: options.DryRun = False, yes: Yes = Fals
     plugins = [*_plugins(folder, theirs.get("plugins"), app)]
     found = [*_settings(folder, app, theirs), *_memory(folder, app), *_skills(folder), *_jobs(folder, app), *plugins]
     found = [Item("config.yaml", LEFT_OUT, problem), *found] if problem else found
-    found += [Item(each, LEFT_OUT, "there is none here") for each in ("SOUL.md", "hooks") if (folder / each).exists()]
+    found += [Item(each, LEFT_OUT, why) for each, why in _NOT_READ.items() if (folder / each).exists()]
     if not found:
         refuse(f"{folder} has nothing to take over", ExitCode.OK)
     rows = [[visible(each.what), each.state, visible(each.note.partition("\n")[0])] for each in found]

@@ -78,6 +78,8 @@ async def command_reply(session: Session, prompt: object) -> str | None:
     if not isinstance(prompt, str) or not prompt.startswith("/"):
         return None
     name, _, rest = prompt[1:].strip().partition(" ")
+    if name in _OWN or name in session.plugin_commands:
+        session.app.runtime.hooks.announce("acp", name, prompt, session.id, "acp")
     if name in _OWN:
         try:
             return await _OWN[name](session, rest.strip())

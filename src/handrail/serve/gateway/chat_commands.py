@@ -22,10 +22,11 @@ def run_command(questions: Questions, chat: Chat, message: Message, text: str) -
     # Telegram writes `/help@name_of_the_bot` in groups.
     name = name.partition("@")[0].lower()
     command = _COMMANDS.get(name)
-    if command is None and (added := chat.plugin_commands.get(name[1:])) is not None:
-        return partial(added.reply, rest.strip())
-    if command is None:
+    if command is None and name[1:] not in chat.plugin_commands:
         return f"Unknown command {name[:50]}.\n{help_(questions, chat, message, '')}"
+    chat.announce(name[1:], text)
+    if command is None:
+        return partial(chat.plugin_commands[name[1:]].reply, rest.strip())
     return command(questions, chat, message, rest.strip())
 
 

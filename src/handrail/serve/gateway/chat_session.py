@@ -196,6 +196,11 @@ class Chat:
         plugins = self._served.app.plugins
         return plugins.contributions.chat_commands if plugins else {}
 
+    def announce(self, command: str, line: str) -> None:
+        """Let the hooks know of a slash command, except of those that control a running turn."""
+        if not self.is_busy:
+            self._served.app.runtime.hooks.announce("gateway", command, line, self.session, self._account.kind)
+
     def _toolset(self) -> str:
         own = f"handrail-{self._account.kind}"
         return own if own in self._served.app.toolsets.names() else _CORE_PRESET

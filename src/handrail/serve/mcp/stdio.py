@@ -51,7 +51,8 @@ async def stdio_pair() -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.Stre
             yield reader, writer
         finally:
             transport.close()
-            writer.transport.abort()
+            if not writer.transport.is_closing():  # the other side may have closed it
+                writer.transport.abort()
             os.set_blocking(writes, True)
             os.set_blocking(reads, True)
 

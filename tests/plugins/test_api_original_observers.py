@@ -1,0 +1,199 @@
+"""Hooks of Hermes Agent around answers that stream, turns that end and commands that users type."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from handrail import Config, Handrail
+from handrail.agent import Agent, SessionStore, ToolEnded
+from handrail.plugins.hook_manager import _MAX_WAITING, OBSERVERS, HookManager
+from handrail.plugins.hook_specs import HOOK_NAMES
+from handrail.plugins.original_hooks import original_hooks
+from handrail.runtime.dispatch import Runtime
+from handrail.testing import ModelReply, OpenGate, ScriptedModel, call
+
+from ..support import PATIENCE_SECONDS, error_in
+from .conftest import Bench
+
+NOTING = """
+seen = []
+
+def note(name):
+    def callback(**kwargs):
+        seen.append((name, kwargs))
+    return callback
+
+def register(ctx):
+    for name in NAMES:
+        ctx.register_hook(name, note(name))
+"""
+
+
+def load(bench: Bench, source: str) -> Any:
+    bench.write("theirs", source, plugin_yaml="name: theirs")
+    bench.load()
+    import handrail_plugins.theirs as plugin  # type: ignore[import-not-found]
+
+    return plugin
+
+
+@contextlib.contextmanager
+def agent_of(bench: Bench, folder: Path, *replies: ModelReply) -> Iterator[tuple[Agent, ScriptedModel]]:
+    model = ScriptedModel(list(replies))
+    with (
+        Handrail(Config(), home=folder / "own", hooks=bench.hooks) as app,
+        contextlib.closing(SessionStore()) as store,
+        Agent(app, [model], store=store, cwd=str(folder), platform="telegram") as agent,
+    ):
+        yield agent, model
+
+
+def test_a_streamed_answer_is_observed_in_order_with_the_documented_arguments(bench: Bench, tmp_path: Path) -> None:
+    names = ("on_stream_start", "on_stream_delta", "on_stream_end", "on_interim_message")
+    plugin = load(bench, f"NAMES = {names!r}\n{NOTING}")
+    replies = ModelReply("I look first.", [call("todo", todos=[])]), ModelReply("nothing to do")
+    with agent_of(bench, tmp_path, *replies) as (agent, _):
+        agent.run("go")
+    for name, kwargs in plugin.seen:
+        assert {*original_hooks()["arguments"][name].split()} <= {*kwargs}
+        assert (kwargs["surface"], kwargs["session_id"], kwargs["model"]) == (
+            "telegram",
+            agent.session_id,
+            "ScriptedModel",
+        )
+        assert kwargs["telemetry_schema_version"] == "hermes.observer.v1"
+    for number, text in ((1, "I look first."), (2, "nothing to do")):
+        events = [(name, kwargs) for name, kwargs in plugin.seen if kwargs["iteration"] == number]
+        order = [name for name, _ in events]
+        assert order[0] == "on_stream_start"
+        assert "".join(kwargs["delta"] for name, kwargs in events if name == "on_stream_delta") == text
+        end = order.index("on_stream_end")
+        assert (events[end][1]["final_text"], events[end][1]["finished"], events[end][1]["error"]) == (text, True, None)
+        assert order[end + 1 :] == (["on_interim_message"] if number == 1 else [])
+    assert [kwargs["text"] for name, kwargs in plugin.seen if name == "on_interim_message"] == ["I look first."]
+
+
+def test_an_answer_that_fails_is_observed_too(bench: Bench, tmp_path: Path) -> None:
+    plugin = load(bench, f"NAMES = ('on_stream_end',)\n{NOTING}")
+    with agent_of(bench, tmp_path) as (agent, _):
+        agent.run("nothing answers")
+    ((_, kwargs),) = plugin.seen
+    assert kwargs["finished"] is False
+    assert kwargs["error"]
+
+
+def test_a_slow_observer_holds_nothing_up_and_misses_the_oldest_events(hook_manager: HookManager) -> None:
+    hook_manager.timeout = PATIENCE_SECONDS
+    going, begun = threading.Event(), threading.Event()
+    seen: list[int] = []
+
+    def slow(api_call_count: int) -> None:
+        begun.set()
+        going.wait(PATIENCE_SECONDS)
+        seen.append(api_call_count)
+
+    hook_manager.register_hook("on_stream_start", slow, plugin="slow")
+    told: list[int] = []
+    hook_manager.register_hook("on_stream_start", lambda api_call_count: told.append(api_call_count), plugin="quick")
+    about = {"session_id": "s", "model": "m", "provider": "p", "platform": "cli"}
+    last = 2 * _MAX_WAITING
+    hook_manager.invoke("on_stream_start", **about, api_call_count=0)
+    assert begun.wait(PATIENCE_SECONDS)
+    for number in range(1, last + 1):
+        assert hook_manager.invoke("on_stream_start", **about, api_call_count=number) == []
+    going.set()
+    hook_manager.wait_for_observers()
+    assert len(seen) <= _MAX_WAITING + 1
+    assert seen == sorted(seen)
+    assert seen[-1] == last
+    assert told == sorted(told)
+
+
+def test_a_turn_that_is_interrupted_is_announced(bench: Bench, tmp_path: Path) -> None:
+    plugin = load(bench, f"NAMES = ('agent_loop_stopped',)\n{NOTING}")
+    with agent_of(bench, tmp_path, ModelReply("", [call("todo", todos=[])]), ModelReply("done")) as (agent, _):
+        agent.run("go", lambda event: agent.interrupt("enough") if isinstance(event, ToolEnded) else None)
+        bench.hooks.wait_for_observers()
+        assert [kwargs["reason"] for _, kwargs in plugin.seen] == ["enough"]
+        assert (plugin.seen[0][1]["session_key"], plugin.seen[0][1]["platform"]) == (agent.session_id, "telegram")
+        agent.interrupt("nothing runs")
+    assert len(plugin.seen) == 1
+
+
+VERIFYING = """
+seen = []
+def check(coding, attempt, changed_paths, final_response, session_id, platform, model, **kwargs):
+    seen.append((coding, attempt, changed_paths, final_response))
+    return ANSWER
+def register(ctx):
+    ctx.register_hook("pre_verify", check)
+"""
+
+
+@pytest.mark.parametrize(
+    "answer", [{"action": "continue", "message": "Run the tests."}, {"decision": "block", "reason": "Run the tests."}]
+)
+def test_a_hook_keeps_an_agent_going_that_has_changed_files_three_times_at_most(
+    bench: Bench, tmp_path: Path, answer: dict[str, str]
+) -> None:
+    plugin = load(bench, f"ANSWER = {answer!r}\n{VERIFYING}")
+    file = str(tmp_path / "made.py")
+    writes = ModelReply("", [call("write_file", path=file, content="x = 1\n")])
+    with agent_of(bench, tmp_path, writes, *[ModelReply(f"done {each}") for each in range(4)]) as (agent, model):
+        assert agent.run("go").answer == "done 3"
+    assert plugin.seen == [(True, each, [file], f"done {each}") for each in range(3)]
+    assert sum("Run the tests." in str(each) for each in model.sent[-1].messages) == 3
+
+
+def test_it_is_not_asked_where_nothing_was_changed(bench: Bench, tmp_path: Path) -> None:
+    plugin = load(bench, f"ANSWER = {{'action': 'continue', 'message': 'more'}}\n{VERIFYING}")
+    with agent_of(bench, tmp_path, ModelReply("hello")) as (agent, _):
+        assert agent.run("hi").answer == "hello"
+    assert plugin.seen == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (None, "Bonjour"),
+        ({"text": "Hello"}, "Hello"),
+        ({"action": "block", "message": "not aloud"}, None),
+    ],
+)
+def test_its_hook_judges_what_is_spoken(bench: Bench, answer: Any, said: str | None) -> None:
+    source = f"def judge(text, provider, **kwargs):\n    return {answer!r}\n"
+    load(bench, f"{source}def register(ctx):\n    ctx.register_hook('pre_tts_synthesis', judge)\n")
+    spoken: list[str] = []
+    schema = {"description": "Says it.", "parameters": {"type": "object", "properties": {"text": {"type": "string"}}}}
+    for name in ("text_to_speech", "other"):
+        bench.registry.register(name, "t", schema, lambda args, **_: spoken.append(args["text"]) or "ok")
+    run = Runtime(bench.registry, hooks=bench.hooks, gate=OpenGate()).handle
+    result = run("text_to_speech", {"text": "Bonjour"})
+    assert spoken == ([said] if said else [])
+    if said is None:
+        assert error_in(result)["error"].endswith("not aloud")
+    run("other", {"text": "Bonjour"})
+    assert spoken[-1] == "Bonjour"
+
+
+def test_hooks_of_things_that_are_not_here_are_reported_with_the_reason(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    never = original_hooks()["never_called"]
+    load(bench, f"NAMES = {[*never]!r}\n{NOTING}")
+    for name, why in never.items():
+        assert f"plugin theirs: the hook {name} is never called: {why}" in caplog.text
+
+
+def test_every_documented_hook_is_called_or_has_a_reason() -> None:
+    documented = {*original_hooks()["arguments"], *original_hooks()["never_called"], "pre_tts_synthesis"}
+    assert documented >= {*HOOK_NAMES}
+    assert not {*original_hooks()["never_called"]} & {*HOOK_NAMES}
+    assert {*original_hooks()["arguments"]} <= {*HOOK_NAMES}
+    assert {*HOOK_NAMES} >= OBSERVERS
