@@ -114,6 +114,25 @@ def test_a_no_says_what_to_do_instead(desk: Desk) -> None:
     assert "use git clean" in desk.told()
 
 
+def test_what_a_command_printed_stays_when_it_is_stopped_for_you_and_for_the_model(desk: Desk) -> None:
+    desk.chat()
+    waits = "seq -f 'line %g' 4; until [ -e go ]; do sleep 0.1; done"
+    for key, ends in (("Escape", "Interrupted by you."), ("C-c", "Interrupted by you."), ("", "Too slow.")):
+        limit = {} if key else {"timeout": 1}
+        desk.server.say(ModelReply("", [call("terminal", command=waits, **limit)]), *[] if key else [ModelReply(ends)])
+        desk.tmux.type("C-l")
+        desk.say("Count")
+        desk.tmux.wait_for("    line 4")
+        if key:
+            desk.tmux.type(key)
+        screen = desk.answered(ends)
+        assert f"{'Stopped' if key else 'Timed out'}; output so far:\n    line 1\n    line 2\n" in screen
+        desk.server.say(ModelReply("I see."))
+        desk.say("What did it print?")
+        desk.answered("I see.")
+        assert "line 1\\\\nline 2\\\\nline 3" in desk.told()
+
+
 def test_a_command_typed_while_it_works_runs_afterwards_and_the_model_does_not_hear_it(desk: Desk) -> None:
     desk.chat()
     waits = call("terminal", command="until [ -e go ]; do sleep 0.1; done")

@@ -100,9 +100,8 @@ class View:
     def end(self) -> None:
         """Clear the lines below. What was written so far stays."""
         with self._lock:
-            self._finish()
             self._status = ""  # it may still be drawn
-            self.screen.below(())
+            self._finish_message()
 
     def _show(self, event: events.Event) -> None:
         match event:
@@ -126,10 +125,16 @@ class View:
                 self._finish()
                 self._say(text, "yellow")
             case events.MessageEnded():
-                self._finish()
+                self._finish_message()
             case events.TurnEnded():
                 self.end()
                 self._turn_ended(event)
+
+    def _finish_message(self) -> None:
+        """The same with the lines below cleared first: where the window has just become smaller than they are, they would be
+        drawn over the last lines of the message."""
+        self.screen.below(())
+        self._finish()
 
     def _finish(self) -> None:
         """What was being thought or written ends here."""
@@ -149,8 +154,7 @@ class View:
 
     def _set(self, part: str) -> None:
         """A part of the answer that is complete."""
-        self.screen.markdown(part)
-        self.screen.write("\n")
+        self.screen.markdown(part, end="\n")
 
     def _turn_ended(self, event: events.TurnEnded) -> None:
         match event.end:
