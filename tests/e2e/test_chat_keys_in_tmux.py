@@ -39,7 +39,7 @@ def test_the_approval_menu_is_short_marks_what_is_dangerous_and_says_how_far_a_y
     menu = screen[screen.index("── approval needed") :].rstrip().splitlines()
     assert len(menu) <= MENU_LINES
     assert menu[1:3] == ["    ls; rm -rf build", "        ^^^^^^^^^^^^"]
-    assert "  task, session, always allow: deletes a tree of files in this folder" in menu
+    assert "  task and longer: deletes a tree of files in this folder" in menu
     desk.tmux.type("Right", "Right")
     desk.tmux.wait_for("once, [try], task", "  run it with connections held; then keep or undo it\n")
     desk.tmux.type("Right")
@@ -188,7 +188,7 @@ def test_shift_tab_goes_through_the_modes_and_they_hold(desk: Desk) -> None:
     desk.tmux.wait_for("ask (Shift-Tab)")
     desk.server.say(ModelReply("", [call("write_file", path="new.txt", content="x")]), ModelReply("Written."))
     desk.say("Now write it")
-    desk.tmux.wait_for("• edits files (mode.edit)", "task, session, always allow: edits files in this folder")
+    desk.tmux.wait_for("• edits files (mode.edit)", "task and longer: edits files in this folder")
     desk.tmux.type("o")
     desk.tmux.wait_for("Written.", "ask (Shift-Tab)")
     assert (desk.folder / "new.txt").read_text() == "x"

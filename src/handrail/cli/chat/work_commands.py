@@ -78,11 +78,15 @@ def status(chat: Chat, rest: str) -> None:  # noqa: ARG001  a command's signatur
 
 def mcp(chat: Chat, rest: str) -> None:  # noqa: ARG001  a command's signature
     """The MCP servers, and how they are."""
-    found = chat.app.mcp.connections.status() if chat.app.mcp is not None else {}
-    if not found:
+    connections = chat.app.mcp.connections if chat.app.mcp is not None else None
+    if connections is None or not connections.servers:
         chat.say("No MCP servers. `handrail mcp add NAME -- COMMAND` adds one.")
-    for name, each in found.items():
-        chat.say(f"mcp     {name}: {each.state.value}, {each.tools} tools")
+        return
+    found = connections.status()
+    for name, server in connections.servers.items():
+        is_used = not server.problem and name in found
+        state = f"{found[name].state.value}, {found[name].tools} tools" if is_used else server.problem or "not enabled"
+        chat.say(f"mcp     {name}: {state}")
 
 
 def skills(chat: Chat, rest: str) -> None:  # noqa: ARG001  a command's signature
