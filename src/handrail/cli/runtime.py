@@ -118,7 +118,7 @@ def supervise(work: Callable[[CancelToken], T], *, timeout: float | None = None)
         ending, reason = Ending.TIMED_OUT, f"timed out after {timeout:g} s"
     except KeyboardInterrupt:
         ending, reason = Ending.INTERRUPTED, "interrupted by Ctrl-C"
-    cancel.cancel(reason)
+    cancel.cancel(reason, timed_out=ending is Ending.TIMED_OUT)
     done, _ = wait([outcome], GRACE_SECONDS)
     return outcome.result() if done else None, ending
 

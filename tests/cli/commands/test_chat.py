@@ -100,8 +100,10 @@ def test_one_yes_is_for_all_that_a_folder_brings_as_it_is_now(cli: Cli) -> None:
         with cli.terminal("chat", **env) as terminal:
             terminal.wait_for("Do you trust this folder? [y/N] ")
             seen = " ".join(terminal.text.split())
-            assert "It has skills for agents: release." in seen
-            assert "it would run the MCP servers of .mcp.json, the plugin .handrail/plugins/greeter.py." in seen
+            assert (
+                "For agents it brings: the skill release, .mcp.json (MCP servers, which run with your rights)," in seen
+            )
+            assert ".handrail/plugins/greeter.py (a plugin, which runs with your rights)." in seen
             terminal.type("y\n")
             terminal.wait_for("›")
             terminal.type("\x04")

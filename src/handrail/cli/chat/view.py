@@ -101,7 +101,8 @@ class View:
         """Clear the lines below. What was written so far stays."""
         with self._lock:
             self._status = ""  # it may still be drawn
-            self._finish_message()
+            self.screen.below(())
+            self._finish()
 
     def _show(self, event: events.Event) -> None:
         match event:
@@ -125,16 +126,12 @@ class View:
                 self._finish()
                 self._say(text, "yellow")
             case events.MessageEnded():
-                self._finish_message()
+                # Else they are drawn over the message's last lines where the window has just become smaller than they are.
+                self.screen.below(())
+                self._finish()
             case events.TurnEnded():
                 self.end()
                 self._turn_ended(event)
-
-    def _finish_message(self) -> None:
-        """The same with the lines below cleared first: where the window has just become smaller than they are, they would be
-        drawn over the last lines of the message."""
-        self.screen.below(())
-        self._finish()
 
     def _finish(self) -> None:
         """What was being thought or written ends here."""

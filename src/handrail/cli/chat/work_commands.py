@@ -78,15 +78,12 @@ def status(chat: Chat, rest: str) -> None:  # noqa: ARG001  a command's signatur
 
 def mcp(chat: Chat, rest: str) -> None:  # noqa: ARG001  a command's signature
     """The MCP servers, and how they are."""
-    connections = chat.app.mcp.connections if chat.app.mcp is not None else None
-    if connections is None or not connections.servers:
+    found = chat.app.mcp.connections.status() if chat.app.mcp is not None else {}
+    absent = chat.app.mcp.absent() if chat.app.mcp is not None else {}
+    if not found and not absent:
         chat.say("No MCP servers. `handrail mcp add NAME -- COMMAND` adds one.")
-        return
-    found = connections.status()
-    for name, server in connections.servers.items():
-        is_used = not server.problem and name in found
-        state = f"{found[name].state.value}, {found[name].tools} tools" if is_used else server.problem or "not enabled"
-        chat.say(f"mcp     {name}: {state}")
+    for name in dict.fromkeys([*found, *absent]):
+        chat.say(f"mcp     {name}: {absent.get(name) or f'{found[name].state.value}, {found[name].tools} tools'}")
 
 
 def skills(chat: Chat, rest: str) -> None:  # noqa: ARG001  a command's signature
