@@ -42,7 +42,7 @@ def test_what_is_shown(with_tools: Cli) -> None:
     assert r"    echo \x1b[2Khi && rm -rf build" in shown
     assert "                      ^^^^^^^^^^^^" in shown
     assert "(fs.rm.recursive)" in shown
-    assert "task, session, always allow: deletes a tree of files in this folder" in shown
+    assert "task and longer: deletes a tree of files in this folder" in shown
     assert "Auto-deny in 5:00, Esc denies now." in shown
     assert ran(with_tools) == []
 

@@ -39,7 +39,7 @@ def test_the_approval_menu_is_short_marks_what_is_dangerous_and_says_how_far_a_y
     menu = screen[screen.index("── approval needed") :].rstrip().splitlines()
     assert len(menu) <= MENU_LINES
     assert menu[1:3] == ["    ls; rm -rf build", "        ^^^^^^^^^^^^"]
-    assert "  task, session, always allow: deletes a tree of files in this folder" in menu
+    assert "  task and longer: deletes a tree of files in this folder" in menu
     desk.tmux.type("Right", "Right")
     desk.tmux.wait_for("once, [try], task", "  run it with connections held; then keep or undo it\n")
     desk.tmux.type("Right")
@@ -114,6 +114,25 @@ def test_a_no_says_what_to_do_instead(desk: Desk) -> None:
     assert "use git clean" in desk.told()
 
 
+def test_what_a_command_printed_stays_when_it_is_stopped_for_you_and_for_the_model(desk: Desk) -> None:
+    desk.chat()
+    waits = "seq -f 'line %g' 4; until [ -e go ]; do sleep 0.1; done"
+    for key, ends in (("Escape", "Interrupted by you."), ("C-c", "Interrupted by you."), ("", "Too slow.")):
+        limit = {} if key else {"timeout": 1}
+        desk.server.say(ModelReply("", [call("terminal", command=waits, **limit)]), *[] if key else [ModelReply(ends)])
+        desk.tmux.type("C-l")
+        desk.say("Count")
+        desk.tmux.wait_for("    line 4")
+        if key:
+            desk.tmux.type(key)
+        screen = desk.answered(ends)
+        assert f"{'Stopped' if key else 'Timed out'}; output so far:\n    line 1\n    line 2\n" in screen
+        desk.server.say(ModelReply("I see."))
+        desk.say("What did it print?")
+        desk.answered("I see.")
+        assert "line 1\\\\nline 2\\\\nline 3" in desk.told()
+
+
 def test_a_command_typed_while_it_works_runs_afterwards_and_the_model_does_not_hear_it(desk: Desk) -> None:
     desk.chat()
     waits = call("terminal", command="until [ -e go ]; do sleep 0.1; done")
@@ -169,7 +188,7 @@ def test_shift_tab_goes_through_the_modes_and_they_hold(desk: Desk) -> None:
     desk.tmux.wait_for("ask (Shift-Tab)")
     desk.server.say(ModelReply("", [call("write_file", path="new.txt", content="x")]), ModelReply("Written."))
     desk.say("Now write it")
-    desk.tmux.wait_for("• edits files (mode.edit)", "task, session, always allow: edits files in this folder")
+    desk.tmux.wait_for("• edits files (mode.edit)", "task and longer: edits files in this folder")
     desk.tmux.type("o")
     desk.tmux.wait_for("Written.", "ask (Shift-Tab)")
     assert (desk.folder / "new.txt").read_text() == "x"

@@ -413,6 +413,30 @@ class TestCancelling:
             assert "the user pressed stop" in error["error"]
         wait_until(lambda: len(told) == 3)
 
+    @pytest.mark.parametrize("beside", [0, 1])
+    def test_what_a_call_had_by_then_is_kept(self, registry: ToolRegistry, run: Any, beside: int) -> None:
+        cancel, started = CancelToken(), threading.Event()
+
+        def work(args: Any, *, context: ToolContext, **kw: Any) -> str:
+            told = threading.Event()
+            context.cancel.on_cancel(told.set)
+            started.set()
+            told.wait(PATIENCE_SECONDS)
+            return "half of it"
+
+        def stop() -> None:
+            started.wait(PATIENCE_SECONDS)
+            cancel.cancel("the user pressed stop")
+
+        add(registry, "work", work, read_only=True)
+        add(registry, "quick", lambda args, **kw: "done", read_only=True)
+        threading.Thread(target=stop).start()
+        messages = run([call("work"), *[call("quick")] * beside], cancel=cancel)
+        answer = error_in(messages[0]["content"])
+        assert answer["error"] == "work was cancelled: the user pressed stop"
+        assert answer["error_type"] == "cancelled"
+        assert answer["partial"] == "half of it"
+
     def test_a_batch_that_was_cancelled_before_it_began_runs_nothing(self, registry: ToolRegistry, run: Any) -> None:
         ran: list[int] = []
         add(registry, "work", lambda args, **kw: ran.append(1) or "done", read_only=True)

@@ -46,13 +46,17 @@ async def bounded(
     timeout: float | None,  # noqa: ASYNC109  the limit of a foreign awaitable
     cancel: CancelToken | None = None,
     clean_up: float = CLEAN_UP_SECONDS,
+    ends_by_itself: Callable[[], bool] = lambda: False,
 ) -> T:
-    """Await with a limit and a token, turning either into a typed error. Work that swallows its cancellation is abandoned."""
+    """Await with a limit and a token, turning either into a typed error. Work that swallows its cancellation is abandoned.
+    Work that `ends_by_itself` when the token is cancelled has as long for that as for its clean-up."""
     task = asyncio.ensure_future(awaitable)
     with _limits(timeout, cancel) as (over, _):
         task.add_done_callback(partial(finish, over))
         try:
             await over
+            if not task.done() and ends_by_itself():
+                await asyncio.wait({task}, timeout=clean_up)
             if task.cancelled() and cancel is not None and cancel.cancelled:
                 raise cancel.error()
             if task.done():

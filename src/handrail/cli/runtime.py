@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from enum import Enum, auto
-from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, TypeVar
 
@@ -26,7 +25,7 @@ from ..errors import HandrailError
 from ..model_tools import default
 from ..platforms.table import chosen
 from ..types import CancelToken, Progress
-from .output import colours, note, notes_held, paint, say, visible
+from .output import colours, fitted, note, notes_held, paint, say, visible
 
 if TYPE_CHECKING:
     from ..app import Handrail
@@ -119,7 +118,7 @@ def supervise(work: Callable[[CancelToken], T], *, timeout: float | None = None)
         ending, reason = Ending.TIMED_OUT, f"timed out after {timeout:g} s"
     except KeyboardInterrupt:
         ending, reason = Ending.INTERRUPTED, "interrupted by Ctrl-C"
-    cancel.cancel(reason)
+    cancel.cancel(reason, timed_out=ending is Ending.TIMED_OUT)
     done, _ = wait([outcome], GRACE_SECONDS)
     return outcome.result() if done else None, ending
 
@@ -169,7 +168,7 @@ class TerminalPerson:
         turn = turns.take()  # one question at a time, whoever asks
         try:
             turn.result()
-            with self._hold(), self._interruptible() as gone:
+            with self._hold(), _whole_lines(), self._interruptible() as gone:
                 return self._asked(question, choices, gone)
         finally:
             turns.leave(turn)
@@ -189,7 +188,7 @@ class TerminalPerson:
 
     def _asked(self, question: str, choices: Sequence[str], gone: int) -> str | None:
         painted = colours(sys.stderr)
-        sys.stderr.write(paint(f"? {visible(question)}", "bold", on=painted) + "\n")
+        sys.stderr.write(paint(fitted(f"? {visible(question)}", sys.stderr), "bold", on=painted) + "\n")
         for number, choice in enumerate(choices, 1):
             sys.stderr.write(f"  {paint(str(number), 'cyan', on=painted)}  {visible(choice)}\n")
         hint = f"1-{len(choices)}, or your own words" if choices else "your answer"
@@ -202,6 +201,16 @@ class TerminalPerson:
                 return None
             if line.strip():
                 return chosen(line, choices)
+
+
+@contextlib.contextmanager
+def _whole_lines() -> Iterator[None]:
+    """End the line of a question that Ctrl-C leaves."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        sys.stderr.write("\n")
+        raise
 
 
 def _read_line(gone: int) -> str | None:
@@ -219,6 +228,7 @@ def _read_line(gone: int) -> str | None:
 
 
 _DECLINED = "plugin-declined"
+_YES_OR_NO = {"y": True, "yes": True, "n": False, "no": False, "": False}
 
 
 def ask_about_plugins() -> None:
@@ -249,23 +259,6 @@ def _ask(found: Found, trust: Trust) -> None:
     trust.trust(TRUST_KIND if yes else _DECLINED, found.place, digest)
 
 
-def ask_about_folder(*, trust: bool) -> None:
-    """Ask once whether this folder's instructions to agents may be used. `trust` is a yes without a question."""
-    from ..agent.system_prompt import FolderTrust, project_files  # few commands have an agent
-
-    here = Path.cwd()
-    known = FolderTrust(here)
-    if trust:
-        known.answer(yes=True)
-        return
-    found = [part.title.removeprefix("What ").removesuffix(" says") for part in project_files(here)]
-    if not found or known.is_answered() or started_by_agent() or not (sys.stdin.isatty() and sys.stderr.isatty()):
-        return
-    told = f"{visible(str(known.project))} is new here. It tells agents what to do, in {visible(', '.join(found))}."
-    note(f"handrail: {told}")
-    known.answer(yes=confirmed_by_hand("Do you trust this folder?"))
-
-
 def stdin_has_input() -> bool:
     """Whether something comes on stdin soon, or need not be waited for."""
     try:
@@ -281,6 +274,12 @@ def confirmed_by_hand(question: str) -> bool:
         return False
     with contextlib.suppress(termios.error):  # what was typed before the question was meant for something else
         termios.tcflush(0, termios.TCIFLUSH)
-    sys.stderr.write(f"{question} [y/N] ")
-    sys.stderr.flush()
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
+    while True:
+        sys.stderr.write(f"{question} [y/N] ")
+        sys.stderr.flush()
+        with _whole_lines():
+            line = sys.stdin.readline()
+        word = line.strip().lower()
+        if not line.endswith("\n") or word in _YES_OR_NO:
+            return _YES_OR_NO.get(word, False)
+        sys.stderr.write("Type y or n. ")

@@ -19,7 +19,7 @@ from ..core.registry import ToolEntry
 from ..errors import CallCancelled, CallTimeout, ToolError
 from ..types import NO_CALLER, CancelToken, FileChange, JsonDict, Resources, ToolCall, ToolContext
 from .async_driver import adrive, aperform
-from .call_path import CANCEL_GRACE_SECONDS
+from .call_path import CANCEL_GRACE_SECONDS, cut_short
 from .dispatch import Runtime
 from .provider_formats import read_call, read_calls, tool_message
 from .results import fit_turn
@@ -198,6 +198,7 @@ class _Clock:
     def __init__(self, limit: float, stop: CancelToken) -> None:
         self._left, self._limit, self._token = min(limit, MAX_SECONDS), limit, stop
         self._running, self._since = 0, 0.0
+        self.listening = 0  # handlers that end by themselves when they are stopped, with what they have by then
         self._timer: asyncio.TimerHandle | None = None
 
     def __enter__(self) -> None:
@@ -216,8 +217,13 @@ class _Clock:
         """Wait for a step; for a question without counting the time."""
         if step.kind is StepKind.QUESTION:
             return await aperform(step)
-        with self:
-            return await aperform(step)
+        listens = step.grace > 0 and step.cancel is not None
+        self.listening += listens
+        try:
+            with self:
+                return await aperform(step)
+        finally:
+            self.listening -= listens
 
     def stop(self) -> None:
         if self._timer is not None:
@@ -264,7 +270,7 @@ class Batches:
         except (CallTimeout, CallCancelled) as error:
             for running in batch:
                 if running.outcome is None:
-                    running.outcome = error_outcome(type(error)(f"{running.call.name} {error}"))
+                    running.outcome = cut_short(running.call.name, error)
         finally:
             stop.cancel("the batch is over")
             if forget is not None:
@@ -275,7 +281,8 @@ class Batches:
     async def _within(stop: CancelToken, work: Coroutine[Any, Any, None], clock: _Clock) -> None:
         """Run until done, until the time is over, or until stopped: the token first, so that handlers can end well."""
         try:
-            await bounded(work, timeout=None, cancel=stop, clean_up=CANCEL_GRACE_SECONDS + CLEAN_UP_SECONDS)
+            grace = CANCEL_GRACE_SECONDS + CLEAN_UP_SECONDS
+            await bounded(work, timeout=None, cancel=stop, clean_up=grace, ends_by_itself=lambda: clock.listening > 0)
         except asyncio.CancelledError:
             stop.cancel("the caller went away")
             raise

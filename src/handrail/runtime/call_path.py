@@ -266,10 +266,10 @@ class CallPath:
                 in_loop=None if in_loop is None else begun_in_loop,
             )
             outcome = self._fitted(plan, (yield step))
-            return _cut_short(call.name, stop.error(), partial=outcome) if stop.cancelled else outcome
+            return cut_short(call.name, stop.error(), partial=outcome) if stop.cancelled else outcome
         except (CallTimeout, CallCancelled) as error:
             stop.cancel("it timed out", timed_out=isinstance(error, CallTimeout))
-            return _cut_short(call.name, error)
+            return cut_short(call.name, error)
         except Exception as error:  # noqa: BLE001  a handler's bug becomes the model's result
             return failure_outcome(cause(error))
         except BaseException:
@@ -386,7 +386,7 @@ def _with_edit(outcome: Outcome, edit: Edited) -> Outcome:
     return json.dumps({**(had if isinstance(had, dict) else {"result": had}), "edited": note}, ensure_ascii=False)
 
 
-def _cut_short(name: str, error: CallTimeout | CallCancelled, *, partial: Outcome | None = None) -> str:
+def cut_short(name: str, error: CallTimeout | CallCancelled, *, partial: Outcome | None = None) -> str:
     """The answer for a call that was stopped, with what the handler had by then."""
     verb = "" if isinstance(error, CallTimeout) else "was cancelled: "
     if partial is None:

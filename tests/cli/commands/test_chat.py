@@ -75,6 +75,44 @@ def test_the_chat_asks_once_and_remembers_the_answer(cli: Cli) -> None:
         assert "› n" not in terminal.text
 
 
+def test_one_yes_is_for_all_that_a_folder_brings_as_it_is_now(cli: Cli) -> None:
+    (cli.cwd / ".mcp.json").write_text('{"mcpServers": {"clock": {"command": "no-such-program"}}}')
+    for name, text in (
+        ("plugins/greeter.py", "def register(ctx):\n    pass\n"),
+        ("skills/release/SKILL.md", "---\nname: release\ndescription: how to release\n---\nTag it.\n"),
+    ):
+        (cli.cwd / ".handrail" / name).parent.mkdir(parents=True)
+        (cli.cwd / ".handrail" / name).write_text(text)
+    with ModelServer([]) as server:
+        env = {"HANDRAIL_MODEL": "scripted", "OPENAI_BASE_URL": server.base_url}
+        for answers in (["maybe", "n"], []):
+            with cli.terminal("chat", **env) as terminal:
+                for number, answer in enumerate(answers, 1):
+                    terminal.wait_for("Do you trust this folder? [y/N] ", times=number)
+                    terminal.type(f"{answer}\n")
+                terminal.wait_for("›")
+                terminal.type("\x04")
+                terminal.end()
+        assert "Do you trust" not in terminal.text, "a no is remembered"
+        assert "it comes with the project" in cli("mcp", "list").out
+        assert "skills trust release" in cli("skills", "list").out
+        (cli.home / "state" / "trust.json").unlink()
+        with cli.terminal("chat", **env) as terminal:
+            terminal.wait_for("Do you trust this folder? [y/N] ")
+            seen = " ".join(terminal.text.split())
+            assert (
+                "For agents it brings: the skill release, .mcp.json (MCP servers, which run with your rights)," in seen
+            )
+            assert ".handrail/plugins/greeter.py (a plugin, which runs with your rights)." in seen
+            terminal.type("y\n")
+            terminal.wait_for("›")
+            terminal.type("\x04")
+            terminal.end()
+    assert "it comes with the project" not in cli("mcp", "list").out
+    assert "skills trust release" not in cli("skills", "list").out
+    assert "loaded" in cli("plugins", "list").out
+
+
 def test_make_run_shows_the_demo_and_says_how_to_give_it_a_model(cli: Cli) -> None:
     ran = cli("chat", "--or-demo")
     assert ran.code == 0

@@ -223,8 +223,8 @@ def _kinds(request: ApprovalRequest) -> str:
 
 def _scope(request: ApprovalRequest) -> str:
     """What an answer that lasts would allow; empty where there is none."""
-    covered, longer = _kinds(request), [each.value for each in request.offers if each in _LASTING]
-    return f"{', '.join(longer)} allow: {visible(covered)}" if covered and longer else ""
+    covered, longer = _kinds(request), [each.value for each in _LASTING if each in request.offers]
+    return f"{longer[0]}{' and longer' * (len(longer) > 1)}: {visible(covered)}" if covered and longer else ""
 
 
 def time_left(request: ApprovalRequest, width: int, more: str = "") -> str:

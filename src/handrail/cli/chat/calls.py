@@ -68,9 +68,14 @@ class Call:
         self._name.truncate(max(20, self._width - len(times) - 5), overflow="ellipsis")
         yield Text.assemble(mark, self._name, (f" ({times})", "dim"))
         failure = error_of(event.result) if event.result else None
+        result = parsed(event.result) if event.result else None
+        had = result.get("partial", result) if isinstance(result, dict) else None
+        shown = list(_details(had, self._arguments, self._theme)) if isinstance(had, dict) else []
         details: list[RenderableType] = []
-        if event.error_type in ("cancelled", "timeout") and self._output:
-            details = [Text("Stopped; output so far:", "yellow"), *(Text(line, "dim") for line in self._output)]
+        if event.error_type in ("cancelled", "timeout") and (shown or self._output):
+            ended = "Timed out" if event.error_type == "timeout" else "Stopped"
+            details.append(Text(f"{ended}; output so far:", "yellow"))
+            shown = shown or [Text(line, "dim") for line in self._output]
         elif event.error_type == "cancelled" and failure is not None:
             details = [Text("Interrupted", "yellow")]
         elif failure is not None:
@@ -78,12 +83,10 @@ class Call:
             reason = " ".join(str(failure["error"]).split()).partition(". ")[0]
             reason = re.sub(r"\ANot run: d(?=enied by)", "D", reason).replace("enied by the user", "enied by you")
             details.append(Text(visible(shortened(reason, _REASON_CHARS)), "red"))
-        result = parsed(event.result) if event.result else None
-        if isinstance(result, dict):
-            if isinstance(edit := result.get("edited"), dict) and "edited_by" in edit:
-                details += [Text(f"Changed to: {visible(str(value))}", "yellow") for value in list(edit.values())[1:]]
-            details += _details(result, self._arguments, self._theme)
-        yield from (Padding(line, (0, 0, 0, 4)) for line in details)
+        edit = result.get("edited") if isinstance(result, dict) else None
+        if isinstance(edit, dict) and "edited_by" in edit:
+            details += [Text(f"Changed to: {visible(str(value))}", "yellow") for value in list(edit.values())[1:]]
+        yield from (Padding(line, (0, 0, 0, 4)) for line in [*details, *shown])
 
 
 def spin(now: float) -> str:

@@ -299,7 +299,7 @@ class Chat:
         for command in self.commands:
             if name in (command.name, *command.aliases):
                 return command, rest.strip()
-        if "/" in name or os.path.exists(f"/{name}"):
+        if name and ("/" in name or os.path.exists(f"/{name}")):
             return None
         near = nearest(name, [command.name for command in self.commands])
         hint = f"did you mean /{near}?" if near else "/help shows them"

@@ -66,15 +66,15 @@ class Screen:
         """Write something that stays."""
         self.write("".join(map(self.rendered, parts)))
 
-    def markdown(self, text: str) -> None:
+    def markdown(self, text: str, *, end: str = "") -> None:
         """The same for what a model wrote, as Markdown; as it is where nothing can be drawn."""
         text = visible(text)
         if not self.moves:
-            self.write(text + "\n")
+            self.write(f"{text}\n{end}")
             return
         from .markdown import Markdown
 
-        self.print(Markdown(text, code_theme=self.code_theme, hyperlinks=False))
+        self.write(self.rendered(Markdown(text, code_theme=self.code_theme, hyperlinks=False)) + end)
 
     def table(self, headers: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         """The same for a table; its last column gives way where there is no room."""

@@ -100,9 +100,9 @@ class View:
     def end(self) -> None:
         """Clear the lines below. What was written so far stays."""
         with self._lock:
-            self._finish()
             self._status = ""  # it may still be drawn
             self.screen.below(())
+            self._finish()
 
     def _show(self, event: events.Event) -> None:
         match event:
@@ -126,6 +126,8 @@ class View:
                 self._finish()
                 self._say(text, "yellow")
             case events.MessageEnded():
+                # Else they are drawn over the message's last lines where the window has just become smaller than they are.
+                self.screen.below(())
                 self._finish()
             case events.TurnEnded():
                 self.end()
@@ -149,8 +151,7 @@ class View:
 
     def _set(self, part: str) -> None:
         """A part of the answer that is complete."""
-        self.screen.markdown(part)
-        self.screen.write("\n")
+        self.screen.markdown(part, end="\n")
 
     def _turn_ended(self, event: events.TurnEnded) -> None:
         match event.end:

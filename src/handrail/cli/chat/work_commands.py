@@ -14,6 +14,7 @@ from rich.text import Text
 
 from ... import __version__
 from ...approval.policy import MEANINGS
+from ...base.suggest import did_you_mean
 from ...config.paths import config_path, state_dir
 from ...errors import InvalidArguments, ToolFailed
 from ...tools.skills.library import Library
@@ -41,15 +42,15 @@ THEMES = ("ansi_dark", "ansi_light", "monokai", "github-dark", "default", "bw")
 def diff(chat: Chat, rest: str) -> None:
     """The uncommitted changes; by git in the agent's shell, which is where the agent works."""
     run = partial(run_quietly, chat.app, task_id=chat.agent.session_id)
-    ran = run(f"git --no-pager diff --no-ext-diff --no-color {_LAST_COMMIT} {rest}")
+    ran = run(f"git --no-pager diff --no-ext-diff --no-color {_LAST_COMMIT} -- {rest}")
     if ran.exit_code:
         if "not a git repository" in ran.output.lower():
             raise ToolFailed("this folder is not in a git repository; `/rewind` lists what your messages changed")
         raise ToolFailed(f"git: {ran.output.strip()[:300]}")
-    new = run(f"git ls-files --others --exclude-standard {rest}")
+    new = run(f"git ls-files --others --exclude-standard -- {rest}")
     names = [] if new.exit_code else new.output.splitlines()
     if not (names or ran.output.strip()):
-        chat.say("Nothing has changed since the last commit.")
+        chat.say(f"Nothing has changed {f'in {rest} ' if rest else ''}since the last commit.")
     for part in ran.output.split("diff --git ")[1:]:
         path = part.partition("\n")[0].rpartition(" b/")[2]
         hunks = part[part.find("@@") :] if "@@" in part else ""
@@ -79,10 +80,12 @@ def status(chat: Chat, rest: str) -> None:  # noqa: ARG001  a command's signatur
 def mcp(chat: Chat, rest: str) -> None:  # noqa: ARG001  a command's signature
     """The MCP servers, and how they are."""
     found = chat.app.mcp.connections.status() if chat.app.mcp is not None else {}
-    if not found:
+    absent = chat.app.mcp.absent() if chat.app.mcp is not None else {}
+    if not found and not absent:
         chat.say("No MCP servers. `handrail mcp add NAME -- COMMAND` adds one.")
-    for name, each in found.items():
-        chat.say(f"mcp     {name}: {each.state.value}, {counted(each.tools, 'tool')}")
+    for name in dict.fromkeys([*found, *absent]):
+        state = absent.get(name) or f"{found[name].state.value}, {counted(found[name].tools, 'tool')}"
+        chat.say(f"mcp     {name}: {state}")
 
 
 def skills(chat: Chat, rest: str) -> None:  # noqa: ARG001  a command's signature
@@ -114,7 +117,7 @@ def copy(chat: Chat, rest: str) -> None:  # noqa: ARG001  a command's signature
 def theme(chat: Chat, rest: str) -> None:
     if rest:
         if rest not in THEMES:
-            raise InvalidArguments(f"there is no theme {rest!r}; choose one of {', '.join(THEMES)}")
+            raise InvalidArguments(f"there is no theme {rest!r}; {did_you_mean(rest, THEMES)}")
         chat.screen.code_theme = rest
         _theme_file().write_text(rest, "utf-8")
     others = ", ".join(each for each in THEMES if each != chat.screen.code_theme)

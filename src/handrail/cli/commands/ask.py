@@ -35,9 +35,10 @@ from ...core.outcome import error_of
 from ...types import CancelToken, JsonDict
 from .. import options
 from ..call_text import main_argument, ran_and_waited, report_call
+from ..folder_trust import ask_about_folder
 from ..options import argument, option
 from ..output import ExitCode, emit, emit_json, note, result_stream, say, typed, visible
-from ..runtime import Ending, ask_about_folder, open_runtime, stdin_has_input, supervise
+from ..runtime import Ending, open_runtime, stdin_has_input, supervise
 
 _MAX_CONTEXT_CHARS = 400_000
 

@@ -79,22 +79,10 @@ def _outcome(tool: str, work: Callable[[CancelToken], Outcome], timeout: float |
         value, ending = supervise(work, timeout=timeout)
     except SystemExit as error:
         return error_outcome(ToolFailed(f"{tool} called sys.exit({error.code!r}) instead of returning a result"))
-    if value is not None and ending is Ending.DONE:
+    if value is not None:  # with what a tool that was stopped had by then
         return value
-    partial = _so_far(value)
-    if ending is Ending.TIMED_OUT:
-        return error_outcome(CallTimeout(f"{tool} timed out after {timeout:g} s", **partial))
-    return error_outcome(CallCancelled(f"{tool} was interrupted by Ctrl-C", **partial))
-
-
-def _so_far(value: Outcome | None) -> JsonDict:
-    """What a cancelled tool had by then."""
-    if value is None:
-        return {}
-    error = error_of(value)
-    if error is None:
-        return {"partial": parsed(value)}
-    return {"partial": error["partial"]} if "partial" in error else {}
+    timed_out = CallTimeout(f"{tool} timed out after {timeout:g} s") if ending is Ending.TIMED_OUT else None
+    return error_outcome(timed_out or CallCancelled(f"{tool} was interrupted by Ctrl-C"))
 
 
 def _show(outcome: Outcome, stdout: TextIO, *, raw: bool, as_json: bool) -> None:

@@ -36,9 +36,10 @@ from ..chat.session_commands import greet
 from ..chat.slash_commands import COMMANDS
 from ..chat.turn import Leave, leave_on_signals
 from ..chat.work_commands import last_theme, own_commands
+from ..folder_trust import ask_about_folder
 from ..options import argument, option
 from ..output import as_typed, emit, fitted, typed
-from ..runtime import ask_about_folder, open_runtime
+from ..runtime import open_runtime
 
 
 def chat(

@@ -28,9 +28,10 @@ from ...serve.tokens import STORE_NAME, Keys, Login, Role, StoredToken
 from ...types import JsonDict
 from .. import options
 from ..call_text import when
+from ..folder_trust import ask_about_folder
 from ..options import argument, option
 from ..output import as_typed, emit, emit_listing, fitted, note, refuse, say
-from ..runtime import ask_about_folder, ask_about_plugins, log_as_notes
+from ..runtime import ask_about_plugins, log_as_notes
 
 if TYPE_CHECKING:
     from uvicorn import Server

@@ -110,14 +110,13 @@ def _places(providers: selection.Providers) -> list[Place]:
 
 def _asked_place(places: list[Place]) -> Place:
     question = "Which provider? Or type the address of a server, such as http://host:8000/v1"
-    answer = _asked(question, [each.about for each in places])
-    if answer.startswith(("http://", "https://")):
-        return Place(DEFAULT_PROVIDER, answer)
-    found = [each for each in places if answer in (each.about, each.provider)]
-    if not found:
-        known = {each.provider for each in places}
-        raise InvalidArguments(f"unknown provider {answer!r}; {did_you_mean(answer, known)}")
-    return found[0]
+    while True:
+        answer = _asked(question, [each.about for each in places])
+        if answer.startswith(("http://", "https://")):
+            return Place(DEFAULT_PROVIDER, answer)
+        if found := [each for each in places if answer.lower() in (each.about.lower(), each.provider)]:
+            return found[0]
+        say(f"unknown provider {answer!r}; {did_you_mean(answer, dict.fromkeys(each.provider for each in places))}")
 
 
 def _asked_model(place: Place, config: ModelConfig, providers: selection.Providers) -> str:

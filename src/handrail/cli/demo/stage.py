@@ -19,7 +19,7 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from ...app import Handrail
-from ...approval.approvers.prompt import question
+from ...approval.approvers.prompt import brief
 from ...base.temporary_folders import temporary_folder
 from ...config.paths import cache_dir, state_dir
 from ...core.registry import ToolRegistry
@@ -39,7 +39,7 @@ Messages = Sequence[Mapping[str, Any]]
 SLOW_READ_SECONDS = 0.15
 # The one command that is approved. The tool runs no other: a demonstration must not depend on the gate alone.
 APPROVED = "rm -rf build"
-_MAX_WIDTH = 100
+_MAX_WIDTH, _QUESTION_ROWS = 100, 6
 _TASK = "demo"
 _TOOLS = "read_file search_files patch read_result undo todo terminal process shell run_check deploy".split()
 _NOTICE_SECONDS = 10.0
@@ -56,7 +56,10 @@ class ScriptedUser:
     def decide(self, request: ApprovalRequest) -> Decision:
         answer = Decision.ONCE if request.text == APPROVED else Decision.DENY
         width = min(shutil.get_terminal_size().columns, _MAX_WIDTH) - 1
-        emit(question(request._replace(id=""), width=width, painted=colours(sys.stdout)), end="")
+        asked = brief(
+            request._replace(id=""), width=width, painted=colours(sys.stdout), rows=_QUESTION_ROWS, diff_lines=0
+        )
+        emit(asked.text, end="")
         emit(f"  {', '.join(decision.value for decision in request.offers)}? {answer.value}")
         return answer
 
