@@ -11,16 +11,20 @@ import pytest
 
 from handrail.agent.delegation import MAX_AT_ONCE
 from handrail.agent.models.base import MAX_ANSWER_CHARS, MAX_CALLS
+from handrail.agent.tool_calls import STOP_AFTER, WARN_AFTER
 from handrail.approval.questions import MAX_PREVIEW_CHARS
 from handrail.environments.shell_host.jobs import SEGMENT_BYTES
 from handrail.judge.values.disk import MAX_FILES
 from handrail.judge.walk.script_files import _MAX_SHELL, MAX_DEPTH
+from handrail.media.images import _MAX_PIXELS
 from handrail.serve.access_control import MAX_BODY_BYTES
 from handrail.serve.connection_limits import _MAX_CONNECTIONS
+from handrail.serve.mcp.server import FIRST_LIST_SECONDS
 from handrail.serve.tokens import LINK_SECONDS, LOGIN_SECONDS
 from handrail.settings.schema import Config
 from handrail.testing import environment_checks
 from handrail.tools.agent.delegate_task import MAX_TASKS
+from handrail.tools.mcp.server_tools import START_SECONDS
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -92,7 +96,8 @@ def test_the_page_about_installing_lists_every_extra() -> None:
     assert sorted(listed) == sorted(project["optional-dependencies"])
 
 
-_WORDS = {2: "two", 3: "three", 6: "six", 7: "seven", 8: "eight", 10: "ten"}
+_ORDINALS = {3: "third", 8: "eighth"}
+_WORDS = {2: "two", 3: "three", 5: "five", 6: "six", 7: "seven", 8: "eight", 10: "ten"}
 CONFIG = Config()
 # A page, and what it says of a limit that the code or the default configuration has.
 LIMITS = [
@@ -123,6 +128,19 @@ LIMITS = [
         f"keeps the latest {SEGMENT_BYTES >> 20} to {2 * SEGMENT_BYTES >> 20} MB",
     ),
     ("explanation/results.md", f"({CONFIG.results.max_chars:,} characters by default)"),
+    ("explanation/the-agent.md", f"in the same way for the {_ORDINALS[WARN_AFTER]} time"),
+    ("explanation/the-agent.md", f"After the {_ORDINALS[STOP_AFTER]} time the turn ends"),
+    ("how-to/use-mcp-servers.md", f"The list waits at most {START_SECONDS} seconds"),
+    ("how-to/handrail-in-mcp-clients.md", f"the first list waits up to {FIRST_LIST_SECONDS:.0f} seconds"),
+    ("how-to/images-speech-models.md", f"more pixels than {_MAX_PIXELS // 1_000_000} million"),
+    ("how-to/hooks.md", f"(`calls.hook_timeout`, {_WORDS[int(CONFIG.calls.hook_timeout)]} seconds)"),
+    ("how-to/terminal.md", f"`terminal.timeout` of the configuration ({CONFIG.terminal.timeout:.0f})"),
+    ("how-to/terminal.md", f"`terminal.max_timeout` ({CONFIG.terminal.max_timeout:.0f})"),
+    ("how-to/terminal.md", f"`terminal.max_output_chars` ({CONFIG.terminal.max_output_chars:,})"),
+    ("how-to/terminal.md", f"`terminal.max_stored_bytes` ({CONFIG.terminal.max_stored_bytes >> 20} MiB)"),
+    ("how-to/terminal.md", f"`terminal.idle_seconds` ({CONFIG.terminal.idle_seconds:.0f})"),
+    ("how-to/web.md", f"`web.timeout` seconds ({CONFIG.web.timeout:.0f})"),
+    ("how-to/web.md", f"`web.max_bytes` ({CONFIG.web.max_bytes >> 20} MiB)"),
 ]
 
 

@@ -419,6 +419,9 @@ class TestWatching:
         server.stop()
         server.start()
         page.get_by_text("connected", exact=True).wait_for()
+        page.set_viewport_size(PHONE)  # what is said about it then is a long sentence
+        expect(_card(page)).to_contain_text("the process that asked has exited")
+        assert _card(page).evaluate("card => card.scrollWidth <= card.clientWidth")
         _card(page).get_by_role("button", name="Once").click()
         expect(_card(page)).to_have_count(0)
         # Its answer is kept for who asks the same again.

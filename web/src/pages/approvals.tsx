@@ -7,7 +7,7 @@ import { useWatch, watch } from "../watch";
 
 /** What each answer is called, and the key that gives it. */
 const ANSWERS: Record<Decision, [name: string, key: string]> = {
-  once: ["Once", "o"], try: ["Try", "r"], task: ["Task", "t"], session: ["Session", "s"], always: ["Always", "a"], deny: ["Deny", "d"],
+  once: ["Allow once", "o"], try: ["Try", "r"], task: ["Task", "t"], session: ["Session", "s"], always: ["Always", "a"], deny: ["Deny", "d"],
   edit: ["Edit", "e"],
 };
 // These last: they are one step further away than a single yes.
@@ -63,9 +63,10 @@ export function Approvals({ me }: PageProps) {
   );
 }
 
-type CardProps = { question: Question; mayAnswer: boolean; onAnswered: () => void };
+type CardProps = { question: Question; mayAnswer: boolean; onAnswered: () => void; within?: string };
 
-export function Card({ question, mayAnswer, onAnswered }: CardProps) {
+/** `within` is the session that the card is shown in, which needs no link to itself. */
+export function Card({ question, mayAnswer, onAnswered, within }: CardProps) {
   const [form, setForm] = useState<"" | "deny" | "edit">("");
   const [why, setWhy] = useState("");
   const [text, setText] = useState(question.editable ?? "");
@@ -128,7 +129,7 @@ export function Card({ question, mayAnswer, onAnswered }: CardProps) {
       <dl class="facts">
         {question.cwd && <><dt>in</dt><dd>{question.cwd}</dd></>}
         {!["", "local"].includes(question.environment) && <><dt>on</dt><dd>{question.environment}</dd></>}
-        {question.session && <><dt>session</dt><dd><a href={`#/sessions/${question.session}`}>{question.session}</a></dd></>}
+        {question.session && question.session !== within && <><dt>session</dt><dd><a href={`#/sessions/${question.session}`}>{question.session}</a></dd></>}
         {!isTried && question.concerns.map((each) => <><dt>rule</dt><dd><a href={`#/policy/${each.rule}`}>{each.rule}</a> {each.why}</dd></>)}
       </dl>
       {isTried && <Tried question={question} isBusy={isBusy} mayAnswer={mayAnswer} onAnswer={(decision, lines) => void answer(decision, lines)} />}

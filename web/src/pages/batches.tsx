@@ -66,7 +66,7 @@ function Details({ id, me, onChanged }: { id: string; me: PageProps["me"]; onCha
         {batch.mean_reward !== null && <li><b>{batch.mean_reward.toFixed(2)}</b> mean reward</li>}
       </ul>
       {batch.state === "running" && me.role === "operate" && <button class="deny" disabled={isStopping} onClick={stop}>Stop batch</button>}
-      {batch.state === "stopped" && <p>Go on with <code>handrail batch resume {visible(batch.folder)}</code>.</p>}
+      {batch.state === "stopped" && <p>Continue with <code>handrail batch resume {visible(batch.folder)}</code>.</p>}
       <h3>Open questions</h3>
       {questions.map((each) => <Card key={each.id} question={each} mayAnswer={me.role !== "watch"} onAnswered={() => {}} />)}
       {!questions.length && <p>None.</p>}
@@ -75,7 +75,7 @@ function Details({ id, me, onChanged }: { id: string; me: PageProps["me"]; onCha
         <div class="table" tabIndex={0} role="region" aria-label="Failed tasks"><table>
           <thead><tr><th>task</th><th>attempts</th><th>worker</th><th>why</th></tr></thead>
           <tbody>{failures.map((each) => (
-            <tr><th scope="row">{visible(each.id)}</th><td>{each.attempt}</td><td>{visible(each.worker)}</td><td>{visible(each.error)}</td></tr>
+            <tr><th scope="row">{visible(each.id)}</th><td>{each.attempt}</td><td>{visible(each.worker)}</td><td class="prose">{visible(each.error)}</td></tr>
           ))}</tbody>
         </table></div>
       ) : <p>None.</p>}

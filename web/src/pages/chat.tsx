@@ -62,7 +62,7 @@ export function Chat({ id, me, onBegun, onChanged }: {
           {!id && !all.length && <div class="empty"><h2>New conversation</h2><p>The agent works in the folder of the server, with its tools.
             What needs your approval appears here.</p></div>}
           <Entries entries={all} isBusy={busy} />
-          {questions.map((question) => <Card key={question.id} question={question} mayAnswer={me.role !== "watch"} onAnswered={toEnd} />)}
+          {questions.map((question) => <Card key={question.id} question={question} within={id ?? ""} mayAnswer={me.role !== "watch"} onAnswered={toEnd} />)}
           {busy && !questions.length && <p class="working" role="status">Working…</p>}
           {busy && id && seen.childrenOf(id).length > 0 && <p><small>Child agents: {seen.childrenOf(id).map((child) => <> <a href={`#/sessions/${child}`}>{child}</a></>)}</small></p>}
           {answer && answer.decisions.length > 0 && !busy && <Decisions decisions={answer.decisions} />}
@@ -349,7 +349,7 @@ function Composer({ id, busy, trouble, draft, mode, onMode, onSend }: {
         <li><img src={url} alt={`Image ${index + 1}`} /><button type="button" class="small" aria-label={`Remove image ${index + 1}`}
           onClick={() => setPictures(pictures.filter((_, at) => at !== index))}>✕</button></li>
       ))}</ul>}
-      <textarea ref={field} rows={1} aria-label="Message to the agent" placeholder={busy ? "It hears you before its next step" : `${id ? "Reply" : "What should I do?"} (Enter sends, Shift+Enter: new line)`} value={text}
+      <textarea ref={field} rows={1} aria-label="Message to the agent" placeholder={busy ? "It gets your message before its next step" : `${id ? "Reply" : "What should I do?"} (Enter sends, Shift+Enter: new line)`} value={text}
         onInput={(event) => setText(event.currentTarget.value)} onKeyDown={press} />
       <div class="line">
         <select aria-label="Mode" value={mode ?? first} onChange={(event) => setMode(event.currentTarget.value)}>
