@@ -56,6 +56,7 @@ def judge(host: Host, text: str) -> None:
 class _Reader:
     def __init__(self, host: Host, text: str, nodes: list[ast.AST]) -> None:
         self.host = host
+        host.downloads |= _RE.downloads.search(text) is not None
         self.text = text
         self.nodes = nodes
         self.names: dict[str, str] = {}
@@ -176,7 +177,7 @@ class _Reader:
             if not isinstance(key, str):
                 return "getattr.?" if base in _WORDS.namespaces else None
             if base in _WORDS.namespaces:
-                return self.names.get(key) or key
+                return self.names.get(key) or self._imported(key)
             return f"{base.removesuffix('.__dict__')}.{key}"
         return None
 
@@ -213,6 +214,7 @@ class _Reader:
         if self.escaped and not self._is_named(node.func, dotted):
             names += self.escaped
         owner, _, last = dotted.rpartition(".")
+        last = last.lstrip("_")
         if last in _BY_LAST and owner and owner.partition(".")[0] not in self.names:  # whose it is, is not known
             names.append(_BY_LAST[last])
         return [_usual_name(name) for name in dict.fromkeys(names)]
@@ -329,6 +331,9 @@ class _Reader:
             self.host.find("proc.kill_force")
         elif last in _WORDS.sql and args and isinstance(args[0], str):
             self.host.sql(args[0])
+        elif last in _WORDS.downloaders:
+            for target in filter(lambda arg: isinstance(arg, str), args[1:]):
+                self.host.write(target)
         elif last in _WORDS.store or _RE.deletes_all.search(ast.unparse(node)):
             self.host.find("sql.destructive")
         else:

@@ -17,7 +17,7 @@ from ..values.word_values import UNKNOWN, Arg, Value
 from . import python_files
 from .operators import shell_quoted
 from .program_options import names_command
-from .script_files import here, judge_code, lookup, names_here, run_line, run_words
+from .script_files import here, judge_code, lookup, names_in, run_line, run_words
 from .script_programs import first_file, follow, shell_words
 from .settings_files import judge_settings
 from .walk import Call, Walk
@@ -51,7 +51,7 @@ def _listed(walk: Walk, call: Call) -> None:
     """Tools that run the commands which a file lists: one of the project, or one that they are given."""
     names, _, pattern = LISTED[call.name].partition(" | ")
     given = [str(arg) for arg in call.args if arg[:1] != "-" and "://" not in arg]
-    listed = sorted(names_here(walk)) if "*" in names else ()
+    listed = sorted(names_in(walk, ".")) if "*" in names else ()
     found = [one for name in names.split() for one in (fnmatch.filter(listed, name) if "*" in name else [name])]
     for source in filter(None, (first_file(walk, (name,)) for name in (*given, *found)[:_MAX_FOLDERS])):
         if source.is_new:

@@ -14,7 +14,7 @@ from ..values.data_files import Patterns, Words, read_tables
 from ..values.disk import INSTALLED, Source, absolute
 from ..values.word_values import UNKNOWN, Arg, OtherName, Value
 from .interpreters import read_options
-from .script_files import entry, here, judge_code, lookup, matching, names_here, run_shell, run_with_file, run_words
+from .script_files import entry, here, judge_code, lookup, matching, names_in, run_shell, run_with_file, run_words
 from .walk import Call, Walk
 
 _RE = Patterns(__file__)
@@ -87,7 +87,7 @@ def follow_language(walk: Walk, call: Call) -> None:
 
 def assign_new(walk: Walk, paths: Iterable[str] = ()) -> None:
     """Set the variables that files hold, as if they were exported: by default those of new files that are called `.env`."""
-    for path in paths or (name for name in names_here(walk) if _RE.environment.search(name)):
+    for path in paths or (name for name in names_in(walk, ".") if _RE.environment.search(name)):
         source = lookup(walk, path)
         text = source.text if source is not None and (paths or source.is_new) else ""
         for name, setting in _RE.variable.findall(text):
