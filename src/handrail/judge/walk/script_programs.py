@@ -14,6 +14,7 @@ from ..values.data_files import Patterns, Words, read_tables
 from ..values.disk import INSTALLED, Source, absolute
 from ..values.word_values import UNKNOWN, Arg, OtherName, Value
 from .interpreters import read_options
+from .builtins import STDIN_PATHS
 from .script_files import entry, here, judge_code, lookup, matching, names_in, run_shell, run_with_file, run_words
 from .walk import Call, Walk
 
@@ -140,7 +141,8 @@ def follow_curl(walk: Walk, call: Call) -> None:
     """`curl -K file`: a file of options."""
     _, options = skip_options(call.args, "KoXdHFTuAebwxmEcDrtzC", "config")
     for path in (value for name, value in options if name in ("-K", "--config") and value):
-        source = lookup(walk, path)
+        reads = call.stdin is not None and path in STDIN_PATHS
+        source = Source("-", call.stdin.text, is_new=True) if reads and call.stdin else lookup(walk, path)
         lines = _RE.curl_option.findall(source.text) if source is not None else ()
         words = [word for dash, name, value in lines for word in (f"{dash or '--'}{name}", value.strip('"')) if word]
         if source is not None:
