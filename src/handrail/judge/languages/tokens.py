@@ -156,13 +156,14 @@ def with_constants(text: str) -> str:
 
 
 def _constants(text: str) -> dict[str, str]:
-    """The names that stand for one string wherever they are used; homes also where that is not certain."""
-    matches = list(itertools.islice(_RE.assigned.finditer(text), _MAX_NAMES))
+    """The names that stand for one string, or one list of strings, wherever they are used; homes also where that is not
+    certain."""
     certain = not _RE.rebinds.search(text)
     return {
-        match[1]: match[3]
-        for match in matches
-        if match[3][:1] == "~" or (certain and len(re.findall(rf"(?<![\w$.]){re.escape(match[1])}\s*{_BINDS}", text)) == 1)
+        match[1]: match[3] or match[4]
+        for match in itertools.islice(_RE.assigned.finditer(text), _MAX_NAMES)
+        if (match[3] or "")[:1] == "~"
+        or (certain and len(re.findall(rf"(?<![\w$.]){re.escape(match[1])}\s*{_BINDS}", text)) == 1)
     }
 
 
@@ -178,7 +179,7 @@ def _replaced(text: str, name: str, value: str) -> str:
 
     def put(match: re.Match[str]) -> str:
         if match[1] is None:
-            return f"'{value}'"
+            return value if value[0] in "'\"" else f"'{value}'"
         return match[1] if match[1][0] == "'" else inner.sub(lambda _: value, match[1])
 
     used = rf"(?<![\w.$'\"/~]){re.escape(name)}\b(?!\s*(?::?=[^=]|\())"

@@ -69,7 +69,7 @@ def matching(walk: Walk, path: str) -> list[str]:
     found: list[str] = []
     waiting = [start] if start and not _RE.wild.search(start) and name.strip("*?" + UNKNOWN) else []
     for place in waiting:
-        for one in walk.sources.names(place) if walk.sources is not None else ():
+        for one in names_in(walk, place):
             if fnmatchcase(one, name.replace(UNKNOWN, "*")):
                 found.append(f"{place}/{one}")
             elif below and "." not in one and len(waiting) < _MAX_FOLDERS:

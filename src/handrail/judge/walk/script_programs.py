@@ -321,6 +321,9 @@ def _several(walk: Walk, call: Call) -> bool:
             found = matching(walk, word)
             for path in found:
                 other = [*words[:place], word.like(path), *words[place + 1 :]]
+                if walk.written_file(path) is not None:
+                    walk.start(other, call.stdin)
+                    continue
                 follow(walk, Call(call.name if place else posixpath.basename(path), other[1:], call.stdin, other[0]))
             return bool(found)
     return False
