@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import re
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -324,6 +325,7 @@ def _by_patterns(host: Host, text: str) -> None:
             elif kind == "typed":
                 host.shell(unescape(found).replace("\r", "\n"))
             else:
+                found = re.sub(r"\{([^{}]*)\}", lambda braces: shlex.quote(braces[1]), found) if kind == "shell" else found
                 shows[kind](found.strip().strip('"'))
 
 

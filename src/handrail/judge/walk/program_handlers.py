@@ -305,6 +305,8 @@ def possible_names(name: Arg, rulebook: Rulebook) -> list[str] | None:
     base = name.rsplit("/", 1)[-1]
     if not name or len(base) > _MAX_NAME:
         return [str(name)] if name and UNKNOWN not in name else None
+    if UNKNOWN in name and name.partition(UNKNOWN)[0] in _OFTEN:
+        return None  # what is unknown may hold a blank
     if UNKNOWN not in base:
         if not re.search(r"[*?\[]", base):
             return [base]

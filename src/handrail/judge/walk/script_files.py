@@ -221,6 +221,7 @@ def followed(
         is_code or (outer is not None and outer.is_code),
         depth,
         len(source.text),
+        walk.written_file(source.path) is not None,
     )
     gave_up = False
     try:
