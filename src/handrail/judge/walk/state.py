@@ -219,7 +219,9 @@ def _merged(number: int, results: list[Any]) -> Any:
 
 def _merged_arrays(results: list[Any]) -> Stored:
     """An array that is one of these: each of its elements is one of theirs, or not there."""
-    arrays = [result if isinstance(result, Array) else Array({} if result is None else {"0": result}) for result in results]
+    arrays = [
+        result if isinstance(result, Array) else Array({} if result is None else {"0": result}) for result in results
+    ]
     if any(len(array.items) > _MAX_MERGED for array in arrays):
         return unknown(_taints(results))
     keys = {key: None for array in arrays for key in array.items}

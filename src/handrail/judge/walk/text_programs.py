@@ -236,7 +236,17 @@ def _vim_text(expression: str) -> str:
     """What an expression is worth: strings put together, or the words of a list."""
     texts = []
     for variable, text, other in _RE.vim_text.findall(expression):
-        texts.append(" " if other == "," else UNKNOWN if other else text.replace("$HOME", "~") if not variable else "~" if variable == "HOME" else UNKNOWN)
+        texts.append(
+            " "
+            if other == ","
+            else UNKNOWN
+            if other
+            else text.replace("$HOME", "~")
+            if not variable
+            else "~"
+            if variable == "HOME"
+            else UNKNOWN
+        )
     return "".join(texts) or UNKNOWN
 
 
