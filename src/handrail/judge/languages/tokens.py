@@ -206,19 +206,24 @@ def arguments(
     )
     if not parenthesised and not bare:
         return None, False
+    start = place + parenthesised
+    found = _arguments(language, _inside(tokens, start, parenthesised=parenthesised, keep=objects))
+    if block is not None:
+        found[:1] = [_folded([token.text if token.kind == "string" else None for token in block])]
+    return found, parenthesised
+
+
+def _arguments(language: str, inside: Iterator[tuple[Token, str, int]]) -> list[str | None]:
     found: list[str | None] = []
     pieces: list[str | None] = []
-    start = place + parenthesised
     called = ""
-    inside = _inside(tokens, start, parenthesised=parenthesised, keep=objects)
     for count, (token, after, depth) in enumerate(inside):
         if count >= _MAX_TOKENS:
-            return [None], parenthesised
+            return [None]
         if token.text == "," and token.kind == "sign":
-            if depth and called in _WORDS.makes_one:
-                continue
-            found.append(_folded(pieces))
-            pieces = []
+            if not depth or called not in _WORDS.makes_one:
+                found.append(_folded(pieces))
+                pieces = []
         elif token.kind == "number" and pieces and pieces[-1] in (None, _CALLED):  # an index
             continue
         elif token.kind in ("string", "number") or (token.kind == "command" and language == "julia"):
@@ -231,11 +236,7 @@ def arguments(
                 pieces.append(_CALLED)
         elif token.kind in ("name", "command") and after != ":":
             pieces.append("~" if token.text in _WORDS.home_names else None)
-    if pieces:
-        found.append(_folded(pieces))
-    if block is not None:
-        found[:1] = [_folded([token.text if token.kind == "string" else None for token in block])]
-    return found, parenthesised
+    return [*found, _folded(pieces)] if pieces else found
 
 
 def _inside(

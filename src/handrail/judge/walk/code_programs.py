@@ -13,7 +13,7 @@ from ..scripts import task_lists
 from ..scripts.task_lists import CONFIG_FILES, LISTED, TESTS, spellings
 from ..values.data_files import Patterns, Words, read_tables
 from ..values.disk import Source, absolute
-from ..values.word_values import UNKNOWN, Arg, Value
+from ..values.word_values import Arg, Value
 from . import python_files
 from .operators import shell_quoted
 from .program_options import names_command

@@ -340,8 +340,9 @@ def _divided(left: int, right: int) -> int:
 
 
 _OPERATIONS: dict[str, Callable[[int, int], int]] = {
-    "|": lambda a, b: a | b, "^": lambda a, b: a ^ b, "&": lambda a, b: a & b, "==": lambda a, b: int(a == b), "!=": lambda a, b: int(a != b), "<": lambda a, b: int(a < b),
-    ">": lambda a, b: int(a > b), "<=": lambda a, b: int(a <= b), ">=": lambda a, b: int(a >= b), "<<": lambda a, b: a << b,
-    ">>": lambda a, b: a >> b, "+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b, "/": _divided,
-    "%": lambda a, b: a - b * _divided(a, b), "**": lambda a, b: a**b,
+    "|": lambda a, b: a | b, "^": lambda a, b: a ^ b, "&": lambda a, b: a & b, "==": lambda a, b: int(a == b),
+    "!=": lambda a, b: int(a != b), "<": lambda a, b: int(a < b), ">": lambda a, b: int(a > b), "<=": lambda a, b: int(a <= b),
+    ">=": lambda a, b: int(a >= b), "<<": lambda a, b: a << b, ">>": lambda a, b: a >> b, "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b, "*": lambda a, b: a * b, "/": _divided, "%": lambda a, b: a - b * _divided(a, b),
+    "**": lambda a, b: a**b,
 }  # fmt: skip

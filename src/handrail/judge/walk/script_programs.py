@@ -13,8 +13,8 @@ from ..programs.tables import DATA_PROGRAMS, LANGUAGES, SHELLS, skip_options
 from ..values.data_files import Patterns, Words, read_tables
 from ..values.disk import INSTALLED, Source, absolute
 from ..values.word_values import UNKNOWN, Arg, OtherName, Value
-from .interpreters import read_options
 from .builtins import STDIN_PATHS
+from .interpreters import read_options
 from .script_files import entry, here, judge_code, lookup, matching, names_in, run_shell, run_with_file, run_words
 from .walk import Call, Walk
 

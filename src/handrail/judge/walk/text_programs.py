@@ -236,17 +236,10 @@ def _vim_text(expression: str) -> str:
     """What an expression is worth: strings put together, or the words of a list."""
     texts = []
     for variable, text, other in _RE.vim_text.findall(expression):
-        texts.append(
-            " "
-            if other == ","
-            else UNKNOWN
-            if other
-            else text.replace("$HOME", "~")
-            if not variable
-            else "~"
-            if variable == "HOME"
-            else UNKNOWN
-        )
+        if variable or other:
+            texts.append({"HOME": "~", ",": " "}.get(variable or other, UNKNOWN))
+        else:
+            texts.append(text.replace("$HOME", "~"))
     return "".join(texts) or UNKNOWN
 
 
