@@ -9,17 +9,32 @@ from ..values.data_files import Patterns
 
 _RE = Patterns(__file__)
 _MAX_CHARS = 200_000
+_BETWEEN = r"^\s*'|'\s*,\s*'|'\s*$"
 
 
 def is_dangerous(text: str) -> bool:
     """Whether one of the statements destroys or changes whole tables, administers the server, or runs a program."""
-    text = text[:_MAX_CHARS]
+    text = folded(text[:_MAX_CHARS])
+    if _RE.computes.search(text) and not _is_known(text):
+        return True
     if _RE.meta.search(text) or _RE.builds.match(text[:4000]) or any(map(is_dangerous, _executed(text))):
         return True
     end = text.rfind("*/") + 2  # after it no comment ends, and looking for that from each start would take long
     text = _RE.comment.sub(" ", text[:end]) + text[end:] if end > 1 else text
     clean = _RE.own_command.sub(";", _RE.noise.sub(_blank, text))
     return any(map(_is_dangerous_statement, _RE.split.split(clean)))
+
+
+def folded(text: str) -> str:
+    """The text with strings that are put together as one: `'DR' || 'OP'`, `concat('DR', 'OP')`, Lua's `'DR' .. 'OP'`."""
+    text = _RE.concat.sub(lambda match: f"'{re.sub(_BETWEEN, '', match[1])}'", text)
+    return _RE.added.sub("", text)
+
+
+def _is_known(text: str) -> bool:
+    """Whether a statement that is run as a text is there as one, and harmless."""
+    statements = [match[1] for match in _RE.literal.finditer(text) if _RE.statement.match(match[1])]
+    return bool(statements) and not any(map(is_dangerous, statements))
 
 
 def _executed(text: str) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import re
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -14,7 +15,7 @@ from ..values.data_files import Patterns, Words, read_tables
 from ..values.paths import classes
 from ..values.word_values import UNKNOWN
 from .host import MAX_DEPTH, Host
-from .tokens import Token, arguments, tokens, too_long, unescape, with_homes
+from .tokens import Token, arguments, tokens, too_long, unescape, with_constants
 
 _WORDS = Words(__file__)
 _RE = Patterns(__file__)
@@ -78,7 +79,7 @@ def judge(host: Host, text: str) -> None:
     if _RE.network.search(text) and _RE.shell_path.search(text):
         host.find("rce.reverse_shell")
         return
-    text = with_homes(text)
+    text = with_constants(text)
     found = tokens(host.language, text)
     _as_a_whole(host, text, found)
     if host.language == "javascript" and host.depth < MAX_DEPTH:
@@ -324,12 +325,15 @@ def _by_patterns(host: Host, text: str) -> None:
             elif kind == "typed":
                 host.shell(unescape(found).replace("\r", "\n"))
             else:
+                found = (
+                    re.sub(r"\{([^{}]*)\}", lambda braces: shlex.quote(braces[1]), found) if kind == "shell" else found
+                )
                 shows[kind](found.strip().strip('"'))
 
 
 def judge_strings(host: Host, text: str) -> None:
     """Show to the rules the strings that could be run and have not been shown yet."""
-    text = with_homes(text)
+    text = with_constants(text)
     found = tokens(host.language, text)
     _touched(host, text, found)
     if host.language in _WORDS.unread:
@@ -384,7 +388,10 @@ def _paths(found: Sequence[Token], start: int, show: Callable[[str], None]) -> b
     Whether there is any string that may be one.
     """
     after = next((place for place, token in enumerate(found) if token.start >= start), len(found))
-    near = [token.text for token in found[max(0, after - _NEAR // 2) : after + _NEAR] if token.kind == "string"]
+    first = max(0, after - _NEAR // 2)
+    if after and found[after - 1].text in (".", "->"):  # what it is a method of
+        first = next((place for place in range(after, 0, -1) if found[place - 1].kind == "end"), 0)
+    near = [token.text for token in found[first : after + _NEAR] if token.kind == "string"]
     for text in near:
         if text[:1] in ("/", "~", "."):
             show(text)

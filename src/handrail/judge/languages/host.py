@@ -25,7 +25,7 @@ class Host:
     _shell: Callable[[Value, Value | None], object]
     _argv: Callable[..., object]
     _is_followed: Callable[[str], bool]
-    _changed: Callable[[str], object]
+    _changed: Callable[[str, bool], object]
     export: Callable[[str, str], object]
     """Takes a variable that the program gives to those that it starts, and its value."""
     _cwd: str
@@ -35,6 +35,8 @@ class Host:
     environment: Callable[[str], str | None] = lambda _: None
     """A variable of the environment that it is started in; None when that is not known."""
     matches: list[Match] = field(default_factory=list)
+    downloads: bool = False
+    """Whether the program gets something from the network: what it writes may be that."""
     depth: int = 0
     shown: list[str] = field(default_factory=list)
     """The texts and words that were shown to the rules as commands."""
@@ -108,7 +110,7 @@ class Host:
 
     def write(self, path: str, *, empties: bool = False) -> None:
         self.matches.extend(on_write(path, self._cwd, self._project, empties=empties))
-        self._changed(path)
+        self._changed(path, self.downloads)
 
     def read(self, path: str) -> None:
         self.matches.extend(on_read(path, self._cwd, self._project))

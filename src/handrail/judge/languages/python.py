@@ -13,6 +13,7 @@ from collections.abc import Set as AbstractSet
 from typing import Any
 
 from ..values.data_files import Patterns, Words
+from ..values.paths import classes
 from ..values.word_values import UNKNOWN
 from .constants import ARGUMENTS, fold
 from .host import MAX_DEPTH, Host
@@ -56,6 +57,7 @@ def judge(host: Host, text: str) -> None:
 class _Reader:
     def __init__(self, host: Host, text: str, nodes: list[ast.AST]) -> None:
         self.host = host
+        host.downloads |= _RE.downloads.search(text) is not None
         self.text = text
         self.nodes = nodes
         self.names: dict[str, str] = {}
@@ -69,6 +71,11 @@ class _Reader:
         self.typed: list[ast.expr] = []
         """What is written to a program's input."""
         self.modules: set[str] = set()
+        self.is_private = _RE.private.search(text) is not None or any(
+            isinstance(node, ast.Constant) and isinstance(node.value, str) and "credential" in classes(node.value)
+            for node in nodes
+        )
+        """Whether it names keys, passwords or the environment."""
         self.everything_of: list[str] = []
         """Modules from which all names were imported."""
 
@@ -176,7 +183,7 @@ class _Reader:
             if not isinstance(key, str):
                 return "getattr.?" if base in _WORDS.namespaces else None
             if base in _WORDS.namespaces:
-                return self.names.get(key) or key
+                return self.names.get(key) or self._imported(key)
             return f"{base.removesuffix('.__dict__')}.{key}"
         return None
 
@@ -213,6 +220,7 @@ class _Reader:
         if self.escaped and not self._is_named(node.func, dotted):
             names += self.escaped
         owner, _, last = dotted.rpartition(".")
+        last = last.lstrip("_")
         if last in _BY_LAST and owner and owner.partition(".")[0] not in self.names:  # whose it is, is not known
             names.append(_BY_LAST[last])
         return [_usual_name(name) for name in dict.fromkeys(names)]
@@ -268,7 +276,7 @@ class _Reader:
                 self.host.run("mv" if name in ("shutil.move", "os.rename", "os.replace") else "cp", args[0], args[1])
         else:
             self._method(name, node, args)
-        if _RE.send.match(name) and _RE.private.search(self.text) and self._sends(node, name):
+        if _RE.send.match(name) and self.is_private and self._sends(node, name):
             self.host.find("exfil.send")
 
     def _runs_code(self, name: str, node: ast.Call, args: list[Any]) -> bool:
@@ -329,6 +337,11 @@ class _Reader:
             self.host.find("proc.kill_force")
         elif last in _WORDS.sql and args and isinstance(args[0], str):
             self.host.sql(args[0])
+        elif name in ("sys.path.insert", "sys.path.append") and self.host.downloads:
+            self.host.find("rce.download_to_shell")
+        elif last in _WORDS.downloaders:
+            for target in filter(lambda arg: isinstance(arg, str), args[1:]):
+                self.host.write(target)
         elif last in _WORDS.store or _RE.deletes_all.search(ast.unparse(node)):
             self.host.find("sql.destructive")
         else:

@@ -25,7 +25,9 @@ _STRING = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
 _LISP_STRING = r"\"(?:[^\"\\]|\\.)*\""
 _LISP_NAME = r"[A-Za-z_][\w*!?/<>=+.:-]*"
 _IN_TEXT = re.compile(rf"[$#]\{{\s*(?:{_RE.home.pattern})\s*\}}|\$ENV\{{['\"]?HOME['\"]?\}}(?=[^\n;,)]*['\"])")
-_ROUNDS = 3
+_ROUNDS = 5
+_BINDS = r"(?:[-+.*/|&<]{0,2}=(?!=)|<<|<-|\.\w|->\w|::\w|!|\bof\b|\bin\b)"
+"""What comes after a name that is bound or changed, as far as that can be seen there."""
 _MAX_NAMES = 8
 _MAX_TEXT = 30_000
 _MAX_TOKENS = 300
@@ -36,6 +38,11 @@ class Token(NamedTuple):
     """`string`, `command` (a string that is run), `name`, `sign`, `end`"""
     text: str
     start: int
+
+
+_END = Token("end", "", 0)
+_CALLED = "\0called"
+"""Stands for the result of a function among the pieces of an argument."""
 
 
 @functools.cache
@@ -124,34 +131,59 @@ def _unescaped(match: re.Match[str]) -> str:
     return _ESCAPES.get(code, code)
 
 
-def with_homes(text: str) -> str:
-    """The same program with `~` for what stands for the home directory."""
-    if len(text) > _MAX_TEXT or not _RE.mentions.search(text):
+def with_constants(text: str) -> str:
+    """The same program with `~` for what stands for the home directory, names replaced by the strings that they stand for, and
+    strings that are put together as one."""
+    if len(text) > _MAX_TEXT or not _RE.quoted.search(text):
         return text
     names: dict[str, str] = {}
-    for match in _RE.picked.finditer(text):
-        if picked := re.search(r"\bHOME\b(?:\s*:\s*(\w+))?", match[1]):
-            names[picked[1] or "HOME"] = "~"
-    text = _RE.home.sub("'~'", _IN_TEXT.sub("~", text))
+    if _RE.mentions.search(text):
+        for match in _RE.picked.finditer(text):
+            if picked := re.search(r"\bHOME\b(?:\s*:\s*(\w+))?", match[1]):
+                names[picked[1] or "HOME"] = "~"
+        text = _RE.template.sub(r"'\1'", _RE.home.sub("'~'", _IN_TEXT.sub("~", text)))
+    text = _RE.lists_added.sub(",", _RE.words.sub(_listed, text))
+    names |= _constants(text)
     for _ in range(_ROUNDS):
         before = text
-        for name, path in names.items():
-            text = _replaced(text, name, path)
-        text = _RE.added.sub(r"'\1\3'", _RE.joined.sub(r"'\1/\3'", _RE.template.sub(r"'\1'", text)))
-        names = {match[1]: match[2] for match in itertools.islice(_RE.assigned.finditer(text), _MAX_NAMES)}
-        if text == before and not names:
+        for name, value in names.items():
+            text = _replaced(text, name, value)
+        text = _RE.added.sub(r"\1\2\4\1", _RE.joined.sub(r"'\1/\3'", text))
+        names = _constants(text)
+        if text == before:
             break
     return text
 
 
-def _replaced(text: str, name: str, path: str) -> str:
+def _constants(text: str) -> dict[str, str]:
+    """The names that stand for one string, or one list of strings, wherever they are used; homes also where that is not
+    certain."""
+    certain = not _RE.rebinds.search(text)
+    return {
+        match[1]: match[3] or match[4]
+        for match in itertools.islice(_RE.assigned.finditer(text), _MAX_NAMES)
+        if (match[3] or "")[:1] == "~"
+        or (certain and len(re.findall(rf"(?<![\w$.]){re.escape(match[1])}\s*{_BINDS}", text)) == 1)
+    }
+
+
+def _listed(match: re.Match[str]) -> str:
+    """`%w[a b]` and `qw(a b)` as a list of strings."""
+    return "[" + ",".join(f"'{word}'" for word in match[1].split()) + "]"
+
+
+def _replaced(text: str, name: str, value: str) -> str:
+    """The text with a string in the place of a name; Perl and PHP put it into strings by its name alone."""
     bare = re.escape(name.lstrip("$"))
-    text = re.sub(rf"[$#]\{{\s*\$?{bare}\s*\}}", lambda _: path, text)
-    if name.startswith("$"):  # perl and php put it into strings by its name
-        text = re.sub(
-            rf"(\"[^\"\n]{{0,200}}?)\${bare}\b([^\"\n]{{0,200}}\")", lambda match: match[1] + path + match[2], text
-        )
-    return re.sub(rf"(?<![\w.$'\"/~]){re.escape(name)}\b(?!\s*(?::?=[^=]|\())", lambda _: f"'{path}'", text)
+    inner = re.compile(rf"[$#]\{{\s*\$?{bare}\s*\}}" + (rf"|\${bare}\b" if name[:1] == "$" else ""))
+
+    def put(match: re.Match[str]) -> str:
+        if match[1] is None:
+            return value if value[0] in "'\"" else f"'{value}'"
+        return match[1] if match[1][0] == "'" else inner.sub(lambda _: value, match[1])
+
+    used = rf"(?<![\w.$'\"/~]){re.escape(name)}\b(?!\s*(?::?=[^=]|\())"
+    return re.sub(rf"({_STRING}|`[^`]*`)|{used}", put, text)
 
 
 def arguments(
@@ -174,32 +206,48 @@ def arguments(
     )
     if not parenthesised and not bare:
         return None, False
-    found: list[str | None] = []
-    pieces: list[str | None] = []
     start = place + parenthesised
-    for count, token in enumerate(_inside(tokens, start, parenthesised=parenthesised, keep=objects)):
-        if count >= _MAX_TOKENS:
-            return [None], parenthesised
-        if token.text == "," and token.kind == "sign":
-            found.append(_folded(pieces))
-            pieces = []
-        elif token.kind == "number" and pieces and pieces[-1] is None:  # an index
-            continue
-        elif token.kind in ("string", "number") or (token.kind == "command" and language == "julia"):
-            pieces.append(token.text)
-        elif token.kind in ("name", "command"):
-            pieces.append("~" if token.text in _WORDS.home_names else None)
-    if pieces:
-        found.append(_folded(pieces))
+    found = _arguments(language, _inside(tokens, start, parenthesised=parenthesised, keep=objects))
     if block is not None:
         found[:1] = [_folded([token.text if token.kind == "string" else None for token in block])]
     return found, parenthesised
 
 
-def _inside(tokens: Sequence[Token], place: int, *, parenthesised: bool, keep: bool) -> Iterator[Token]:
-    """The tokens of one argument list; brackets of lists inside it do not count, objects (`{..}`) only if they are kept."""
+def _arguments(language: str, inside: Iterator[tuple[Token, str, int]]) -> list[str | None]:
+    found: list[str | None] = []
+    pieces: list[str | None] = []
+    called = ""
+    for count, (token, after, depth) in enumerate(inside):
+        if count >= _MAX_TOKENS:
+            return [None]
+        if token.text == "," and token.kind == "sign":
+            if not depth or called not in _WORDS.makes_one:
+                found.append(_folded(pieces))
+                pieces = []
+        elif token.kind == "number" and pieces and pieces[-1] in (None, _CALLED):  # an index
+            continue
+        elif token.kind in ("string", "number") or (token.kind == "command" and language == "julia"):
+            pieces.append(token.text)
+        elif token.kind == "name" and after in ("(", ""):
+            called = token.text.rpartition(".")[2]
+            if called in _WORDS.changes_text:
+                pieces = [None]
+            elif called not in _WORDS.puts_together:
+                pieces.append(_CALLED)
+        elif token.kind in ("name", "command") and after != ":":
+            pieces.append("~" if token.text in _WORDS.home_names else None)
+    return [*found, _folded(pieces)] if pieces else found
+
+
+def _inside(
+    tokens: Sequence[Token], place: int, *, parenthesised: bool, keep: bool
+) -> Iterator[tuple[Token, str, int]]:
+    """The tokens of one argument list, each with the sign that comes after it and with how many calls it is inside of.
+
+    Brackets of lists do not count, objects (`{..}`) only if they are kept. A string that comes after counts as no sign.
+    """
     depth = objects = 0
-    for token in itertools.islice(tokens, place, place + _MAX_TOKENS + 100):
+    for token, after in itertools.pairwise([*tokens[place : place + _MAX_TOKENS + 100], _END]):
         if token.kind == "sign" and token.text in "([{":
             depth += token.text != "["
             objects += token.text == "{"
@@ -211,16 +259,16 @@ def _inside(tokens: Sequence[Token], place: int, *, parenthesised: bool, keep: b
         elif token.text == ";" or (token.kind == "end" and depth == 0 and not parenthesised):
             return
         elif keep or not objects:
-            yield token
+            yield token, "" if after.kind == "string" else after.text, depth
 
 
 def _folded(pieces: list[str | None]) -> str | None:
-    strings = [piece for piece in pieces if piece is not None]
+    strings = [piece for piece in pieces if piece is not None and piece is not _CALLED]
     if not strings:
         return None
-    if len(pieces) == 2 and pieces[0] is None:  # one function of one string: a decoder, `glob`, ...
+    if len(pieces) == 2 and pieces[0] is _CALLED:  # one function of one string: a decoder, `glob`, ...
         return _from_base64(strings[0]) or strings[0]
-    return "".join(UNKNOWN if piece is None else piece for piece in pieces)
+    return "".join(UNKNOWN if piece is None else piece for piece in pieces).replace(_CALLED, UNKNOWN)
 
 
 def _from_base64(text: str) -> str | None:

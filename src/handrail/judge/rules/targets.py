@@ -128,7 +128,10 @@ def _tar(command: Command) -> Paths:
 def _tar_sources(command: Command) -> Paths:
     creates = command.has(("--create", "--append")) or "c" in command.letters or "r" in command.letters
     old_style = command.args[:1] and not command.args[0].startswith("-") and "c" in command.args[0]
-    return command.operands[1:] if old_style else command.operands if creates else ()
+    found = list(command.operands[1:] if old_style else command.operands if creates else ())
+    lists = (command.file(path) for path in command.given("-T", "--files-from"))
+    found += [Arg(line) for content in lists if content is not None for line in content.text.splitlines()]
+    return [*found, *(path.like(f"{folder}/{path}") for folder in command.given("-C", "--directory") for path in found)]
 
 
 def _socat(command: Command) -> Paths:

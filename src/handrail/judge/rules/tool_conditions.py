@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from itertools import pairwise
 
-from ..grammar.sql import is_dangerous
+from ..grammar.sql import folded, is_dangerous
 from ..programs.endless_loops import loops_forever
 from ..programs.tables import option_value
 from ..values.data_files import Patterns, Words, read_tables
@@ -201,7 +201,15 @@ def endless_input(command: Command, _: str) -> bool:
 def sql(command: Command, _: str) -> bool:
     """A statement that destroys or changes whole tables, in an option, an operand, a file or what is piped in."""
     in_memory = command.operands[:1] == [":memory:"] and "attach" not in " ".join(command.args).lower()
-    return not in_memory and any(is_dangerous(statements) for statements in _sql_texts(command))
+    given = [value for option, value in command.values if option in ("-v", "--set", "--variable")]
+    return not in_memory and any(is_dangerous(_with_variables(text, given)) for text in _sql_texts(command))
+
+
+def _with_variables(text: str, given: Sequence[str]) -> str:
+    """The text with psql's variables filled in: `:name`, as options and `\\set` define them."""
+    variables = dict(value.partition("=")[::2] for value in given)
+    variables |= dict(re.findall(r"(?m)^\s*\\set\s+(\w+)\s+(.*)$", text))
+    return re.sub(r"(?<![:\w]):(\w+)", lambda match: variables.get(match[1], match[0]), text) if variables else text
 
 
 def _sql_texts(command: Command) -> Iterator[str]:
@@ -228,7 +236,7 @@ def _sql_texts(command: Command) -> Iterator[str]:
 def redis(command: Command, _: str) -> bool:
     """Empties the store, stops or reconfigures the server, or deletes keys that the command does not name."""
     operands = command.operands
-    whole = " ".join(operands)
+    whole = folded(" ".join(operands))
     if _RE.redis.search(whole) or (command.stdin is not None and _RE.redis.search(command.stdin.text)):
         return not (
             operands

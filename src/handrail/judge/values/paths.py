@@ -109,11 +109,10 @@ def widest(paths: Iterable[str], cwd: str = ".", project: str = "") -> Reach:
 
 @functools.lru_cache(8192)
 def _classes(path: str, cwd: str, project: str, homes: Homes) -> Classes:
-    if path.startswith(UNKNOWN):
-        return frozenset(("unknown", *_by_name(path)))
-    path = normalise(path, cwd, project)
-    if path.startswith(UNKNOWN):
-        return frozenset(("unknown", *_by_name(path)))
+    path = path if path.startswith(UNKNOWN) else normalise(path, cwd, project)
+    if path.startswith(UNKNOWN):  # it may be somebody's home
+        dot = _RE.dot_files.match(path, 1) or _RE.python_starts.search(path)
+        return frozenset(("unknown", *_by_name(path), *(_protected(f"~{path[1:]}", path) if dot else ())))
     as_home, person = _as_home(path, homes)
     found = {*_by_name(path)}
     if person:
@@ -200,7 +199,7 @@ def _protected(as_home: str, path: str) -> set[str]:
         or f"{as_home}/*" in _LISTS["startup"]
     ):
         found.add("startup")
-    if as_home[0] == "~" and _RE.shadowing.fullmatch(as_home):
+    if (as_home[0] == "~" and _RE.shadowing.fullmatch(as_home)) or _RE.python_starts.search(path):
         found.add("startup")
     if could_be(as_home, _LISTS["history"]):
         found.add("history")

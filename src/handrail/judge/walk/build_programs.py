@@ -17,7 +17,7 @@ from ..values.disk import Source, absolute
 from ..values.word_values import UNKNOWN, Arg, Value
 from .code_programs import build_package
 from .operators import shell_quoted
-from .script_files import here, lookup, run_line, run_shell, run_words
+from .script_files import here, lookup, names_in, run_line, run_shell, run_words
 from .script_programs import first_file, follow_compiler, follow_language
 from .settings_files import judge_settings
 from .walk import Call, Walk
@@ -67,9 +67,8 @@ def _run_makefile(
 
     def include(name: str) -> str | None:
         if "*" in name:
-            assert walk.sources is not None
             folder, _, pattern = absolute(name, cwd).rpartition("/")
-            names = [one for one in walk.sources.names(folder) if fnmatchcase(one, pattern)]
+            names = [one for one in names_in(walk, folder) if fnmatchcase(one, pattern)]
             return "\n".join(include(f"{folder}/{one}") or "" for one in names[:_MAX_WORKSPACES] if "*" not in one)
         source = lookup(walk, absolute(name, cwd))
         if source is None or source.is_binary or not source.is_whole:
@@ -135,12 +134,11 @@ def _npm(walk: Walk, call: Call) -> None:
 
 def _workspaces(walk: Walk, package: Source) -> list[Source]:
     """The packages below a package."""
-    assert walk.sources is not None
     cwd = posixpath.dirname(absolute(package.path, here(walk)))
     folders: list[str] = []
     for pattern in task_lists.package_workspaces(package.text) or ["packages/*"]:
         before, star, _ = pattern.partition("*")
-        names = walk.sources.names(f"{cwd}/{before}") if star else [""]
+        names = names_in(walk, f"{cwd}/{before}") if star else [""]
         folders += [posixpath.normpath(f"{cwd}/{before}/{name}") for name in names]
     found = (lookup(walk, f"{folder}/package.json") for folder in folders[:_MAX_WORKSPACES])
     return [source for source in found if source is not None]

@@ -13,11 +13,11 @@ from ..scripts import task_lists
 from ..scripts.task_lists import CONFIG_FILES, LISTED, TESTS, spellings
 from ..values.data_files import Patterns, Words, read_tables
 from ..values.disk import Source, absolute
-from ..values.word_values import UNKNOWN, Arg, Value
+from ..values.word_values import Arg, Value
 from . import python_files
 from .operators import shell_quoted
 from .program_options import names_command
-from .script_files import here, judge_code, lookup, names_here, run_line, run_words
+from .script_files import entry, here, judge_code, lookup, names_in, run_line, run_words
 from .script_programs import first_file, follow, shell_words
 from .settings_files import judge_settings
 from .walk import Call, Walk
@@ -51,7 +51,7 @@ def _listed(walk: Walk, call: Call) -> None:
     """Tools that run the commands which a file lists: one of the project, or one that they are given."""
     names, _, pattern = LISTED[call.name].partition(" | ")
     given = [str(arg) for arg in call.args if arg[:1] != "-" and "://" not in arg]
-    listed = sorted(names_here(walk)) if "*" in names else ()
+    listed = sorted(names_in(walk, ".")) if "*" in names else ()
     found = [one for name in names.split() for one in (fnmatch.filter(listed, name) if "*" in name else [name])]
     for source in filter(None, (first_file(walk, (name,)) for name in (*given, *found)[:_MAX_FOLDERS])):
         if source.is_new:
@@ -83,13 +83,12 @@ def _tests(walk: Walk, call: Call) -> None:
 
 
 def _kind(walk: Walk, path: str) -> str:
-    found = walk.sources.entry(absolute(path, here(walk))) if walk.sources is not None and UNKNOWN not in path else None
+    found = entry(walk, path)
     return "" if found is None else "dir" if found.is_dir else "file"
 
 
 def _collected(walk: Walk, places: Sequence[str], wanted: Callable[[str], bool]) -> list[Source]:
     """The files below these places, those of this session first, within a budget."""
-    assert walk.sources is not None
     cwd = absolute(".", here(walk))
     if not cwd:
         return []
@@ -98,25 +97,25 @@ def _collected(walk: Walk, places: Sequence[str], wanted: Callable[[str], bool])
     seen = 0
     while waiting and seen < _MAX_FOLDERS and len(files) < _MAX_TESTS * 4:
         folder = waiting.pop(0)
-        found = walk.sources.entry(folder)
+        found = entry(walk, folder)
         if found is None:
             continue
         if not found.is_dir:
             files.append((found.is_new, folder))
             continue
         seen += 1
-        for name in walk.sources.names(folder):
+        for name in names_in(walk, folder):
             path = f"{folder}/{name}"
             if "." not in name[1:] and not name.startswith(".") and not _RE.skipped.search(path[len(cwd) :]):
                 waiting.append(path)
-            elif wanted(path[len(cwd) + 1 :]) and (one := walk.sources.entry(path)) is not None and not one.is_dir:
+            elif wanted(path[len(cwd) + 1 :]) and (one := entry(walk, path)) is not None and not one.is_dir:
                 files.append((one.is_new, path))
     sources: list[Source] = []
     left = _MAX_OWN_TESTS
     for is_new, path in sorted(dict.fromkeys(files), key=lambda file: not file[0])[:_MAX_TESTS]:
         if left <= 0 and not is_new:
             break
-        source = walk.sources.read(path)
+        source = lookup(walk, path)
         if source is not None and not source.is_binary:
             left -= len(source.text)
             sources.append(source)

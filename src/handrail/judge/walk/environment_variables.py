@@ -7,7 +7,7 @@ import re
 from ..programs.tables import COMMAND_VARIABLES, INJECTING_VALUES, INJECTING_VARIABLES
 from ..values.data_files import Patterns, Words, read_tables
 from ..values.word_values import UNKNOWN, Arg, Value, unknown
-from .settings_files import follow_place
+from .settings_files import follow_place, own_files
 from .walk import Call, Walk
 
 _WORDS = Words(__file__)
@@ -18,8 +18,10 @@ _OPTION_VARIABLES = read_tables(__file__)["options"]
 def follow_variable(walk: Walk, name: str, value: Value) -> None:
     """Judge what such a variable brings with it, once a program will see it."""
     text = value.text
-    if walk.sources is not None and name not in _WORDS.followed and not _RE.names_output.fullmatch(name):
-        follow_place(walk, Call(name, [], None, Arg(name)), text)
+    is_read = name not in _WORDS.followed and not _RE.names_output.fullmatch(name)
+    if is_read and (walk.sources is not None or walk.state.files):
+        with own_files(walk):
+            follow_place(walk, Call(name, [], None, Arg(name)), text)
     if name == "HOME":
         _start_up_there(walk)
     path = text.rpartition("=")[2]

@@ -31,7 +31,7 @@ from .state import Held
 _MAX_ARGS = 100_000
 _FIELD_COST = 400
 _OPERATOR_COST = 8
-_PLAIN = re.compile(r"[^{~*?\[]*\Z")
+_PLAIN = re.compile(r"[^{~*?\[(]*\Z")
 _TILDE = re.compile(r"~(?:([\w.-]+)|(\+|-)|)(?=[/:]|\Z)")
 _NAME = re.compile(r"[A-Za-z_]\w*|\d+")
 _DEFAULTS = frozenset((":-", "-", ":=", "=", ":+", "+", ":?", "?"))
@@ -227,11 +227,13 @@ class Expander:
             self._shell.prompt(Value(index[:-1]))
             return None
         value = self._element(base, index[:-1] if bracket else None)
-        if value is None or not value.known or self._chain > _MAX_CHAIN:
+        if value is None or self._chain > _MAX_CHAIN:
             return None
         text = value.text
         if "$(" in text or "`" in text:
             text = self._shell.prompt(value).text
+        if UNKNOWN in text:
+            return None
         with Held(self, _chain=self._chain + 1):
             return 0 if not text.strip() else operators.evaluate(text, self._number_of, self._assign_number)
 
@@ -249,11 +251,11 @@ class Expander:
 
     def _scalar(self, name: str) -> Value | None:
         stored = self._shell.lookup(name)
-        if isinstance(stored, Array):
-            return stored.items.get("0")
-        if isinstance(stored, Either):
-            return self._shell.pick(id(stored), stored)
-        return stored
+        return self._picked(stored.items.get("0") if isinstance(stored, Array) else stored)
+
+    def _picked(self, value: Value | None) -> Value | None:
+        """The value, or the one of several that counts on the path at hand."""
+        return self._shell.pick(id(value), value) if isinstance(value, Either) else value
 
     def _element(self, name: str, index: str | None) -> Value | None:
         stored = self._shell.lookup(name)
@@ -264,14 +266,15 @@ class Expander:
             self._index(index)
             return value if value is None else unknown(value.taints)
         if stored.associative:
-            return stored.items.get(index) if UNKNOWN not in index else unknown(taints_of(stored.items.values()))
+            every = unknown(taints_of(stored.items.values()))
+            return self._picked(stored.items.get(index)) if UNKNOWN not in index else every
         number = self._index(index)
         if number is None:
             return unknown(taints_of(stored.items.values()))
         if number < 0:
             keys = list(stored.items)
-            return stored.items[keys[number]] if -number <= len(keys) else None
-        return stored.items.get(str(number))
+            return self._picked(stored.items[keys[number]]) if -number <= len(keys) else None
+        return self._picked(stored.items.get(str(number)))
 
     def _index(self, text: str | None) -> int | None:
         """The index of an element, which is an expression; None when it is not known."""
@@ -282,7 +285,8 @@ class Expander:
         stored = self._shell.lookup(name)
         if stored is None:
             return [(UNKNOWN, NO_TAINTS, mode)]
-        values = list(stored.items.values()) if isinstance(stored, Array) else [stored]
+        items = map(self._picked, stored.items.values() if isinstance(stored, Array) else [stored])
+        values = [item for item in items if item is not None]
         if part.operator == "length":
             return [(str(len(values)), NO_TAINTS, mode)]
         if part.operator == ":":

@@ -15,6 +15,7 @@ _MAX_ATOMS = 2_000
 _MAX_BRACES = 10
 _MAX_DEPTH = 12
 _GLOB = re.compile(r"[*?]|\[.")
+_EXTENDED = re.compile(r"[?*+@]\(([^()|]*)\)|[?*+@!]\([^()]*(?:\)|\Z)")
 
 Atom = str | Part
 """A character outside quotes, or a part that braces do not look into."""
@@ -141,6 +142,8 @@ class Splitter:
                     text = UNKNOWN
                 self._split(text, taints)
             else:
+                if mode == LITERAL and "(" in text:  # `@(a|b)` with extglob
+                    text = _EXTENDED.sub(lambda match: match[1] or "*", text)
                 self._add(text, taints)
                 if mode == QUOTED:
                     self._started = self._quoted = True

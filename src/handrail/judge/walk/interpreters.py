@@ -307,7 +307,7 @@ def make_host(
         shell,
         argv,
         lambda name: walk.programs.known(name).follow is not None,
-        lambda path: walk.state.write(walk.path(path), unknown()),
+        lambda path, fetched: walk.state.write(walk.path(path), unknown([Taint.NETWORK] if fetched else ())),
         lambda name, value: walk.on_assign(name, Value(value)),
         walk.cwd,
         project,

@@ -153,6 +153,8 @@ class Scope(NamedTuple):
     """In another language than the shell's, where unknown arguments are the rule."""
     depth: int = 1
     size: int = 0
+    is_own: bool = False
+    """Written by the command at hand: it counts as if it were a part of that."""
 
     def counts(self, rule: Rule, reach: Reach, argv: Sequence[str], cwd: str) -> bool:
         """Whether a finding in this script is worth a question."""
@@ -166,6 +168,8 @@ class Scope(NamedTuple):
         theme = rule.id.partition(".")[0]
         if theme in _UNREAD:
             return self.is_new and not self.is_code and (rule.id != "dynamic.command" or self._matters(argv, far))
+        if self.is_own and not self.is_code:
+            return True
         if theme in _WORDS.in_tree or rule.id in _WORDS.in_tree:
             if far is Reach.UNKNOWN:
                 return self.is_new and not self.is_code and reach is Reach.UNKNOWN and not _is_below(argv)

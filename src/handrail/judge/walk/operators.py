@@ -20,11 +20,21 @@ _TOKEN = re.compile(
     r"\s*(?:(\ue000|0[xX][0-9a-fA-F]+|\d+#[0-9a-zA-Z@_]+|\d+)|([A-Za-z_]\w*(?:\[[^\]]*\])?)"
     r"|(\*\*|<<=|>>=|<<|>>|<=|>=|==|!=|&&|\|\||\+\+|--|[-+*/%&|^]=|[-+*/%&|^<>=!~?:(),]))"
 )
-_BINARY = [group.split() for group in ("||", "&&", "|", "^", "&", "== !=", "< > <= >=", "<< >>", "+ -", "* / %", "**")]
+_BINARY = [
+    group.split()
+    for group in (",", "?", "||", "&&", "|", "^", "&", "== !=", "< > <= >=", "<< >>", "+ -", "* / %", "**")
+]
 _LEVEL = {operator: level for level, operators in enumerate(_BINARY) for operator in operators}
 _ASSIGNING = frozenset(("=", "+=", "-=", "*=", "/=", "%=", "<<=", ">>=", "&=", "^=", "|="))
 _ASSIGNED = re.compile(r"([A-Za-z_]\w*)\s*(?:(?:[-+*/%&|^]|<<|>>)?=(?!=)|\+\+|--)")
 _STEPPED = re.compile(r"(?:\+\+|--)\s*([A-Za-z_]\w*)")
+_STEPS = {"++": 1, "--": -1}
+_UNARY: dict[str, Callable[[int], int]] = {
+    "+": int,
+    "-": int.__neg__,
+    "!": lambda value: int(not value),
+    "~": int.__invert__,
+}
 _MAX_EXPRESSION = 2_000
 _MAX_DEPTH = 40
 
@@ -182,9 +192,9 @@ def evaluate(text: str, lookup: Lookup, assign: Assign) -> int | None:
     if re.fullmatch(r"\s*\d{1,18}\s*", text) and not text.strip().startswith("0"):
         return int(text)
     try:
-        evaluation = _Evaluation(_tokens(text), lookup, assign)
-        value = evaluation.comma()
-        return value if evaluation.at_end() else None
+        tokens = _tokens(text)[::-1]
+        value = _Evaluation(tokens, lookup, assign).expression() if tokens else 0
+        return None if tokens else value
     except (_Failed, RecursionError):
         _given_up(text, assign)
         return None
@@ -224,9 +234,10 @@ def _tokens(text: str) -> list[str]:
 
 
 class _Evaluation:
+    """Reads an expression by the levels of its operators, and computes it on the way."""
+
     def __init__(self, tokens: list[str], lookup: Lookup, assign: Assign) -> None:
         self._tokens = tokens
-        self._place = 0
         self._lookup = lookup
         self._set = assign
         self._depth = 0
@@ -235,121 +246,81 @@ class _Evaluation:
         self._skipped = False
         """Whether it is not evaluated at all: `0 && (x=1)`."""
 
-    def _assign(self, name: str, value: int | None) -> None:
+    def _assign(self, name: str, value: int | None) -> int | None:
         if not self._skipped:
             self._set(name, None if self._perhaps else value)
-
-    def _guarded(self, runs: bool | None, evaluate: Callable[[], int | None]) -> int | None:
-        """Evaluate a part that runs, does not run, or may run (None)."""
-        with Held(self, _perhaps=self._perhaps or runs is None, _skipped=self._skipped or runs is False):
-            return evaluate()
-
-    def at_end(self) -> bool:
-        return self._place >= len(self._tokens)
-
-    def _peek(self) -> str:
-        return self._tokens[self._place] if self._place < len(self._tokens) else ""
-
-    def _next(self) -> str:
-        token = self._peek()
-        self._place += 1
-        return token
-
-    def comma(self) -> int | None:
-        if self.at_end():
-            return 0
-        value = self._assignment()
-        while self._peek() == ",":
-            self._place += 1
-            value = self._assignment()
         return value
 
-    def _assignment(self) -> int | None:
-        self._depth += 1
-        if self._depth > _MAX_DEPTH:
-            raise _Failed
-        try:
-            name, operator = self._peek(), self._tokens[self._place + 1] if self._place + 1 < len(self._tokens) else ""
-            if operator not in _ASSIGNING or not (name[:1].isalpha() or name[:1] == "_"):
-                return self._conditional()
-            self._place += 2
-            value = self._assignment()
-            if operator != "=":
-                value = _computed(operator[:-1], self._lookup(name), value)
-            self._assign(name, value)
-            return value
-        finally:
-            self._depth -= 1
+    def _guarded(self, runs: bool | None, least: int) -> int | None:
+        """A part that runs, does not run, or may run (None)."""
+        with Held(self, _perhaps=self._perhaps or runs is None, _skipped=self._skipped or runs is False):
+            return self.expression(least)
 
-    def _conditional(self) -> int | None:
-        test = self._binary(0)
-        if self._peek() != "?":
-            return test
-        self._place += 1
-        runs = None if test is None else bool(test)
-        yes = self._guarded(runs, self._assignment)
-        if self._next() != ":":
-            raise _Failed
-        no = self._guarded(None if runs is None else not runs, self._assignment)
-        if test is None:
-            return yes if yes == no else None
-        return yes if test else no
+    def _next(self) -> str:
+        return self._tokens.pop() if self._tokens else ""
 
-    def _binary(self, level: int) -> int | None:
-        if level >= len(_BINARY):
-            return self._unary()
-        left = self._binary(level + 1)
-        while _LEVEL.get(self._peek()) == level:
+    def expression(self, least: int = 0) -> int | None:
+        """Up to an operator of a lower level than this."""
+        left = self._operand()
+        while self._tokens and (level := _LEVEL.get(self._tokens[-1], -1)) >= least:
             operator = self._next()
-            if operator in ("&&", "||"):
-                left = self._logical(operator, left, level + 1)
+            if operator in ("&&", "||"):  # the right side counts only when the left one leaves the result open
+                runs = None if left is None else bool(left) is (operator == "&&")
+                right = self._guarded(runs, level + 1)
+                known = left if runs is False else None if left is None else right
+                left = None if known is None else int(bool(known))
+            elif operator == "?":
+                left = self._choice(left)
             else:
-                left = _computed(operator, left, self._binary(level if operator == "**" else level + 1))
+                right = self.expression(level + (operator != "**"))
+                left = right if operator == "," else _computed(operator, left, right)
         return left
 
-    def _logical(self, operator: str, left: int | None, level: int) -> int | None:
-        """The right side of `&&` and `||` is evaluated only when the left one leaves the result open."""
-        runs = None if left is None else bool(left) is (operator == "&&")
-        right = self._guarded(runs, lambda: self._binary(level))
-        if runs is False:
-            return int(bool(left))
-        return None if left is None or right is None else int(bool(right))
+    def _choice(self, test: int | None) -> int | None:
+        runs = None if test is None else bool(test)
+        yes = self._guarded(runs, 0)
+        if self._next() != ":":
+            raise _Failed
+        no = self._guarded(None if runs is None else not runs, _LEVEL["?"])
+        return (yes if yes == no else None) if test is None else yes if test else no
 
-    def _unary(self) -> int | None:
+    def _operand(self) -> int | None:
+        self._depth += 1
         token = self._next()
-        if token in ("+", "-", "!", "~"):
-            self._depth += 1
-            if self._depth > _MAX_DEPTH:
-                raise _Failed
-            value = self._unary()
-            self._depth -= 1
-            if value is None:
-                return None
-            return {"+": value, "-": -value, "!": int(not value), "~": ~value}[token]
-        if token in ("++", "--"):
-            return self._stepped(self._next(), token)
-        if token == "(":
-            value = self.comma()
+        if self._depth > _MAX_DEPTH:
+            raise _Failed
+        if token in _UNARY:
+            inner = self._operand()
+            value = None if inner is None else _UNARY[token](inner)
+        elif token in _STEPS:
+            value = self._stepped(self._next(), token)
+        elif token == "(":
+            value = self.expression()
             if self._next() != ")":
                 raise _Failed
-            return value
-        if token[:1].isdigit():
-            return number(token)
-        if token == UNKNOWN:
-            return None
-        if not (token[:1].isalpha() or token[:1] == "_"):
+        elif token[:1].isdigit() or token == UNKNOWN:
+            value = number(token)
+        else:
+            value = self._variable(token)
+        self._depth -= 1
+        return value
+
+    def _variable(self, name: str) -> int | None:
+        if not (name[:1].isalpha() or name[:1] == "_"):
             raise _Failed
-        if self._peek() in ("++", "--"):
-            value = self._lookup(token)
-            self._stepped(token, self._next())
-            return value
-        return self._lookup(token)
+        operator = self._tokens[-1] if self._tokens else ""
+        value = self._lookup(name) if operator != "=" else None
+        if operator in _ASSIGNING:
+            self._next()
+            right = self.expression(_LEVEL["?"])
+            return self._assign(name, right if operator == "=" else _computed(operator[:-1], value, right))
+        if operator in _STEPS:
+            self._stepped(name, self._next())
+        return value
 
     def _stepped(self, name: str, operator: str) -> int | None:
         old = self._lookup(name)
-        value = None if old is None else old + (1 if operator == "++" else -1)
-        self._assign(name, value)
-        return value
+        return self._assign(name, None if old is None else old + _STEPS[operator])
 
 
 def _computed(operator: str, left: int | None, right: int | None) -> int | None:
@@ -369,9 +340,9 @@ def _divided(left: int, right: int) -> int:
 
 
 _OPERATIONS: dict[str, Callable[[int, int], int]] = {
-    "||": lambda a, b: int(bool(a or b)), "&&": lambda a, b: int(bool(a and b)), "|": lambda a, b: a | b, "^": lambda a, b: a ^ b,
-    "&": lambda a, b: a & b, "==": lambda a, b: int(a == b), "!=": lambda a, b: int(a != b), "<": lambda a, b: int(a < b),
-    ">": lambda a, b: int(a > b), "<=": lambda a, b: int(a <= b), ">=": lambda a, b: int(a >= b), "<<": lambda a, b: a << b,
-    ">>": lambda a, b: a >> b, "+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b, "/": _divided,
-    "%": lambda a, b: a - b * _divided(a, b), "**": lambda a, b: a**b,
+    "|": lambda a, b: a | b, "^": lambda a, b: a ^ b, "&": lambda a, b: a & b, "==": lambda a, b: int(a == b),
+    "!=": lambda a, b: int(a != b), "<": lambda a, b: int(a < b), ">": lambda a, b: int(a > b), "<=": lambda a, b: int(a <= b),
+    ">=": lambda a, b: int(a >= b), "<<": lambda a, b: a << b, ">>": lambda a, b: a >> b, "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b, "*": lambda a, b: a * b, "/": _divided, "%": lambda a, b: a - b * _divided(a, b),
+    "**": lambda a, b: a**b,
 }  # fmt: skip

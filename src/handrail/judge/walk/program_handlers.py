@@ -27,13 +27,11 @@ from ..rules import Rulebook
 from ..rules.command import canonical
 from ..rules.targets import READERS, WRITERS
 from ..values.data_files import Patterns, Words, read_tables
-from ..values.disk import Sources
 from ..values.word_values import EMPTY, UNKNOWN, Arg, Taint, Value, unknown
 from . import environment_variables, output_provenance, script_programs, settings_files, text_emulation
 from .files_made import files_made, output_files
 from .interpreters import judge_code
 from .script_files import lookup
-from .state import Held
 from .walk import Call, Known, Walk
 
 _GROUPS = {
@@ -69,8 +67,6 @@ _AWAY = (name for name, container in CONTAINERS.items() if container.remote or n
 _PASS_OPTIONS_ON = frozenset((*WRAPPERS, *SHELLS, *LANGUAGES, *_AWAY, *REMOTE)) | _WORDS.tell
 """Programs whose options may be those of another command line, or a text that they print."""
 _LISTED = TEXT_OPTIONS.keys() | CODE_FILES.keys()
-_SOME_FOLDER = "/project"
-"""Where work is expected, if nobody has said where: files that are written there are looked up by absolute paths."""
 follow_variable = environment_variables.follow_variable
 assign_new = script_programs.assign_new
 source_file = script_programs.source_file
@@ -112,16 +108,10 @@ def known(name: str) -> Known:
 def note_effects(walk: Walk, call: Call, known: Known) -> None:
     """What it does besides printing: files that it runs or writes, shells that it opens."""
     has_settings = known.builtin is None and call.name not in script_programs.ONLY_TEXTS
-    if walk.sources is not None:
-        script_programs.follow(walk, call)
-        if has_settings:
-            settings_files.follow_settings(walk, call)
-    elif walk.state.files and (has_settings or follower_of(call.name) is not None):
-        project = walk.judgement.project or _SOME_FOLDER
-        with Held(walk, sources=Sources(None)), Held(walk.judgement, project=project):
-            for name in ("sitecustomize", call.name) if "PYTHONPATH" in walk.state.variables else (call.name,):
-                if (follower := follower_of(name)) is not None:
-                    follower(walk, call)
+    reads_code = call.stdin is not None and follower_of(call.name) is not None
+    if walk.sources is not None or walk.state.files or reads_code:
+        with settings_files.own_files(walk):
+            script_programs.follow(walk, call)
             if has_settings:
                 settings_files.follow_settings(walk, call)
     if (
@@ -316,8 +306,10 @@ def possible_names(name: Arg, rulebook: Rulebook) -> list[str] | None:
     base = name.rsplit("/", 1)[-1]
     if not name or len(base) > _MAX_NAME:
         return [str(name)] if name and UNKNOWN not in name else None
+    if UNKNOWN in name and name.partition(UNKNOWN)[0] in _OFTEN:
+        return None  # what is unknown may hold a blank
     if UNKNOWN not in base:
-        if not name.glob or not re.search(r"[*?\[]", base):
+        if not re.search(r"[*?\[]", base):
             return [base]
         found = _matching(base, _names(rulebook))
         return None if len(found) > _MAX_CANDIDATES else found or [base]

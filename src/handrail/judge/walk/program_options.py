@@ -6,7 +6,6 @@ This file is longer than the others on purpose. Each program is one short functi
 from __future__ import annotations
 
 import itertools
-import posixpath
 import re
 from collections.abc import Sequence
 
@@ -17,7 +16,7 @@ from ..values.word_values import NO_TAINTS, UNKNOWN, Arg, Value, make_arg, unkno
 from .judgement import Limit
 from .operators import shell_quoted
 from .remote_programs import follow_container, follow_settings
-from .script_files import on_disk
+from .script_files import names_in
 from .walk import Call, Walk
 from .wrapper_programs import wrap
 
@@ -103,11 +102,7 @@ def _run_parts(walk: Walk, call: Call) -> None:
     if start >= len(call.args) or not {option for option, _ in options}.isdisjoint(("--test", "--list", "--help")):
         return
     folder = call.args[start]
-    place = on_disk(walk, folder)
-    names = walk.sources.names(place)[:_MAX_PARTS] if place and walk.sources is not None else ()
-    own = [path for path in walk.state.files if walk.path(posixpath.dirname(path) or ".") == walk.path(folder)]
-    for path in own:
-        walk.run_content(walk.state.files[path], (), None, path)
+    names = names_in(walk, folder)[:_MAX_PARTS]
     for name in names or ([UNKNOWN] if raised(walk.under) and not folder.startswith("/etc/") else ()):
         walk.start([folder.like(f"{folder}/{name}")], None, under="run-parts")
 

@@ -14,7 +14,7 @@ from ..programs.tables import read_program
 from ..values.data_files import Patterns, Words
 from ..values.disk import Source, absolute
 from ..values.word_values import UNKNOWN, Arg, Value
-from .script_files import entry, here, judge_code, lookup
+from .script_files import entry, here, judge_code, lookup, names_in
 from .walk import Call, Walk
 
 _RE = Patterns(__file__)
@@ -56,8 +56,7 @@ def follow_python(walk: Walk, call: Call) -> None:
 
 def _shadowing(walk: Walk, call: Call, folder: str) -> None:
     """Files of this session that have the name of a module of Python itself: whatever imports that gets them."""
-    assert walk.sources is not None
-    for name in walk.sources.names(folder):
+    for name in names_in(walk, folder):
         if name.endswith(".py") and name[:-3] in sys.stdlib_module_names:
             source = lookup(walk, f"{folder}/{name}")
             if source is not None and source.is_new:

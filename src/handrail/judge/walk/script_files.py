@@ -15,7 +15,7 @@ from ..programs.tables import SHELLS
 from ..rules import Rulebook
 from ..values.data_files import Patterns
 from ..values.disk import DiskEntry, Source, absolute
-from ..values.word_values import UNKNOWN, Arg, Array, OtherName, Value
+from ..values.word_values import UNKNOWN, Arg, Array, OtherName, Taint, Value
 from .interpreters import make_host
 from .judgement import Judgement, Limit, Scope
 from .state import Held, State
@@ -51,8 +51,12 @@ def lookup(walk: Walk, path: str) -> Source | None:
     known = walk.known_file(path)
     if isinstance(known, OtherName):
         return walk.sources.read(on_disk(walk, known.program) or known.program)
+    if known is not None and known.text.strip() == UNKNOWN:
+        if Taint.NETWORK in known.taints and walk.written_file(path) is known and not _RE.compiled.search(path):
+            walk.report("rce.download_to_shell", [path])
+        return None
     if known is not None:
-        return Source(str(path), known.text, is_new=True) if known.text.strip() != UNKNOWN else None
+        return Source(str(path), known.text, is_new=True)
     place = on_disk(walk, path)
     return walk.sources.read(place) if place else None
 
@@ -65,7 +69,7 @@ def matching(walk: Walk, path: str) -> list[str]:
     found: list[str] = []
     waiting = [start] if start and not _RE.wild.search(start) and name.strip("*?" + UNKNOWN) else []
     for place in waiting:
-        for one in walk.sources.names(place) if walk.sources is not None else ():
+        for one in names_in(walk, place):
             if fnmatchcase(one, name.replace(UNKNOWN, "*")):
                 found.append(f"{place}/{one}")
             elif below and "." not in one and len(waiting) < _MAX_FOLDERS:
@@ -74,16 +78,29 @@ def matching(walk: Walk, path: str) -> list[str]:
 
 
 def entry(walk: Walk, path: str) -> DiskEntry | None:
-    """What is on the disk at a path as the command writes it."""
+    """What is at a path as the command writes it: on the disk, or made by the command itself."""
     place = on_disk(walk, path)
-    return walk.sources.entry(place) if place and walk.sources is not None else None
+    if not place or walk.sources is None:
+        return None
+    found = walk.sources.entry(place)
+    if not walk.state.files or place.startswith("/dev/"):
+        return found
+    if (made := walk.written_file(path)) is not None and not isinstance(made, OtherName):
+        return DiskEntry(place, is_dir=False, size=len(made.text), is_new=True)
+    return found or (DiskEntry(place, is_dir=True, size=0, is_new=True) if _made_in(walk, path) else None)
 
 
-def names_here(walk: Walk) -> list[str]:
-    """The names in the working directory, with those that the command itself has written."""
-    there = absolute(".", here(walk))
+def names_in(walk: Walk, folder: str) -> list[str]:
+    """The names in a folder, with those that the command itself has written."""
+    there = absolute(folder, here(walk))
     names = walk.sources.names(there) if there and walk.sources is not None else []
-    return [*names, *(path for path in walk.state.files if "/" not in path)]
+    return list(dict.fromkeys((*names, *_made_in(walk, folder))))
+
+
+def _made_in(walk: Walk, folder: str) -> list[str]:
+    above = f"{walk.path(folder).rstrip('/')}/".removeprefix("./")
+    made = (path[len(above) :].partition("/")[0] for path in walk.state.files if path.startswith(above))
+    return [name for name in made if name.strip("~")]
 
 
 def run_shell(
@@ -204,6 +221,7 @@ def followed(
         is_code or (outer is not None and outer.is_code),
         depth,
         len(source.text),
+        walk.written_file(source.path) is not None,
     )
     gave_up = False
     try:

@@ -13,8 +13,9 @@ from ..programs.tables import DATA_PROGRAMS, LANGUAGES, SHELLS, skip_options
 from ..values.data_files import Patterns, Words, read_tables
 from ..values.disk import INSTALLED, Source, absolute
 from ..values.word_values import UNKNOWN, Arg, OtherName, Value
+from .builtins import STDIN_PATHS
 from .interpreters import read_options
-from .script_files import entry, here, judge_code, lookup, matching, names_here, run_shell, run_with_file, run_words
+from .script_files import entry, here, judge_code, lookup, matching, names_in, run_shell, run_with_file, run_words
 from .walk import Call, Walk
 
 _RE = Patterns(__file__)
@@ -87,7 +88,7 @@ def follow_language(walk: Walk, call: Call) -> None:
 
 def assign_new(walk: Walk, paths: Iterable[str] = ()) -> None:
     """Set the variables that files hold, as if they were exported: by default those of new files that are called `.env`."""
-    for path in paths or (name for name in names_here(walk) if _RE.environment.search(name)):
+    for path in paths or (name for name in names_in(walk, ".") if _RE.environment.search(name)):
         source = lookup(walk, path)
         text = source.text if source is not None and (paths or source.is_new) else ""
         for name, setting in _RE.variable.findall(text):
@@ -140,7 +141,8 @@ def follow_curl(walk: Walk, call: Call) -> None:
     """`curl -K file`: a file of options."""
     _, options = skip_options(call.args, "KoXdHFTuAebwxmEcDrtzC", "config")
     for path in (value for name, value in options if name in ("-K", "--config") and value):
-        source = lookup(walk, path)
+        reads = call.stdin is not None and path in STDIN_PATHS
+        source = Source("-", call.stdin.text, is_new=True) if reads and call.stdin else lookup(walk, path)
         lines = _RE.curl_option.findall(source.text) if source is not None else ()
         words = [word for dash, name, value in lines for word in (f"{dash or '--'}{name}", value.strip('"')) if word]
         if source is not None:
@@ -319,6 +321,9 @@ def _several(walk: Walk, call: Call) -> bool:
             found = matching(walk, word)
             for path in found:
                 other = [*words[:place], word.like(path), *words[place + 1 :]]
+                if walk.written_file(path) is not None:
+                    walk.start(other, call.stdin)
+                    continue
                 follow(walk, Call(call.name if place else posixpath.basename(path), other[1:], call.stdin, other[0]))
             return bool(found)
     return False

@@ -10,12 +10,14 @@ import itertools
 import posixpath
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack
 
 from ..values.data_files import Patterns, Words, read_tables
-from ..values.disk import Source, absolute
+from ..values.disk import Source, Sources, absolute
 from ..values.word_values import UNKNOWN, Arg, Value, unknown
-from .script_files import entry, followed, here, judge_code, lookup, names_here
+from .script_files import entry, followed, here, judge_code, lookup, names_in
 from .script_programs import run_by_ending
+from .state import Held
 from .walk import Call, Walk
 
 _RE = Patterns(__file__)
@@ -32,6 +34,17 @@ _MAX_PARTS = 6
 _MAX_TEXT = 30_000
 _MIN_NAME = 3
 _SAME_START = 4
+_SOME_FOLDER = "/project"
+"""Where work is expected, if nobody has said where: files that are written there are looked up by absolute paths."""
+
+
+def own_files(walk: Walk) -> AbstractContextManager[object]:
+    """Where nothing may be looked up on the disk: the files that the command itself has written, as the only ones there are."""
+    found = ExitStack()
+    if walk.sources is None:
+        found.enter_context(Held(walk, sources=Sources(None)))
+        found.enter_context(Held(walk.judgement, project=walk.judgement.project or _SOME_FOLDER))
+    return found
 
 
 def follow_settings(walk: Walk, call: Call) -> None:
@@ -42,7 +55,7 @@ def follow_settings(walk: Walk, call: Call) -> None:
         return
     walk.sources.followed.add(key)
     others = _OTHERS.get(call.name, "").split()
-    for name in dict.fromkeys(names_here(walk)):
+    for name in names_in(walk, "."):
         if name in _WORDS.shared:
             _judge_sections(walk, call, name)
         elif name in others or (_RE.settings.search(name) and _is_of(name, call.name)):
@@ -122,7 +135,7 @@ def _below(walk: Walk, folder: str) -> Iterator[str]:
     waiting, seen = [folder], 0
     while waiting and seen < _MAX_FILES and walk.sources is not None:
         place = waiting.pop(0)
-        for name in walk.sources.names(absolute(place, here(walk))):
+        for name in names_in(walk, place):
             seen += 1
             found = entry(walk, path := f"{place}/{name}")
             if found is not None and found.is_dir and len(waiting) < _MAX_FOLDERS:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from itertools import zip_longest
 from typing import Any, NamedTuple, TypeVar
 
 from ..grammar.syntax import Command, SourceMap
-from ..values.word_values import UNKNOWN, Array, Either, Stored, Taints, Value, either, taints_of, unknown
+from ..values.word_values import EMPTY, UNKNOWN, Array, Either, Stored, Taints, Value, either, taints_of, unknown
 
 T = TypeVar("T")
 MAX_PATHS = 12
+_MAX_MERGED = 64
 
 
 class Held:
@@ -208,7 +210,23 @@ def _merged(number: int, results: list[Any]) -> Any:
         if number == _FILES:
             results = [result for result in results if result is not None] or results
         return either(results)
-    return None if number == _SETTINGS else unknown(_taints(results))
+    if number == _VARIABLES:
+        return _merged_arrays(results)
+    if any(not isinstance(result, tuple) for result in results):
+        return None
+    return tuple(either(values) for values in zip_longest(*results))
+
+
+def _merged_arrays(results: list[Any]) -> Stored:
+    """An array that is one of these: each of its elements is one of theirs, or not there."""
+    arrays = [
+        result if isinstance(result, Array) else Array({} if result is None else {"0": result}) for result in results
+    ]
+    if any(len(array.items) > _MAX_MERGED for array in arrays):
+        return unknown(_taints(results))
+    keys = {key: None for array in arrays for key in array.items}
+    items = {key: either(array.items.get(key) for array in arrays) or EMPTY for key in keys}
+    return Array(items, associative=any(array.associative for array in arrays))
 
 
 def _same(one: Any, other: Any) -> bool:

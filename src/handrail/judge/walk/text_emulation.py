@@ -15,6 +15,7 @@ from .operators import escaped
 
 _MAX_INPUT = 1 << 17
 _SPECIFIER = re.compile(r"%(-?[0 +#]*)(\*|\d+)?(?:\.(\*|\d+))?([sbdiuqxXoc%])")
+_OPEN_ESCAPE = re.compile(rf"\\[xuU]?[0-9a-fA-F]{{0,7}}{UNKNOWN}")
 _SETS = {
     "[:lower:]": "abcdefghijklmnopqrstuvwxyz",
     "[:upper:]": "ABCDEFGHIJKLMNOPQRSTUVWXYZ",
@@ -80,7 +81,12 @@ def echo(args: Sequence[str]) -> str:
 
 def _printed_escapes(text: str) -> str:
     """As `echo -e` and `%b` have them: octal numbers start with a zero, which does not count."""
-    return decode_escapes(re.sub(r"\\0([0-7]{1,3})", r"\\\1", text).split("\\c", 1)[0])
+    return _unescaped(re.sub(r"\\0([0-7]{1,3})", r"\\\1", text).split("\\c", 1)[0])
+
+
+def _unescaped(text: str) -> str:
+    """With its escapes decoded; one that ends in something unknown may be any character."""
+    return decode_escapes(_OPEN_ESCAPE.sub(UNKNOWN, text) if UNKNOWN in text else text)
 
 
 def printf(args: Sequence[str]) -> str:
@@ -89,7 +95,7 @@ def printf(args: Sequence[str]) -> str:
         args = args[1:]
     if not args:
         return ""
-    template, rest, out = decode_escapes(str(args[0])), list(reversed(args[1:])), []
+    template, rest, out = _unescaped(str(args[0])), list(reversed(args[1:])), []
     length = 0
     while True:
         before = len(rest)

@@ -227,9 +227,20 @@ def _vim(walk: Walk, call: Call) -> None:
             if match := _RE.vim_executes.match(line):
                 walk.run_text(Value(match[1], arg.taints, arg.word), None, "-c")
             if match := _RE.vim_deletes.search(line):
-                walk.run([Arg("rm"), Arg("-r"), Arg(match[2])], None, functions=False)
+                walk.run([Arg("rm"), Arg("-r"), Arg(_vim_text(match[1]))], None, functions=False)
             if match := _RE.vim_system.search(line):
-                walk.run_text(Value(match[2], arg.taints), None, "-c")
+                walk.run_text(Value(_vim_text(match[1]), arg.taints), None, "-c")
+
+
+def _vim_text(expression: str) -> str:
+    """What an expression is worth: strings put together, or the words of a list."""
+    texts = []
+    for variable, text, other in _RE.vim_text.findall(expression):
+        if variable or other:
+            texts.append({"HOME": "~", ",": " "}.get(variable or other, UNKNOWN))
+        else:
+            texts.append(text.replace("$HOME", "~"))
+    return "".join(texts) or UNKNOWN
 
 
 def _parts(text: str) -> Iterator[str]:

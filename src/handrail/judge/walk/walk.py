@@ -64,6 +64,7 @@ MAX_RECURSION = 2
 MAX_WRAPPERS = 24
 _PROGRAM_FOLDERS = ("/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "~/bin", "~/.local/bin")
 _SHELL_READS = _WORDS.prompts | {"PROMPT_COMMAND", "PATH", "BASH_ARGV0"}
+_TESTS = ("[", "[[")
 _ENDLESS: Taints = frozenset((Taint.ENDLESS,))
 _CREDENTIAL: Taints = frozenset((Taint.CREDENTIAL,))
 _PRIVATE: Taints = frozenset((Taint.PRIVATE,))
@@ -567,7 +568,7 @@ class Walk:
         if not argv:
             return EMPTY
         name = argv[0]
-        if UNKNOWN in name or name.glob or not name:
+        if UNKNOWN in name or not name or (_RE.globs.search(name) and name not in _TESTS):
             return self._unknown_name(argv, stdin, declared)
         if functions and (self.state.functions or self.state.aliases):
             found = self._alias_or_function(argv, stdin)
