@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -17,8 +18,6 @@ from handrail.settings.schema import Config
 from handrail.settings.services import McpServerConfig
 from handrail.store.sessions import SessionStore
 from handrail.testing import ScriptedModel
-
-from .. import fork_server
 
 
 def texts(folder: Path) -> list[str]:
@@ -92,8 +91,7 @@ def test_the_prompt_stays_the_same_while_memory_changes(tmp_path: Path) -> None:
 
 def test_what_mcp_servers_say_about_their_tools_is_quoted(tmp_path: Path) -> None:
     script = Path(__file__).parents[1] / "mcp_servers" / "older.py"
-    command, *words = fork_server.command(str(script), "Names are in Latin letters.")
-    server = McpServerConfig(command=command, args=tuple(words))
+    server = McpServerConfig(command=sys.executable, args=(str(script), "Names are in Latin letters."))
     with Handrail(Config(mcp_servers={"older": server}), home=tmp_path) as app:
         app.await_toolsets(["older"])
         for toolsets, is_told in ((["older"], True), (["file"], False)):

@@ -94,6 +94,7 @@ def home(template: Home) -> Iterator[Home]:
         # Its thousands of files are the template's own: what a command could do to one would be seen here all the same.
         subprocess.run(["cp", "-al", str(template.path / "install"), folder], check=True)
         shutil.copystat(template.path, folder)
+        os.chown(folder, template.path.stat().st_uid, template.path.stat().st_gid)
         yield Home(Path(folder), template.python, _environment(Path(folder)))
 
 

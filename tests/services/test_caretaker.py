@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from .. import fork_server
 from ..support import in_threads, takes_less_than, wait_until
 from . import leftovers, places
 from .components import require
@@ -60,7 +60,7 @@ def _traces(services: Services) -> list[str]:
 
 
 def _user(services: Services) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", _JOIN, services.run]
+    command = fork_server.command("-c", _JOIN, services.run)
     return subprocess.Popen(command, cwd=places.ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import json
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
@@ -23,7 +24,6 @@ from handrail.settings.sections import ApprovalsConfig
 from handrail.store.approvals import ApprovalStore
 from handrail.testing import RecordingApprover, ScriptedModel
 from handrail.testing import call as model_call
-from tests import fork_server
 from tests.support import PATIENCE_SECONDS, add, call
 
 
@@ -327,8 +327,7 @@ async def test_mcp_servers_of_one_session_are_not_those_of_another(app: Handrail
         "    return text.upper()\n"
         "server.run()\n"
     )
-    command, *words = fork_server.command(str(server))
-    servers = {"loud": {"command": command, "args": words}}
+    servers = {"loud": {"command": sys.executable, "args": [str(server)]}}
     async with handrail.session(app, mcp_servers=servers, toolsets=["file"]) as s, handrail.session(app) as other:
         assert "mcp__loud__shout" in json.dumps(s.tools())
         assert "HI" in (await s.call("mcp__loud__shout", {"text": "hi"})).text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +13,6 @@ import pytest
 from handrail.config.config_file import ConfigFile
 from handrail.model_tools import default, reset
 from handrail.protocols import ModelReply
-from tests import fork_server
 from tests.support import wait_until
 
 from .conftest import Talk
@@ -20,14 +20,9 @@ from .conftest import Talk
 PLAIN = Path(__file__).parents[2] / "mcp_servers" / "plain.py"
 
 
-def _started(*arguments: str) -> dict[str, object]:
-    command, *words = fork_server.command(*arguments)
-    return {"command": command, "args": words}
-
-
 @pytest.fixture
 def person(talk: Callable[..., Talk]) -> Talk:
-    ConfigFile().set(("mcp_servers", "plain"), _started(str(PLAIN)))
+    ConfigFile().set(("mcp_servers", "plain"), {"command": sys.executable, "args": [str(PLAIN)]})
     reset()
     person = talk(ModelReply("Hello, Ada."), ModelReply("I read it."), ModelReply("I cannot."))
     assert person.chat.app is default()
@@ -89,7 +84,7 @@ def test_a_server_that_is_still_starting_is_waited_for(
         f"while not pathlib.Path({str(awaited)!r}).exists(): time.sleep(0.01)\n"
         f"runpy.run_path({str(PLAIN)!r}, run_name='__main__')"
     )
-    ConfigFile().set(("mcp_servers", "plain"), _started("-c", start))
+    ConfigFile().set(("mcp_servers", "plain"), {"command": sys.executable, "args": ["-c", start]})
     reset()
     person = talk(ModelReply("Hello, Ada."))
     wait = person.chat.app.await_toolsets

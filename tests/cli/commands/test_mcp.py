@@ -11,7 +11,6 @@ import pytest
 
 from handrail.mcp_client import manager
 from handrail.model_tools import reset
-from tests import fork_server
 from tests.cli.conftest import Ran, run_here
 from tests.mcp_servers.guarded import Authority, guarded
 from tests.mcp_servers.serving import listening, serving
@@ -21,11 +20,6 @@ SERVERS = Path(__file__).parents[2] / "mcp_servers"
 PLAIN = (sys.executable, str(SERVERS / "plain.py"))
 
 
-def plain() -> list[str]:
-    """The same, forked."""
-    return fork_server.command(PLAIN[1])
-
-
 def here(*args: str) -> Ran:
     """In this process, where everything is imported already; what is configured is read anew each time."""
     reset()
@@ -33,7 +27,7 @@ def here(*args: str) -> Ran:
 
 
 def test_a_server_that_was_added_can_be_called(cli: Any) -> None:
-    assert cli("mcp", "add", "plain", "--", *plain()).code == 0
+    assert cli("mcp", "add", "plain", "--", *PLAIN).code == 0
     assert cli("call", "mcp__plain__add", "a=2", "b=3").json == {"structured": {"result": 5}}
     tested = here("mcp", "test", "plain", "--json")
     assert tested.json["state"] == "ready", tested.err
@@ -42,7 +36,7 @@ def test_a_server_that_was_added_can_be_called(cli: Any) -> None:
 
 def test_adding_a_server_without_the_package_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(manager, "find_spec", lambda _: None)
-    ran = here("mcp", "add", "plain", "--", *plain())
+    ran = here("mcp", "add", "plain", "--", *PLAIN)
     assert ran.code == 0
     assert "[mcp]', before it can be used" in ran.err
     for command in (["tools"], ["schema"], ["call", "read_file", "path=/etc/hostname"], ["mcp", "list"]):
@@ -64,7 +58,7 @@ def test_servers_are_listed_shown_and_removed(cli: Any) -> None:
 
 
 def test_the_list_and_the_doctor_show_the_health_of_every_server(cli: Any) -> None:
-    assert cli("mcp", "add", "plain", "--", *plain()).code == 0
+    assert cli("mcp", "add", "plain", "--", *PLAIN).code == 0
     assert cli("mcp", "add", "crash", "--", "sh", "-c", "echo no key >&2; exit 3").code == 0
     assert cli("mcp", "add", "off", "--", "none").code == 0
     assert cli("config", "set", "mcp_servers.off.enabled", "false").code == 0
@@ -118,7 +112,7 @@ def test_a_server_that_waits_to_be_confirmed_is_not_called_ready(cli: Any, home:
 
 @pytest.mark.parametrize("command", [["tools"], ["schema"], ["mcp", "list"], ["doctor"]])
 def test_a_missing_package_is_said_and_everything_else_goes_on(cli: Any, command: list[str]) -> None:
-    assert cli("mcp", "add", "plain", "--", *plain()).code == 0
+    assert cli("mcp", "add", "plain", "--", *PLAIN).code == 0
     folder = cli.cwd / "without"
     folder.mkdir()
     (folder / "sitecustomize.py").write_text("import sys\nsys.modules['mcp'] = None\n")
@@ -242,6 +236,6 @@ def test_all_that_a_strange_tool_says_is_shown(cli: Any) -> None:
 
 
 def test_what_a_tool_says_it_destroys_is_denied_where_nobody_can_be_asked() -> None:
-    here("mcp", "add", "plain", "--", *plain())
+    here("mcp", "add", "plain", "--", *PLAIN)
     assert here("call", "mcp__plain__erase", "what=it").code == 3
     assert here("call", "mcp__plain__erase", "what=it", "--yolo").json == {"content": "erased it"}

@@ -6,7 +6,7 @@ import asyncio
 import base64
 import json
 import os
-import shlex
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -486,8 +486,8 @@ def test_a_message_is_taken_back_with_its_changes_on_disk(home: Path, cwd: Path,
 
 
 def test_servers_of_the_editor_are_for_that_session_only(home: Path, cwd: Path, model: ModelServer) -> None:
-    command, *args = fork_server.command(str(Path(__file__).parents[2] / "mcp_servers" / "plain.py"))
-    given = schema.McpServerStdio(name="My Server!", command=command, args=args, env=[])
+    server = Path(__file__).parents[2] / "mcp_servers" / "plain.py"
+    given = schema.McpServerStdio(name="My Server!", command=sys.executable, args=[str(server)], env=[])
     model.say(ModelReply("one"), ModelReply("two"))
 
     async def work(editor: Editor) -> None:
@@ -503,7 +503,7 @@ def test_servers_of_the_editor_are_for_that_session_only(home: Path, cwd: Path, 
 
 def test_a_session_that_is_loaded_twice_at_once_is_open_once(home: Path, cwd: Path, model: ModelServer) -> None:
     server = Path(__file__).parents[2] / "mcp_servers" / "plain.py"
-    script = f'echo $$ >> "{cwd}/started"; exec {shlex.join(fork_server.command(str(server)))}'
+    script = f'echo $$ >> "{cwd}/started"; exec "{sys.executable}" "{server}"'
     given = schema.McpServerStdio(name="one", command="/bin/sh", args=["-c", script], env=[])
 
     def running() -> list[str]:
@@ -539,8 +539,8 @@ def test_an_image_reaches_the_model_and_is_replayed(home: Path, cwd: Path, model
 
 
 def test_an_image_that_a_tool_returns_is_on_its_card(home: Path, cwd: Path, model: ModelServer) -> None:
-    command, *args = fork_server.command(str(Path(__file__).parents[2] / "mcp_servers" / "plain.py"))
-    given = schema.McpServerStdio(name="plain", command=command, args=args, env=[])
+    server = Path(__file__).parents[2] / "mcp_servers" / "plain.py"
+    given = schema.McpServerStdio(name="plain", command=sys.executable, args=[str(server)], env=[])
     model.say(ModelReply("", [call("mcp__plain__picture", "c1")]), ModelReply("A pixel."))
 
     async def work(editor: Editor) -> None:
