@@ -31,7 +31,7 @@ bench: ## measure against the floors, as ratios in one run
 	@scripts/setup.sh dev
 	@$(BIN)/python -m bench
 
-soak: ## undo 20,000 random calls, kill what runs them 2,000 times, and workers of batches, swap 100,000 paths: hours
+soak: ## undo 20,000 random calls, kill what runs them 2,000 times, and workers of batches, swap 100,000 paths, look for new examples: hours
 	@scripts/setup.sh dev
 	@EFFECT_KILLS=2000 EFFECT_SEEDS=1500 UNDO_SEEDS=600 $(BIN)/python -m pytest -q \
 		tests/environments/test_live_environment_crashes.py tests/environments/shell_host/test_journal_undo.py
