@@ -111,11 +111,11 @@ def test_what_somebody_uses_is_not_swept_away(run: Services) -> None:
 
 def test_tenants_may_come_and_go_at_any_moment(run: Services) -> None:
     def visit(_: int) -> None:
-        for _ in range(5):
+        for _ in range(3):
             with Ssh.join(run).tenant as tenant:
                 assert tenant.order("hang_up") is None
 
-    in_threads(6, visit)
+    in_threads(4, visit)
 
 
 def test_a_service_of_ones_own_is_not_shared(run: Services) -> None:
