@@ -228,7 +228,7 @@ class _Server:
         self._orders = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._orders.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _MAX_REQUEST_BYTES)
         run = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))
-        self.name = "handrail-tests-" + hashlib.sha256(repr((run, host)).encode()).hexdigest()[:32]
+        self.name = "handrail-tests-" + hashlib.sha256(repr((run, host, ROOT)).encode()).hexdigest()[:32]
         while not self._is_connected():
             with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as entrance:
                 try:
