@@ -31,7 +31,7 @@ bench: ## measure against the floors, as ratios in one run
 	@scripts/setup.sh dev
 	@$(BIN)/python -m bench
 
-soak: ## undo 20,000 random calls, kill what runs them 2,000 times, and workers of batches, swap 100,000 paths: hours
+soak: ## undo 20,000 random calls, kill what runs them 2,000 times, and workers of batches, swap 100,000 paths, look for new examples: hours
 	@scripts/setup.sh dev
 	@EFFECT_KILLS=2000 EFFECT_SEEDS=1500 UNDO_SEEDS=600 $(BIN)/python -m pytest -q \
 		tests/environments/test_live_environment_crashes.py tests/environments/shell_host/test_journal_undo.py
@@ -39,6 +39,8 @@ soak: ## undo 20,000 random calls, kill what runs them 2,000 times, and workers 
 	@ELSEWHERE_SEEDS=300 $(BIN)/python -m pytest -q tests/environments/backends/test_docker.py \
 		tests/environments/backends/test_ssh.py -k can_be_undone
 	@HANDRAIL_RACES=25000 $(BIN)/python -m pytest -q tests/environments/test_profiles.py -k swapped
+	@OWN_FILES_EVERY=1 $(BIN)/python -m pytest -q tests/environments/test_protection.py
+	@HYPOTHESIS_PROFILE=explore $(BIN)/python -m pytest -q -m hypothesis
 
 console: ## build the web console into the package
 	@scripts/console.sh

@@ -9,6 +9,7 @@ import importlib.util
 import itertools
 import os
 import re
+import shutil
 import signal
 import sys
 import threading
@@ -34,25 +35,18 @@ from .support import PATIENCE_SECONDS, wait_until
 
 pytest_plugins = ["tests.services.fixtures"]
 
-# The same examples in every run, so that a red run is a change of the code; `HYPOTHESIS_PROFILE=explore` looks for new ones.
+# The same examples in every run, so that a red run is a change of the code. `make soak` looks for new ones.
 _COMMON: dict[str, Any] = {
     "deadline": None,
     "database": None,
     "suppress_health_check": [hypothesis.HealthCheck.too_slow],
 }
-hypothesis.settings.register_profile("steady", derandomize=True, max_examples=100, **_COMMON)
+hypothesis.settings.register_profile("steady", derandomize=True, max_examples=50, **_COMMON)
 hypothesis.settings.register_profile("explore", max_examples=2000, **_COMMON)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 
-_LONG_FILES = {
-    "test_agent_server_other_clients.py",
-    "test_calls_hidden_damage.py",
-    "test_changing_values.py",
-    "test_driver_engines.py",
-    "test_inspect_sandbox.py",
-    "test_mcp_client_conformance.py",
-    "test_serve_conformance.py",
-}
+# Folders with tests that last: they wait for what others have written, such as browsers, clusters, engines and frameworks.
+_LASTING = ("adapters", "batch", "contract", "docs", "e2e", "effects", "mcp_client", "serve", "services")
 _FAILED = pytest.StashKey[bool]()
 _numbers = itertools.count()  # of the folders of tests
 _loops: list[tuple[weakref.ref[asyncio.AbstractEventLoop], threading.Thread]] = []
@@ -62,6 +56,15 @@ def pytest_configure() -> None:
     """In the background of a shell Ctrl-C is ignored, by us and by all that the tests start. Some of it is about Ctrl-C."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    _find_python_at_once()
+
+
+def _find_python_at_once() -> None:
+    """Where `python3` is a script that looks for one, as pyenv's is, commands of the tests get what it would find: it takes
+    several times as long as what they do with it."""
+    found = shutil.which("python3")
+    if found and Path(found).read_bytes()[:2] == b"#!":
+        os.environ["PATH"] = f"{sys.base_prefix}/bin{os.pathsep}{os.environ['PATH']}"
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
@@ -91,9 +94,29 @@ def pytest_collection() -> Iterator[None]:
         gc.enable()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files with a test that runs for half a minute come first. At the end, the other workers would wait for it."""
-    items.sort(key=lambda item: item.path.name not in _LONG_FILES)
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Each worker gets an equal part of the list, and whoever is done takes from the end of another's. So each part begins with
+    its share of the tests that last: none of them is begun when the others have nothing left to do."""
+    workers = getattr(config, "workerinput", {}).get("workercount", 1)
+    folder = Path(__file__).parent
+    lasting: list[list[pytest.Item]] = []
+    others: list[pytest.Item] = []
+    for _, of_file in itertools.groupby(items, key=lambda item: item.path):
+        tests = list(of_file)
+        place = tests[0].path.relative_to(folder).parts[0] if tests[0].path.is_relative_to(folder) else ""
+        if place in _LASTING:
+            lasting.append(tests)
+        else:
+            others += tests
+    ordered: list[pytest.Item] = []
+    for number in range(workers):
+        size = (len(items) - len(ordered)) // (workers - number)
+        part = list(itertools.chain.from_iterable(lasting[number::workers]))
+        rest = max(0, size - len(part))
+        ordered += [*part, *others[:rest]]
+        del others[:rest]
+    items[:] = [*ordered, *others]
 
 
 def _new_folder(factory: pytest.TempPathFactory, name: str) -> Path:

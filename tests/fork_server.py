@@ -3,7 +3,7 @@
 `start("-m", "handrail", "tools", cwd=..., env=...)` is `python -m handrail tools`: a process of its own, with its own
 environment, working directory and streams, which ends as any Python does. Only the import of modules is not repeated. What is
 about the start of Python itself (its options, its variables, what is imported when) takes `subprocess`. `host` says which
-Python is forked, if it is not this one.
+Python is forked, if it is not this one. `command("server.py")` is a command line for others who start a process.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import array
 import atexit
 import contextlib
+import hashlib
 import json
 import os
 import select
@@ -204,6 +205,11 @@ def run(
     return subprocess.CompletedProcess(process.args, process.returncode, out.decode(), err.decode())
 
 
+def command(*arguments: str) -> list[str]:
+    """What somebody else is to start for `python` with these arguments."""
+    return [sys.executable, "-I", "-S", str(ROOT / "tests" / "forked.py"), _server(Host()).name, *arguments]
+
+
 def _sets_python_up(env: Mapping[str, str]) -> bool:
     chosen = {name for name in env if name.startswith(_FOR_PYTHON)} - {"PYTHONPATH"}
     return any(name != "LANG" or env[name] != _LANGUAGE for name in chosen)
@@ -215,21 +221,40 @@ def _umask() -> int:
 
 
 class _Server:
-    """The process that all are forked from, for as long as this one lives."""
+    """A connection to the process that all are forked from. The workers of a run share it: what it imports takes seconds, and
+    hundreds of megabytes. It ends when the last of them has."""
 
     def __init__(self, host: Host) -> None:
-        self._orders, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._orders = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._orders.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _MAX_REQUEST_BYTES)
-        kept = {"PATH": os.environ["PATH"], "LANG": _LANGUAGE, "PYTHONPATH": str(ROOT / "src")}
-        with theirs:
-            self._process = subprocess.Popen(
-                [host.python, "-m", "tests.fork_server", str(theirs.fileno()), *host.modules],
-                cwd=ROOT,
-                env=kept,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno()],
-            )
+        run = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))
+        self.name = "handrail-tests-" + hashlib.sha256(repr((run, host, ROOT)).encode()).hexdigest()[:32]
+        while not self._is_connected():
+            with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as entrance:
+                try:
+                    entrance.bind(f"\0{self.name}")
+                except OSError:
+                    time.sleep(0.01)  # somebody else does this now
+                else:
+                    entrance.listen(64)
+                    self._start(host, entrance)
+
+    def _is_connected(self) -> bool:
+        try:
+            self._orders.connect(f"\0{self.name}")
+        except ConnectionRefusedError:
+            return False
+        return True
+
+    def _start(self, host: Host, entrance: socket.socket) -> None:
+        self._process = subprocess.Popen(
+            [host.python, "-m", "tests.fork_server", str(entrance.fileno()), *host.modules],
+            cwd=ROOT,
+            env={"PATH": os.environ["PATH"], "LANG": _LANGUAGE, "PYTHONPATH": str(ROOT / "src")},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            pass_fds=[entrance.fileno()],
+        )
 
     def order(self, request: dict[str, Any], descriptors: list[int]) -> None:
         rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))]
@@ -237,10 +262,9 @@ class _Server:
 
     def close(self) -> None:
         self._orders.close()
-        self._process.wait()
 
 
-_running: dict[Host, _Server] = {}  # for all tests of this process; they end with it
+_running: dict[Host, _Server] = {}  # for all tests of this process
 _starting = threading.Lock()
 
 
@@ -290,37 +314,60 @@ def _preload_package() -> None:
     tempfile.tempdir = None
 
 
-def _serve(orders: socket.socket) -> dict[str, Any]:
+def _serve(entrance: socket.socket) -> dict[str, Any]:
     """Fork as told. Returns in each new process, with what it is to be."""
+    tellers = {(first := entrance.accept()[0]).fileno(): first}
     children: dict[int, tuple[int, socket.socket]] = {}  # by the descriptor that tells of the end
-    while True:
-        for ready in select.select([orders, *children], [], [])[0]:
-            if ready in children:
+    tied: dict[int, int] = {}  # the pids of those who end with who ordered them, by the descriptor that tells of that
+    while tellers:
+        for ready in select.select([entrance.fileno(), *tellers, *children, *tied], [], [])[0]:
+            if ready in tied:
+                os.kill(tied.pop(ready), signal.SIGKILL)
+            elif ready in children:
                 pid, control = children.pop(ready)
                 os.close(ready)
-                status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-                with control, contextlib.suppress(OSError):
-                    control.sendall(str(status).encode())
-                continue
-            line, descriptors, _, _ = socket.recv_fds(orders, _MAX_REQUEST_BYTES, 4)
-            if not line:
-                os._exit(0)  # those who could give orders are gone
-            control = socket.socket(fileno=descriptors[3])
-            pid = os.fork()
-            if pid == 0:
-                for number, descriptor in enumerate(descriptors[:3]):
-                    os.dup2(descriptor, number)
-                for descriptor in {*descriptors[:3], *children} - {0, 1, 2}:
+                tied.pop(control.fileno(), None)
+                _tell_end(pid, control)
+            elif ready == entrance.fileno():
+                new = entrance.accept()[0]
+                tellers[new.fileno()] = new
+            elif (order := _receive(tellers[ready])) is None:
+                tellers.pop(ready).close()
+            else:
+                request, streams, control = order
+                pid = os.fork()
+                if pid == 0:
+                    ours = [entrance, control, *tellers.values(), *(other for _, other in children.values())]
+                    _take(streams, [*map(socket.socket.detach, ours), *children])
+                    return request
+                for descriptor in streams:
                     os.close(descriptor)
-                for _, other in children.values():
-                    other.close()
-                control.close()
-                orders.close()
-                return dict(json.loads(line))
-            for descriptor in descriptors[:3]:
-                os.close(descriptor)
-            control.sendall(str(pid).encode())
-            children[os.pidfd_open(pid)] = (pid, control)
+                with contextlib.suppress(OSError):  # who ordered it may be gone
+                    control.sendall(str(pid).encode())
+                children[os.pidfd_open(pid)] = (pid, control)
+                if request.get("is_tied"):
+                    tied[control.fileno()] = pid
+    os._exit(0)  # those who could give orders are gone
+
+
+def _receive(teller: socket.socket) -> tuple[dict[str, Any], list[int], socket.socket] | None:
+    """What is wanted, its streams, and where to tell of its end. None if nothing more will be."""
+    line, descriptors, _, _ = socket.recv_fds(teller, _MAX_REQUEST_BYTES, 4)
+    return (json.loads(line), descriptors[:3], socket.socket(fileno=descriptors[3])) if line else None
+
+
+def _take(streams: list[int], others: list[int]) -> None:
+    """In a new process: these are its streams, and it has nothing else of its parent's."""
+    for number, descriptor in enumerate(streams):
+        os.dup2(descriptor, number)
+    for descriptor in {*streams, *others} - {0, 1, 2}:
+        os.close(descriptor)
+
+
+def _tell_end(pid: int, control: socket.socket) -> None:
+    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    with control, contextlib.suppress(OSError):
+        control.sendall(str(status).encode())
 
 
 def _become(request: dict[str, Any]) -> None:
@@ -365,11 +412,11 @@ def _run(arguments: list[str]) -> None:
 def main() -> None:
     import gc
 
-    orders = socket.socket(fileno=int(sys.argv[1]))
+    entrance = socket.socket(fileno=int(sys.argv[1]))
     _preload(sys.argv[2:])
     gc.collect()
     gc.freeze()  # what all share is not copied by a collection in one of them
-    request = _serve(orders)
+    request = _serve(entrance)
     code = 1
     try:
         _become(request)

@@ -98,7 +98,8 @@ def error_in(outcome: Any) -> dict[str, Any]:
 def wait_until(
     condition: Callable[[], object], *, timeout: float = PATIENCE_SECONDS, otherwise: Callable[[], str] | None = None
 ) -> None:
-    end = time.monotonic() + timeout
+    start = time.monotonic()
+    end = start + timeout
     tick = threading.Event()
     while True:
         asked = time.monotonic()
@@ -106,8 +107,8 @@ def wait_until(
             return
         if (now := time.monotonic()) > end:
             raise AssertionError(otherwise() if otherwise else "the condition never came true")
-        # What takes long to ask, such as a container engine, is asked less often: others need the machine meanwhile.
-        tick.wait(min(max(0.002, 6 * (now - asked)), 0.25))
+        # What takes long to ask, such as a container engine, or long to come is asked less often: others need the machine.
+        tick.wait(min(max(0.002, 6 * (now - asked), (now - start) / 40), 0.25))
 
 
 def in_threads(count: int, work: Callable[[int], Any]) -> list[Any]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from . import fork_server
-from .support import PATIENCE_SECONDS
+from .support import PATIENCE_SECONDS, in_threads, wait_until
 
 ENV = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "GIVEN": "grün"}
 
@@ -65,3 +65,29 @@ def test_what_sets_python_up_gets_a_fresh_one(tmp_path: Path) -> None:
     code = "import sys; print(sys.flags.utf8_mode, sys.stdout.encoding)"
     ran = fork_server.run("-c", code, env={**ENV, "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"}, cwd=tmp_path)
     assert ran.stdout == "0 ascii\n"
+
+
+def test_a_command_for_others_ends_as_what_it_starts_and_takes_that_along(tmp_path: Path) -> None:
+    code = "import os, sys; print(os.getcwd(), os.environ['GIVEN'], sys.stdin.read()); sys.exit(3)"
+    ran = subprocess.run(fork_server.command("-c", code), cwd=tmp_path, env=ENV, input=b"typed", capture_output=True)
+    assert (ran.returncode, ran.stdout.decode()) == (3, f"{tmp_path} grün typed\n")
+    code = "import os, time; print(os.getpid(), flush=True); os.close(1); time.sleep(1000)"
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with subprocess.Popen(fork_server.command("-c", code), env=ENV, stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            pid = int(process.stdout.read())
+            process.send_signal(number)
+            assert process.wait(PATIENCE_SECONDS) == -number
+        wait_until(lambda pid=pid: not Path(f"/proc/{pid}").exists())
+
+
+def test_the_workers_of_a_run_share_what_they_fork_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTEST_XDIST_TESTRUNUID", str(tmp_path))
+    host = fork_server.Host(modules=("json",))
+    servers = in_threads(4, lambda _: fork_server._Server(host))
+    started = [server._process for server in servers if hasattr(server, "_process")]
+    assert len(started) == 1
+    for server in servers:
+        assert started[0].poll() is None, "it stays for the others"
+        server.close()
+    assert started[0].wait(PATIENCE_SECONDS) == 0

@@ -15,7 +15,7 @@ ALL = [*ASKS_ITSELF, "smolagents", "inspect"]
 REMOVE = {"command": "rm -rf victim"}
 
 
-@pytest.mark.parametrize("framework", ALL)
+@pytest.mark.parametrize("framework", ALL, scope="module")
 def test_tools_run_in_the_session_and_errors_are_errors_to_the_framework(framework: str, run: Run, work: Path) -> None:
     ran = run(
         framework,
@@ -33,7 +33,7 @@ def test_tools_run_in_the_session_and_errors_are_errors_to_the_framework(framewo
     assert (ran["output"], ran["asked"]) == ("Done.", [])
 
 
-@pytest.mark.parametrize("framework", ASKS_ITSELF)
+@pytest.mark.parametrize("framework", ASKS_ITSELF, scope="module")
 def test_an_approval_is_the_frameworks_own_and_a_yes_resumes_the_call(framework: str, run: Run, work: Path) -> None:
     again = call("terminal", **REMOVE)
     ran = run(framework, call("terminal", **REMOVE), again, call("terminal", command="echo after"), yes=True)
@@ -45,7 +45,7 @@ def test_an_approval_is_the_frameworks_own_and_a_yes_resumes_the_call(framework:
     assert "after" in ran.told()
 
 
-@pytest.mark.parametrize("framework", ASKS_ITSELF)
+@pytest.mark.parametrize("framework", ASKS_ITSELF, scope="module")
 def test_what_is_rejected_does_not_run_and_the_model_goes_on(framework: str, run: Run, work: Path) -> None:
     ran = run(framework, call("terminal", **REMOVE), call("terminal", command="echo after"))
     assert len(ran["asked"]) == 1
@@ -53,7 +53,7 @@ def test_what_is_rejected_does_not_run_and_the_model_goes_on(framework: str, run
     assert (ran["output"], "after" in ran.told()) == ("Done.", True)
 
 
-@pytest.mark.parametrize("framework", ASKS_ITSELF)
+@pytest.mark.parametrize("framework", ASKS_ITSELF, scope="module")
 def test_a_yes_does_not_hold_for_a_file_that_has_changed_since(framework: str, run: Run, work: Path) -> None:
     (work / "a.txt").write_text("one\n")
     write = call("write_file", path="a.txt", content="two\n")
@@ -64,7 +64,7 @@ def test_a_yes_does_not_hold_for_a_file_that_has_changed_since(framework: str, r
 
 
 @pytest.mark.parametrize("yes", [True, False])
-@pytest.mark.parametrize("framework", ALL)
+@pytest.mark.parametrize("framework", ALL, scope="module")
 def test_an_approver_of_the_session_is_asked_instead(framework: str, yes: bool, run: Run, work: Path) -> None:
     ran = run(framework, call("terminal", **REMOVE), approver=True, yes=yes)
     [asked] = ran["asked"]
@@ -86,7 +86,7 @@ def test_outside_a_graph_what_nobody_can_be_asked_about_is_denied(run: Run, work
     assert (work / "victim").exists()
 
 
-@pytest.mark.parametrize("framework", ASKS_ITSELF)
+@pytest.mark.parametrize("framework", ASKS_ITSELF, scope="module")
 def test_another_process_resumes_the_run_in_a_session_of_the_same_id(framework: str, run: Run, work: Path) -> None:
     assert run(framework, call("terminal", **REMOVE), program="resume", id="s1")["output"] == "stored"
     assert (work / "victim").exists()

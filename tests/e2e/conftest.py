@@ -52,35 +52,59 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def let_in(browser: Any, server: Server) -> Callable[[str], Any]:
-    """What a browser keeps that came in by a link, by its role."""
+def let_in(server: Server) -> Callable[[str], Any]:
+    """What a browser keeps that came in by a link, by its role. A page of its own for that would cost as much as a test."""
     kept: dict[str, Any] = {}
 
     def state(role: str) -> Any:
         if role not in kept:
-            context = browser.new_context()
-            page = context.new_page()
-            page.goto(server.client.post("/v1/links", json={"role": role}).json()["url"])
-            page.get_by_text("connected", exact=True).wait_for()
-            assert page.url.rstrip("#/") == server.url  # the code is not in the address any more
-            kept[role] = context.storage_state()
-            context.close()
+            client = server.browser(code=server.code(role))
+            limits = {"domain": "127.0.0.1", "path": "/", "httpOnly": True, "sameSite": "Strict"}
+            cookies = [{"name": name, "value": value, **limits} for name, value in client.cookies.items()]
+            key = {"name": "handrail-page-key", "value": client.headers["x-handrail"]}
+            kept[role] = {"cookies": cookies, "origins": [{"origin": server.url, "localStorage": [key]}]}
         return kept[role]
 
     return state
 
 
+@pytest.fixture(scope="module")
+def profile(browser: Any, server: Server, let_in: Callable[[str], Any]) -> Iterator[Callable[..., Any]]:
+    """A context that was let in, by its role and options. A module's tests share it: a page in a new one costs several times as
+    much as one that finds a renderer, which the first page of each keeps alive. All that the console keeps in it is the login."""
+    made: dict[str, Any] = {}
+
+    def one(role: str, **options: Any) -> Any:
+        key = repr((role, options))
+        if key not in made:
+            made[key] = browser.new_context(storage_state=let_in(role), **options)
+            made[key].set_default_timeout(PATIENCE_SECONDS * 1000)
+            made[key].new_page().goto(f"{server.url}/assets/icon.svg")
+        return made[key]
+
+    yield one
+    for context in made.values():
+        context.close()
+
+
 @pytest.fixture
-def visit(browser: Any, server: Server, let_in: Callable[[str], Any]) -> Iterator[Visit]:
+def visit(browser: Any, server: Server, let_in: Callable[[str], Any], profile: Callable[..., Any]) -> Iterator[Visit]:
     """Open a page of the console, as somebody who may do everything or has another role. Errors in the page fail the test."""
-    contexts, errors = [], []
+    contexts: list[Any] = []
+    others: list[Any] = []  # that only this test has
+    errors: list[str] = []
 
     def go(place: str, role: str = "operate", before: str = "", **options: Any) -> Any:
-        context = browser.new_context(storage_state=let_in(role), **{"viewport": DESKTOP, **options})
+        options = {"viewport": DESKTOP, **options}
+        context = profile(role, **options)
+        if context in contexts:  # somebody with a second browser
+            context = browser.new_context(storage_state=let_in(role), **options)
+            context.set_default_timeout(PATIENCE_SECONDS * 1000)
+            context.new_page()
+            others.append(context)
         contexts.append(context)
-        context.set_default_timeout(PATIENCE_SECONDS * 1000)
-        context.add_init_script(before or "0")
         page = context.new_page()
+        page.add_init_script(before or "0")
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.on("console", lambda told: errors.append(told.text) if "Content Security" in told.text else None)
         page.goto(f"{server.url}/#/{place}")
@@ -89,8 +113,10 @@ def visit(browser: Any, server: Server, let_in: Callable[[str], Any]) -> Iterato
 
     yield go
     for context in contexts:
-        for page in context.pages:
+        for page in context.pages[1:]:
             page.unroute_all(behavior="ignoreErrors")  # what a route still fetches is not the next test's
+            page.close()
+    for context in others:
         context.close()
     deny_all(server)
     assert not errors

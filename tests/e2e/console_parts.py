@@ -23,7 +23,11 @@ ROOT = Path(__file__).parents[2]
 BUILT = ROOT / "src/handrail/serve/console"
 AXE = ROOT / "web/node_modules/axe-core/axe.min.js"
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
-FLAGS = "--no-sandbox --disable-gpu --no-first-run --disable-background-networking --disable-component-update --disable-sync"
+# Pages of the console share a renderer: starting one costs more than most tests.
+FLAGS = (
+    "--no-sandbox --disable-gpu --no-first-run --disable-background-networking --disable-component-update --disable-sync "
+    "--process-per-site"
+)
 PICTURES = os.environ.get("CONSOLE_PICTURES", "")
 # A machine may be so busy that nothing of ours runs for a while; where all is well nobody waits so long.
 PATIENCE_SECONDS = int(os.environ.get("CONSOLE_PATIENCE", "180"))

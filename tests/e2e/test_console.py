@@ -158,6 +158,7 @@ class TestComingIn:
         phone = context.new_page()
         phone.goto(server.client.post("/v1/links", json={"role": "watch"}).json()["url"])
         phone.get_by_text("connected", exact=True).wait_for()
+        assert phone.url.rstrip("#/") == server.url, "the code is not in the address any more"
         page = visit("live")
         page.get_by_role("button", name="Help and devices").click()
         mine = page.get_by_role("listitem").filter(has_text="watch")

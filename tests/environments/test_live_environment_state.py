@@ -150,10 +150,12 @@ def test_it_is_said_whether_what_is_there_again_is_older_than_the_last_command(r
     assert again.restarted.state is ShellState.SNAPSHOT
 
 
-def test_a_shell_that_cannot_be_restored_begins_anew(run: Run) -> None:
-    run("shopt -s extdebug; trap false DEBUG", timeout=1)
-    run("exit")
-    assert text(run("echo works")) == "works\n"
+def test_a_shell_that_cannot_be_restored_begins_anew(tmp_path: Path) -> None:
+    """It is tried for ten seconds, in which bash does not rest: once, because who asks for it makes no difference."""
+    with LocalEnvironment(str(tmp_path)) as local:
+        local.execute("shopt -s extdebug; trap false DEBUG", timeout=1)
+        local.execute("exit", timeout=PATIENCE_SECONDS)
+        assert text(local.execute("echo works", timeout=PATIENCE_SECONDS)) == "works\n"
 
 
 def test_a_variable_that_was_taken_away_does_not_come_back(tmp_path: Path) -> None:

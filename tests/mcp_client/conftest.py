@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from handrail.testing import OpenGate
 from handrail.tools.mcp.server_tools import McpTools
 from handrail.types import Gate
 
+from .. import fork_server
 from ..support import free_port, wait_until
 
 SCRIPTS = Path(__file__).parents[1] / "mcp_servers"
@@ -27,12 +29,15 @@ Connect = Callable[..., McpTools]
 
 
 def script(name: str, *args: str, **settings: Any) -> McpServerConfig:
-    return McpServerConfig(command=sys.executable, args=(str(SCRIPTS / f"{name}.py"), *args), **settings)
+    """A server on the SDK, whose import takes longer than most tests."""
+    command, *words = fork_server.command(str(SCRIPTS / f"{name}.py"), *args)
+    return McpServerConfig(command=command, args=tuple(words), **settings)
 
 
 def hostile(way: str, *args: str, **settings: Any) -> McpServerConfig:
+    words = (str(SCRIPTS / "hostile.py"), way, *args)
     # It does not know the newer revisions, and need not be asked.
-    return script("hostile", way, *args, **{"protocol": "handshake", **settings})
+    return McpServerConfig(command=sys.executable, args=words, **{"protocol": "handshake", **settings})
 
 
 def has_ended(pid: int) -> bool:
@@ -46,8 +51,8 @@ def has_ended(pid: int) -> bool:
 def _served(way: str) -> Iterator[str]:
     """One process for all tests of a worker: starting one takes longer than most of them."""
     port = free_port()
-    command = [sys.executable, str(SCRIPTS / "plain.py"), way, str(port)]
-    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    command, env = (str(SCRIPTS / "plain.py"), way, str(port)), {"PATH": os.environ["PATH"]}
+    process = fork_server.start(*command, env=env, cwd=SCRIPTS, stderr=subprocess.DEVNULL)
     wait_until(lambda: _answers(port) or process.poll() is not None, timeout=60)
     yield f"http://127.0.0.1:{port}/{'sse' if way == 'sse' else 'mcp'}"
     process.kill()

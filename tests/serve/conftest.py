@@ -24,8 +24,8 @@ TOKEN = "a-token-for-the-tests-only"
 
 
 class Server:
-    """One server. `client` may do everything. With `start_fresh` its process starts from nothing, and has the environment
-    that the kernel knows of."""
+    """One server. `client` may do everything. With `start_fresh` its process starts from nothing, has the environment that
+    the kernel knows of, and runs scheduled jobs."""
 
     def __init__(
         self,
@@ -57,6 +57,8 @@ class Server:
 
     def start(self) -> None:
         command = ["-m", "handrail", "serve", "--http", str(self.port)]
+        if self._start is fork_server.start:
+            command.append("--no-cron")  # a process that costs more than the server itself
         self.process = self._start(*command, env=self.env, cwd=self.cwd, stdout=subprocess.PIPE)
         assert self.process.stdout is not None
         self.lines = [self.process.stdout.readline().decode().strip() for _ in range(2)]

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from .. import fork_server
 from ..mcp_servers.others import fastmcp_python, program
 
 SERVE = [sys.executable, "-m", "handrail", "mcp", "serve"]
@@ -23,7 +24,8 @@ def env(home: Path) -> dict[str, str]:
 
 def test_the_inspector_lists_and_calls_our_tools(env: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "note.txt").write_text("found it")
-    inspect = [program("mcp-inspector"), "--cli", *SERVE, "--method"]
+    serve = fork_server.command("-m", "handrail", "mcp", "serve")
+    inspect = [program("mcp-inspector"), "--cli", *serve, "--method"]
 
     def ask(*args: str) -> Any:
         done = subprocess.run([*inspect, *args], capture_output=True, text=True, env=env, cwd=tmp_path, check=False)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from .. import fork_server
 from ..support import in_threads, takes_less_than, wait_until
 from . import leftovers, places
 from .components import require
@@ -60,7 +60,7 @@ def _traces(services: Services) -> list[str]:
 
 
 def _user(services: Services) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", _JOIN, services.run]
+    command = fork_server.command("-c", _JOIN, services.run)
     return subprocess.Popen(command, cwd=places.ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
@@ -111,11 +111,11 @@ def test_what_somebody_uses_is_not_swept_away(run: Services) -> None:
 
 def test_tenants_may_come_and_go_at_any_moment(run: Services) -> None:
     def visit(_: int) -> None:
-        for _ in range(5):
+        for _ in range(3):
             with Ssh.join(run).tenant as tenant:
                 assert tenant.order("hang_up") is None
 
-    in_threads(6, visit)
+    in_threads(4, visit)
 
 
 def test_a_service_of_ones_own_is_not_shared(run: Services) -> None:

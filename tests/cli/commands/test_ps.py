@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
 
 import pytest
 
 from handrail.environments.shell_host import proc
+from tests import fork_server
 from tests.cli.conftest import Cli
 from tests.support import wait_until
 
@@ -31,8 +30,9 @@ class Starter:
         self.pids: list[int] = []
 
     def __call__(self, command: str, task: str = "t1", *, wait: bool = False) -> tuple[str, int]:
-        words = [sys.executable, "-c", START, command, task, "wait" if wait else ""]
-        done = subprocess.run(words, cwd=self._cli.cwd, env=self._cli.env, capture_output=True, text=True, check=True)
+        words = ("-c", START, command, task, "wait" if wait else "")
+        done = fork_server.run(*words, cwd=self._cli.cwd, env=self._cli.env)
+        assert done.returncode == 0, done.stderr
         identity, pid = done.stdout.split()
         # Its number on this machine: in its own namespace it is small, and others have the same.
         for row in self._cli("ps", "--json").json:

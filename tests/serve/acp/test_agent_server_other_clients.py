@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from acp import schema
 from handrail.testing import ModelReply, call
 from handrail.testing.model_server import ModelServer
 
+from ... import fork_server
 from ...services.components import absent
 from ...support import PATIENCE_SECONDS
 
@@ -61,7 +63,7 @@ def env(home: Path, cwd: Path) -> Iterator[dict[str, str]]:
 def acpx(cwd: Path, env: dict[str, str], *words: str, agent: str = "") -> list[dict[str, Any]]:
     node, client = FOLDER / "node_modules" / ".bin" / "node", program("node_modules", ".bin", "acpx")
     start = [str(node)] if node.exists() else ["node"]
-    command = f"{sys.executable} -m handrail acp {agent}".strip()
+    command = shlex.join(fork_server.command("-m", "handrail", "acp", *agent.split()))
     words = (*start, client, "--format", "json", *words[:-1], "--agent", command, "exec", words[-1])
     ran = subprocess.run(
         words, cwd=cwd, env=env, capture_output=True, text=True, timeout=PATIENCE_SECONDS * 4, check=False

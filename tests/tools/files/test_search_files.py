@@ -84,7 +84,7 @@ TREE: dict[str, str | bytes] = {
     "vendor/lib.log": "needle\n",
     "vendor/lib.c": "needle\n",
     "binary.dat": b"needle\0needle\n",
-    "late.dat": b"needle\n" * 30_000 + b"\0",
+    "late.dat": b"needle\n" * 10_000 + b"\0",  # beyond the first buffer of ripgrep
     "crlf.txt": b"needle\r\nhay\r\nneedle\r\n",
     "ünï/cødé 日本.txt": "needle é 日本\n",
     "space and 'quote\".txt": "a needle\n",
@@ -130,21 +130,25 @@ QUESTIONS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("inside_a_repository", [True, False])
+@pytest.fixture(scope="module", params=[True, False], ids=["repository", "no repository"])
+def tree(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Nobody changes it."""
+    folder = tmp_path_factory.mktemp("tree")
+    put(folder, TREE)
+    (folder / "link.txt").symlink_to("a.txt")
+    (folder / "link-to-folder").symlink_to("sub")
+    os.mkfifo(folder / "pipe")
+    Path(os.fsdecode(bytes(folder) + b"/bad\xff.txt")).write_text("needle\n")
+    if not request.param:
+        shutil.rmtree(folder / ".git")
+    return folder
+
+
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: "-".join(map(str, question.values())))
-def test_ripgrep_and_python_give_the_same_answer(
-    tmp_path: Path, question: dict[str, Any], inside_a_repository: bool
-) -> None:
-    put(tmp_path, TREE)
-    (tmp_path / "link.txt").symlink_to("a.txt")
-    (tmp_path / "link-to-folder").symlink_to("sub")
-    os.mkfifo(tmp_path / "pipe")
-    Path(os.fsdecode(bytes(tmp_path) + b"/bad\xff.txt")).write_text("needle\n")
-    if not inside_a_repository:
-        shutil.rmtree(tmp_path / ".git")
-    fast = run(LocalFiles(cwd=str(tmp_path)), **question)
+def test_ripgrep_and_python_give_the_same_answer(tree: Path, question: dict[str, Any]) -> None:
+    fast = run(LocalFiles(cwd=str(tree)), **question)
     assert "error" not in fast
-    assert fast == run(ElsewhereFiles(cwd=str(tmp_path)), **question)
+    assert fast == run(ElsewhereFiles(cwd=str(tree)), **question)
 
 
 NAMES = st.sampled_from(["a", "b", "ab", "a.py", "b.py", ".a", "c d"])
