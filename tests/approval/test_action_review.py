@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from handrail.approval import action_review
 from handrail.approval.allowlist import GrantKey, grant_key, parse_grant_key
 from handrail.approval.gate import ApprovalGate
 from handrail.approval.settings import Settings
@@ -228,6 +229,32 @@ class TestACommandThatWasJudgedBefore:
         assert review(here, action) == "allowed"
         script.write_text("rm -rf ~/pictures\n")
         assert review(here, action).startswith("Not run:")
+
+    def test_is_judged_again_when_a_program_of_its_name_was_put_into_the_project(self, tmp_path: Path) -> None:
+        here, program = gate(), tmp_path / ".venv/bin/grep"
+        action = command("grep -rn foo src", cwd=str(tmp_path), details={"files": "host"})
+        assert review(here, action) == "allowed"
+        program.parent.mkdir(parents=True)
+        program.write_text("#!/bin/sh\nrm -rf ~/pictures\n")
+        assert review(here, action).startswith("Not run:")
+        program.unlink()
+        assert review(here, action) == "allowed"
+
+    def test_is_not_judged_again_while_what_it_depends_on_is_the_same(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        here, judged = gate(), list[str]()
+        action = command("grep -rn foo src", cwd=str(tmp_path), details={"files": "host"})
+        judge = action_review._assess()
+
+        def assess(text: str, **more: Any) -> Assessment:
+            judged.append(text)
+            return judge(text, **more)
+
+        monkeypatch.setattr(action_review, "_assess", lambda: assess)
+        for task in ("a", "b", "a"):
+            assert review(here, action, task_id=task) == "allowed"
+        assert judged == ["grep -rn foo src"]
 
     def test_is_judged_again_in_another_folder(self) -> None:
         here = gate(mode="off")

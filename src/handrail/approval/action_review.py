@@ -26,6 +26,7 @@ from .typed_input import read_typed
 if TYPE_CHECKING:
     from ..judge.rules import Match, Rulebook
     from ..judge.values.disk import Homes
+    from .task_disk import HostDisk, Lookups, RemoteDisk
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +34,7 @@ log = logging.getLogger(__name__)
 Assess = Callable[[str, Action, "Rulebook | None"], Assessment]
 
 _FRESH = ShellMemory()
-_MAX_KNOWN, _MAX_KNOWN_CHARS = 1000, 1000
+_MAX_KNOWN, _MAX_KNOWN_CHARS, _MAX_LOOKUPS = 1000, 1000, 20
 _RULE_CHARACTERS = re.compile(r"[^a-z0-9_.-]+")
 _INTERPRETERS = {
     **dict.fromkeys(("javascript", "js", "node"), "node -e"),
@@ -52,7 +53,8 @@ class Judge:
     def __init__(self, assess: Assess, self_protection: SelfProtection) -> None:
         self._assess, self._self_protection = assess, self_protection
         self._disks = TaskDisks(self_protection.renamed)
-        self._known: dict[tuple[object, ...], Assessment] = {}  # of commands that are judged by their text alone
+        # Of commands that are judged by their text, and by what there is at some paths.
+        self._known: dict[tuple[object, ...], tuple[Assessment, Lookups]] = {}
 
     def judge(self, action: Action, tool: str, policy: Policy, task: str | None = None) -> Judged:
         if action.kind is ActionKind.COMMAND and not action.details.get("background"):
@@ -77,16 +79,17 @@ class Judge:
         if (disk := self._disks.of(action)) is not None:
             action = action._replace(details={**action.details, "disk": disk})
         try:
-            if self._assess is not builtin_assess or len(text) > _MAX_KNOWN_CHARS or not _is_by_text(action):
+            if self._assess is not builtin_assess or len(text) > _MAX_KNOWN_CHARS or _lookups(action) is None:
                 return self._assess(text, action, rulebook)
-            key = (text, action.cwd, action.details.get("project"), _homes(action), rulebook, disk is None)
-            found = self._known.get(key)
-            if found is None:
-                found = self._assess(text, action, rulebook)
-                if _is_by_text(action):
-                    if len(self._known) >= _MAX_KNOWN:
-                        self._known.clear()
-                    self._known[key] = found
+            key = (text, action.cwd, action.details.get("project"), _homes(action), rulebook, type(disk))
+            known = self._known.get(key)
+            if known is not None and (disk is None or all(disk.find(path) == at for path, at in known[1].items())):
+                return known[0]
+            found, lookups = self._assess(text, action, rulebook), _lookups(action)
+            if lookups is not None and len(lookups) <= _MAX_LOOKUPS:
+                if len(self._known) >= _MAX_KNOWN:
+                    self._known.clear()
+                self._known[key] = found, lookups
             return found
         except Exception as error:  # noqa: BLE001  what could not be judged is asked about, whatever went wrong
             log.warning("a command could not be judged: %s: %s", type(error).__name__, error)
@@ -208,16 +211,14 @@ def builtin_assess(command: str, action: Action, rulebook: Rulebook | None) -> A
     return _assess()(command, cwd=action.cwd or None, rulebook=rulebook, homes=_homes(action), **known)
 
 
-def _is_by_text(action: Action) -> bool:
-    """Whether the judgement of a command depends on its text alone: so far no file was looked up, and the shell is as it
-    started."""
-    details, disk = action.details, action.details.get("disk")
-    return (
-        "home" not in details
-        and "variables" not in details
-        and details.get("shell", _FRESH) == _FRESH
-        and not (disk is not None and disk.is_used)
-    )
+def _lookups(action: Action) -> Lookups | None:
+    """All that the judgement of a command has depended on so far, beside its text; None if that is more than what there is at
+    some paths."""
+    details = action.details
+    if "home" in details or "variables" in details or details.get("shell", _FRESH) != _FRESH:
+        return None
+    disk: HostDisk | RemoteDisk | None = details.get("disk")
+    return {} if disk is None else disk.lookups
 
 
 def _homes(action: Action) -> Homes:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ..protocols import Action, Files
 
 T = TypeVar("T")
+Lookups = dict[str, DiskEntry | None]
 
 _MAX_KEPT_BYTES = 4 << 20
 _MAX_INDEX_BYTES = 16 << 20
@@ -108,10 +109,15 @@ class HostDisk:
         self._cache = cache or ReadCache()
         self._written = written
         self._renamed = renamed
-        self.is_used = False  # something was looked up
+        self.lookups: Lookups | None = {}  # None: more was looked at than what there is at some paths
 
     def find(self, path: str) -> DiskEntry | None:
-        self.is_used = True
+        found = self._find(path)
+        if self.lookups is not None:
+            self.lookups[path] = found
+        return found
+
+    def _find(self, path: str) -> DiskEntry | None:
         place = os.path.expanduser(path)
         try:
             found = os.stat(place)
@@ -127,7 +133,7 @@ class HostDisk:
         return DiskEntry(real, is_dir, found.st_size, is_new)
 
     def read(self, path: str, max_bytes: int) -> bytes | None:
-        self.is_used = True
+        self.lookups = None
         place = os.path.expanduser(path)
         try:
             # Without O_NONBLOCK, opening a FIFO would wait for a writer.
@@ -146,7 +152,7 @@ class HostDisk:
             os.close(fd)
 
     def names(self, path: str) -> Sequence[str]:
-        self.is_used = True
+        self.lookups = None
         try:
             with os.scandir(os.path.expanduser(path)) as found:
                 return [entry.name for entry, _ in zip(found, range(_MAX_NAMES), strict=False)]
@@ -198,8 +204,8 @@ class RemoteDisk:
         self._files, self._written = files, written
         self._clock = clock
         self._ends = clock() + _MAX_SECONDS
-        self._found: dict[str, DiskEntry | None] = {}
-        self.is_used = False
+        self._found: Lookups = {}
+        self.lookups: Lookups | None = {}  # None: something was looked at, which would take too long to repeat
 
     def find(self, path: str) -> DiskEntry | None:
         if path not in self._found:
@@ -222,7 +228,7 @@ class RemoteDisk:
         return self._asked(lambda: [entry.name for entry in self._files.entries(path)][:_MAX_NAMES], [])
 
     def _asked(self, ask: Callable[[], T], otherwise: T) -> T:
-        self.is_used = True
+        self.lookups = None
         if self._clock() >= self._ends:
             return otherwise
         try:
