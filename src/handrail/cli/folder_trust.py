@@ -12,8 +12,6 @@ from ..base.own_process import started_by_agent
 from ..config.paths import Source, find_plugins, project_mcp_file
 from ..config.store import load_config
 from ..config.trust import Trust
-from ..mcp_client.server_config import trust_project
-from ..plugins.loader import trust_plugin
 from ..tools.skills import library as skills
 from .output import note, visible
 from .runtime import confirmed_by_hand
@@ -48,7 +46,11 @@ def _brought(here: Path) -> Iterator[tuple[str, Callable[[], object]]]:
         if each.place.source is skills.Source.PROJECT and each.state is skills.State.UNTRUSTED:
             yield f"the skill {each.name}", partial(Trust().trust, skills.TRUST_KIND, each.place.folder, each.digest)
     if (path := project_mcp_file()) is not None:
+        from ..mcp_client.server_config import trust_project  # few folders have servers, and it imports much
+
         yield f"{path} (MCP servers, which run with your rights)", partial(trust_project, path)
     for found in find_plugins():
         if found.source is Source.PROJECT:
+            from ..plugins.loader import trust_plugin  # likewise
+
             yield f"{found.place} (a plugin, which runs with your rights)", partial(trust_plugin, found)

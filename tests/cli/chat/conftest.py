@@ -41,7 +41,7 @@ class Talk:
     def __call__(self, line: str) -> str:
         begin = len(self._paper.wrote)
         self.chat._do(line)
-        return re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", self._paper.wrote[begin:])
+        return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", self._paper.wrote[begin:])
 
     @property
     def sent(self) -> list[str]:

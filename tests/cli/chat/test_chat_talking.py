@@ -226,6 +226,16 @@ class TestSlashCommands:
         shown = person("/diff")
         assert "a.py\n   1 - x = 1\n   1 + x = 2\n" in shown
         assert "b.py (new; git does not track it yet)" in shown
+        assert "Nothing has changed in c.py since the last commit." in person("/diff c.py")
+        assert "a.py\n   1 - x = 1\n" in person("/diff a.py")
+
+    @pytest.mark.parametrize("line", ["/", "/ help"])
+    def test_a_slash_alone_is_no_message(self, talk: Begin, line: str) -> None:
+        assert "there is no command /; /help shows them" in talk()(line)
+
+    def test_servers_that_wait_for_trust_are_listed_with_the_reason(self, talk: Begin, tmp_path: Path) -> None:
+        (tmp_path / ".mcp.json").write_text('{"mcpServers": {"clock": {"command": "no-such-program"}}}')
+        assert "clock: it comes with the project; read .mcp.json, then `handrail mcp" in talk()("/mcp")
 
     def test_a_cost_by_list_prices_says_how_old_they_are(self, talk: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
         person = talk(ModelReply("Hello."))
