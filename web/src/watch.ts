@@ -145,7 +145,7 @@ class Watch {
       const found = await get<{ running: Call[]; ended: Call[] }>("/v1/calls?limit=2000");
       if (since !== this.since) return;
       const all = [...found.ended, ...found.running].sort((a, b) => (a.started ?? 0) - (b.started ?? 0));
-      this.calls = new Map(all.map((call) => [call.call, call]));
+      this.calls = new Map(all.map((call) => [call.call, { ...call, progress: this.progressOf(call.session ?? "", call.tool_call_id ?? "") }]));
       for (const [number, call] of since) this.calls.set(number, { ...this.calls.get(number), ...call });
       this.since = null;
       for (const { session } of this.calls.values()) if (session && !this.parents.has(session)) void this.loadParents(session);
