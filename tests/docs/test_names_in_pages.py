@@ -47,7 +47,8 @@ def _commands(text: str) -> Iterator[list[str]]:
 
 def _resolve(words: list[str]) -> tuple[Any, list[str]]:
     """The command that these words run, and its own words."""
-    command, rest = get_command(build(words[:1])).get_command(None, words[0]), words[1:]  # type: ignore[attr-defined,arg-type]
+    root: Any = get_command(build(words[:1]))
+    command, rest = root.get_command(None, words[0]), words[1:]
     while rest and rest[0] in getattr(command, "commands", {}):
         command, rest = command.commands[rest[0]], rest[1:]
     # `handrail batch FILE` is short for `handrail batch run FILE`.

@@ -254,7 +254,8 @@ class TestTalking:
         card = page.locator(".chat").get_by_role("article", name="terminal")
         expect(card.locator("mark")).to_have_text("rm -rf precious")
         expect(card).to_contain_text(re.compile(r"auto-deny in \d:\d\d"))
-        expect(card.get_by_role("link", name=page.url.rpartition("/")[2])).to_have_count(0)  # it is in this conversation
+        this_session = page.url.rpartition("/")[2]
+        expect(card.get_by_role("link", name=this_session)).to_have_count(0)
         page.wait_for_function(_AT_END)
         shoot(page, "console-session", x=501, y=58, width=699, height=792)
         card.get_by_role("button", name="Deny").click()

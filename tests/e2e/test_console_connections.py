@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import socket
 import threading
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from handrail.protocols import ModelReply
 from handrail.testing.model_server import ModelServer, Raw
 
 from ..serve.conftest import TOKEN, Server
+from ..support import call
 from . import console_parts
 from .console_parts import CHROMIUM, FLAGS, PATIENCE_SECONDS, Visit, eventually
 
@@ -160,6 +162,22 @@ def test_a_second_tab_sees_what_is_being_written(visit: Visit, model: ModelServe
     for each in (page, other):
         expect(each.locator(".markdown")).to_have_text("one two")
         expect(each.get_by_text("Working…")).to_have_count(0)
+
+
+def test_a_second_tab_sees_the_output_of_a_running_command(visit: Visit, server: Server, model: ModelServer) -> None:
+    command = "n=0; until [ -e enough ]; do n=$((n+1)); echo step-$n; sleep 0.2; done"
+    model.say(ModelReply("", [call("terminal", command=command)]), ModelReply("Done."))
+    page = visit("sessions/new")
+    _send(page, "Run it")
+    page.get_by_label("Output").wait_for()
+    other, live = visit(page.url.partition("#/")[2]), visit("live")
+    try:
+        expect(other.get_by_label("Output")).to_contain_text(re.compile(r"step-\d+"))
+        expect(other.locator(".called small")).to_have_text(re.compile(r"\d m?s$"))
+        expect(live.locator(".row .cut").first).to_have_text(re.compile(r"step-\d+"))
+    finally:
+        (server.cwd / "enough").touch()
+    expect(other.get_by_text("Done.")).to_be_visible()
 
 
 def test_a_conversation_that_another_process_begins_shows_in_the_list(visit: Visit, server: Server) -> None:

@@ -4,7 +4,7 @@ import type { Asked, Message, Ran } from "./types";
 import { fieldsOf, todosOf, type Todo } from "./results";
 
 export type ToolEntry = {
-  kind: "tool"; id: string; tool: string; args: Fields; at?: number; seconds?: number; waited?: number; errorType?: string; result?: string; progress?: string;
+  kind: "tool"; id: string; callId: string; tool: string; args: Fields; at?: number; seconds?: number; waited?: number; errorType?: string; result?: string; progress?: string;
   pictures: string[];
 };
 export type TextEntry = { kind: "user" | "assistant" | "system" | "notice"; id: string; text: string; at?: number; pictures: string[] };
@@ -30,7 +30,7 @@ export function storedEntries(messages: Message[], calls: Ran[]): Entry[] {
     const kind = message.role === "user" && whole.startsWith(NOTE) ? "notice" : message.role === "user" || message.role === "system" ? message.role : "assistant";
     if (text || pictures.length) entries.push({ kind, id: `m${message.id}`, text, at: message.at, pictures });
     for (const call of message.tool_calls ?? []) {
-      entries.push({ ...stored(call, ran.get(call.id)?.shift(), results.get(call.id)?.shift()), id: `m${message.id} ${call.id}` });
+      entries.push({ ...stored(call, message.at, ran.get(call.id)?.shift(), results.get(call.id)?.shift()), id: `m${message.id} ${call.id}` });
     }
   }
   return entries;
@@ -43,9 +43,10 @@ function byId<T>(items: T[], idOf: (item: T) => string): Map<string, T[]> {
   return found;
 }
 
-function stored(call: Asked, ran?: Ran, result?: Message): ToolEntry {
+/** A call that still runs began when it was asked for. */
+function stored(call: Asked, asked: number | undefined, ran?: Ran, result?: Message): ToolEntry {
   return {
-    kind: "tool", id: call.id, tool: call.function.name, args: fieldsOf(call.function.arguments) ?? {}, at: ran?.at, seconds: ran?.seconds, waited: ran?.waited,
+    kind: "tool", id: call.id, callId: call.id, tool: call.function.name, args: fieldsOf(call.function.arguments) ?? {}, at: ran?.at ?? (result ? undefined : asked), seconds: ran?.seconds, waited: ran?.waited,
     errorType: ran?.error_type, result: result && textOf(result), pictures: result ? picturesOf(result) : [],
   };
 }
@@ -61,7 +62,7 @@ export function withEvent(entries: Entry[], kind: string, data: Fields): Entry[]
       return [...entries, { kind: "notice", id: `live${entries.length}`, text: String(data.text ?? ""), pictures: [] }];
     case "ToolStarted":
       return [...entries, {
-        kind: "tool", id: String(data.call_id), tool: String(data.tool), args: (data.arguments ?? {}) as Fields, at: Date.now() / 1000, pictures: [],
+        kind: "tool", id: String(data.call_id), callId: String(data.call_id), tool: String(data.tool), args: (data.arguments ?? {}) as Fields, at: Date.now() / 1000, pictures: [],
       }];
     case "ToolProgress":
       return changed(entries, data, (entry) => ({ ...entry, progress: String(data.message ?? "") }));

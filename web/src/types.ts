@@ -20,7 +20,7 @@ export type Question = {
 
 export type Call = {
   /** A number for calls of this server, a text for those of other processes. */
-  call: number | string; tool: string; arguments?: Fields; task: string | null; session?: string | null; started?: number;
+  call: number | string; tool: string; arguments?: Fields; task: string | null; session?: string | null; tool_call_id?: string; started?: number;
   status?: string; error_type?: string | null; seconds?: number; waited?: number; result?: string; progress?: string;
 };
 

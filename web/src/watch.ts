@@ -17,6 +17,8 @@ class Watch {
   always: string[] = [];
   /** The parent of each session that was seen in a call; null for one that a user started. */
   private parents = new Map<string, string | null>();
+  /** The latest progress of each running call of an agent, by session and the model's id of the call. */
+  private progressOfCalls = new Map<string, string>();
   /** How often something happened in each session. */
   changes = new Map<string, number>();
   isConnected = false;
@@ -62,6 +64,7 @@ class Watch {
       case "missed": return void this.refresh();
       case "call.started": case "call.ended": return this.note(data as unknown as Call);
       case "call.progress": return this.progress(data as unknown as { tool: string; task: string; message: string });
+      case "agent.ToolProgress": return this.agentProgress(data as unknown as { session: string; call_id: string; message: string });
       case "session.changed": case "turn.ended": case "agent.MessageEnded": case "agent.ToolStarted": case "agent.ToolEnded":
         return this.changed(String(data.session));
       case "approval.asked": return this.asked(data as unknown as Question);
@@ -142,7 +145,7 @@ class Watch {
       const found = await get<{ running: Call[]; ended: Call[] }>("/v1/calls?limit=2000");
       if (since !== this.since) return;
       const all = [...found.ended, ...found.running].sort((a, b) => (a.started ?? 0) - (b.started ?? 0));
-      this.calls = new Map(all.map((call) => [call.call, call]));
+      this.calls = new Map(all.map((call) => [call.call, { ...call, progress: this.progressOf(call.session ?? "", call.tool_call_id ?? "") }]));
       for (const [number, call] of since) this.calls.set(number, { ...this.calls.get(number), ...call });
       this.since = null;
       for (const { session } of this.calls.values()) if (session && !this.parents.has(session)) void this.loadParents(session);
@@ -158,6 +161,7 @@ class Watch {
   }
 
   private note(call: Call): void {
+    if (call.status) this.progressOfCalls.delete(`${call.session} ${call.tool_call_id}`);
     for (const calls of [this.calls, this.since]) calls?.set(call.call, { ...calls.get(call.call), ...call });
     if (this.calls.size > MAX_CALLS) this.calls.delete(this.calls.keys().next().value!);
     if (call.session && !this.parents.has(call.session)) void this.loadParents(call.session);
@@ -178,6 +182,17 @@ class Watch {
       break;
     }
     this.draw(DRAW_MS);
+  }
+
+  private agentProgress({ session, call_id, message }: { session: string; call_id: string; message: string }): void {
+    this.progressOfCalls.set(`${session} ${call_id}`, message);
+    const call = [...this.calls.values()].findLast((each) => !each.status && each.session === session && each.tool_call_id === call_id);
+    if (call) this.calls.set(call.call, { ...call, progress: message });
+    this.draw(DRAW_MS);
+  }
+
+  progressOf(session: string, call: string): string {
+    return this.progressOfCalls.get(`${session} ${call}`) ?? "";
   }
 
   private asked(question: Question): void {

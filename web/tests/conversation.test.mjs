@@ -22,6 +22,14 @@ test("the events of a turn become entries", () => {
   assert.deepEqual(entries.map((each) => each.text ?? each.result), ["I look.", "all", "Done."]);
 });
 
+test("a call without a result began when it was asked for, and one with a result did not", () => {
+  const messages = [
+    { id: 1, at: 5, role: "assistant", tool_calls: [asked("a", "terminal", {}), asked("b", "terminal", {})] },
+    { id: 2, at: 6, role: "tool", tool_call_id: "a", content: "done" },
+  ];
+  assert.deepEqual(storedEntries(messages, []).map((each) => [each.callId, each.at]), [["a", undefined], ["b", 5]]);
+});
+
 test("images are apart from the text", () => {
   const content = [{ type: "text", text: "see" }, { type: "image_url", image_url: { url: "data:image/png;base64,AA" } }];
   const [entry] = storedEntries([{ id: 1, at: 0, role: "user", content }], []);

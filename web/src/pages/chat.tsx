@@ -17,6 +17,7 @@ const QUESTION_PX = 12;
 const TOUCHED_MS = 1_000;
 const INPUTS = ["wheel", "touchmove", "keydown", "pointerdown"];
 const MAX_SHOWN = 150;
+const PHONE_PX = 720; // as in style.css
 const IMAGES = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 const MAX_IMAGES = 10;
 const MAX_IMAGE_BYTES = 5_000_000;
@@ -47,7 +48,8 @@ export function Chat({ id, me, onBegun, onChanged }: {
     return storedEntries(step === null ? messages : messages.slice(0, step), answer?.calls ?? []);
   }, [answer, turn.since, step]);
   const written: Entry[] = !turn.entries.length && answer?.written ? [{ kind: "assistant", id: "written", text: answer.written, pictures: [] }] : [];
-  const all = [...entries, ...turn.entries, ...written];
+  const all = [...entries, ...turn.entries, ...written].map((each) => (each.kind === "tool" && each.result === undefined && !each.progress && id
+    ? { ...each, progress: seen.progressOf(id, each.callId) } : each));
   const questions = id ? seen.waiting.filter((each) => each.session && seen.isBelow(each.session, id)) : [];
   const { box, isAway, toEnd } = useFollowing();
   const busy = turn.isBusy || isRunning;
@@ -70,7 +72,7 @@ export function Chat({ id, me, onBegun, onChanged }: {
       </div>
       <div class="end-line">{isAway && <button class="to-end" onClick={toEnd}>↓ Latest</button>}</div>
       <TodoStrip todos={openTodos(all)} />
-      {mayTalk && <Composer id={id} busy={busy} trouble={turn.trouble} draft={turn.draft} mode={answer?.mode ?? null}
+      {mayTalk && (answer || !id || !trouble) && <Composer id={id} busy={busy} trouble={turn.trouble} draft={turn.draft} mode={answer?.mode ?? null}
         onMode={again} onSend={(text, mode, pictures) => { toEnd(); void (busy && id ? turn.steer(id, text, lastStored) : turn.send(text, lastStored, mode, pictures)); }} />}
     </div>
   );
@@ -210,7 +212,7 @@ function Head({ answer, step, setStep, again }: {
   const { session, calls, children } = answer;
   return (
     <div class="chat-head">
-      <h2 class="one-line">{visible(session.title || session.id)} {answer.is_running && <Tag kind="busy">running</Tag>}</h2>
+      <h2 class="titled"><span class="one-line">{visible(session.title || session.id)}</span> {answer.is_running && <Tag kind="busy">running</Tag>}</h2>
       <div class="line">
         <small class="grow">{session.model} · {session.cwd} · {clock(session.created)} · {calls.length === 1 ? "1 call" : `${calls.length} calls`} · {cost(session)}</small>
         {step !== null && <label class="line">Message <input type="range" min={1} max={answer.messages.length} value={step}
@@ -349,7 +351,7 @@ function Composer({ id, busy, trouble, draft, mode, onMode, onSend }: {
         <li><img src={url} alt={`Image ${index + 1}`} /><button type="button" class="small" aria-label={`Remove image ${index + 1}`}
           onClick={() => setPictures(pictures.filter((_, at) => at !== index))}>✕</button></li>
       ))}</ul>}
-      <textarea ref={field} rows={1} aria-label="Message to the agent" placeholder={busy ? "It gets your message before its next step" : `${id ? "Reply" : "What should I do?"} (Enter sends, Shift+Enter: new line)`} value={text}
+      <textarea ref={field} rows={1} aria-label="Message to the agent" placeholder={busy ? "It gets your message before its next step" : (id ? "Reply" : "What should I do?") + (innerWidth > PHONE_PX ? " (Enter sends, Shift+Enter: new line)" : "")} value={text}
         onInput={(event) => setText(event.currentTarget.value)} onKeyDown={press} />
       <div class="line">
         <select aria-label="Mode" value={mode ?? first} onChange={(event) => setMode(event.currentTarget.value)}>

@@ -27,8 +27,8 @@ export function Live() {
   if (!calls.length) {
     return (
       <Empty title="No calls yet">
-        <p>Every tool call shows here as it runs: its arguments, how long it takes, and its latest progress. Calls of this server, of
-          <code>handrail chat</code> and <code>ask</code>, of scheduled jobs and of other programs that use the same state folder.</p>
+        <p>Every tool call shows here as it runs: its arguments, how long it takes, and its latest progress. That includes calls
+          of <code>handrail chat</code> and <code>ask</code>, of scheduled jobs, and of other programs that use the same state folder.</p>
         <p>Try a tool on <a href="#/tools">Tools</a>, start a conversation on <a href="#/sessions">Sessions</a>, or point an
           MCP client at <code>{location.origin}/mcp</code>.</p>
       </Empty>

@@ -85,7 +85,7 @@ function Attached({ process, mayType, onChanged }: { process: Process; mayType: 
 
   return (
     <div class="attached">
-      <h2 class="one-line">{visible(process.command)} <State process={process} /></h2>
+      <h2 class="titled"><span class="one-line">{visible(process.command)}</span> <State process={process} /></h2>
       <p class="line">
         {mayType && !isOver && <label class="check"><input type="checkbox" checked={isTyping}
           onChange={(event) => setTyping(event.currentTarget.checked)} /> Interactive</label>}
