@@ -14,8 +14,6 @@ import os
 import stat
 import struct
 
-from .proc import check
-
 # Before 3 any file could be emptied, and before 4 nothing could be said about the network.
 OLDEST_ABI, OLDEST_NETWORK_ABI, OLDEST_SCOPE_ABI = 3, 4, 6
 
@@ -145,4 +143,7 @@ def _allow(rules: int, place: str, rights: int) -> None:
 
 
 def _call(number: int, *arguments: object) -> int:
-    return check(_libc.syscall(number, *arguments), "Landlock")
+    found = int(_libc.syscall(number, *arguments))
+    if found < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return found

@@ -10,7 +10,6 @@ import struct
 from typing import Callable, Iterator  # noqa: UP035  Python 3.8 knows no other place
 
 from . import proc
-from .proc import check
 
 NEW_MOUNTS, NEW_USERS, NEW_PIDS, NEW_NETWORK = 0x20000, 0x10000000, 0x20000000, 0x40000000
 READ_ONLY, NO_SUID, NO_DEVICES, NO_EXEC = 1, 2, 4, 8
@@ -24,7 +23,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 def unshare(flags: int) -> None:
     """Move this process to new namespaces. In a new user namespace it keeps its user and group, and knows no others."""
     user, group = os.geteuid(), os.getegid()
-    check(_libc.unshare(flags), "unshare")
+    proc.check(_libc.unshare(flags), "unshare")
     if flags & NEW_USERS:
         map_user(user, group)
     if flags & NEW_MOUNTS:
@@ -46,7 +45,7 @@ def make_private() -> None:
 
 def mount(source: str | None, target: str, kind: str | None, flags: int = 0, data: str = "") -> None:
     words = [None if word is None else os.fsencode(word) for word in (source, target, kind)]
-    check(_libc.mount(*words, ctypes.c_ulong(flags), data.encode() or None), f"mount on {target}")
+    proc.check(_libc.mount(*words, ctypes.c_ulong(flags), data.encode() or None), f"mount on {target}")
 
 
 def bind(source: str, target: str) -> None:
@@ -82,7 +81,9 @@ def make_rest_read_only(writable: list[str], rest: list[str]) -> None:
 def restrict(place: str, attributes: int, flags: int = _AT_RECURSIVE) -> None:
     """Add attributes to a mount, unless the flags are 0 with everything mounted in it. Needs Linux 5.12."""
     wanted = struct.pack("QQQQ", attributes, 0, 0, 0)
-    check(_libc.syscall(_MOUNT_SETATTR, _AT_FDCWD, os.fsencode(place), flags, wanted, len(wanted)), f"mount on {place}")
+    proc.check(
+        _libc.syscall(_MOUNT_SETATTR, _AT_FDCWD, os.fsencode(place), flags, wanted, len(wanted)), f"mount on {place}"
+    )
 
 
 def _set_read_only(place: str, flags: int) -> None:

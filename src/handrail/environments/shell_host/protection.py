@@ -41,7 +41,6 @@ from typing import Callable  # noqa: UP035  Python 3.8 knows no other place
 
 from . import landlock, mounts, proc
 from .mounts import NEW_MOUNTS
-from .proc import check
 from .wire import Packet
 
 NAMESPACES, LANDLOCK, OUTER, NOTHING = "namespaces", "landlock", "outer", "nothing"
@@ -375,12 +374,12 @@ def drop_capabilities(*, all_of_root: bool = False) -> None:
         _libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0)  # it fails for numbers that this kernel does not have
     header = struct.pack("Ii", _CAPABILITY_VERSION, 0)
     data = ctypes.create_string_buffer(24)
-    check(_libc.capget(header, data), "capget")
+    proc.check(_libc.capget(header, data), "capget")
     effective, permitted, _, effective_high, permitted_high, _ = struct.unpack("6I", data.raw)
     low = sum(1 << number for number in _ALL[:32] if number not in dropped)
     high = sum(1 << number - 32 for number in _ALL[32:] if number not in dropped)
     left = (effective & low, permitted & low, 0, effective_high & high, permitted_high & high, 0)
-    check(_libc.capset(header, struct.pack("6I", *left)), "capset")
+    proc.check(_libc.capset(header, struct.pack("6I", *left)), "capset")
 
 
 def forbid_mount_namespaces() -> None:
@@ -394,7 +393,7 @@ def forbid_mount_namespaces() -> None:
     program = b"".join(_rules(*call) for call in calls) + _step(_RETURN, _ALLOW)
     code = ctypes.create_string_buffer(program)
     header = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(code))
-    check(_libc.prctl(_PR_SET_SECCOMP, _MODE_FILTER, header, 0, 0), "seccomp")
+    proc.check(_libc.prctl(_PR_SET_SECCOMP, _MODE_FILTER, header, 0, 0), "seccomp")
 
 
 def _rules(architecture: int, clone: int, unshare: int) -> bytes:
