@@ -108,8 +108,10 @@ def known(name: str) -> Known:
 def note_effects(walk: Walk, call: Call, known: Known) -> None:
     """What it does besides printing: files that it runs or writes, shells that it opens."""
     has_settings = known.builtin is None and call.name not in script_programs.ONLY_TEXTS
-    reads_code = call.stdin is not None and follower_of(call.name) is not None
-    if walk.sources is not None or walk.state.files or reads_code:
+    files, reads = walk.state.files, call.stdin is not None
+    if walk.sources is not None or (
+        (files or reads) and ((files and has_settings) or follower_of(call.name) is not None)
+    ):
         with settings_files.own_files(walk):
             script_programs.follow(walk, call)
             if has_settings:
