@@ -100,7 +100,7 @@ def names_in(walk: Walk, folder: str) -> list[str]:
 def _made_in(walk: Walk, folder: str) -> list[str]:
     above = f"{walk.path(folder).rstrip('/')}/".removeprefix("./")
     made = (path[len(above) :].partition("/")[0] for path in walk.state.files if path.startswith(above))
-    return [name for name in made if name.strip("~")]
+    return [name for name in made if name.strip("~") and not _RE.wild.search(name)]
 
 
 def run_shell(
