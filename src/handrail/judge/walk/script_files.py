@@ -44,15 +44,16 @@ def on_disk(walk: Walk, path: str) -> str:
     return absolute(str(path), here(walk)) if walk.sources is not None and path and UNKNOWN not in path else ""
 
 
-def lookup(walk: Walk, path: str) -> Source | None:
-    """What a file holds: as the command itself has written it, else as it is on the disk."""
+def lookup(walk: Walk, path: str, *, runs: bool = True) -> Source | None:
+    """What a file holds: as the command itself has written it, else as it is on the disk. `runs`: it would be run."""
     if walk.sources is None or UNKNOWN in path or not path:
         return None
     known = walk.known_file(path)
     if isinstance(known, OtherName):
         return walk.sources.read(on_disk(walk, known.program) or known.program)
     if known is not None and known.text.strip() == UNKNOWN:
-        if Taint.NETWORK in known.taints and walk.written_file(path) is known and not _RE.compiled.search(path):
+        fetched = Taint.NETWORK in known.taints and walk.written_file(path) is known
+        if runs and fetched and not _RE.compiled.search(path):
             walk.report("rce.download_to_shell", [path])
         return None
     if known is not None:

@@ -151,7 +151,7 @@ def _judge_new(walk: Walk, call: Call, path: str, *, as_code: bool = True) -> No
         follow_place(walk, call, path)
     if walk.known_file(path) is None and (found is None or found.is_dir or not found.is_new):
         return
-    source = lookup(walk, path)
+    source = lookup(walk, path, runs=False)
     if source is not None and not as_code and _RE.compiled.search(path):
         judge_code(walk, call, source, "c")
     if source is None or source.is_binary or _RE.prose.fullmatch(path):
