@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import itertools
 import re
-import shlex
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 

@@ -31,7 +31,7 @@ from ..values.word_values import EMPTY, UNKNOWN, Arg, Taint, Value, unknown
 from . import environment_variables, output_provenance, script_programs, settings_files, text_emulation
 from .files_made import files_made, output_files
 from .interpreters import judge_code
-from .script_files import lookup
+from .script_files import lookup, own_files
 from .walk import Call, Known, Walk
 
 _GROUPS = {
@@ -112,7 +112,7 @@ def note_effects(walk: Walk, call: Call, known: Known) -> None:
     if walk.sources is not None or (
         (files or reads) and ((files and has_settings) or follower_of(call.name) is not None)
     ):
-        with settings_files.own_files(walk):
+        with own_files(walk):
             script_programs.follow(walk, call)
             if has_settings:
                 settings_files.follow_settings(walk, call)
