@@ -102,7 +102,7 @@ def _judged(
         command = command.replace(UNKNOWN, "?")
     try:
         _follow(command, judgement, state, disk, shell)
-    except (Limit, TooLarge) as error:
+    except (Limit, TooLarge, RecursionError) as error:
         judgement.report("limit.exceeded", [str(error)], whole)
     except ShellSyntaxError as error:
         judgement.report("parse.error", [str(error)], (min(error.position, len(command)), len(command)))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import itertools
 import re
-import shlex
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -325,10 +324,7 @@ def _by_patterns(host: Host, text: str) -> None:
             elif kind == "typed":
                 host.shell(unescape(found).replace("\r", "\n"))
             else:
-                found = (
-                    re.sub(r"\{([^{}]*)\}", lambda braces: shlex.quote(braces[1]), found) if kind == "shell" else found
-                )
-                shows[kind](found.strip().strip('"'))
+                shows[kind](re.sub(r"\{([^{}']*)\}", r"'\1'", found).strip().strip('"'))
 
 
 def judge_strings(host: Host, text: str) -> None:

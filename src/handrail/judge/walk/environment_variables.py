@@ -7,7 +7,8 @@ import re
 from ..programs.tables import COMMAND_VARIABLES, INJECTING_VALUES, INJECTING_VARIABLES
 from ..values.data_files import Patterns, Words, read_tables
 from ..values.word_values import UNKNOWN, Arg, Value, unknown
-from .settings_files import follow_place, own_files
+from .script_files import own_files
+from .settings_files import follow_place
 from .walk import Call, Walk
 
 _WORDS = Words(__file__)

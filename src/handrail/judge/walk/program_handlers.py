@@ -31,7 +31,7 @@ from ..values.word_values import EMPTY, UNKNOWN, Arg, Taint, Value, unknown
 from . import environment_variables, output_provenance, script_programs, settings_files, text_emulation
 from .files_made import files_made, output_files
 from .interpreters import judge_code
-from .script_files import lookup
+from .script_files import lookup, own_files
 from .walk import Call, Known, Walk
 
 _GROUPS = {
@@ -108,9 +108,11 @@ def known(name: str) -> Known:
 def note_effects(walk: Walk, call: Call, known: Known) -> None:
     """What it does besides printing: files that it runs or writes, shells that it opens."""
     has_settings = known.builtin is None and call.name not in script_programs.ONLY_TEXTS
-    reads_code = call.stdin is not None and follower_of(call.name) is not None
-    if walk.sources is not None or walk.state.files or reads_code:
-        with settings_files.own_files(walk):
+    files, reads = walk.state.files, call.stdin is not None
+    if walk.sources is not None or (
+        (files or reads) and ((files and has_settings) or follower_of(call.name) is not None)
+    ):
+        with own_files(walk):
             script_programs.follow(walk, call)
             if has_settings:
                 settings_files.follow_settings(walk, call)

@@ -6,7 +6,7 @@ import functools
 import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from fnmatch import fnmatchcase
 
 from ..grammar.syntax import SourceMap, TooLarge
@@ -14,7 +14,7 @@ from ..languages import read as read_code
 from ..programs.tables import SHELLS
 from ..rules import Rulebook
 from ..values.data_files import Patterns
-from ..values.disk import DiskEntry, Source, absolute
+from ..values.disk import DiskEntry, Source, Sources, absolute
 from ..values.word_values import UNKNOWN, Arg, Array, OtherName, Taint, Value
 from .interpreters import make_host
 from .judgement import Judgement, Limit, Scope
@@ -29,6 +29,8 @@ _MAX_SHELL = {False: 32_000, True: 80_000}
 _MAX_CODE = 60_000
 _MAX_MATCHES = 16
 _MAX_FOLDERS = 40
+_SOME_FOLDER = "/project"
+"""Where work is expected, if nobody has said where: files that are written there are looked up by absolute paths."""
 _MAX_SMALL = 3_000
 """A program of this session that starts others is read whatever it names, if it is as short as most of them."""
 
@@ -44,15 +46,25 @@ def on_disk(walk: Walk, path: str) -> str:
     return absolute(str(path), here(walk)) if walk.sources is not None and path and UNKNOWN not in path else ""
 
 
-def lookup(walk: Walk, path: str) -> Source | None:
-    """What a file holds: as the command itself has written it, else as it is on the disk."""
+def own_files(walk: Walk) -> AbstractContextManager[object]:
+    """Where nothing may be looked up on the disk: the files that the command itself has written, as the only ones there are."""
+    found = ExitStack()
+    if walk.sources is None:
+        found.enter_context(Held(walk, sources=Sources(None)))
+        found.enter_context(Held(walk.judgement, project=walk.judgement.project or _SOME_FOLDER))
+    return found
+
+
+def lookup(walk: Walk, path: str, *, runs: bool = True) -> Source | None:
+    """What a file holds: as the command itself has written it, else as it is on the disk. `runs`: it would be run."""
     if walk.sources is None or UNKNOWN in path or not path:
         return None
     known = walk.known_file(path)
     if isinstance(known, OtherName):
         return walk.sources.read(on_disk(walk, known.program) or known.program)
     if known is not None and known.text.strip() == UNKNOWN:
-        if Taint.NETWORK in known.taints and walk.written_file(path) is known and not _RE.compiled.search(path):
+        fetched = Taint.NETWORK in known.taints and walk.written_file(path) is known
+        if runs and fetched and not _RE.compiled.search(path):
             walk.report("rce.download_to_shell", [path])
         return None
     if known is not None:
@@ -100,7 +112,7 @@ def names_in(walk: Walk, folder: str) -> list[str]:
 def _made_in(walk: Walk, folder: str) -> list[str]:
     above = f"{walk.path(folder).rstrip('/')}/".removeprefix("./")
     made = (path[len(above) :].partition("/")[0] for path in walk.state.files if path.startswith(above))
-    return [name for name in made if name.strip("~")]
+    return [name for name in made if name.strip("~") and not _RE.wild.search(name)]
 
 
 def run_shell(

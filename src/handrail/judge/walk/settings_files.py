@@ -10,14 +10,12 @@ import itertools
 import posixpath
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack
 
 from ..values.data_files import Patterns, Words, read_tables
-from ..values.disk import Source, Sources, absolute
+from ..values.disk import Source, absolute
 from ..values.word_values import UNKNOWN, Arg, Value, unknown
 from .script_files import entry, followed, here, judge_code, lookup, names_in
 from .script_programs import run_by_ending
-from .state import Held
 from .walk import Call, Walk
 
 _RE = Patterns(__file__)
@@ -34,17 +32,6 @@ _MAX_PARTS = 6
 _MAX_TEXT = 30_000
 _MIN_NAME = 3
 _SAME_START = 4
-_SOME_FOLDER = "/project"
-"""Where work is expected, if nobody has said where: files that are written there are looked up by absolute paths."""
-
-
-def own_files(walk: Walk) -> AbstractContextManager[object]:
-    """Where nothing may be looked up on the disk: the files that the command itself has written, as the only ones there are."""
-    found = ExitStack()
-    if walk.sources is None:
-        found.enter_context(Held(walk, sources=Sources(None)))
-        found.enter_context(Held(walk.judgement, project=walk.judgement.project or _SOME_FOLDER))
-    return found
 
 
 def follow_settings(walk: Walk, call: Call) -> None:
@@ -151,7 +138,7 @@ def _judge_new(walk: Walk, call: Call, path: str, *, as_code: bool = True) -> No
         follow_place(walk, call, path)
     if walk.known_file(path) is None and (found is None or found.is_dir or not found.is_new):
         return
-    source = lookup(walk, path)
+    source = lookup(walk, path, runs=False)
     if source is not None and not as_code and _RE.compiled.search(path):
         judge_code(walk, call, source, "c")
     if source is None or source.is_binary or _RE.prose.fullmatch(path):
