@@ -126,6 +126,26 @@ def test_a_turn_that_is_interrupted_is_announced(bench: Bench, tmp_path: Path) -
     assert len(plugin.seen) == 1
 
 
+def test_arguments_that_several_hooks_have_mean_what_they_mean_there(bench: Bench, tmp_path: Path) -> None:
+    names = ("pre_llm_call", "post_llm_call", "on_session_start", "on_session_end", "subagent_start", "pre_api_request",
+             "post_api_request")  # fmt: skip
+    plugin = load(bench, f"NAMES = {names!r}\n{NOTING}")
+    replies = ModelReply("", [call("delegate_task", goal="count")]), ModelReply("three"), ModelReply("done")
+    with agent_of(bench, tmp_path, *replies) as (agent, _):
+        agent.run("go")
+    assert {name for name, _ in plugin.seen} == {*names}
+    seen = {name: kwargs for name, kwargs in plugin.seen if kwargs["session_id"] == agent.session_id}
+    assert seen["pre_llm_call"]["parent_session_id"] is None
+    assert seen["subagent_start"]["parent_session_id"] == agent.session_id
+    assert (seen["pre_llm_call"]["platform"], seen["on_session_start"]["model"]) == ("telegram", "ScriptedModel")
+    end = seen["on_session_end"]
+    assert (end["completed"], end["failed"], end["interrupted"]) == (True, False, False)
+    assert seen["post_llm_call"]["assistant_response"] == "done"
+    assert seen["post_llm_call"]["conversation_history"][-1]["content"] == "done"
+    assert seen["pre_api_request"]["request_messages"][0]["role"] == "system"
+    assert seen["post_api_request"]["assistant_message"]["content"] == "done"
+
+
 VERIFYING = """
 seen = []
 def check(coding, attempt, changed_paths, final_response, session_id, platform, model, **kwargs):
