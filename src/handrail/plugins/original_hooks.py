@@ -84,5 +84,9 @@ def _value(name: str, payload: Mapping[str, Any]) -> Any:
         return payload.get("reason") == ("answered" if name == "completed" else name)
     if name == "command" and name not in payload:
         return payload.get("args", {}).get(name)
+    if name == "pattern_keys":
+        return [payload.get("rule_key")]
+    if name == "parent_session_id" and "child_session_id" not in payload:
+        return None  # its own session is not its parent
     value = payload.get(name, payload.get(original_hooks()["names"].get(name)))
     return "" if value is None and name in ("task_id", "session_id") else value
