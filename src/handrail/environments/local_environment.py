@@ -112,6 +112,16 @@ class LocalEnvironment(LiveEnvironment):
         link.ask_when_held(self.held.answer)
         return link
 
+    def _end(self, link: Link) -> None:
+        is_left_to_pool = False
+        if self.pool is not None and isinstance(link, DirectLink) and self._running.acquire(blocking=False):
+            try:
+                is_left_to_pool = self.pool.end(link)
+            finally:
+                self._running.release()
+        if not is_left_to_pool:
+            super()._end(link)
+
     @property
     def work_trees(self) -> list[str]:
         return work_trees(self.cwd)
