@@ -96,7 +96,7 @@ class ApprovalRequests:
                     timer.cancel()
             own = local.result() if local is not None and local.done() else None
             settled = partial(self._settled, seconds=seconds, keep=keep)
-            return await self._written(settled, request, own)
+            return await result_of(self._store.database.write(settled, request, own), timeout=None, cancel=None)
         except BaseException as error:
             taken_back = self._store.database.write(self._store.withdraw, request.id)
             if not isinstance(error, GeneratorExit):
@@ -107,9 +107,6 @@ class ApprovalRequests:
             if local is not None and not local.done():
                 local.cancel()
                 await asyncio.gather(local, return_exceptions=True)
-
-    def _written(self, work: Callable[..., T], *args: object) -> Awaitable[T]:
-        return result_of(self._store.database.write(work, *args), timeout=None, cancel=None)
 
     async def _stored(self, request: ApprovalRequest, scopes: Sequence[str]) -> StoredRequest:
         """A request that is stored while its caller is cancelled is taken back."""

@@ -129,7 +129,8 @@ class HostDisk:
         real = os.path.realpath(place) if is_link else place
         is_dir = stat.S_ISDIR(found.st_mode)
         changed = found.st_ctime >= self._since and not is_dir
-        return DiskEntry(real, is_dir, found.st_size, changed and self._is_new(real, found))
+        is_new = changed and (real in self._written or not self._is_in_index(real, found))
+        return DiskEntry(real, is_dir, found.st_size, is_new)
 
     def read(self, path: str, max_bytes: int) -> bytes | None:
         self.lookups = None
@@ -164,9 +165,6 @@ class HostDisk:
         text = data.decode("utf-8", "surrogateescape")
         renamed = self._renamed(text)
         return data if renamed is text else renamed.encode("utf-8", "surrogateescape")
-
-    def _is_new(self, path: str, found: os.stat_result) -> bool:
-        return path in self._written or not self._is_in_index(path, found)
 
     def _is_older(self, git: str, digest: str) -> bool:
         """Whether git had this content before: what `git add` stores now is a new object, and no proof of anything."""

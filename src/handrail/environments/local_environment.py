@@ -113,14 +113,13 @@ class LocalEnvironment(LiveEnvironment):
         return link
 
     def _end(self, link: Link) -> None:
-        is_left_to_pool = False
         if self.pool is not None and isinstance(link, DirectLink) and self._running.acquire(blocking=False):
             try:
-                is_left_to_pool = self.pool.end(link)
+                if self.pool.end(link):
+                    return
             finally:
                 self._running.release()
-        if not is_left_to_pool:
-            super()._end(link)
+        super()._end(link)
 
     @property
     def work_trees(self) -> list[str]:

@@ -108,7 +108,8 @@ class ApprovalStore:
             with self.database.transaction() as connection:
                 self._expire(connection, now)
             return self.get(request_id)
-        self._notify(request_id)
+        for listener in tuple(self._listeners):
+            listener(request_id)
         return None
 
     def claim(self, request_id: str) -> Answer | None:
@@ -163,10 +164,6 @@ class ApprovalStore:
         if not self._pruned_at or time.monotonic() - self._pruned_at > _PRUNE_SECONDS:
             self._pruned_at = time.monotonic()
             connection.execute("DELETE FROM requests WHERE state != 'pending' AND created < ?", (now - _KEEP_SECONDS,))
-
-    def _notify(self, request_id: str) -> None:
-        for listener in tuple(self._listeners):
-            listener(request_id)
 
 
 def _is_earlier_attempt(owner: str, mine: str) -> bool:
