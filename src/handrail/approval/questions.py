@@ -200,13 +200,10 @@ def excerpt(request: ApprovalRequest, max_lines: int | None) -> Excerpt:
     found = preview_of(request)
     if max_lines is None:
         return Excerpt(found, 0, is_cut=False)
-    first = () if has_excerpt(request) else _first(found, max_lines)
+    numbers = [] if has_excerpt(request) else first_of_diff([line.kind is Kind.REMOVED for line in found], max_lines)
+    first = tuple(found[number] for number in numbers)
     lines, left = tuple(map(_shortened, first)), len(found) - len(first)
     return Excerpt(lines, left, is_cut=left > 0 or lines != first)
-
-
-def _first(lines: tuple[PreviewLine, ...], count: int) -> tuple[PreviewLine, ...]:
-    return tuple(lines[number] for number in first_of_diff([line.kind is Kind.REMOVED for line in lines], count))
 
 
 def first_of_diff(is_removed: Sequence[bool], count: int) -> list[int]:

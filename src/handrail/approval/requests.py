@@ -13,7 +13,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from ..base.loops import on_database, on_worker, result_of
 from ..base.workers import is_being_ended, is_interrupt
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-T = TypeVar("T")
 Keep = Callable[[ApprovalRequest, Answer], object]
 Begin = Callable[[ApprovalRequest], Awaitable[object]]
 NOBODY = "nobody"
