@@ -72,7 +72,7 @@ class ShellPool:
     def end(self, link: DirectLink) -> bool:
         """Soon end a shell whose task is over. False if something still runs in it, or nobody wants shells any longer: then the
         caller ends it."""
-        if not link.shell.is_idle:
+        if not link.is_idle:
             return False
         with self._lock:
             if not self._key or self._process != os.getpid():

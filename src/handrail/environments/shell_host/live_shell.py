@@ -164,11 +164,6 @@ class LiveShell:
         return self._running != 0
 
     @property
-    def is_idle(self) -> bool:
-        """Whether nothing runs in it, neither a command nor what one has left."""
-        return not self.is_running and list(proc.tree(self.connection.supervisor)) == [self.connection.bash]
-
-    @property
     def last_number(self) -> int:
         """The number of the command that runs, or ran last."""
         return self._number
