@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from handrail.environments.shell_host import proc
 from handrail.environments.shell_pool import ShellPool
 from handrail.environments.tasks import TaskEnvironments
+from handrail.environments.transport.link import DirectLink
 from handrail.settings.schema import Config
 from handrail.settings.sections import TerminalConfig
 
@@ -123,3 +125,34 @@ def test_a_child_leaves_the_shells_of_its_parent_alone(tasks: TaskEnvironments, 
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     tasks.override("d", {"cwd": str(work)})
     assert run(tasks, "d", "pwd") == str(work)
+
+
+def test_a_shell_that_is_idle_ends_after_its_task_and_closing_waits_for_that(
+    tasks: TaskEnvironments, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled(tasks, work)
+    before, may_end, end = shells(), threading.Event(), DirectLink.close
+
+    def ends_late(link: DirectLink) -> None:
+        assert may_end.wait(60)
+        end(link)
+
+    monkeypatch.setattr(DirectLink, "close", ends_late)
+    tasks.close("b")
+    assert shells() == before
+    may_end.set()
+    wait_until(lambda: shells() == before - 1)
+    tasks.close_all()
+    assert shells() == before - 4
+
+
+def test_what_a_command_left_running_has_ended_when_its_task_is_closed(tasks: TaskEnvironments, work: Path) -> None:
+    filled(tasks, work)
+    run(tasks, "b", "sleep 678 >/dev/null & (setsid sleep 678 >/dev/null &)")
+
+    def left() -> int:
+        return sum(proc.command_line(pid) == "sleep 678" for pid in proc.tree(os.getpid()))
+
+    wait_until(lambda: left() == 2)
+    tasks.close("b")
+    assert left() == 0

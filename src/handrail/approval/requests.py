@@ -13,7 +13,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 from ..base.loops import finish, on_database, on_worker, result_of
 from ..base.workers import is_being_ended, is_interrupt
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-T = TypeVar("T")
 Keep = Callable[[ApprovalRequest, Answer], object]
 Begin = Callable[[ApprovalRequest], Awaitable[object]]
 NOBODY = "nobody"
@@ -88,13 +87,15 @@ class ApprovalRequests:
             seconds = max(0.0, request.expires_at - time.time())
             if not elsewhere.done():
                 local = asyncio.ensure_future(consult(approver, request))
-                answers: set[asyncio.Future[Any]] = {local, elsewhere}
-                await asyncio.wait(answers, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-            is_answered = elsewhere.done()
-            elsewhere.cancel()  # what is answered from here on is found in the store
-            own = local.result() if local is not None and local.done() and not is_answered else None
-            settled = partial(self._settled, is_answered=is_answered, seconds=seconds, keep=keep)
-            return await self._written(settled, request, own)
+                local.add_done_callback(lambda _: _finish(elsewhere))
+                timer = asyncio.get_running_loop().call_later(seconds, _finish, elsewhere)
+                try:
+                    await elsewhere  # what is answered after this is found in the store
+                finally:
+                    timer.cancel()
+            own = local.result() if local is not None and local.done() else None
+            settled = partial(self._settled, seconds=seconds, keep=keep)
+            return await result_of(self._store.database.write(settled, request, own), timeout=None, cancel=None)
         except BaseException as error:
             taken_back = self._store.database.write(self._store.withdraw, request.id)
             if not isinstance(error, GeneratorExit):
@@ -105,9 +106,6 @@ class ApprovalRequests:
             if local is not None and not local.done():
                 local.cancel()
                 await asyncio.gather(local, return_exceptions=True)
-
-    def _written(self, work: Callable[..., T], *args: object) -> Awaitable[T]:
-        return result_of(self._store.database.write(work, *args), timeout=None, cancel=None)
 
     async def _stored(self, request: ApprovalRequest, scopes: Sequence[str]) -> StoredRequest:
         """A request that is stored while its caller is cancelled is taken back."""
@@ -129,11 +127,9 @@ class ApprovalRequests:
         if not storing.cancelled() and storing.exception() is None:
             self._store.database.write(self._store.withdraw, storing.result().request.id)
 
-    def _settled(
-        self, request: ApprovalRequest, own: Answer | None, *, is_answered: bool, seconds: float, keep: Keep | None
-    ) -> Answer:
+    def _settled(self, request: ApprovalRequest, own: Answer | None, *, seconds: float, keep: Keep | None) -> Answer:
         answer = own if own is not None and self._store.answer(request.id, own, claims=True) is None else None
-        if own is None and not is_answered:
+        if own is None:  # unless it has an answer
             self._store.withdraw(request.id, state=State.EXPIRED)
         # The first answer in the store decides, even if another came a moment later.
         answer = answer or self._store.claim(request.id)

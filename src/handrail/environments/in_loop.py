@@ -1,4 +1,4 @@
-"""Run commands in an event loop without a thread, as long as they take a moment and print little.
+"""Run commands in an event loop without a thread, as long as they take a moment.
 
 One descriptor in the loop stands for all of them. What takes longer, or has to be waited for otherwise, is left to a worker.
 """
@@ -6,10 +6,7 @@ One descriptor in the loop stands for all of them. What takes longer, or has to 
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import select
-import struct
-import termios
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -21,11 +18,10 @@ if TYPE_CHECKING:
     from .live_environment import LiveEnvironment
     from .transport.link import BegunCommand
 
-# More would only wait for each other. What has run for a moment waits for something else, and counts no longer.
-_YOUNG_AT_ONCE, _YOUNG_SECONDS = 8, 0.01
-_LATE_SECONDS, _LOOK_SECONDS = 0.2, 0.005
-# A full pipe would stop the command; and many that end at once would hold up the loop.
-_MAX_UNREAD_BYTES, _ENDED_AT_ONCE = 1 << 15, 2
+# More would only wait for each other, and many that end at once would hold up the loop.
+_AT_ONCE, _ENDED_AT_ONCE = 8, 2
+# Its output is not read so long: a full pipe stops the command.
+_LATE_SECONDS, _LOOK_SECONDS = 0.01, 0.005
 
 
 async def execute(environment: LiveEnvironment, command: str, *, cancel: CancelToken, **options: Any) -> CommandResult:
@@ -51,9 +47,7 @@ class _Waiting:
     """A command that runs. `is_late`: it is not waited for in the loop any longer."""
 
     def __init__(self, begun: BegunCommand) -> None:
-        self.begun, self.is_young, self.is_late = begun, True, False
-        late, deadline = begun.run.began + _LATE_SECONDS, begun.run.deadline
-        self.until = late if deadline is None else min(late, deadline - _LOOK_SECONDS)
+        self.begun, self.is_late = begun, False
         self.woken: asyncio.Future[None]
 
     def wake(self, *, is_late: bool) -> None:
@@ -66,7 +60,7 @@ class _Commands:
     """The commands of one loop: who may begin, and who has ended. What watches them is open while there are some."""
 
     def __init__(self) -> None:
-        self.turns = asyncio.Semaphore(_YOUNG_AT_ONCE)
+        self.turns = asyncio.Semaphore(_AT_ONCE)
         self._ready: select.epoll | None = None
         self._by_fd: dict[int, _Waiting] = {}
         self._running: dict[_Waiting, None] = {}
@@ -81,58 +75,39 @@ class _Commands:
                 loop.add_reader(ready.fileno(), self._on_ready)
                 loop.call_later(_LOOK_SECONDS, self._look, ready)
                 self._ready = ready
-            self._register(waiting, waiting.begun.link.shell.connection.done)
-        except (
-            OSError,
-            ValueError,
-            NotImplementedError,
-        ):  # no shell any longer, no descriptor free, or not in this loop
+            fd, events = waiting.begun.link.shell.connection.done, select.EPOLLIN | select.EPOLLONESHOT
+            self._by_fd[fd] = waiting
+            try:  # a descriptor that was closed is registered no longer, whoever has its number now
+                self._ready.modify(fd, events)
+            except FileNotFoundError:
+                self._ready.register(fd, events)
+        # No shell any longer, no descriptor free, or not in this loop.
+        except (OSError, ValueError, NotImplementedError):
             waiting.wake(is_late=True)
         return waiting.woken
 
     def forget(self, waiting: _Waiting) -> None:
         del self._running[waiting]
-        if waiting.is_young:
-            self.turns.release()
+        self.turns.release()
         if not self._running and self._ready is not None:
             asyncio.get_running_loop().remove_reader(self._ready.fileno())
             self._ready.close()
             self._ready = None
             self._by_fd.clear()
 
-    def _register(self, waiting: _Waiting, fd: int) -> None:
-        """It wakes who waits once. A descriptor that was closed is registered no longer, whoever has its number now."""
-        assert self._ready is not None
-        self._by_fd[fd] = waiting
-        events = select.EPOLLIN | select.EPOLLONESHOT
-        try:
-            self._ready.modify(fd, events)
-        except FileNotFoundError:
-            self._ready.register(fd, events)
-
     def _on_ready(self) -> None:
         assert self._ready is not None
         for fd, _ in self._ready.poll(0, _ENDED_AT_ONCE):
             waiting = self._by_fd.pop(fd, None)
-            if waiting is not None and waiting in self._running:  # its supervisor, if it is that, has something to tell
-                waiting.wake(is_late=fd != waiting.begun.link.shell.connection.done)
+            if waiting is not None and waiting in self._running:
+                waiting.wake(is_late=False)
 
     def _look(self, ready: select.epoll) -> None:
         if ready is not self._ready:
             return
-        now = time.monotonic()
+        latest = time.monotonic() - _LATE_SECONDS
         for waiting in list(self._running):
-            connection = waiting.begun.link.shell.connection
-            try:
-                if waiting.is_young and now > waiting.begun.run.began + _YOUNG_SECONDS:
-                    waiting.is_young = False
-                    self.turns.release()
-                    self._register(waiting, connection.fileno())
-                unread = struct.unpack("i", fcntl.ioctl(connection.out, termios.FIONREAD, b"\0" * 4))[0]
-                is_late = now >= waiting.until or unread > _MAX_UNREAD_BYTES
-            except (OSError, ValueError):  # the shell has just ended
-                is_late = True
-            if is_late:
+            if waiting.begun.run.began < latest:
                 waiting.wake(is_late=True)
         asyncio.get_running_loop().call_later(_LOOK_SECONDS, self._look, ready)
 

@@ -112,6 +112,15 @@ class LocalEnvironment(LiveEnvironment):
         link.ask_when_held(self.held.answer)
         return link
 
+    def _end(self, link: Link) -> None:
+        if self.pool is not None and isinstance(link, DirectLink) and self._running.acquire(blocking=False):
+            try:
+                if self.pool.end(link):
+                    return
+            finally:
+                self._running.release()
+        super()._end(link)
+
     @property
     def work_trees(self) -> list[str]:
         return work_trees(self.cwd)

@@ -1,7 +1,8 @@
 """Shells of this machine that have started before a task needs one.
 
 The first task starts its shell itself. From the second on, the next ones are made meanwhile, with the same variables and
-protection; a task that takes one over enters its own directory. No shell is used by two tasks.
+protection; a task that takes one over enters its own directory. No shell is used by two tasks, and one in which nothing runs
+any longer is ended after its task.
 """
 
 from __future__ import annotations
@@ -12,11 +13,13 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, wait
 
+from ..base.workers import Lane
 from ..base.workers import pool as workers
 from .shell_host.wire import Packet
 from .transport.link import Confinement, DirectLink, Fatal, Lost
 
 _IDLE_SECONDS = 10.0
+_ending_lane = Lane(workers, 4)
 
 
 class ShellPool:
@@ -31,6 +34,7 @@ class ShellPool:
         self._ready: list[DirectLink] = []
         self._key = ""
         self._filling: Future[None] | None = None
+        self._ending: list[Future[None]] = []
         self._timer: threading.Timer | None = None
         self._used_at = 0.0
 
@@ -65,11 +69,23 @@ class ShellPool:
                 link.close()
         return start()
 
+    def end(self, link: DirectLink) -> bool:
+        """Soon end a shell whose task is over. False if something still runs in it, or nobody wants shells any longer: then the
+        caller ends it."""
+        if not link.is_idle:
+            return False
+        with self._lock:
+            if not self._key or self._process != os.getpid():
+                return False
+            self._ending = [each for each in self._ending if not each.done()]
+            self._ending.append(_ending_lane.submit(link.close))
+        return True
+
     def close_task(self, task_id: str) -> None:
         """A shell that is ready belongs to no task."""
 
     def close(self) -> None:
-        """End the shells that are ready, and the one that is being started."""
+        """End the shells that are ready, and the one that is being started. None of those that were to end is left."""
         with self._lock:
             ready, self._ready, self._key, self._used_at = self._ready, [], "", 0.0
             timer, self._timer = self._timer, None
@@ -78,8 +94,7 @@ class ShellPool:
         if self._process == os.getpid():
             for link in ready:
                 link.close()
-            if self._filling is not None:
-                wait([self._filling])
+            wait([*self._ending, *([self._filling] if self._filling is not None else [])])
 
     def _fill(self, key: str, start: Callable[[], DirectLink]) -> None:
         while True:

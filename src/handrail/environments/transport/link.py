@@ -18,7 +18,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 
-from ..shell_host import wire
+from ..shell_host import proc, wire
 from ..shell_host.command_run import Command, CommandRun, Ended
 from ..shell_host.connection import Fatal, Lost, connect
 from ..shell_host.held_calls import DENY, STOP, HeldCall
@@ -118,6 +118,12 @@ class DirectLink:
     @property
     def cwd(self) -> str:
         return self.shell.connection.cwd
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing runs in its shell, neither a command nor what one has left."""
+        connection = self.shell.connection
+        return not self.shell.is_running and list(proc.tree(connection.supervisor)) == [connection.bash]
 
     def enter(self, cwd: str) -> None:
         """For one that was started ahead: make it a shell that has started in `cwd`."""
