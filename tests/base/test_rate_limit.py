@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from handrail.base import rate_limit
@@ -20,8 +22,7 @@ _TIMES = (0.0, 1.0, 2.0, 9.0, 10.5, 10.6, 11.5, 21.6)
 def test_what_is_refused_counts_only_where_that_is_wanted(
     monkeypatch: pytest.MonkeyPatch, counts_refused: bool, allowed: list[bool]
 ) -> None:
-    times = iter(_TIMES)
-    monkeypatch.setattr(rate_limit.time, "monotonic", lambda: next(times))
+    monkeypatch.setattr(rate_limit, "time", SimpleNamespace(monotonic=iter(_TIMES).__next__))
     limit = RateLimit(2, 10, counts_refused=counts_refused)
     assert [limit.allows() for _ in _TIMES] == allowed
 

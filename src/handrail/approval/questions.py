@@ -45,9 +45,9 @@ def question_of(left: Sequence[Pending], context: ToolContext, *, expires_at: fl
             starts[id(action)] = sum(len(text) + 1 for text in texts)
             texts.append(action.text)
         finding, folder = item.finding, str(action.details.get("project") or action.cwd)
-        place = (starts[id(action)] + each for each in finding.span)
+        start, end = (starts[id(action)] + each for each in finding.span)
         covers = item.key.described(finding.why, folder) if item.key.can_last else ""
-        concerns.append(Concern(finding.rule, finding.why, *place, str(item.key), covers))
+        concerns.append(Concern(finding.rule, finding.why, start, end, str(item.key), covers))
     first = left[0].action
     request = ApprovalRequest(
         tool=context.tool,

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
-import operator
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -332,7 +330,9 @@ def _problems(settings: JsonDict) -> Iterable[tuple[Steps, str]]:
                 yield (*steps, key), f"unknown key; {hint(key, known)}"
         else:
             # The validator has no infinity and shows null for it, so the value is looked up.
-            value = functools.reduce(operator.getitem, steps, settings)
+            value: Any = settings
+            for step in steps:
+                value = value[step]
             yield steps, _message(kind, details, _shown(value)) or error.message
 
 

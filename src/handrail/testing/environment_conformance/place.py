@@ -163,8 +163,9 @@ class Running:
         self.cancel = CancelToken()
         self._command, self._timeout = command, timeout
         self._has_printed, self._has_news = False, threading.Event()
-        more = {"timeout": timeout, "cancel": self.cancel, "on_output": self._note_output}
-        self._run = partial(environment.execute, command, **more)
+        self._run = partial(
+            environment.execute, command, timeout=timeout, cancel=self.cancel, on_output=self._note_output
+        )
 
     def __enter__(self) -> Running:
         self._work = pool.submit(self._run)
