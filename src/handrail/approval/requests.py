@@ -87,8 +87,8 @@ class ApprovalRequests:
             seconds = max(0.0, request.expires_at - time.time())
             if not elsewhere.done():
                 local = asyncio.ensure_future(consult(approver, request))
-                local.add_done_callback(lambda _: _finish(elsewhere))
-                timer = asyncio.get_running_loop().call_later(seconds, _finish, elsewhere)
+                local.add_done_callback(lambda _: finish(elsewhere))
+                timer = asyncio.get_running_loop().call_later(seconds, finish, elsewhere)
                 try:
                     await elsewhere  # what is answered after this is found in the store
                 finally:
