@@ -45,7 +45,7 @@ WHOLE = {"contract", "docs", "e2e", "fuzz", "services"}
 ABOUT_THE_REPOSITORY = {"architecture", "documented_names", "fork_server", "package", "recipes", "setup_scripts"}
 # Names that say when something happens instead of what it is, and a second word for MAX_ and POLL_.
 MADE_BY_RECIPES = r"dice|nice|deployment|audit|hello|notebook|parrot|^tool.py$|_\*"
-OLD_WORDS = re.compile(r"\b_?(?:MOST|LONGEST|LARGEST)_\w+|\bLOOK_SECONDS\b")
+OLD_WORDS = re.compile(r"\b_?(?:MOST|LONGEST|LARGEST)_\w+|\b_?LOOK_SECONDS\b")
 NOQA = re.compile(r"#\s*noqa(?::\s*[A-Z]+\d+(?:\s*,\s*[A-Z]+\d+)*)?(?P<reason>.*)")
 CALL = """
 import inspect, os, sys, threading

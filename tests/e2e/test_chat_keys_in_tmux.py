@@ -432,8 +432,7 @@ def test_the_status_line_of_a_narrow_terminal_has_whole_facts_while_it_works(des
     desk.server.say(ModelReply("", [call("terminal", command="sleep 300")]), ModelReply("Never said."))
     desk.chat()
     desk.say("Wait")
-    desk.tmux.wait_for("Esc stops it")
-    line = desk.tmux.screen().rstrip().splitlines()[-1]
+    line = desk.tmux.wait_for("Esc stops it", " scripted · auto · ").rstrip().splitlines()[-1]
     assert line.startswith(" scripted · auto · ")
     assert not line.endswith("…"), line
     desk.tmux.type("Escape")

@@ -51,7 +51,7 @@ def test_a_file_that_a_killed_server_left_does_not_grow_for_ever(
 def test_a_process_reports_from_the_first_console_on_that_ever_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(call_reports, "_LOOK_SECONDS", 0)
+    monkeypatch.setattr(call_reports, "_POLL_SECONDS", 0)
     home = tmp_path / "home"
     home.mkdir()
     (home / "some.txt").write_text("text\n")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # More would only wait for each other, and many that end at once would hold up the loop.
 _AT_ONCE, _ENDED_AT_ONCE = 8, 2
 # Its output is not read so long: a full pipe stops the command.
-_LATE_SECONDS, _LOOK_SECONDS = 0.01, 0.005
+_LATE_SECONDS, _POLL_SECONDS = 0.01, 0.005
 
 
 async def execute(environment: LiveEnvironment, command: str, *, cancel: CancelToken, **options: Any) -> CommandResult:
@@ -73,7 +73,7 @@ class _Commands:
             if self._ready is None:
                 ready = select.epoll()
                 loop.add_reader(ready.fileno(), self._on_ready)
-                loop.call_later(_LOOK_SECONDS, self._look, ready)
+                loop.call_later(_POLL_SECONDS, self._poll, ready)
                 self._ready = ready
             fd, events = waiting.begun.link.shell.connection.done, select.EPOLLIN | select.EPOLLONESHOT
             self._by_fd[fd] = waiting
@@ -102,14 +102,14 @@ class _Commands:
             if waiting is not None and waiting in self._running:
                 waiting.wake(is_late=False)
 
-    def _look(self, ready: select.epoll) -> None:
+    def _poll(self, ready: select.epoll) -> None:
         if ready is not self._ready:
             return
         latest = time.monotonic() - _LATE_SECONDS
         for waiting in list(self._running):
             if waiting.begun.run.began < latest:
                 waiting.wake(is_late=True)
-        asyncio.get_running_loop().call_later(_LOOK_SECONDS, self._look, ready)
+        asyncio.get_running_loop().call_later(_POLL_SECONDS, self._poll, ready)
 
 
 _commands: dict[asyncio.AbstractEventLoop, _Commands] = {}
