@@ -150,7 +150,8 @@ def test_a_command_typed_while_it_works_runs_afterwards_and_the_model_does_not_h
 def test_enter_sends_what_is_typed_while_a_command_of_your_own_runs(desk: Desk) -> None:
     desk.chat()
     desk.server.say(ModelReply("Hello you."))
-    desk.say("!until [ -e go ]; do sleep 0.1; done")
+    desk.say("!touch begun; until [ -e go ]; do sleep 0.1; done")
+    wait_until((desk.folder / "begun").exists)
     desk.tmux.type("-l", "Hello there")
     desk.tmux.type("Enter")
     (desk.folder / "go").touch()
