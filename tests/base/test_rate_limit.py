@@ -30,3 +30,10 @@ def test_what_is_refused_counts_only_where_that_is_wanted(
 def test_each_key_has_a_limit_of_its_own() -> None:
     limit = RateLimit(1, 60)
     assert [limit.allows(key) for key in ("one", "one", "another")] == [True, False, True]
+
+
+def test_many_keys_lift_the_limit_of_the_oldest_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rate_limit, "_MAX_KEYS", 3)
+    limit = RateLimit(1, 60)
+    assert all(limit.allows(key) for key in ("oldest", "a", "b", "c"))
+    assert [limit.allows(key) for key in ("b", "c", "oldest")] == [False, False, True]

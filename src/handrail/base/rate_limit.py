@@ -17,9 +17,9 @@ class RateLimit:
 
     def allows(self, key: str = "") -> bool:
         """Whether one more is allowed; if so it counts."""
-        if len(self._times) > _MAX_KEYS:
-            self._times.clear()
         times, now = self._times.setdefault(key, deque(maxlen=self._maximum)), time.monotonic()
+        if len(self._times) > _MAX_KEYS:  # only the oldest is forgotten: many keys must not lift the limit of all
+            self._times.pop(next(iter(self._times)), None)
         is_over = len(times) == self._maximum and now - times[0] < self._seconds
         if not is_over or self._counts_refused:
             times.append(now)
