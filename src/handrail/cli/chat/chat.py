@@ -27,7 +27,7 @@ from ...errors import HandrailError, InvalidArguments
 from ...plugins.api import ChatCommand
 from ...store.sessions import SessionStore
 from ...types import CancelToken, JsonDict
-from ..output import visible
+from ..output import as_typed, visible
 from ..runtime import TerminalPerson
 from . import turn
 from .mentions import mentioned
@@ -271,7 +271,7 @@ class Chat:
             self.view.end()
 
     def say(self, text: str, style: str = "") -> None:
-        self.screen.print(Text(visible(text), style))
+        self.screen.print(Text(visible(as_typed(text)), style))
 
     def _do(self, line: str, *, is_typed: bool = True) -> None:
         """What the user typed may be a command, and name files to send; what a plugin says is only a message."""
