@@ -131,6 +131,7 @@ def test_what_a_command_printed_stays_when_it_is_stopped_for_you_and_for_the_mod
         desk.say("What did it print?")
         desk.answered("I see.")
         assert "line 1\\\\nline 2\\\\nline 3" in desk.told()
+    assert desk.tmux.screen(history=True).count("› Count") == 3, "the history has no prompt that was erased"
 
 
 def test_a_command_typed_while_it_works_runs_afterwards_and_the_model_does_not_hear_it(desk: Desk) -> None:

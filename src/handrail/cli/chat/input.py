@@ -30,7 +30,7 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 from ...base.temporary_folders import make_folder
 from ...errors import HandrailError
 from .mentions import FolderIndex
-from .screen import Screen
+from .screen import CLEAR, Screen
 from .turn import Leave, signals
 
 # What can come after a command's name; after a tab, what it is.
@@ -129,6 +129,9 @@ class _Output(Vt100_Output):
         """At least this one. The terminal is not asked: its answer is wrong if the window changes meanwhile, and then what was
         said is pushed out of the screen."""
         return 1
+
+    def erase_down(self) -> None:
+        self.write_raw(f"\x1b7{CLEAR}\x1b8")
 
 
 class _History(FileHistory):

@@ -30,8 +30,8 @@ from ..runtime import handling
 
 _WIDEST = 120
 _KEYS_BYTES = 4096
-# The line first, then what is right of its first column and below: what is cleared from the corner of the screen, tmux keeps.
-_CLEAR, _SHOW_CURSOR = "\r\x1b[K\x1b[C\x1b[J\r", "\x1b[?25h"
+# First the line, then what follows its first column: what is cleared from the corner of the screen, tmux keeps in its history.
+CLEAR, _SHOW_CURSOR = "\x1b[K\x1b[C\x1b[J", "\x1b[?25h"
 # Without wrapping a line is one row, even if the window has become narrower since its width was asked for.
 _BEGIN_ROWS, _END_ROWS = "\x1b[?25l\x1b[?7l", "\x1b[?7h\r"
 _PADDING = re.compile(r" +((?:\x1b\[[0-9;]*m)*)$", re.MULTILINE)
@@ -175,7 +175,7 @@ class Screen:
         for line in self._below:
             line.truncate(self.width - 1, overflow="ellipsis")
         if before:
-            text = _CLEAR + text if self._below else _CLEAR + _SHOW_CURSOR + text
+            text = f"\r{CLEAR}\r{'' if self._below else _SHOW_CURSOR}{text}"
         if not self._below:
             return text
         shown = "".join(map(self.rendered, self._below)).removesuffix("\n")
