@@ -464,7 +464,12 @@ class TestSlashCommands:
         first = person.chat.agent.session_id
         person("/new")
         person("Second session")
-        assert "First session" in person("/resume")
+        opened = person.chat.store.create(
+            platform="chat", model="m", cwd="/"
+        )  # in another terminal, where nobody has typed
+        listed = person("/resume")
+        assert "First session" in listed
+        assert opened.id not in listed
         assert list(resume_choices(person.chat)) == [f"{first}\tFirst session"]
         shown = person(f"/resume {first}")
         assert "› First session" in shown
