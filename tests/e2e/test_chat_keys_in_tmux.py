@@ -131,6 +131,7 @@ def test_what_a_command_printed_stays_when_it_is_stopped_for_you_and_for_the_mod
         desk.say("What did it print?")
         desk.answered("I see.")
         assert "line 1\\\\nline 2\\\\nline 3" in desk.told()
+    assert desk.tmux.screen(history=True).count("› Count") == 3, "the history has no prompt that was erased"
 
 
 def test_a_command_typed_while_it_works_runs_afterwards_and_the_model_does_not_hear_it(desk: Desk) -> None:
@@ -242,6 +243,15 @@ def test_files_and_images_go_along_by_at_and_a_long_paste_is_folded(desk: Desk) 
     assert "TOTAL = 41" in told
     assert "row 399" in told
     assert "data:image/png;base64," in told
+    waits = call("terminal", command="until [ -e go ]; do sleep 0.1; done")
+    desk.server.say(ModelReply("", [waits]), ModelReply("Waited."))
+    desk.say("Wait for it")
+    desk.tmux.wait_for("terminal until")
+    desk.tmux.paste("\n".join(f"later {number}" for number in range(400)))
+    desk.tmux.wait_for("› [Pasted text #2 +400 lines]", "terminal until")
+    (desk.folder / "go").touch()
+    assert "later 398" not in desk.answered("Waited.")
+    desk.tmux.wait_for("› [Pasted text #2 +400 lines]\n")
 
 
 def test_the_status_line_shows_what_changes_and_the_todo_list_stays_in_view(desk: Desk) -> None:

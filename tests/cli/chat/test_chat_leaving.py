@@ -59,6 +59,7 @@ from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 from handrail.cli.chat import turn
 from handrail.cli.chat.input import Input
+from handrail.cli.chat.pastes import Pastes
 run, steps = asyncio.Handle._run, 0
 
 def run_after_signal(handle):
@@ -74,7 +75,7 @@ for number in range(1, 25):
     turn.leave_on_signals(lambda: None)
     with create_pipe_input() as pipe, create_app_session(input=pipe, output=DummyOutput()):
         made = Input(history=Path(sys.argv[1], "history"), choices=dict, resources=list, toolbar=str, coloured=False,
-                     folder=lambda: sys.argv[1], next_mode=lambda: None)
+                     folder=lambda: sys.argv[1], next_mode=lambda: None, pastes=Pastes())
         pipe.send_text("/h")
         try:
             made.read(str)

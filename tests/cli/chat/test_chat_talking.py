@@ -16,6 +16,7 @@ from handrail.cli.chat.tool_commands import model_choices
 from handrail.cli.chat.turn import Leave
 from handrail.cli.chat.type_ahead import TypedAhead
 from handrail.cli.chat.work_commands import last_theme, own_commands
+from handrail.cli.output import typed
 from handrail.config.paths import config_path
 from handrail.protocols import Decision, ModelReply
 from handrail.testing import call
@@ -235,7 +236,8 @@ class TestSlashCommands:
 
     def test_servers_that_wait_for_trust_are_listed_with_the_reason(self, talk: Begin, tmp_path: Path) -> None:
         (tmp_path / ".mcp.json").write_text('{"mcpServers": {"clock": {"command": "no-such-program"}}}')
-        assert "clock: it comes with the project; read .mcp.json, then `handrail mcp" in talk()("/mcp")
+        shown = " ".join(talk()("/mcp").split())
+        assert f"clock: it comes with the project; read .mcp.json, then `{typed('mcp trust')}`" in shown
 
     def test_a_cost_by_list_prices_says_how_old_they_are(self, talk: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
         person = talk(ModelReply("Hello."))
@@ -462,7 +464,12 @@ class TestSlashCommands:
         first = person.chat.agent.session_id
         person("/new")
         person("Second session")
-        assert "First session" in person("/resume")
+        opened = person.chat.store.create(
+            platform="chat", model="m", cwd="/"
+        )  # in another terminal, where nobody has typed
+        listed = person("/resume")
+        assert "First session" in listed
+        assert opened.id not in listed
         assert list(resume_choices(person.chat)) == [f"{first}\tFirst session"]
         shown = person(f"/resume {first}")
         assert "› First session" in shown

@@ -15,7 +15,8 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
-from handrail.cli.chat.input import Input, Pastes, _Words, clipboard_image
+from handrail.cli.chat.input import Input, _Words, clipboard_image
+from handrail.cli.chat.pastes import Pastes
 
 CHOICES: dict[str, tuple[str, Callable[[], list[str]]]] = {
     "help": ("what there is", list),
@@ -28,9 +29,10 @@ def typed(tmp_path: Path) -> Iterator[Callable[..., str]]:
     with create_pipe_input() as pipe, create_app_session(input=pipe, output=DummyOutput()):
         modes: list[str] = []
 
-        opened: list[Input] = []
+        opened: list[Pastes] = []
 
         def read(keys: str, text: str = "", *, woken_by: Callable[[Input], None] = lambda made: None) -> str:
+            opened.append(Pastes())
             made = Input(
                 history=tmp_path / "state" / "history",
                 choices=lambda: CHOICES,
@@ -39,8 +41,8 @@ def typed(tmp_path: Path) -> Iterator[Callable[..., str]]:
                 coloured=False,
                 folder=lambda: str(tmp_path),
                 next_mode=lambda: modes.append("next"),
+                pastes=opened[-1],
             )
-            opened.append(made)
             pipe.send_text(keys)
 
             def prompt() -> str:

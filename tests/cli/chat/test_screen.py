@@ -5,14 +5,20 @@ from __future__ import annotations
 import os
 import pty
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pyte
 import pytest
 from rich.text import Text
 
+from handrail.agent.events import MessageEnded, TextDelta, Usage
 from handrail.cli.chat import screen as module
 from handrail.cli.chat.screen import Screen
+from handrail.cli.chat.view import View
+from handrail.core.registry import ToolRegistry
+
+from ...tmux import Tmux, need_tmux
 
 
 class Emulator:
@@ -124,6 +130,56 @@ def test_a_window_that_changes_before_the_terminal_has_read_everything_loses_not
     assert emulator.pyte.cursor.hidden
     screen.below(())
     assert not emulator.pyte.cursor.hidden
+
+
+def test_what_is_being_written_is_set_and_what_stays_below_is_not_taken_away_for_a_moment(
+    screen: Screen, emulator: Emulator
+) -> None:
+    view = View(screen, ToolRegistry(), SimpleNamespace(lines=lambda *_: []))  # type: ignore[arg-type]
+    view.status_line = lambda: "status"
+    view.listen(TextDelta("One\n\nTwo"))
+    view.draw()
+    assert emulator.lines == ["One", "", "Two", "status"]
+    view.listen(MessageEnded({}, Usage()))
+    assert emulator.lines[-3:] == ["Two", "", "status"]
+    view.end()
+    assert emulator.lines[-1] == "Two"
+
+
+def test_a_terminal_keeps_nothing_of_the_lines_below_in_its_history(tmp_path: Path) -> None:
+    need_tmux()
+    (tmp_path / "draws.py").write_text(_DRAWS)
+    tmux = Tmux(tmp_path / "socket", cwd=tmp_path, env={"PYTHONPATH": ":".join(sys.path)}, columns=80, rows=24)
+    try:
+        tmux.type(f"clear; exec {sys.executable} draws.py", "Enter")
+        tmux.wait_for("kept 20", "frame")
+        tmux.resize(60, 24)
+        screen = tmux.wait_for("the end", history=True)
+    finally:
+        tmux.end()
+    assert "frame" not in screen
+    assert screen.count("kept ") == 20
+
+
+_DRAWS = """
+import time
+from rich.text import Text
+from handrail.cli.chat.screen import Screen
+screen, narrow = Screen(), 0
+def draw(number):
+    screen.below([Text(f"frame {number} in {screen.size[0]} columns " + "x" * 45) for _ in range(9)])
+    time.sleep(0.01)
+for number in range(10):  # at the top of the terminal
+    draw(number)
+for number in range(1, 21):
+    screen.write(f"kept {number}\\n")
+while narrow < 10:
+    draw(number)
+    narrow += screen.size[0] == 60
+screen.below(())
+screen.print("the end")
+time.sleep(60)
+"""
 
 
 def test_while_somebody_asks_nothing_else_is_written(screen: Screen, emulator: Emulator) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from handrail.cli.chat.pastes import Pastes
 from handrail.cli.chat.type_ahead import TypedAhead
 
 
@@ -63,3 +64,12 @@ def test_shift_tab_is_counted_and_types_nothing() -> None:
     ahead = TypedAhead()
     ahead.feed(b"a\x1b[Zb\x1b[Z")
     assert (ahead.text, ahead.modes) == ("ab", 2)
+
+
+def test_a_long_paste_is_folded_here_too_and_whole_where_it_is_sent() -> None:
+    pastes, long = Pastes(), "\n".join(f"line {number}" for number in range(400))
+    typed = TypedAhead("see ", pastes)
+    typed.feed(f"\x1b[200~{long}\x1b[201~ please\r".encode())
+    assert typed.lines == ["see [Pasted text #1 +400 lines] please"]
+    assert pastes.unfolded(typed.lines[0]) == f"see {long} please"
+    assert pastes.refolded(f"see {long} please") == typed.lines[0]

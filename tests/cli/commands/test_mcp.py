@@ -158,7 +158,8 @@ def test_a_name_that_cannot_be_one_is_refused(cli: Any) -> None:
 
 
 def test_a_program_that_is_not_there_is_told(cli: Any) -> None:
-    here("mcp", "add", "gone", "--", "no-such-program-anywhere")
+    added = here("mcp", "add", "gone", "--", "no-such-program-anywhere")
+    assert "no program no-such-program-anywhere" in added.err
     ran = cli("mcp", "test", "gone")
     assert ran.code == 1
     assert "cannot be started" in ran.err

@@ -27,11 +27,12 @@ from ...errors import HandrailError, InvalidArguments
 from ...plugins.api import ChatCommand
 from ...store.sessions import SessionStore
 from ...types import CancelToken, JsonDict
-from ..output import visible
+from ..output import as_typed, visible
 from ..runtime import TerminalPerson
 from . import turn
 from .mentions import mentioned
 from .own_commands import run_own
+from .pastes import Pastes
 from .screen import Screen
 from .server_offers import Prompt, ServerOffers
 from .status_line import StatusLine
@@ -81,6 +82,7 @@ class Chat:
         self.mode = Mode.AUTO
         self.notes: list[str] = []  # for the agent, with the next message
         self.models: list[str] = []  # names of the provider's models, once they were looked up
+        self.pastes = Pastes()
         self.draft = ""  # already typed at the next prompt
         self._ahead: list[str] = []  # messages that were typed while the agent worked
         self._status = StatusLine(app, store, lambda: self.agent, lambda: self.mode)
@@ -143,12 +145,7 @@ class Chat:
         try:
             self._talk(first)
         finally:
-            self.forget_pastes()
-
-    def forget_pastes(self) -> None:
-        """Delete the images that were pasted."""
-        if "_input" in vars(self):
-            self._input.close()
+            self.pastes.close()
 
     def _talk(self, first: str) -> None:
         self._say_what_protects()
@@ -192,7 +189,7 @@ class Chat:
         notes, self.notes = self.notes, []
         self.view.begin(f"{self.agent.models[0].name} is thinking · Esc stops it")
         self.view.child.begin(self.agent.session_id)
-        typed = self.view.ahead = TypedAhead(self.draft)
+        typed = self.view.ahead = TypedAhead(self.draft, self.pastes)
         whole = "\n\n".join([text, *notes])
         message = self._with_mentions(whole) if attaches else whole
         try:
@@ -223,7 +220,7 @@ class Chat:
         typed.feed(self.screen.keys(turn.FRAME_SECONDS / 2))
         for line in typed.lines[sent:]:
             take = self._ahead.append if line.startswith(COMMAND_SIGNS) else self.agent.steer
-            take(line)
+            take(self.pastes.unfolded(line))
         self._show_heard(typed)
         if typed.opened:
             typed.opened = False
@@ -237,7 +234,7 @@ class Chat:
 
     def _show_heard(self, typed: TypedAhead) -> None:
         """A message that the agent has heard goes from the lines below into the conversation."""
-        waiting = [*self._ahead, *self.agent.unheard]
+        waiting = [self.pastes.refolded(each) for each in (*self._ahead, *self.agent.unheard)]
         for line in [each for each in typed.lines if each not in waiting]:
             typed.lines.remove(line)
             self.screen.print(Text(f"› {visible(line)}"))
@@ -271,7 +268,7 @@ class Chat:
             self.view.end()
 
     def say(self, text: str, style: str = "") -> None:
-        self.screen.print(Text(visible(text), style))
+        self.screen.print(Text(visible(as_typed(text)), style))
 
     def _do(self, line: str, *, is_typed: bool = True) -> None:
         """What the user typed may be a command, and name files to send; what a plugin says is only a message."""
@@ -317,18 +314,18 @@ class Chat:
 
     def _take_early_input(self) -> None:
         """Take what was typed before the first prompt; Enter sends there, too."""
-        typed = TypedAhead(self.draft)
+        typed = TypedAhead(self.draft, self.pastes)
         with self.screen.reading_keys() as reads:
             if reads:
                 typed.feed(self.screen.keys(0))
-        self._ahead += typed.lines
+        self._ahead += map(self.pastes.unfolded, typed.lines)
         self.draft = typed.text
 
     def _read(self) -> str:
         if self._ahead:
             line = self._ahead.pop(0)
             self._input.remember(line)
-            self.screen.write(f"{self._prompt()}{visible(line)}\n")
+            self.screen.write(f"{self._prompt()}{visible(self.pastes.refolded(line))}\n")
             return line
         draft, self.draft = self.draft, ""
         self.offers.refresh()
@@ -354,6 +351,7 @@ class Chat:
             history=_history(),
             choices=lambda: {each.name: (each.about, partial(each.choices, self)) for each in self.commands},
             resources=lambda: self.offers.resources,
+            pastes=self.pastes,
             toolbar=self._status.text,
             coloured=self.screen.coloured,
             folder=lambda: self.agent.cwd,

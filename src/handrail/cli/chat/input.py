@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -27,17 +25,15 @@ from prompt_toolkit.keys import Keys
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
 
-from ...base.temporary_folders import make_folder
 from ...errors import HandrailError
 from .mentions import FolderIndex
-from .screen import Screen
+from .pastes import Pastes
+from .screen import CLEAR, Screen
 from .turn import Leave, signals
 
 # What can come after a command's name; after a tab, what it is.
 Choices = Callable[[], Iterable[str]]
 _REFRESH_SECONDS = 1.0  # of the line below the prompt
-_MAX_PASTED_LINES, _MAX_PASTED_CHARS = 8, 2_000
-_PASTE_MARK = re.compile(r"\[Pasted text #(\d+) \+\d+ lines?\]")
 
 
 class Input:
@@ -52,11 +48,12 @@ class Input:
         toolbar: Callable[[], str],
         coloured: bool,
         folder: Callable[[], str],
+        pastes: Pastes,
         next_mode: Callable[[], object],
         next_profile: Callable[[], object] = lambda: None,
     ) -> None:
         _make_private(history)
-        self._pastes = Pastes()
+        self._pastes = pastes
         self._is_woken = False
         self._leave_soon: Callable[[], None] = lambda: None
         self._session: PromptSession[str] = PromptSession(
@@ -79,7 +76,7 @@ class Input:
     def read(self, prompt: Callable[[], str], *, text: str = "") -> str:
         """A message; `text` is already typed there. Raises EOFError for Ctrl-D or a closed terminal, KeyboardInterrupt for
         Ctrl-C, Leave for a signal that ends the chat."""
-        app = self._session.app
+        app, text = self._session.app, self._pastes.refolded(text)
 
         def leave() -> None:
             if app.future is None or app.future.done():
@@ -120,15 +117,15 @@ class Input:
         """Whether nothing had been typed when reading ended."""
         return not self._session.default_buffer.text
 
-    def close(self) -> None:
-        self._pastes.close()
-
 
 class _Output(Vt100_Output):
     def get_rows_below_cursor_position(self) -> int:
         """At least this one. The terminal is not asked: its answer is wrong if the window changes meanwhile, and then what was
         said is pushed out of the screen."""
         return 1
+
+    def erase_down(self) -> None:
+        self.write_raw(f"\x1b7{CLEAR}\x1b8")
 
 
 class _History(FileHistory):
@@ -166,50 +163,12 @@ class PlainInput:
     def wake(self) -> None:
         """A line is read as a whole."""
 
-    def close(self) -> None:
-        """Nothing was kept."""
-
 
 def _line() -> str:
     line = sys.stdin.readline()
     if not line:
         raise EOFError
     return line.rstrip("\n")
-
-
-class Pastes:
-    """Folds long pastes: the prompt shows `[Pasted text #1 +400 lines]`, and the message has all of it."""
-
-    def __init__(self) -> None:
-        self._texts: list[str] = []
-        self._images, self._folder = 0, ""
-
-    def close(self) -> None:
-        if self._folder:
-            shutil.rmtree(self._folder, ignore_errors=True)
-
-    def kept(self, image: bytes) -> str:
-        """A file that holds the image until the chat ends; the message that names it carries the image itself."""
-        self._images += 1
-        self._folder = self._folder or make_folder("pasted")
-        path = Path(self._folder, f"image-{self._images}.png")
-        path.write_bytes(image)
-        return str(path)
-
-    def folded(self, text: str) -> str:
-        """What the prompt shows of a paste: itself while it is short."""
-        lines = len(text.splitlines())
-        if lines <= _MAX_PASTED_LINES and len(text) <= _MAX_PASTED_CHARS:
-            return text
-        self._texts.append(text)
-        return f"[Pasted text #{len(self._texts)} +{lines} line{'s' * (lines != 1)}]"
-
-    def unfolded(self, message: str) -> str:
-        def whole(match: re.Match[str]) -> str:
-            number = int(match[1])
-            return self._texts[number - 1] if 0 < number <= len(self._texts) else match[0]
-
-        return _PASTE_MARK.sub(whole, message)
 
 
 class _Words(Completer):

@@ -30,7 +30,8 @@ from ..runtime import handling
 
 _WIDEST = 120
 _KEYS_BYTES = 4096
-_CLEAR, _SHOW_CURSOR = "\r\x1b[J", "\x1b[?25h"
+# First the line, then what follows its first column: what is cleared from the corner of the screen, tmux keeps in its history.
+CLEAR, _SHOW_CURSOR = "\x1b[K\x1b[C\x1b[J", "\x1b[?25h"
 # Without wrapping a line is one row, even if the window has become narrower since its width was asked for.
 _BEGIN_ROWS, _END_ROWS = "\x1b[?25l\x1b[?7l", "\x1b[?7h\r"
 _PADDING = re.compile(r" +((?:\x1b\[[0-9;]*m)*)$", re.MULTILINE)
@@ -62,11 +63,11 @@ class Screen:
         """How wide text is set. The last column stays free: some terminals wrap when it is used."""
         return min(self.size[0], _WIDEST) - 1
 
-    def print(self, *parts: RenderableType) -> None:
-        """Write something that stays."""
-        self.write("".join(map(self.rendered, parts)))
+    def print(self, *parts: RenderableType, below: Sequence[Text] | None = None) -> None:
+        """Write something that stays. `below` goes with it in place of the lines below, if there are any."""
+        self.write("".join(map(self.rendered, parts)), below)
 
-    def markdown(self, text: str, *, end: str = "") -> None:
+    def markdown(self, text: str, below: Sequence[Text] | None = None, *, end: str = "") -> None:
         """The same for what a model wrote, as Markdown; as it is where nothing can be drawn."""
         text = visible(text)
         if not self.moves:
@@ -74,7 +75,7 @@ class Screen:
             return
         from .markdown import Markdown
 
-        self.write(self.rendered(Markdown(text, code_theme=self.code_theme, hyperlinks=False)) + end)
+        self.write(self.rendered(Markdown(text, code_theme=self.code_theme, hyperlinks=False)) + end, below)
 
     def table(self, headers: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         """The same for a table; its last column gives way where there is no room."""
@@ -85,13 +86,13 @@ class Screen:
             table.add_row(*row)
         self.print(table)
 
-    def write(self, text: str) -> None:
+    def write(self, text: str, below: Sequence[Text] | None = None) -> None:
         """The same for text that is ready, with its line ends."""
         with self._lock:
             if self._kept is not None:
                 self._kept.append(text)
                 return
-            self._put(self._replaced(text, self._below))
+            self._put(self._replaced(text, below if below and self._below else self._below))
 
     def below(self, lines: Sequence[Text]) -> None:
         """Replace the lines below by these. Each is cut at the edge."""
@@ -174,7 +175,7 @@ class Screen:
         for line in self._below:
             line.truncate(self.width - 1, overflow="ellipsis")
         if before:
-            text = _CLEAR + text if self._below else _CLEAR + _SHOW_CURSOR + text
+            text = f"\r{CLEAR}\r{'' if self._below else _SHOW_CURSOR}{text}"
         if not self._below:
             return text
         shown = "".join(map(self.rendered, self._below)).removesuffix("\n")

@@ -88,14 +88,14 @@ def resume(chat: Chat, rest: str) -> None:
         greet(chat)
         return
     marks = {chat.agent.session_id: " (this one)"}
-    found = chat.store.recent(limit=LISTED)
+    found = [each for each in chat.store.recent(limit=LISTED) if each.title or each.id in marks]
     rows = [(each.id, since(each.updated), visible(each.title or "-") + marks.get(each.id, "")) for each in found]
     chat.screen.table(("ID", "AGE", "TITLE"), rows)
     chat.say("/resume ID continues one.", "dim")
 
 
 def resume_choices(chat: Chat) -> Iterable[str]:
-    found = [info for info in chat.store.recent(limit=LISTED) if info.id != chat.agent.session_id]
+    found = [info for info in chat.store.recent(limit=LISTED) if info.title and info.id != chat.agent.session_id]
     return [f"{info.id}\t{visible(info.title)}" for info in found]
 
 

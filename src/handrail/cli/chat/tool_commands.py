@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rich.table import Table
 
 from ...agent.models.base import StreamingModel
 from ...agent.models.model_selection import build, known_providers, list_prices
@@ -179,16 +182,20 @@ def _show_approvals(chat: Chat) -> None:
 def mode(chat: Chat, rest: str) -> None:
     if rest:
         chat.set_mode(read_mode(rest))
-    for each, meaning in MEANINGS.items():
-        chat.say(f"{'●' if each is chat.mode else '○'} {each.value:5} {meaning}", "" if each is chat.mode else "dim")
+    _show_choice(chat, MEANINGS, chat.mode)
 
 
 def profile(chat: Chat, rest: str) -> None:
     if rest:
         chat.set_profile(Profile(rest))
-    now = chat.app.environments.settings(chat.agent.session_id).options.get("profile")
-    for each, meaning in profiles.MEANINGS.items():
-        chat.say(f"{'●' if each == now else '○'} {each.value:9} {meaning}", "" if each == now else "dim")
+    _show_choice(chat, profiles.MEANINGS, chat.app.environments.settings(chat.agent.session_id).options.get("profile"))
+
+
+def _show_choice(chat: Chat, meanings: Mapping[Any, str], now: object) -> None:
+    rows = Table.grid(padding=(0, 1, 0, 0))
+    for each, meaning in meanings.items():
+        rows.add_row("●" if each == now else "○", f"{each.value} ", meaning, style="" if each == now else "dim")
+    chat.screen.print(rows)
 
 
 def yolo(chat: Chat, rest: str) -> None:

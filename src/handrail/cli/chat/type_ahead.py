@@ -5,6 +5,8 @@ from __future__ import annotations
 import codecs
 import re
 
+from .pastes import Pastes
+
 _KEY = re.compile(
     r"\x1b\[200~(?P<pasted>.*?)\x1b\[201~"  # as terminals mark it
     r"|(?P<shift_tab>\x1b\[Z)"
@@ -18,9 +20,10 @@ _MAX_PENDING = 1_000_000  # a paste that never ends
 
 
 class TypedAhead:
-    """`lines` are whole messages, `text` is the one that is being typed."""
+    """`lines` are whole messages, `text` is the one that is being typed. Both have the marks of `pastes`."""
 
-    def __init__(self, text: str = "") -> None:
+    def __init__(self, text: str = "", pastes: Pastes | None = None) -> None:
+        self._pastes = pastes or Pastes()
         self.lines: list[str] = []
         self.text = text
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -38,7 +41,7 @@ class TypedAhead:
         while match := _KEY.match(self._pending, place):
             place = match.end()
             if (pasted := match["pasted"]) is not None:
-                self.text += pasted.replace("\r\n", "\n").replace("\r", "\n")
+                self.text += self._pastes.folded(pasted.replace("\r\n", "\n").replace("\r", "\n"))
             elif match["shift_tab"]:
                 self.modes += 1
             elif (key := match["with_alt"] or match["plain"]) is not None:

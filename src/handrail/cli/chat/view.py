@@ -59,18 +59,23 @@ class View:
     def draw(self) -> None:
         """Draw the lines below."""
         with self._lock:
-            now = time.monotonic()
-            columns, rows = self.screen.size
-            tail = self._answer.tail(min(columns - 2, self.screen.width), max(3, rows - _ROWS_FOR_THE_REST))
-            lines = [Text(line, "dim italic") for line in self._thought.tail(min(columns - 2, self.screen.width))]
-            lines += [Text(line) for line in tail]
-            lines += [line for call in self._calls.values() for line in call.running(now)]
-            lines += self.child.lines(self.screen.width, max(3, rows - _ROWS_FOR_THE_REST))
-            lines += self._open_todos()
-            if self._status and (self._is_stopping or not self._calls):
-                status = f"{self._status} · {seconds(now - self._since)}"
-                lines.append(Text.assemble((f"{spin(now)} ", "cyan"), (status, "dim")))
-            self.screen.below([*lines, *self._typed(), Text(self.status_line(), "dim")])
+            self.screen.below(self._lines())
+
+    def _lines(self) -> list[Text]:
+        """What changes, as it is now."""
+        now = time.monotonic()
+        columns, rows = self.screen.size
+        # Not more than half of the rows: should a narrower window wrap each line, none is pushed out of it for good.
+        tail = self._answer.tail(min(columns - 2, self.screen.width), max(3, rows // 2 - 3))
+        lines = [Text(line, "dim italic") for line in self._thought.tail(min(columns - 2, self.screen.width))]
+        lines += [Text(line) for line in tail]
+        lines += [line for call in self._calls.values() for line in call.running(now)]
+        lines += self.child.lines(self.screen.width, max(3, rows - _ROWS_FOR_THE_REST))
+        lines += self._open_todos()
+        if self._status and (self._is_stopping or not self._calls):
+            status = f"{self._status} · {seconds(now - self._since)}"
+            lines.append(Text.assemble((f"{spin(now)} ", "cyan"), (status, "dim")))
+        return [*lines, *self._typed(), Text(self.status_line(), "dim")]
 
     def _open_todos(self) -> list[Text]:
         """The todo list while something of it is open; of a long one the part around what is under way."""
@@ -126,8 +131,6 @@ class View:
                 self._finish()
                 self._say(text, "yellow")
             case events.MessageEnded():
-                # Else they are drawn over the message's last lines where the window has just become smaller than they are.
-                self.screen.below(())
                 self._finish()
             case events.TurnEnded():
                 self.end()
@@ -146,12 +149,11 @@ class View:
         call = self._calls.pop(event.call_id, None)
         if call is not None:
             self._count += 1
-            self.draw()  # without it
-            self.screen.print(*call.ended(event))
+            self.screen.print(*call.ended(event), below=self._lines())
 
     def _set(self, part: str) -> None:
         """A part of the answer that is complete."""
-        self.screen.markdown(part, end="\n")
+        self.screen.markdown(part, self._lines(), end="\n")
 
     def _turn_ended(self, event: events.TurnEnded) -> None:
         match event.end:
@@ -173,7 +175,7 @@ class View:
         self._say(" · ".join(parts), "dim")
 
     def _say(self, text: str, style: str) -> None:
-        self.screen.print(Text(visible(text), style))
+        self.screen.print(Text(visible(text), style), below=self._lines())
 
 
 def _in_one_line(text: str) -> str:
@@ -200,16 +202,19 @@ class Answer:
         for line in lines:
             self._add_line(line)
         if len(self._begun) > _MAX_CHARS:
-            self._add_line(self._begun)
+            self._end_line()
             self._flush()
-            self._begun = ""
 
     def finish(self) -> None:
         """No more will come of it."""
-        if self._begun:
-            self._add_line(self._begun)
+        self._end_line()
         self._flush()
-        self._lines, self._begun, self._fence = [], "", ""
+        self._lines, self._fence = [], ""
+
+    def _end_line(self) -> None:
+        line, self._begun = self._begun, ""
+        if line:
+            self._add_line(line)
 
     def tail(self, width: int, most: int) -> list[str]:
         """The last lines of what is not set yet, wrapped."""

@@ -77,7 +77,7 @@ def chat(
 def _talk(made: Chat, resume: str | None, message: str) -> int:
     """Runs until the user leaves. Returns the exit code."""
     try:
-        leave_on_signals(made.forget_pastes)
+        leave_on_signals(made.pastes.close)
         made.open(resume)
         greet(made)
         made.load_ahead()

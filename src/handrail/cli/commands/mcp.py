@@ -14,6 +14,7 @@ import dataclasses
 import json
 import os
 import secrets
+import shutil
 import sys
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -80,6 +81,8 @@ def add(name: Name, target: Target, env: Env = None, header: Header = None, sse:
         refuse(f"there is a server {name!r} already; `handrail mcp remove {name}` first")
     file.set(("mcp_servers", name), values)
     emit(as_typed(f"{name} is added; `handrail mcp test {name}` tries it"))
+    if not is_address and shutil.which(target[0]) is None:
+        say(f"there is no program {target[0]} here; install it before {name} can be used")
     try:
         check_installed()
     except ToolUnavailable as error:
