@@ -182,7 +182,7 @@ def configuration() -> Iterator[str]:
         inner = schema.get("properties") or schema.get("additionalProperties", {})
         inner = inner.get("properties", inner) if isinstance(inner, dict) else {}
         yield f"## `{section}`\n\n{schema.get('description', '')}\n"
-        if not inner or "type" in inner:
+        if not inner or isinstance(inner.get("type"), str):  # of a value, not a setting of that name
             continue
         yield "| setting | type | default | what it does |\n|---|---|---|---|"
         for name, setting in inner.items():

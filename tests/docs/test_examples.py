@@ -109,11 +109,22 @@ def test_the_tutorial_about_undo_works_from_the_first_line_to_the_last(tmp_path:
 
 
 def test_every_link_between_pages_leads_somewhere() -> None:
-    for page in PAGES:
-        for target in re.findall(r"\]\(([^)#:]+?)(?:#[^)]*)?\)", page.read_text()):
-            if "reference/" in target:
-                continue  # made by `make docs`
-            assert (page.parent / target).exists(), f"{page.relative_to(ROOT)} links to {target}"
+    """Also where the pages are read in the repository: the reference is made by `make docs`, so no page links to it."""
+    for page in {*ROOT.glob("*.md"), *PAGES}:
+        if "reference" in page.parts:
+            continue
+        for target, heading in re.findall(r"\]\(([^)#:]*)(?:#([^)]*))?\)", page.read_text()):
+            linked = page.parent / target if target else page
+            where = f"{page.relative_to(ROOT)} links to {target}"
+            assert linked.exists(), where
+            assert "reference" not in linked.parts, where
+            assert not heading or heading in _headings(linked), f"{where}#{heading}"
+
+
+def _headings(page: Path) -> set[str]:
+    """What the address of each heading ends with, on GitHub and on the website."""
+    titles = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}
 
 
 def test_the_session_that_the_readme_shows_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

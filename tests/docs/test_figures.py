@@ -15,6 +15,7 @@ from handrail.agent.tool_calls import STOP_AFTER, WARN_AFTER
 from handrail.approval.questions import MAX_PREVIEW_CHARS
 from handrail.environments.shell_host.jobs import SEGMENT_BYTES
 from handrail.judge.values.disk import MAX_FILES
+from handrail.judge.values.paths import CLASSES
 from handrail.judge.walk.script_files import _MAX_SHELL, MAX_DEPTH
 from handrail.media.images import _MAX_PIXELS
 from handrail.serve.access_control import MAX_BODY_BYTES
@@ -94,6 +95,13 @@ def test_the_page_about_installing_lists_every_extra() -> None:
     listed = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert sorted(listed) == sorted(project["optional-dependencies"])
+
+
+def test_the_page_about_rules_lists_every_class_of_paths() -> None:
+    page = (ROOT / "docs/how-to/add-a-rule.md").read_text()
+    assert re.findall(
+        r"^\| `([\w-]+)` \| (.+) \|$", page.partition("## Classes of paths")[2].partition("## ")[0], re.MULTILINE
+    ) == [*CLASSES.items()]
 
 
 _ORDINALS = {3: "third", 8: "eighth"}

@@ -234,10 +234,11 @@ class TestApprovals:
     def test_a_yes_to_a_file_that_has_changed_meanwhile_does_not_hold(self, visit: Visit, server: Server) -> None:
         target = server.cwd / ".git/hooks/post-commit"
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text("#!/bin/sh\ntrue\n")
+        target.write_text("#!/bin/sh\n" + "".join(f"echo {number}\n" for number in range(40)))
         page = visit("approvals")
         asking = Asking(server, tool="write_file", path=str(target), content="#!/bin/sh\nmake\n")
         card = page.get_by_role("article", name="write_file")
+        # What is added is among the first lines, however much is removed.
         expect(card.get_by_label("What would be written")).to_contain_text("+make")
         target.write_text("#!/bin/sh\nsomebody else's\n")
         card.get_by_role("button", name="Once").click()
@@ -431,6 +432,7 @@ class TestWatching:
 
 def test_a_form_runs_a_tool(visit: Visit) -> None:
     page = visit("tools/terminal")
+    expect(page.locator(".row[aria-selected=true]")).to_be_in_viewport()
     page.get_by_label(re.compile("^command")).fill("echo $((6 * 7))")
     page.get_by_role("button", name="Run").click()
     expect(page.get_by_label("Result", exact=True)).to_contain_text("42")
@@ -533,9 +535,22 @@ def test_a_keyboard_is_enough(visit: Visit, server: Server) -> None:
     page.keyboard.press("Enter")
     expect(page.get_by_label("Result", exact=True)).to_contain_text("<img src=x")
     page.get_by_label("Help and devices").press("Enter")
-    expect(page.get_by_role("dialog")).to_be_visible()
+    expect(page.get_by_role("dialog").get_by_role("button", name="Close")).to_be_focused()
+    assert violations(page) == []
     page.keyboard.press("Escape")
     expect(page.get_by_role("dialog")).to_be_hidden()
+    expect(page.get_by_label("Help and devices")).to_be_focused()
+    asking = Asking(server, "rm -rf by_keyboard")
+    page.keyboard.press("Alt+2")
+    _card(page).wait_for()
+    page.keyboard.press("?")
+    page.get_by_role("dialog").get_by_role("button", name="Close").press("Enter")
+    page.keyboard.press("j")
+    expect(_card(page)).to_be_focused()
+    _press_on_card(page, "d", until=".denying input")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("main")).to_be_focused()
+    asking.over()
 
 
 def test_nothing_from_outside_becomes_markup(visit: Visit, server: Server) -> None:

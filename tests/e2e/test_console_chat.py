@@ -42,6 +42,10 @@ def total(lines):
     return sum(line.price for line in lines) * 0.9
 ```
 
+### One
+
+### Two
+
 1. a [page](https://example.org/x) and a [trap](javascript:alert(1))
 2. ![a picture](https://example.org/secret.png)
 
@@ -78,7 +82,12 @@ def _told(server: Server) -> str:
     output = json.dumps({"output": "".join(f"line {number}\n" for number in range(40)), "exit_code": 0})
     shown = [{"type": "text", "text": "Look at this"}, {"type": "image_url", "image_url": {"url": _picture()}}]
     patch = {"path": "orders.py", "old": "x", "new": "y"}
-    asked = [call("terminal", command="make test"), call("patch", **patch), call("todo", todos=[])]
+    asked = [
+        call("terminal", command="make test"),
+        call("patch", **patch),
+        call("todo", todos=[]),
+        call("mcp__clock__now"),
+    ]
     store.append(
         info.id,
         [
@@ -88,6 +97,7 @@ def _told(server: Server) -> str:
             {"role": "tool", "tool_call_id": "terminal", "content": output},
             {"role": "tool", "tool_call_id": "patch", "content": json.dumps({"diff": _DIFF})},
             {"role": "tool", "tool_call_id": "todo", "content": _TODOS},
+            {"role": "tool", "tool_call_id": "mcp__clock__now", "content": '{"content": "it is noon"}'},
             {"role": "assistant", "content": _MARKDOWN},
         ],
     )
@@ -123,6 +133,7 @@ class TestReading:
         said = page.locator(".markdown").last
         expect(said.locator("strong")).to_have_text("discounts")
         expect(said.get_by_role("cell", name="20.00")).to_be_visible()
+        expect(said.get_by_role("heading", level=4)).to_have_text(["One", "Two"])
         expect(said.locator("pre .hljs-keyword").first).to_have_text("def")
         expect(said).to_contain_text("<script>")
         expect(said.get_by_role("link", name="page")).to_have_attribute("rel", "noopener noreferrer")
@@ -170,6 +181,7 @@ class TestReading:
         expect(output).not_to_contain_text("line 1\n")
         page.get_by_role("button", name="more lines above").click()
         expect(output).to_contain_text("line 1\n")
+        expect(page.get_by_label("Output").last).to_have_text("it is noon")
         expect(page.locator(".todo-strip summary")).to_contain_text("Todo 1/2 · mend it")
         expect(page.get_by_label("in progress").first).to_be_visible()
         picture = page.get_by_alt_text("Image in the conversation")
@@ -256,12 +268,15 @@ class TestTalking:
         expect(card).to_contain_text(re.compile(r"auto-deny in \d:\d\d"))
         this_session = page.url.rpartition("/")[2]
         expect(card.get_by_role("link", name=this_session)).to_have_count(0)
+        expect(page.locator(".called small")).to_have_text("waiting for an answer")
         page.wait_for_function(_AT_END)
         shoot(page, "console-session", x=501, y=58, width=699, height=792)
         card.get_by_role("button", name="Deny").click()
         page.get_by_label("Why not?").fill("somebody needs it")
         page.keyboard.press("Enter")
         expect(page.get_by_text("I leave it: somebody needs it")).to_be_visible()
+        expect(page.locator(".failed")).to_have_text("Denied by operator (web console): somebody needs it")
+        expect(page.get_by_role("log")).to_be_focused()
         expect(card).to_have_count(0)
         assert folder.exists()
 
@@ -309,6 +324,31 @@ class TestTalking:
         expect(page.get_by_role("alert")).to_contain_text("stopped by operator")
         is_over.set()
         expect(page.get_by_role("button", name="Send")).to_be_enabled()
+
+    def test_another_conversation_begins_while_one_works_and_a_stopped_command_keeps_its_output(
+        self, visit: Visit, model: ModelServer
+    ) -> None:
+        command = "n=0; until [ -e enough ]; do n=$((n+1)); echo step-$n; sleep 0.2; done"
+        model.say(ModelReply("", [call("terminal", command=command)]), ModelReply("**Another** one."))
+        page = visit("sessions/new")
+        field, talk = page.get_by_label("Message to the agent"), page.locator(".talk > li")
+        expect(field).to_be_focused()
+        page.keyboard.type("Wait")
+        page.keyboard.press("Enter")
+        expect(page.get_by_label("Output")).to_have_text(re.compile(r"step-\d+\s+step-\d+"))
+        first = page.url
+        page.get_by_role("button", name="New").click()
+        expect(talk).to_have_count(0)
+        page.keyboard.type("Another")
+        page.keyboard.press("Enter")
+        expect(page.locator(".markdown strong")).to_have_text("Another")
+        expect(talk).to_have_count(2)
+        page.goto(first)
+        expect(page.get_by_role("button", name="Stop")).to_be_enabled()
+        page.get_by_role("log").focus()
+        page.keyboard.press("Escape")
+        expect(page.locator(".talk .tool .tag")).to_have_text("cancelled")
+        expect(page.get_by_label("Output")).to_contain_text(re.compile(r"step-\d+\s+step-\d+"))
 
     def test_what_is_said_while_it_works_is_heard_before_its_next_step(
         self, visit: Visit, server: Server, model: ModelServer

@@ -100,8 +100,13 @@ export function Rows<T>({ items, height, label, keyOf, chosen, onChoose, row }: 
     remember();
   }, [items]);
   const at = items.findIndex((item) => keyOf(item) === chosen);
-  // What the address names is in sight.
-  useLayoutEffect(() => { if (at > 0) show(at); }, []);
+  // What the address names is in sight when the first rows are there.
+  const isPlaced = useRef(false);
+  useLayoutEffect(() => {
+    if (isPlaced.current || !items.length) return;
+    isPlaced.current = true;
+    if (at > 0) show(at);
+  }, [items]);
   const first = Math.max(0, Math.floor(top / height) - 5);
   const shown = items.slice(first, Math.ceil((top + seen) / height) + 5);
 

@@ -218,7 +218,7 @@ function Head({ answer, step, setStep, again }: {
         {step !== null && <label class="line">Message <input type="range" min={1} max={answer.messages.length} value={step}
           onInput={(event) => setStep(Number(event.currentTarget.value))} /></label>}
         {session.parent && <a href={`#/sessions/${session.parent}`}>parent session</a>}
-        {children.length > 0 && <small>Child agents:</small>}{children.map((child) => <a class="one-line" href={`#/sessions/${child.id}`}>{visible(child.title || child.id)}</a>)}
+        {children.length > 0 && !answer.is_running && <small>Child agents:</small>}{!answer.is_running && children.map((child) => <a class="one-line" href={`#/sessions/${child.id}`}>{visible(child.title || child.id)}</a>)}
         <button class="small" onClick={() => setStep(step === null ? 1 : null)}>{step === null ? "Replay" : "Show all"}</button>
         <button class="small" onClick={again}>Refresh</button>
       </div>
@@ -360,7 +360,7 @@ function Composer({ id, busy, trouble, draft, mode, onMode, onSend }: {
         <li><img src={url} alt={`Image ${index + 1}`} /><button type="button" class="small" aria-label={`Remove image ${index + 1}`}
           onClick={() => setPictures(pictures.filter((_, at) => at !== index))}>✕</button></li>
       ))}</ul>}
-      <textarea ref={field} rows={1} aria-label="Message to the agent" placeholder={busy ? "Sent before its next step" : (id ? "Reply" : "What should I do?") + (innerWidth > PHONE_PX ? " (Enter sends, Shift+Enter: new line)" : "")} value={text}
+      <textarea ref={field} rows={1} aria-label="Message to the agent" placeholder={busy ? "The agent reads this before its next step" : (id ? "Reply" : "What should I do?") + (innerWidth > PHONE_PX ? " (Enter sends, Shift+Enter: new line)" : "")} value={text}
         onInput={(event) => setText(event.currentTarget.value)} onKeyDown={press} />
       <div class="line">
         <select aria-label="Mode" value={mode ?? first} onChange={(event) => setMode(event.currentTarget.value)}>
