@@ -268,8 +268,9 @@ class _Server:
         return True
 
     def _start(self, host: Host, entrance: socket.socket) -> None:
-        self._process = subprocess.Popen(
+        subprocess.run(
             [host.python, "-m", "tests.fork_server", str(entrance.fileno()), *host.modules],
+            check=True,
             cwd=ROOT,
             env={"PATH": os.environ["PATH"], "LANG": _LANGUAGE, "PYTHONPATH": str(ROOT / "src")},
             stdin=subprocess.DEVNULL,
@@ -433,6 +434,8 @@ def _run(arguments: list[str]) -> None:
 def main() -> None:
     import gc
 
+    if os.fork():
+        os._exit(0)  # the other one is nobody's child: tests look at their own
     entrance = socket.socket(fileno=int(sys.argv[1]))
     _preload(sys.argv[2:])
     gc.collect()
