@@ -15,10 +15,12 @@ import hashlib
 import json
 import os
 import select
+import shlex
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -31,6 +33,8 @@ ROOT = Path(__file__).parent.parent
 _FOR_PYTHON = ("PYTHON", "LC_", "LANG")
 _LANGUAGE = "C.UTF-8"
 _MAX_REQUEST_BYTES = 1 << 20
+_START_SECONDS = 60.0
+_TEMP = Path(tempfile.gettempdir())
 
 Stream = int | IO[Any] | None
 
@@ -215,6 +219,13 @@ def command(*arguments: str) -> list[str]:
     return [sys.executable, "-I", "-S", str(ROOT / "tests" / "forked.py"), _server(Host()).name, *arguments]
 
 
+def program(file: Path, *arguments: str) -> Path:
+    """`file` becomes a program that is `python` with these arguments, and its own."""
+    file.write_text(f'#!/bin/sh\nexec {shlex.join(command(*arguments))} "$@"\n')
+    file.chmod(0o755)
+    return file
+
+
 def _sets_python_up(env: Mapping[str, str]) -> bool:
     chosen = {name for name in env if name.startswith(_FOR_PYTHON)} - {"PYTHONPATH"}
     return any(name != "LANG" or env[name] != _LANGUAGE for name in chosen)
@@ -233,27 +244,33 @@ class _Server:
         self._orders = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._orders.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _MAX_REQUEST_BYTES)
         run = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))
-        self.name = "handrail-tests-" + hashlib.sha256(repr((run, host, ROOT)).encode()).hexdigest()[:32]
+        number = hashlib.sha256(repr((run, host, ROOT)).encode()).hexdigest()[:32]
+        # Not an abstract address: what is protected by Landlock cannot reach those.
+        self.name = str(_TEMP / f"handrail-tests-{number}")
+        end = time.monotonic() + _START_SECONDS
         while not self._is_connected():
+            assert time.monotonic() < end, f"the fork server of {self.name} was killed"
             with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as entrance:
                 try:
-                    entrance.bind(f"\0{self.name}")
+                    entrance.bind(self.name)
                 except OSError:
                     time.sleep(0.01)  # somebody else does this now
                 else:
+                    os.chmod(self.name, 0o777)  # some tests are another user
                     entrance.listen(64)
                     self._start(host, entrance)
 
     def _is_connected(self) -> bool:
         try:
-            self._orders.connect(f"\0{self.name}")
-        except ConnectionRefusedError:
+            self._orders.connect(self.name)
+        except (FileNotFoundError, ConnectionRefusedError):
             return False
         return True
 
     def _start(self, host: Host, entrance: socket.socket) -> None:
-        self._process = subprocess.Popen(
+        subprocess.run(
             [host.python, "-m", "tests.fork_server", str(entrance.fileno()), *host.modules],
+            check=True,
             cwd=ROOT,
             env={"PATH": os.environ["PATH"], "LANG": _LANGUAGE, "PYTHONPATH": str(ROOT / "src")},
             stdin=subprocess.DEVNULL,
@@ -295,7 +312,6 @@ def _preload_package() -> None:
     """Everything that a command could import, and the scan for built-in tools."""
     import importlib
     import pkgutil
-    import tempfile
 
     import handrail
     from handrail.core.builtin import builtin_tools
@@ -352,6 +368,7 @@ def _serve(entrance: socket.socket) -> dict[str, Any]:
                 children[os.pidfd_open(pid)] = (pid, control)
                 if request.get("is_tied"):
                     tied[control.fileno()] = pid
+    os.unlink(entrance.getsockname())
     os._exit(0)  # those who could give orders are gone
 
 
@@ -417,6 +434,8 @@ def _run(arguments: list[str]) -> None:
 def main() -> None:
     import gc
 
+    if os.fork():
+        os._exit(0)  # the other one is nobody's child: tests look at their own
     entrance = socket.socket(fileno=int(sys.argv[1]))
     _preload(sys.argv[2:])
     gc.collect()

@@ -18,7 +18,7 @@ def main(name: str, arguments: list[str]) -> None:
     request = {"arguments": arguments, "cwd": os.getcwd(), "env": dict(os.environ), "umask": mask, "new_session": False}
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as orders:
-        orders.connect(f"\0{name}")
+        orders.connect(name)
         line = json.dumps({**request, "is_tied": True}).encode()
         socket.send_fds(orders, [line], [0, 1, 2, theirs.fileno()])
     pid = int(ours.recv(16))

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from . import fork_server
+from .services.leftovers import is_running
 from .support import PATIENCE_SECONDS, in_threads, wait_until
 
 ENV = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "GIVEN": "grün"}
@@ -85,9 +86,12 @@ def test_the_workers_of_a_run_share_what_they_fork_from(tmp_path: Path, monkeypa
     monkeypatch.setenv("PYTEST_XDIST_TESTRUNUID", str(tmp_path))
     host = fork_server.Host(modules=("json",))
     servers = in_threads(4, lambda _: fork_server._Server(host))
-    started = [server._process for server in servers if hasattr(server, "_process")]
-    assert len(started) == 1
-    for server in servers:
-        assert started[0].poll() is None, "it stays for the others"
+    parents = set()
+    for server in servers:  # it stays for the others
+        monkeypatch.setitem(fork_server._running, host, server)
+        ran = fork_server.run("-c", "import os; print(os.getppid())", env=ENV, cwd=tmp_path, host=host)
+        parents.add(int(ran.stdout))
         server.close()
-    assert started[0].wait(PATIENCE_SECONDS) == 0
+    assert len(parents) == 1
+    wait_until(lambda: not Path(servers[0].name).exists())
+    wait_until(lambda: not is_running(*parents))

@@ -21,6 +21,7 @@ from ..fork_server import Process
 from .terminal import Terminal
 
 INJECTED = Path(__file__).parent / "injected"
+PLAIN_SERVER = Path(__file__).parents[1] / "mcp_servers" / "plain.py"
 PATIENCE_SECONDS = 300  # for a whole command, which may start several programs
 
 
@@ -99,6 +100,12 @@ def run_here(*args: str, stdin: str = "") -> Ran:
     """The same in this process, for what needs no process of its own: a fifth of the time."""
     ran = CliRunner().invoke(build(), list(args), prog_name="handrail", catch_exceptions=False, input=stdin)
     return Ran(ran.exit_code, ran.stdout, ran.stderr)
+
+
+@pytest.fixture
+def plain_server(tmp_path: Path) -> str:
+    """The program of an MCP server."""
+    return str(fork_server.program(tmp_path / "plain", str(PLAIN_SERVER)))
 
 
 @pytest.fixture

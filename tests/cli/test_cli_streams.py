@@ -23,6 +23,7 @@ from handrail.cli import commands, runtime
 from handrail.cli.app import build, command_names
 from handrail.store.sessions import SessionStore
 
+from .. import fork_server
 from ..support import PYTHON
 from ..tmux import Tmux, need_tmux
 from .conftest import Cli, run_here
@@ -249,6 +250,11 @@ def test_tab_completes_commands_and_arguments(cli: Cli, tmp_path: Path, shell: s
     if shutil.which(shell) is None:
         pytest.fail(f"{shell} is not installed; scripts/services/install.sh installs it")
     (tmp_path / "a.txt").write_text("found it\n")
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    fork_server.program(programs / "handrail", "-m", "handrail")
+    # Without this folder fish reads all manual pages first.
+    (tmp_path / ".local/share/fish/generated_completions").mkdir(parents=True)
     tmux = Tmux(tmp_path / ".tmux", cwd=tmp_path, env={**cli.env, "HOME": str(tmp_path)})
     load = {
         "bash": 'eval "$(handrail completion bash)"',
@@ -257,7 +263,7 @@ def test_tab_completes_commands_and_arguments(cli: Cli, tmp_path: Path, shell: s
     }[shell]
     try:
         start = {"bash": "bash --norc", "zsh": "zsh -f", "fish": "fish"}[shell]
-        tmux.type(f"PATH={Path(sys.executable).parent}:$PATH PS1='$ ' {start}", "Enter")
+        tmux.type(f"PATH={programs}:$PATH PS1='$ ' {start}", "Enter")
         tmux.type(f"{load}; echo load''ed", "Enter")
         tmux.wait_for("\nloaded")
         for typed, completed in (("handrail doct", "handrail doctor"), ("--he", "doctor --help")):

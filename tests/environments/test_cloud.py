@@ -79,7 +79,7 @@ def test_bytes_of_all_kinds_go_both_ways(place: Place, tmp_path: Path) -> None:
 
 
 def test_files_of_any_size_are_copied_both_ways(place: Place, tmp_path: Path) -> None:
-    content = os.urandom(1 << 20) * 50
+    content = os.urandom((6 << 20) + 7)
     (tmp_path / "file").write_bytes(content)
     environment = place.make()
     environment.upload(str(tmp_path / "file"), "/tmp/copy")

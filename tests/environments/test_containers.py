@@ -256,7 +256,7 @@ def test_a_forked_child_has_a_container_of_its_own_and_leaves_the_parents_alone(
 
 
 def test_large_files_are_copied_both_ways(kind: Kind, tmp_path: Path) -> None:
-    content = os.urandom(1 << 20) * 64
+    content = os.urandom((6 << 20) + 7)
     (tmp_path / "there").write_bytes(content)
     (tmp_path / "there").chmod(0o750)
     with kind.make() as shell:

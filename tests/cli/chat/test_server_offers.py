@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -17,12 +16,10 @@ from tests.support import wait_until
 
 from .conftest import Talk
 
-PLAIN = Path(__file__).parents[2] / "mcp_servers" / "plain.py"
-
 
 @pytest.fixture
-def person(talk: Callable[..., Talk]) -> Talk:
-    ConfigFile().set(("mcp_servers", "plain"), {"command": sys.executable, "args": [str(PLAIN)]})
+def person(talk: Callable[..., Talk], plain_server: str) -> Talk:
+    ConfigFile().set(("mcp_servers", "plain"), {"command": plain_server})
     reset()
     person = talk(ModelReply("Hello, Ada."), ModelReply("I read it."), ModelReply("I cannot."))
     assert person.chat.app is default()
@@ -76,15 +73,16 @@ def test_a_prompt_that_is_being_listed_is_waited_for(person: Talk, monkeypatch: 
     [("/plain:greet Ada", "Say hello to Ada."), ("Sum up @plain:notes://one", "[plain:notes://one:]\nthe note")],
 )
 def test_a_server_that_is_still_starting_is_waited_for(
-    talk: Callable[..., Talk], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, typed: str, sent: str
+    talk: Callable[..., Talk],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    plain_server: str,
+    typed: str,
+    sent: str,
 ) -> None:
     awaited = tmp_path / "awaited"
-    start = (
-        "import pathlib, runpy, sys, time\n"
-        f"while not pathlib.Path({str(awaited)!r}).exists(): time.sleep(0.01)\n"
-        f"runpy.run_path({str(PLAIN)!r}, run_name='__main__')"
-    )
-    ConfigFile().set(("mcp_servers", "plain"), {"command": sys.executable, "args": ["-c", start]})
+    start = f"until [ -e {awaited} ]; do sleep 0.01; done; exec {plain_server}"
+    ConfigFile().set(("mcp_servers", "plain"), {"command": "sh", "args": ["-c", start]})
     reset()
     person = talk(ModelReply("Hello, Ada."))
     wait = person.chat.app.await_toolsets

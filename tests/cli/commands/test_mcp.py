@@ -17,7 +17,6 @@ from tests.mcp_servers.serving import listening, serving
 from tests.support import PYTHON, wait_until
 
 SERVERS = Path(__file__).parents[2] / "mcp_servers"
-PLAIN = (sys.executable, str(SERVERS / "plain.py"))
 
 
 def here(*args: str) -> Ran:
@@ -26,17 +25,19 @@ def here(*args: str) -> Ran:
     return run_here(*args)
 
 
-def test_a_server_that_was_added_can_be_called(cli: Any) -> None:
-    assert cli("mcp", "add", "plain", "--", *PLAIN).code == 0
+def test_a_server_that_was_added_can_be_called(cli: Any, plain_server: str) -> None:
+    assert cli("mcp", "add", "plain", "--", plain_server).code == 0
     assert cli("call", "mcp__plain__add", "a=2", "b=3").json == {"structured": {"result": 5}}
     tested = here("mcp", "test", "plain", "--json")
     assert tested.json["state"] == "ready", tested.err
     assert "mcp__plain__say" in here("mcp", "tools", "plain").out
 
 
-def test_adding_a_server_without_the_package_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_adding_a_server_without_the_package_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, plain_server: str
+) -> None:
     monkeypatch.setattr(manager, "find_spec", lambda _: None)
-    ran = here("mcp", "add", "plain", "--", *PLAIN)
+    ran = here("mcp", "add", "plain", "--", plain_server)
     assert ran.code == 0
     assert "[mcp]', before it can be used" in ran.err
     for command in (["tools"], ["schema"], ["call", "read_file", "path=/etc/hostname"], ["mcp", "list"]):
@@ -57,8 +58,8 @@ def test_servers_are_listed_shown_and_removed(cli: Any) -> None:
     assert cli("mcp", "remove", "far").code == 2
 
 
-def test_the_list_and_the_doctor_show_the_health_of_every_server(cli: Any) -> None:
-    assert cli("mcp", "add", "plain", "--", *PLAIN).code == 0
+def test_the_list_and_the_doctor_show_the_health_of_every_server(cli: Any, plain_server: str) -> None:
+    assert cli("mcp", "add", "plain", "--", plain_server).code == 0
     assert cli("mcp", "add", "crash", "--", "sh", "-c", "echo no key >&2; exit 3").code == 0
     assert cli("mcp", "add", "off", "--", "none").code == 0
     assert cli("config", "set", "mcp_servers.off.enabled", "false").code == 0
@@ -94,13 +95,11 @@ def test_the_list_and_the_doctor_show_the_health_of_every_server(cli: Any) -> No
     assert cli("doctor").code == 1
 
 
-def test_a_server_that_waits_to_be_confirmed_is_not_called_ready(cli: Any, home: Path) -> None:
+def test_a_server_that_waits_to_be_confirmed_is_not_called_ready(cli: Any, home: Path, plain_server: str) -> None:
     config = home / "config.yaml"
     config.write_text("approvals: {timeout: 50}\n")
     assert cli("tools").code == 0  # confirms what it finds
-    config.write_text(
-        f"approvals: {{timeout: 50}}\nmcp_servers:\n  late: {{command: {PLAIN[0]}, args: [{PLAIN[1]}]}}\n"
-    )
+    config.write_text(f"approvals: {{timeout: 50}}\nmcp_servers:\n  late: {{command: {plain_server}}}\n")
     (state,) = [each["state"] for each in cli("mcp", "list", "--json").json]
     assert "`handrail config confirm`" in state
     for command in ("test", "tools"):
@@ -111,8 +110,8 @@ def test_a_server_that_waits_to_be_confirmed_is_not_called_ready(cli: Any, home:
 
 
 @pytest.mark.parametrize("command", [["tools"], ["schema"], ["mcp", "list"], ["doctor"]])
-def test_a_missing_package_is_said_and_everything_else_goes_on(cli: Any, command: list[str]) -> None:
-    assert cli("mcp", "add", "plain", "--", *PLAIN).code == 0
+def test_a_missing_package_is_said_and_everything_else_goes_on(cli: Any, command: list[str], plain_server: str) -> None:
+    assert cli("mcp", "add", "plain", "--", plain_server).code == 0
     folder = cli.cwd / "without"
     folder.mkdir()
     (folder / "sitecustomize.py").write_text("import sys\nsys.modules['mcp'] = None\n")
@@ -199,9 +198,9 @@ def test_secrets_of_a_login_are_not_shown(home: Path) -> None:
     assert "do-not-show" not in here("mcp", "list", "--json").out
 
 
-def test_a_projects_servers_have_to_be_trusted(cli: Any) -> None:
+def test_a_projects_servers_have_to_be_trusted(cli: Any, plain_server: str) -> None:
     file = cli.cwd / ".mcp.json"
-    servers = {"plain": {"command": PLAIN[0], "args": ["${PLAIN:-" + PLAIN[1] + "}"]}}
+    servers = {"plain": {"command": "sh", "args": ["-c", "${PLAIN:-" + plain_server + "}"]}}
     file.write_text(json.dumps({"mcpServers": servers}))
     assert "handrail mcp trust" in cli("mcp", "list", "--json").json[0]["problem"]
     assert "`handrail mcp trust`" in cli("call", "mcp__plain__add", "a=1", "b=1").json["error"]
@@ -236,7 +235,7 @@ def test_all_that_a_strange_tool_says_is_shown(cli: Any) -> None:
     assert refused["fix"].endswith("`handrail mcp trust bad`")
 
 
-def test_what_a_tool_says_it_destroys_is_denied_where_nobody_can_be_asked() -> None:
-    here("mcp", "add", "plain", "--", *PLAIN)
+def test_what_a_tool_says_it_destroys_is_denied_where_nobody_can_be_asked(plain_server: str) -> None:
+    here("mcp", "add", "plain", "--", plain_server)
     assert here("call", "mcp__plain__erase", "what=it").code == 3
     assert here("call", "mcp__plain__erase", "what=it", "--yolo").json == {"content": "erased it"}

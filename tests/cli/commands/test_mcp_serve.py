@@ -33,9 +33,8 @@ def test_over_stdio_a_client_lists_calls_and_answers(home: Path, tmp_path: Path,
     victim = tmp_path / "victim"
     victim.mkdir()
     env = {"HANDRAIL_HOME": str(home), "PATH": os.environ["PATH"], "HOME": str(tmp_path)}
-    command = StdioServerParameters(
-        command=sys.executable, args=["-m", "handrail", "mcp", "serve"], env=env, cwd=str(tmp_path)
-    )
+    program, *words = fork_server.command("-m", "handrail", "mcp", "serve")
+    command = StdioServerParameters(command=program, args=words, env=env, cwd=str(tmp_path))
 
     async def answer(context: Any, params: Any) -> ElicitResult:
         return ElicitResult(action="accept", content={"decision": "once"})

@@ -107,7 +107,7 @@ def test_it_goes_over_a_jump_host(ssh_service: Ssh, make: Make) -> None:
 
 
 def test_files_of_any_size_are_copied_both_ways(ssh_service: Ssh, make: Make, tmp_path: Path) -> None:
-    content = os.urandom(1 << 20) * 50
+    content = os.urandom((6 << 20) + 7)
     (tmp_path / "file").write_bytes(content)
     environment = make(ssh_service)
     environment.upload(str(tmp_path / "file"), f"/tmp/{tmp_path.name}.copy")

@@ -197,6 +197,9 @@ def test_reading_a_script_costs_about_what_judging_its_text_costs(tmp_path: Path
         judged(tmp_path, command)
         return time.process_time() - began
 
-    pairs = [(seconds("sh x.sh"), seconds(text)) for _ in range(12)]
-    of_script, of_text = map(min, zip(*pairs, strict=True))
-    assert of_script < 3 * of_text + 0.005
+    of_script = of_text = 60.0
+    for _ in range(12):  # what else the machine does may disturb one look, or some
+        of_script, of_text = min(of_script, seconds("sh x.sh")), min(of_text, seconds(text))
+        if of_script < 3 * of_text + 0.005:
+            return
+    pytest.fail(f"{of_script:.4f} s, its text {of_text:.4f} s")
